@@ -1,0 +1,31 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'static',
+          include: ['test/static/**/*.test.ts'],
+        },
+      },
+      {
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/static/**', 'test/**/*.{pg,e2e}.test.ts'],
+        },
+      },
+      {
+        test: {
+          name: 'pg',
+          include: ['test/**/*.{pg,e2e}.test.ts'],
+          globalSetup: ['test/globalSetup.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          maxWorkers: 3,
+        },
+      },
+    ],
+  },
+});
