@@ -1,0 +1,8 @@
+/**
+ * Leave to send one request with the account's api_key (specification 8: the rolling limit counts every request).
+ * The pacer hands permits out; the client takes one for each API request, so nothing can be sent unpaced.
+ */
+export interface Permit {
+  /** Tells the pacer how the request ended: 'ok' or the error's kind. Called once for each permit. */
+  settle(outcome: string): Promise<void>;
+}
