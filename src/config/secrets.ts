@@ -1,0 +1,102 @@
+import type { SecretVariable } from './rules.ts';
+import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';
+
+/** A secret that may live in a file and be rotated there. */
+export interface SecretSource {
+  /** The present value. */
+  read(): string;
+  /** Reads the file again, where there is one; true when the value has changed. An unreadable or invalid file changes nothing. */
+  refresh(): boolean;
+}
+
+/** A source that remembers every value it has had: a log line may still carry the one before a rotation. */
+export interface KeptSecret extends SecretSource {
+  readonly seen: ReadonlySet<string>;
+}
+
+/** A trailing newline is dropped, one only: the editor's, not the secret's. */
+const withoutNewline = (text: string): string => text.replace(/\r?\n$/, '');
+
+function keepSecret(
+  first: string,
+  reread: (() => string) | null,
+  accepts: (text: string) => boolean,
+): KeptSecret {
+  let value = first;
+  const seen = new Set([first]);
+  return {
+    seen,
+    read: () => value,
+    refresh() {
+      if (reread === null) return false;
+      let next: string;
+      try {
+        next = reread();
+      } catch {
+        return false;
+      }
+      if (next === value || !accepts(next)) return false;
+      value = next;
+      seen.add(next);
+      return true;
+    },
+  };
+}
+
+/**
+ * Reads a † variable from the environment or from the file that `NAME_FILE` names.
+ * Returns the source, null where it is unset and optional, or what is wrong (never with the value).
+ */
+export function readSecret(
+  name: string,
+  spec: SecretVariable<boolean>,
+  env: Environment,
+  readFile: ReadFile,
+): KeptSecret | null | ConfigProblem {
+  const value = given(env, name);
+  const path = given(env, `${name}_FILE`);
+  if (value !== undefined && path !== undefined) {
+    return { variable: name, expected: `either ${name} or ${name}_FILE, not both` };
+  }
+  if (path !== undefined) {
+    const variable = `${name}_FILE`;
+    const reread = () => withoutNewline(readFile(path));
+    try {
+      const content = reread();
+      if (spec.accepts(content)) return keepSecret(content, reread, spec.accepts);
+      return { variable, expected: `a file that holds ${spec.expected}, and nothing else`, got: path };
+    } catch (error) {
+      // The path is not shown: the commonest mistake is to put the secret itself there.
+      const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+      return { variable, expected: `the path of a readable file${code}` };
+    }
+  }
+  if (value === undefined) {
+    return spec.optional
+      ? null
+      : { variable: name, expected: `${spec.expected} (or a file in ${name}_FILE)` };
+  }
+  return spec.accepts(value)
+    ? keepSecret(value, null, spec.accepts)
+    : { variable: name, expected: spec.expected };
+}
+
+/** A connection URL's own secrets: the whole of it, and each way its password may be read (as it stands and decoded). */
+export function urlSecrets(url: string): string[] {
+  const authority = /^[^:]+:\/\/([^/?#]*)/.exec(url)?.[1] ?? '';
+  const inAuthority = authority.includes('@')
+    ? authority.slice(0, authority.lastIndexOf('@')).split(':').slice(1).join(':')
+    : '';
+  const inQuery = [...url.matchAll(/[?&]password=([^&#]*)/g)].map(([, password]) => password ?? '');
+  return [url, ...[inAuthority, ...inQuery].flatMap((text) => [text, decoded(text)])].filter(
+    (text) => text !== '',
+  );
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,154 @@
+import {
+  chmod,
+  chown,
+  lchown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  realpath,
+  rmdir,
+  stat,
+  symlink,
+} from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Account } from './account.ts';
+import { canEnter } from './command.ts';
+import { EmbeddedError, errnoOf, unless } from './errors.ts';
+
+/** The data directory and the files that belong to it but must not be inside: they stay with the owner's user. */
+export interface ClusterPaths {
+  dataDir: string;
+  passwordFile: string;
+  lockFile: string;
+  /** The owner's pid, for messages. */
+  ownerFile: string;
+  /** Exists while initdb is at work: what it leaves behind is no cluster. */
+  initMarker: string;
+  /** What the server says before its own log takes over. */
+  startupLog: string;
+}
+
+const FS_REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOSPC', 'ELOOP']);
+
+/** Where everything of a data directory (an absolute path) is. */
+export function clusterPaths(dataDir: string): ClusterPaths {
+  return {
+    dataDir,
+    passwordFile: `${dataDir}.password`,
+    lockFile: `${dataDir}.lock`,
+    ownerFile: `${dataDir}.owner`,
+    initMarker: `${dataDir}.initializing`,
+    startupLog: `${dataDir}.startup.log`,
+  };
+}
+
+/** Runs a step that works on the data directory; what the file system refuses becomes EmbeddedError `data-dir`. */
+export async function onDisk<T>(dataDir: string, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    const code = errnoOf(error);
+    if (code === undefined || !FS_REFUSALS.has(code)) throw error;
+    throw new EmbeddedError(
+      'data-dir',
+      `The data directory ${dataDir} cannot be used (${code})`,
+      'start as the user who owns it, free some space, or choose another DATA_DIR',
+      error,
+    );
+  }
+}
+
+/** Makes a folder and what is missing above it, open for every user to pass through, whatever the umask. */
+export async function makeFolders(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true });
+  if (first === undefined) return;
+  for (let made = folder; made.length >= first.length; made = dirname(made)) await chmod(made, 0o755);
+}
+
+/** The user who owns the data directory, or null where there is none yet. */
+export async function ownerOf(dataDir: string): Promise<Account | null> {
+  const found = await unless(['ENOENT'], stat(dataDir));
+  return found ? { uid: found.uid, gid: found.gid } : null;
+}
+
+async function giveTo(folder: string, account: Account): Promise<void> {
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    await lchown(join(entry.parentPath, entry.name), account.uid, account.gid);
+  }
+  await chown(folder, account.uid, account.gid);
+}
+
+/**
+ * Makes the folder of a new cluster, or finds the old one, and sees to it that `account` owns it and can get there.
+ * Returns its real path. Where root asks for a folder that the service user cannot reach (a checkout below root's closed
+ * home), a new cluster is put below `systemFolder`, with a link to it at the place that was asked for.
+ *
+ * @throws EmbeddedError `data-dir`
+ */
+export async function placeDataDir(
+  paths: ClusterPaths,
+  account: Account | null,
+  systemFolder: string,
+  log: (event: string, detail: Record<string, unknown>) => void,
+): Promise<string> {
+  const { dataDir } = paths;
+  const exists = (await unless(['ENOENT'], lstat(dataDir))) !== undefined;
+  const place = exists ? await unless(['ENOENT'], realpath(dataDir)) : dataDir;
+  if (place === undefined) throw danglingLink(dataDir);
+  const empty = !exists || (await readdir(place)).length === 0;
+  if (account && empty && !(await canEnter(dirname(place), account))) {
+    return relocate(dataDir, systemFolder, account, log);
+  }
+  if (!exists) await mkdir(dataDir, { mode: 0o700 });
+  const home = await realpath(dataDir);
+  await takeOver(home, account);
+  if (account && !(await canEnter(home, account))) {
+    throw new EmbeddedError(
+      'data-dir',
+      `User ${account.uid}, who runs Postgres, cannot reach ${home}`,
+      'move it to a folder that every user may pass through, or choose another DATA_DIR',
+    );
+  }
+  return home;
+}
+
+/** Gives the data directory the one owner and the mode that Postgres insists on. */
+async function takeOver(home: string, account: Account | null): Promise<void> {
+  const { uid, mode } = await stat(home);
+  const euid = process.geteuid?.();
+  if (account && uid !== account.uid) await giveTo(home, account);
+  if (!account && uid !== euid) {
+    throw new EmbeddedError(
+      'data-dir',
+      `${home} belongs to user ${uid}, and this process runs as user ${euid}`,
+      'start as that user, or choose another DATA_DIR',
+    );
+  }
+  if (mode & 0o027) await chmod(home, 0o700);
+}
+
+/** Root only: makes the new cluster's folder where the service user can reach it, and links to it from `dataDir`. */
+async function relocate(
+  dataDir: string,
+  systemFolder: string,
+  account: Account,
+  log: (event: string, detail: Record<string, unknown>) => void,
+): Promise<string> {
+  await makeFolders(systemFolder);
+  // A name never used before: another checkout that once had this path may still link to its own cluster.
+  const home = await mkdtemp(join(systemFolder, `${basename(dataDir)}-`));
+  await chown(home, account.uid, account.gid);
+  await unless(['ENOENT'], rmdir(dataDir));
+  await symlink(home, dataDir);
+  log('embedded_data_dir_relocated', { dataDir, to: home, uid: account.uid });
+  return realpath(home);
+}
+
+function danglingLink(dataDir: string): EmbeddedError {
+  return new EmbeddedError(
+    'data-dir',
+    `${dataDir} is a link to a folder that does not exist`,
+    'remove the link to start afresh, or bring the folder back',
+  );
+}

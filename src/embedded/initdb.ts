@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import { lstat, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Account } from './account.ts';
+import type { Binaries } from './binaries.ts';
+import { runCommand } from './command.ts';
+import type { ClusterPaths } from './data-dir.ts';
+import { EmbeddedError, unless } from './errors.ts';
+
+/** What a data directory holds, and so what has to be done with it. */
+export type ClusterState = 'empty' | 'half-made' | 'cluster' | 'foreign';
+
+/** Decides what a data directory holds from the names in it and whether initdb's marker stands beside it. */
+export function clusterState(entries: readonly string[], marked: boolean): ClusterState {
+  if (marked) return 'half-made';
+  if (entries.length === 0) return 'empty';
+  return entries.includes('PG_VERSION') ? 'cluster' : 'foreign';
+}
+
+/**
+ * Makes sure that there is a cluster, with initdb where the data directory is empty or an initdb was cut off, and returns
+ * the password of its user `postgres`.
+ *
+ * @param home the data directory's real path, owned by `account`; no process of it runs
+ * @throws EmbeddedError `init-failed`, `data-dir`, `incompatible-version`, `password-missing`
+ */
+export async function ensureCluster(input: {
+  home: string;
+  paths: ClusterPaths;
+  binaries: Binaries;
+  account: Account | null;
+  sync: boolean;
+}): Promise<{ password: string; created: boolean }> {
+  const { home, paths } = input;
+  const entries = await readdir(home);
+  const marked = (await unless(['ENOENT'], lstat(paths.initMarker))) !== undefined;
+  const state = clusterState(entries, marked);
+  switch (state) {
+    case 'cluster':
+      await checkVersion(home, input.binaries.major);
+      return { password: await readPassword(paths), created: false };
+    case 'foreign':
+      throw new EmbeddedError(
+        'data-dir',
+        `${paths.dataDir} holds files that are no Postgres cluster`,
+        'empty it, or choose another DATA_DIR',
+      );
+    case 'half-made':
+    case 'empty':
+      for (const entry of entries) await rm(join(home, entry), { recursive: true, force: true });
+  }
+  return { password: await initialize(input), created: true };
+}
+
+async function checkVersion(home: string, major: number): Promise<void> {
+  const version = Number.parseInt(await readFile(join(home, 'PG_VERSION'), 'utf8'), 10);
+  if (version === major) return;
+  throw new EmbeddedError(
+    'incompatible-version',
+    `The cluster in ${home} was made by Postgres ${version}, this is Postgres ${major}`,
+    'move the data with pg_dump, or choose another DATA_DIR (the mirror fills itself again)',
+  );
+}
+
+async function readPassword(paths: ClusterPaths): Promise<string> {
+  const text = await unless(['ENOENT'], readFile(paths.passwordFile, 'utf8'));
+  if (text?.trim()) return text.trim();
+  throw new EmbeddedError(
+    'password-missing',
+    `${paths.passwordFile} is missing or empty, and the cluster in ${paths.dataDir} needs it`,
+    `restore the file, or remove ${paths.dataDir} to start afresh`,
+  );
+}
+
+/** Writes a file that only its owner can read: this user, or `owner` where given. */
+async function writeSecret(path: string, secret: string, owner: Account | null): Promise<void> {
+  // Made anew: mode and owner of an existing file would stay.
+  await rm(path, { force: true });
+  const file = await open(path, 'wx', 0o600);
+  try {
+    if (owner) await file.chown(owner.uid, owner.gid);
+    await file.writeFile(`${secret}\n`);
+  } finally {
+    await file.close();
+  }
+}
+
+async function initialize(input: Parameters<typeof ensureCluster>[0]): Promise<string> {
+  const { home, paths, account } = input;
+  const password = randomBytes(24).toString('base64url');
+  await writeFile(paths.initMarker, '');
+  await writeSecret(paths.passwordFile, password, null);
+  // The service user may read neither our file nor, where the data directory is a link, the folder that it is in.
+  const handedOver = account ? `${home}.pwfile` : paths.passwordFile;
+  if (account) await writeSecret(handedOver, password, account);
+  const args = [
+    `--pgdata=${home}`,
+    '--username=postgres',
+    `--pwfile=${handedOver}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    // Neither the shell's locale nor the system's list of locales has a say, and orders never change with a libc.
+    '--locale=C',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    ...(input.sync ? [] : ['--no-sync']),
+  ];
+  // The working directory marks initdb as one of this cluster's processes, for whoever has to clear up after us.
+  const { code, output } = await runCommand(join(input.binaries.folder, 'bin', 'initdb'), args, {
+    account,
+    cwd: home,
+  });
+  if (account) await rm(handedOver);
+  if (code !== 0) {
+    throw new EmbeddedError(
+      'init-failed',
+      `initdb failed in ${home}: ${output.slice(-2_000)}`,
+      'read what initdb says, or set DATABASE_URL',
+    );
+  }
+  await rm(paths.initMarker);
+  return password;
+}

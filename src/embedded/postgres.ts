@@ -1,0 +1,143 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { systemClock, type Clock } from '../lib/clock.ts';
+import { chooseAccount } from './account.ts';
+import { findPlatformPackage, prepareBinaries } from './binaries.ts';
+import { clusterPaths, makeFolders, onDisk, ownerOf, placeDataDir, type ClusterPaths } from './data-dir.ts';
+import { ensureCluster } from './initdb.ts';
+import { acquireOwnerLock, type OwnerLock } from './lock.ts';
+import { clearOrphans } from './processes.ts';
+import { startServer, type Server } from './server.ts';
+import { startWatchdog, type Watchdog } from './watchdog.ts';
+
+/** A running Postgres that belongs to this process. */
+export interface EmbeddedPostgres {
+  /** `postgres://postgres:<password>@127.0.0.1:<port>/postgres`; the port is another one after each start. */
+  readonly url: string;
+  /** The server's pid. */
+  readonly pid: number;
+  /** Absolute path of the data directory, as asked for. */
+  readonly dataDir: string;
+  /** Shuts the server down and gives the data directory free. May be called again: it is one and the same stop. */
+  stop(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface EmbeddedOptions {
+  /** Where the cluster lives; a folder of its own. Its password, lock and startup log stand beside it. */
+  dataDir: string;
+  /** Server settings that go over the defaults, e.g. `{ fsync: 'off' }` in tests. */
+  settings?: Record<string, string>;
+  log?: (event: string, detail: Record<string, unknown>) => void;
+  clock?: Clock;
+  /** How long the server may take until it accepts connections, crash recovery included; 120 s unless told. */
+  startTimeoutMs?: number;
+}
+
+/** Where root puts what the service user cannot reach at its own place. */
+const SYSTEM_FOLDER = '/var/lib/catalog-mirror';
+const START_TIMEOUT_MS = 120_000;
+
+/**
+ * Starts the Postgres of a data directory, making the cluster on first use, and waits until it takes connections.
+ *
+ * The server is this process's own: a second owner is refused, a server that an earlier owner left behind is stopped
+ * first, and a watchdog shuts this one down should this process die without `stop`. No signal handlers are installed and
+ * nothing here keeps the process alive: the caller stops it when its own work is drained.
+ *
+ * @throws EmbeddedError, with a `hint` for the operator; after a failure nothing is left running or locked
+ */
+export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const clock = options.clock ?? systemClock;
+  const packageFolder = findPlatformPackage();
+  const asked = resolve(options.dataDir);
+  const paths = await onDisk(asked, async () => {
+    await makeFolders(dirname(asked));
+    // One cluster, one lock: by whatever links its folder was named.
+    return clusterPaths(join(await realpath(dirname(asked)), basename(asked)));
+  });
+  const lock = await onDisk(asked, () => acquireOwnerLock(paths, clock));
+  try {
+    return await onDisk(asked, () => start({ ...options, clock }, packageFolder, paths, lock));
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function start(
+  options: EmbeddedOptions & { clock: Clock },
+  packageFolder: string,
+  paths: ClusterPaths,
+  lock: OwnerLock,
+): Promise<EmbeddedPostgres> {
+  const { clock, log = () => {}, settings = {} } = options;
+  const account = chooseAccount({
+    euid: process.geteuid?.() ?? 0,
+    passwd: await readFile('/etc/passwd', 'utf8').catch(() => ''),
+    clusterOwner: await ownerOf(paths.dataDir),
+  });
+  const binaries = await prepareBinaries({ packageFolder, account, systemFolder: SYSTEM_FOLDER, log });
+  const home = await placeDataDir(paths, account, SYSTEM_FOLDER, log);
+  await clearOrphans(home, clock, log);
+  const { password, created } = await ensureCluster({
+    home,
+    paths,
+    binaries,
+    account,
+    sync: settings['fsync'] !== 'off',
+  });
+  const watchdog = startWatchdog(home, log);
+  let server: Server;
+  try {
+    server = await startServer(
+      {
+        home,
+        startupLog: paths.startupLog,
+        binaries,
+        account,
+        settings,
+        startTimeoutMs: options.startTimeoutMs ?? START_TIMEOUT_MS,
+      },
+      { watchdog, clock, log },
+    );
+  } catch (error) {
+    await watchdog.dismiss();
+    throw error;
+  }
+  log('embedded_started', {
+    pid: server.pid,
+    port: server.port,
+    home,
+    uid: account?.uid,
+    created,
+    watchdog: watchdog.pid,
+  });
+  return own({ server, watchdog, lock, password, dataDir: paths.dataDir });
+}
+
+function own(parts: {
+  server: Server;
+  watchdog: Watchdog;
+  lock: OwnerLock;
+  password: string;
+  dataDir: string;
+}): EmbeddedPostgres {
+  const { server, watchdog, lock } = parts;
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    stopping ??= (async () => {
+      await server.stop();
+      await watchdog.dismiss();
+      await lock.release();
+    })();
+    return stopping;
+  };
+  return {
+    url: `postgres://postgres:${parts.password}@127.0.0.1:${server.port}/postgres`,
+    pid: server.pid,
+    dataDir: parts.dataDir,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}

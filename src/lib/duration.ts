@@ -1,0 +1,32 @@
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+] as const;
+
+const PATTERN = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
+
+/**
+ * Reads a duration as it is written in the environment and in options: `500ms`, `30s`, `5m`, `1.5h`, `7d`, or a bare `0`.
+ * Returns whole milliseconds, or null for anything else (no unit, a sign, fractions of a millisecond, beyond exact integers).
+ */
+export function parseDuration(text: string): number | null {
+  if (text === '0') return 0;
+  const [, amount, unit] = PATTERN.exec(text) ?? [];
+  const factor = UNITS.find(([name]) => name === unit)?.[1];
+  if (amount === undefined || factor === undefined) return null;
+  // Rounded before it is judged: 1.1 * 60_000 is 66000.00000000001.
+  const exact = Number(amount) * factor;
+  const ms = Math.round(exact);
+  return Number.isSafeInteger(ms) && Math.abs(exact - ms) < 1e-6 ? ms : null;
+}
+
+/** Writes milliseconds in the largest unit that divides them: 300000 → `5m`, 90000 → `90s`, 0 → `0`. Rounds to whole milliseconds. */
+export function formatDuration(ms: number): string {
+  const whole = Math.round(ms);
+  if (whole === 0) return '0';
+  const [unit, factor] = UNITS.find(([, size]) => whole % size === 0) ?? ['ms', 1];
+  return `${whole / factor}${unit}`;
+}

@@ -1,0 +1,58 @@
+import type { SecretUrl } from './secret-url.ts';
+
+/** Metadata of the newest snapshot (specification 2.7). Counts and times are null where absent or unreadable. */
+export interface ManifestMeta {
+  snapshotId: string;
+  url: SecretUrl;
+  urlExpiresAt: Date | null;
+  generatedAt: Date | null;
+  skuCount: number | null;
+  livePricedSkuCount: number | null;
+}
+
+/** What changed since a snapshot (specification 2.8). Each list names a SKU once. */
+export interface DeltaAnswer {
+  changed: string[];
+  removed: string[];
+  nowLive: string[];
+  toSnapshot: string;
+}
+
+/** One size of a SKU. `price` in whole baht; `entry` is the partner's entry as it came, null where it was just that number. */
+export interface SizeEntry {
+  price: number | null;
+  entry: unknown;
+}
+
+/** The documented members of `product` as text, null where absent (specification 2.4). */
+export interface ProductFields {
+  name: string | null;
+  model: string | null;
+  brand: string | null;
+  gender_size: string | null;
+  size_type: string | null;
+  category: string | null;
+}
+
+/** A lowest-price record (specification 2.4). `sizeType` is `size_map.size_type`; an empty `sizes` is a withdrawal. */
+export interface LowestRecord {
+  sizes: Map<string, SizeEntry>;
+  sizeType: string | null;
+  product: Record<string, unknown> | null;
+  productFields: ProductFields;
+}
+
+/** A record that says nothing certain about its SKU; `unreadable` is why, in our words. */
+export interface UnreadableRecord {
+  unreadable: string;
+}
+
+/** A bulk answer (specification 2.5) as it came: whether it adds up to what was asked is the caller's to check. */
+export interface BulkAnswer {
+  results: Map<string, LowestRecord | UnreadableRecord>;
+  notFound: string[];
+  deferred: string[];
+  errors: string[];
+  requested: number | null;
+  deduped: number | null;
+}

@@ -1,0 +1,204 @@
+import type { Clock } from '../lib/clock.ts';
+import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
+import { PartnerError, safeCause, type PartnerErrorKind, type Route } from './errors.ts';
+import { readManifestMeta } from './manifest-answer.ts';
+import { checkBaseUrl } from './origin.ts';
+import type { Permit } from './permit.ts';
+import {
+  createTransport,
+  type AnswerHead,
+  type ApiRequest,
+  type Credentials,
+  type Transport,
+} from './transport.ts';
+import {
+  parseDelta,
+  parseExact,
+  readBulk,
+  readDelta,
+  readRecord,
+  type Reading,
+  type WireNames,
+} from './wire.ts';
+
+export type {
+  BulkAnswer,
+  DeltaAnswer,
+  LowestRecord,
+  ManifestMeta,
+  ProductFields,
+  SizeEntry,
+  UnreadableRecord,
+} from './answers.ts';
+
+/** One finished request, for metrics: `ms` milliseconds; `date` is the upstream's Date header, for clock skew. */
+export interface RequestObservation {
+  route: Route;
+  outcome: 'ok' | PartnerErrorKind;
+  ms: number;
+  status: number | null;
+  date: Date | null;
+}
+
+/** Everything the client is told; nothing is read from the environment. */
+export interface PartnerClientOptions {
+  baseUrl: URL;
+  /** Asked before each request, so that a rotated credential takes effect without a restart (specification 5.4). */
+  credentials: () => Credentials;
+  /** Milliseconds for one request, body included. */
+  timeoutMs: number;
+  /** Name of the SKU list in the bulk body (PARTNER_BULK_BODY_KEY; undocumented). */
+  bodyKey: string;
+  priceFields: readonly string[];
+  skuField: string;
+  manifestUrlField?: string | undefined;
+  snapshotIdField?: string | undefined;
+  allowInsecure: boolean;
+  userAgent: string;
+  clock: Clock;
+  observe?: ((observation: RequestObservation) => void) | undefined;
+  /** Greatest size of an answer in bytes, before and after decompression; 64 MiB where not given. */
+  maxBodyBytes?: number | undefined;
+}
+
+/**
+ * The partner API as the mirror uses it. Each method sends one request, needs a permit for it, and settles that permit
+ * once, whatever happens. All throw PartnerError; nothing is retried here.
+ */
+export interface PartnerClient {
+  /** Metadata of the newest snapshot (specification 4.2, 2.7). */
+  manifest(permit: Permit, signal?: AbortSignal): Promise<ManifestMeta>;
+  /** What changed since the snapshot `since` (specification 4.2, 2.8). */
+  delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer>;
+  /** Records of up to 100 SKUs (specification 4.1, 2.5). */
+  bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer>;
+  /** Record of one SKU (specification 4.1, 2.4); kind 'sku-not-found' for code 0009. May come from a cache. */
+  lowest(permit: Permit, sku: string, signal?: AbortSignal): Promise<LowestRecord>;
+  /** Ends all connections; requests under way fail. */
+  close(): Promise<void>;
+}
+
+const DEFAULT_MAX_BODY_BYTES = 64 * 1024 * 1024;
+
+/** The SKU as one path segment, or null where no URL can carry it (dot segments vanish, lone surrogates do not encode). */
+function pathSegment(sku: string): string | null {
+  if (sku === '' || sku === '.' || sku === '..' || !sku.isWellFormed()) return null;
+  return encodeURIComponent(sku);
+}
+
+function asPartnerError(error: unknown, route: Route): PartnerError {
+  if (error instanceof PartnerError) return error;
+  const hint = 'nothing was sent: the credential could not be read';
+  return new PartnerError('aborted', route, { hint, detail: 'not sent', cause: safeCause(error) });
+}
+
+class HttpPartnerClient implements PartnerClient {
+  readonly #options: PartnerClientOptions;
+  readonly #names: WireNames;
+  readonly #transport: Transport;
+
+  constructor(options: PartnerClientOptions) {
+    this.#options = options;
+    this.#names = { priceFields: options.priceFields, skuField: options.skuField };
+    this.#transport = createTransport({
+      ...options,
+      maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
+    });
+  }
+
+  async manifest(permit: Permit, signal?: AbortSignal): Promise<ManifestMeta> {
+    const request: ApiRequest = {
+      route: 'manifest',
+      method: 'GET',
+      path: '/partner/catalog/manifest',
+      parse: parseExact,
+      signal,
+    };
+    const { manifestUrlField: urlField, snapshotIdField } = this.#options;
+    return this.#ask(permit, request, (body) => {
+      const reading = readManifestMeta(body, { urlField, snapshotIdField });
+      if (reading.ok) return reading.value;
+      throw new PartnerError('unreadable', 'manifest', {
+        status: 200,
+        detail: reading.problem,
+        hint: reading.hint,
+      });
+    });
+  }
+
+  async delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer> {
+    const path = `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`;
+    const request: ApiRequest = { route: 'delta', method: 'GET', path, parse: parseDelta, signal };
+    return this.#ask(permit, request, (body) => unwrap(readDelta(body, this.#names), 'delta'));
+  }
+
+  async bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer> {
+    const request: ApiRequest = {
+      route: 'bulk',
+      method: 'POST',
+      path: '/partner/lowest/bulk',
+      // fromEntries makes an own key of any name, `__proto__` included.
+      body: Object.fromEntries([[this.#options.bodyKey, skus]]),
+      parse: JSON.parse,
+      signal,
+    };
+    return this.#ask(permit, request, (body) => unwrap(readBulk(body, this.#names), 'bulk'));
+  }
+
+  async lowest(permit: Permit, sku: string, signal?: AbortSignal): Promise<LowestRecord> {
+    const segment = pathSegment(sku);
+    const path = `/partner/lowest/${segment ?? ''}`;
+    const request: ApiRequest = { route: 'lowest', method: 'GET', path, parse: JSON.parse, signal };
+    const read = (body: unknown) => {
+      const record = readRecord(body, this.#names);
+      if ('sizes' in record) return record;
+      throw new PartnerError('unreadable', 'lowest', { status: 200, detail: record.unreadable });
+    };
+    return this.#ask(permit, segment === null ? null : request, read);
+  }
+
+  async close(): Promise<void> {
+    await this.#transport.close();
+  }
+
+  /** Sends, reads, then settles the permit once and reports; a null request is one that no URL can carry. */
+  async #ask<T>(permit: Permit, request: ApiRequest | null, read: (body: unknown) => T): Promise<T> {
+    const { clock } = this.#options;
+    const head: AnswerHead = { status: null, date: null };
+    const route = request?.route ?? 'lowest';
+    const start = clock.monotonic();
+    const finish = async (outcome: 'ok' | PartnerErrorKind) => {
+      const ms = clock.monotonic() - start;
+      try {
+        await permit.settle(outcome);
+      } finally {
+        this.#options.observe?.({ route, outcome, ms, ...head });
+      }
+    };
+    let value: T;
+    try {
+      if (request === null)
+        throw new PartnerError('bad-request', route, { detail: 'the SKU does not fit in a path' });
+      value = read(await this.#transport.request(request, head));
+    } catch (error) {
+      const failure = asPartnerError(error, route);
+      // What the partner said outranks a pacer that cannot be reached: the caller's next step hangs on the kind.
+      await finish(failure.kind).catch(() => undefined);
+      throw failure;
+    }
+    await finish('ok');
+    return value;
+  }
+}
+
+function unwrap<T>(reading: Reading<T>, route: Route): T {
+  if (reading.ok) return reading.value;
+  throw new PartnerError('unreadable', route, { status: 200, detail: reading.problem });
+}
+
+/** Opens the client. Throws TypeError, naming no part of the URL, where the base URL cannot be used (see checkBaseUrl). */
+export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
+  const problem = checkBaseUrl(options.baseUrl, options.allowInsecure);
+  if (problem !== null) throw new TypeError(`the base URL of the partner API cannot be used: ${problem}`);
+  return new HttpPartnerClient(options);
+}

@@ -1,0 +1,216 @@
+/** The requests the partner client makes: four API routes, and the manifest file at its presigned URL. */
+export type Route = 'manifest' | 'delta' | 'bulk' | 'lowest' | 'manifest-file';
+
+/** What went wrong, told from status, body keys and `code`; callers branch on this and on nothing else. */
+export type PartnerErrorKind =
+  | 'throttled-or-forbidden'
+  | 'account-not-configured'
+  | 'unauthorised'
+  | 'authorizer-fault'
+  | 'service-fault'
+  | 'snapshot-expired' // code 0010
+  | 'since-missing' // code 0011
+  | 'no-snapshot' // code 0012
+  | 'delta-too-large' // code 0013
+  | 'snapshot-stale' // code 0014
+  | 'sku-not-found' // code 0009
+  | 'bad-request'
+  | 'not-a-route'
+  | 'unreadable'
+  | 'network'
+  | 'timeout'
+  | 'aborted'
+  | 'url-refused'
+  | 'url-expired'
+  | 'file-fault'
+  | 'file-corrupt'
+  | 'file-too-large';
+
+/**
+ * The kinds a wrong credential and a throttle cannot be told apart by (specification 5, notes 6 and 7). They silence the
+ * fleet, and after them a credential file is read again.
+ */
+export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind>([
+  'throttled-or-forbidden',
+  'unauthorised',
+  'authorizer-fault',
+]);
+
+const HINTS: Record<PartnerErrorKind, string> = {
+  'throttled-or-forbidden':
+    'throttled or refused: the partner answers both alike; sending resumes after the back-off, and only a 403 that outlives quiet windows speaks for the credential',
+  'account-not-configured':
+    'the credential is valid but the supplier account is incomplete: ask the operator of the service',
+  unauthorised: 'the Authorization header did not arrive: look for a proxy that strips it',
+  'authorizer-fault':
+    'unknown api_key or malformed header, or a fault of the authorizer: check PARTNER_API_KEY',
+  'service-fault': 'a fault on the partner side: it is retried',
+  'snapshot-expired': 'the delta chain is broken: a fresh manifest is needed',
+  'since-missing': 'the stored snapshot id is empty: a fresh manifest is needed',
+  'no-snapshot': 'the partner has not built a snapshot yet; the price routes still answer',
+  'delta-too-large': 'the next change set is too large for the delta: a fresh manifest is needed',
+  'snapshot-stale': 'the snapshot builder of the partner has stopped; the price routes still answer',
+  'sku-not-found': 'the price routes do not know this SKU',
+  'bad-request': 'the partner refused the request as invalid: check PARTNER_BULK_BODY_KEY with `doctor`',
+  'not-a-route': 'there is no such route: check PARTNER_BASE_URL',
+  unreadable: 'the answer does not have the documented shape: `doctor` names the field',
+  network: 'the connection failed: check PARTNER_BASE_URL, DNS, TLS and the network',
+  timeout: 'no complete answer in time: see PARTNER_TIMEOUT and PARTNER_DOWNLOAD_TIMEOUT',
+  aborted: 'cancelled by this process',
+  'url-refused':
+    'the manifest file must be at https on a public host (or on loopback where PARTNER_BASE_URL is)',
+  'url-expired': 'the presigned URL no longer works: the manifest is asked for again',
+  'file-fault': 'the files origin did not hand out the manifest file',
+  'file-corrupt': 'the manifest file is truncated or damaged: it is downloaded again',
+  'file-too-large': 'the manifest file exceeds a limit on bytes or lines',
+};
+
+/** Facts of a failed request. `detail` is our own wording or upstream field names: never a value, a URL or a secret. */
+export interface PartnerErrorFacts {
+  status?: number;
+  code?: string;
+  hint?: string;
+  detail?: string;
+  cause?: Error;
+}
+
+/** A request to the partner that did not give a usable answer. Holds neither the secret nor a presigned URL's query. */
+export class PartnerError extends Error {
+  readonly kind: PartnerErrorKind;
+  readonly route: Route;
+  readonly status: number | undefined;
+  readonly code: string | undefined;
+  readonly hint: string;
+
+  constructor(kind: PartnerErrorKind, route: Route, facts: PartnerErrorFacts = {}) {
+    const { status, code, detail } = facts;
+    const marks = [
+      status === undefined ? '' : `status ${status}`,
+      code === undefined ? '' : `code ${code}`,
+      detail ?? '',
+    ];
+    const tail = marks.filter((mark) => mark !== '').join(', ');
+    super(
+      `${route}: ${kind}${tail === '' ? '' : ` (${tail})`}`,
+      facts.cause === undefined ? {} : { cause: facts.cause },
+    );
+    this.name = 'PartnerError';
+    this.kind = kind;
+    this.route = route;
+    this.status = status;
+    this.code = code;
+    this.hint = facts.hint ?? HINTS[kind];
+  }
+}
+
+type Body = Readonly<Record<string, unknown>>;
+
+function bodyOf(body: unknown): Body | null {
+  return typeof body === 'object' && body !== null && !Array.isArray(body) ? (body as Body) : null;
+}
+
+/** The `code` of an answer's body as four digits, or undefined (specification 7.3). */
+export function codeOf(body: unknown): string | undefined {
+  const fields = bodyOf(body);
+  if (fields === null || !Object.hasOwn(fields, 'code')) return undefined;
+  const { code } = fields;
+  if (typeof code === 'string' && /^\d{4}$/.test(code)) return code;
+  return typeof code === 'number' && Number.isInteger(code) && code >= 0 && code <= 9999
+    ? String(code).padStart(4, '0')
+    : undefined;
+}
+
+/** Specification 7.3 with 4.1 and 4.2: a code counts only with its status and on the routes that document it. */
+const CODES: ReadonlyMap<string, { status: number; routes: readonly Route[]; kind: PartnerErrorKind }> =
+  new Map([
+    ['0009', { status: 400, routes: ['lowest'], kind: 'sku-not-found' }],
+    ['0010', { status: 400, routes: ['delta'], kind: 'snapshot-expired' }],
+    ['0011', { status: 400, routes: ['delta'], kind: 'since-missing' }],
+    ['0012', { status: 503, routes: ['manifest', 'delta'], kind: 'no-snapshot' }],
+    ['0013', { status: 400, routes: ['delta'], kind: 'delta-too-large' }],
+    ['0014', { status: 503, routes: ['manifest', 'delta'], kind: 'snapshot-stale' }],
+  ]);
+
+function classifyForbidden(fields: Body | null): PartnerErrorKind {
+  const configured =
+    fields !== null && Object.hasOwn(fields, 'statusCode') && Number(fields['statusCode']) === 403;
+  return configured ? 'account-not-configured' : 'throttled-or-forbidden';
+}
+
+function classifyServerFault(fields: Body | null): PartnerErrorKind {
+  // The authorizer's body is the bare {message}; the pricing routes' own faults may carry a code or statusCode beside it.
+  const bare =
+    fields !== null &&
+    Object.hasOwn(fields, 'message') &&
+    !['errorMessage', 'code', 'statusCode'].some((key) => Object.hasOwn(fields, key));
+  return bare ? 'authorizer-fault' : 'service-fault';
+}
+
+/**
+ * What an answer's status and body mean (specification 5.5, 7.1–7.3, CONTRACT 7).
+ * In: the route, the HTTP status, and the body parsed from JSON (null or anything else where it was not JSON).
+ * Out: null for an answer worth reading, else the kind of the error. Never throws.
+ */
+export function classifyAnswer(route: Route, status: number, body: unknown): PartnerErrorKind | null {
+  if (route === 'manifest-file') return status === 200 ? null : status === 403 ? 'url-expired' : 'file-fault';
+  const fields = bodyOf(body);
+  const code = codeOf(body);
+  if (status === 200) return code === undefined || code === '0000' ? null : 'unreadable';
+  const known = code === undefined ? undefined : CODES.get(code);
+  if (known !== undefined && known.status === status && known.routes.includes(route)) return known.kind;
+  if (status === 401) return 'unauthorised';
+  if (status === 403) return classifyForbidden(fields);
+  if (status === 404) return 'not-a-route';
+  // Never sent by the service (specification 7.1); a gateway in between that sends it means what it says.
+  if (status === 429) return 'throttled-or-forbidden';
+  if (status === 500) return classifyServerFault(fields);
+  if (status > 500) return 'service-fault';
+  return status >= 400 ? 'bad-request' : 'unreadable';
+}
+
+const TIMEOUT_CODES: ReadonlySet<string> = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'ETIMEDOUT',
+]);
+
+/** The `code` of a thrown error, or of the nearest cause that has one; undefined where there is none. */
+export function failureCode(error: unknown): string | undefined {
+  let current = error;
+  for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {
+    const { code } = current as Error & { code?: unknown };
+    if (typeof code === 'string' && code !== 'ABORT_ERR') return code;
+    current = current.cause;
+  }
+  return undefined;
+}
+
+/**
+ * What an exception during a request means. In: what was thrown, the caller's signal, the signal of the total timeout.
+ * Out: 'aborted', 'timeout' or 'network'.
+ */
+export function classifyFailure(
+  error: unknown,
+  caller: AbortSignal | undefined,
+  timer: AbortSignal,
+): PartnerErrorKind {
+  if (caller?.aborted) return 'aborted';
+  if (timer.aborted) return 'timeout';
+  return TIMEOUT_CODES.has(failureCode(error) ?? '') ? 'timeout' : 'network';
+}
+
+/**
+ * A copy of an exception that is safe to print: its name, code and scrubbed message, and none of its other properties
+ * (ERR_INVALID_URL carries the URL as `input`, socket errors carry options). `secrets` are cut out wherever they stand.
+ */
+export function safeCause(error: unknown, secrets: readonly string[] = []): Error {
+  const code = failureCode(error);
+  if (!(error instanceof Error) || code === 'ERR_INVALID_URL' || code === 'ERR_INVALID_CHAR') {
+    return new Error(code ?? 'unknown failure');
+  }
+  let text = error.message;
+  for (const secret of secrets) if (secret.length > 0) text = text.replaceAll(secret, '[secret]');
+  text = text.replaceAll(/\?[^\s"']*/g, '?[query]').replaceAll(/basic\s+[\w+/=-]+/gi, 'Basic [secret]');
+  return new Error(`${error.name}${code === undefined ? '' : ` ${code}`}: ${text.slice(0, 300)}`);
+}

@@ -1,0 +1,163 @@
+import type { ManifestMeta } from './answers.ts';
+import { SecretUrl } from './secret-url.ts';
+import { isReadableSku } from './text.ts';
+import { isObject, readCount } from './wire.ts';
+
+/** Configured names of the manifest response's undocumented fields; a name may be dotted (`snapshot.id`). */
+export interface ManifestNames {
+  urlField?: string | undefined;
+  snapshotIdField?: string | undefined;
+}
+
+/** The metadata, or why not: `problem` names fields, `hint` the variable to set; neither holds a value. */
+export type ManifestReading =
+  | { ok: true; value: ManifestMeta }
+  | { ok: false; problem: string; hint: string };
+
+interface Leaf {
+  path: string;
+  words: readonly string[];
+  /** Words of the object the leaf stands in; empty at the top. */
+  parent: readonly string[];
+  value: unknown;
+}
+
+interface Choice {
+  leaf: Leaf | null;
+  candidates: readonly Leaf[];
+}
+
+const URL_WORDS = ['url', 'uri', 'link', 'href', 'download', 'presigned'];
+const ID_WORDS = ['id', 'identifier'];
+const VERSION_WORDS = ['id', 'identifier', 'version', 'revision', 'key', 'token'];
+/** Words that say a field is about something else than which snapshot it is. */
+const NOT_ID_WORDS = [
+  'at',
+  'time',
+  'date',
+  'count',
+  'expires',
+  'age',
+  'size',
+  'bytes',
+  'interval',
+  'code',
+  'message',
+];
+const OTHER_ID_WORDS = ['request', 'trace', 'correlation', 'supplier', 'account', 'schema', 'format', 'api'];
+const MAX_NAMED = 12;
+
+/** `urlExpiresAt`, `url_expires_at` and `url-expires-at` all become [url, expires, at]. */
+function wordsOf(name: string): string[] {
+  const spaced = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
+  return spaced.split(/[^a-z0-9]+/).filter((word) => word !== '');
+}
+
+/** Fields of the body and of the objects directly in it. */
+function leavesOf(body: Readonly<Record<string, unknown>>): Leaf[] {
+  return Object.entries(body).flatMap(([name, value]) => {
+    if (!isObject(value)) return [{ path: name, words: wordsOf(name), parent: [], value }];
+    return Object.entries(value).map(([inner, member]) => {
+      return { path: `${name}.${inner}`, words: wordsOf(inner), parent: wordsOf(name), value: member };
+    });
+  });
+}
+
+function has(words: readonly string[], any: readonly string[]): boolean {
+  return words.some((word) => any.includes(word));
+}
+
+function named(leaves: readonly Leaf[], field: string): Leaf | null {
+  return (
+    leaves.find((leaf) => leaf.path === field) ??
+    leaves.find((leaf) => leaf.path.endsWith(`.${field}`)) ??
+    null
+  );
+}
+
+function asHttpUrl(value: unknown): URL | null {
+  if (typeof value !== 'string' || !/^https?:\/\//i.test(value)) return null;
+  return URL.parse(value);
+}
+
+function asSnapshotId(value: unknown): string | null {
+  const id = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
+  return isReadableSku(id) && asHttpUrl(id) === null ? id : null;
+}
+
+/** The one leaf of the first tier that has any; more than one with different values is a choice for a person. */
+function firstTier(tiers: readonly (readonly Leaf[])[]): Choice {
+  const candidates = tiers.find((tier) => tier.length > 0) ?? [];
+  const [leaf] = candidates;
+  const alike = candidates.every((other) => other.value === leaf?.value);
+  return { leaf: leaf !== undefined && alike ? leaf : null, candidates };
+}
+
+function chooseUrl(leaves: readonly Leaf[]): Choice {
+  const urls = leaves.filter((leaf) => asHttpUrl(leaf.value) !== null && leaf.words.at(-1) !== 'at');
+  return firstTier([urls.filter((leaf) => has(leaf.words, URL_WORDS)), urls]);
+}
+
+function chooseSnapshotId(leaves: readonly Leaf[]): Choice {
+  const ids = leaves.filter(({ words, value }) => {
+    return asSnapshotId(value) !== null && !has(words, [...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS]);
+  });
+  const ofSnapshot = ids.filter(
+    ({ words, parent }) => words.includes('snapshot') || parent.includes('snapshot'),
+  );
+  return firstTier([
+    ofSnapshot.filter(({ words }) => has(words, ID_WORDS)),
+    ids.filter(({ words }) => words.includes('snapshot')),
+    ids.filter(({ words }) => has(words, ID_WORDS)),
+    ids.filter(({ words }) => has(words, VERSION_WORDS)),
+  ]);
+}
+
+/** A time as ISO text, or as epoch seconds or milliseconds; null where it is none of these. */
+function readTime(value: unknown): Date | null {
+  if (typeof value !== 'string' && typeof value !== 'number') return null;
+  const date = new Date(typeof value === 'number' && value < 100_000_000_000 ? value * 1000 : value);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+function fault(what: string, variable: string, choice: Choice, leaves: readonly Leaf[]): ManifestReading {
+  const several = choice.candidates.length > 0;
+  const paths = (several ? choice.candidates : leaves).map((leaf) => leaf.path.slice(0, 64));
+  const list = paths.slice(0, MAX_NAMED).join(', ');
+  const problem = several
+    ? `${what}: one of ${list}?`
+    : `${what}: not found among the fields ${list || '(none)'}`;
+  return { ok: false, problem, hint: `set ${variable} to the name of the field` };
+}
+
+/**
+ * The manifest response (specification 2.7). The names of the URL field and of the snapshot identifier are not shown
+ * there: configured names count, else both are found by shape, at the top level or one object deep.
+ * In: the parsed body. Out: the metadata, or the problem with candidate field names. Never throws.
+ */
+export function readManifestMeta(body: unknown, names: ManifestNames): ManifestReading {
+  if (!isObject(body))
+    return { ok: false, problem: 'the body is not an object', hint: 'check PARTNER_BASE_URL' };
+  const leaves = leavesOf(body);
+  const urlField = names.urlField;
+  const urlChoice =
+    urlField === undefined ? chooseUrl(leaves) : { leaf: named(leaves, urlField), candidates: [] };
+  const url = asHttpUrl(urlChoice.leaf?.value);
+  if (url === null) return fault('presigned URL', 'PARTNER_MANIFEST_URL_FIELD', urlChoice, leaves);
+  const idField = names.snapshotIdField;
+  const idChoice =
+    idField === undefined ? chooseSnapshotId(leaves) : { leaf: named(leaves, idField), candidates: [] };
+  const snapshotId = asSnapshotId(idChoice.leaf?.value);
+  if (snapshotId === null) return fault('snapshot identifier', 'PARTNER_SNAPSHOT_ID_FIELD', idChoice, leaves);
+  return {
+    ok: true,
+    value: {
+      snapshotId,
+      url: new SecretUrl(url),
+      urlExpiresAt: readTime(named(leaves, 'url_expires_at')?.value),
+      generatedAt: readTime(named(leaves, 'generated_at')?.value),
+      skuCount: readCount(named(leaves, 'sku_count')?.value),
+      livePricedSkuCount: readCount(named(leaves, 'live_priced_sku_count')?.value),
+    },
+  };
+}

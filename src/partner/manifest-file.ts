@@ -1,0 +1,226 @@
+import { pipeline } from 'node:stream';
+import split2 from 'split2';
+import { Agent, type Dispatcher } from 'undici';
+import {
+  classifyAnswer,
+  classifyFailure,
+  failureCode,
+  PartnerError,
+  safeCause,
+  type PartnerErrorKind,
+} from './errors.ts';
+import { gunzipIfGzip, metered, withBoundedLines } from './file-stream.ts';
+import { lineReader, type ManifestLine, type RejectedLine } from './manifest-lines.ts';
+import { ADDRESS_REFUSED, checkFilesUrl, guardedLookup, isLoopbackUrl, type Resolver } from './origin.ts';
+import type { SecretUrl } from './secret-url.ts';
+
+export type { ManifestLine, RejectedLine, RejectionReason } from './manifest-lines.ts';
+
+/** Limits of one manifest file; beyond any of the first, second and last it is 'file-too-large'. */
+export interface ManifestFileCaps {
+  /** Bytes over the wire; 8 GiB. */
+  compressedBytes: number;
+  /** Bytes after decompression; 64 GiB. */
+  bytes: number;
+  /** Bytes of one line; 64 KiB. A longer line is rejected alone. */
+  lineBytes: number;
+  /** Lines; 100 million. */
+  lines: number;
+}
+
+/** What to download, and within which bounds. */
+export interface ManifestFileOptions {
+  url: SecretUrl;
+  /** The API's base URL: decides whether a files origin on loopback is allowed. */
+  baseUrl: URL;
+  /** Milliseconds for the whole download, the consumer's own time included. */
+  timeoutMs: number;
+  /** Milliseconds without a byte from the origin, or until its headers; 60 s. */
+  idleTimeoutMs?: number | undefined;
+  signal?: AbortSignal | undefined;
+  caps?: Partial<ManifestFileCaps> | undefined;
+  /** Lines, rejected ones included, in one batch; 5000. */
+  batchSize?: number | undefined;
+  /** How names are resolved; the system's resolver. */
+  resolve?: Resolver | undefined;
+}
+
+/** A run of lines in the file's order. `bytes` is what came over the wire so far, `totalBytes` the Content-Length. */
+export interface ManifestBatch {
+  lines: ManifestLine[];
+  rejected: RejectedLine[];
+  bytes: number;
+  totalBytes: number | null;
+}
+
+const DEFAULT_CAPS: ManifestFileCaps = {
+  compressedBytes: 8 * 1024 ** 3,
+  bytes: 64 * 1024 ** 3,
+  lineBytes: 64 * 1024,
+  lines: 100_000_000,
+};
+const DEFAULT_IDLE_MS = 60_000;
+const DEFAULT_BATCH_SIZE = 5000;
+/** Connection failures that, once the body has begun, mean that it was cut. */
+const CUT_CODES: ReadonlySet<string> = new Set([
+  'UND_ERR_SOCKET',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'UND_ERR_INFO',
+]);
+
+interface Progress {
+  bytes: number;
+  totalBytes: number | null;
+  bodyBegun: boolean;
+}
+
+function fault(kind: PartnerErrorKind, detail: string): PartnerError {
+  return new PartnerError(kind, 'manifest-file', { detail });
+}
+
+/** Collects lines into batches; `add` gives a batch when it is full, `rest` the last one, if any. */
+class Batcher {
+  readonly #read: ReturnType<typeof lineReader>;
+  readonly #caps: ManifestFileCaps;
+  readonly #size: number;
+  readonly #progress: Progress;
+  #count = 0;
+  #lines: ManifestLine[] = [];
+  #rejected: RejectedLine[] = [];
+
+  constructor(caps: ManifestFileCaps, size: number, progress: Progress) {
+    this.#read = lineReader(caps.lineBytes);
+    this.#caps = caps;
+    this.#size = size;
+    this.#progress = progress;
+  }
+
+  add(text: string): ManifestBatch | undefined {
+    this.#count += 1;
+    if (this.#count > this.#caps.lines) throw fault('file-too-large', `over ${this.#caps.lines} lines`);
+    const line = this.#read(text, this.#count);
+    if (line === null) return undefined;
+    if ('reason' in line) this.#rejected.push(line);
+    else this.#lines.push(line);
+    return this.#lines.length + this.#rejected.length >= this.#size ? this.rest() : undefined;
+  }
+
+  rest(): ManifestBatch | undefined {
+    if (this.#lines.length + this.#rejected.length === 0) return undefined;
+    const { bytes, totalBytes } = this.#progress;
+    const batch: ManifestBatch = { lines: this.#lines, rejected: this.#rejected, bytes, totalBytes };
+    this.#lines = [];
+    this.#rejected = [];
+    return batch;
+  }
+}
+
+function limited(cap: number, what: string): (total: number) => void {
+  return (total) => {
+    if (total > cap) throw fault('file-too-large', `over ${cap} bytes ${what}`);
+  };
+}
+
+async function* batchesOf(
+  body: AsyncIterable<Buffer>,
+  caps: ManifestFileCaps,
+  size: number,
+  progress: Progress,
+) {
+  const onWire = limited(caps.compressedBytes, 'over the wire');
+  const wire = metered(body, (total) => {
+    progress.bytes = total;
+    onWire(total);
+  });
+  // Twice: the object may be gzip itself and be sent with Content-Encoding gzip on top (CONTRACT 7, files origin).
+  const once = metered(gunzipIfGzip(wire), limited(caps.bytes, 'decompressed'));
+  const plain = metered(gunzipIfGzip(once), limited(caps.bytes, 'decompressed'));
+  const batcher = new Batcher(caps, size, progress);
+  const batches = split2('\n', (line) => batcher.add(line), { readableHighWaterMark: 1 });
+  // A failure anywhere upstream destroys `batches` with it, so the loop below throws it.
+  pipeline(withBoundedLines(plain, caps.lineBytes), batches, () => undefined);
+  yield* batches as AsyncIterable<ManifestBatch>;
+  const rest = batcher.rest();
+  if (progress.totalBytes !== null && progress.bytes !== progress.totalBytes) {
+    throw fault('file-corrupt', `${progress.bytes} of ${progress.totalBytes} bytes`);
+  }
+  if (rest !== undefined) yield rest;
+}
+
+/** Looks at the head of the files origin's answer; throws where the body is not to be read. */
+function checkHead({ statusCode, headers }: Dispatcher.ResponseData, caps: ManifestFileCaps): number | null {
+  const kind = classifyAnswer('manifest-file', statusCode, null);
+  if (kind !== null) throw new PartnerError(kind, 'manifest-file', { status: statusCode });
+  const encodings = String(headers['content-encoding'] ?? '');
+  if (/\b(br|zstd|deflate|compress)\b/i.test(encodings))
+    throw fault('file-fault', 'Content-Encoding other than gzip');
+  const length = Number(headers['content-length'] ?? Number.NaN);
+  if (!Number.isSafeInteger(length)) return null;
+  limited(caps.compressedBytes, 'announced')(length);
+  return length;
+}
+
+function asPartnerError(
+  error: unknown,
+  options: ManifestFileOptions,
+  timer: AbortSignal,
+  begun: boolean,
+): PartnerError {
+  if (error instanceof PartnerError) return error;
+  const target = options.url.reveal();
+  const cause = safeCause(error, [target.href, `${target.pathname}${target.search}`, target.search]);
+  const code = failureCode(error) ?? '';
+  let kind = classifyFailure(error, options.signal, timer);
+  if (kind === 'network') {
+    if (code === ADDRESS_REFUSED) kind = 'url-refused';
+    else if (code.startsWith('Z_') || (begun && (CUT_CODES.has(code) || code.startsWith('HPE_'))))
+      kind = 'file-corrupt';
+  }
+  return new PartnerError(kind, 'manifest-file', kind === 'aborted' ? {} : { cause });
+}
+
+/**
+ * Downloads and reads the manifest file (specification 2.6, 4.2 rule 9): gzip by content, by Content-Encoding, by both,
+ * or plain NDJSON. Sends no Authorization header and follows no redirect; the address is checked as it is connected to.
+ * Out: batches in the file's order, pulled one at a time: at most a few are in memory. Batches that were handed out are
+ * worth nothing until the generator ends without an error.
+ * Throws PartnerError: 'url-refused', 'url-expired' (403: ask for the manifest again), 'file-fault', 'file-corrupt',
+ * 'file-too-large', 'network', 'timeout', 'aborted'.
+ */
+export async function* readManifestFile(
+  options: ManifestFileOptions,
+): AsyncGenerator<ManifestBatch, void, undefined> {
+  const target = options.url.reveal();
+  const problem = checkFilesUrl(target, options.baseUrl);
+  if (problem !== null) throw fault('url-refused', problem);
+  const caps: ManifestFileCaps = { ...DEFAULT_CAPS, ...options.caps };
+  const idleMs = options.idleTimeoutMs ?? DEFAULT_IDLE_MS;
+  const timer = AbortSignal.timeout(options.timeoutMs);
+  const signal = options.signal === undefined ? timer : AbortSignal.any([options.signal, timer]);
+  const agent = new Agent({
+    allowH2: false,
+    connections: 1,
+    connect: { lookup: guardedLookup(isLoopbackUrl(target), options.resolve), timeout: idleMs },
+    headersTimeout: idleMs,
+    bodyTimeout: idleMs,
+  });
+  const progress: Progress = { bytes: 0, totalBytes: null, bodyBegun: false };
+  try {
+    const response = await agent.request({
+      origin: target.origin,
+      path: `${target.pathname}${target.search}`,
+      method: 'GET',
+      headers: { 'accept-encoding': 'gzip' },
+      signal,
+    });
+    // Whatever comes next, an error of a body that nobody reads must not be an unhandled one.
+    response.body.on('error', () => undefined);
+    progress.totalBytes = checkHead(response, caps);
+    progress.bodyBegun = true;
+    yield* batchesOf(response.body, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
+  } catch (error) {
+    throw asPartnerError(error, options, timer, progress.bodyBegun);
+  } finally {
+    await agent.destroy();
+  }
+}

@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { isReadableSku, isStorableText, toStorable } from './text.ts';
+
+/** One line of the manifest (specification 2.6). `hash` is null for a live line; `updatedAt` is ISO 8601 in UTC. */
+export interface ManifestLine {
+  sku: string;
+  sizes: number | null;
+  hash: string | null;
+  priceSource: 'snapshot' | 'live';
+  updatedAt: string | null;
+}
+
+/** Why a line was rejected. */
+export type RejectionReason =
+  | 'not-json'
+  | 'not-an-object'
+  | 'no-sku'
+  | 'bad-sku'
+  | 'unknown-price-source'
+  | 'bad-hash'
+  | 'bad-sizes'
+  | 'bad-updated-at'
+  | 'too-long';
+
+/** A line that is not applied: its number from 1, its SKU where one could be read, and the start of it (≤ 200 characters). */
+export interface RejectedLine {
+  line: number;
+  reason: RejectionReason;
+  sku: string | null;
+  sample: string;
+}
+
+const INT4_MAX = 2_147_483_647;
+const SAMPLE_LENGTH = 200;
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)$/;
+
+// `hash` is unchecked here: a live line's is ignored whatever it is, so the rule needs price_source beside it.
+const lineSchema = z.compile(
+  z.object({
+    sku: z.string(),
+    sizes: z.int().min(0).max(INT4_MAX).nullish(),
+    hash: z.unknown().optional(),
+    price_source: z.enum(['snapshot', 'live']),
+    updated_at: z.string().nullish(),
+  }),
+);
+
+const REASON_OF_FIELD: readonly (readonly [string, RejectionReason])[] = [
+  ['sku', 'bad-sku'],
+  ['price_source', 'unknown-price-source'],
+  ['sizes', 'bad-sizes'],
+  ['updated_at', 'bad-updated-at'],
+];
+
+/** The timestamp in the one spelling Postgres is sure to take; null where it is no time of the years 1970 to 9999. */
+function normaliseTime(text: string): string | null {
+  const ms = ISO_TIME.test(text) ? Date.parse(text) : Number.NaN;
+  return ms >= 0 && ms < 253_402_300_800_000 ? new Date(ms).toISOString() : null;
+}
+
+/** The SKU of a line that is not whole JSON: what follows its first "sku" key, where that much can be read. */
+function salvageSku(text: string): string | null {
+  const quoted = /"sku"\s*:\s*("(?:[^"\\]|\\.){1,600}")/.exec(text)?.[1];
+  const sku = quoted === undefined ? null : parseJson(quoted);
+  return isReadableSku(sku) ? sku : null;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function skuOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'sku' in value ? value.sku : undefined;
+}
+
+/** Reads lines of the manifest, one after the other. */
+export interface LineReader {
+  /** In: one line without its newline and its number. Out: the line, or why it is rejected; null for a blank one. */
+  (text: string, line: number): ManifestLine | RejectedLine | null;
+}
+
+function rejectionOf(value: unknown): RejectionReason {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'not-an-object';
+  const sku = skuOf(value);
+  if (sku === undefined || sku === null || sku === '') return 'no-sku';
+  const issues = lineSchema.safeParse(value).error?.issues ?? [];
+  const fields = new Set(issues.map((issue) => issue.path[0]));
+  return REASON_OF_FIELD.find(([field]) => fields.has(field))?.[1] ?? 'bad-sku';
+}
+
+/** A line whose shape is right, judged by its content: a reason where it cannot be applied. */
+function settleLine(data: z.infer<typeof lineSchema>): ManifestLine | RejectionReason {
+  if (data.sku === '') return 'no-sku';
+  if (!isReadableSku(data.sku)) return 'bad-sku';
+  const live = data.price_source === 'live';
+  const hash = live ? null : data.hash;
+  if (!live && (typeof hash !== 'string' || hash === '' || !isStorableText(hash))) return 'bad-hash';
+  const updatedAt = typeof data.updated_at === 'string' ? normaliseTime(data.updated_at) : null;
+  if (typeof data.updated_at === 'string' && updatedAt === null) return 'bad-updated-at';
+  return {
+    sku: data.sku,
+    sizes: data.sizes ?? null,
+    hash: typeof hash === 'string' ? hash : null,
+    priceSource: data.price_source,
+    updatedAt,
+  };
+}
+
+/**
+ * Makes the reader of manifest lines (specification 2.6). A live line's hash is dropped, a snapshot line without one is
+ * rejected; `sizes` and `updated_at` may be absent or null, but not of another type. Never throws.
+ * In: the greatest length of a line in bytes; a longer one is rejected as 'too-long'.
+ */
+export function lineReader(lineBytes: number): LineReader {
+  return (text, line) => {
+    // A UTF-16 unit is at most three bytes, so most lines need no count.
+    const tooLong = text.length * 3 > lineBytes && Buffer.byteLength(text) > lineBytes;
+    const reject = (reason: RejectionReason, sku: unknown): RejectedLine => {
+      // By way of a buffer: a slice would keep the whole chunk it was cut from alive.
+      const sample = toStorable(Buffer.from(text.slice(0, SAMPLE_LENGTH)).toString());
+      return { line, reason, sku: isReadableSku(sku) ? sku : null, sample };
+    };
+    if (tooLong) return reject('too-long', salvageSku(text.slice(0, lineBytes)));
+    const value = parseJson(text);
+    if (value === undefined) return text.trim() === '' ? null : reject('not-json', salvageSku(text));
+    const parsed = lineSchema.safeParse(value);
+    if (!parsed.success) return reject(rejectionOf(value), skuOf(value));
+    const settled = settleLine(parsed.data);
+    return typeof settled === 'string' ? reject(settled, parsed.data.sku) : settled;
+  };
+}

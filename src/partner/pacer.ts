@@ -1,0 +1,170 @@
+import { AUTH_CLASS, type PartnerErrorKind } from './errors.ts';
+
+/*
+ * When may the next request with the api_key be sent (specification 8: so many requests in any rolling window, over it
+ * 403 and nothing else; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
+ * decision or the next state goes out. All times are epoch milliseconds of one clock, the database's.
+ */
+
+export interface PaceLimits {
+  /** Most own requests in any rolling window (the account's limit times the mirror's share). */
+  readonly maxPerWindow: number;
+  readonly windowMs: number;
+  /** Silence after a refusal. */
+  readonly backoffMs: number;
+}
+
+export interface PaceState {
+  /** Requests a window that were allowed at `raisedAt`; it grows from there. */
+  readonly ceiling: number;
+  readonly raisedAt: number;
+  /** Set by a refusal until a probe has succeeded. */
+  readonly silentUntil: number | null;
+  readonly probeSentAt: number | null;
+  /** Refusals in a row without a success between. */
+  readonly episodes: number;
+  readonly refusal: string | null;
+  readonly refusedAt: number | null;
+  /** Own requests in the window when the refusal came: the evidence for or against having been too fast. */
+  readonly occupancy: number | null;
+  readonly resumeAt: number | null;
+}
+
+export type PaceWait = 'spacing' | 'window' | 'silence' | 'probe';
+export type PaceDecision =
+  | { readonly go: true; readonly state: PaceState }
+  | { readonly go: false; readonly at: number; readonly because: PaceWait };
+
+/** A probe whose end nobody reported (its process died) is given up after this long. */
+const PROBE_LOST_MS = 120_000;
+/** Refusals in a row from which silence grows: by then it looks like the credential, not the rate. */
+const SUSPECT_AFTER = 3;
+const LONGEST_SILENCE = 10;
+const RESUME_FLOOR = 20;
+
+/**
+ * Time added to the window: a request counts at the server when it arrives, not when it was sent, and two requests may
+ * have been on the way for different times.
+ */
+export function guardMs(limits: PaceLimits): number {
+  return Math.min(500, limits.windowMs / 20);
+}
+
+/** The most sends allowed in window + guard. A share of 120 a minute gives 118. */
+export function sendsPerWindow(limits: PaceLimits): number {
+  const { maxPerWindow, windowMs } = limits;
+  return Math.max(1, Math.floor((maxPerWindow * windowMs) / (windowMs + guardMs(limits))) - 1);
+}
+
+/** State of an account of which nothing is known yet: half the share, growing. */
+export function initialPace(limits: PaceLimits, now: number): PaceState {
+  return {
+    ceiling: Math.max(1, sendsPerWindow(limits) / 2),
+    raisedAt: now,
+    silentUntil: null,
+    probeSentAt: null,
+    episodes: 0,
+    refusal: null,
+    refusedAt: null,
+    occupancy: null,
+    resumeAt: null,
+  };
+}
+
+/** Requests a window allowed at `now`: 5 a minute more each minute at a share of 120, in proportion otherwise. */
+export function ceilingAt(limits: PaceLimits, state: PaceState, now: number): number {
+  const raise = Math.max(5, limits.maxPerWindow / 24);
+  const windows = Math.max(0, now - state.raisedAt) / limits.windowMs;
+  return Math.min(sendsPerWindow(limits), Math.max(1, state.ceiling) + raise * windows);
+}
+
+/**
+ * May one more request be sent at `now`? `sends` are the times of own requests in the last window + guard, ascending.
+ * Answers with the state to store when it may, or with the earliest time worth asking again.
+ */
+export function decide(
+  limits: PaceLimits,
+  state: PaceState,
+  sends: readonly number[],
+  now: number,
+): PaceDecision {
+  if (state.silentUntil !== null) {
+    if (now < state.silentUntil) return { go: false, at: state.silentUntil, because: 'silence' };
+    if (state.probeSentAt !== null && now < state.probeSentAt + PROBE_LOST_MS) {
+      return { go: false, at: now + 1000, because: 'probe' };
+    }
+    return { go: true, state: { ...state, probeSentAt: now } };
+  }
+  const ceiling = ceilingAt(limits, state, now);
+  const allowed = Math.max(1, Math.floor(ceiling));
+  const span = limits.windowMs + guardMs(limits);
+  const recent = sends.filter((at) => at > now - span);
+  const last = recent.at(-1);
+  if (last === undefined) return { go: true, state };
+  if (recent.length >= allowed) {
+    const leaves = recent[recent.length - allowed] ?? last;
+    return { go: false, at: leaves + span, because: 'window' };
+  }
+  const next = last + limits.windowMs / ceiling;
+  return next > now ? { go: false, at: next, because: 'spacing' } : { go: true, state };
+}
+
+/**
+ * State after the request sent at `sentAt` ended with `outcome` ('ok' or a PartnerErrorKind) at `now`. Only the answer
+ * to the probe ends a silence; refusals of requests that were already under way when it began do not lengthen it.
+ */
+export function settled(
+  limits: PaceLimits,
+  state: PaceState,
+  request: { readonly sentAt: number; readonly outcome: string; readonly sendsInWindow: number },
+  now: number,
+): PaceState {
+  if (refuses(request.outcome)) {
+    if (state.refusedAt !== null && state.silentUntil !== null && request.sentAt < state.refusedAt)
+      return state;
+    const episodes = state.episodes + 1;
+    const factor = Math.min(LONGEST_SILENCE, 2 ** Math.max(0, episodes - SUSPECT_AFTER));
+    const max = sendsPerWindow(limits);
+    const resumeAt = Math.min(max, Math.max(Math.min(RESUME_FLOOR, max), request.sendsInWindow / 2));
+    return {
+      ...state,
+      silentUntil: now + limits.backoffMs * factor,
+      probeSentAt: null,
+      episodes,
+      refusal: request.outcome,
+      refusedAt: now,
+      occupancy: episodes === 1 ? request.sendsInWindow : state.occupancy,
+      resumeAt: episodes === 1 ? resumeAt : state.resumeAt,
+    };
+  }
+  if (state.silentUntil === null || request.sentAt !== state.probeSentAt) return state;
+  // An answer that says nothing about the credential or the rate leaves the silence, but lets another probe go.
+  if (saysNothing(request.outcome))
+    return { ...state, probeSentAt: null, silentUntil: now + limits.backoffMs / 6 };
+  return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };
+}
+
+/** Outcomes that silence the fleet: the auth class (specification 5.6) and an account that is not configured. */
+export function refuses(outcome: string): boolean {
+  return AUTH_CLASS.has(outcome as PartnerErrorKind) || outcome === 'account-not-configured';
+}
+
+function saysNothing(outcome: string): boolean {
+  return outcome === 'network' || outcome === 'timeout' || outcome === 'aborted';
+}
+
+/**
+ * What may be said of a refusal. A 403 for too fast and for a wrong secret are byte-identical (specification 5.7), so
+ * only evidence tells: how much of the limit our own requests filled, and probes refused again after quiet windows.
+ */
+export function explainRefusal(limits: PaceLimits, state: PaceState): string | null {
+  if (state.refusal === null) return null;
+  if (state.refusal === 'account-not-configured') return 'supplier account not configured';
+  if (state.episodes >= SUSPECT_AFTER) {
+    return `throttled or refused; refused ${state.episodes} times in a row after quiet windows: the credential is suspected`;
+  }
+  const full = (state.occupancy ?? 0) / limits.maxPerWindow;
+  if (full < 0.5)
+    return 'throttled or refused; own requests were few: other traffic is heavy or the credential is wrong';
+  return 'throttled or refused';
+}

@@ -1,0 +1,51 @@
+/** Longest SKU and longest size key the mirror keeps, in UTF-16 units. */
+const MAX_KEY_LENGTH = 512;
+/** Deeper JSON than this is refused: Postgres and a recursive walk both have a stack to protect. */
+const MAX_DEPTH = 64;
+
+/** Whether Postgres takes the text as it stands: no NUL (SQLSTATE 22021), no lone surrogate (collides after encoding). */
+export function isStorableText(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
+}
+
+/** The text with every NUL and lone surrogate replaced by U+FFFD, so that Postgres takes it. */
+export function toStorable(text: string): string {
+  return isStorableText(text) ? text : text.replaceAll('\0', '\uFFFD').toWellFormed();
+}
+
+/** Whether the value can name a SKU in the mirror: storable text of 1 to 512 characters. */
+export function isReadableSku(value: unknown): value is string {
+  return (
+    typeof value === 'string' && value.length > 0 && value.length <= MAX_KEY_LENGTH && isStorableText(value)
+  );
+}
+
+/** Whether the text can be a size key: storable, at most 512 characters; the empty key is a size like any other. */
+export function isReadableSize(key: string): boolean {
+  return key.length <= MAX_KEY_LENGTH && isStorableText(key);
+}
+
+/**
+ * A parsed JSON value with every text and key in it made storable. Own keys such as `__proto__` stay own keys.
+ * Out: the value itself where nothing had to change, a copy otherwise, undefined where it is nested deeper than 64 levels.
+ */
+export function toStorableJson(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return toStorable(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth >= MAX_DEPTH) return undefined;
+  const entries = Object.entries(value);
+  let same = true;
+  for (const entry of entries) {
+    const [key, member] = entry;
+    const kept = toStorableJson(member, depth + 1);
+    if (kept === undefined) return undefined;
+    if (kept !== member) same = false;
+    entry[1] = kept;
+    if (!Array.isArray(value) && !isStorableText(key)) {
+      same = false;
+      entry[0] = toStorable(key);
+    }
+  }
+  if (same) return value;
+  return Array.isArray(value) ? entries.map(([, member]) => member) : Object.fromEntries(entries);
+}

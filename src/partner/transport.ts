@@ -1,0 +1,198 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { Agent, type Dispatcher } from 'undici';
+import {
+  classifyAnswer,
+  classifyFailure,
+  codeOf,
+  failureCode,
+  PartnerError,
+  safeCause,
+  type Route,
+} from './errors.ts';
+
+/** The Basic credential (specification 5.1): user name and password. */
+export interface Credentials {
+  apiKey: string;
+  secret: string;
+}
+
+/** Settings of the connection to the API. `credentials` is asked before each request, so that a rotation takes effect. */
+export interface TransportOptions {
+  baseUrl: URL;
+  credentials: () => Credentials;
+  /** Milliseconds for one request, from sending to the last byte of the answer. */
+  timeoutMs: number;
+  userAgent: string;
+  /** Greatest size of an answer, before and after decompression. */
+  maxBodyBytes: number;
+}
+
+/** One API request: `path` begins with a slash and is already encoded; `body` is sent as JSON; `parse` reads the JSON of a 200. */
+export interface ApiRequest {
+  route: Route;
+  method: 'GET' | 'POST';
+  path: string;
+  body?: unknown;
+  parse: (text: string) => unknown;
+  signal?: AbortSignal | undefined;
+}
+
+/** What the answer's head said, kept for observation even where the request fails later. */
+export interface AnswerHead {
+  status: number | null;
+  date: Date | null;
+}
+
+/** The one connection pool to the partner API. */
+export interface Transport {
+  /** Sends a request and reads its answer; `head` is filled in on the way. Out: the parsed body of a 200. Throws PartnerError. */
+  request(request: ApiRequest, head: AnswerHead): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const unzip = promisify(gunzip);
+
+function authorization({ apiKey, secret }: Credentials): string {
+  return `Basic ${Buffer.from(`${apiKey}:${secret}`, 'utf8').toString('base64')}`;
+}
+
+function isGzip(body: Buffer): boolean {
+  return body[0] === 0x1f && body[1] === 0x8b;
+}
+
+/** The whole body, decompressed (specification 1.3), at most `cap` bytes before and after. Throws RangeError beyond it. */
+async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > cap) throw new RangeError('body over the limit');
+    chunks.push(chunk);
+  }
+  const raw = Buffer.concat(chunks);
+  return (isGzip(raw) ? await unzip(raw, { maxOutputLength: cap }) : raw).toString('utf8');
+}
+
+function parseOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+class UndiciTransport implements Transport {
+  readonly #options: TransportOptions;
+  readonly #agent: Agent;
+  readonly #prefix: string;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#prefix = options.baseUrl.pathname.replace(/\/+$/, '');
+    // The total timeout below is the one that counts; undici's own would only shorten a longer setting.
+    this.#agent = new Agent({
+      allowH2: false,
+      connections: 16,
+      connectTimeout: options.timeoutMs,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+  }
+
+  async request(request: ApiRequest, head: AnswerHead): Promise<unknown> {
+    const { route, signal: caller } = request;
+    const credentials = this.#options.credentials();
+    const header = authorization(credentials);
+    const timer = AbortSignal.timeout(this.#options.timeoutMs);
+    const signal = caller === undefined ? timer : AbortSignal.any([caller, timer]);
+    const fail = (error: unknown) => {
+      const secrets = [credentials.secret, credentials.apiKey, header.slice('Basic '.length)];
+      const kind = classifyFailure(error, caller, timer);
+      // An abort's reason is the caller's own object: it tells nothing about the request and may hold anything.
+      return new PartnerError(kind, route, kind === 'aborted' ? {} : { cause: safeCause(error, secrets) });
+    };
+    let response: Dispatcher.ResponseData;
+    try {
+      response = await this.#send(request, header, signal);
+    } catch (error) {
+      throw fail(error);
+    }
+    head.status = response.statusCode;
+    head.date = dateOf(response.headers['date']);
+    if (response.statusCode !== 200) throw await this.#refusal(route, response);
+    return this.#read(request, response, fail);
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  async #send(request: ApiRequest, header: string, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const headers: Record<string, string> = {
+      authorization: header,
+      accept: 'application/json',
+      'accept-encoding': 'gzip',
+      'user-agent': this.#options.userAgent,
+    };
+    const body = request.body === undefined ? null : JSON.stringify(request.body);
+    if (body !== null) headers['content-type'] = 'application/json';
+    const { method } = request;
+    const path = `${this.#prefix}${request.path}`;
+    return this.#agent.request({ origin: this.#options.baseUrl.origin, path, method, headers, body, signal });
+  }
+
+  /** The error of an answer other than 200. The status decides even where the body cannot be read. */
+  async #refusal(route: Route, response: Dispatcher.ResponseData): Promise<PartnerError> {
+    const status = response.statusCode;
+    const text = await readBody(response.body, this.#options.maxBodyBytes).catch(() => '');
+    const body = parseOrNull(text);
+    const code = codeOf(body);
+    const kind = classifyAnswer(route, status, body) ?? 'unreadable';
+    return new PartnerError(kind, route, code === undefined ? { status } : { status, code });
+  }
+
+  async #read(
+    request: ApiRequest,
+    response: Dispatcher.ResponseData,
+    fail: (error: unknown) => PartnerError,
+  ): Promise<unknown> {
+    const { route, parse } = request;
+    const status = response.statusCode;
+    let text: string;
+    try {
+      text = await readBody(response.body, this.#options.maxBodyBytes);
+    } catch (error) {
+      const local = unreadableReason(error);
+      throw local === null ? fail(error) : new PartnerError('unreadable', route, { status, detail: local });
+    }
+    let body: unknown;
+    try {
+      body = parse(text);
+    } catch {
+      throw new PartnerError('unreadable', route, { status, detail: 'the body is not JSON' });
+    }
+    const kind = classifyAnswer(route, status, body);
+    if (kind === null) return body;
+    const code = codeOf(body);
+    throw new PartnerError(kind, route, code === undefined ? { status } : { status, code });
+  }
+}
+
+/** Why a body that arrived cannot be read, or null where it did not arrive. */
+function unreadableReason(error: unknown): string | null {
+  const code = failureCode(error);
+  if (code === 'ERR_BUFFER_TOO_LARGE' || error instanceof RangeError)
+    return 'the body is over the size limit';
+  return code?.startsWith('Z_') === true ? 'the gzip body is damaged' : null;
+}
+
+function dateOf(header: string | string[] | undefined): Date | null {
+  const date = new Date(typeof header === 'string' ? header : Number.NaN);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+/** Opens the connection pool: Basic credential on each request (specification 5.1), gzip, no redirects, no retries. */
+export function createTransport(options: TransportOptions): Transport {
+  return new UndiciTransport(options);
+}

@@ -1,0 +1,222 @@
+import { z } from 'zod';
+import type {
+  BulkAnswer,
+  DeltaAnswer,
+  LowestRecord,
+  ProductFields,
+  SizeEntry,
+  UnreadableRecord,
+} from './answers.ts';
+import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
+
+/** The names the specification does not show (2.4, 2.5), as configured. */
+export interface WireNames {
+  /** Where a size_map entry that is an object carries its price: the first that is there as a number counts. */
+  priceFields: readonly string[];
+  /** The SKU in list elements that are objects. */
+  skuField: string;
+}
+
+/** Result of reading a body: the value, or which field stands in the way (upstream names, never values). */
+export type Reading<T> = { ok: true; value: T } | { ok: false; problem: string };
+
+const INT4_MAX = 2_147_483_647;
+
+// Members keyed by untrusted text stay `unknown` here and are walked as own entries: z.record would drop `__proto__`.
+const bulkSchema = z.object({
+  results: z.unknown().optional(),
+  not_found: z.unknown().optional(),
+  deferred: z.unknown().optional(),
+  errors: z.unknown().optional(),
+  requested: z.unknown().optional(),
+  deduped: z.unknown().optional(),
+});
+const deltaSchema = z.object({
+  changed: z.array(z.unknown()),
+  removed: z.array(z.unknown()),
+  now_live: z.array(z.unknown()),
+  to_snapshot: z.union([z.string(), z.int()]),
+});
+const recordSchema = z.object({
+  code: z.unknown().optional(),
+  size_map: z.unknown().optional(),
+  product: z.unknown().optional(),
+});
+
+const PRODUCT_FIELDS = ['name', 'model', 'brand', 'gender_size', 'size_type', 'category'] as const;
+const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
+
+/** Whether the value is a JSON object (not an array, not null). */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A SKU from a list element: a string, or an object carrying it in `skuField`; null where neither reads. */
+function readSku(element: unknown, skuField: string): string | null {
+  const value = isObject(element) && Object.hasOwn(element, skuField) ? element[skuField] : element;
+  return isReadableSku(value) ? value : null;
+}
+
+/** The elements of a list, or of an object keyed by SKU ({sku: reason}); null where it is neither; absent and null are empty. */
+function elementsOf(part: unknown): unknown[] | null {
+  if (part === undefined || part === null) return [];
+  if (Array.isArray(part)) return part;
+  return isObject(part) ? Object.keys(part) : null;
+}
+
+/** A documented count that may come as a number or numeric text; null where it is neither. */
+export function readCount(value: unknown): number | null {
+  const count = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : null;
+}
+
+/** Number of an entry's price as it came, or undefined where the value is neither a number nor numeric text. */
+function asNumber(value: unknown): number | undefined {
+  if (typeof value === 'number') return value;
+  if (typeof value !== 'string') return undefined;
+  const text = value.trim();
+  return /^-?\d{1,20}(\.\d{1,20})?$/.test(text) ? Number(text) : undefined;
+}
+
+function asBaht(amount: number | undefined): number | null {
+  if (amount === undefined || !Number.isInteger(amount) || amount < 0 || amount > INT4_MAX) return null;
+  return amount === 0 ? 0 : amount; // -0 becomes 0
+}
+
+/**
+ * Price of one `size_map` entry (undocumented structure, specification 2.4; whole baht, 1.7).
+ * In: the entry as it came (number, numeric text, object, anything). Out: the price where it is a whole, non-negative
+ * int4 number of baht, else null; and the entry, null where it was nothing but that price.
+ */
+export function readSizeEntry(entry: unknown, priceFields: readonly string[]): SizeEntry {
+  let amount = asNumber(entry);
+  if (isObject(entry)) {
+    const field = priceFields.find(
+      (name) => Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined,
+    );
+    amount = field === undefined ? undefined : asNumber(entry[field]);
+  }
+  const price = asBaht(amount);
+  return { price, entry: typeof entry === 'number' && price !== null ? null : entry };
+}
+
+function asText(value: unknown): string | null {
+  if (typeof value === 'string') return toStorable(value);
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
+}
+
+function readProductFields(product: Readonly<Record<string, unknown>> | null): ProductFields {
+  const fields: ProductFields = {
+    name: null,
+    model: null,
+    brand: null,
+    gender_size: null,
+    size_type: null,
+    category: null,
+  };
+  if (product === null) return fields;
+  for (const name of PRODUCT_FIELDS) if (Object.hasOwn(product, name)) fields[name] = asText(product[name]);
+  return fields;
+}
+
+/**
+ * A lowest-price record (specification 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
+ * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
+ * empty `size_map` does (4.2 rule 4). Never throws.
+ */
+export function readRecord(body: unknown, names: WireNames): LowestRecord | UnreadableRecord {
+  const parsed = recordSchema.safeParse(body);
+  if (!parsed.success) return { unreadable: 'the record is not an object' };
+  const { code, size_map: sizeMap } = parsed.data;
+  if (code !== '0000') return { unreadable: 'code is not 0000' };
+  if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
+  const sizes = new Map<string, SizeEntry>();
+  for (const [size, raw] of Object.entries(sizeMap)) {
+    if (size === 'size_type') continue;
+    if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
+    const entry = toStorableJson(raw);
+    if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
+    sizes.set(size, readSizeEntry(entry, names.priceFields));
+  }
+  const product = toStorableJson(parsed.data.product ?? null);
+  if (product === undefined) return { unreadable: 'product is nested too deep' };
+  const kept = isObject(product) ? product : null;
+  const sizeType = Object.hasOwn(sizeMap, 'size_type') ? asText(sizeMap['size_type']) : null;
+  return { sizes, sizeType, product: kept, productFields: readProductFields(kept) };
+}
+
+/** Distinct SKUs of a list whose unreadable elements are passed over. */
+function readableSkus(elements: readonly unknown[], skuField: string): string[] {
+  return [...new Set(elements.map((element) => readSku(element, skuField)).filter((sku) => sku !== null))];
+}
+
+/**
+ * A bulk answer (specification 2.5). Absent parts are empty; elements that cannot be read are passed over, so their SKU
+ * counts as omitted. Unreadable as a whole: not an object, none of the four parts, or a part of the wrong type.
+ */
+export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
+  const parsed = bulkSchema.safeParse(body);
+  if (!parsed.success || !isObject(body)) return { ok: false, problem: 'the body is not an object' };
+  if (!BULK_PARTS.some((part) => Object.hasOwn(body, part))) {
+    return { ok: false, problem: `none of ${BULK_PARTS.join(', ')} is there` };
+  }
+  const { results: rawResults, not_found, deferred, errors, requested, deduped } = parsed.data;
+  const emptyResults =
+    rawResults === undefined || rawResults === null || (Array.isArray(rawResults) && rawResults.length === 0);
+  if (!emptyResults && !isObject(rawResults)) return { ok: false, problem: 'results is not an object' };
+  const results = new Map<string, LowestRecord | UnreadableRecord>();
+  for (const [sku, record] of Object.entries(emptyResults ? {} : rawResults)) {
+    if (isReadableSku(sku)) results.set(sku, readRecord(record, names));
+  }
+  const lists: string[][] = [];
+  for (const [name, part] of Object.entries({ not_found, deferred, errors })) {
+    const elements = elementsOf(part);
+    if (elements === null) return { ok: false, problem: `${name} is not a list` };
+    lists.push(readableSkus(elements, names.skuField));
+  }
+  const [notFound = [], deferredSkus = [], errorSkus = []] = lists;
+  const counts = { requested: readCount(requested), deduped: readCount(deduped) };
+  return { ok: true, value: { results, notFound, deferred: deferredSkus, errors: errorSkus, ...counts } };
+}
+
+/**
+ * A delta answer (specification 2.8). All or nothing: a missing list or an element that cannot be read makes the whole
+ * answer unreadable, because passing it over would lose a change for good once the token moves. A missing `now_live`
+ * would make live SKUs look covered (4.2 rule 7).
+ */
+export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer> {
+  const parsed = deltaSchema.safeParse(body);
+  if (!parsed.success) {
+    const fields = [...new Set(parsed.error.issues.map((issue) => String(issue.path[0] ?? 'the body')))];
+    return { ok: false, problem: `missing or of the wrong type: ${fields.join(', ')}` };
+  }
+  const lists: string[][] = [];
+  for (const name of ['changed', 'removed', 'now_live'] as const) {
+    const skus = parsed.data[name].map((element) => readSku(element, names.skuField));
+    if (skus.includes(null)) return { ok: false, problem: `${name} has an element that is no SKU` };
+    lists.push([...new Set(skus.filter((sku) => sku !== null))]);
+  }
+  const toSnapshot = String(parsed.data.to_snapshot);
+  if (!isReadableSku(toSnapshot))
+    return { ok: false, problem: 'to_snapshot is empty, too long or not storable' };
+  const [changed = [], removed = [], nowLive = []] = lists;
+  return { ok: true, value: { changed, removed, nowLive, toSnapshot } };
+}
+
+/**
+ * JSON text to a value, with integers beyond 2^53 kept as their digits: a snapshot id that is such a number would
+ * otherwise come back changed. Throws SyntaxError where the text is not JSON.
+ */
+export function parseExact(text: string): unknown {
+  return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) => {
+    const inexact = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
+    return inexact ? (context?.source ?? value) : value;
+  });
+}
+
+/** Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. */
+export function parseDelta(text: string): unknown {
+  const body: unknown = JSON.parse(text);
+  const token = isObject(body) ? body['to_snapshot'] : undefined;
+  return typeof token === 'number' && !Number.isSafeInteger(token) ? parseExact(text) : body;
+}

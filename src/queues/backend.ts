@@ -1,0 +1,95 @@
+import { createPostgresBackend, type Processor, Queue, runMigrations, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import type { QueueName } from './jobs.ts';
+
+/** Where BullMQ keeps its jobs. Both backends are used in the same way by everything above. */
+export interface QueueBackend {
+  readonly kind: 'redis' | 'postgres';
+  /** Makes the backend's own tables, where it has any. To be called before the first queue. */
+  prepare(): Promise<void>;
+  openQueue(name: QueueName): Queue;
+  openWorker(name: QueueName, process: Processor, concurrency: number): Worker;
+  /** Called when a lost connection is back: whatever lived in the store may be gone. */
+  onReconnect(listener: () => void): void;
+  /** Rejects when the store does not answer within `timeoutMs`. */
+  ping(timeoutMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface QueueBackendOptions {
+  readonly redisUrl: string | null;
+  readonly databaseUrl: string;
+  readonly prefix: string;
+  /** Errors of connections; they come by the dozen while a store is down, and each is retried. */
+  readonly onError: (error: Error) => void;
+}
+
+/** The Postgres schema of BullMQ's tables, where it lives in Postgres. */
+export const QUEUE_SCHEMA = 'catalog_queue';
+const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
+
+export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
+  return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
+}
+
+function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): QueueBackend {
+  // BullMQ wants commands of a worker to wait for the connection rather than fail; `add` is bounded by the caller.
+  const connection = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: (n) => Math.min(5000, 200 * n) });
+  connection.on('error', onError);
+  return {
+    kind: 'redis',
+    prepare: () => Promise.resolve(),
+    openQueue: (name) => new Queue(name, { connection, prefix, defaultJobOptions: KEEP }),
+    openWorker: (name, process, concurrency) =>
+      new Worker(name, process, { connection, prefix, concurrency, ...KEEP }),
+    onReconnect(listener) {
+      connection.on('ready', listener);
+    },
+    ping: (timeoutMs) => within(connection.ping(), timeoutMs),
+    async close() {
+      connection.disconnect();
+      await Promise.resolve();
+    },
+  };
+}
+
+function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBackend {
+  // A configuration and not a shared pool for each object: with a pool, recovery after an outage is slow.
+  const connection = { connectionString: databaseUrl, max: 2, schema: QUEUE_SCHEMA, application_name: 'catalog-mirror queues' };
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, application_name: 'catalog-mirror queues' });
+  pool.on('error', onError);
+  return {
+    kind: 'postgres',
+    async prepare() {
+      const client = await pool.connect();
+      try {
+        await runMigrations(client, QUEUE_SCHEMA);
+      } finally {
+        client.release();
+      }
+    },
+    openQueue: (name) => new Queue(name, { connection, defaultJobOptions: KEEP }, createPostgresBackend),
+    openWorker: (name, process, concurrency) =>
+      new Worker(name, process, { connection, concurrency, ...KEEP }, createPostgresBackend),
+    // Postgres keeps what was committed: nothing to put back after an outage.
+    onReconnect: () => {},
+    ping: async (timeoutMs) => {
+      await within(pool.query('select 1'), timeoutMs);
+    },
+    close: () => pool.end(),
+  };
+}
+
+/** The promise's result, or a rejection after `timeoutMs`: with Redis down, a command would wait for ever. */
+export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

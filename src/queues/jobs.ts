@@ -1,0 +1,39 @@
+import type { TaskName } from '../store/tasks.ts';
+
+export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
+export type QueueName = (typeof QUEUES)[number];
+
+/** A recurring knock. Jobs carry no data: what is to be done, and whether it is time, stands in Postgres. */
+export interface Schedule {
+  readonly queue: QueueName;
+  readonly job: TaskName;
+  readonly everyMs: number;
+}
+
+const KNOCK_MS = 5000;
+const REPRICE_KNOCK_MS = 1000;
+
+/**
+ * The schedules of all queues. A knock costs one statement when it is not time yet, so they come often enough to
+ * follow short intervals (`shortestMs`, the shortest configured one) and what was asked for from outside.
+ */
+export function schedules(shortestMs: number): Schedule[] {
+  const everyMs = Math.max(250, Math.min(KNOCK_MS, Math.floor(shortestMs / 2)));
+  return [
+    { queue: 'manifest', job: 'manifest', everyMs },
+    { queue: 'manifest', job: 'catalog-check', everyMs: Math.max(everyMs, 2000) },
+    { queue: 'delta', job: 'delta', everyMs },
+    { queue: 'reprice', job: 'reprice', everyMs: Math.min(everyMs, REPRICE_KNOCK_MS) },
+    { queue: 'metadata', job: 'metadata', everyMs: KNOCK_MS },
+    { queue: 'maintenance', job: 'maintenance', everyMs: KNOCK_MS },
+  ];
+}
+
+/** Jobs of a queue that one process works on at a time. Re-pricing needs several calls under way to fill the pace. */
+export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
+  manifest: 2,
+  delta: 1,
+  reprice: 4,
+  metadata: 1,
+  maintenance: 1,
+};

@@ -1,0 +1,68 @@
+import type { Clock } from '../lib/clock.ts';
+import { type Outcome, retryInMs } from '../sync/outcome.ts';
+import type { Sql } from '../store/db.ts';
+import { endTask, renewTask, startTask, type TaskName, type TaskRun } from '../store/tasks.ts';
+
+const LEASE_MS = 20_000;
+const RENEW_EVERY_MS = 5000;
+
+export interface TaskReport {
+  readonly task: TaskName;
+  readonly outcome: Outcome;
+  readonly ms: number;
+  /** What was thrown, where the work did not end in an outcome of its own. */
+  readonly error?: unknown;
+}
+
+export interface TaskRunner {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly report: (report: TaskReport) => void;
+}
+
+/**
+ * Runs a task if its time has come and nobody else has it, keeps its lease while it runs, and stores how it ended. Null
+ * when it was not run. Nothing is thrown: an unexpected error is a failed outcome.
+ */
+export async function runTask(
+  runner: TaskRunner,
+  task: TaskName,
+  work: (run: TaskRun) => Promise<Outcome>,
+): Promise<Outcome | null> {
+  const { sql, clock, signal } = runner;
+  const run = await startTask(sql, task, LEASE_MS);
+  if (run === null) return null;
+  const startedAt = clock.monotonic();
+  const finished = new AbortController();
+  const renewing = renew(runner, task, run, finished.signal);
+  let outcome: Outcome;
+  let error: unknown;
+  try {
+    outcome = await work(run);
+  } catch (thrown) {
+    error = thrown;
+    outcome = { kind: 'failed', nextInMs: retryInMs(run.failures, Infinity), because: 'fault', hint: 'see the error' };
+  } finally {
+    finished.abort();
+    await renewing;
+  }
+  // Stopped in the middle by our own shutdown: nothing is wrong, and the next process goes on at once.
+  if (outcome.kind === 'failed' && signal.aborted) outcome = { kind: 'postponed', nextInMs: 0, because: 'stopping' };
+  await endTask(sql, task, run.run, {
+    how: outcome.kind,
+    outcome: outcome.kind === 'done' ? 'done' : outcome.because,
+    nextInMs: outcome.nextInMs,
+  });
+  runner.report({ task, outcome, ms: clock.monotonic() - startedAt, ...(error === undefined ? {} : { error }) });
+  return outcome;
+}
+
+async function renew({ sql, clock }: TaskRunner, task: TaskName, run: TaskRun, finished: AbortSignal): Promise<void> {
+  for (;;) {
+    await clock.sleep(RENEW_EVERY_MS, finished);
+    if (finished.aborted) return;
+    // A renewal that fails is no reason to stop: the lease may run out, and the work guards its own commits.
+    await renewTask(sql, task, run.run, LEASE_MS).catch(() => {});
+  }
+}

@@ -1,0 +1,88 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { pipeline, Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import type { Dialect } from './options.ts';
+import { manifestLine } from './wire.ts';
+import type { ManifestLine } from './world.ts';
+
+export const FILES_PREFIX = '/files/';
+const CHUNK_CHARS = 64 * 1024;
+
+/** Why the files origin refuses a URL. */
+export type FileRefusal = 'expired' | 'revoked' | 'bad_signature';
+
+/** Makes and checks the presigned URLs of manifest files. Whoever holds one may download until it expires or is revoked. */
+export class Presigner {
+  readonly #key = randomBytes(32);
+
+  /** The path and query that downloads a snapshot's file until `expiresAt` (epoch milliseconds). */
+  sign(snapshotId: string, expiresAt: number, generation: number): string {
+    const path = `${FILES_PREFIX}${snapshotId}.ndjson.gz`;
+    const query = new URLSearchParams({
+      'X-Expires': String(expiresAt),
+      'X-Generation': String(generation),
+      'X-Signature': this.#signature(path, String(expiresAt), String(generation)),
+    });
+    return `${path}?${query.toString()}`;
+  }
+
+  /** Checks a request; null = let through. */
+  check(path: string, query: URLSearchParams, now: number, generation: number): FileRefusal | null {
+    const expires = query.get('X-Expires') ?? '';
+    const signed = query.get('X-Generation') ?? '';
+    if (query.get('X-Signature') !== this.#signature(path, expires, signed)) return 'bad_signature';
+    if (Number(signed) < generation) return 'revoked';
+    return now >= Number(expires) ? 'expired' : null;
+  }
+
+  #signature(path: string, expires: string, generation: string): string {
+    return createHmac('sha256', this.#key).update(`${path}\n${expires}\n${generation}`).digest('hex');
+  }
+}
+
+/** The error body of the files origin, in the manner of an object store. */
+export function fileError(refusal: FileRefusal | 'freed'): string {
+  const [code, message] = {
+    expired: ['AccessDenied', 'Request has expired'],
+    revoked: ['ExpiredToken', 'The provided token has expired.'],
+    bad_signature: ['SignatureDoesNotMatch', 'The request signature does not match.'],
+    freed: ['NoSuchKey', 'The specified key does not exist.'],
+  }[refusal];
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message></Error>`;
+}
+
+/** The snapshot that a file's path names, or null. */
+export function snapshotOf(path: string): string | null {
+  return /^\/files\/([^/]+)\.ndjson\.gz$/.exec(path)?.[1] ?? null;
+}
+
+/** The headers that describe the object, by how it is compressed. */
+export function fileHeaders(dialect: Dialect): Record<string, string> {
+  return {
+    'Content-Type': dialect.gzipFile === 'encoding' ? 'application/x-ndjson' : 'application/gzip',
+    ...(dialect.gzipFile === 'content' ? {} : { 'Content-Encoding': 'gzip' }),
+  };
+}
+
+/** The file's bytes as they travel: NDJSON (specification 2.6) in gzip, produced line by line as they are read. */
+export function fileStream(dialect: Dialect, lines: Iterable<ManifestLine>): Readable {
+  const source = Readable.from(chunks(dialect, lines), { objectMode: false });
+  const layers = dialect.gzipFile === 'both' ? 2 : 1;
+  return Array.from({ length: layers }).reduce<Readable>(throughGzip, source);
+}
+
+function throughGzip(source: Readable): Readable {
+  // The callback has nothing to do: pipeline destroys both ends, and the reader of the last one sees the error.
+  return pipeline(source, createGzip({ level: 1 }), () => {});
+}
+
+function* chunks(dialect: Dialect, lines: Iterable<ManifestLine>): Generator<Buffer> {
+  let pending = '';
+  for (const line of lines) {
+    pending += manifestLine(dialect, line);
+    if (pending.length < CHUNK_CHARS) continue;
+    yield Buffer.from(pending);
+    pending = '';
+  }
+  if (pending.length > 0) yield Buffer.from(pending);
+}

@@ -1,0 +1,246 @@
+import {
+  bornDetails,
+  bornSizes,
+  drawSizes,
+  drawSku,
+  HOSTILE_SKUS,
+  type Details,
+  type Product,
+  type Sizes,
+} from './catalogue.ts';
+import type { Settings } from './options.ts';
+import { createRng, mix, type Rng } from './rng.ts';
+import type { FrozenLine } from './snapshots.ts';
+
+/** Where a SKU's price comes from (specification 2.6). */
+export type PriceSource = 'snapshot' | 'live';
+
+/** One SKU of the present world. What is null is as it was born and is derived from the seed when asked for. */
+export interface Item {
+  readonly sku: string;
+  readonly seed: number;
+  readonly bornLive: boolean;
+  live: boolean;
+  /** Listed as `snapshot`, yet priced from the live source. */
+  readonly mislisted: boolean;
+  /** The price routes answer with a record, not with 0009. */
+  priceable: boolean;
+  /** It has rows in the market-state store, so the next snapshot lists it. */
+  rows: boolean;
+  market: { readonly sizes: Sizes; changedAt: number } | null;
+  details: Details | null;
+  /** Its line in the newest snapshot; `born` = derived from the seed, null = not listed. */
+  line: FrozenLine | 'born' | null;
+}
+
+/** What a SKU added by hand looks like; what is left out is drawn. */
+export interface AddOptions {
+  live?: boolean;
+  /** False: priceable, but in no manifest. */
+  listed?: boolean;
+  /** False: in the manifest, but the price routes answer 0009. */
+  priceable?: boolean;
+  sizes?: Record<string, number | null>;
+  sizeType?: string;
+  product?: Partial<Product>;
+}
+
+/** A call that the sandbox's state does not allow. */
+class SandboxError extends Error {
+  readonly kind: 'unknown_sku' | 'sku_exists';
+  constructor(kind: SandboxError['kind'], sku: string) {
+    super(`${kind}: ${sku}`);
+    this.name = 'SandboxError';
+    this.kind = kind;
+  }
+}
+
+/** The present state of the market: every SKU, and each move that can happen to one. Pure state, no I/O. */
+export class Market {
+  readonly items: Item[] = [];
+  /** Items moved since the last snapshot. */
+  readonly dirty = new Set<Item>();
+  /** Items that were withdrawn or removed, oldest first: candidates for a relisting. */
+  readonly gone = new Set<Item>();
+  readonly failing = new Set<string>();
+  incident = false;
+  readonly rng: Rng;
+  readonly #bySku = new Map<string, Item>();
+  readonly #settings: Settings;
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    this.rng = createRng(mix(settings.seed, 11));
+    this.#populate();
+  }
+
+  /** The item of a SKU, or undefined where the world does not know it. */
+  find(sku: string): Item | undefined {
+    return this.#bySku.get(sku);
+  }
+
+  /** Sizes and prices of an item now. Not to be modified. */
+  sizesOf(item: Item): Sizes {
+    return item.market?.sizes ?? bornSizes(item.seed);
+  }
+
+  /** Metadata of an item now. */
+  detailsOf(item: Item): Details {
+    return item.details ?? bornDetails(item.seed);
+  }
+
+  /** Whether the next snapshot lists the item as live-priced. */
+  isLive(item: Item): boolean {
+    return this.incident || item.live;
+  }
+
+  setPrice(sku: string, size: string, price: number | null): void {
+    this.#touch(this.#known(sku)).set(size, price);
+  }
+
+  dropSize(sku: string, size: string): void {
+    this.#touch(this.#known(sku)).delete(size);
+  }
+
+  cross(sku: string, to: PriceSource): void {
+    const item = this.#known(sku);
+    item.live = to === 'live';
+    this.dirty.add(item);
+  }
+
+  withdraw(sku: string): void {
+    const item = this.#known(sku);
+    this.#touch(item).clear();
+    this.gone.add(item);
+  }
+
+  remove(sku: string, priceable: boolean): void {
+    const item = this.#known(sku);
+    item.rows = false;
+    item.priceable = priceable;
+    this.dirty.add(item);
+    this.gone.add(item);
+  }
+
+  relist(sku: string): void {
+    const item = this.#known(sku);
+    const wasRemoved = !item.rows;
+    item.rows = true;
+    item.priceable = true;
+    this.gone.delete(item);
+    const sizes = this.#touch(item);
+    if (!wasRemoved && sizes.size > 0) return;
+    sizes.clear();
+    for (const [size, price] of drawSizes(this.detailsOf(item).sizeType, this.rng)) sizes.set(size, price);
+  }
+
+  add(sku: string | undefined, options: AddOptions): string {
+    if (sku !== undefined && this.#bySku.has(sku)) throw new SandboxError('sku_exists', sku);
+    const item = this.#create(sku ?? this.#freshSku(), {
+      live: options.live ?? false,
+      priceable: options.priceable ?? true,
+      rows: options.listed ?? true,
+    });
+    const born = bornDetails(item.seed);
+    const sizeType = options.sizeType ?? born.sizeType;
+    item.details = { sizeType, product: { ...born.product, size_type: sizeType, ...options.product } };
+    const sizes = options.sizes ? new Map(Object.entries(options.sizes)) : drawSizes(sizeType, this.rng);
+    item.market = { sizes, changedAt: this.#settings.now() };
+    this.dirty.add(item);
+    return item.sku;
+  }
+
+  correctSizeType(sku: string, value: string): void {
+    const item = this.#known(sku);
+    const { product } = this.detailsOf(item);
+    item.details = { sizeType: value, product: { ...product, size_type: value } };
+  }
+
+  setProduct(sku: string, partial: Partial<Product>): void {
+    const item = this.#known(sku);
+    const { sizeType, product } = this.detailsOf(item);
+    item.details = { sizeType, product: { ...product, ...partial } };
+  }
+
+  setIncident(on: boolean): void {
+    if (this.incident === on) return;
+    this.incident = on;
+    for (const item of this.items) if (item.rows) this.dirty.add(item);
+  }
+
+  setFailing(sku: string, on: boolean): void {
+    if (on) this.failing.add(this.#known(sku).sku);
+    else this.failing.delete(sku);
+  }
+
+  #known(sku: string): Item {
+    const item = this.#bySku.get(sku);
+    if (item === undefined) throw new SandboxError('unknown_sku', sku);
+    return item;
+  }
+
+  /** The item's own sizes, ready to be modified; marks it as moved. */
+  #touch(item: Item): Sizes {
+    item.market ??= { sizes: bornSizes(item.seed), changedAt: 0 };
+    item.market.changedAt = this.#settings.now();
+    this.dirty.add(item);
+    return item.market.sizes;
+  }
+
+  #freshSku(): string {
+    let sku = drawSku(this.rng);
+    while (this.#bySku.has(sku)) sku = drawSku(this.rng);
+    return sku;
+  }
+
+  #create(
+    sku: string,
+    kind: { live?: boolean; mislisted?: boolean; priceable?: boolean; rows?: boolean },
+  ): Item {
+    const item: Item = {
+      sku,
+      seed: mix(this.#settings.seed, this.items.length),
+      bornLive: kind.live ?? false,
+      live: kind.live ?? false,
+      mislisted: kind.mislisted ?? false,
+      priceable: kind.priceable ?? true,
+      rows: kind.rows ?? true,
+      market: null,
+      details: null,
+      line: null,
+    };
+    this.items.push(item);
+    this.#bySku.set(sku, item);
+    return item;
+  }
+
+  /** Exactly the asked number of each kind, no SKU of two kinds, spread at random (selection sampling). */
+  #populate(): void {
+    const { skus, liveShare, ghostShare, mislistedShare, unlistedShare } = this.#settings;
+    let live = Math.round(skus * liveShare);
+    let ghosts = Math.round(skus * ghostShare);
+    let mislisted = Math.round(skus * mislistedShare);
+    for (let left = skus; left > 0; left -= 1) {
+      const draw = this.rng.next() * left;
+      const sku = this.#bornSku(skus - left);
+      if (draw < live) {
+        live -= 1;
+        this.#create(sku, { live: true });
+      } else if (draw < live + ghosts) {
+        ghosts -= 1;
+        this.#create(sku, { priceable: false });
+      } else if (draw < live + ghosts + mislisted) {
+        mislisted -= 1;
+        this.#create(sku, { mislisted: true });
+      } else this.#create(sku, {});
+    }
+    for (let left = Math.round(skus * unlistedShare); left > 0; left -= 1) {
+      this.#create(this.#freshSku(), { rows: false });
+    }
+  }
+
+  #bornSku(index: number): string {
+    const hostile = this.#settings.skus >= 50 ? HOSTILE_SKUS[index] : undefined;
+    return hostile ?? this.#freshSku();
+  }
+}

@@ -1,0 +1,137 @@
+/** How the undocumented parts of the partner's bodies look (specification: "not shown"). */
+export interface Dialect {
+  /** Name of the bulk body's SKU list. */
+  bulkBodyKey: string;
+  /** Name of the manifest response's presigned URL. */
+  urlField: string;
+  /** Name of the manifest response's snapshot identifier. */
+  snapshotIdField: string;
+  /** Elements of `not_found`, `deferred` and `errors`: the SKU itself, or an object that carries it. */
+  elements: 'string' | 'object';
+  /** Where an object element carries the SKU. */
+  skuField: string;
+  /** What a `size_map` entry is. */
+  entries: 'number' | 'string' | 'object';
+  /** Where an object entry carries its price. */
+  priceField: string;
+  /** Type of `requested` and `deduped`. */
+  counts: 'number' | 'string';
+  /** Elements of `changed`, `removed` and `now_live`. */
+  changedElements: 'string' | 'object';
+  /** Adds members that the specification does not name wherever a body may grow. */
+  extraFields: boolean;
+  /** Manifest file: gzip as the object's content, as Content-Encoding, or one inside the other. */
+  gzipFile: 'content' | 'encoding' | 'both';
+}
+
+/** What a sandbox can be started with. Shares are parts of 1, `…Ms` are milliseconds. */
+export interface SandboxOptions {
+  host?: string;
+  port?: number;
+  seed?: number;
+  /** SKUs listed by the first manifest. */
+  skus?: number;
+  /** Part of `skus` that is live-priced. */
+  liveShare?: number;
+  /** SKUs in addition to `skus` that the price routes know and no manifest lists (specification 4.2 rule 3). */
+  unlistedShare?: number;
+  /** Part of `skus` that the manifest lists and the price routes answer with 0009 (specification 4.2 rule 3). */
+  ghostShare?: number;
+  /** Part of `skus` that the manifest lists as `snapshot` and that costs live budget when priced. */
+  mislistedShare?: number;
+  apiKey?: string;
+  secret?: string;
+  accountConfigured?: boolean;
+  /** Requests let through in any rolling window (specification 8). */
+  rateLimit?: number;
+  rateWindowMs?: number;
+  /** Live computations in one bulk call (specification 4.1 rule 3). */
+  liveBudget?: number;
+  /** Live computations in a rolling minute over all calls; null = no ceiling. */
+  liveCeilingPerMinute?: number | null;
+  urlTtlMs?: number;
+  /** Snapshots kept for deltas and downloads. */
+  snapshotRetention?: number;
+  /** Largest change set of one hop; a larger next hop answers 0013. Null = any size. */
+  deltaMaxChanges?: number | null;
+  /** Snapshots that one delta answer may go forward. */
+  deltaHops?: number;
+  /** No-op SKUs in `changed`, relative to the number of really changed ones. */
+  noopShare?: number;
+  /** 0 = the market moves only by `world.step()`. */
+  marketIntervalMs?: number;
+  /** Moves of one step; default: 0.4 % of `skus`, at least 5. */
+  marketMoves?: number;
+  /** 0 = snapshots only by `world.buildSnapshot()`. */
+  snapshotIntervalMs?: number;
+  /** Age from which the newest snapshot answers 0014; null = never. */
+  staleAfterMs?: number | null;
+  /** Whether a first snapshot is built at start. */
+  initialSnapshot?: boolean;
+  dialect?: Partial<Dialect>;
+  /** Wait before every answer. */
+  latencyMs?: number;
+  /** Wall clock in epoch milliseconds. */
+  now?: () => number;
+}
+
+/** The options with every default filled in. */
+export type Settings = Required<Omit<SandboxOptions, 'dialect'>> & { dialect: Dialect };
+
+const DEFAULT_DIALECT: Dialect = {
+  bulkBodyKey: 'skus',
+  urlField: 'url',
+  snapshotIdField: 'snapshot_id',
+  elements: 'string',
+  skuField: 'sku',
+  entries: 'number',
+  priceField: 'price',
+  counts: 'number',
+  changedElements: 'string',
+  extraFields: false,
+  gzipFile: 'content',
+};
+
+/** Fills in the defaults. An option given as undefined counts as not given. */
+export function resolveOptions(options: SandboxOptions): Settings {
+  const skus = options.skus ?? 5000;
+  const defaults: Omit<Settings, 'dialect'> = {
+    host: '127.0.0.1',
+    port: 0,
+    seed: 1,
+    skus,
+    liveShare: 0.05,
+    unlistedShare: 0.01,
+    ghostShare: 0.002,
+    mislistedShare: 0,
+    apiKey: 'sandbox-key',
+    secret: 'sandbox-secret',
+    accountConfigured: true,
+    rateLimit: 200,
+    rateWindowMs: 60_000,
+    liveBudget: 5,
+    liveCeilingPerMinute: null,
+    urlTtlMs: 3_600_000,
+    snapshotRetention: 28,
+    deltaMaxChanges: null,
+    deltaHops: Infinity,
+    noopShare: 0.02,
+    marketIntervalMs: 0,
+    marketMoves: Math.max(5, Math.floor(skus * 0.004)),
+    snapshotIntervalMs: 0,
+    staleAfterMs: null,
+    initialSnapshot: true,
+    latencyMs: 0,
+    now: Date.now,
+  };
+  return {
+    ...defaults,
+    ...given(options),
+    dialect: { ...DEFAULT_DIALECT, ...given(options.dialect ?? {}) },
+  };
+}
+
+function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
+}

@@ -1,0 +1,122 @@
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { REFUSALS } from './auth.ts';
+import type { Fault, Route } from './faults.ts';
+import { fileError, fileHeaders, fileStream, type FileRefusal } from './files.ts';
+import type { Dialect } from './options.ts';
+import { SERVICE_ERROR, type Json } from './wire.ts';
+import type { ManifestLine } from './world.ts';
+
+/** An answer ready to travel. A stream body is sent chunked, bytes with their length. */
+export interface Reply {
+  status: number;
+  headers: Record<string, string>;
+  body: Buffer | Readable;
+}
+
+/** A JSON answer of an API route, with the headers of specification 1.8 and 8. `now` dates it (epoch milliseconds). */
+export function jsonReply(
+  answer: { status: number; body: object; cacheControl?: string },
+  now: number,
+): Reply {
+  const headers: Record<string, string> = {
+    ...apiHeaders(now),
+    'Content-Type': 'application/json; charset=utf-8',
+  };
+  if (answer.cacheControl !== undefined) headers['Cache-Control'] = answer.cacheControl;
+  return { status: answer.status, headers, body: Buffer.from(JSON.stringify(answer.body)) };
+}
+
+/** A manifest file on its way. */
+export function fileReply(dialect: Dialect, lines: Iterable<ManifestLine>, now: number): Reply {
+  return {
+    status: 200,
+    headers: { ...date(now), ...fileHeaders(dialect) },
+    body: fileStream(dialect, lines),
+  };
+}
+
+/** A refusal of the files origin. */
+export function fileErrorReply(refusal: FileRefusal | 'freed', now: number): Reply {
+  const headers = { ...date(now), 'Content-Type': 'application/xml' };
+  return { status: refusal === 'freed' ? 404 : 403, headers, body: Buffer.from(fileError(refusal)) };
+}
+
+/** The answer that a fault with `status` or `body` gives in place of the route's own. */
+export function faultReply(fault: Fault, route: Route, now: number): Reply {
+  const status = fault.status ?? 200;
+  const body = fault.body ?? (route === 'file' ? fileError('expired') : defaultBody(status));
+  if (typeof body !== 'string') return jsonReply({ status, body }, now);
+  const type = route === 'file' ? 'application/xml' : 'text/html; charset=utf-8';
+  return { status, headers: { ...apiHeaders(now), 'Content-Type': type }, body: Buffer.from(body) };
+}
+
+/** What the partner sends with a status where a fault names no body (specification 7.2). */
+function defaultBody(status: number): Json {
+  if (status === 401) return REFUSALS.absent.body;
+  if (status === 403) return REFUSALS.wrong_secret.body;
+  return status === 500 ? SERVICE_ERROR : { statusCode: status, message: 'Fault' };
+}
+
+function apiHeaders(now: number): Record<string, string> {
+  return { ...date(now), 'Access-Control-Allow-Origin': '*' };
+}
+
+function date(now: number): { Date: string } {
+  return { Date: new Date(now).toUTCString() };
+}
+
+/** Gzips a successful answer where the request accepts it (specification 1.3). */
+export function compress(reply: Reply, acceptEncoding: string | undefined): Reply {
+  const wanted = reply.status < 300 && /\bgzip\b/i.test(acceptEncoding ?? '');
+  if (!wanted || !Buffer.isBuffer(reply.body)) return reply;
+  return { ...reply, headers: { ...reply.headers, 'Content-Encoding': 'gzip' }, body: gzipSync(reply.body) };
+}
+
+/** Sends an answer, bent by the fault's `headers`, `file` and `truncateAt`. Resolves once it is handed to the socket. */
+export async function send(response: ServerResponse, reply: Reply, fault: Fault | undefined): Promise<void> {
+  const headers = { ...reply.headers, ...fault?.headers };
+  const whole = fault?.file !== undefined || fault?.truncateAt !== undefined;
+  if (!whole && !Buffer.isBuffer(reply.body)) {
+    response.writeHead(reply.status, headers);
+    return pipe(reply.body, response);
+  }
+  let body = Buffer.isBuffer(reply.body) ? reply.body : await collect(reply.body);
+  if (fault?.file !== undefined) body = fault.file(body);
+  const part = body.subarray(0, fault?.truncateAt ?? body.length);
+  const clean = part.length === body.length || fault?.clean === true;
+  response.writeHead(reply.status, {
+    'Content-Length': String(clean ? part.length : body.length),
+    ...headers,
+  });
+  if (clean) {
+    response.end(part);
+    return;
+  }
+  if (part.length > 0) await new Promise((resolve) => void response.write(part, resolve));
+  else response.flushHeaders();
+  response.socket?.destroySoon();
+}
+
+async function collect(stream: Readable): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of stream) parts.push(part as Buffer);
+  return Buffer.concat(parts);
+}
+
+/** Resolves when the stream is through or the client has gone: neither is an error of the server. */
+async function pipe(source: Readable, response: ServerResponse): Promise<void> {
+  if (response.closed) {
+    source.destroy();
+    return;
+  }
+  await new Promise<void>((resolve) => {
+    response.once('close', () => {
+      source.destroy();
+      resolve();
+    });
+    source.once('error', () => response.destroy());
+    source.pipe(response);
+  });
+}

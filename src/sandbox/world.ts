@@ -1,0 +1,237 @@
+import type { Details, Product, Sizes } from './catalogue.ts';
+import { Market, type AddOptions, type PriceSource } from './market.ts';
+import { stepMarket } from './moves.ts';
+import type { Settings } from './options.ts';
+import { SnapshotChain, type CatalogCode, type Delta, type Snapshot } from './snapshots.ts';
+
+/** What is true about one SKU: the tests' oracle. */
+export interface TruthRow {
+  sku: string;
+  /** What the price routes answer now. */
+  answer: 'record' | 'not_found';
+  /** Whether the newest snapshot lists it. */
+  listed: boolean;
+  /** Its cohort as of the newest snapshot; null when not listed. */
+  priceSource: PriceSource | null;
+  /** Its hash in the newest snapshot; null when live or not listed. */
+  hash: string | null;
+  /** Whole baht by size, now; empty where the price routes answer 0009. Null = an entry without a price. */
+  sizeMap: Record<string, number | null>;
+  /** `size_map.size_type` now. */
+  sizeType: string;
+  product: Product;
+}
+
+/** One line of the manifest file (specification 2.6). */
+export interface ManifestLine {
+  sku: string;
+  sizes: number;
+  hash: string | null;
+  price_source: PriceSource;
+  updated_at: string;
+}
+
+/** How the price routes see a SKU now. `live` = the answer costs a live computation. */
+export type Quote =
+  | { fate: 'record'; live: boolean; sizes: Sizes; details: Details }
+  | { fate: 'not_found' }
+  | { fate: 'failing' };
+
+/**
+ * The partner's world: the present market, and the snapshots built from it. Seeded, no I/O. The price routes answer the
+ * present market (specification 4.2 rule 1); manifest and delta answer what the last `buildSnapshot` froze.
+ * Moves by hand throw a `SandboxError` of kind `unknown_sku` for a SKU the world does not know.
+ */
+export class World {
+  /** Grows with `revokeUrls`: presigned URLs of an older generation answer 403. */
+  urlGeneration = 0;
+  readonly #market: Market;
+  readonly #chain: SnapshotChain;
+  readonly #moves: number;
+
+  constructor(settings: Settings) {
+    this.#moves = settings.marketMoves;
+    this.#market = new Market(settings);
+    this.#chain = new SnapshotChain(this.#market, settings);
+    if (settings.initialSnapshot) this.#chain.build();
+  }
+
+  /** Lets random things happen: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata. */
+  step(moves: number = this.#moves): void {
+    stepMarket(this.#market, moves);
+  }
+
+  /** Sets the price of a size (whole baht; null = an entry without a price); opens the size where it is missing. */
+  setPrice(sku: string, size: string, price: number | null): void {
+    this.#market.setPrice(sku, size, price);
+  }
+
+  /** Takes one size off the market. */
+  dropSize(sku: string, size: string): void {
+    this.#market.dropSize(sku, size);
+  }
+
+  /** Moves a SKU to the other cohort (specification 4.2 rule 7); seen by the catalog from the next snapshot on. */
+  cross(sku: string, to: PriceSource): void {
+    this.#market.cross(sku, to);
+  }
+
+  /** Withdraws every listing: empty `size_map`, still listed, another hash (specification 4.2 rule 4). */
+  withdraw(sku: string): void {
+    this.#market.withdraw(sku);
+  }
+
+  /** Deletes the market rows (specification 2.8 `removed`). The price routes then answer 0009 unless `priceable`. */
+  remove(sku: string, options: { priceable?: boolean } = {}): void {
+    this.#market.remove(sku, options.priceable ?? false);
+  }
+
+  /** Brings a withdrawn or removed SKU back, with new sizes. */
+  relist(sku: string): void {
+    this.#market.relist(sku);
+  }
+
+  /** Adds a brand-new SKU and returns its name; drawn where left out. Throws `sku_exists` for a known one. */
+  add(sku?: string, options: AddOptions = {}): string {
+    return this.#market.add(sku, options);
+  }
+
+  /** Corrects what the size keys mean, in `size_map` and `product`. Moves no hash (specification 4.2 rule 2). */
+  correctSizeType(sku: string, value: string): void {
+    this.#market.correctSizeType(sku, value);
+  }
+
+  /** Changes members of `product`, and only there. Moves no hash. */
+  setProduct(sku: string, partial: Partial<Product>): void {
+    this.#market.setProduct(sku, partial);
+  }
+
+  /** During an incident the whole catalog is live-priced (specification 2.7). */
+  setIncident(on: boolean): void {
+    this.#market.setIncident(on);
+  }
+
+  /** Makes the price routes fail for a SKU: 500 singly, `errors` in bulk (specification 2.5). */
+  setFailing(sku: string, on: boolean): void {
+    this.#market.setFailing(sku, on);
+  }
+
+  /** Freezes the present market as the newest snapshot; returns its id. */
+  buildSnapshot(): string {
+    return this.#chain.build().id;
+  }
+
+  /** The newest snapshot's id, or null. */
+  newestSnapshot(): string | null {
+    return this.#chain.newest?.id ?? null;
+  }
+
+  /** Every id older than the newest answers 0010 from now on. */
+  breakChain(): void {
+    this.#chain.breakChain();
+  }
+
+  /** Frees all but the newest `keep` snapshots: older ids answer 0010, their files 404. */
+  expireSnapshots(keep: number): void {
+    this.#chain.expire(keep);
+  }
+
+  /** The builder stops: manifest and delta answer 0014, scheduled builds are skipped. */
+  stopBuilder(): void {
+    this.#chain.builderStopped = true;
+  }
+
+  /** Undoes `stopBuilder`. */
+  startBuilder(): void {
+    this.#chain.builderStopped = false;
+  }
+
+  /** Whether the builder runs. */
+  builderRuns(): boolean {
+    return !this.#chain.builderStopped;
+  }
+
+  /** Frees every snapshot: the manifest answers 0012 until the next build. */
+  dropSnapshots(): void {
+    this.#chain.expire(0);
+  }
+
+  /** Presigned URLs given out so far answer 403 from now on (specification 4.2 rule 9). */
+  revokeUrls(): void {
+    this.urlGeneration += 1;
+  }
+
+  /** What is true now about every SKU that the price routes or the catalog know. */
+  truth(): Map<string, TruthRow> {
+    const { newest } = this.#chain;
+    const truth = new Map<string, TruthRow>();
+    for (const item of this.#market.items) {
+      const line = newest === null ? null : this.#chain.lineAt(newest, item);
+      const { sizeType, product } = this.#market.detailsOf(item);
+      truth.set(item.sku, {
+        sku: item.sku,
+        answer: item.priceable ? 'record' : 'not_found',
+        listed: line !== null,
+        priceSource: line && priceSource(line.hash),
+        hash: line?.hash ?? null,
+        sizeMap: item.priceable ? Object.fromEntries(this.#market.sizesOf(item)) : {},
+        sizeType,
+        product: { ...product },
+      });
+    }
+    return truth;
+  }
+
+  /** How the price routes see a SKU at this instant (specification 4.1). */
+  quote(sku: string): Quote {
+    const item = this.#market.find(sku);
+    if (item === undefined || !item.priceable) return { fate: 'not_found' };
+    if (this.#market.failing.has(sku)) return { fate: 'failing' };
+    return {
+      fate: 'record',
+      live: this.#market.isLive(item) || item.mislisted,
+      sizes: this.#market.sizesOf(item),
+      details: this.#market.detailsOf(item),
+    };
+  }
+
+  /** The newest snapshot, or why none is servable (specification 4.2: 503). */
+  servable(): Snapshot | '0012' | '0014' {
+    const { newest } = this.#chain;
+    if (newest === null) return '0012';
+    return this.#chain.unavailable() ?? newest;
+  }
+
+  /** What changed since a snapshot (specification 2.8), or the code of the refusal. */
+  delta(since: string | null): Delta | CatalogCode {
+    return this.#chain.delta(since);
+  }
+
+  /**
+   * The lines of a snapshot, or null where it is freed. Reading may go on while the market moves, snapshots are built,
+   * and this one is freed.
+   */
+  lines(id: string): Iterable<ManifestLine> | null {
+    const snapshot = this.#chain.find(id);
+    return snapshot === undefined ? null : this.#linesOf(snapshot);
+  }
+
+  *#linesOf(snapshot: Snapshot): Generator<ManifestLine> {
+    for (const item of this.#market.items) {
+      const line = this.#chain.lineAt(snapshot, item);
+      if (line === null) continue;
+      const { sizes, hash, updatedAt } = line;
+      yield {
+        sku: item.sku,
+        sizes,
+        hash,
+        price_source: priceSource(hash),
+        updated_at: new Date(updatedAt).toISOString(),
+      };
+    }
+  }
+}
+
+function priceSource(hash: string | null): PriceSource {
+  return hash === null ? 'live' : 'snapshot';
+}

@@ -1,0 +1,119 @@
+/*
+ * The statements of a baseline, in the order they run. `diff` is made by one full join of the staged lines with the
+ * mirror and holds only what differs; everything after it works from `diff`, so that a manifest in which nothing moved
+ * writes nothing.
+ */
+
+export const CREATE_STAGING = `
+  create temporary table staging (sku text not null, sizes integer, hash text, price_source text, updated_at text);
+  create temporary table rejected_skus (sku text not null);
+  create temporary table duplicates (sku text not null)`;
+
+export const COPY_STAGING = 'copy staging (sku, sizes, hash, price_source, updated_at) from stdin';
+
+export const NOTE_DUPLICATES = `
+  insert into duplicates select sku from staging group by sku having count(*) > 1`;
+
+/** Of a doubled SKU one line stays; which one does not matter, as the SKU is marked due. */
+export const DROP_DUPLICATES = `
+  delete from staging s using (
+    select ctid, row_number() over (partition by sku order by ctid) as nth
+    from staging where sku in (select sku from duplicates)
+  ) d
+  where s.ctid = d.ctid and d.nth > 1`;
+
+export const COUNT_STAGED = `
+  select (select count(*) from staging)::int as skus,
+    (select count(*) from duplicates)::int as duplicates,
+    (select count(*) from catalog.skus where in_manifest)::int as "listedBefore"`;
+
+/**
+ * $1 when the manifest was asked for, $2 generated_at, $3 margin in seconds between the clocks.
+ * SKUs that a delta reported after $1 are left out: the delta knows better. \`kind\`: what differs; \`mark\`: the reason to
+ * price it, null where that is provably needless (specification 4.2 rule 5: the hash covers price state), that is where
+ * neither hash nor cohort moved, or where the price was asked after the snapshot was generated.
+ */
+export const DIFF = `
+  create temporary table diff on commit drop as
+  with compared as (
+    select sku, s.sku is null as is_absent, m.sku is null as is_new,
+      s.sizes, s.hash, s.price_source, s.updated_at::timestamptz as updated_at,
+      m.state,
+      s.price_source is distinct from m.price_source as crossed,
+      s.hash is distinct from m.hash as hash_moved,
+      not m.in_manifest as was_unlisted,
+      s.sizes is distinct from m.sizes or s.updated_at::timestamptz is distinct from m.updated_at as rest_moved,
+      coalesce(m.asked_at > $2::timestamptz + make_interval(secs => $3::float8), false) as asked_since,
+      sku in (select sku from duplicates) as doubled
+    from staging s
+    full join catalog.skus m using (sku)
+    where m.reported_at is null or m.reported_at < $1::timestamptz
+  )
+  select sku, sizes, hash, price_source, updated_at, crossed and not is_new as crossed,
+    case when is_absent then 'absent' when is_new then 'new' when crossed or hash_moved or was_unlisted or rest_moved then 'changed' end as kind,
+    case
+      when is_absent then 'absent'
+      when is_new then 'new'
+      when doubled then 'changed'
+      when state = 'pending' then case when was_unlisted or crossed then 'new' end
+      when crossed then 'changed'
+      when (hash_moved and price_source = 'snapshot' or was_unlisted) and not asked_since then 'changed'
+    end as mark,
+    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since as spared
+  from compared
+  where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
+    or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or doubled))`;
+
+export const LOCK_DIFF = `
+  select from catalog.skus where sku in (select sku from diff where kind <> 'new') order by sku for update`;
+
+export const INSERT_NEW = `
+  insert into catalog.skus as s (sku, price_source, hash, sizes, in_manifest, updated_at)
+  select sku, price_source, hash, sizes, true, updated_at from diff where kind = 'new' order by sku
+  on conflict (sku) do update set price_source = excluded.price_source, hash = excluded.hash, sizes = excluded.sizes,
+    in_manifest = true, updated_at = excluded.updated_at`;
+
+export const UPDATE_CHANGED = `
+  update catalog.skus s set price_source = d.price_source, hash = d.hash, sizes = d.sizes, in_manifest = true,
+    updated_at = d.updated_at
+  from diff d where d.kind = 'changed' and s.sku = d.sku`;
+
+/** Absence is not deletion: the SKU keeps its state and prices and is asked once (specification 4.2 rule 3). */
+export const UPDATE_ABSENT = `
+  update catalog.skus s set in_manifest = false, hash = null
+  from diff d where d.kind = 'absent' and s.sku = d.sku`;
+
+/** A SKU that crossed is what the catalog now says, whatever its deferrals had taught. */
+export const UPDATE_LIVE_FLAGS = `
+  update catalog_internal.due u set live = d.price_source = 'live'
+  from diff d where d.crossed and u.sku = d.sku and u.live <> (d.price_source = 'live')`;
+
+/** In pieces of ten thousand, so that no array grows with the catalog. */
+export const MARK_DUE = `
+  select count(catalog_internal.mark_due(skus, mark, counts_as_live))
+  from (
+    select array_agg(sku order by sku) as skus, mark, counts_as_live
+    from (
+      select sku, mark, case when mark = 'new' or crossed then price_source = 'live' end as counts_as_live,
+        (row_number() over (partition by mark order by sku) - 1) / 10000 as piece
+      from diff where mark is not null
+    ) marks
+    group by mark, counts_as_live, piece order by mark, counts_as_live, piece
+  ) pieces`;
+
+export const COUNT_DIFF = `
+  select count(*) filter (where kind = 'new')::int as added, count(*) filter (where kind = 'changed')::int as changed,
+    count(*) filter (where crossed)::int as crossed, count(*) filter (where kind = 'absent')::int as absent,
+    count(mark)::int as marked, count(*) filter (where spared)::int as spared
+  from diff`;
+
+/** $1 snapshot id, $2 generated_at, $3 token when the manifest was asked for, $4 lines, $5 live_priced_sku_count. */
+export const MOVE_TOKEN = `
+  update catalog_internal.sync set
+    snapshot_id = case when snapshot_id is distinct from $3 and chain_broken_at is null then snapshot_id else $1 end,
+    snapshot_generated_at = coalesce($2, snapshot_generated_at),
+    snapshot_moved_at = case when snapshot_id is distinct from $3 then snapshot_moved_at end,
+    manifest_applied_at = now(), manifest_lines = $4,
+    live_priced_sku_count = coalesce($5, live_priced_sku_count),
+    catalog_fault = null, chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = null,
+    shrink_confirmed = false`;

@@ -1,0 +1,173 @@
+import { pipeline } from 'node:stream/promises';
+import { Readable } from 'node:stream';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import * as statements from './baseline-sql.ts';
+import { sqlState } from './db.ts';
+
+/** A manifest line as it is staged (specification 2.6). */
+export interface StagedLine {
+  readonly sku: string;
+  readonly sizes: number | null;
+  readonly hash: string | null;
+  readonly priceSource: 'snapshot' | 'live';
+  readonly updatedAt: string | null;
+}
+
+export interface StagedCounts {
+  /** Different SKUs staged. */
+  readonly skus: number;
+  /** SKUs that stood in more than one line. */
+  readonly duplicates: number;
+  /** SKUs that the mirror counted as listed before. */
+  readonly listedBefore: number;
+}
+
+export interface BaselineToken {
+  readonly snapshotId: string;
+  readonly generatedAt: Date | null;
+  /** Database time at which the manifest was asked for: what deltas reported after it is newer than the manifest. */
+  readonly requestedAt: Date;
+  /** The token at that time: when deltas have moved it since, they are ahead of the manifest, and it stays. */
+  readonly tokenAtRequest: string | null;
+  readonly lines: number;
+  readonly livePricedSkuCount: number | null;
+}
+
+export interface BaselineApplied {
+  readonly added: number;
+  readonly changed: number;
+  readonly crossed: number;
+  readonly absent: number;
+  readonly marked: number;
+  /** Lines whose hash or cohort moved but whose price was asked after the snapshot was generated. */
+  readonly spared: number;
+}
+
+/** Another replica applied a manifest after this one was asked for; this one is old news. */
+export class BaselineSuperseded extends Error {
+  readonly kind = 'superseded';
+}
+
+/** Kept below the 64 KiB pieces in which COPY data leaves the socket best. */
+const COPY_CHUNK = 60_000;
+/** By how much the upstream's clock may differ from the database's when generated_at is compared with asked_at. */
+const CLOCK_MARGIN_SECONDS = 300;
+const RETRYABLE = new Set(['40001', '40P01']);
+
+/**
+ * One manifest on its way into the mirror: lines are staged by COPY into a temporary table, invisible to everyone, and
+ * merged in one transaction at the end. Closing it at any moment before leaves the mirror as it was. Holds a connection
+ * of its own, through the `pg` driver: COPY there survives a server that rejects after the end of data.
+ */
+export class Baseline {
+  readonly #client: pg.Client;
+
+  private constructor(client: pg.Client) {
+    this.#client = client;
+  }
+
+  static async open(databaseUrl: string): Promise<Baseline> {
+    const client = new pg.Client({ connectionString: databaseUrl, application_name: 'catalog-mirror manifest' });
+    // An idle connection that breaks emits; the next statement reports it.
+    client.on('error', () => {});
+    await client.connect();
+    await client.query(statements.CREATE_STAGING);
+    return new Baseline(client);
+  }
+
+  /** Database time and the present token: read before the manifest is asked for. */
+  async moment(): Promise<{ at: Date; token: string | null }> {
+    const { rows } = await this.#client.query<{ at: Date; token: string | null }>(
+      'select clock_timestamp() as at, snapshot_id as token from catalog_internal.sync',
+    );
+    return rows[0] as { at: Date; token: string | null };
+  }
+
+  /** Stages lines, and the SKUs of rejected lines, whose rows are then left as they are. */
+  async stage(lines: readonly StagedLine[], rejectedSkus: readonly string[]): Promise<void> {
+    if (lines.length > 0) {
+      const copy = this.#client.query(copyFrom(statements.COPY_STAGING));
+      await pipeline(Readable.from(copyChunks(lines)), copy);
+    }
+    if (rejectedSkus.length > 0) {
+      await this.#client.query('insert into rejected_skus select unnest($1::text[])', [rejectedSkus]);
+    }
+  }
+
+  /** Makes staged lines one for each SKU and counts. To be called once, after the last line. */
+  async count(): Promise<StagedCounts> {
+    await this.#client.query(statements.NOTE_DUPLICATES);
+    await this.#client.query(statements.DROP_DUPLICATES);
+    await this.#client.query('analyze staging');
+    const { rows } = await this.#client.query<{ [key in keyof StagedCounts]: number }>(statements.COUNT_STAGED);
+    return rows[0] as StagedCounts;
+  }
+
+  /**
+   * Merges the staged lines, marks what must be priced, and moves the token, all in one transaction; again from its
+   * start when a deadlock or conflict ended it.
+   */
+  async merge(token: BaselineToken): Promise<BaselineApplied> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#mergeOnce(token);
+      } catch (error) {
+        await this.#client.query('rollback');
+        if (attempt >= 5 || !RETRYABLE.has(sqlState(error) ?? '')) throw error;
+      }
+    }
+  }
+
+  async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
+    const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
+    await run('begin');
+    const { rows: superseding } = await run(
+      'select from catalog_internal.sync where manifest_applied_at > $1 for update',
+      [token.requestedAt],
+    );
+    if (superseding.length > 0) throw new BaselineSuperseded();
+    await run('select from catalog_internal.sync for update');
+    await run(statements.DIFF, [token.requestedAt, token.generatedAt, CLOCK_MARGIN_SECONDS]);
+    await run('analyze diff');
+    await run(statements.LOCK_DIFF);
+    await run(statements.INSERT_NEW);
+    await run(statements.UPDATE_CHANGED);
+    await run(statements.UPDATE_ABSENT);
+    await run(statements.UPDATE_LIVE_FLAGS);
+    await run(statements.MARK_DUE);
+    const { rows } = await run(statements.COUNT_DIFF);
+    await run(statements.MOVE_TOKEN, [
+      token.snapshotId,
+      token.generatedAt,
+      token.tokenAtRequest,
+      token.lines,
+      token.livePricedSkuCount,
+    ]);
+    await run('commit');
+    return rows[0] as BaselineApplied;
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end().catch(() => {});
+  }
+}
+
+/** Lines in COPY's text format, in few large pieces. */
+function* copyChunks(lines: readonly StagedLine[]): Generator<string> {
+  let chunk = '';
+  for (const line of lines) {
+    chunk += `${escapeCopy(line.sku)}\t${line.sizes ?? '\\N'}\t${escapeCopy(line.hash)}\t${line.priceSource}\t${escapeCopy(line.updatedAt)}\n`;
+    if (chunk.length >= COPY_CHUNK) {
+      yield chunk;
+      chunk = '';
+    }
+  }
+  if (chunk !== '') yield chunk;
+}
+
+const COPY_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+
+function escapeCopy(value: string | null): string {
+  return value === null ? '\\N' : value.replaceAll(/[\\\t\n\r]/g, (c) => COPY_ESCAPES[c] ?? c);
+}

@@ -1,0 +1,126 @@
+import { type Sql, transaction, type Tx } from './db.ts';
+
+export interface DeltaChange {
+  readonly since: string;
+  readonly toSnapshot: string;
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  readonly nowLive: readonly string[];
+}
+
+export interface DeltaApplied {
+  /** False where another replica has moved the token meanwhile: nothing was applied, the delta is asked for again. */
+  readonly applied: boolean;
+  readonly marked: number;
+  readonly newSkus: number;
+  readonly crossedToLive: number;
+  readonly crossedToSnapshot: number;
+  readonly removed: number;
+}
+
+const NOTHING: DeltaApplied = {
+  applied: false,
+  marked: 0,
+  newSkus: 0,
+  crossedToLive: 0,
+  crossedToSnapshot: 0,
+  removed: 0,
+};
+
+/**
+ * Applies one delta answer (specification 2.8, 4.2 rules 4–7) and moves the token, in one transaction, if the token is
+ * still the one the delta was asked with. Every reported SKU is marked due; a reported SKU is live exactly if now_live
+ * names it, whatever the manifest said; a removed one loses its prices and is asked once more.
+ */
+export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
+  return await transaction(sql, async (tx) => {
+    const [token] = await tx<[{ snapshot_id: string | null }]>`select snapshot_id from catalog_internal.sync for update`;
+    if (token.snapshot_id !== delta.since) return NOTHING;
+    const reported = [...new Set([...delta.changed, ...delta.nowLive])];
+    const all = [...new Set([...reported, ...delta.removed])];
+    await tx`select from catalog.skus where sku = any(${all}) order by sku for update`;
+    const counts = reported.length > 0 ? await reportChanged(tx, reported, delta.nowLive) : null;
+    if (delta.removed.length > 0) await reportRemoved(tx, delta.removed);
+    await tx`
+      update catalog_internal.sync set
+        snapshot_moved_at = case when snapshot_id <> ${delta.toSnapshot} then now() else snapshot_moved_at end,
+        snapshot_id = ${delta.toSnapshot}, delta_checked_at = now(), catalog_fault = null, chain_breaks = 0`;
+    return { ...NOTHING, ...counts, applied: true, marked: all.length, removed: delta.removed.length };
+  });
+}
+
+type CrossingCounts = Pick<DeltaApplied, 'newSkus' | 'crossedToLive' | 'crossedToSnapshot'>;
+
+async function reportChanged(tx: Tx, reported: readonly string[], nowLive: readonly string[]): Promise<CrossingCounts> {
+  const live = new Set(nowLive);
+  const [counts] = await tx<[CrossingCounts]>`
+    with reported as materialized (
+      select sku, is_live, case when is_live then 'live' else 'snapshot' end as price_source
+      from unnest(${reported as string[]}::text[], ${reported.map((sku) => Number(live.has(sku)))}::int[]::boolean[])
+        as r(sku, is_live)
+    ),
+    before as materialized (
+      select r.sku, r.is_live, r.price_source, s.sku is null as is_new, s.state is null or s.state = 'pending' as unpriced,
+        s.price_source as was
+      from reported r left join catalog.skus s using (sku)
+    ),
+    written as (
+      insert into catalog.skus (sku, price_source, in_manifest, reported_at)
+      select sku, price_source, true, now() from reported order by sku
+      on conflict (sku) do update set
+        price_source = excluded.price_source, hash = null, in_manifest = true, reported_at = excluded.reported_at
+    ),
+    marked as (
+      select catalog_internal.mark_due(array_agg(sku), case when unpriced then 'new' else 'changed' end, is_live)
+      from before group by unpriced, is_live
+    )
+    select
+      (select count(*) from before where is_new)::int as "newSkus",
+      (select count(*) from before where was = 'snapshot' and is_live)::int as "crossedToLive",
+      (select count(*) from before where was = 'live' and not is_live)::int as "crossedToSnapshot",
+      (select count(*) from marked)::int as marks`;
+  return {
+    newSkus: counts.newSkus,
+    crossedToLive: counts.crossedToLive,
+    crossedToSnapshot: counts.crossedToSnapshot,
+  };
+}
+
+async function reportRemoved(tx: Tx, removed: readonly string[]): Promise<void> {
+  const skus = [...new Set(removed)];
+  await tx`
+    insert into catalog.skus as s (sku, state, in_manifest, removed_at, reported_at)
+    select sku, 'removed', false, now(), now() from unnest(${skus}::text[]) as r(sku) order by sku
+    on conflict (sku) do update set
+      state = 'removed', in_manifest = false, hash = null, removed_at = now(), reported_at = now()`;
+  await tx`
+    with gone as (delete from catalog.prices where sku = any(${skus}) returning sku, size, price)
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+    select sku, size, price, null, now() from gone where price is not null order by sku, size`;
+  await tx`select catalog_internal.mark_due(${skus}::text[], 'removed')`;
+}
+
+/** The delta route answered without anything new, or with a fault of the catalog (0012, 0014). */
+export async function noteCatalogFault(sql: Sql, code: '0012' | '0014' | null): Promise<void> {
+  await sql`update catalog_internal.sync set catalog_fault = ${code}`;
+}
+
+/**
+ * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is owed. At once the first time;
+ * when fresh manifests do not help, after a minute, doubling to an hour.
+ */
+export async function noteBrokenChain(sql: Sql, token: string): Promise<void> {
+  await transaction(sql, async (tx) => {
+    const broken = await tx<{ breaks: number }[]>`
+      update catalog_internal.sync
+      set rejected_snapshot_id = ${token}, chain_broken_at = now(), chain_breaks = chain_breaks + 1
+      where snapshot_id = ${token} and chain_broken_at is null
+      returning chain_breaks as breaks`;
+    const breaks = broken[0]?.breaks;
+    if (breaks === undefined) return;
+    const waitSeconds = breaks === 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2));
+    await tx`
+      update catalog_internal.tasks set next_at = least(next_at, now() + make_interval(secs => ${waitSeconds}))
+      where task = 'manifest'`;
+  });
+}

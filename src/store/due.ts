@@ -1,0 +1,179 @@
+import type { Sql } from './db.ts';
+
+/** Lanes of the due ledger, most urgent first; `catalog_internal.lane_of` says which reason travels where. */
+export const LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
+export type Lane = (typeof LANES)[number];
+
+/** One kind of owed work: a lane and whether its SKUs count against the live budget. */
+export interface LaneClass {
+  readonly lane: Lane;
+  readonly live: boolean;
+}
+
+/** How much of a class is there to claim: a count that stops at the asked limit, and the age of the oldest. */
+export interface Owed extends LaneClass {
+  readonly count: number;
+  readonly oldestSeconds: number;
+}
+
+/** How many SKUs of a class to claim, and how far before its due time a SKU may be taken. */
+export interface Quota extends LaneClass {
+  readonly count: number;
+  readonly earlySeconds: number;
+}
+
+export interface ClaimedSku {
+  readonly sku: string;
+  readonly generation: number;
+  readonly deferrals: number;
+  readonly failures: number;
+  readonly live: boolean;
+}
+
+/** SKUs that this worker alone may ask about until the lease ends. */
+export interface Claim {
+  readonly number: string;
+  /** The database's time of the claim; the request is sent after it. */
+  readonly askedAt: Date;
+  readonly skus: readonly ClaimedSku[];
+}
+
+const laneNumber = (lane: Lane): number => LANES.indexOf(lane) + 1;
+
+/**
+ * Counts what is owed in every class, each up to `limit`. `early` gives, per lane, how many seconds before its due time
+ * a SKU already counts. Rows that are held (claimed, deferred, backing off) do not count.
+ */
+export async function peekOwed(sql: Sql, limit: number, early: Readonly<Record<Lane, number>>): Promise<Owed[]> {
+  const rows = await sql<{ lane: number; live: boolean; count: number; oldest: number }[]>`
+    select l.lane, c.live, o.count, o.oldest
+    from unnest(${LANES.map(laneNumber)}::smallint[], ${LANES.map((lane) => early[lane])}::float8[]) as l(lane, early)
+    cross join (values (true), (false)) as c(live)
+    cross join lateral (
+      select count(*)::int as count, coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as oldest
+      from (
+        select d.due_at from catalog_internal.due d
+        where d.held_until is null and d.live = c.live and d.lane = l.lane
+          and d.due_at <= now() + make_interval(secs => l.early)
+        order by d.due_at
+        limit ${limit}
+      ) first
+    ) o
+    where o.count > 0`;
+  return rows.map(({ lane, live, count, oldest }) => ({
+    lane: LANES[lane - 1] ?? 'sweep',
+    live,
+    count,
+    oldestSeconds: oldest,
+  }));
+}
+
+/**
+ * Claims the oldest owed SKUs of each class for `leaseMs`. Workers racing for the same rows pass each other by; a worker
+ * that dies leaves its claim to run out. The generation at the claim comes along: a mark made later moves it on, and
+ * the answer to this claim then does not settle that mark.
+ */
+export async function claimDue(sql: Sql, quotas: readonly Quota[], leaseMs: number): Promise<Claim | null> {
+  const wanted = quotas.filter((quota) => quota.count > 0);
+  if (wanted.length === 0) return null;
+  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
+    with picked as materialized (
+      select p.sku
+      from unnest(
+        ${wanted.map(({ lane }) => laneNumber(lane))}::smallint[],
+        ${wanted.map(({ live }) => Number(live))}::int[]::boolean[],
+        ${wanted.map(({ count }) => count)}::int[],
+        ${wanted.map(({ earlySeconds }) => earlySeconds)}::float8[]
+      ) as q(lane, live, count, early)
+      cross join lateral (
+        select d.sku from catalog_internal.due d
+        where d.held_until is null and d.live = q.live and d.lane = q.lane
+          and d.due_at <= now() + make_interval(secs => q.early)
+        order by d.due_at
+        limit q.count
+        for update skip locked
+      ) p
+    ),
+    claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at)
+    update catalog_internal.due d
+    set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
+    from picked, claim
+    where d.sku = picked.sku
+    returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt"`;
+  const first = rows[0];
+  if (first === undefined) return null;
+  return {
+    number: first.claim,
+    askedAt: first.askedAt,
+    skus: rows.map(({ sku, generation, deferrals, failures, live }) => ({
+      sku,
+      generation,
+      deferrals,
+      failures,
+      live,
+    })),
+  };
+}
+
+/** Gives a claim back as it was: the call failed as a whole, its SKUs stay due in their places. */
+export async function releaseClaim(sql: Sql, claim: string, skus: readonly string[]): Promise<void> {
+  await sql`
+    update catalog_internal.due set claim = null, held_until = null
+    where sku = any(${skus as string[]}) and claim = ${claim}`;
+}
+
+/** Frees rows whose wait or lease is over, oldest first, at most `limit`. Returns how many. */
+export async function wakeHeld(sql: Sql, limit: number): Promise<number> {
+  const woken = await sql`
+    update catalog_internal.due d set held_until = null, claim = null
+    from (
+      select sku from catalog_internal.due
+      where held_until <= clock_timestamp()
+      order by held_until limit ${limit} for update skip locked
+    ) over
+    where d.sku = over.sku`;
+  return woken.count;
+}
+
+/** When the next look becomes due or a wait ends, as milliseconds from now (0 = now); null when nothing is scheduled. */
+export async function nextDueInMs(sql: Sql): Promise<number | null> {
+  const [row] = await sql<[{ ms: number | null }]>`
+    select greatest(0, extract(epoch from least(
+      (select min(first.due_at) from unnest(array[1, 2, 3, 4, 5, 6]::smallint[]) as l(lane)
+         cross join (values (true), (false)) as c(live)
+         cross join lateral (
+           select due_at from catalog_internal.due
+           where held_until is null and live = c.live and lane = l.lane and due_at < 'infinity'
+           order by due_at limit 1
+         ) first),
+      (select min(held_until) from catalog_internal.due where held_until is not null)
+    ) - clock_timestamp()) * 1000)::float8 as ms`;
+  return row.ms;
+}
+
+/**
+ * Moves SKUs whose metadata has reached its greatest age while their sweep was waiting into the metadata lane, which has
+ * a guaranteed share. `overdueSeconds` is how long a sweep must have been overdue for that. Returns how many moved.
+ */
+export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: number): Promise<number> {
+  const moved = await sql`
+    update catalog_internal.due d
+    set lane = catalog_internal.lane_of('metadata'), reason = 'metadata'
+    from (
+      select sku from catalog_internal.due
+      where held_until is null and not live and lane = catalog_internal.lane_of('sweep')
+        and due_at <= now() - make_interval(secs => ${overdueSeconds})
+      order by due_at limit ${limit} for update skip locked
+    ) old
+    where d.sku = old.sku`;
+  return moved.count;
+}
+
+/** What is still owed now, waits included: when this is empty, `run --once` is done. */
+export async function owedByReason(sql: Sql): Promise<{ reason: string; count: number }[]> {
+  return await sql<{ reason: string; count: number }[]>`
+    select case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as reason,
+      count(*)::int as count
+    from catalog_internal.due where due_at <= now()
+    group by 1 order by 2 desc`;
+}

@@ -1,0 +1,25 @@
+import type { Sql } from './db.ts';
+
+/** Something of the partner's that could not be used; `sample` is at most some hundred characters. */
+export interface Quarantined {
+  readonly reason: string;
+  readonly sku: string | null;
+  readonly sample: string | null;
+}
+
+/** Keeps samples of unusable records of a `source` ('manifest', 'bulk'). */
+export async function quarantine(sql: Sql, source: string, records: readonly Quarantined[]): Promise<void> {
+  if (records.length === 0) return;
+  await sql`
+    insert into catalog_internal.quarantine (source, reason, sku, sample)
+    select ${source}, reason, sku, sample
+    from unnest(${records.map((r) => r.reason)}::text[], ${records.map((r) => r.sku)}::text[],
+      ${records.map((r) => r.sample)}::text[]) as r(reason, sku, sample)`;
+}
+
+/** Drops all but the newest `keep` samples. */
+export async function trimQuarantine(sql: Sql, keep: number): Promise<void> {
+  await sql`
+    delete from catalog_internal.quarantine
+    where id <= (select id from catalog_internal.quarantine order by id desc offset ${keep} limit 1)`;
+}

@@ -1,0 +1,67 @@
+import type { Sql } from './db.ts';
+
+/** What is stored about the upstream's catalog and our place in it. */
+export interface SyncState {
+  readonly snapshotId: string | null;
+  readonly snapshotGeneratedAt: Date | null;
+  readonly manifestAppliedAt: Date | null;
+  readonly manifestLines: number | null;
+  readonly deltaCheckedAt: Date | null;
+  readonly snapshotMovedAt: Date | null;
+  readonly livePricedSkuCount: number | null;
+  readonly catalogFault: string | null;
+  readonly chainBrokenAt: Date | null;
+  readonly rejectedSnapshotId: string | null;
+  readonly manifestRefused: string | null;
+  readonly shrinkConfirmed: boolean;
+  readonly liveBudget: number | null;
+  readonly catalogState: 'ok' | 'stale' | 'none';
+}
+
+export async function readSyncState(sql: Sql): Promise<SyncState> {
+  const [row] = await sql<[SyncState]>`
+    select snapshot_id as "snapshotId", snapshot_generated_at as "snapshotGeneratedAt",
+      manifest_applied_at as "manifestAppliedAt", manifest_lines as "manifestLines",
+      delta_checked_at as "deltaCheckedAt", snapshot_moved_at as "snapshotMovedAt",
+      live_priced_sku_count as "livePricedSkuCount", catalog_fault as "catalogFault",
+      chain_broken_at as "chainBrokenAt", rejected_snapshot_id as "rejectedSnapshotId",
+      manifest_refused as "manifestRefused", shrink_confirmed as "shrinkConfirmed", live_budget as "liveBudget",
+      catalog_internal.catalog_state(s) as "catalogState"
+    from catalog_internal.sync s`;
+  return row;
+}
+
+/** Writes down what the manifest route said of the newest snapshot (specification 2.7), without any download. */
+export async function noteCatalogCheck(
+  sql: Sql,
+  meta: { generatedAt: Date | null; livePricedSkuCount: number | null },
+): Promise<void> {
+  await sql`
+    update catalog_internal.sync set
+      snapshot_generated_at = coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at),
+      live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
+      snapshot_moved_at = null, catalog_checked_at = now(), catalog_fault = null`;
+}
+
+/** A fresh manifest was refused, and why (a short code); shown until one is applied. */
+export async function noteManifestRefused(sql: Sql, reason: string): Promise<void> {
+  await sql`update catalog_internal.sync set manifest_refused = ${reason}`;
+}
+
+export async function storeLiveBudget(sql: Sql, budget: number): Promise<void> {
+  await sql`update catalog_internal.sync set live_budget = ${budget} where live_budget is distinct from ${budget}::real`;
+}
+
+/** The durations in seconds by which SQL tells fresh from stale. */
+export interface SqlSettings {
+  readonly liveInterval: number;
+  readonly sweepInterval: number;
+  readonly metadataInterval: number;
+  readonly catalogStaleAfter: number;
+}
+
+export async function storeSettings(sql: Sql, s: SqlSettings): Promise<void> {
+  await sql`
+    update catalog_internal.settings set live_interval = ${s.liveInterval}, sweep_interval = ${s.sweepInterval},
+      metadata_interval = ${s.metadataInterval}, catalog_stale_after = ${s.catalogStaleAfter}`;
+}

@@ -1,0 +1,85 @@
+import type { Sql } from './db.ts';
+
+export const TASKS = ['manifest', 'delta', 'catalog-check', 'reprice', 'metadata', 'maintenance'] as const;
+export type TaskName = (typeof TASKS)[number];
+
+/** How a run of a task ended: all well, to be tried again with back-off, or put off without having been tried. */
+export type TaskEnd = 'done' | 'failed' | 'postponed';
+
+export interface TaskRun {
+  readonly run: string;
+  readonly failures: number;
+}
+
+/**
+ * Takes a task whose time has come, for `leaseMs` (to be renewed while it runs); null when it is not its time or another worker has it. Any number of
+ * queue jobs may knock: one runs.
+ */
+export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Promise<TaskRun | null> {
+  const [row] = await sql<TaskRun[]>`
+    update catalog_internal.tasks set
+      run = nextval('catalog_internal.claim_numbers'), started_at = clock_timestamp(),
+      running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000}), progress = null
+    where task = ${task} and next_at <= clock_timestamp()
+      and (running_until is null or running_until <= clock_timestamp())
+    returning run, failures`;
+  return row ?? null;
+}
+
+/** Lengthens the lease of a run that still has its task. */
+export async function renewTask(sql: Sql, task: TaskName, run: string, leaseMs: number): Promise<void> {
+  await sql`
+    update catalog_internal.tasks set running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000})
+    where task = ${task} and run = ${run}`;
+}
+
+/** Shows how far a run is. */
+export async function showProgress(
+  sql: Sql,
+  task: TaskName,
+  run: string,
+  progress: Readonly<Record<string, number | string | null>>,
+): Promise<void> {
+  await sql`update catalog_internal.tasks set progress = ${sql.json(progress)} where task = ${task} and run = ${run}`;
+}
+
+/** Ends a run: stores its outcome and when the task runs next. A request for an earlier run that came meanwhile stands. */
+export async function endTask(
+  sql: Sql,
+  task: TaskName,
+  run: string,
+  end: { readonly how: TaskEnd; readonly outcome: string; readonly nextInMs: number },
+): Promise<void> {
+  await sql`
+    update catalog_internal.tasks set
+      running_until = null, run = null, finished_at = clock_timestamp(), progress = null, outcome = ${end.outcome},
+      succeeded_at = case when ${end.how} = 'done' then clock_timestamp() else succeeded_at end,
+      failures = case ${end.how} when 'done' then 0 when 'failed' then failures + 1 else failures end,
+      next_at = case when next_at > started_at then next_at
+                else clock_timestamp() + make_interval(secs => ${end.nextInMs / 1000}) end
+    where task = ${task} and run = ${run}`;
+}
+
+/** Makes a task due now, also while it runs (it then runs once more). */
+export async function requestTask(sql: Sql, task: TaskName): Promise<void> {
+  await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;
+}
+
+export interface TaskState {
+  readonly task: TaskName;
+  readonly nextAt: Date;
+  readonly running: boolean;
+  readonly startedAt: Date | null;
+  readonly finishedAt: Date | null;
+  readonly succeededAt: Date | null;
+  readonly failures: number;
+  readonly outcome: string | null;
+  readonly progress: Record<string, number | string | null> | null;
+}
+
+export async function readTasks(sql: Sql): Promise<TaskState[]> {
+  return await sql<TaskState[]>`
+    select task, next_at as "nextAt", coalesce(running_until > clock_timestamp(), false) as running,
+      started_at as "startedAt", finished_at as "finishedAt", succeeded_at as "succeededAt", failures, outcome, progress
+    from catalog_internal.tasks order by task`;
+}

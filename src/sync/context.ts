@@ -1,0 +1,46 @@
+import type { Clock } from '../lib/clock.ts';
+import type { PartnerClient } from '../partner/client.ts';
+import type { Sql } from '../store/db.ts';
+import type { Pacer } from './pacing.ts';
+
+/** Durations in milliseconds; names and meanings as in the configuration. */
+export interface SyncSettings {
+  readonly baseUrl: URL;
+  readonly downloadTimeoutMs: number;
+  readonly bulkMaxSkus: number;
+  readonly bulkLiveBudget: number;
+  readonly deltaMs: number;
+  readonly manifestMs: number;
+  readonly catalogCheckMs: number;
+  readonly liveMs: number;
+  readonly deferredMs: number;
+  readonly errorMs: number;
+  readonly metadataMs: number;
+  readonly sweepMs: number;
+  readonly sweepMinAgeMs: number;
+  readonly manifestMaxShrink: number;
+}
+
+/** Something worth a log line or a counter that happens inside a run; the end of a run is its Outcome. */
+export type SyncEvent =
+  | { readonly event: 'manifest.progress'; readonly lines: number; readonly of: number | null; readonly rejected: number; readonly bytes: number; readonly remainingSeconds: number | null }
+  | { readonly event: 'manifest.rejected-lines'; readonly reasons: Readonly<Record<string, number>> }
+  | { readonly event: 'delta.applied'; readonly toSnapshot: string; readonly changed: number; readonly removed: number; readonly nowLive: number; readonly newSkus: number; readonly crossedToLive: number; readonly crossedToSnapshot: number }
+  | { readonly event: 'delta.chain-broken'; readonly because: string }
+  | { readonly event: 'bulk.applied'; readonly asked: number; readonly resolved: number; readonly notFound: number; readonly deferred: number; readonly errors: number; readonly omitted: number; readonly contradictory: number; readonly unreadable: number; readonly foreign: number; readonly late: number; readonly priceChanges: number; readonly metadataChanges: number; readonly unpricedEntries: number }
+  | { readonly event: 'bulk.failed'; readonly because: string; readonly skus: number; readonly pausedMs: number }
+  | { readonly event: 'size-type.changed'; readonly skus: readonly string[] }
+  | { readonly event: 'live-budget.learned'; readonly budget: number };
+
+/** What every part of sync works with. Nothing here is read from the environment. */
+export interface SyncContext {
+  readonly sql: Sql;
+  /** For the connection of its own that a manifest needs. */
+  readonly databaseUrl: () => string;
+  readonly client: PartnerClient;
+  readonly pacer: Pacer;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly settings: SyncSettings;
+  readonly emit: (event: SyncEvent) => void;
+}

@@ -1,0 +1,90 @@
+import type { PartnerError } from '../partner/errors.ts';
+import { applyDelta, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
+import { readSyncState } from '../store/sync-state.ts';
+import { ask } from './ask.ts';
+import type { SyncContext } from './context.ts';
+import { type Outcome, retryInMs } from './outcome.ts';
+
+/** What to do about a delta that was not answered (specification 4.2, 7.3). */
+export type DeltaTrouble = 'fetch-manifest' | 'catalog-fault' | 'retry';
+
+/** Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used. */
+export function deltaTrouble(error: Pick<PartnerError, 'kind'>): DeltaTrouble {
+  switch (error.kind) {
+    case 'snapshot-expired':
+    case 'delta-too-large':
+    case 'since-missing':
+    case 'bad-request':
+      return 'fetch-manifest';
+    case 'no-snapshot':
+    case 'snapshot-stale':
+      return 'catalog-fault';
+    default:
+      return 'retry';
+  }
+}
+
+/**
+ * Polls the delta from the stored token, again and again while to_snapshot advances (specification 4.2 rule 11), and
+ * applies each answer with its token in one transaction.
+ */
+export async function syncDelta(ctx: SyncContext, failuresBefore: number, signal?: AbortSignal): Promise<Outcome> {
+  const { deltaMs } = ctx.settings;
+  const seen = new Set<string>();
+  let hops = 0;
+  for (;;) {
+    const { snapshotId, chainBrokenAt, manifestAppliedAt } = await readSyncState(ctx.sql);
+    if (snapshotId === null || manifestAppliedAt === null) {
+      return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'no baseline yet' };
+    }
+    if (chainBrokenAt !== null) {
+      return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'waiting for a fresh manifest' };
+    }
+    const asked = await ask(ctx, 'delta', (permit) => ctx.client.delta(permit, snapshotId, signal), signal);
+    if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+    if (asked.kind === 'error') return await troubled(ctx, asked.error, snapshotId, failuresBefore);
+
+    const delta = asked.value;
+    const applied = await applyDelta(ctx.sql, { since: snapshotId, ...delta });
+    const advanced = delta.toSnapshot !== snapshotId;
+    if (applied.applied && (advanced || applied.marked > 0)) {
+      ctx.emit({
+        event: 'delta.applied',
+        toSnapshot: delta.toSnapshot,
+        changed: delta.changed.length,
+        removed: delta.removed.length,
+        nowLive: delta.nowLive.length,
+        newSkus: applied.newSkus,
+        crossedToLive: applied.crossedToLive,
+        crossedToSnapshot: applied.crossedToSnapshot,
+      });
+    }
+    seen.add(snapshotId);
+    hops += Number(advanced);
+    // A token seen before in this run would be a circle: the rest is left to the next poll.
+    if (!advanced || seen.has(delta.toSnapshot)) return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
+  }
+}
+
+async function troubled(
+  ctx: SyncContext,
+  error: PartnerError,
+  token: string,
+  failuresBefore: number,
+): Promise<Outcome> {
+  const trouble = deltaTrouble(error);
+  if (trouble === 'fetch-manifest') {
+    await noteBrokenChain(ctx.sql, token);
+    ctx.emit({ event: 'delta.chain-broken', because: error.kind });
+    return { kind: 'postponed', nextInMs: Math.min(ctx.settings.deltaMs, 5000), because: error.kind };
+  }
+  if (trouble === 'catalog-fault') {
+    await noteCatalogFault(ctx.sql, error.kind === 'no-snapshot' ? '0012' : '0014');
+  }
+  return {
+    kind: 'failed',
+    nextInMs: retryInMs(failuresBefore, ctx.settings.deltaMs),
+    because: error.kind,
+    hint: error.hint,
+  };
+}

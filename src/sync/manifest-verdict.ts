@@ -1,0 +1,67 @@
+/** Why a manifest is not applied, as stored in `sync.manifest_refused` and counted. */
+export type ManifestRefusal =
+  | 'rejected-token'
+  | 'older-snapshot'
+  | 'too-many-rejected-lines'
+  | 'line-count-mismatch'
+  | 'shrunk';
+
+export interface OfferedSnapshot {
+  readonly snapshotId: string;
+  readonly generatedAt: Date | null;
+}
+
+export interface PresentSnapshot {
+  readonly snapshotGeneratedAt: Date | null;
+  readonly chainBrokenAt: Date | null;
+  readonly rejectedSnapshotId: string | null;
+}
+
+/**
+ * May this snapshot be downloaded at all? Not when it is the one whose token the delta has just rejected (fetching it
+ * again and again would be a loop), and not when it is older than the one the mirror stands on.
+ */
+export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): ManifestRefusal | null {
+  if (present.chainBrokenAt !== null && offered.snapshotId === present.rejectedSnapshotId) return 'rejected-token';
+  const { generatedAt } = offered;
+  if (generatedAt !== null && present.snapshotGeneratedAt !== null && generatedAt < present.snapshotGeneratedAt) {
+    return 'older-snapshot';
+  }
+  return null;
+}
+
+export interface DownloadedManifest {
+  /** Lines read, rejected ones included. */
+  readonly lines: number;
+  readonly rejected: number;
+  /** Different SKUs among the accepted lines. */
+  readonly skus: number;
+  /** sku_count of the manifest response; null where unknown. */
+  readonly skuCount: number | null;
+  readonly listedBefore: number;
+  readonly shrinkConfirmed: boolean;
+  readonly maxShrink: number;
+}
+
+const REJECTED_TOLERATED = 10;
+const REJECTED_PART = 0.001;
+
+/**
+ * May the downloaded lines be merged? All or nothing: not when the count differs from sku_count (a file cut at a gzip
+ * member's end gives no other sign), not when more than 10 and more than 0.1 % of the lines were rejected, and not when
+ * far fewer SKUs are listed than before, until a person has confirmed it.
+ */
+export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
+  if (m.skuCount !== null && m.lines !== m.skuCount) return 'line-count-mismatch';
+  if (m.rejected > REJECTED_TOLERATED && m.rejected > m.lines * REJECTED_PART) return 'too-many-rejected-lines';
+  if (!m.shrinkConfirmed && m.skus < m.listedBefore * m.maxShrink) return 'shrunk';
+  return null;
+}
+
+export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
+  'rejected-token': 'the newest manifest carries the very snapshot that the delta rejects; waiting for a newer one',
+  'older-snapshot': 'the manifest offered is older than the one applied; waiting for a newer one',
+  'too-many-rejected-lines': 'more than 0.1 % of the lines are unreadable; samples are in catalog_internal.quarantine',
+  'line-count-mismatch': 'the file does not hold as many lines as sku_count says; it is downloaded again',
+  shrunk: 'the manifest lists far fewer SKUs than before; if that is right, confirm with `catalog-mirror refresh --manifest`',
+};

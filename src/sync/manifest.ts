@@ -1,0 +1,200 @@
+import { PartnerError } from '../partner/errors.ts';
+import type { ManifestMeta } from '../partner/client.ts';
+import { readManifestFile } from '../partner/manifest-file.ts';
+import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/baseline.ts';
+import { noteCatalogFault } from '../store/delta.ts';
+import { quarantine } from '../store/quarantine.ts';
+import { noteCatalogCheck, noteManifestRefused, readSyncState, type SyncState } from '../store/sync-state.ts';
+import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
+import { ask, type Asked } from './ask.ts';
+import type { SyncContext } from './context.ts';
+import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-verdict.ts';
+import { type Outcome, retryInMs } from './outcome.ts';
+
+const PROGRESS_EVERY_MS = 3000;
+/** A presigned URL that stops working early is asked for again this often in one run (specification 4.2 rule 9). */
+const URL_TRIES = 3;
+const SAMPLES_KEPT = 20;
+
+/** Lines and samples of one download. */
+interface Downloaded {
+  lines: number;
+  rejected: number;
+  readonly reasons: Record<string, number>;
+}
+
+/**
+ * One baseline: asks for the manifest, downloads and stages its lines, and merges them with the snapshot's token in one
+ * transaction; or refuses it and leaves the mirror as it was.
+ */
+export async function syncManifest(ctx: SyncContext, run: TaskRun, signal?: AbortSignal): Promise<Outcome> {
+  for (let attempt = 1; ; attempt += 1) {
+    const outcome = await baselineOnce(ctx, run, signal);
+    if (outcome !== 'url-expired') return outcome;
+    if (attempt >= URL_TRIES) return failed(ctx, run, 'url-expired', 'the presigned URL keeps failing; see the partner');
+  }
+}
+
+async function baselineOnce(ctx: SyncContext, run: TaskRun, signal?: AbortSignal): Promise<Outcome | 'url-expired'> {
+  const baseline = await Baseline.open(ctx.databaseUrl());
+  try {
+    const moment = await baseline.moment();
+    const asked = await askManifest(ctx, signal);
+    if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+    if (asked.kind === 'error') return await catalogTrouble(ctx, run, asked.error);
+    const meta = asked.value;
+    const state = await readSyncState(ctx.sql);
+    const offerRefused = judgeOffer(meta, state);
+    if (offerRefused !== null) return await refused(ctx, run, offerRefused);
+
+    const downloaded = await download(ctx, run, meta, baseline, signal);
+    const staged = await baseline.count();
+    const downloadRefused = judgeDownload({
+      ...downloaded,
+      ...staged,
+      skuCount: meta.skuCount,
+      shrinkConfirmed: state.shrinkConfirmed,
+      maxShrink: ctx.settings.manifestMaxShrink,
+    });
+    if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
+    const applied = await baseline.merge({
+      snapshotId: meta.snapshotId,
+      generatedAt: meta.generatedAt,
+      requestedAt: moment.at,
+      tokenAtRequest: moment.token,
+      lines: downloaded.lines,
+      livePricedSkuCount: meta.livePricedSkuCount,
+    });
+    // Whatever the catalog reported since the snapshot was built is asked for at once.
+    await requestTask(ctx.sql, 'delta');
+    return done(ctx, meta, state, downloaded, staged.duplicates, applied);
+  } catch (error) {
+    if (error instanceof PartnerError) {
+      if (error.kind === 'url-expired') return 'url-expired';
+      return failed(ctx, run, error.kind, error.hint);
+    }
+    if (error instanceof BaselineSuperseded) {
+      return { kind: 'postponed', nextInMs: ctx.settings.manifestMs, because: error.kind };
+    }
+    throw error;
+  } finally {
+    await baseline.close();
+  }
+}
+
+function askManifest(ctx: SyncContext, signal?: AbortSignal): Promise<Asked<ManifestMeta>> {
+  return ask(ctx, 'manifest', (permit) => ctx.client.manifest(permit, signal), signal);
+}
+
+function done(
+  ctx: SyncContext,
+  meta: ManifestMeta,
+  before: SyncState,
+  downloaded: Downloaded,
+  duplicates: number,
+  applied: BaselineApplied,
+): Outcome {
+  const { lines, rejected } = downloaded;
+  return {
+    kind: 'done',
+    nextInMs: ctx.settings.manifestMs,
+    counts: {
+      lines,
+      rejected,
+      duplicates,
+      ...applied,
+      live: meta.livePricedSkuCount,
+      snapshot: meta.snapshotId,
+      because: before.manifestAppliedAt === null ? 'fill' : before.chainBrokenAt === null ? 'schedule' : 'chain-broken',
+    },
+  };
+}
+
+function failed(ctx: SyncContext, run: TaskRun, because: string, hint: string): Outcome {
+  return { kind: 'failed', nextInMs: retryInMs(run.failures, ctx.settings.manifestMs), because, hint };
+}
+
+async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal): Promise<Outcome> {
+  await noteManifestRefused(ctx.sql, reason);
+  return failed(ctx, run, reason, REFUSAL_HINTS[reason]);
+}
+
+/** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (specification 7.4 rule 7). */
+async function catalogTrouble(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<Outcome> {
+  if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
+  if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
+  return failed(ctx, run, error.kind, error.hint);
+}
+
+/** Streams the file into staging, showing progress and keeping the lease; throws PartnerError when it breaks off. */
+async function download(
+  ctx: SyncContext,
+  run: TaskRun,
+  meta: ManifestMeta,
+  baseline: Baseline,
+  signal?: AbortSignal,
+): Promise<Downloaded> {
+  const total: Downloaded = { lines: 0, rejected: 0, reasons: {} };
+  const { clock, settings } = ctx;
+  const startedAt = clock.monotonic();
+  let reportedAt = startedAt;
+  let sampled = 0;
+  const batches = readManifestFile({
+    url: meta.url,
+    baseUrl: settings.baseUrl,
+    timeoutMs: settings.downloadTimeoutMs,
+    signal,
+  });
+  for await (const { lines, rejected, bytes } of batches) {
+    total.lines += lines.length + rejected.length;
+    total.rejected += rejected.length;
+    for (const { reason } of rejected) total.reasons[reason] = (total.reasons[reason] ?? 0) + 1;
+    await quarantine(ctx.sql, 'manifest', rejected.slice(0, SAMPLES_KEPT - sampled));
+    sampled = Math.min(SAMPLES_KEPT, sampled + rejected.length);
+    await baseline.stage(lines, rejected.flatMap(({ sku }) => (sku === null ? [] : [sku])));
+    const now = clock.monotonic();
+    if (now - reportedAt < PROGRESS_EVERY_MS) continue;
+    reportedAt = now;
+    await reportProgress(ctx, run, meta, total, bytes, now - startedAt);
+  }
+  if (total.rejected > 0) ctx.emit({ event: 'manifest.rejected-lines', reasons: total.reasons });
+  return total;
+}
+
+async function reportProgress(
+  ctx: SyncContext,
+  run: TaskRun,
+  meta: ManifestMeta,
+  total: Downloaded,
+  bytes: number,
+  elapsedMs: number,
+): Promise<void> {
+  const of = meta.skuCount;
+  const remaining = of === null || total.lines === 0 ? null : (elapsedMs / total.lines) * Math.max(0, of - total.lines);
+  const remainingSeconds = remaining === null ? null : Math.round(remaining / 1000);
+  const progress = { lines: total.lines, of, rejected: total.rejected, bytes, remainingSeconds };
+  ctx.emit({ event: 'manifest.progress', ...progress });
+  await showProgress(ctx.sql, 'manifest', run.run, progress);
+}
+
+/**
+ * Asks the manifest route for its metadata alone: how old the newest snapshot is, and how much of it is live-priced
+ * (specification 4.2 rule 10, 2.7).
+ */
+export async function checkCatalog(ctx: SyncContext, run: TaskRun, signal?: AbortSignal): Promise<Outcome> {
+  const nextInMs = ctx.settings.catalogCheckMs;
+  const state = await readSyncState(ctx.sql);
+  if (state.manifestAppliedAt === null) {
+    return { kind: 'postponed', nextInMs: Math.min(nextInMs, 60_000), because: 'no baseline yet' };
+  }
+  const asked = await askManifest(ctx, signal);
+  if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+  if (asked.kind === 'error') {
+    const { nextInMs: retry, ...outcome } = await catalogTrouble(ctx, run, asked.error);
+    return { ...outcome, nextInMs: Math.min(retry, nextInMs) } as Outcome;
+  }
+  const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
+  await noteCatalogCheck(ctx.sql, { generatedAt, livePricedSkuCount });
+  const generated = generatedAt?.toISOString() ?? null;
+  return { kind: 'done', nextInMs, counts: { generated, live: livePricedSkuCount, skus: skuCount } };
+}

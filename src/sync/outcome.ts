@@ -1,0 +1,20 @@
+import { doubling } from '../lib/backoff.ts';
+
+/** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
+export type Outcome =
+  | { readonly kind: 'done'; readonly nextInMs: number; readonly counts: Readonly<Record<string, number | string | null>> }
+  /** Nothing was tried, or only begun: not a failure. */
+  | { readonly kind: 'postponed'; readonly nextInMs: number; readonly because: string }
+  /** Tried in vain. `because` is an error kind or the reason of a refusal. */
+  | { readonly kind: 'failed'; readonly nextInMs: number; readonly because: string; readonly hint: string };
+
+const RETRY_FIRST_MS = 60_000;
+const RETRY_MOST_MS = 3_600_000;
+
+/** A failed manifest or delta is tried again after a minute, doubling to an hour, and in any case on its schedule. */
+export function retryInMs(failuresBefore: number, scheduleMs: number): number {
+  return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS));
+}
+
+/** How long a request waits for its turn inside a run before the run is put off instead. */
+export const PATIENCE_MS = 15_000;

@@ -1,0 +1,210 @@
+import { doubling } from '../lib/backoff.ts';
+import type { BulkAnswer, LowestRecord } from '../partner/client.ts';
+import { AUTH_CLASS, PartnerError } from '../partner/errors.ts';
+import { applyAnswer, type Fate, type NextLooks } from '../store/answers.ts';
+import { type Claim, claimDue, type ClaimedSku, nextDueInMs, peekOwed, releaseClaim, wakeHeld } from '../store/due.ts';
+import { callPause, noteCallFailed, noteCallWorked } from '../store/call-pause.ts';
+import { readSyncState, storeLiveBudget, type SyncState } from '../store/sync-state.ts';
+import type { SyncContext, SyncSettings } from './context.ts';
+import { type Envelope, reconcile, tally, type Verdict } from './envelope.ts';
+import { learnLiveBudget } from './live-budget.ts';
+import { PATIENCE_MS } from './outcome.ts';
+import { type Early, planBatch } from './reprice-plan.ts';
+
+/** How one turn ended: a call was made, or nothing is owed, or it is not the time to call. */
+export type Turn =
+  | { readonly kind: 'called'; readonly skus: number }
+  | { readonly kind: 'idle'; readonly nextInMs: number | null }
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
+
+const SKU_ERROR_MOST_MS = 6 * 3_600_000;
+const CALL_PAUSE_MOST_MS = 1_800_000;
+/** While the catalog is stale a SKU is not looked at again within this. */
+const STALE_MIN_AGE_MS = 60_000;
+/** A claim outlives the request's own timeout by this much, for the answer to be applied. */
+const LEASE_SLACK_MS = 60_000;
+const WAKE_AT_ONCE = 1000;
+/** Deferred SKUs wait up to this part longer, so that they do not come back all at once. */
+const JITTER = 0.25;
+
+/**
+ * One turn of re-pricing: plans a bulk call from the ledger, waits for its place in the pace, claims its SKUs, asks, and
+ * settles the answer in one transaction. `turn` counts the turns of this worker.
+ */
+export async function repriceOnce(
+  ctx: SyncContext,
+  turn: number,
+  requestTimeoutMs: number,
+  signal?: AbortSignal,
+): Promise<Turn> {
+  const { sql, settings } = ctx;
+  const pause = await callPause(sql);
+  if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
+  await wakeHeld(sql, WAKE_AT_ONCE);
+  const state = await readSyncState(sql);
+  const early = earlyBy(settings, state.catalogState);
+  const owed = await peekOwed(sql, settings.bulkMaxSkus, early);
+  const quotas = planBatch(owed, early, {
+    maxSkus: callSize(settings.bulkMaxSkus, pause.failures),
+    liveBudget: state.liveBudget ?? settings.bulkLiveBudget,
+    turn,
+    spareSeconds: Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000,
+  });
+  if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
+
+  const place = await ctx.pacer.acquire('reprice', PATIENCE_MS, signal);
+  if (place.kind === 'wait') return place;
+  const claim = await claimDue(sql, quotas, requestTimeoutMs + LEASE_SLACK_MS);
+  if (claim === null) {
+    await place.permit.cancel();
+    return { kind: 'idle', nextInMs: 250 };
+  }
+  const skus = claim.skus.map(({ sku }) => sku);
+  let answer: BulkAnswer;
+  try {
+    answer = await ctx.client.bulk(place.permit, skus, signal);
+  } catch (error) {
+    if (!(error instanceof PartnerError)) throw error;
+    return await callFailed(ctx, claim, error, pause.failures);
+  }
+  if (pause.failures > 0) await noteCallWorked(sql);
+  await settle(ctx, claim, reconcile(skus, answer), state);
+  return { kind: 'called', skus: skus.length };
+}
+
+/** After failed calls ever smaller ones, so that a SKU the partner cannot swallow is cornered and not the whole batch. */
+function callSize(maxSkus: number, failures: number): number {
+  return Math.max(1, maxSkus >> Math.min(failures, 10));
+}
+
+function snapshotMs(settings: SyncSettings): number {
+  return settings.sweepMs > 0 ? Math.min(settings.sweepMs, settings.metadataMs) : settings.metadataMs;
+}
+
+/**
+ * While the catalog is stale, nothing reports changes, so everything is re-priced oldest first with the whole share
+ * (specification 4.2 rule 10, 7.4 rule 7); otherwise each SKU waits for its time.
+ */
+export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']): Early {
+  const none: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
+  if (state !== 'stale') return none;
+  const early = (intervalMs: number) => Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000;
+  return { ...none, live: early(settings.liveMs), sweep: early(snapshotMs(settings)) };
+}
+
+/** When the next look is due after an answer. */
+export function nextLooks(settings: SyncSettings): NextLooks {
+  const sweeps = settings.sweepMs > 0 && settings.sweepMs <= settings.metadataMs;
+  return {
+    liveMs: settings.liveMs,
+    snapshotMs: snapshotMs(settings),
+    snapshotReason: sweeps ? 'sweep' : 'metadata',
+    notFoundMs: settings.metadataMs,
+  };
+}
+
+async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, state: SyncState): Promise<void> {
+  const { sql, settings, random } = ctx;
+  let unpricedEntries = 0;
+  const fates = claim.skus.map((asked) => {
+    const verdict = envelope.verdicts.get(asked.sku) ?? { kind: 'error', because: 'omitted' };
+    if (verdict.kind === 'record') unpricedEntries += unpriced(verdict.record);
+    return fateOf(asked, verdict, settings, random);
+  });
+  const applied = await applyAnswer(sql, claim, fates, nextLooks(settings));
+  const counts = tally(envelope.verdicts.values());
+  ctx.emit({
+    event: 'bulk.applied',
+    asked: claim.skus.length,
+    ...counts,
+    foreign: envelope.foreign,
+    late: claim.skus.length - applied.accepted,
+    priceChanges: applied.priceChanges,
+    metadataChanges: applied.metadataChanges,
+    unpricedEntries,
+  });
+  if (applied.sizeTypeChanges.length > 0) ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
+  await learn(ctx, claim, envelope, state.liveBudget ?? settings.bulkLiveBudget);
+}
+
+/** The verdict as it is to be stored; waits are drawn and grow here. */
+export function fateOf(asked: ClaimedSku, verdict: Verdict, settings: SyncSettings, random: () => number): Fate {
+  const { sku } = asked;
+  switch (verdict.kind) {
+    case 'record':
+      return { sku, kind: 'record', ...rowsOf(verdict.record) };
+    case 'not_found':
+      return { sku, kind: 'not_found' };
+    case 'deferred':
+      return { sku, kind: 'deferred', waitMs: settings.deferredMs * (1 + JITTER * random()) };
+    case 'error': {
+      const waitMs = doubling(settings.errorMs, asked.failures + 1, SKU_ERROR_MOST_MS);
+      return { sku, kind: 'error', waitMs };
+    }
+  }
+}
+
+function rowsOf(record: LowestRecord): Pick<Extract<Fate, { kind: 'record' }>, 'prices' | 'product'> {
+  const { productFields: fields } = record;
+  return {
+    prices: [...record.sizes].map(([size, { price, entry }]) => ({
+      size,
+      price,
+      entry: entry === null ? null : JSON.stringify(entry),
+    })),
+    product: {
+      name: fields.name,
+      model: fields.model,
+      brand: fields.brand,
+      genderSize: fields.gender_size,
+      sizeType: fields.size_type,
+      category: fields.category,
+      sizeMapSizeType: record.sizeType,
+      product: JSON.stringify(record.product ?? {}),
+    },
+  };
+}
+
+function unpriced(record: LowestRecord): number {
+  return [...record.sizes.values()].filter(({ price, entry }) => price === null && entry !== null).length;
+}
+
+async function learn(ctx: SyncContext, claim: Claim, envelope: Envelope, budget: number): Promise<void> {
+  const deferred = (asked: ClaimedSku) => envelope.verdicts.get(asked.sku)?.kind === 'deferred';
+  const learned = learnLiveBudget(
+    budget,
+    {
+      askedLive: claim.skus.filter(({ live }) => live).length,
+      deferredLive: claim.skus.filter((asked) => asked.live && deferred(asked)).length,
+      deferredOthers: claim.skus.filter((asked) => !asked.live && deferred(asked)).length,
+    },
+    { start: ctx.settings.bulkLiveBudget, most: ctx.settings.bulkMaxSkus },
+  );
+  if (learned === budget) return;
+  await storeLiveBudget(ctx.sql, learned);
+  if (Math.floor(learned) !== Math.floor(budget)) ctx.emit({ event: 'live-budget.learned', budget: Math.floor(learned) });
+}
+
+/**
+ * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer keeps everyone silent;
+ * after anything else the next call waits, longer each time. A single SKU that fails alone is set aside as an error.
+ */
+async function callFailed(ctx: SyncContext, claim: Claim, error: PartnerError, failures: number): Promise<Turn> {
+  const { sql, settings } = ctx;
+  const skus = claim.skus.map(({ sku }) => sku);
+  if (error.kind === 'aborted' || AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured') {
+    await releaseClaim(sql, claim.number, skus);
+    return { kind: 'wait', forMs: 0, because: error.kind };
+  }
+  const [alone] = claim.skus;
+  if (claim.skus.length === 1 && alone !== undefined && failures > 0) {
+    const fate = fateOf(alone, { kind: 'error', because: 'reported' }, settings, ctx.random);
+    await applyAnswer(sql, claim, [fate], nextLooks(settings));
+  } else {
+    await releaseClaim(sql, claim.number, skus);
+  }
+  const pausedMs = doubling(settings.errorMs, failures + 1, CALL_PAUSE_MOST_MS);
+  await noteCallFailed(sql, pausedMs, error.kind);
+  ctx.emit({ event: 'bulk.failed', because: error.kind, skus: skus.length, pausedMs });
+  return { kind: 'wait', forMs: pausedMs, because: error.kind };
+}

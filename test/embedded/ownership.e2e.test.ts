@@ -1,0 +1,247 @@
+import { chmod, chown, cp, mkdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { findPlatformPackage, prepareBinaries } from '../../src/embedded/binaries.ts';
+import { clusterPaths, placeDataDir } from '../../src/embedded/data-dir.ts';
+import { isAlive } from '../../src/embedded/lock.ts';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { clusterProcesses } from '../../src/embedded/processes.ts';
+import {
+  allGone,
+  canRunNode,
+  isRoot,
+  nobody,
+  OWNER,
+  query,
+  run,
+  startHere,
+  temporaryFolder,
+} from './harness.ts';
+
+const otherUser = isRoot && (await canRunNode(nobody)) ? nobody : undefined;
+
+describe('one owner', () => {
+  test('another process is refused, and told who the owner is', async () => {
+    const dataDir = join(await temporaryFolder(), 'pg');
+    const server = await startHere(dataDir);
+    expect(await run(OWNER, dataDir).next()).toMatchObject({
+      kind: 'in-use',
+      message: expect.stringContaining(`process ${process.pid}`),
+    });
+    expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  test('the same process is refused a second one, by whatever path', async () => {
+    const folder = await temporaryFolder();
+    await startHere(join(folder, 'pg'));
+    await expect(startEmbeddedPostgres({ dataDir: join(folder, '.', 'pg') })).rejects.toMatchObject({
+      kind: 'in-use',
+    });
+    await symlink(folder, join(folder, 'alias'));
+    await expect(startEmbeddedPostgres({ dataDir: join(folder, 'alias', 'pg') })).rejects.toMatchObject({
+      kind: 'in-use',
+    });
+  });
+
+  test('of two that start at once, one wins', async () => {
+    const dataDir = join(await temporaryFolder(), 'pg');
+    const answers = await Promise.all([run(OWNER, dataDir), run(OWNER, dataDir)].map((each) => each.next()));
+    expect(answers.filter((answer) => answer['created'] === true)).toHaveLength(1);
+    expect(answers.filter((answer) => answer['kind'] === 'in-use')).toHaveLength(1);
+  });
+});
+
+describe('an owner that dies', () => {
+  test('takes its server along: no orphan after kill -9', async () => {
+    const dataDir = join(await temporaryFolder(), 'pg');
+    const owner = run(OWNER, dataDir);
+    const { pid, watchdog } = await owner.next();
+    expect(await clusterProcesses(dataDir)).toContain(pid);
+    await owner.kill('SIGKILL');
+    expect(await allGone(dataDir)).toBe(true);
+    await expect.poll(() => isAlive(Number(watchdog)), { timeout: 5_000 }).toBe(false);
+  });
+
+  test('can be replaced at once: the new one waits for the shutdown, and has the data', async () => {
+    const dataDir = join(await temporaryFolder(), 'pg');
+    const owner = run(OWNER, dataDir);
+    const { pid } = await owner.next();
+    const { url } = await owner.next();
+    await query(String(url), 'create table kept as select g from generate_series(1, 100000) g');
+    await owner.kill('SIGKILL');
+    const next = await startHere(dataDir);
+    expect(next.pid).not.toBe(pid);
+    expect(await query(next.url, 'select count(*)::int as n from kept')).toEqual([{ n: 100_000 }]);
+  });
+
+  test('without its watchdog leaves an orphan, which the next owner stops', async () => {
+    const dataDir = join(await temporaryFolder(), 'pg');
+    const owner = run(OWNER, dataDir);
+    const { pid, watchdog } = await owner.next();
+    process.kill(Number(watchdog), 'SIGKILL');
+    await owner.kill('SIGKILL');
+    expect(await clusterProcesses(dataDir)).toContain(pid);
+    const events: [string, Record<string, unknown>][] = [];
+    const next = await startHere(dataDir, { log: (event, detail) => events.push([event, detail]) });
+    expect(events).toContainEqual(['embedded_orphan_found', expect.objectContaining({ server: pid })]);
+    expect(await clusterProcesses(dataDir)).toContain(next.pid);
+    expect(await clusterProcesses(dataDir)).not.toContain(pid);
+  });
+
+  test('may also just end: nothing keeps it alive, and the server goes too', async () => {
+    const dataDir = join(await temporaryFolder(), 'pg');
+    const owner = run(`say({ pid: (await startEmbeddedPostgres({ dataDir, settings })).pid });`, dataDir);
+    expect((await owner.next())['pid']).toBeGreaterThan(0);
+    expect(await owner.exited).toBe(0);
+    expect(await allGone(dataDir)).toBe(true);
+  });
+
+  test('a Ctrl-C reaches the owner alone, who can drain before it stops the server', async () => {
+    const dataDir = join(await temporaryFolder(), 'pg');
+    const owner = run(
+      `const server = await startEmbeddedPostgres({ dataDir, settings });
+       process.once('SIGINT', async () => {
+         const sql = postgres(server.url, { max: 1 });
+         const [row] = await sql\`select 'drained' as state, pg_sleep(0.2)\`;
+         await sql.end();
+         await server.stop();
+         say({ state: row.state });
+         clearInterval(alive);
+       });
+       const alive = setInterval(() => {}, 1_000_000);
+       say({ ready: true });`,
+      dataDir,
+    );
+    await owner.next();
+    // The whole process group, as a terminal does it.
+    process.kill(-owner.pid, 'SIGINT');
+    expect(await owner.next()).toEqual({ state: 'drained' });
+    expect(await owner.exited).toBe(0);
+    expect(await clusterProcesses(dataDir)).toEqual([]);
+  });
+});
+
+describe.runIf(otherUser)('an ordinary user', () => {
+  test('runs the server as itself, stops it, and finds the data again', async () => {
+    const folder = await temporaryFolder();
+    if (otherUser) await chown(folder, otherUser.uid, otherUser.gid);
+    const program = (statement: string) =>
+      run(
+        `const server = await startEmbeddedPostgres({ dataDir, settings });
+         const sql = postgres(server.url, { max: 1 });
+         const rows = await sql.unsafe(${JSON.stringify(statement)});
+         await sql.end();
+         await server.stop();
+         say({ rows, uid: process.geteuid() });`,
+        join(folder, 'pg'),
+        otherUser,
+      );
+    const first = program('create table kept as select 7 as seven');
+    expect(await first.next()).toEqual({ rows: [], uid: otherUser?.uid });
+    expect(await first.exited).toBe(0);
+    expect((await stat(join(folder, 'pg'))).uid).toBe(otherUser?.uid);
+    expect(await program('select seven from kept').next()).toMatchObject({ rows: [{ seven: 7 }] });
+
+    // Root takes the same cluster over without taking it away.
+    const asRoot = await startHere(join(folder, 'pg'));
+    expect(await query(asRoot.url, 'select seven from kept')).toEqual([{ seven: 7 }]);
+    await asRoot.stop();
+    expect((await stat(join(folder, 'pg'))).uid).toBe(otherUser?.uid);
+  });
+
+  test('is told when the data directory is not its own', async () => {
+    const folder = await temporaryFolder();
+    await (await startHere(join(folder, 'pg'))).stop();
+    expect(await run(OWNER, join(folder, 'pg'), otherUser).next()).toMatchObject({ kind: 'data-dir' });
+    await chmod(folder, 0o777);
+    await mkdir(join(folder, 'other'));
+    expect(await run(OWNER, join(folder, 'other'), otherUser).next()).toMatchObject({
+      kind: 'data-dir',
+      message: expect.stringContaining('belongs to user 0'),
+    });
+  });
+
+  test('is told when links are missing in a package that it may not write', async () => {
+    const folder = await temporaryFolder();
+    await chmod(folder, 0o755);
+    await mkdir(join(folder, 'native', 'lib'), { recursive: true });
+    await writeFile(
+      join(folder, 'native', 'pg-symlinks.json'),
+      JSON.stringify([{ source: 'native/lib/a.so.1', target: 'native/lib/a.so' }]),
+    );
+    const program = run(`await repairLinks(dataDir).catch(complain);`, folder, otherUser);
+    expect(await program.next()).toMatchObject({
+      kind: 'broken-install',
+      hint: expect.stringContaining('npm rebuild'),
+    });
+  });
+});
+
+describe.runIf(isRoot && nobody)('root', () => {
+  const account = nobody ?? { uid: 0, gid: 0 };
+
+  test('runs the server as somebody else', async () => {
+    const { pid } = await startHere(join(await temporaryFolder(), 'pg'));
+    const status = await readFile(`/proc/${pid}/status`, 'utf8');
+    expect(Number(/^Uid:\s+(\d+)/m.exec(status)?.[1])).toBeGreaterThan(0);
+    expect(/^Groups:\s*$/m.test(status)).toBe(true);
+  });
+
+  test('gets a copy of binaries that the service user cannot reach, once', async () => {
+    const folder = await temporaryFolder();
+    const closed = join(folder, 'closed');
+    await mkdir(closed, { mode: 0o700 });
+    const original = findPlatformPackage();
+    const packageFolder = join(closed, basename(original));
+    await cp(original, packageFolder, { recursive: true, verbatimSymlinks: true });
+    await rm(join(packageFolder, 'native', 'lib', 'libpq.so.5'));
+    const events: string[] = [];
+    const options = {
+      packageFolder,
+      account,
+      systemFolder: join(folder, 'system'),
+      log: (event: string) => events.push(event),
+    };
+    const { folder: copy, major } = await prepareBinaries(options);
+    expect(major).toBe(18);
+    expect(copy.startsWith(options.systemFolder)).toBe(true);
+    expect((await stat(join(copy, 'bin', 'postgres'))).uid).toBe(0);
+    expect(await readlink(join(copy, 'lib', 'libpq.so.5'))).toBe('libpq.so.5.18');
+    expect((await prepareBinaries(options)).folder).toBe(copy);
+    expect(events).toEqual(['embedded_links_repaired', 'embedded_binaries_copied']);
+  });
+
+  test('gets a cluster within reach, and a link to it, where the asked-for place is out of reach', async () => {
+    const folder = await temporaryFolder();
+    await mkdir(join(folder, 'closed'), { mode: 0o700 });
+    const paths = clusterPaths(join(folder, 'closed', 'pg'));
+    const events: string[] = [];
+    const place = () => placeDataDir(paths, account, join(folder, 'system'), (event) => events.push(event));
+    const home = await place();
+    expect(home.startsWith(join(folder, 'system'))).toBe(true);
+    expect(await readlink(paths.dataDir)).toBe(home);
+    expect((await stat(home)).uid).toBe(account.uid);
+    expect(await place()).toBe(home);
+    expect(events).toEqual(['embedded_data_dir_relocated']);
+  });
+
+  test('is told about a cluster that is there but out of reach', async () => {
+    const folder = await temporaryFolder();
+    await mkdir(join(folder, 'closed', 'pg'), { recursive: true });
+    await chmod(join(folder, 'closed'), 0o700);
+    await writeFile(join(folder, 'closed', 'pg', 'PG_VERSION'), '18\n');
+    const paths = clusterPaths(join(folder, 'closed', 'pg'));
+    await expect(placeDataDir(paths, account, join(folder, 'system'), () => {})).rejects.toMatchObject({
+      kind: 'data-dir',
+    });
+  });
+
+  test("hands root's copy of a cluster to the user who runs it", async () => {
+    const folder = await temporaryFolder();
+    await mkdir(join(folder, 'pg', 'base'), { recursive: true });
+    await writeFile(join(folder, 'pg', 'base', 'file'), '');
+    await placeDataDir(clusterPaths(join(folder, 'pg')), account, join(folder, 'system'), () => {});
+    expect((await stat(join(folder, 'pg', 'base', 'file'))).uid).toBe(account.uid);
+    expect((await stat(join(folder, 'pg'))).mode & 0o777).toBe(0o700);
+  });
+});

@@ -1,0 +1,86 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { GenericContainer, getContainerRuntimeClient } from 'testcontainers';
+import type { TestProject } from 'vitest/node';
+import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Administrator's URL of the Postgres server that the whole run shares; `test/support/db.ts` makes databases on it. */
+    postgresUrl: string;
+    /** A Redis that tests may use, or null where none can be had. */
+    redisUrl: string | null;
+  }
+}
+
+type Release = () => Promise<void>;
+
+const LOCAL_REDIS_PORT = 6379;
+
+/** True where something on 127.0.0.1:`port` answers PING as an unprotected Redis does, within half a second. */
+async function answersPing(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    const finish = (answered: boolean) => {
+      socket.destroy();
+      resolve(answered);
+    };
+    socket.setTimeout(500, () => finish(false));
+    socket.on('error', () => finish(false));
+    socket.on('connect', () => socket.write('PING\r\n'));
+    socket.on('data', (data) => finish(data.toString('latin1').startsWith('+PONG')));
+  });
+}
+
+async function startRedisContainer(): Promise<{ url: string; release: Release } | null> {
+  try {
+    await getContainerRuntimeClient();
+    const container = await new GenericContainer('redis:7-alpine').withExposedPorts(LOCAL_REDIS_PORT).start();
+    const url = `redis://${container.getHost()}:${container.getMappedPort(LOCAL_REDIS_PORT)}`;
+    return {
+      url,
+      release: async () => {
+        await container.stop();
+      },
+    };
+  } catch {
+    // No engine, or no image to be had: the tests that need Redis skip themselves.
+    return null;
+  }
+}
+
+async function findRedis(): Promise<{ url: string; release: Release } | null> {
+  const nothingToRelease = () => Promise.resolve();
+  const given = process.env['REDIS_URL'];
+  if (given) return { url: given, release: nothingToRelease };
+  if (await answersPing(LOCAL_REDIS_PORT)) {
+    return { url: `redis://127.0.0.1:${LOCAL_REDIS_PORT}`, release: nothingToRelease };
+  }
+  return startRedisContainer();
+}
+
+/** Starts what the tests share, tells them where it is, and hands vitest the function that takes it all down again. */
+export default async function setup(project: TestProject): Promise<Release> {
+  const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-test-'));
+  // Run by root, the server is another user and has to get through this folder.
+  await chmod(folder, 0o711);
+  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  try {
+    const postgres = await startEmbeddedPostgres({
+      dataDir: join(folder, 'pg'),
+      settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' },
+    });
+    const redis = await findRedis();
+    project.provide('postgresUrl', postgres.url);
+    project.provide('redisUrl', redis?.url ?? null);
+    return async () => {
+      await Promise.all([postgres.stop(), redis?.release()]);
+      await removeFolder();
+    };
+  } catch (error) {
+    await removeFolder();
+    throw error;
+  }
+}

@@ -1,0 +1,316 @@
+import { inspect } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import {
+  createPartnerClient,
+  type PartnerClientOptions,
+  type RequestObservation,
+} from '../../src/partner/client.ts';
+import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import type { Permit } from '../../src/partner/permit.ts';
+import { answer, bodyText, serve, type Listener } from './server.ts';
+
+const API_KEY = 'key-canary';
+const SECRET = 'secret-canary:ü';
+const BASIC = `Basic ${Buffer.from(`${API_KEY}:${SECRET}`).toString('base64')}`;
+const RECORD = { message: 'ok', code: '0000', size_map: { '9': 1200 }, product: { name: 'N' } };
+const DELTA = { changed: ['A'], removed: [], now_live: [], to_snapshot: 's2' };
+
+class RecordingPermit implements Permit {
+  readonly outcomes: string[] = [];
+
+  async settle(outcome: string): Promise<void> {
+    this.outcomes.push(outcome);
+  }
+}
+
+function clientOf(baseUrl: URL, overrides: Partial<PartnerClientOptions> = {}) {
+  const observed: RequestObservation[] = [];
+  const client = createPartnerClient({
+    baseUrl,
+    credentials: () => ({ apiKey: API_KEY, secret: SECRET }),
+    timeoutMs: 5000,
+    bodyKey: 'skus',
+    priceFields: ['price'],
+    skuField: 'sku',
+    allowInsecure: false,
+    userAgent: 'catalog-mirror/test',
+    clock: systemClock,
+    observe: (observation) => observed.push(observation),
+    ...overrides,
+  });
+  onTestFinished(() => client.close());
+  return { client, observed, permit: new RecordingPermit() };
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<PartnerError> {
+  const error = await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof PartnerError)) throw new Error('no PartnerError', { cause: error });
+  expect(inspect(error, { depth: 10, showHidden: true })).not.toMatch(/canary|a2V5LWNhbmFyeT/);
+  return error;
+}
+
+/** One call against a server that answers everything alike; checks the permit and the observation on the way. */
+async function failedBulk(
+  listener: Listener,
+  overrides: Partial<PartnerClientOptions> = {},
+  signal?: AbortSignal,
+) {
+  const { client, observed, permit } = clientOf(await serve(listener), overrides);
+  const error = await failureOf(client.bulk(permit, ['A'], signal));
+  expect(permit.outcomes).toEqual([error.kind]);
+  expect(observed).toMatchObject([{ route: 'bulk', outcome: error.kind }]);
+  return error;
+}
+
+describe('what is sent', () => {
+  test('a bulk request: path, credential, body under the configured key', async () => {
+    const seen: unknown[] = [];
+    const base = await serve(async (request, response) => {
+      const { method, url, headers } = request;
+      const { authorization } = headers;
+      const [agent, encoding] = [headers['user-agent'], headers['accept-encoding']];
+      seen.push({ method, url, authorization, agent, encoding, body: await bodyText(request) });
+      answer(response, 200, { results: { A: RECORD }, not_found: ['B'] });
+    });
+    const { client, permit, observed } = clientOf(new URL('/prefix/', base), { bodyKey: 'sku_list' });
+    const bulk = await client.bulk(permit, ['A', 'B']);
+    expect(seen).toEqual([
+      {
+        method: 'POST',
+        url: '/prefix/partner/lowest/bulk',
+        authorization: BASIC,
+        agent: 'catalog-mirror/test',
+        encoding: 'gzip',
+        body: '{"sku_list":["A","B"]}',
+      },
+    ]);
+    expect(bulk.results.get('A')).toMatchObject({ sizes: new Map([['9', { price: 1200, entry: null }]]) });
+    expect(bulk.notFound).toEqual(['B']);
+    expect(permit.outcomes).toEqual(['ok']);
+    expect(observed).toMatchObject([{ route: 'bulk', outcome: 'ok', status: 200, date: expect.any(Date) }]);
+    expect(observed[0]?.ms).toBeGreaterThanOrEqual(0);
+  });
+
+  test('SKUs and snapshot ids are encoded into paths and queries', async () => {
+    const urls: (string | undefined)[] = [];
+    const base = await serve((request, response) => {
+      urls.push(request.url);
+      answer(response, 200, request.url?.includes('delta') ? DELTA : RECORD);
+    });
+    const { client, permit } = clientOf(base);
+    await client.lowest(permit, 'a/b?c#d %é');
+    await client.delta(permit, 's=1&x y');
+    expect(urls).toEqual([
+      '/partner/lowest/a%2Fb%3Fc%23d%20%25%C3%A9',
+      '/partner/catalog/delta?since=s%3D1%26x+y',
+    ]);
+  });
+
+  test('the credential is asked for anew before each request', async () => {
+    const seen: (string | undefined)[] = [];
+    const base = await serve((request, response) => {
+      seen.push(request.headers.authorization);
+      answer(response, 200, DELTA);
+    });
+    let secret = 'old';
+    const { client, permit } = clientOf(base, { credentials: () => ({ apiKey: 'k', secret }) });
+    await client.delta(permit, 's');
+    secret = 'new';
+    await client.delta(permit, 's');
+    expect(seen.map((header) => atob(header?.slice(6) ?? ''))).toEqual(['k:old', 'k:new']);
+  });
+
+  test('a SKU that no path can carry is not sent', async () => {
+    const { client, permit } = clientOf(await serve((_request, response) => answer(response, 500, {})));
+    for (const sku of ['', '.', '..', '\ud800']) {
+      expect(await failureOf(client.lowest(permit, sku))).toMatchObject({
+        kind: 'bad-request',
+        status: undefined,
+      });
+    }
+    expect(permit.outcomes).toHaveLength(4);
+  });
+
+  test('nothing is sent where the credential cannot be read', async () => {
+    const error = await failedBulk((_request, response) => answer(response, 200, {}), {
+      credentials: () => {
+        throw new Error('ENOENT');
+      },
+    });
+    expect(error).toMatchObject({ kind: 'aborted', status: undefined });
+  });
+});
+
+describe('what is answered', () => {
+  test('a manifest', async () => {
+    const base = await serve((_request, response) => {
+      answer(
+        response,
+        200,
+        '{"snapshot_id":20261101060000123,"url":"https://f.example.com/m?sig=canary","sku_count":3}',
+      );
+    });
+    const { client, permit } = clientOf(base);
+    const meta = await client.manifest(permit);
+    expect(meta).toMatchObject({ snapshotId: '20261101060000123', skuCount: 3 });
+    expect(inspect(meta, { depth: 10, showHidden: true })).not.toContain('canary');
+  });
+
+  test('a manifest whose URL cannot be told: the hint names variable and fields, nothing shows values', async () => {
+    const body = {
+      snapshot_id: 's',
+      a_url: 'https://f.example.com/?canary',
+      b_url: 'https://g.example.com/?canary',
+    };
+    const { client, permit } = clientOf(await serve((_request, response) => answer(response, 200, body)));
+    const error = await failureOf(client.manifest(permit));
+    expect(error).toMatchObject({
+      kind: 'unreadable',
+      hint: expect.stringContaining('PARTNER_MANIFEST_URL_FIELD'),
+    });
+    expect(error.message).toContain('a_url, b_url');
+    expect(permit.outcomes).toEqual(['unreadable']);
+  });
+
+  test.each([['gzip'], ['none']])('a gzipped body, Content-Encoding %s', async (encoding) => {
+    const base = await serve((_request, response) => {
+      if (encoding === 'gzip') response.setHeader('content-encoding', 'gzip');
+      response.end(gzipSync(JSON.stringify(DELTA)));
+    });
+    const { client, permit } = clientOf(base);
+    expect(await client.delta(permit, 's1')).toEqual({
+      changed: ['A'],
+      removed: [],
+      nowLive: [],
+      toSnapshot: 's2',
+    });
+  });
+
+  test('a SKU that does not exist', async () => {
+    const { client, permit } = clientOf(
+      await serve((_request, response) => answer(response, 400, { message: 'x', code: '0009' })),
+    );
+    expect(await failureOf(client.lowest(permit, 'A'))).toMatchObject({
+      kind: 'sku-not-found',
+      code: '0009',
+      status: 400,
+    });
+    expect(permit.outcomes).toEqual(['sku-not-found']);
+  });
+
+  test.each<[number, unknown, PartnerErrorKind]>([
+    [401, { message: 'Unauthorized' }, 'unauthorised'],
+    [403, { message: 'Forbidden' }, 'throttled-or-forbidden'],
+    [403, '<html>', 'throttled-or-forbidden'],
+    [403, gzipSync('x').subarray(0, 12).toString('latin1'), 'throttled-or-forbidden'],
+    [403, { statusCode: 403, message: 'Supplier account not configured' }, 'account-not-configured'],
+    [500, { message: 'Internal Server Error' }, 'authorizer-fault'],
+    [500, { errorMessage: 'Internal Server Error' }, 'service-fault'],
+    [404, { message: 'Not Found' }, 'not-a-route'],
+    [400, { statusCode: 400, message: 'x' }, 'bad-request'],
+    [200, 'null', 'unreadable'],
+    [200, '{"results":', 'unreadable'],
+    [200, '', 'unreadable'],
+    [200, {}, 'unreadable'],
+    [200, { results: 3 }, 'unreadable'],
+  ])('%i %j settles the permit as %s', async (status, body, kind) => {
+    const error = await failedBulk((_request, response) => answer(response, status, body));
+    expect(error).toMatchObject({ kind, status });
+  });
+
+  test('a record of the single lookup that cannot be read', async () => {
+    const { client, permit } = clientOf(
+      await serve((_request, response) => answer(response, 200, { ...RECORD, size_map: null })),
+    );
+    expect(await failureOf(client.lowest(permit, 'A'))).toMatchObject({ kind: 'unreadable' });
+  });
+
+  test('redirects are not followed', async () => {
+    let hits = 0;
+    const error = await failedBulk((_request, response) => {
+      hits += 1;
+      response.writeHead(307, { location: '/elsewhere' }).end();
+    });
+    expect(error).toMatchObject({ kind: 'unreadable', status: 307 });
+    expect(hits).toBe(1);
+  });
+
+  test('a 403 whose body breaks off still silences', async () => {
+    const error = await failedBulk((_request, response) => {
+      response.writeHead(403, { 'content-length': '100' });
+      response.write('{"mess', () => response.destroy());
+    });
+    expect(error).toMatchObject({ kind: 'throttled-or-forbidden', status: 403 });
+  });
+});
+
+describe('bounds', () => {
+  test('a body over the cap, plain or as a gzip bomb', async () => {
+    const big = JSON.stringify({ results: {}, pad: 'x'.repeat(100_000) });
+    const plain = await failedBulk((_request, response) => answer(response, 200, big), {
+      maxBodyBytes: 10_000,
+    });
+    expect(plain).toMatchObject({ kind: 'unreadable', message: expect.stringContaining('size limit') });
+    const bomb = await failedBulk((_request, response) => response.end(gzipSync(big)), {
+      maxBodyBytes: 10_000,
+    });
+    expect(bomb).toMatchObject({ kind: 'unreadable', message: expect.stringContaining('size limit') });
+  });
+
+  test('a damaged gzip body', async () => {
+    const cut = gzipSync(JSON.stringify({ results: {} })).subarray(0, 20);
+    expect(await failedBulk((_request, response) => response.end(cut))).toMatchObject({ kind: 'unreadable' });
+  });
+
+  test('no head in time, and a body that never ends', async () => {
+    const silent = await failedBulk(() => undefined, { timeoutMs: 50 });
+    expect(silent).toMatchObject({ kind: 'timeout', status: undefined });
+    const endless = await failedBulk((_request, response) => response.write('{"results":'), {
+      timeoutMs: 50,
+    });
+    expect(endless.kind).toBe('timeout');
+  });
+
+  test('an abort by the caller, before and during', async () => {
+    expect((await failedBulk(() => undefined, {}, AbortSignal.abort(new Error('canary')))).kind).toBe(
+      'aborted',
+    );
+    const controller = new AbortController();
+    const during = await failedBulk(() => controller.abort(new Error('canary')), {}, controller.signal);
+    expect(during.kind).toBe('aborted');
+  });
+
+  test('a connection that is refused, and one that breaks', async () => {
+    const error = await failedBulk((request) => request.socket.destroy());
+    expect(error.kind).toBe('network');
+    const { client, permit } = clientOf(new URL('http://127.0.0.1:1'));
+    expect((await failureOf(client.delta(permit, 's'))).kind).toBe('network');
+    expect(permit.outcomes).toEqual(['network']);
+  });
+});
+
+describe('permits', () => {
+  test('a pacer that cannot be reached fails a good answer, and does not hide a bad one', async () => {
+    let status = 200;
+    const base = await serve((_request, response) =>
+      answer(response, status, status === 200 ? DELTA : { message: 'Forbidden' }),
+    );
+    const { client } = clientOf(base);
+    const broken: Permit = { settle: () => Promise.reject(new Error('no database')) };
+    await expect(client.delta(broken, 's')).rejects.toThrow('no database');
+    status = 403;
+    expect((await failureOf(client.delta(broken, 's'))).kind).toBe('throttled-or-forbidden');
+  });
+});
+
+test('a base URL that cannot be used is refused without being shown', () => {
+  const options = { credentials: () => ({ apiKey: '', secret: '' }) };
+  const open = (url: string) => () => clientOf(new URL(url), options);
+  expect(open('http://api.example.com')).toThrow('cannot be used: scheme');
+  expect(open('https://key:canary@api.example.com')).toThrow(/^(?!.*canary).*credentials/);
+});

@@ -1,0 +1,139 @@
+import { expect, test } from 'vitest';
+import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
+
+const URL_TEXT = 'https://files.example.com/m.gz?X-Amz-Signature=canary';
+const known = {
+  url_expires_at: '2026-11-01T01:00:00.000Z',
+  generated_at: '2026-11-01T00:00:00.000Z',
+  sku_count: 10,
+  live_priced_sku_count: '2',
+};
+
+test.each<[string, object, string]>([
+  ['snake case', { snapshot_id: 's1', url: URL_TEXT, ...known }, 's1'],
+  ['camel case', { snapshotId: 's1', downloadUrl: URL_TEXT, ...known }, 's1'],
+  ['a plain snapshot field', { snapshot: 's1', manifest_url: URL_TEXT, ...known }, 's1'],
+  ['a bare id', { id: 's1', link: URL_TEXT, ...known }, 's1'],
+  ['a version only', { version: 17, url: URL_TEXT, ...known }, '17'],
+  ['an unhelpful URL name', { snapshot_id: 's1', location: URL_TEXT, ...known }, 's1'],
+  ['nested objects', { snapshot: { id: 's1', status: 'ready', ...known }, file: { url: URL_TEXT } }, 's1'],
+  [
+    'other ids beside it',
+    { snapshot_id: 's1', id: 'x', request_id: 'r', supplier_id: 'p', url: URL_TEXT, ...known },
+    's1',
+  ],
+  [
+    'the id named twice alike',
+    { snapshot_id: 's1', latest_snapshot_id: 's1', url: URL_TEXT, ...known },
+    's1',
+  ],
+  [
+    'a status beside a snapshot id',
+    { snapshot_id: 's1', snapshot_status: 'ready', url: URL_TEXT, ...known },
+    's1',
+  ],
+  [
+    'a docs URL beside a named one',
+    { snapshot_id: 's1', documentation: 'https://docs.example.com', url: URL_TEXT, ...known },
+    's1',
+  ],
+  [
+    'a URL in a *_at field',
+    { snapshot_id: 's1', located_at: 'https://x.example.com', download: URL_TEXT, ...known },
+    's1',
+  ],
+])('is found by shape: %s', (_name, body, snapshotId) => {
+  const reading = readManifestMeta(body, {});
+  if (!reading.ok) throw new Error(reading.problem);
+  const { url, ...rest } = reading.value;
+  expect(url.reveal().href).toBe(URL_TEXT);
+  expect(rest).toEqual({
+    snapshotId,
+    urlExpiresAt: new Date(known.url_expires_at),
+    generatedAt: new Date(known.generated_at),
+    skuCount: 10,
+    livePricedSkuCount: 2,
+  });
+});
+
+test('what is absent or odd among the metadata is null', () => {
+  const reading = readManifestMeta(
+    { snapshot_id: 1, url: URL_TEXT, generated_at: 'soon', sku_count: -1 },
+    {},
+  );
+  expect(reading).toMatchObject({
+    value: {
+      snapshotId: '1',
+      urlExpiresAt: null,
+      generatedAt: null,
+      skuCount: null,
+      livePricedSkuCount: null,
+    },
+  });
+});
+
+test.each([
+  [1_793_491_200, '2026-11-01T00:00:00.000Z'],
+  [1_793_491_200_000, '2026-11-01T00:00:00.000Z'],
+])('a time may be epoch seconds or milliseconds: %s', (generated_at, iso) => {
+  const reading = readManifestMeta({ snapshot_id: 's', url: URL_TEXT, generated_at }, {});
+  expect(reading.ok && reading.value.generatedAt?.toISOString()).toBe(iso);
+});
+
+test('configured names win, also dotted ones', () => {
+  const body = {
+    a: 'https://a.example.com/1',
+    file: { b: URL_TEXT },
+    snapshot_id: 's1',
+    build: { no: 'b7' },
+  };
+  const reading = readManifestMeta(body, { urlField: 'file.b', snapshotIdField: 'no' });
+  expect(reading.ok && [reading.value.url.reveal().href, reading.value.snapshotId]).toEqual([URL_TEXT, 'b7']);
+});
+
+test.each<[string, unknown, object, string, string[]]>([
+  [
+    'two URLs',
+    { a_url: URL_TEXT, b_url: `${URL_TEXT}2`, snapshot_id: 's' },
+    {},
+    'PARTNER_MANIFEST_URL_FIELD',
+    ['a_url', 'b_url'],
+  ],
+  ['no URL', { snapshot_id: 's', path: 'x' }, {}, 'PARTNER_MANIFEST_URL_FIELD', ['snapshot_id', 'path']],
+  [
+    'two ids',
+    { url: URL_TEXT, snapshot_id: 'secretA', base_snapshot_id: 'secretB' },
+    {},
+    'PARTNER_SNAPSHOT_ID_FIELD',
+    ['snapshot_id', 'base_snapshot_id'],
+  ],
+  ['no id', { url: URL_TEXT, snapshot_at: 'x', snapshot_count: 3 }, {}, 'PARTNER_SNAPSHOT_ID_FIELD', ['url']],
+  [
+    'a wrong configured URL',
+    { url: URL_TEXT, snapshot_id: 's' },
+    { urlField: 'nope' },
+    'PARTNER_MANIFEST_URL_FIELD',
+    ['url'],
+  ],
+  [
+    'a wrong configured id',
+    { url: URL_TEXT, snapshot_id: 's' },
+    { snapshotIdField: 'nope' },
+    'PARTNER_SNAPSHOT_ID_FIELD',
+    ['snapshot_id'],
+  ],
+  [
+    'a configured URL that is none',
+    { url: 'x', snapshot_id: 's' },
+    { urlField: 'url' },
+    'PARTNER_MANIFEST_URL_FIELD',
+    ['url'],
+  ],
+  ['no object', [], {}, 'PARTNER_BASE_URL', []],
+])('says which variable to set for %s, and no value', (_name, body, names, variable, fields) => {
+  const reading = readManifestMeta(body, names);
+  if (reading.ok) throw new Error('read');
+  expect(reading.hint).toContain(variable);
+  for (const field of fields) expect(reading.problem).toContain(field);
+  expect(JSON.stringify(reading)).not.toMatch(/canary|secret[AB]|https?:/);
+});

@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest';
+import { lineReader, type RejectionReason } from '../../src/partner/manifest-lines.ts';
+
+const read = lineReader(1000);
+const good = {
+  sku: 'A',
+  sizes: 3,
+  hash: 'h1',
+  price_source: 'snapshot',
+  updated_at: '2026-11-01T00:00:00.000Z',
+};
+
+test.each<[string, object, object]>([
+  ['a snapshot line', good, { hash: 'h1', priceSource: 'snapshot' }],
+  ['a live line', { ...good, hash: null, price_source: 'live' }, { hash: null, priceSource: 'live' }],
+  [
+    'a live line with a hash',
+    { ...good, hash: 'x', price_source: 'live' },
+    { hash: null, priceSource: 'live' },
+  ],
+  [
+    'a live line with a hash of another type',
+    { ...good, hash: 5, price_source: 'live' },
+    { hash: null, priceSource: 'live' },
+  ],
+  [
+    'sizes and updated_at absent',
+    { sku: 'A', hash: 'h1', price_source: 'snapshot' },
+    { sizes: null, updatedAt: null },
+  ],
+  ['sizes and updated_at null', { ...good, sizes: null, updated_at: null }, { sizes: null, updatedAt: null }],
+  [
+    'a time with an offset',
+    { ...good, updated_at: '2026-11-01T07:00:00+07:00' },
+    { updatedAt: '2026-11-01T00:00:00.000Z' },
+  ],
+  [
+    'a day that Postgres would refuse',
+    { ...good, updated_at: '2026-02-30T00:00:00Z' },
+    { updatedAt: '2026-03-02T00:00:00.000Z' },
+  ],
+  ['unknown members', { ...good, extra: { deep: [] } }, {}],
+])('%s is kept', (_name, line, part) => {
+  const kept = {
+    sku: 'A',
+    sizes: 3,
+    hash: 'h1',
+    priceSource: 'snapshot',
+    updatedAt: '2026-11-01T00:00:00.000Z',
+    ...part,
+  };
+  const read1 = read(JSON.stringify(line), 1);
+  expect(read1).toEqual(kept);
+  expect(read(`${JSON.stringify(line)}\r`, 1)).toEqual(read1);
+});
+
+test.each<[string, RejectionReason, string | null]>([
+  ['{"sku":"A","hash":', 'not-json', 'A'],
+  ['nonsense', 'not-json', null],
+  [String.raw`{"sku":"a\u0000`, 'not-json', null],
+  ['[]', 'not-an-object', null],
+  ['"A"', 'not-an-object', null],
+  ['null', 'not-an-object', null],
+  ['5', 'not-an-object', null],
+  [JSON.stringify({ ...good, sku: undefined }), 'no-sku', null],
+  [JSON.stringify({ ...good, sku: '' }), 'no-sku', null],
+  [JSON.stringify({ ...good, sku: null }), 'no-sku', null],
+  [JSON.stringify({ ...good, sku: 5 }), 'bad-sku', null],
+  [JSON.stringify({ ...good, sku: 'a\u0000' }), 'bad-sku', null],
+  [JSON.stringify({ ...good, sku: '\ud800' }), 'bad-sku', null],
+  [JSON.stringify({ ...good, sku: 'a'.repeat(513) }), 'bad-sku', null],
+  [JSON.stringify({ ...good, price_source: 'cache' }), 'unknown-price-source', 'A'],
+  [JSON.stringify({ ...good, price_source: undefined, sizes: 'x' }), 'unknown-price-source', 'A'],
+  [JSON.stringify({ ...good, hash: null }), 'bad-hash', 'A'],
+  [JSON.stringify({ ...good, hash: undefined }), 'bad-hash', 'A'],
+  [JSON.stringify({ ...good, hash: '' }), 'bad-hash', 'A'],
+  [JSON.stringify({ ...good, hash: 5 }), 'bad-hash', 'A'],
+  [JSON.stringify({ ...good, hash: 'h\u0000' }), 'bad-hash', 'A'],
+  [JSON.stringify({ ...good, sizes: '3' }), 'bad-sizes', 'A'],
+  [JSON.stringify({ ...good, sizes: 1.5 }), 'bad-sizes', 'A'],
+  [JSON.stringify({ ...good, sizes: -1 }), 'bad-sizes', 'A'],
+  [JSON.stringify({ ...good, sizes: 2 ** 31 }), 'bad-sizes', 'A'],
+  [JSON.stringify({ ...good, updated_at: 5 }), 'bad-updated-at', 'A'],
+  [JSON.stringify({ ...good, updated_at: 'yesterday' }), 'bad-updated-at', 'A'],
+  [JSON.stringify({ ...good, updated_at: '2026-13-01T00:00:00Z' }), 'bad-updated-at', 'A'],
+  [JSON.stringify({ ...good, updated_at: '0000-01-01T00:00:00Z' }), 'bad-updated-at', 'A'],
+  [JSON.stringify({ ...good, pad: 'x'.repeat(1000) }), 'too-long', 'A'],
+])('%s is rejected as %s', (text, reason, sku) => {
+  expect(read(text, 7)).toEqual({ line: 7, reason, sku, sample: expect.any(String) });
+});
+
+test('a sample is short and storable', () => {
+  const rejected = read(`\u0000${'😀'.repeat(300)}`, 1);
+  if (rejected === null || !('sample' in rejected)) throw new Error('kept');
+  expect(rejected.sample.length).toBeLessThanOrEqual(200);
+  expect(rejected.sample.isWellFormed()).toBe(true);
+  expect(rejected.sample).not.toContain('\u0000');
+});
+
+test.each(['', ' ', '\r', '\t '])('a blank line %j is no line', (text) => {
+  expect(read(text, 1)).toBeNull();
+});
+
+test('the limit counts bytes, not characters', () => {
+  const line = (pad: string) => JSON.stringify({ ...good, pad });
+  const base = Buffer.byteLength(line(''));
+  expect(read(line('x'.repeat(1000 - base)), 1)).toHaveProperty('sku');
+  expect(read(line('x'.repeat(1000 - base)), 1)).not.toHaveProperty('reason');
+  expect(read(line('é'.repeat(Math.ceil((1001 - base) / 2))), 1)).toHaveProperty('reason', 'too-long');
+});
+
+test('a hostile key in a line harms nothing', () => {
+  expect(read('{"__proto__":{"sku":"X"},"price_source":"live"}', 1)).toHaveProperty('reason', 'no-sku');
+});

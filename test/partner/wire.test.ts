@@ -1,0 +1,253 @@
+import { describe, expect, test } from 'vitest';
+import { isReadableSku, toStorable, toStorableJson } from '../../src/partner/text.ts';
+import {
+  parseDelta,
+  readBulk,
+  readCount,
+  readDelta,
+  readRecord,
+  readSizeEntry,
+} from '../../src/partner/wire.ts';
+
+const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
+const json = (text: string): unknown => JSON.parse(text);
+
+describe('a size_map entry', () => {
+  test.each<[unknown, number | null, unknown]>([
+    [1200, 1200, null],
+    [0, 0, null],
+    [-0, 0, null],
+    ['1200', 1200, '1200'],
+    [' 1200.00 ', 1200, ' 1200.00 '],
+    ['1,200', null, '1,200'],
+    ['', null, ''],
+    [12.5, null, 12.5],
+    [-1, null, -1],
+    [2_147_483_647, 2_147_483_647, null],
+    [2_147_483_648, null, 2_147_483_648],
+    [1e308, null, 1e308],
+    [true, null, true],
+    [null, null, null],
+    [[1200], null, [1200]],
+    [{ price: 1200 }, 1200, { price: 1200 }],
+    [{ price: '1200', count: 2 }, 1200, { price: '1200', count: 2 }],
+    [{ price: null, lowest_price: 900 }, 900, { price: null, lowest_price: 900 }],
+    [{ lowest_price: 900, price: 1000 }, 1000, { lowest_price: 900, price: 1000 }],
+    [{ price: 12.5, lowest_price: 900 }, null, { price: 12.5, lowest_price: 900 }],
+    [{ other: 1 }, null, { other: 1 }],
+  ])('%j has price %s', (raw, price, entry) => {
+    expect(readSizeEntry(raw, names.priceFields)).toEqual({ price, entry });
+  });
+
+  test('a configured field is an own member, never an inherited one', () => {
+    expect(readSizeEntry({}, ['constructor', 'valueOf']).price).toBeNull();
+  });
+});
+
+describe('a lowest-price record', () => {
+  const good = {
+    message: 'ok',
+    code: '0000',
+    size_map: { size_type: 'US', '9': 1200, '9.5': { price: 1300 } },
+    product: { name: 'N', model: 7, brand: null, extra: [1] },
+  };
+
+  test('gives sizes, their meaning and metadata', () => {
+    expect(readRecord(good, names)).toEqual({
+      sizes: new Map([
+        ['9', { price: 1200, entry: null }],
+        ['9.5', { price: 1300, entry: { price: 1300 } }],
+      ]),
+      sizeType: 'US',
+      product: good.product,
+      productFields: {
+        name: 'N',
+        model: '7',
+        brand: null,
+        gender_size: null,
+        size_type: null,
+        category: null,
+      },
+    });
+  });
+
+  test('an empty size_map is a withdrawal, not an error', () => {
+    expect(readRecord({ ...good, size_map: {} }, names)).toMatchObject({ sizes: new Map(), sizeType: null });
+  });
+
+  test.each([
+    [null],
+    [[]],
+    ['x'],
+    [{ ...good, code: '0009' }],
+    [{ ...good, code: undefined }],
+    [{ ...good, code: 0 }],
+    [{ ...good, size_map: undefined }],
+    [{ ...good, size_map: null }],
+    [{ ...good, size_map: [] }],
+    [{ ...good, size_map: { 'a\u0000': 1 } }],
+    [{ ...good, size_map: { 'a\ud800': 1 } }],
+    [{ ...good, size_map: { ['a'.repeat(513)]: 1 } }],
+    [{ ...good, product: json('['.repeat(100) + ']'.repeat(100)) }],
+    [{ ...good, size_map: { '9': json('['.repeat(100) + ']'.repeat(100)) } }],
+  ])('is unreadable: %j', (record) => {
+    expect(readRecord(record, names)).toEqual({ unreadable: expect.any(String) });
+  });
+
+  test('hostile keys stay own keys and touch no prototype', () => {
+    const record = readRecord(
+      json(
+        '{"code":"0000","size_map":{"__proto__":5,"constructor":6,"toString":7},"product":{"__proto__":{"x":1},"name":"N"}}',
+      ),
+      names,
+    );
+    if (!('sizes' in record)) throw new Error(record.unreadable);
+    expect([...record.sizes.keys()]).toEqual(['__proto__', 'constructor', 'toString']);
+    expect(record.sizes.get('__proto__')?.price).toBe(5);
+    expect(JSON.stringify(record.product)).toBe('{"__proto__":{"x":1},"name":"N"}');
+    expect(({} as { x?: unknown }).x).toBeUndefined();
+  });
+
+  test('text that Postgres refuses is replaced in metadata and entries', () => {
+    const text = String.raw`{"code":"0000","size_map":{"size_type":"U\u0000S","9":{"price":1,"note":"\ud800"}},"product":{"name":"a\u0000b","k\u0000":1,"__proto__":"\u0000"}}`;
+    const record = readRecord(json(text), names);
+    if (!('sizes' in record)) throw new Error(record.unreadable);
+    expect(record.sizeType).toBe('U\uFFFDS');
+    expect(record.productFields.name).toBe('a\uFFFDb');
+    expect(record.sizes.get('9')?.entry).toEqual({ price: 1, note: '\uFFFD' });
+    expect(JSON.stringify(record.product)).toBe('{"name":"a\uFFFDb","k\uFFFD":1,"__proto__":"\uFFFD"}');
+  });
+});
+
+describe('a bulk answer', () => {
+  const record = { message: '', code: '0000', size_map: { '9': 1 }, product: {} };
+
+  test('keeps results, fates and counts', () => {
+    const body = {
+      results: { A: record, B: { code: '0009' } },
+      not_found: ['C', 'C', { sku: 'D' }],
+      deferred: [{ sku: 'E', reason: 'budget' }],
+      errors: { F: 'timeout' },
+      requested: '7',
+      deduped: 6,
+    };
+    const reading = readBulk(body, names);
+    if (!reading.ok) throw new Error(reading.problem);
+    const { results, ...rest } = reading.value;
+    expect([...results.keys()]).toEqual(['A', 'B']);
+    expect(results.get('A')).toHaveProperty('sizes');
+    expect(results.get('B')).toHaveProperty('unreadable');
+    expect(rest).toEqual({ notFound: ['C', 'D'], deferred: ['E'], errors: ['F'], requested: 7, deduped: 6 });
+  });
+
+  test('absent parts are empty, also the empty map that a server writes as a list', () => {
+    const reading = readBulk({ results: [], not_found: null, deferred: ['A'] }, names);
+    expect(reading).toMatchObject({
+      ok: true,
+      value: { results: new Map(), notFound: [], deferred: ['A'], errors: [] },
+    });
+  });
+
+  test('elements and keys that are no SKU are passed over', () => {
+    const reading = readBulk(
+      {
+        results: { '': record, 'x\u0000': record },
+        not_found: [1, null, {}, { sku: 2 }, '', 'a'.repeat(513), 'ok'],
+      },
+      names,
+    );
+    expect(reading).toMatchObject({ ok: true, value: { results: new Map(), notFound: ['ok'] } });
+  });
+
+  test('SKUs named like prototype members are SKUs', () => {
+    const reading = readBulk(
+      json(
+        '{"results":{"__proto__":{"code":"0000","size_map":{}}},"not_found":["constructor"],"errors":{"__proto__":"x"}}',
+      ),
+      names,
+    );
+    if (!reading.ok) throw new Error(reading.problem);
+    expect(reading.value.results.get('__proto__')).toHaveProperty('sizes');
+    expect(reading.value.notFound).toEqual(['constructor']);
+    expect(reading.value.errors).toEqual(['__proto__']);
+  });
+
+  test.each([
+    [null],
+    ['x'],
+    [[]],
+    [{}],
+    [{ data: { results: {} } }],
+    [{ results: 'x' }],
+    [{ results: [1] }],
+    [{ not_found: 'x' }],
+    [{ deferred: 3 }],
+  ])('is unreadable: %j', (body) => {
+    expect(readBulk(body, names)).toEqual({ ok: false, problem: expect.any(String) });
+  });
+});
+
+describe('a delta answer', () => {
+  const good = { changed: ['A', 'A', { sku: 'B' }], removed: [], now_live: ['B'], to_snapshot: 's2' };
+
+  test('gives each list without repeats', () => {
+    const value = { changed: ['A', 'B'], removed: [], nowLive: ['B'], toSnapshot: 's2' };
+    expect(readDelta(good, names)).toEqual({ ok: true, value });
+    expect(readDelta({ ...good, to_snapshot: 42 }, names)).toMatchObject({ value: { toSnapshot: '42' } });
+  });
+
+  test.each([
+    ['changed', { ...good, changed: undefined }],
+    ['removed', { ...good, removed: {} }],
+    ['now_live', { ...good, now_live: undefined }],
+    ['now_live', { ...good, now_live: null }],
+    ['to_snapshot', { ...good, to_snapshot: undefined }],
+    ['to_snapshot', { ...good, to_snapshot: '' }],
+    ['to_snapshot', { ...good, to_snapshot: 1.5 }],
+    ['changed', { ...good, changed: ['A', 5] }],
+    ['changed', { ...good, changed: ['A', { id: 'B' }] }],
+    ['removed', { ...good, removed: ['a\u0000'] }],
+    ['now_live', { ...good, now_live: ['\udc00'] }],
+    ['the body', []],
+    ['the body', null],
+  ])('is unreadable as a whole for %s', (field, body) => {
+    const reading = readDelta(body, names);
+    expect(reading.ok).toBe(false);
+    expect(reading).toMatchObject({ problem: expect.stringContaining(field) });
+  });
+
+  test('a snapshot id beyond 2^53 keeps its digits', () => {
+    const body = parseDelta('{"changed":[],"removed":[],"now_live":[],"to_snapshot":20261101060000123}');
+    expect(readDelta(body, names)).toMatchObject({ value: { toSnapshot: '20261101060000123' } });
+  });
+});
+
+test.each([
+  [3, 3],
+  ['3', 3],
+  [0, 0],
+  [-1, null],
+  [1.5, null],
+  ['x', null],
+  [null, null],
+])('count %j reads as %s', (value, count) => {
+  expect(readCount(value)).toBe(count);
+});
+
+describe('text', () => {
+  test('SKUs', () => {
+    expect(['A', 'ü', '😀', ' ', 'a'.repeat(512)].every((sku) => isReadableSku(sku))).toBe(true);
+    expect(['', 'a'.repeat(513), 'a\u0000', '\ud83d', 5, null].some((sku) => isReadableSku(sku))).toBe(false);
+  });
+
+  test('storable text is left alone, other text mended', () => {
+    expect(toStorable('a😀')).toBe('a😀');
+    expect(toStorable('a\u0000\ud83d')).toBe('a\uFFFD\uFFFD');
+  });
+
+  test('a value with nothing to mend is the same value', () => {
+    const value = { a: [1, { b: 'x' }] };
+    expect(toStorableJson(value)).toBe(value);
+    expect(toStorableJson({ a: ['\u0000', 2] })).toEqual({ a: ['\uFFFD', 2] });
+  });
+});
