@@ -8,7 +8,7 @@ import { checkBaseUrl, isLoopbackUrl } from './partner/origin.ts';
 
 export type { SecretSource };
 
-export interface PartnerConfig {
+interface PartnerConfig {
   /** `{base_url}` without a trailing slash. */
   readonly baseUrl: string;
   /** Whether PARTNER_ALLOW_INSECURE lets http be used on hosts that are not loopback. */

@@ -61,7 +61,7 @@ export async function clusterProcesses(dataDir: string): Promise<number[]> {
 }
 
 /** Sends a signal to a process that may be gone by now. */
-export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {

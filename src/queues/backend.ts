@@ -1,15 +1,32 @@
-import { createPostgresBackend, type Processor, Queue, runMigrations, Worker } from 'bullmq';
+import { createPostgresBackend, type JobsOptions, type Processor, Queue, runMigrations, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { QueueName } from './jobs.ts';
+
+/** What is used of a BullMQ queue and worker; their full types differ by backend. */
+export interface JobQueue {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  add(name: string, data: object, options: JobsOptions): Promise<unknown>;
+  upsertJobScheduler(
+    id: string,
+    repeat: { every: number },
+    template: { name: string; data: object },
+  ): Promise<unknown>;
+  getJobScheduler(id: string): Promise<{ every?: number | undefined } | undefined>;
+  close(): Promise<void>;
+}
+export interface JobWorker {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  close(): Promise<void>;
+}
 
 /** Where BullMQ keeps its jobs. Both backends are used in the same way by everything above. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   /** Makes the backend's own tables, where it has any. To be called before the first queue. */
   prepare(): Promise<void>;
-  openQueue(name: QueueName): Queue;
-  openWorker(name: QueueName, process: Processor, concurrency: number): Worker;
+  openQueue(name: QueueName): JobQueue;
+  openWorker(name: QueueName, process: Processor, concurrency: number): JobWorker;
   /** Called when a lost connection is back: whatever lived in the store may be gone. */
   onReconnect(listener: () => void): void;
   /** Rejects when the store does not answer within `timeoutMs`. */
@@ -46,7 +63,9 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
     onReconnect(listener) {
       connection.on('ready', listener);
     },
-    ping: (timeoutMs) => within(connection.ping(), timeoutMs),
+    ping: async (timeoutMs) => {
+      await within(connection.ping(), timeoutMs);
+    },
     async close() {
       connection.disconnect();
       await Promise.resolve();

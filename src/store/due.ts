@@ -168,12 +168,3 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
     where d.sku = old.sku`;
   return moved.count;
 }
-
-/** What is still owed now, waits included: when this is empty, `run --once` is done. */
-export async function owedByReason(sql: Sql): Promise<{ reason: string; count: number }[]> {
-  return await sql<{ reason: string; count: number }[]>`
-    select case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as reason,
-      count(*)::int as count
-    from catalog_internal.due where due_at <= now()
-    group by 1 order by 2 desc`;
-}

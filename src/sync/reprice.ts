@@ -29,13 +29,14 @@ const JITTER = 0.25;
 
 /**
  * One turn of re-pricing: plans a bulk call from the ledger, waits for its place in the pace, claims its SKUs, asks, and
- * settles the answer in one transaction. `turn` counts the turns of this worker.
+ * settles the answer in one transaction. `turn` counts the turns of this worker. `stopping` ends the waiting for a turn;
+ * `hard` also breaks off a request under way, whose SKUs then stay due.
  */
 export async function repriceOnce(
   ctx: SyncContext,
   turn: number,
   requestTimeoutMs: number,
-  signal?: AbortSignal,
+  signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
 ): Promise<Turn> {
   const { sql, settings } = ctx;
   const pause = await callPause(sql);
@@ -52,7 +53,7 @@ export async function repriceOnce(
   });
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
 
-  const place = await ctx.pacer.acquire('reprice', PATIENCE_MS, signal);
+  const place = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
   if (place.kind === 'wait') return place;
   const claim = await claimDue(sql, quotas, requestTimeoutMs + LEASE_SLACK_MS);
   if (claim === null) {
@@ -62,7 +63,7 @@ export async function repriceOnce(
   const skus = claim.skus.map(({ sku }) => sku);
   let answer: BulkAnswer;
   try {
-    answer = await ctx.client.bulk(place.permit, skus, signal);
+    answer = await ctx.client.bulk(place.permit, skus, signals.hard);
   } catch (error) {
     if (!(error instanceof PartnerError)) throw error;
     return await callFailed(ctx, claim, error, pause.failures);

@@ -6,6 +6,8 @@ export interface DescribedError {
   readonly code?: string | number;
   readonly hint?: string;
   readonly stack?: string;
+  /** What was thrown, where it was neither an Error nor text. */
+  readonly value?: unknown;
   readonly cause?: DescribedError;
   readonly errors?: readonly DescribedError[];
 }
@@ -28,10 +30,9 @@ export function describeError(thrown: unknown, withStacks: boolean, depth = 0): 
 
 function describe(thrown: unknown, withStacks: boolean, depth: number): DescribedError {
   if (!(thrown instanceof Error)) {
-    return {
-      type: typeof thrown,
-      message: typeof thrown === 'string' ? thrown : (JSON.stringify(thrown) ?? 'undefined'),
-    };
+    return typeof thrown === 'string'
+      ? { type: 'string', message: thrown }
+      : { type: typeof thrown, message: 'something that is not an Error was thrown', value: thrown };
   }
   const { name, message, stack, cause } = thrown;
   const kind = 'kind' in thrown && typeof thrown.kind === 'string' ? thrown.kind : undefined;

@@ -4,7 +4,7 @@ import { describeError } from './describe-error.ts';
 import { createScrubber } from './scrub.ts';
 
 /** What a log line carries beside its message. `event` is its stable name (`delta.applied`), for programs to look for. */
-export interface LogFields {
+interface LogFields {
   readonly event: string;
   /** An error, by custom under `err`: any member that is an Error is described with its kind, code and causes. */
   readonly [member: string]: unknown;

@@ -7,6 +7,19 @@ const PREFIX = 'catalog_mirror_';
 /** The client's routes (partner/errors.ts): each has its series from the start, so that a first error shows in a rate. */
 const ROUTES = ['manifest', 'delta', 'bulk', 'lowest', 'manifest-file'];
 
+/** Why a manifest line is rejected (partner/manifest-lines.ts). */
+const REJECTIONS = [
+  'not-json',
+  'not-an-object',
+  'no-sku',
+  'bad-sku',
+  'unknown-price-source',
+  'bad-hash',
+  'bad-sizes',
+  'bad-updated-at',
+  'too-long',
+];
+
 /** From a cached answer to a manifest download. */
 const REQUEST_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800];
 const JOB_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800];
@@ -96,17 +109,19 @@ function syncMetrics(registry: Registry) {
     'outcome',
   ]);
   for (const outcome of ['applied', 'rejected']) manifestLines.inc({ outcome }, 0);
+  const manifestRejectedLines = counter(
+    registry,
+    'manifest_rejected_lines_total',
+    'Rejected manifest lines, by reason.',
+    ['reason'],
+  );
+  for (const reason of REJECTIONS) manifestRejectedLines.inc({ reason }, 0);
   const syncs = counter(registry, 'syncs_total', 'Manifest and delta runs, by outcome.', ['kind', 'outcome']);
   for (const kind of ['manifest', 'delta']) syncs.inc({ kind, outcome: 'ok' }, 0);
   return {
     manifestLines,
     syncs,
-    manifestRejectedLines: counter(
-      registry,
-      'manifest_rejected_lines_total',
-      'Rejected manifest lines, by reason.',
-      ['reason'],
-    ),
+    manifestRejectedLines,
     jobs: counter(registry, 'jobs_total', 'Jobs ended, by queue and outcome.', ['queue', 'outcome']),
     jobDuration: new Histogram({
       name: `${PREFIX}job_duration_seconds`,

@@ -49,6 +49,13 @@ describe('secrets', () => {
     ['percent-encoded in lower case', encodeURIComponent(SECRET).replace(/%../g, (hex) => hex.toLowerCase())],
     ['form-encoded', new URLSearchParams({ s: SECRET }).toString().slice(2)],
     ['JSON-escaped', JSON.stringify({ s: SECRET })],
+    [
+      'JSON of an ASCII-only writer',
+      JSON.stringify(SECRET)
+        .replaceAll('é', String.raw`\u00E9`)
+        .replaceAll('/', String.raw`\/`),
+    ],
+    ['JSON in JSON in JSON', JSON.stringify([JSON.stringify([JSON.stringify({ s: SECRET })])])],
     ['JSON in JSON', JSON.stringify({ body: JSON.stringify({ s: SECRET }) })],
   ];
   const inner = /hunter2|c3VwcGxpZXIta2V5/;
@@ -132,7 +139,7 @@ describe('what is hidden without being registered', () => {
     const { log, lines } = logged({ level: 'debug', secrets: () => [] });
     let caught: unknown;
     try {
-      void new URL(`https://${'a b'}/m.gz?X-Amz-Signature=abcdef0123`);
+      void new URL('https://a b/m.gz?X-Amz-Signature=abcdef0123');
     } catch (error) {
       caught = error;
     }

@@ -1,0 +1,236 @@
+import { join } from 'node:path';
+import type { Config } from './config.ts';
+import { startEmbeddedPostgres } from './embedded/postgres.ts';
+import type { Clock } from './lib/clock.ts';
+import { createPartnerClient, type PartnerClient } from './partner/client.ts';
+import { AUTH_CLASS, type PartnerErrorKind } from './partner/errors.ts';
+import { createQueueBackend, type QueueBackend } from './queues/backend.ts';
+import { schedules } from './queues/jobs.ts';
+import { createRunner, type Runner } from './queues/runner.ts';
+import { handlersOf } from './handlers.ts';
+import { paceLimits } from './limits.ts';
+import { connect, migrateDatabase, type Sql, waitForDatabase } from './store/db.ts';
+import { storeSettings } from './store/sync-state.ts';
+import type { SyncContext, SyncSettings } from './sync/context.ts';
+import { createPacer } from './sync/pacing.ts';
+import { createTelemetry } from './telemetry/events.ts';
+import type { Log } from './telemetry/logger.ts';
+import { createMetrics } from './telemetry/metrics.ts';
+import { type HttpServer, startHttpServer } from './telemetry/server.ts';
+import { createHealth } from './health.ts';
+import { VERSION } from './version.ts';
+
+export interface App {
+  readonly sql: Sql;
+  readonly databaseUrl: string;
+  readonly httpPort: number;
+  /** Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start. */
+  stop(): Promise<void>;
+}
+
+const DATABASE_PATIENCE_MS = 60_000;
+/** Requests under way at a stop get this long; what they answer is then lost and stays due. */
+const GRACE_MS = 4000;
+const RESTORE_EVERY_MS = 30_000;
+const ERROR_LINE_EVERY_MS = 10_000;
+
+/** Where the mirror lives: the configured Postgres, or an embedded one of this process. */
+export async function openDatabase(
+  config: Pick<Config, 'database'>,
+  log: Log,
+): Promise<{ url: string; close: () => Promise<void> }> {
+  const configured = config.database.url?.read();
+  if (configured !== undefined) return { url: configured, close: () => Promise.resolve() };
+  const embedded = await startEmbeddedPostgres({
+    dataDir: join(config.database.dataDir, 'postgres'),
+    log: (event, detail) => log.debug({ ...detail, event: `postgres.${event}` }),
+  });
+  return { url: embedded.url, close: () => embedded.stop() };
+}
+
+/**
+ * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres backend
+ * stays dead when its database is down at construction and spins when its tables are missing.
+ */
+export async function startApp(config: Config, log: Log, clock: Clock): Promise<App> {
+  const disposal: (() => Promise<unknown>)[] = [];
+  const stop = once(async () => {
+    for (const dispose of disposal.reverse()) {
+      await dispose().catch((error: unknown) => log.warn({ event: 'app.dispose-failed', err: error }));
+    }
+  });
+  try {
+    const started = await start(config, log, clock, (dispose) => disposal.push(dispose));
+    return { ...started, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function start(
+  config: Config,
+  log: Log,
+  clock: Clock,
+  onStop: (dispose: () => Promise<unknown>) => void,
+): Promise<Omit<App, 'stop'>> {
+  const metrics = createMetrics({ version: VERSION });
+  const telemetry = createTelemetry(log, metrics, clock);
+  const onError = errorLines(log, clock);
+  const limits = paceLimits(config);
+
+  const database = await openDatabase(config, log);
+  onStop(() => database.close());
+  const sql = connect(database.url);
+  onStop(() => sql.end({ timeout: 5 }));
+  await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS);
+  const backend = createQueueBackend({
+    redisUrl: config.queues.redisUrl?.read() ?? null,
+    databaseUrl: database.url,
+    prefix: config.queues.prefix,
+    onError,
+  });
+  onStop(() => backend.close());
+  await backend.prepare();
+  await migrateDatabase(database.url);
+  await storeSettings(sql, {
+    liveInterval: config.intervals.liveMs / 1000,
+    sweepInterval: config.intervals.sweepMs / 1000,
+    metadataInterval: config.intervals.metadataMs / 1000,
+    catalogStaleAfter: config.catalog.staleAfterMs / 1000,
+  });
+
+  const client = openClient(config, clock, telemetry.onRequest, log);
+  onStop(() => client.close());
+  const pacer = createPacer(sql, clock, limits, {
+    silenced: (event) =>
+      log.warn(
+        { event: 'pace.silenced', ...event, silentUntil: new Date(event.silentUntil).toISOString() },
+        'throttled or refused; nobody sends until then, then one probe',
+      ),
+    resumed: (event) => log.info({ event: 'pace.resumed', ...event }, 'the probe was answered; requests go on, slower'),
+  });
+  const ctx: SyncContext = {
+    sql,
+    databaseUrl: () => database.url,
+    client,
+    pacer,
+    clock,
+    random: Math.random,
+    settings: syncSettings(config),
+    emit: telemetry.onSync,
+  };
+  const runner = await startRunner({ config, ctx, backend, metrics, telemetry, onError, onStop });
+  const health = createHealth({ sql, backend, runner, clock, metrics, limits, liveBudget: config.bulk.liveBudget });
+  const http: HttpServer = await startHttpServer({ ...config.http, ...health, log });
+  onStop(() => http.close());
+  log.info({ event: 'app.started', version: VERSION, queues: backend.kind, host: config.http.host, port: http.port });
+  return { sql, databaseUrl: database.url, httpPort: http.port };
+}
+
+interface RunnerParts {
+  readonly config: Config;
+  readonly ctx: SyncContext;
+  readonly backend: QueueBackend;
+  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly telemetry: ReturnType<typeof createTelemetry>;
+  readonly onError: (error: Error) => void;
+  readonly onStop: (dispose: () => Promise<unknown>) => void;
+}
+
+async function startRunner(parts: RunnerParts): Promise<Runner> {
+  const { config, ctx, backend, metrics, telemetry, onError, onStop } = parts;
+  const stopping = new AbortController();
+  const hard = new AbortController();
+  const { intervals, rate, partner } = config;
+  const runner: Runner = createRunner({
+    backend,
+    sql: ctx.sql,
+    schedules: schedules(Math.min(intervals.deltaMs, intervals.manifestMs, intervals.catalogCheckMs)),
+    handlers: handlersOf({
+      ctx,
+      stopping: stopping.signal,
+      hard: hard.signal,
+      requestTimeoutMs: partner.timeoutMs,
+      windowMs: rate.windowMs,
+      report: telemetry.onTask,
+      knock: (queue, job) => runner.knock(queue, job),
+    }),
+    onJob: ({ queue, outcome, ms }) => {
+      metrics.jobs.inc({ queue, outcome });
+      metrics.jobDuration.observe({ queue, outcome }, ms / 1000);
+    },
+    onError,
+  });
+  onStop(async () => {
+    stopping.abort();
+    const timer = setTimeout(() => hard.abort(), GRACE_MS);
+    await runner.stop();
+    clearTimeout(timer);
+  });
+  await runner.start();
+  const restoring = setInterval(() => void runner.restoreSchedules().catch(onError), RESTORE_EVERY_MS);
+  onStop(async () => clearInterval(restoring));
+  return runner;
+}
+
+function openClient(
+  config: Config,
+  clock: Clock,
+  observe: ReturnType<typeof createTelemetry>['onRequest'],
+  log: Log,
+): PartnerClient {
+  const { partner } = config;
+  return createPartnerClient({
+    baseUrl: new URL(partner.baseUrl),
+    credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
+    timeoutMs: partner.timeoutMs,
+    bodyKey: partner.fields.bulkBodyKey,
+    priceFields: partner.fields.price,
+    skuField: partner.fields.sku,
+    manifestUrlField: partner.fields.manifestUrl ?? undefined,
+    snapshotIdField: partner.fields.snapshotId ?? undefined,
+    allowInsecure: partner.allowInsecure,
+    userAgent: `catalog-mirror/${VERSION}`,
+    clock,
+    observe(observation) {
+      observe(observation);
+      if (!AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) return;
+      // A rotated credential is picked up from its file (specification 5.4); both are read, not one of two.
+      const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
+      if (changed) log.info({ event: 'credential.changed' }, 'the credential file has changed; the next request uses it');
+    },
+  });
+}
+
+function syncSettings({ partner, bulk, intervals, catalog }: Config): SyncSettings {
+  return {
+    ...intervals,
+    baseUrl: new URL(partner.baseUrl),
+    downloadTimeoutMs: partner.downloadTimeoutMs,
+    bulkMaxSkus: bulk.maxSkus,
+    bulkLiveBudget: bulk.liveBudget,
+    manifestMaxShrink: catalog.manifestMaxShrink,
+  };
+}
+
+/** While a store is down, errors come by the dozen from every connection: one line in ten seconds, with their number. */
+function errorLines(log: Log, clock: Clock): (error: Error) => void {
+  let silentUntil = 0;
+  let suppressed = 0;
+  return (error) => {
+    const now = clock.monotonic();
+    if (now < silentUntil) {
+      suppressed += 1;
+      return;
+    }
+    log.warn({ event: 'queues.error', err: error, suppressed }, 'the queues or their store have trouble; they go on trying');
+    silentUntil = now + ERROR_LINE_EVERY_MS;
+    suppressed = 0;
+  };
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => (running ??= work());
+}

@@ -1,0 +1,191 @@
+import { join } from 'node:path';
+import { type App, openDatabase, startApp } from '../app.ts';
+import { type Config, loadConfig, processSources } from '../config.ts';
+import { systemClock } from '../lib/clock.ts';
+import { type Sandbox, startSandbox } from '../sandbox/index.ts';
+import { connect, type Sql } from '../store/db.ts';
+import { dropMirror, sampleOf, type SampleRow } from '../store/demo.ts';
+import { createLogger } from '../telemetry/logger.ts';
+import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
+import { stopSignal } from './stopping.ts';
+
+/** The demo's pace of life: a market that moves while one watches. Whatever is set in the environment goes before. */
+const DEMO_SETTINGS: Readonly<Record<string, string>> = {
+  PARTNER_RATE_SHARE: '0.95',
+  DELTA_INTERVAL: '5s',
+  LIVE_INTERVAL: '2m',
+  DEFERRED_INTERVAL: '10s',
+  CATALOG_CHECK_INTERVAL: '5m',
+  HTTP_PORT: '0',
+  LOG_LEVEL: 'warn',
+};
+const MARKET_EVERY_MS = 2000;
+const SNAPSHOT_EVERY_MS = 15_000;
+const LOOK_EVERY_MS = 1000;
+const SAMPLE_ROWS = 8;
+
+export const demo: Command = {
+  summary: 'no credentials, no servers: a sandbox partner, a database and the daemon, filling and following a mirror',
+  usage: 'demo [--skus 5000] [--live-share 0.05] [--seed 1]\ndemo --once',
+  options: {
+    once: { type: 'boolean' },
+    skus: { type: 'string' },
+    'live-share': { type: 'string' },
+    seed: { type: 'string' },
+  },
+  optionHelp: {
+    once: 'exit after the first fill and one applied delta',
+    skus: 'SKUs in the catalog (5000)',
+    'live-share': 'part of them that is live-priced (0.05)',
+    seed: 'seed of the catalog and the market (1)',
+  },
+  positionals: false,
+  async run(args) {
+    const sandbox = await startSandbox(sandboxOptions(args.values));
+    try {
+      return await withDemoDatabase(sandbox, args, (config) => watch(config, sandbox, args));
+    } finally {
+      await sandbox.close();
+    }
+  },
+};
+
+function sandboxOptions(values: CommandArgs['values']) {
+  const problems: string[] = [];
+  const options = {
+    skus: numberOption(values, 'skus', 5000, { min: 100, max: 1_000_000 }, problems),
+    liveShare: numberOption(values, 'live-share', 0.05, { min: 0, max: 1, whole: false }, problems),
+    seed: numberOption(values, 'seed', 1, { min: 0, max: 2 ** 31 }, problems),
+    marketIntervalMs: MARKET_EVERY_MS,
+    snapshotIntervalMs: SNAPSHOT_EVERY_MS,
+  };
+  if (problems.length > 0) throw new UsageError(problems);
+  return options;
+}
+
+/** Configuration against the sandbox, in a database of the demo's own that starts empty, or in DATABASE_URL as it is. */
+async function withDemoDatabase<T>(
+  sandbox: Sandbox,
+  { print }: CommandArgs,
+  work: (config: Config) => Promise<T>,
+): Promise<T> {
+  const env = {
+    ...DEMO_SETTINGS,
+    ...processSources.env,
+    PARTNER_BASE_URL: sandbox.url,
+    PARTNER_API_KEY: sandbox.apiKey,
+    PARTNER_SECRET: sandbox.secret,
+    PARTNER_API_KEY_FILE: undefined,
+    PARTNER_SECRET_FILE: undefined,
+  };
+  const config = loadConfig(env, processSources.readFile);
+  if (config.database.url !== null) return await work(config);
+  print('starting an embedded Postgres');
+  const log = createLogger({ level: config.log.level, secrets: config.secrets });
+  const dataDir = join(config.database.dataDir, 'demo');
+  const database = await openDatabase({ database: { url: null, dataDir } }, log);
+  try {
+    const sql = connect(database.url, { max: 1 });
+    await dropMirror(sql);
+    await sql.end({ timeout: 5 });
+    return await work(loadConfig({ ...env, DATABASE_URL: database.url, DATABASE_URL_FILE: undefined }, processSources.readFile));
+  } finally {
+    await database.close();
+  }
+}
+
+async function watch(config: Config, sandbox: Sandbox, { values, print }: CommandArgs): Promise<number> {
+  const log = createLogger({ level: config.log.level, secrets: config.secrets });
+  const signal = stopSignal();
+  const app = await startApp(config, log, systemClock);
+  const stopped = new AbortController();
+  void signal.promise.then(() => stopped.abort());
+  try {
+    print(`sandbox partner API on ${sandbox.url}, ${config.queues.redisUrl === null ? 'queues in Postgres' : 'queues in Redis'}`);
+    const filled = await follow(app.sql, print, stopped.signal, untilFilled);
+    if (!filled) return EXIT.ok;
+    showSample(await sampleOf(app.sql, SAMPLE_ROWS), print);
+    showHowToLook(app, print);
+    if (values['once'] === true) {
+      print('waiting for a delta');
+      await follow(app.sql, print, stopped.signal, untilDelta);
+      showSample(await sampleOf(app.sql, SAMPLE_ROWS), print);
+      return EXIT.ok;
+    }
+    print('following the market; Ctrl-C ends');
+    await follow(app.sql, print, stopped.signal, () => false);
+    return EXIT.ok;
+  } finally {
+    await app.stop();
+    signal.dispose();
+  }
+}
+
+interface View {
+  readonly skus: number;
+  readonly pending: number;
+  readonly due: number;
+  readonly baseline: boolean;
+  readonly moved: boolean;
+  readonly ceiling: number;
+  readonly changes: number;
+  readonly snapshot: string | null;
+}
+
+const untilFilled = (view: View) => view.baseline && view.pending === 0;
+const untilDelta = (view: View) => view.moved && view.due === 0;
+
+/** Prints a line whenever something worth one has happened, until `done` holds; false when stopped before. */
+async function follow(
+  sql: Sql,
+  print: (line: string) => void,
+  stopped: AbortSignal,
+  done: (view: View) => boolean,
+): Promise<boolean> {
+  const startedAt = systemClock.monotonic();
+  let last = '';
+  while (!stopped.aborted) {
+    const view = await readView(sql);
+    const line = describe(view);
+    if (line !== last) print(`${Math.round((systemClock.monotonic() - startedAt) / 1000).toString().padStart(4)}s  ${line}`);
+    last = line;
+    if (done(view)) return true;
+    await systemClock.sleep(LOOK_EVERY_MS, stopped);
+  }
+  return false;
+}
+
+async function readView(sql: Sql): Promise<View> {
+  const [view] = await sql<[View]>`
+    select s.skus::int, s.pending_skus::int as pending, s.due_skus::int as due, s.manifest_applied_at is not null as baseline,
+      i.snapshot_moved_at is not null as moved,
+      coalesce(s.requests_per_minute, 0)::float8 as ceiling, s.snapshot_id as snapshot,
+      (select count(*)::int from catalog.price_history) as changes
+    from catalog.sync_status s, catalog_internal.sync i`;
+  return view;
+}
+
+function describe({ baseline, skus, pending, due, changes, snapshot }: View): string {
+  if (!baseline) return 'fetching the manifest';
+  const priced = skus - pending;
+  if (pending > 0) return `${priced.toLocaleString('en-US')} of ${skus.toLocaleString('en-US')} SKUs priced (${Math.floor((100 * priced) / skus)} %)`;
+  return `snapshot ${snapshot ?? ''}: ${skus.toLocaleString('en-US')} SKUs, ${due} owed, ${changes} price changes seen`;
+}
+
+function showSample(rows: readonly SampleRow[], print: (line: string) => void): void {
+  print('');
+  print('catalog.current_prices');
+  const cells = rows.map((r) => [r.sku, r.size, String(r.price ?? ''), r.size_type ?? '', r.name ?? '', r.price_source ?? '', r.stale ? 'stale' : 'fresh']);
+  const head = ['sku', 'size', 'price', 'size_type', 'name', 'price_source', ''];
+  const widths = head.map((h, i) => Math.max(h.length, ...cells.map((row) => (row[i] ?? '').length)));
+  for (const row of [head, ...cells]) print(`  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}`.trimEnd());
+  print('');
+}
+
+function showHowToLook(app: App, print: (line: string) => void): void {
+  print('look for yourself:');
+  print(`  psql '${app.databaseUrl}' -c 'select * from catalog.sync_status'`);
+  print(`  psql '${app.databaseUrl}' -c 'select sku, size, price, name from catalog.current_prices where not stale limit 20'`);
+  print(`  curl http://127.0.0.1:${app.httpPort}/metrics`);
+  print('');
+}

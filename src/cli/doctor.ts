@@ -1,0 +1,35 @@
+import { type Config, loadConfig, processSources } from '../config.ts';
+import { checkCredential, checkMirrorDatabase, checkPartner, checkRate, checkRedis } from '../doctor/checks.ts';
+import type { Finding } from '../doctor/finding.ts';
+import { type Command, EXIT } from './command.ts';
+
+export const doctor: Command = {
+  summary: 'checks the configuration against reality, one line a check',
+  usage: 'doctor [--json]',
+  options: { json: { type: 'boolean' } },
+  optionHelp: { json: 'for programs' },
+  positionals: false,
+  async run({ values, print }) {
+    const config = loadConfig(processSources.env, processSources.readFile);
+    const findings = await examine(config);
+    if (values['json'] === true) print(JSON.stringify(findings));
+    else for (const finding of findings) print(lineOf(finding));
+    return findings.some(({ level }) => level === 'FAIL') ? EXIT.failed : EXIT.ok;
+  },
+};
+
+async function examine(config: Config): Promise<Finding[]> {
+  const warnings = config.warnings.map((text): Finding => ({ check: 'environment', level: 'WARN', text }));
+  return [
+    ...warnings,
+    ...checkCredential(config),
+    checkRate(config),
+    ...(await checkMirrorDatabase(config)),
+    ...(await checkRedis(config)),
+    ...(await checkPartner(config)),
+  ];
+}
+
+function lineOf({ level, check, text, todo }: Finding): string {
+  return `${level.padEnd(5)}${check.padEnd(14)}${text}${todo === undefined ? '' : `\n${' '.repeat(19)}${todo}`}`;
+}

@@ -1,0 +1,40 @@
+import { openDatabase } from '../app.ts';
+import { loadConfig, processSources } from '../config.ts';
+import { systemClock } from '../lib/clock.ts';
+import { createQueueBackend } from '../queues/backend.ts';
+import { connect, migrateDatabase, waitForDatabase } from '../store/db.ts';
+import { createLogger } from '../telemetry/logger.ts';
+import { type Command, EXIT } from './command.ts';
+
+const PATIENCE_MS = 30_000;
+
+export const migrate: Command = {
+  summary: 'applies pending migrations and exits',
+  usage: 'migrate',
+  options: {},
+  optionHelp: {},
+  positionals: false,
+  async run({ print }) {
+    const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
+    const log = createLogger({ level: config.log.level, secrets: config.secrets });
+    const database = await openDatabase(config, log);
+    try {
+      const sql = connect(database.url, { max: 1 });
+      await waitForDatabase(sql, systemClock, PATIENCE_MS);
+      await sql.end({ timeout: 5 });
+      const backend = createQueueBackend({
+        redisUrl: config.queues.redisUrl?.read() ?? null,
+        databaseUrl: database.url,
+        prefix: config.queues.prefix,
+        onError: () => {},
+      });
+      await backend.prepare();
+      await backend.close();
+      await migrateDatabase(database.url);
+      print('migrations applied');
+      return EXIT.ok;
+    } finally {
+      await database.close();
+    }
+  },
+};

@@ -1,0 +1,31 @@
+import { join } from 'node:path';
+import type { MirrorConfig } from '../config.ts';
+import { locateEmbeddedPostgres } from '../embedded/locate.ts';
+import { startEmbeddedPostgres } from '../embedded/postgres.ts';
+import { systemClock } from '../lib/clock.ts';
+import { connect, migrateDatabase, type Sql, waitForDatabase } from '../store/db.ts';
+
+const PATIENCE_MS = 10_000;
+
+/**
+ * The mirror's database for a command beside the daemon: the configured one, the embedded one of a running daemon, or
+ * else the embedded one started for as long as the command takes.
+ */
+export async function withMirror<T>(config: MirrorConfig, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const dataDir = join(config.database.dataDir, 'postgres');
+  const found = config.database.url?.read() ?? (await locateEmbeddedPostgres(dataDir));
+  if (found !== null) return await withConnection(found, work);
+  await using embedded = await startEmbeddedPostgres({ dataDir });
+  await migrateDatabase(embedded.url);
+  return await withConnection(embedded.url, work);
+}
+
+async function withConnection<T>(url: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const sql = connect(url, { max: 4 });
+  try {
+    await waitForDatabase(sql, systemClock, PATIENCE_MS);
+    return await work(sql);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}

@@ -1,0 +1,102 @@
+import { type App, startApp } from '../app.ts';
+import { type Config, loadConfig, processSources } from '../config.ts';
+import { parseDuration } from '../lib/duration.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { databaseNow, type StillOwed, stillOwed } from '../store/once.ts';
+import { requestTask } from '../store/tasks.ts';
+import { createLogger, type Log } from '../telemetry/logger.ts';
+import { type Command, EXIT, UsageError } from './command.ts';
+import { stopSignal } from './stopping.ts';
+
+export const run: Command = {
+  summary: 'the daemon; with --once, syncs until nothing is owed and exits',
+  usage: 'run\nrun --once [--timeout 30m]',
+  options: { once: { type: 'boolean' }, timeout: { type: 'string' } },
+  optionHelp: {
+    once: 'exit 0 when a baseline stands, the delta is caught up and no SKU is owed a look',
+    timeout: 'with --once: give up after this long and exit 75, saying what is still owed',
+  },
+  positionals: false,
+  async run({ values }) {
+    const timeoutMs = timeoutOf(values);
+    const config = loadConfig(processSources.env, processSources.readFile);
+    const log = createLogger({ level: config.log.level, secrets: config.secrets });
+    for (const warning of config.warnings) log.warn({ event: 'config.warning', warning });
+    return await runDaemon(config, log, systemClock, values['once'] === true ? { timeoutMs } : null);
+  },
+};
+
+function timeoutOf(values: Readonly<Record<string, string | boolean | undefined>>): number | null {
+  const given = values['timeout'];
+  if (given === undefined) return null;
+  const ms = parseDuration(String(given));
+  const problems = [
+    ...(ms === null || ms <= 0 ? ['--timeout: expected a duration such as 90s, 30m or 2h'] : []),
+    ...(values['once'] === true ? [] : ['--timeout: goes with --once']),
+  ];
+  if (problems.length > 0) throw new UsageError(problems);
+  return ms;
+}
+
+/** Runs until a signal, or, given `once`, until the mirror is caught up or the time is over. Returns the exit code. */
+async function runDaemon(
+  config: Config,
+  log: Log,
+  clock: Clock,
+  once: { readonly timeoutMs: number | null } | null,
+): Promise<number> {
+  const signal = stopSignal();
+  const app = await startApp(config, log, clock);
+  let code: number = EXIT.ok;
+  try {
+    if (once === null) log.info({ event: 'app.stopping', signal: await signal.promise });
+    else code = await Promise.race([untilCaughtUp(app, log, clock, once.timeoutMs), signal.promise.then(() => EXIT.failed)]);
+  } finally {
+    await app.stop();
+    signal.dispose();
+    log.info({ event: 'app.stopped', code });
+  }
+  return code;
+}
+
+const LOOK_EVERY_MS = 200;
+const TELL_EVERY_MS = 10_000;
+
+/** Waits until nothing is owed; tells every ten seconds what still is. */
+export async function untilCaughtUp(app: Pick<App, 'sql'>, log: Log, clock: Clock, timeoutMs: number | null): Promise<number> {
+  const since = await databaseNow(app.sql);
+  await requestTask(app.sql, 'delta');
+  const startedAt = clock.monotonic();
+  let toldAt = startedAt;
+  for (;;) {
+    const owed = await stillOwed(app.sql, since);
+    const now = clock.monotonic();
+    if (owed.baseline && owed.deltaCaughtUp && owed.due.length === 0) {
+      log.info({ event: 'once.caught-up', seconds: Math.round((now - startedAt) / 1000) });
+      return EXIT.ok;
+    }
+    if (timeoutMs !== null && now - startedAt >= timeoutMs) {
+      log.error({ event: 'once.timeout', ...told(owed) }, `timed out; still owed: ${inWords(owed)}`);
+      process.stderr.write(`timed out; still owed: ${inWords(owed)}\n`);
+      return EXIT.timeout;
+    }
+    if (now - toldAt >= TELL_EVERY_MS) {
+      toldAt = now;
+      log.info({ event: 'once.waiting', ...told(owed) });
+    }
+    await clock.sleep(LOOK_EVERY_MS);
+  }
+}
+
+function told(owed: StillOwed): Record<string, unknown> {
+  return { baseline: owed.baseline, deltaCaughtUp: owed.deltaCaughtUp, due: Object.fromEntries(owed.due.map((d) => [d.reason, d.count])) };
+}
+
+function inWords({ baseline, deltaCaughtUp, due }: StillOwed): string {
+  const parts = [
+    ...(baseline ? [] : ['a baseline']),
+    ...(deltaCaughtUp ? [] : ['a delta poll']),
+    ...due.map(({ reason, count }) => `${count} SKUs (${reason})`),
+  ];
+  return parts.join(', ');
+}

@@ -1,0 +1,86 @@
+import { parseDuration } from '../lib/duration.ts';
+import { type SandboxOptions, startSandbox } from '../sandbox/index.ts';
+import { type Command, EXIT, numberOption, UsageError } from './command.ts';
+import { stopSignal } from './stopping.ts';
+
+export const sandbox: Command = {
+  summary: 'a local server that behaves as the partner API does',
+  usage: 'sandbox [--port 8080] [--skus 5000] [--live-share 0.05] [--seed 1]',
+  options: {
+    host: { type: 'string' },
+    port: { type: 'string' },
+    skus: { type: 'string' },
+    'live-share': { type: 'string' },
+    'mislisted-share': { type: 'string' },
+    seed: { type: 'string' },
+    'rate-limit': { type: 'string' },
+    'live-budget': { type: 'string' },
+    'live-ceiling': { type: 'string' },
+    'market-interval': { type: 'string' },
+    'snapshot-interval': { type: 'string' },
+    'api-key': { type: 'string' },
+    secret: { type: 'string' },
+    latency: { type: 'string' },
+  },
+  optionHelp: {
+    host: 'address to listen on (127.0.0.1)',
+    port: 'port; 0 = any free one (8080)',
+    skus: 'SKUs in the first manifest (5000)',
+    'live-share': 'part of them that is live-priced (0.05)',
+    'mislisted-share': 'part listed as snapshot that costs live budget (0)',
+    seed: 'seed of the catalog and the market (1)',
+    'rate-limit': 'requests let through in any rolling minute (200)',
+    'live-budget': 'live computations in one bulk call (5)',
+    'live-ceiling': 'live computations in a rolling minute (no ceiling)',
+    'market-interval': 'time between moves of the market (5s)',
+    'snapshot-interval': 'time between snapshots (1m)',
+    'api-key': 'api_key that is accepted (sandbox-key)',
+    secret: 'secret that is accepted (sandbox-secret)',
+    latency: 'wait before every answer (0s)',
+  },
+  positionals: false,
+  async run({ values, print }) {
+    const server = await startSandbox(optionsOf(values));
+    const stop = stopSignal();
+    print(`sandbox listens on ${server.url}`);
+    print(`  PARTNER_BASE_URL=${server.url} PARTNER_API_KEY=${server.apiKey} PARTNER_SECRET=${server.secret}`);
+    await stop.promise;
+    await server.close();
+    stop.dispose();
+    return EXIT.ok;
+  },
+};
+
+/** The sandbox's options from the command line; throws UsageError naming every one that does not fit. */
+export function optionsOf(values: Readonly<Record<string, string | boolean | undefined>>): SandboxOptions {
+  const problems: string[] = [];
+  const whole = (name: string, fallback: number, min: number, max: number) =>
+    numberOption(values, name, fallback, { min, max }, problems);
+  const part = (name: string, fallback: number) =>
+    numberOption(values, name, fallback, { min: 0, max: 1, whole: false }, problems);
+  const duration = (name: string, fallback: number) => {
+    const given = values[name];
+    const ms = given === undefined ? fallback : parseDuration(String(given));
+    if (ms === null) problems.push(`--${name}: expected a duration such as 500ms, 5s or 1m`);
+    return ms ?? fallback;
+  };
+  const text = (name: string, fallback: string) => String(values[name] ?? fallback);
+  const options: SandboxOptions = {
+    host: text('host', '127.0.0.1'),
+    port: whole('port', 8080, 0, 65_535),
+    skus: whole('skus', 5000, 1, 10_000_000),
+    liveShare: part('live-share', 0.05),
+    mislistedShare: part('mislisted-share', 0),
+    seed: whole('seed', 1, 0, 2 ** 31),
+    rateLimit: whole('rate-limit', 200, 1, 1_000_000),
+    liveBudget: whole('live-budget', 5, 0, 100),
+    liveCeilingPerMinute: values['live-ceiling'] === undefined ? null : whole('live-ceiling', 0, 0, 1_000_000),
+    marketIntervalMs: duration('market-interval', 5000),
+    snapshotIntervalMs: duration('snapshot-interval', 60_000),
+    apiKey: text('api-key', 'sandbox-key'),
+    secret: text('secret', 'sandbox-secret'),
+    latencyMs: duration('latency', 0),
+  };
+  if (problems.length > 0) throw new UsageError(problems);
+  return options;
+}

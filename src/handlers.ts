@@ -1,0 +1,53 @@
+import type { QueueName } from './queues/jobs.ts';
+import type { Handler } from './queues/runner.ts';
+import { runTask, type TaskReport } from './queues/task-run.ts';
+import type { TaskName, TaskRun } from './store/tasks.ts';
+import type { SyncContext } from './sync/context.ts';
+import { syncDelta } from './sync/delta.ts';
+import { checkCatalog, syncManifest } from './sync/manifest.ts';
+import type { Outcome } from './sync/outcome.ts';
+import { createShift } from './sync/shift.ts';
+import { maintain, syncMetadata } from './sync/upkeep.ts';
+
+export interface HandlerParts {
+  readonly ctx: SyncContext;
+  /** Ends waiting and long downloads. */
+  readonly stopping: AbortSignal;
+  /** Breaks off single requests too. */
+  readonly hard: AbortSignal;
+  readonly requestTimeoutMs: number;
+  readonly windowMs: number;
+  readonly report: (report: TaskReport) => void;
+  readonly knock: (queue: QueueName, job: TaskName) => Promise<void>;
+}
+
+/** Which piece of sync each job runs. */
+export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handler>> {
+  const { ctx, stopping, hard, report, knock } = parts;
+  const runner = { sql: ctx.sql, clock: ctx.clock, signal: stopping, report };
+  const shift = createShift(ctx, parts.requestTimeoutMs);
+
+  async function task(name: TaskName, work: (run: TaskRun) => Promise<Outcome>): Promise<string> {
+    const outcome = await runTask(runner, name, work);
+    return outcome?.kind ?? 'not-due';
+  }
+
+  return {
+    async manifest() {
+      const ended = await task('manifest', (run) => syncManifest(ctx, run, stopping));
+      if (ended === 'done') await knock('delta', 'delta');
+      return ended;
+    },
+    'catalog-check': () => task('catalog-check', (run) => checkCatalog(ctx, run, stopping)),
+    async delta() {
+      const ended = await task('delta', (run) => syncDelta(ctx, run.failures, hard));
+      if (ended === 'postponed') await knock('manifest', 'manifest');
+      return ended;
+    },
+    async reprice() {
+      return (await shift(stopping, hard)).end;
+    },
+    metadata: () => task('metadata', () => syncMetadata(ctx)),
+    maintenance: () => task('maintenance', () => maintain(ctx, parts.windowMs)),
+  };
+}

@@ -1,0 +1,102 @@
+import type { Clock } from './lib/clock.ts';
+import { ceilingAt, explainRefusal, initialPace, type PaceLimits } from './partner/pacer.ts';
+import type { QueueBackend } from './queues/backend.ts';
+import type { Runner } from './queues/runner.ts';
+import type { Sql } from './store/db.ts';
+import { readPace } from './store/pace.ts';
+import { type PaceReader, readStats } from './store/stats.ts';
+import type { MirrorStats } from './store/stats-types.ts';
+import { readSyncState } from './store/sync-state.ts';
+import { callPause } from './store/call-pause.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+import type { Health } from './telemetry/server.ts';
+
+export interface HealthParts {
+  readonly sql: Sql;
+  readonly backend: QueueBackend;
+  readonly runner: Runner;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly limits: PaceLimits;
+  readonly liveBudget: number;
+}
+
+/** Statistics scan the catalog, so scrapes within this share one reading. */
+const STATS_FOR_MS = 10_000;
+const ANSWER_WITHIN_MS = 3000;
+/** With knocks every second, workers that ended no job for this long are dead, unless the store is. */
+const DEAD_AFTER_MS = 300_000;
+
+/** How the pace row reads to people: present ceiling, silence, and what may be said of a refusal. */
+export function paceReader(limits: PaceLimits): PaceReader {
+  return ({ state, sends, now }) => {
+    const pace = state ?? initialPace(limits, now);
+    return {
+      ceilingPerMinute: (ceilingAt(limits, pace, now) * 60_000) / limits.windowMs,
+      backingOffUntil: pace.silentUntil === null ? null : new Date(pace.silentUntil),
+      usedInWindow: sends.length,
+      refusal: explainRefusal(limits, pace),
+    };
+  };
+}
+
+/** What `/metrics`, `/livez` and `/readyz` answer. */
+export function createHealth(parts: HealthParts): {
+  metrics: () => Promise<string>;
+  live: () => Health;
+  ready: () => Promise<Health>;
+} {
+  const { sql, backend, runner, clock, metrics, limits, liveBudget } = parts;
+  const paceOf = paceReader(limits);
+  const startedAt = clock.monotonic();
+  let storeAnswers = true;
+  let reading: { at: number; stats: Promise<MirrorStats> } | null = null;
+
+  function stats(): Promise<MirrorStats> {
+    const now = clock.monotonic();
+    if (reading === null || now - reading.at > STATS_FOR_MS) {
+      reading = { at: now, stats: readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf }) };
+      reading.stats.catch(() => (reading = null));
+    }
+    return reading.stats;
+  }
+
+  return {
+    async metrics() {
+      metrics.setMirrorStats(await stats().catch(() => null));
+      return await metrics.text();
+    },
+    live() {
+      const idleMs = performance.now() - (runner.lastJobAt() ?? startedAt);
+      return { ok: idleMs < DEAD_AFTER_MS || !storeAnswers, lastJobSecondsAgo: Math.round(idleMs / 1000) };
+    },
+    async ready() {
+      const queues = await backend.ping(ANSWER_WITHIN_MS).then(
+        () => true,
+        () => false,
+      );
+      storeAnswers = queues;
+      const database = await readSyncState(sql).catch(() => null);
+      if (database === null) return { ok: false, reason: 'Postgres does not answer' };
+      if (!queues) return { ok: false, reason: `the queues (${backend.kind}) do not answer` };
+      if (database.manifestAppliedAt === null) return { ok: false, reason: 'no baseline yet' };
+      return { ok: true, degraded: await degradedReasons(sql, database, paceOf, limits) };
+    },
+  };
+}
+
+async function degradedReasons(
+  sql: Sql,
+  state: Awaited<ReturnType<typeof readSyncState>>,
+  paceOf: PaceReader,
+  limits: PaceLimits,
+): Promise<string[]> {
+  const pace = paceOf(await readPace(sql, limits.windowMs));
+  const { failures } = await callPause(sql);
+  return [
+    ...(state.catalogState === 'stale' ? ['the catalog is stale; SKUs are re-priced by age'] : []),
+    ...(state.manifestRefused === null ? [] : [`the newest manifest is refused: ${state.manifestRefused}`]),
+    ...(pace.refusal === null ? [] : [pace.refusal]),
+    ...(failures > 0 ? [`bulk calls are failing (${failures} in a row)`] : []),
+  ];
+}

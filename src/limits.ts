@@ -1,0 +1,11 @@
+import type { MirrorConfig } from './config.ts';
+import type { PaceLimits } from './partner/pacer.ts';
+
+/** The pace that a configuration allows the mirror (specification 8: the account's limit, of which it takes its share). */
+export function paceLimits({ rate }: Pick<MirrorConfig, 'rate'>): PaceLimits {
+  return {
+    maxPerWindow: Math.max(1, Math.floor(rate.limit * rate.share)),
+    windowMs: rate.windowMs,
+    backoffMs: rate.backoffMs,
+  };
+}

@@ -1,0 +1,109 @@
+import type { Job } from 'bullmq';
+import type { Sql } from '../store/db.ts';
+import type { TaskName } from '../store/tasks.ts';
+import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
+import { CONCURRENCY, type QueueName, QUEUES, type Schedule } from './jobs.ts';
+
+/** What a job does. Returns how it ended, for metrics; throws only what is a defect. */
+export type Handler = () => Promise<string>;
+
+export interface RunnerOptions {
+  readonly backend: QueueBackend;
+  readonly sql: Sql;
+  readonly schedules: readonly Schedule[];
+  readonly handlers: Readonly<Record<TaskName, Handler>>;
+  readonly onJob: (job: { queue: QueueName; job: string; outcome: string; ms: number }) => void;
+  readonly onError: (error: Error) => void;
+}
+
+export interface Runner {
+  /** Opens queues and workers and puts the schedules in place. */
+  start(): Promise<void>;
+  /** Lets a job of this queue run soon, without waiting for its schedule; gives up quietly when the store is down. */
+  knock(queue: QueueName, job: TaskName): Promise<void>;
+  /** When the last job of any queue ended (monotonic ms), or null: the sign that workers live. */
+  lastJobAt(): number | null;
+  /** Puts the schedules back where the store has lost them. */
+  restoreSchedules(): Promise<void>;
+  /** Takes no more jobs and waits for those under way. */
+  stop(): Promise<void>;
+}
+
+const STORE_PATIENCE_MS = 5000;
+/** bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process. */
+const SCHEDULE_LOCK = 'catalog_mirror.schedules';
+
+/** The queues and workers of one process: schedules knock, handlers do, and what is owed stands in Postgres. */
+export function createRunner(options: RunnerOptions): Runner {
+  const { backend, sql, handlers, onJob, onError } = options;
+  const queues = new Map<QueueName, JobQueue>();
+  const workers: JobWorker[] = [];
+  let lastJobAt: number | null = null;
+
+  function processorOf(queue: QueueName) {
+    return async (job: Pick<Job, 'name'>) => {
+      const startedAt = performance.now();
+      const handler = Object.hasOwn(handlers, job.name) ? handlers[job.name as TaskName] : undefined;
+      let outcome = 'unknown-job';
+      try {
+        if (handler !== undefined) outcome = await handler();
+      } catch (error) {
+        // A job that throws would be kept as failed and retried by the store; the next knock does the same, and cleaner.
+        outcome = 'fault';
+        onError(error as Error);
+      }
+      lastJobAt = performance.now();
+      onJob({ queue, job: job.name, outcome, ms: lastJobAt - startedAt });
+      return outcome;
+    };
+  }
+
+  async function putSchedules(): Promise<void> {
+    await sql.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(hashtext(${SCHEDULE_LOCK}))`;
+      for (const { queue, job, everyMs } of options.schedules) {
+        const upsert = queues.get(queue)?.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
+        if (upsert !== undefined) await within(upsert, STORE_PATIENCE_MS);
+      }
+    });
+  }
+
+  async function missingSchedules(): Promise<boolean> {
+    for (const { queue, job, everyMs } of options.schedules) {
+      const found = await within(queues.get(queue)?.getJobScheduler(job) ?? Promise.resolve(undefined), STORE_PATIENCE_MS);
+      if (found === undefined || Number(found.every) !== everyMs) return true;
+    }
+    return false;
+  }
+
+  async function restoreSchedules(): Promise<void> {
+    if (await missingSchedules()) await putSchedules();
+  }
+
+  return {
+    async start() {
+      for (const name of QUEUES) {
+        const queue = backend.openQueue(name);
+        queue.on('error', onError);
+        queues.set(name, queue);
+      }
+      await putSchedules();
+      for (const name of QUEUES) {
+        const worker = backend.openWorker(name, processorOf(name), CONCURRENCY[name]);
+        worker.on('error', onError);
+        workers.push(worker);
+      }
+      backend.onReconnect(() => void restoreSchedules().catch(onError));
+    },
+    async knock(queue, job) {
+      const adding = queues.get(queue)?.add(job, {}, { deduplication: { id: `knock-${job}` } });
+      if (adding !== undefined) await within(adding, STORE_PATIENCE_MS).catch(onError);
+    },
+    lastJobAt: () => lastJobAt,
+    restoreSchedules,
+    async stop() {
+      await Promise.allSettled(workers.map((worker) => worker.close()));
+      await Promise.allSettled([...queues.values()].map((queue) => queue.close()));
+    },
+  };
+}

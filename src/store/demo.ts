@@ -1,0 +1,24 @@
+import type { Sql } from './db.ts';
+
+export interface SampleRow {
+  readonly sku: string;
+  readonly size: string;
+  readonly price: number | null;
+  readonly size_type: string | null;
+  readonly name: string | null;
+  readonly price_source: string | null;
+  readonly stale: boolean;
+}
+
+/** A few rows of catalog.current_prices: the newest changes first, one size a SKU. */
+export async function sampleOf(sql: Sql, rows: number): Promise<SampleRow[]> {
+  return await sql<SampleRow[]>`
+    select sku, size, price, size_type, name, price_source, stale
+    from (select distinct on (sku) * from catalog.current_prices where price is not null order by sku, changed_at desc) c
+    order by changed_at desc, sku limit ${rows}`;
+}
+
+/** Empties the demo's own database: every demo starts with a new market. */
+export async function dropMirror(sql: Sql): Promise<void> {
+  await sql`drop schema if exists catalog, catalog_internal, catalog_queue cascade`;
+}

@@ -1,0 +1,35 @@
+import type { SyncContext } from './context.ts';
+import { repriceOnce } from './reprice.ts';
+
+export interface Shift {
+  readonly calls: number;
+  readonly skus: number;
+  /** Why it ended: nothing owed, a wait, its time was over, or the process is stopping. */
+  readonly end: 'idle' | 'wait' | 'over' | 'stopping';
+}
+
+/** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */
+const SHIFT_MS = 10_000;
+
+/**
+ * Turns of re-pricing one after the other, until nothing is owed, it is not the time to call, or the shift is over. The
+ * schedule knocks again at once if there is more: so one worker is never bound for long, and a backlog of any size is
+ * worked off without a queue of jobs that grows with it.
+ */
+export function createShift(ctx: SyncContext, requestTimeoutMs: number) {
+  let turn = 0;
+  return async (stopping: AbortSignal, hard: AbortSignal): Promise<Shift> => {
+    const end = ctx.clock.monotonic() + SHIFT_MS;
+    let calls = 0;
+    let skus = 0;
+    while (ctx.clock.monotonic() < end) {
+      if (stopping.aborted) return { calls, skus, end: 'stopping' };
+      turn += 1;
+      const done = await repriceOnce(ctx, turn, requestTimeoutMs, { stopping, hard });
+      if (done.kind !== 'called') return { calls, skus, end: done.kind };
+      calls += 1;
+      skus += done.skus;
+    }
+    return { calls, skus, end: 'over' };
+  };
+}

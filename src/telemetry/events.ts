@@ -1,0 +1,148 @@
+import type { Clock } from '../lib/clock.ts';
+import type { RequestObservation } from '../partner/client.ts';
+import type { TaskReport } from '../queues/task-run.ts';
+import type { SyncEvent } from '../sync/context.ts';
+import type { Log } from './logger.ts';
+import type { Metrics } from './metrics.ts';
+
+/*
+ * Where log lines and counters come from: the ends of tasks, the events inside them, and the requests to the partner.
+ * Nothing in sync or store logs or counts by itself.
+ */
+
+export interface Telemetry {
+  onSync(event: SyncEvent): void;
+  onTask(report: TaskReport): void;
+  onRequest(observation: RequestObservation): void;
+}
+
+/** One line of re-pricing progress at most this often. */
+const PROGRESS_EVERY_MS = 10_000;
+
+export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telemetry {
+  const bulk = createBulkSummary(log, clock);
+  let unpricedSeen = false;
+
+  function onBulk(event: Extract<SyncEvent, { event: 'bulk.applied' }>): void {
+    metrics.bulkSkus.inc({ outcome: 'resolved' }, event.resolved);
+    metrics.bulkSkus.inc({ outcome: 'not_found' }, event.notFound);
+    metrics.bulkSkus.inc({ outcome: 'deferred' }, event.deferred);
+    metrics.bulkSkus.inc({ outcome: 'error' }, event.errors);
+    metrics.bulkUnaccountedSkus.inc(event.omitted + event.contradictory);
+    metrics.priceChanges.inc(event.priceChanges);
+    metrics.metadataChanges.inc(event.metadataChanges);
+    metrics.unpricedEntries.inc(event.unpricedEntries);
+    if (event.omitted + event.contradictory + event.unreadable > 0) {
+      log.warn(
+        { ...event, event: 'bulk.unaccounted' },
+        'a bulk answer does not add up; the SKUs concerned stay due',
+      );
+    }
+    if (event.unpricedEntries > 0 && !unpricedSeen) {
+      unpricedSeen = true;
+      log.warn(
+        { event: 'bulk.unpriced-entries', entries: event.unpricedEntries },
+        'size_map entries carry no readable price; see PARTNER_PRICE_FIELDS and `catalog-mirror doctor`',
+      );
+    }
+    bulk.add(event);
+  }
+
+  return {
+    onSync(event) {
+      switch (event.event) {
+        case 'bulk.applied':
+          return onBulk(event);
+        case 'manifest.rejected-lines':
+          for (const [reason, count] of Object.entries(event.reasons)) {
+            metrics.manifestRejectedLines.inc({ reason }, count);
+            metrics.manifestLines.inc({ outcome: 'rejected' }, count);
+          }
+          return log.warn(event, 'manifest lines rejected; samples are in catalog_internal.quarantine');
+        case 'bulk.failed':
+          return log.warn(event, 'a bulk call failed; its SKUs stay due');
+        case 'delta.chain-broken':
+          return log.warn(event, 'the delta chain is broken; a fresh manifest is fetched');
+        case 'size-type.changed':
+          return log.warn(
+            { event: event.event, count: event.skus.length, skus: event.skus.slice(0, 20) },
+            'size_type was corrected: the size keys of these SKUs mean something else now',
+          );
+        case 'manifest.progress':
+        case 'delta.applied':
+        case 'live-budget.learned':
+          return log.info(event);
+      }
+    },
+    onTask: (report) => onTask(log, metrics, report),
+    onRequest({ route, outcome, ms, status }) {
+      metrics.partnerRequests.inc({ route, outcome });
+      metrics.partnerRequestDuration.observe({ route }, ms / 1000);
+      log.debug({ event: 'partner.request', route, outcome, ms: Math.round(ms), status });
+    },
+  };
+}
+
+function onTask(log: Log, metrics: Metrics, { task, outcome, ms, error }: TaskReport): void {
+  if ((task === 'manifest' || task === 'delta') && outcome.kind !== 'postponed') {
+    metrics.syncs.inc({ kind: task, outcome: outcome.kind === 'done' ? 'ok' : outcome.because });
+  }
+  const line = {
+    event: `${task}.${outcome.kind}`,
+    ms: Math.round(ms),
+    nextInSeconds: Math.round(outcome.nextInMs / 1000),
+  };
+  if (outcome.kind === 'failed') {
+    const { because, hint } = outcome;
+    return log.warn(
+      { ...line, because, hint, ...(error === undefined ? {} : { err: error }) },
+      `${task} failed`,
+    );
+  }
+  if (outcome.kind === 'postponed') return log.debug({ ...line, because: outcome.because });
+  if (task === 'manifest') metrics.manifestLines.inc({ outcome: 'applied' }, appliedLines(outcome.counts));
+  const worthALine =
+    task === 'manifest' ||
+    task === 'catalog-check' ||
+    Object.values(outcome.counts).some((n) => Number(n) > 0);
+  log[worthALine && task !== 'maintenance' ? 'info' : 'debug']({ ...line, ...outcome.counts });
+}
+
+function appliedLines(counts: Readonly<Record<string, number | string | null>>): number {
+  return Number(counts['lines'] ?? 0) - Number(counts['rejected'] ?? 0);
+}
+
+/** Gathers bulk answers, of which there may be three a second, into one line in ten seconds. */
+function createBulkSummary(log: Log, clock: Clock) {
+  const zero = {
+    calls: 0,
+    skus: 0,
+    resolved: 0,
+    notFound: 0,
+    deferred: 0,
+    errors: 0,
+    priceChanges: 0,
+    metadataChanges: 0,
+  };
+  let sum = { ...zero };
+  let since = clock.monotonic();
+  return {
+    add(event: Extract<SyncEvent, { event: 'bulk.applied' }>): void {
+      sum = {
+        calls: sum.calls + 1,
+        skus: sum.skus + event.asked,
+        resolved: sum.resolved + event.resolved,
+        notFound: sum.notFound + event.notFound,
+        deferred: sum.deferred + event.deferred,
+        errors: sum.errors + event.errors,
+        priceChanges: sum.priceChanges + event.priceChanges,
+        metadataChanges: sum.metadataChanges + event.metadataChanges,
+      };
+      const now = clock.monotonic();
+      if (now - since < PROGRESS_EVERY_MS) return;
+      log.info({ event: 'reprice.progress', seconds: Math.round((now - since) / 1000), ...sum });
+      sum = { ...zero };
+      since = now;
+    },
+  };
+}

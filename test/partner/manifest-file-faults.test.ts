@@ -1,0 +1,158 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import type { ManifestFileOptions } from '../../src/partner/manifest-file.ts';
+import { all, failure, fileAt, fileOf, kindAt, lineText } from './manifest-reading.ts';
+import { serve, type Listener } from './server.ts';
+
+/** Bytes that gzip cannot shrink, as one valid line: for tests that need a file with weight. */
+function weightOf(bytes: number): string {
+  const noise = Array.from({ length: bytes }, (_, index) =>
+    String.fromCodePoint(97 + ((index * index * 31 + index * 7) % 26)),
+  );
+  return JSON.stringify({ sku: 'W', hash: 'h', price_source: 'snapshot', noise: noise.join('') });
+}
+
+describe('damage', () => {
+  const gz = gzipSync(`${weightOf(50_000)}\n${fileOf(2000).toString()}`);
+
+  test.each<[string, Buffer]>([
+    ['cut gzip', gz.subarray(0, gz.length >> 1)],
+    [
+      'flipped bits',
+      Buffer.concat([
+        gz.subarray(0, 500),
+        Buffer.from(gz.subarray(500, 502).map((byte) => byte ^ 255)),
+        gz.subarray(502),
+      ]),
+    ],
+    ['garbage after the end', Buffer.concat([gz, Buffer.from('garbage')])],
+  ])('%s is corrupt', async (_name, bytes) => {
+    expect(await kindAt((_request, response) => response.end(bytes))).toBe('file-corrupt');
+  });
+
+  test('less than Content-Length is corrupt, also at a member boundary', async () => {
+    const member = gzipSync(fileOf(10));
+    const listener: Listener = (_request, response) => {
+      response.writeHead(200, { 'content-length': member.length * 2 });
+      response.write(member, () => response.destroy());
+    };
+    expect(await kindAt(listener)).toBe('file-corrupt');
+  });
+
+  test('a chunked body that breaks off is corrupt', async () => {
+    const listener: Listener = (_request, response) => {
+      response.write(fileOf(10), () => response.destroy());
+    };
+    expect(await kindAt(listener)).toBe('file-corrupt');
+  });
+
+  test('batches before the damage were handed out, and the end is an error', async () => {
+    const base = await serve((_request, response) => {
+      response.write(fileOf(50), () => response.destroy());
+    });
+    const seen: number[] = [];
+    const run = async () => {
+      for await (const batch of fileAt(base, { batchSize: 10 })) seen.push(batch.lines.length);
+    };
+    await expect(run()).rejects.toMatchObject({ kind: 'file-corrupt' });
+    expect(seen.every((length) => length === 10)).toBe(true);
+  });
+});
+
+describe('limits', () => {
+  const text = fileOf(1000);
+  const send =
+    (bytes: Buffer): Listener =>
+    (_request, response) =>
+      response.end(bytes);
+
+  test.each<[string, Buffer, ManifestFileOptions['caps']]>([
+    ['bytes over the wire', text, { compressedBytes: 10_000 }],
+    ['bytes after decompression', gzipSync(text), { bytes: 10_000 }],
+    ['bytes after the second decompression', gzipSync(gzipSync(text)), { bytes: 10_000 }],
+    ['lines', text, { lines: 999 }],
+  ])('%s', async (_name, bytes, caps) => {
+    expect(await kindAt(send(bytes), { caps })).toBe('file-too-large');
+  });
+
+  test('an announced length over the limit is refused before a byte is read', async () => {
+    const listener: Listener = (_request, response) => {
+      response.writeHead(200, { 'content-length': 20_000 });
+      response.flushHeaders();
+    };
+    expect(await kindAt(listener, { caps: { compressedBytes: 10_000 } })).toBe('file-too-large');
+  });
+
+  test('a line longer than a string can be is cut on the way, not held', async () => {
+    const member = gzipSync('x'.repeat(1024 * 1024));
+    const bomb = Buffer.concat([...Array.from({ length: 540 }, () => member), gzipSync(`\n${lineText(1)}`)]);
+    const { lines, rejected } = await all(fileAt(await serve(send(bomb)), { timeoutMs: 60_000 }));
+    expect(rejected).toMatchObject([{ line: 1, reason: 'too-long' }]);
+    expect(lines).toHaveLength(1);
+  }, 60_000);
+
+  test('exactly at the limits is fine', async () => {
+    const base = await serve(send(text));
+    const caps = { compressedBytes: text.length, bytes: text.length, lines: 1000 };
+    expect((await all(fileAt(base, { caps }))).lines).toHaveLength(1000);
+  });
+
+  test('a total timeout, an idle timeout, an abort', async () => {
+    const stall: Listener = (_request, response) => {
+      response.write(fileOf(10));
+    };
+    expect(await kindAt(stall, { timeoutMs: 50 })).toBe('timeout');
+    expect(await kindAt(stall, { idleTimeoutMs: 50 })).toBe('timeout');
+    expect(await kindAt(() => undefined, { idleTimeoutMs: 50 })).toBe('timeout');
+    const controller = new AbortController();
+    const aborting: Listener = (_request, response) => {
+      response.write(fileOf(10), () => controller.abort(new Error('canary')));
+    };
+    expect(await kindAt(aborting, { signal: controller.signal })).toBe('aborted');
+  });
+
+  test('nothing listens', async () => {
+    expect((await failure(fileAt(new URL('http://127.0.0.1:1')))).kind).toBe('network');
+  });
+});
+
+describe('backpressure', () => {
+  test('a consumer that stops holds the download back, and leaving closes the connection', async () => {
+    const chunk = fileOf(1000);
+    let sent = 0;
+    let gone: (() => void) | undefined;
+    const closed = new Promise<void>((resolve) => {
+      gone = resolve;
+    });
+    const base = await serve((_request, response) => {
+      response.on('close', () => gone?.());
+      const send = (): void => {
+        while (sent < 200 * 1024 * 1024) {
+          sent += chunk.length;
+          if (!response.write(chunk)) {
+            response.once('drain', send);
+            break;
+          }
+        }
+      };
+      send();
+    });
+    const batches = fileAt(base, { batchSize: 100 });
+    expect((await batches.next()).done).toBe(false);
+    // Held back means: what was sent stops growing, far below what there is to send.
+    let before = -1;
+    await expect
+      .poll(
+        () => {
+          const still = sent === before;
+          before = sent;
+          return still;
+        },
+        { interval: 100, timeout: 4000 },
+      )
+      .toBe(true);
+    expect(sent).toBeLessThan(50 * 1024 * 1024);
+    await batches.return(undefined);
+    await closed;
+  });
+});

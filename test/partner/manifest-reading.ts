@@ -1,0 +1,75 @@
+import { inspect } from 'node:util';
+import { expect } from 'vitest';
+import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import {
+  readManifestFile,
+  type ManifestBatch,
+  type ManifestFileOptions,
+  type ManifestLine,
+  type RejectedLine,
+} from '../../src/partner/manifest-file.ts';
+import { SecretUrl } from '../../src/partner/secret-url.ts';
+import { serve, type Listener } from './server.ts';
+
+/** A base URL on loopback, so that a files origin on loopback is allowed. */
+export const LOOPBACK = new URL('http://127.0.0.1:1');
+
+/** One valid snapshot line. */
+export function lineText(index: number): string {
+  return JSON.stringify({
+    sku: `SKU-${index}`,
+    sizes: 1,
+    hash: `h${index}`,
+    price_source: 'snapshot',
+    updated_at: null,
+  });
+}
+
+/** A plain manifest of that many lines. */
+export function fileOf(count: number): Buffer {
+  return Buffer.from(Array.from({ length: count }, (_, index) => `${lineText(index)}\n`).join(''));
+}
+
+/** Reads the manifest at a server of the test, by a URL with a canary signature. */
+export function fileAt(
+  base: URL,
+  overrides: Partial<ManifestFileOptions> = {},
+): AsyncGenerator<ManifestBatch> {
+  const url = new SecretUrl(new URL('/m.gz?X-Amz-Signature=canary', base));
+  return readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: 5000, ...overrides });
+}
+
+/** Everything that the batches hold, and their sizes. */
+export async function all(batches: AsyncIterable<ManifestBatch>) {
+  const lines: ManifestLine[] = [];
+  const rejected: RejectedLine[] = [];
+  const sizes: number[] = [];
+  let last: ManifestBatch | undefined;
+  for await (const batch of batches) {
+    lines.push(...batch.lines);
+    rejected.push(...batch.rejected);
+    sizes.push(batch.lines.length + batch.rejected.length);
+    last = batch;
+  }
+  return { lines, rejected, sizes, last };
+}
+
+/** The PartnerError that ends the batches; fails where the canary shows in it. */
+export async function failure(batches: AsyncIterable<ManifestBatch>): Promise<PartnerError> {
+  const error = await all(batches).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof PartnerError)) throw new Error('no PartnerError', { cause: error });
+  expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('canary');
+  expect(error.route).toBe('manifest-file');
+  return error;
+}
+
+/** The kind of error that a server answering this way leads to. */
+export async function kindAt(
+  listener: Listener,
+  overrides: Partial<ManifestFileOptions> = {},
+): Promise<PartnerErrorKind> {
+  return (await failure(fileAt(await serve(listener), overrides))).kind;
+}

@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'vitest';
+import type { MirrorStats } from '../../src/store/stats-types.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+
+const NOW = Date.parse('2026-11-21T00:00:00Z');
+const ages = {
+  buckets: [
+    { le: 300, count: 4 },
+    { le: 60, count: 1 },
+  ],
+  count: 6,
+  sumSeconds: 4200.5,
+};
+
+const STATS: MirrorStats = {
+  snapshotId: 's1',
+  snapshotGeneratedAt: new Date('2026-11-20T00:00:00.250Z'),
+  manifestAppliedAt: new Date('2026-11-20T01:00:00Z'),
+  deltaCheckedAt: null,
+  catalogState: 'stale',
+  skus: [{ state: 'priced', priceSource: 'live', count: 7 }],
+  priceAge: [{ priceSource: 'live', ages, oldestSeconds: 900 }],
+  freshSkus: [{ priceSource: 'live', count: 5 }],
+  metadataAge: ages,
+  oldestMetadataAgeSeconds: 1234,
+  due: [
+    { reason: 'changed', count: 3, oldestAgeSeconds: 42 },
+    { reason: 'watched', count: 1, oldestAgeSeconds: 2 },
+  ],
+  deferredSkus: 2,
+  oldestDeferredAgeSeconds: 30,
+  pace: { ceilingPerMinute: 60, backingOffUntil: new Date(NOW + 1), usedInWindow: 17, refusal: null },
+  liveBudgetPerCall: 5,
+};
+
+const create = () => createMetrics({ version: '1.2.3', now: () => NOW });
+const own = (text: string) => text.split('\n').filter((line) => line.startsWith('catalog_mirror_'));
+
+/** Names, types and help of our own metrics in Prometheus text. */
+function declared(text: string) {
+  const types = new Map<string, string>();
+  for (const [, name, type] of text.matchAll(/^# TYPE (catalog_mirror_\w+) (\w+)$/gm))
+    types.set(name ?? '', type ?? '');
+  return types;
+}
+
+test('every metric of the contract is there, with its type', async () => {
+  const types = Object.fromEntries(declared(await create().text()));
+  const expected: Record<string, string[]> = {
+    gauge: [
+      'snapshot_generated_timestamp_seconds',
+      'manifest_applied_timestamp_seconds',
+      'delta_checked_timestamp_seconds',
+      'skus',
+      'fresh_skus',
+      'oldest_price_age_seconds',
+      'oldest_metadata_age_seconds',
+      'due_skus',
+      'oldest_due_age_seconds',
+      'deferred_skus',
+      'oldest_deferred_age_seconds',
+      'request_ceiling_per_minute',
+      'live_budget_per_call',
+      'backing_off',
+      'build_info',
+    ],
+    counter: [
+      'bulk_skus_total',
+      'price_changes_total',
+      'metadata_changes_total',
+      'partner_requests_total',
+      'manifest_lines_total',
+      'syncs_total',
+      'jobs_total',
+      'unpriced_entries_total',
+      'bulk_unaccounted_skus_total',
+      'manifest_rejected_lines_total',
+    ],
+    histogram: [
+      'price_age_seconds',
+      'metadata_age_seconds',
+      'partner_request_duration_seconds',
+      'job_duration_seconds',
+    ],
+  };
+  const wanted = Object.entries(expected).flatMap(([type, names]) =>
+    names.map((name) => [`catalog_mirror_${name}`, type]),
+  );
+  expect(types).toMatchObject(Object.fromEntries(wanted));
+});
+
+test('names, units and help follow the rules that `promtool check metrics` applies', async () => {
+  const text = await create().text();
+  const types = declared(text);
+  expect(types.size).toBeGreaterThan(25);
+  for (const [name, type] of types) {
+    expect(name).toMatch(/^[a-z][a-z0-9_]*$/);
+    expect(name.endsWith('_total')).toBe(type === 'counter');
+    expect(name).not.toMatch(/_(?:count|sum|bucket)$|__/);
+    expect(name).not.toMatch(/_(?:gauge|counter|histogram|summary)(?:_|$)/);
+    expect(name).not.toMatch(
+      /_(?:milli|micro|nano|kilo)?(?:ms|s|sec|min|minutes|hours|days|milliseconds|kb|mb)(?:_|$)/,
+    );
+    expect(text).toMatch(new RegExp(`^# HELP ${name} [A-Z0-9a-z].{10,}$`, 'm'));
+  }
+});
+
+test('known label sets are there before anything happens', async () => {
+  const lines = own(await create().text());
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'catalog_mirror_bulk_skus_total{outcome="resolved"} 0',
+      'catalog_mirror_bulk_skus_total{outcome="not_found"} 0',
+      'catalog_mirror_bulk_skus_total{outcome="deferred"} 0',
+      'catalog_mirror_bulk_skus_total{outcome="error"} 0',
+      'catalog_mirror_manifest_lines_total{outcome="rejected"} 0',
+      'catalog_mirror_manifest_rejected_lines_total{reason="bad-sku"} 0',
+      'catalog_mirror_partner_requests_total{route="bulk",outcome="ok"} 0',
+      'catalog_mirror_partner_request_duration_seconds_count{route="delta"} 0',
+      'catalog_mirror_syncs_total{kind="delta",outcome="ok"} 0',
+      'catalog_mirror_price_changes_total 0',
+      'catalog_mirror_unpriced_entries_total 0',
+      'catalog_mirror_mirror_stats_available 0',
+      `catalog_mirror_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
+    ]),
+  );
+});
+
+describe('the mirror at scrape time', () => {
+  async function filled(stats: Partial<MirrorStats> = {}) {
+    const metrics = create();
+    metrics.setMirrorStats({ ...STATS, ...stats });
+    return own(await metrics.text());
+  }
+
+  test('gauges show what was read, and 0 for label sets of which there are none', async () => {
+    expect(await filled()).toEqual(
+      expect.arrayContaining([
+        'catalog_mirror_snapshot_generated_timestamp_seconds 1795132800.25',
+        'catalog_mirror_manifest_applied_timestamp_seconds 1795136400',
+        'catalog_mirror_catalog_state{state="ok"} 0',
+        'catalog_mirror_catalog_state{state="stale"} 1',
+        'catalog_mirror_skus{state="priced",price_source="live"} 7',
+        'catalog_mirror_skus{state="removed",price_source="unknown"} 0',
+        'catalog_mirror_fresh_skus{price_source="live"} 5',
+        'catalog_mirror_fresh_skus{price_source="snapshot"} 0',
+        'catalog_mirror_oldest_price_age_seconds{price_source="live"} 900',
+        'catalog_mirror_oldest_metadata_age_seconds 1234',
+        'catalog_mirror_due_skus{reason="changed"} 3',
+        'catalog_mirror_due_skus{reason="watched"} 1',
+        'catalog_mirror_due_skus{reason="deferred"} 0',
+        'catalog_mirror_oldest_due_age_seconds{reason="changed"} 42',
+        'catalog_mirror_deferred_skus 2',
+        'catalog_mirror_oldest_deferred_age_seconds 30',
+        'catalog_mirror_request_ceiling_per_minute 60',
+        'catalog_mirror_requests_in_window 17',
+        'catalog_mirror_live_budget_per_call 5',
+        'catalog_mirror_backing_off 1',
+        'catalog_mirror_mirror_stats_available 1',
+      ]),
+    );
+  });
+
+  test('each series is there once', async () => {
+    const names = (await filled()).map((line) => line.replace(/ \S+$/, ''));
+    expect(names).toEqual([...new Set(names)]);
+  });
+
+  test('a time that is not known has no series: 0 would be 1970', async () => {
+    expect((await filled()).filter((line) => line.includes('delta_checked'))).toEqual([]);
+  });
+
+  test('a back-off that is over is 0', async () => {
+    const pace = { ...STATS.pace, backingOffUntil: new Date(NOW) };
+    expect(await filled({ pace })).toContain('catalog_mirror_backing_off 0');
+  });
+
+  test('ages are a whole histogram: ascending cumulative buckets, +Inf, sum and count', async () => {
+    const lines = await filled();
+    expect(lines.filter((line) => /price_age_seconds_\w+\{price_source="live"/.test(line))).toEqual([
+      'catalog_mirror_price_age_seconds_bucket{price_source="live",le="60"} 1',
+      'catalog_mirror_price_age_seconds_bucket{price_source="live",le="300"} 4',
+      'catalog_mirror_price_age_seconds_bucket{price_source="live",le="+Inf"} 6',
+      'catalog_mirror_price_age_seconds_sum{price_source="live"} 4200.5',
+      'catalog_mirror_price_age_seconds_count{price_source="live"} 6',
+    ]);
+    expect(lines).toContain('catalog_mirror_price_age_seconds_count{price_source="snapshot"} 0');
+    expect(lines.filter((line) => line.startsWith('catalog_mirror_metadata_age'))).toEqual([
+      'catalog_mirror_metadata_age_seconds_bucket{le="60"} 1',
+      'catalog_mirror_metadata_age_seconds_bucket{le="300"} 4',
+      'catalog_mirror_metadata_age_seconds_bucket{le="+Inf"} 6',
+      'catalog_mirror_metadata_age_seconds_sum 4200.5',
+      'catalog_mirror_metadata_age_seconds_count 6',
+    ]);
+  });
+
+  test('an infinite bucket that is given does not appear twice', async () => {
+    const withInfinity = { ...ages, buckets: [...ages.buckets, { le: Infinity, count: 6 }] };
+    const lines = await filled({ metadataAge: withInfinity });
+    expect(lines.filter((line) => /metadata_age.*Inf/.test(line))).toHaveLength(1);
+  });
+
+  test('what was read before does not linger', async () => {
+    const metrics = create();
+    metrics.setMirrorStats(STATS);
+    metrics.setMirrorStats({ ...STATS, due: [] });
+    expect(await metrics.text()).not.toContain('reason="watched"');
+    metrics.setMirrorStats(null);
+    const lines = own(await metrics.text());
+    expect(lines.filter((line) => /_skus\{reason|_age_seconds|timestamp|mirror_skus/.test(line))).toEqual([]);
+    expect(lines).toContain('catalog_mirror_mirror_stats_available 0');
+  });
+});
+
+test('two daemons in one process have metrics of their own', async () => {
+  const [first, second] = [create(), create()];
+  first.priceChanges.inc(5);
+  expect(await first.text()).toContain('catalog_mirror_price_changes_total 5');
+  expect(await second.text()).toContain('catalog_mirror_price_changes_total 0');
+});
