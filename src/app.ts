@@ -11,8 +11,9 @@ import { handlersOf } from './handlers.ts';
 import { paceLimits } from './limits.ts';
 import { connect, migrateDatabase, type Sql, waitForDatabase } from './store/db.ts';
 import { storeSettings } from './store/sync-state.ts';
+import type { TaskName } from './store/tasks.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
-import { createPacer } from './sync/pacing.ts';
+import { createPacer, type PacerEvents } from './sync/pacing.ts';
 import { createTelemetry } from './telemetry/events.ts';
 import type { Log } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
@@ -24,6 +25,8 @@ export interface App {
   readonly sql: Sql;
   readonly databaseUrl: string;
   readonly httpPort: number;
+  /** Lets a task run soon, if its time has come, without waiting for its schedule. */
+  readonly knock: (task: TaskName) => Promise<void>;
   /** Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start. */
   stop(): Promise<void>;
 }
@@ -55,13 +58,13 @@ export async function openDatabase(
 export async function startApp(config: Config, log: Log, clock: Clock): Promise<App> {
   const disposal: (() => Promise<unknown>)[] = [];
   const stop = once(async () => {
-    for (const dispose of disposal.reverse()) {
+    for (const dispose of disposal.toReversed()) {
       await dispose().catch((error: unknown) => log.warn({ event: 'app.dispose-failed', err: error }));
     }
   });
   try {
     const started = await start(config, log, clock, (dispose) => disposal.push(dispose));
-    return { ...started, stop };
+    return Object.assign(started, { stop });
   } catch (error) {
     await stop();
     throw error;
@@ -102,14 +105,7 @@ async function start(
 
   const client = openClient(config, clock, telemetry.onRequest, log);
   onStop(() => client.close());
-  const pacer = createPacer(sql, clock, limits, {
-    silenced: (event) =>
-      log.warn(
-        { event: 'pace.silenced', ...event, silentUntil: new Date(event.silentUntil).toISOString() },
-        'throttled or refused; nobody sends until then, then one probe',
-      ),
-    resumed: (event) => log.info({ event: 'pace.resumed', ...event }, 'the probe was answered; requests go on, slower'),
-  });
+  const pacer = createPacer(sql, clock, limits, paceLines(log));
   const ctx: SyncContext = {
     sql,
     databaseUrl: () => database.url,
@@ -121,11 +117,30 @@ async function start(
     emit: telemetry.onSync,
   };
   const runner = await startRunner({ config, ctx, backend, metrics, telemetry, onError, onStop });
-  const health = createHealth({ sql, backend, runner, clock, metrics, limits, liveBudget: config.bulk.liveBudget });
+  const health = createHealth({
+    sql,
+    backend,
+    runner,
+    clock,
+    metrics,
+    limits,
+    liveBudget: config.bulk.liveBudget,
+  });
   const http: HttpServer = await startHttpServer({ ...config.http, ...health, log });
   onStop(() => http.close());
-  log.info({ event: 'app.started', version: VERSION, queues: backend.kind, host: config.http.host, port: http.port });
-  return { sql, databaseUrl: database.url, httpPort: http.port };
+  log.info({
+    event: 'app.started',
+    version: VERSION,
+    queues: backend.kind,
+    host: config.http.host,
+    port: http.port,
+  });
+  return {
+    sql,
+    databaseUrl: database.url,
+    httpPort: http.port,
+    knock: (task) => runner.knock(task),
+  };
 }
 
 interface RunnerParts {
@@ -154,7 +169,7 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
       requestTimeoutMs: partner.timeoutMs,
       windowMs: rate.windowMs,
       report: telemetry.onTask,
-      knock: (queue, job) => runner.knock(queue, job),
+      knock: (task) => runner.knock(task),
     }),
     onJob: ({ queue, outcome, ms }) => {
       metrics.jobs.inc({ queue, outcome });
@@ -198,9 +213,26 @@ function openClient(
       if (!AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) return;
       // A rotated credential is picked up from its file (specification 5.4); both are read, not one of two.
       const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
-      if (changed) log.info({ event: 'credential.changed' }, 'the credential file has changed; the next request uses it');
+      if (changed)
+        log.info(
+          { event: 'credential.changed' },
+          'the credential file has changed; the next request uses it',
+        );
     },
   });
+}
+
+/** Log lines for the turns of the pace. */
+function paceLines(log: Log): PacerEvents {
+  return {
+    silenced: (event) =>
+      log.warn(
+        { event: 'pace.silenced', ...event, silentUntil: new Date(event.silentUntil).toISOString() },
+        'throttled or refused; nobody sends until then, then one probe',
+      ),
+    resumed: (event) =>
+      log.info({ event: 'pace.resumed', ...event }, 'the probe was answered; requests go on, slower'),
+  };
 }
 
 function syncSettings({ partner, bulk, intervals, catalog }: Config): SyncSettings {
@@ -224,7 +256,10 @@ function errorLines(log: Log, clock: Clock): (error: Error) => void {
       suppressed += 1;
       return;
     }
-    log.warn({ event: 'queues.error', err: error, suppressed }, 'the queues or their store have trouble; they go on trying');
+    log.warn(
+      { event: 'queues.error', err: error, suppressed },
+      'the queues or their store have trouble; they go on trying',
+    );
     silentUntil = now + ERROR_LINE_EVERY_MS;
     suppressed = 0;
   };

@@ -1,4 +1,3 @@
-import type { QueueName } from './queues/jobs.ts';
 import type { Handler } from './queues/runner.ts';
 import { runTask, type TaskReport } from './queues/task-run.ts';
 import type { TaskName, TaskRun } from './store/tasks.ts';
@@ -18,7 +17,7 @@ export interface HandlerParts {
   readonly requestTimeoutMs: number;
   readonly windowMs: number;
   readonly report: (report: TaskReport) => void;
-  readonly knock: (queue: QueueName, job: TaskName) => Promise<void>;
+  readonly knock: (task: TaskName) => Promise<void>;
 }
 
 /** Which piece of sync each job runs. */
@@ -35,13 +34,13 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
   return {
     async manifest() {
       const ended = await task('manifest', (run) => syncManifest(ctx, run, stopping));
-      if (ended === 'done') await knock('delta', 'delta');
+      if (ended === 'done') await knock('delta');
       return ended;
     },
     'catalog-check': () => task('catalog-check', (run) => checkCatalog(ctx, run, stopping)),
     async delta() {
       const ended = await task('delta', (run) => syncDelta(ctx, run.failures, hard));
-      if (ended === 'postponed') await knock('manifest', 'manifest');
+      if (ended === 'postponed') await knock('manifest');
       return ended;
     },
     async reprice() {

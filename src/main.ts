@@ -36,7 +36,8 @@ async function main(argv: readonly string[]): Promise<number> {
   if (first === '--help' || first === '-h' || first === 'help') return (print(help()), EXIT.ok);
   const named = COMMANDS.get(first);
   // Options alone belong to `run`, which is what no command means.
-  const [name, command, args] = named === undefined && first.startsWith('-') ? ['run', run, argv] : [first, named, rest];
+  const [name, command, args] =
+    named === undefined && first.startsWith('-') ? ['run', run, argv] : [first, named, rest];
   if (command === undefined) throw new UsageError([`${name}: no such command; see --help`]);
   if (args.includes('--help') || args.includes('-h')) return (print(helpOf(name, command)), EXIT.ok);
   if (args.includes('--version')) return (print(VERSION), EXIT.ok);
@@ -47,7 +48,8 @@ async function main(argv: readonly string[]): Promise<number> {
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const lines = [error.message];
-  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) lines.push(`  because: ${cause.message}`);
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
+    lines.push(`  because: ${cause.message}`);
   if ('hint' in error && typeof error.hint === 'string') lines.push(`  what to do: ${error.hint}`);
   return lines.join('\n');
 }

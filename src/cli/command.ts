@@ -51,8 +51,10 @@ export function readArguments(
     if (token.kind !== 'option') continue;
     const known = Object.hasOwn(command.options, token.name) ? command.options[token.name] : undefined;
     if (known === undefined) problems.push(`${token.rawName}: no such option`);
-    else if (known.type === 'string' && token.value === undefined) problems.push(`${token.rawName}: expects a value`);
-    else if (known.type === 'boolean' && token.value !== undefined) problems.push(`${token.rawName}: takes no value`);
+    else if (known.type === 'string' && token.value === undefined)
+      problems.push(`${token.rawName}: expects a value`);
+    else if (known.type === 'boolean' && token.value !== undefined)
+      problems.push(`${token.rawName}: takes no value`);
     else values[token.name] = token.value ?? true;
   }
   if (!command.positionals) problems.push(...positionals.map((word) => `${word}: not expected here`));
@@ -73,7 +75,9 @@ export function numberOption(
   const number = Number(given);
   const fits = Number.isFinite(number) && number >= range.min && number <= range.max && given !== '';
   if (!fits || (range.whole !== false && !Number.isInteger(number))) {
-    problems.push(`--${name}: expected a ${range.whole === false ? '' : 'whole '}number from ${range.min} to ${range.max}`);
+    problems.push(
+      `--${name}: expected a ${range.whole === false ? '' : 'whole '}number from ${range.min} to ${range.max}`,
+    );
     return fallback;
   }
   return number;

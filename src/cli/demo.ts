@@ -25,7 +25,8 @@ const LOOK_EVERY_MS = 1000;
 const SAMPLE_ROWS = 8;
 
 export const demo: Command = {
-  summary: 'no credentials, no servers: a sandbox partner, a database and the daemon, filling and following a mirror',
+  summary:
+    'no credentials, no servers: a sandbox partner, a database and the daemon, filling and following a mirror',
   usage: 'demo [--skus 5000] [--live-share 0.05] [--seed 1]\ndemo --once',
   options: {
     once: { type: 'boolean' },
@@ -88,7 +89,12 @@ async function withDemoDatabase<T>(
     const sql = connect(database.url, { max: 1 });
     await dropMirror(sql);
     await sql.end({ timeout: 5 });
-    return await work(loadConfig({ ...env, DATABASE_URL: database.url, DATABASE_URL_FILE: undefined }, processSources.readFile));
+    return await work(
+      loadConfig(
+        { ...env, DATABASE_URL: database.url, DATABASE_URL_FILE: undefined },
+        processSources.readFile,
+      ),
+    );
   } finally {
     await database.close();
   }
@@ -101,7 +107,9 @@ async function watch(config: Config, sandbox: Sandbox, { values, print }: Comman
   const stopped = new AbortController();
   void signal.promise.then(() => stopped.abort());
   try {
-    print(`sandbox partner API on ${sandbox.url}, ${config.queues.redisUrl === null ? 'queues in Postgres' : 'queues in Redis'}`);
+    print(
+      `sandbox partner API on ${sandbox.url}, ${config.queues.redisUrl === null ? 'queues in Postgres' : 'queues in Redis'}`,
+    );
     const filled = await follow(app.sql, print, stopped.signal, untilFilled);
     if (!filled) return EXIT.ok;
     showSample(await sampleOf(app.sql, SAMPLE_ROWS), print);
@@ -147,7 +155,12 @@ async function follow(
   while (!stopped.aborted) {
     const view = await readView(sql);
     const line = describe(view);
-    if (line !== last) print(`${Math.round((systemClock.monotonic() - startedAt) / 1000).toString().padStart(4)}s  ${line}`);
+    if (line !== last)
+      print(
+        `${Math.round((systemClock.monotonic() - startedAt) / 1000)
+          .toString()
+          .padStart(4)}s  ${line}`,
+      );
     last = line;
     if (done(view)) return true;
     await systemClock.sleep(LOOK_EVERY_MS, stopped);
@@ -168,24 +181,36 @@ async function readView(sql: Sql): Promise<View> {
 function describe({ baseline, skus, pending, due, changes, snapshot }: View): string {
   if (!baseline) return 'fetching the manifest';
   const priced = skus - pending;
-  if (pending > 0) return `${priced.toLocaleString('en-US')} of ${skus.toLocaleString('en-US')} SKUs priced (${Math.floor((100 * priced) / skus)} %)`;
+  if (pending > 0)
+    return `${priced.toLocaleString('en-US')} of ${skus.toLocaleString('en-US')} SKUs priced (${Math.floor((100 * priced) / skus)} %)`;
   return `snapshot ${snapshot ?? ''}: ${skus.toLocaleString('en-US')} SKUs, ${due} owed, ${changes} price changes seen`;
 }
 
 function showSample(rows: readonly SampleRow[], print: (line: string) => void): void {
   print('');
   print('catalog.current_prices');
-  const cells = rows.map((r) => [r.sku, r.size, String(r.price ?? ''), r.size_type ?? '', r.name ?? '', r.price_source ?? '', r.stale ? 'stale' : 'fresh']);
+  const cells = rows.map((r) => [
+    r.sku,
+    r.size,
+    String(r.price ?? ''),
+    r.size_type ?? '',
+    r.name ?? '',
+    r.price_source ?? '',
+    r.stale ? 'stale' : 'fresh',
+  ]);
   const head = ['sku', 'size', 'price', 'size_type', 'name', 'price_source', ''];
   const widths = head.map((h, i) => Math.max(h.length, ...cells.map((row) => (row[i] ?? '').length)));
-  for (const row of [head, ...cells]) print(`  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}`.trimEnd());
+  for (const row of [head, ...cells])
+    print(`  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}`.trimEnd());
   print('');
 }
 
 function showHowToLook(app: App, print: (line: string) => void): void {
   print('look for yourself:');
   print(`  psql '${app.databaseUrl}' -c 'select * from catalog.sync_status'`);
-  print(`  psql '${app.databaseUrl}' -c 'select sku, size, price, name from catalog.current_prices where not stale limit 20'`);
+  print(
+    `  psql '${app.databaseUrl}' -c 'select sku, size, price, name from catalog.current_prices where not stale limit 20'`,
+  );
   print(`  curl http://127.0.0.1:${app.httpPort}/metrics`);
   print('');
 }

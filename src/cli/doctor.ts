@@ -1,5 +1,11 @@
 import { type Config, loadConfig, processSources } from '../config.ts';
-import { checkCredential, checkMirrorDatabase, checkPartner, checkRate, checkRedis } from '../doctor/checks.ts';
+import {
+  checkCredential,
+  checkMirrorDatabase,
+  checkPartner,
+  checkRate,
+  checkRedis,
+} from '../doctor/checks.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { type Command, EXIT } from './command.ts';
 

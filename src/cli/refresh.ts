@@ -19,7 +19,8 @@ export const refresh: Command = {
     const problems = positionals
       .filter((sku) => sku === '' || sku.length > LONGEST_SKU)
       .map((sku) => `${JSON.stringify(sku.slice(0, 40))}: not a SKU`);
-    if (positionals.length === 0 && Object.keys(values).length === 0) problems.push('expected SKUs, --manifest, --all or --metadata');
+    if (positionals.length === 0 && Object.keys(values).length === 0)
+      problems.push('expected SKUs, --manifest, --all or --metadata');
     if (problems.length > 0) throw new UsageError(problems);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (sql) => {
@@ -29,7 +30,8 @@ export const refresh: Command = {
         print('a new baseline is asked for; a shrunken manifest is confirmed');
       }
       if (values['all'] === true) print(`${await refreshAll(sql, 'prices')} more SKUs are due now`);
-      if (values['metadata'] === true) print(`${await refreshAll(sql, 'metadata')} more SKUs are due for their metadata now`);
+      if (values['metadata'] === true)
+        print(`${await refreshAll(sql, 'metadata')} more SKUs are due for their metadata now`);
     });
     return EXIT.ok;
   },

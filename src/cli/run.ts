@@ -50,7 +50,11 @@ async function runDaemon(
   let code: number = EXIT.ok;
   try {
     if (once === null) log.info({ event: 'app.stopping', signal: await signal.promise });
-    else code = await Promise.race([untilCaughtUp(app, log, clock, once.timeoutMs), signal.promise.then(() => EXIT.failed)]);
+    else
+      code = await Promise.race([
+        untilCaughtUp(app, log, clock, once.timeoutMs),
+        signal.promise.then(() => EXIT.failed),
+      ]);
   } finally {
     await app.stop();
     signal.dispose();
@@ -63,9 +67,15 @@ const LOOK_EVERY_MS = 200;
 const TELL_EVERY_MS = 10_000;
 
 /** Waits until nothing is owed; tells every ten seconds what still is. */
-export async function untilCaughtUp(app: Pick<App, 'sql'>, log: Log, clock: Clock, timeoutMs: number | null): Promise<number> {
+export async function untilCaughtUp(
+  app: Pick<App, 'sql' | 'knock'>,
+  log: Log,
+  clock: Clock,
+  timeoutMs: number | null,
+): Promise<number> {
   const since = await databaseNow(app.sql);
   await requestTask(app.sql, 'delta');
+  await app.knock('delta');
   const startedAt = clock.monotonic();
   let toldAt = startedAt;
   for (;;) {
@@ -89,7 +99,11 @@ export async function untilCaughtUp(app: Pick<App, 'sql'>, log: Log, clock: Cloc
 }
 
 function told(owed: StillOwed): Record<string, unknown> {
-  return { baseline: owed.baseline, deltaCaughtUp: owed.deltaCaughtUp, due: Object.fromEntries(owed.due.map((d) => [d.reason, d.count])) };
+  return {
+    baseline: owed.baseline,
+    deltaCaughtUp: owed.deltaCaughtUp,
+    due: Object.fromEntries(owed.due.map((d) => [d.reason, d.count])),
+  };
 }
 
 function inWords({ baseline, deltaCaughtUp, due }: StillOwed): string {

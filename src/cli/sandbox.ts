@@ -43,7 +43,9 @@ export const sandbox: Command = {
     const server = await startSandbox(optionsOf(values));
     const stop = stopSignal();
     print(`sandbox listens on ${server.url}`);
-    print(`  PARTNER_BASE_URL=${server.url} PARTNER_API_KEY=${server.apiKey} PARTNER_SECRET=${server.secret}`);
+    print(
+      `  PARTNER_BASE_URL=${server.url} PARTNER_API_KEY=${server.apiKey} PARTNER_SECRET=${server.secret}`,
+    );
     await stop.promise;
     await server.close();
     stop.dispose();
@@ -74,7 +76,8 @@ export function optionsOf(values: Readonly<Record<string, string | boolean | und
     seed: whole('seed', 1, 0, 2 ** 31),
     rateLimit: whole('rate-limit', 200, 1, 1_000_000),
     liveBudget: whole('live-budget', 5, 0, 100),
-    liveCeilingPerMinute: values['live-ceiling'] === undefined ? null : whole('live-ceiling', 0, 0, 1_000_000),
+    liveCeilingPerMinute:
+      values['live-ceiling'] === undefined ? null : whole('live-ceiling', 0, 0, 1_000_000),
     marketIntervalMs: duration('market-interval', 5000),
     snapshotIntervalMs: duration('snapshot-interval', 60_000),
     apiKey: text('api-key', 'sandbox-key'),

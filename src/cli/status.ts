@@ -35,18 +35,33 @@ export const status: Command = {
 async function readStatus(sql: Sql, config: MirrorConfig): Promise<Status> {
   const limits = paceLimits(config);
   const [stats, sync, tasks] = await Promise.all([
-    readStats(sql, { windowMs: limits.windowMs, liveBudget: config.bulk.liveBudget, paceOf: paceReader(limits) }),
+    readStats(sql, {
+      windowMs: limits.windowMs,
+      liveBudget: config.bulk.liveBudget,
+      paceOf: paceReader(limits),
+    }),
     readSyncState(sql),
     readTasks(sql),
   ]);
-  return { stats, sync, tasks, requestsPerMinute: stats.pace.ceilingPerMinute, skusPerCall: config.bulk.maxSkus };
+  return {
+    stats,
+    sync,
+    tasks,
+    requestsPerMinute: stats.pace.ceilingPerMinute,
+    skusPerCall: config.bulk.maxSkus,
+  };
 }
 
 /** When the backlog is worked off at the present ceiling, in minutes: the cheap SKUs fill calls, live ones their budget. */
 export function backlogMinutes(stats: MirrorStats, skusPerCall: number): number {
-  const live = stats.due.filter((d) => d.reason === 'live' || d.reason === 'deferred').reduce((n, d) => n + d.count, 0);
+  const live = stats.due
+    .filter((d) => d.reason === 'live' || d.reason === 'deferred')
+    .reduce((n, d) => n + d.count, 0);
   const all = stats.due.reduce((n, d) => n + d.count, 0);
-  const calls = Math.max(Math.ceil(all / skusPerCall), Math.ceil(live / Math.max(1, stats.liveBudgetPerCall)));
+  const calls = Math.max(
+    Math.ceil(all / skusPerCall),
+    Math.ceil(live / Math.max(1, stats.liveBudgetPerCall)),
+  );
   return calls / Math.max(1, stats.pace.ceilingPerMinute);
 }
 
@@ -78,7 +93,10 @@ export function screen({ stats, sync, tasks, skusPerCall }: Status, now: Date): 
     `delta       ${ago(stats.deltaCheckedAt)}${sync.chainBrokenAt === null ? '' : '; chain broken, waiting for a fresh manifest'}`,
     `SKUs        ${byState === '' ? 'none yet' : byState}`,
     `backlog     ${count(due)} owed now${due === 0 ? '' : `, worked off in about ${formatAge(minutes * 60)}`}`,
-    ...stats.due.map((d) => `            ${d.reason.padEnd(10)}${count(d.count).padStart(9)}  oldest ${formatAge(d.oldestAgeSeconds)}`),
+    ...stats.due.map(
+      (d) =>
+        `            ${d.reason.padEnd(10)}${count(d.count).padStart(9)}  oldest ${formatAge(d.oldestAgeSeconds)}`,
+    ),
     `deferred    ${count(stats.deferredSkus)}; live budget ${stats.liveBudgetPerCall} a call`,
     `oldest      price ${formatAge(oldest)}, metadata ${formatAge(stats.oldestMetadataAgeSeconds)}`,
     `pace        ${stats.pace.usedInWindow} requests in the last window, ceiling ${stats.pace.ceilingPerMinute.toFixed(0)} a minute${paceNote(stats, now)}`,

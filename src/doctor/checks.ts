@@ -20,11 +20,15 @@ const PATIENCE_MS = 20_000;
 /** Signs of a credential damaged on its way (specification 5.1: a trailing newline is enough for a 403). */
 export function checkCredential(config: Config): Finding[] {
   const { apiKey, secret } = config.partner;
-  return Object.entries({ PARTNER_API_KEY: apiKey.read(), PARTNER_SECRET: secret.read() }).map(([name, value]) => {
-    if (/[\r\n]$/.test(value)) return fail(name, 'ends in a newline', 'write it without one: printf %s "…" > file');
-    if (value !== value.trim()) return warn(name, 'begins or ends in white space', 'check that it was copied whole');
-    return ok(name, 'is set');
-  });
+  return Object.entries({ PARTNER_API_KEY: apiKey.read(), PARTNER_SECRET: secret.read() }).map(
+    ([name, value]) => {
+      if (/[\r\n]$/.test(value))
+        return fail(name, 'ends in a newline', 'write it without one: printf %s "…" > file');
+      if (value !== value.trim())
+        return warn(name, 'begins or ends in white space', 'check that it was copied whole');
+      return ok(name, 'is set');
+    },
+  );
 }
 
 export function checkRate(config: Config): Finding {
@@ -41,7 +45,13 @@ export async function checkMirrorDatabase(config: Config): Promise<Finding[]> {
     return await withMirror(config, async (sql) => [await postgresVersion(sql), ...(await migrations(sql))]);
   } catch (error) {
     const text = error instanceof Error ? error.message : 'no connection';
-    return [fail('postgres', `${text} (${sqlState(error) ?? 'no code'})`, 'check DATABASE_URL, and that the server runs')];
+    return [
+      fail(
+        'postgres',
+        `${text} (${sqlState(error) ?? 'no code'})`,
+        'check DATABASE_URL, and that the server runs',
+      ),
+    ];
   }
 }
 
@@ -58,13 +68,21 @@ async function migrations(sql: Sql): Promise<Finding[]> {
     select has_database_privilege(current_database(), 'CREATE') as create,
       to_regclass('catalog.skus') is not null as migrated, to_regrole('catalog_reader') is not null as reader`;
   const findings = [
-    rights.migrated ? ok('migrations', 'applied') : warn('migrations', 'not applied yet', '`run` and `migrate` apply them'),
+    rights.migrated
+      ? ok('migrations', 'applied')
+      : warn('migrations', 'not applied yet', '`run` and `migrate` apply them'),
     rights.reader
       ? ok('roles', 'catalog_reader exists')
-      : warn('roles', 'catalog_reader does not exist', 'the daemon makes it where it may create roles; else create it and grant by hand'),
+      : warn(
+          'roles',
+          'catalog_reader does not exist',
+          'the daemon makes it where it may create roles; else create it and grant by hand',
+        ),
   ];
   if (!rights.create && !rights.migrated) {
-    findings.push(fail('rights', 'no CREATE on the database', 'GRANT CREATE ON DATABASE … TO the daemon’s role'));
+    findings.push(
+      fail('rights', 'no CREATE on the database', 'GRANT CREATE ON DATABASE … TO the daemon’s role'),
+    );
   }
   return findings;
 }
@@ -88,10 +106,20 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
         : fail('redis policy', policy, 'set maxmemory-policy noeviction: evicted keys are lost jobs'),
       persistent
         ? ok('redis aof', 'on')
-        : warn('redis aof', 'off', 'nothing is lost without it: schedules are put back at a restart; appendonly yes saves the pause'),
+        : warn(
+            'redis aof',
+            'off',
+            'nothing is lost without it: schedules are put back at a restart; appendonly yes saves the pause',
+          ),
     ];
   } catch (error) {
-    return [fail('redis', error instanceof Error ? error.message : 'no connection', 'check REDIS_URL, and that the server runs')];
+    return [
+      fail(
+        'redis',
+        error instanceof Error ? error.message : 'no connection',
+        'check REDIS_URL, and that the server runs',
+      ),
+    ];
   } finally {
     redis.disconnect();
   }
@@ -168,7 +196,9 @@ async function* askPartner(
   } finally {
     stop.abort();
   }
-  yield skus.length > 0 ? ok('manifest file', 'downloads and reads') : warn('manifest file', 'holds no snapshot-priced line', 'nothing to ask the price routes for');
+  yield skus.length > 0
+    ? ok('manifest file', 'downloads and reads')
+    : warn('manifest file', 'holds no snapshot-priced line', 'nothing to ask the price routes for');
   if (skus.length === 0) return;
   yield* judgeBulk(await client.bulk(await permit(), skus.slice(0, SAMPLE_SKUS)), skus.length);
 }
@@ -176,17 +206,34 @@ async function* askPartner(
 /** What one bulk answer tells of the undocumented names. */
 export function* judgeBulk(answer: BulkAnswer, asked: number): Generator<Finding> {
   const records = [...answer.results.values()].filter((record) => 'sizes' in record);
-  if (answer.requested === 0 || (records.length === 0 && answer.notFound.length === 0 && answer.deferred.length === 0)) {
-    yield fail('bulk body', `the answer names none of ${asked} SKUs`, 'set PARTNER_BULK_BODY_KEY to the body key that the partner expects');
+  if (
+    answer.requested === 0 ||
+    (records.length === 0 && answer.notFound.length === 0 && answer.deferred.length === 0)
+  ) {
+    yield fail(
+      'bulk body',
+      `the answer names none of ${asked} SKUs`,
+      'set PARTNER_BULK_BODY_KEY to the body key that the partner expects',
+    );
     return;
   }
   yield ok('bulk body', `${records.length} of ${asked} SKUs answered with a record`);
   const entries = records.flatMap((record) => [...record.sizes.values()]);
   const unpriced = entries.filter(({ price, entry }) => price === null && entry !== null).length;
-  if (entries.length === 0) yield warn('prices', 'no size_map entry in the sample', 'run doctor again, or look at a SKU by hand');
+  if (entries.length === 0)
+    yield warn('prices', 'no size_map entry in the sample', 'run doctor again, or look at a SKU by hand');
   else if (unpriced === entries.length) {
-    yield fail('prices', 'no size_map entry carries a readable price', 'set PARTNER_PRICE_FIELDS to the field that holds it');
-  } else if (unpriced > 0) yield warn('prices', `${unpriced} of ${entries.length} entries carry no readable price`, 'look at catalog.prices.entry');
+    yield fail(
+      'prices',
+      'no size_map entry carries a readable price',
+      'set PARTNER_PRICE_FIELDS to the field that holds it',
+    );
+  } else if (unpriced > 0)
+    yield warn(
+      'prices',
+      `${unpriced} of ${entries.length} entries carry no readable price`,
+      'look at catalog.prices.entry',
+    );
   else yield ok('prices', `${entries.length} size_map entries read`);
 }
 
@@ -194,6 +241,7 @@ function partnerFailure(error: unknown): Finding {
   if (!(error instanceof PartnerError)) {
     return fail('partner', error instanceof Error ? error.message : 'failed', 'see above');
   }
-  const check = AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured' ? 'credential' : error.route;
+  const check =
+    AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured' ? 'credential' : error.route;
   return fail(check, error.message, error.hint);
 }

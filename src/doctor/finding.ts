@@ -7,5 +7,15 @@ export interface Finding {
 }
 
 export const ok = (check: string, text: string): Finding => ({ check, level: 'OK', text });
-export const warn = (check: string, text: string, todo: string): Finding => ({ check, level: 'WARN', text, todo });
-export const fail = (check: string, text: string, todo: string): Finding => ({ check, level: 'FAIL', text, todo });
+export const warn = (check: string, text: string, todo: string): Finding => ({
+  check,
+  level: 'WARN',
+  text,
+  todo,
+});
+export const fail = (check: string, text: string, todo: string): Finding => ({
+  check,
+  level: 'FAIL',
+  text,
+  todo,
+});

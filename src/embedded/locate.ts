@@ -13,7 +13,9 @@ export async function locateEmbeddedPostgres(dataDir: string): Promise<string | 
     const password = (await readFile(clusterPaths(asked).passwordFile, 'utf8')).trim();
     // Fourth line: the port (PostgreSQL documentation, "postmaster.pid").
     const port = Number(pidFile.split('\n')[3]);
-    return Number.isInteger(port) && port > 0 ? `postgres://postgres:${password}@127.0.0.1:${port}/postgres` : null;
+    return Number.isInteger(port) && port > 0
+      ? `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
+      : null;
   } catch {
     return null;
   }

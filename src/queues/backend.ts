@@ -1,4 +1,11 @@
-import { createPostgresBackend, type JobsOptions, type Processor, Queue, runMigrations, Worker } from 'bullmq';
+import {
+  createPostgresBackend,
+  type JobsOptions,
+  type Processor,
+  Queue,
+  runMigrations,
+  Worker,
+} from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { QueueName } from './jobs.ts';
@@ -52,7 +59,10 @@ export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
 
 function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): QueueBackend {
   // BullMQ wants commands of a worker to wait for the connection rather than fail; `add` is bounded by the caller.
-  const connection = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: (n) => Math.min(5000, 200 * n) });
+  const connection = new Redis(url, {
+    maxRetriesPerRequest: null,
+    retryStrategy: (n) => Math.min(5000, 200 * n),
+  });
   connection.on('error', onError);
   return {
     kind: 'redis',
@@ -75,8 +85,17 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
 
 function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBackend {
   // A configuration and not a shared pool for each object: with a pool, recovery after an outage is slow.
-  const connection = { connectionString: databaseUrl, max: 2, schema: QUEUE_SCHEMA, application_name: 'catalog-mirror queues' };
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, application_name: 'catalog-mirror queues' });
+  const connection = {
+    connectionString: databaseUrl,
+    max: 2,
+    schema: QUEUE_SCHEMA,
+    application_name: 'catalog-mirror queues',
+  };
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: 1,
+    application_name: 'catalog-mirror queues',
+  });
   pool.on('error', onError);
   return {
     kind: 'postgres',

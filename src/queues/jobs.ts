@@ -5,7 +5,6 @@ export type QueueName = (typeof QUEUES)[number];
 
 /** A recurring knock. Jobs carry no data: what is to be done, and whether it is time, stands in Postgres. */
 export interface Schedule {
-  readonly queue: QueueName;
   readonly job: TaskName;
   readonly everyMs: number;
 }
@@ -20,12 +19,12 @@ const REPRICE_KNOCK_MS = 1000;
 export function schedules(shortestMs: number): Schedule[] {
   const everyMs = Math.max(250, Math.min(KNOCK_MS, Math.floor(shortestMs / 2)));
   return [
-    { queue: 'manifest', job: 'manifest', everyMs },
-    { queue: 'manifest', job: 'catalog-check', everyMs: Math.max(everyMs, 2000) },
-    { queue: 'delta', job: 'delta', everyMs },
-    { queue: 'reprice', job: 'reprice', everyMs: Math.min(everyMs, REPRICE_KNOCK_MS) },
-    { queue: 'metadata', job: 'metadata', everyMs: KNOCK_MS },
-    { queue: 'maintenance', job: 'maintenance', everyMs: KNOCK_MS },
+    { job: 'manifest', everyMs },
+    { job: 'catalog-check', everyMs: Math.max(everyMs, 2000) },
+    { job: 'delta', everyMs },
+    { job: 'reprice', everyMs: Math.min(everyMs, REPRICE_KNOCK_MS) },
+    { job: 'metadata', everyMs: KNOCK_MS },
+    { job: 'maintenance', everyMs: KNOCK_MS },
   ];
 }
 
@@ -36,4 +35,14 @@ export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   reprice: 4,
   metadata: 1,
   maintenance: 1,
+};
+
+/** The queue that each task's jobs go through. */
+export const QUEUE_OF: Readonly<Record<TaskName, QueueName>> = {
+  manifest: 'manifest',
+  'catalog-check': 'manifest',
+  delta: 'delta',
+  reprice: 'reprice',
+  metadata: 'metadata',
+  maintenance: 'maintenance',
 };

@@ -2,7 +2,7 @@ import type { Job } from 'bullmq';
 import type { Sql } from '../store/db.ts';
 import type { TaskName } from '../store/tasks.ts';
 import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
-import { CONCURRENCY, type QueueName, QUEUES, type Schedule } from './jobs.ts';
+import { CONCURRENCY, QUEUE_OF, type QueueName, QUEUES, type Schedule } from './jobs.ts';
 
 /** What a job does. Returns how it ended, for metrics; throws only what is a defect. */
 export type Handler = () => Promise<string>;
@@ -19,8 +19,8 @@ export interface RunnerOptions {
 export interface Runner {
   /** Opens queues and workers and puts the schedules in place. */
   start(): Promise<void>;
-  /** Lets a job of this queue run soon, without waiting for its schedule; gives up quietly when the store is down. */
-  knock(queue: QueueName, job: TaskName): Promise<void>;
+  /** Lets a job run soon, without waiting for its schedule; gives up, with a report, when the store is down. */
+  knock(job: TaskName): Promise<void>;
   /** When the last job of any queue ended (monotonic ms), or null: the sign that workers live. */
   lastJobAt(): number | null;
   /** Puts the schedules back where the store has lost them. */
@@ -35,8 +35,9 @@ const SCHEDULE_LOCK = 'catalog_mirror.schedules';
 
 /** The queues and workers of one process: schedules knock, handlers do, and what is owed stands in Postgres. */
 export function createRunner(options: RunnerOptions): Runner {
-  const { backend, sql, handlers, onJob, onError } = options;
+  const { backend, handlers, onJob, onError } = options;
   const queues = new Map<QueueName, JobQueue>();
+  const restoreSchedules = () => restore(options, queues);
   const workers: JobWorker[] = [];
   let lastJobAt: number | null = null;
 
@@ -58,28 +59,6 @@ export function createRunner(options: RunnerOptions): Runner {
     };
   }
 
-  async function putSchedules(): Promise<void> {
-    await sql.begin(async (tx) => {
-      await tx`select pg_advisory_xact_lock(hashtext(${SCHEDULE_LOCK}))`;
-      for (const { queue, job, everyMs } of options.schedules) {
-        const upsert = queues.get(queue)?.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
-        if (upsert !== undefined) await within(upsert, STORE_PATIENCE_MS);
-      }
-    });
-  }
-
-  async function missingSchedules(): Promise<boolean> {
-    for (const { queue, job, everyMs } of options.schedules) {
-      const found = await within(queues.get(queue)?.getJobScheduler(job) ?? Promise.resolve(undefined), STORE_PATIENCE_MS);
-      if (found === undefined || Number(found.every) !== everyMs) return true;
-    }
-    return false;
-  }
-
-  async function restoreSchedules(): Promise<void> {
-    if (await missingSchedules()) await putSchedules();
-  }
-
   return {
     async start() {
       for (const name of QUEUES) {
@@ -87,7 +66,7 @@ export function createRunner(options: RunnerOptions): Runner {
         queue.on('error', onError);
         queues.set(name, queue);
       }
-      await putSchedules();
+      await putSchedules(options, queues);
       for (const name of QUEUES) {
         const worker = backend.openWorker(name, processorOf(name), CONCURRENCY[name]);
         worker.on('error', onError);
@@ -95,8 +74,8 @@ export function createRunner(options: RunnerOptions): Runner {
       }
       backend.onReconnect(() => void restoreSchedules().catch(onError));
     },
-    async knock(queue, job) {
-      const adding = queues.get(queue)?.add(job, {}, { deduplication: { id: `knock-${job}` } });
+    async knock(job) {
+      const adding = queues.get(QUEUE_OF[job])?.add(job, {}, { deduplication: { id: `knock-${job}` } });
       if (adding !== undefined) await within(adding, STORE_PATIENCE_MS).catch(onError);
     },
     lastJobAt: () => lastJobAt,
@@ -106,4 +85,30 @@ export function createRunner(options: RunnerOptions): Runner {
       await Promise.allSettled([...queues.values()].map((queue) => queue.close()));
     },
   };
+}
+
+type Queues = ReadonlyMap<QueueName, JobQueue>;
+
+async function putSchedules({ sql, schedules }: RunnerOptions, queues: Queues): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtext(${SCHEDULE_LOCK}))`;
+    for (const { job, everyMs } of schedules) {
+      const upsert = queues
+        .get(QUEUE_OF[job])
+        ?.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
+      if (upsert !== undefined) await within(upsert, STORE_PATIENCE_MS);
+    }
+  });
+}
+
+/** Puts the schedules back if one is missing or differs: after a FLUSHALL, a restart without persistence, an upgrade. */
+async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
+  for (const { job, everyMs } of options.schedules) {
+    const found = await within(
+      queues.get(QUEUE_OF[job])?.getJobScheduler(job) ?? Promise.resolve(undefined),
+      STORE_PATIENCE_MS,
+    );
+    // A store without the schedule answers null, whatever the types say.
+    if (Number(found?.every) !== everyMs) return await putSchedules(options, queues);
+  }
 }

@@ -42,23 +42,39 @@ export async function runTask(
     outcome = await work(run);
   } catch (thrown) {
     error = thrown;
-    outcome = { kind: 'failed', nextInMs: retryInMs(run.failures, Infinity), because: 'fault', hint: 'see the error' };
+    outcome = {
+      kind: 'failed',
+      nextInMs: retryInMs(run.failures, Infinity),
+      because: 'fault',
+      hint: 'see the error',
+    };
   } finally {
     finished.abort();
     await renewing;
   }
   // Stopped in the middle by our own shutdown: nothing is wrong, and the next process goes on at once.
-  if (outcome.kind === 'failed' && signal.aborted) outcome = { kind: 'postponed', nextInMs: 0, because: 'stopping' };
+  if (outcome.kind === 'failed' && signal.aborted)
+    outcome = { kind: 'postponed', nextInMs: 0, because: 'stopping' };
   await endTask(sql, task, run.run, {
     how: outcome.kind,
     outcome: outcome.kind === 'done' ? 'done' : outcome.because,
     nextInMs: outcome.nextInMs,
   });
-  runner.report({ task, outcome, ms: clock.monotonic() - startedAt, ...(error === undefined ? {} : { error }) });
+  runner.report({
+    task,
+    outcome,
+    ms: clock.monotonic() - startedAt,
+    ...(error === undefined ? {} : { error }),
+  });
   return outcome;
 }
 
-async function renew({ sql, clock }: TaskRunner, task: TaskName, run: TaskRun, finished: AbortSignal): Promise<void> {
+async function renew(
+  { sql, clock }: TaskRunner,
+  task: TaskName,
+  run: TaskRun,
+  finished: AbortSignal,
+): Promise<void> {
   for (;;) {
     await clock.sleep(RENEW_EVERY_MS, finished);
     if (finished.aborted) return;

@@ -24,7 +24,12 @@ export interface ProductRow {
 
 /** The fate of one asked SKU. Waits are in milliseconds from now. */
 export type Fate =
-  | { readonly sku: string; readonly kind: 'record'; readonly prices: readonly PriceRow[]; readonly product: ProductRow }
+  | {
+      readonly sku: string;
+      readonly kind: 'record';
+      readonly prices: readonly PriceRow[];
+      readonly product: ProductRow;
+    }
   | { readonly sku: string; readonly kind: 'not_found' }
   | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
   | { readonly sku: string; readonly kind: 'error'; readonly waitMs: number };
@@ -52,7 +57,12 @@ export interface Applied {
  * ledger. A SKU counts only where the claim is still this one (a lease that ran out, or an answer applied before,
  * changes nothing), no newer request's answer was applied, and no delta removed the SKU after the request was sent.
  */
-export async function applyAnswer(sql: Sql, claim: Claim, fates: readonly Fate[], next: NextLooks): Promise<Applied> {
+export async function applyAnswer(
+  sql: Sql,
+  claim: Claim,
+  fates: readonly Fate[],
+  next: NextLooks,
+): Promise<Applied> {
   return await transaction(sql, async (tx) => {
     const asked = claim.skus.map(({ sku }) => sku);
     // Row locks in order of sku, SKUs before ledger, as every transaction here takes them.
@@ -64,13 +74,20 @@ export async function applyAnswer(sql: Sql, claim: Claim, fates: readonly Fate[]
       where d.sku = any(${asked}) and d.claim = ${claim.number}
       order by d.sku for update of d`;
     const ours = new Map(mine.map(({ sku, answerable }) => [sku, answerable]));
-    const answered = fates.filter((fate) => ours.get(fate.sku) === true && (fate.kind === 'record' || fate.kind === 'not_found'));
+    const answered = fates.filter(
+      (fate) => ours.get(fate.sku) === true && (fate.kind === 'record' || fate.kind === 'not_found'),
+    );
     const [{ count: priceChanges }, metadata] = await Promise.all([
       writePrices(tx, answered, claim.askedAt),
       writeProducts(tx, answered, claim.askedAt),
       writeStates(tx, answered, claim.askedAt),
     ]);
-    await settleAnswered(tx, claim, fates.filter((f) => f.kind === 'record' || f.kind === 'not_found'), next);
+    await settleAnswered(
+      tx,
+      claim,
+      fates.filter((f) => f.kind === 'record' || f.kind === 'not_found'),
+      next,
+    );
     await holdBack(tx, claim, fates);
     return { accepted: ours.size, priceChanges, ...metadata };
   });
@@ -120,7 +137,9 @@ async function writePrices(tx: Tx, answered: readonly Fate[], at: Date): Promise
 type MetadataChanges = Pick<Applied, 'metadataChanges' | 'sizeTypeChanges'>;
 
 async function writeProducts(tx: Tx, answered: readonly Fate[], at: Date): Promise<MetadataChanges> {
-  const rows = answered.flatMap((fate) => (fate.kind === 'record' ? [{ sku: fate.sku, ...fate.product }] : []));
+  const rows = answered.flatMap((fate) =>
+    fate.kind === 'record' ? [{ sku: fate.sku, ...fate.product }] : [],
+  );
   if (rows.length === 0) return { metadataChanges: 0, sizeTypeChanges: [] };
   const changes = await tx<{ sku: string; field: string }[]>`
     with new as (
@@ -187,7 +206,12 @@ async function writeStates(tx: Tx, answered: readonly Fate[], at: Date): Promise
  * Schedules the next look of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
  * removed SKU that is still 0009 has been asked its once and is left alone until it is reported again.
  */
-async function settleAnswered(tx: Tx, claim: Claim, answered: readonly Fate[], next: NextLooks): Promise<void> {
+async function settleAnswered(
+  tx: Tx,
+  claim: Claim,
+  answered: readonly Fate[],
+  next: NextLooks,
+): Promise<void> {
   const generation = new Map(claim.skus.map((sku) => [sku.sku, sku.generation]));
   const secs = (ms: number) => ms / 1000;
   await tx`

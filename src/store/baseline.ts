@@ -68,7 +68,10 @@ export class Baseline {
   }
 
   static async open(databaseUrl: string): Promise<Baseline> {
-    const client = new pg.Client({ connectionString: databaseUrl, application_name: 'catalog-mirror manifest' });
+    const client = new pg.Client({
+      connectionString: databaseUrl,
+      application_name: 'catalog-mirror manifest',
+    });
     // An idle connection that breaks emits; the next statement reports it.
     client.on('error', () => {});
     await client.connect();
@@ -100,7 +103,9 @@ export class Baseline {
     await this.#client.query(statements.NOTE_DUPLICATES);
     await this.#client.query(statements.DROP_DUPLICATES);
     await this.#client.query('analyze staging');
-    const { rows } = await this.#client.query<{ [key in keyof StagedCounts]: number }>(statements.COUNT_STAGED);
+    const { rows } = await this.#client.query<{ [key in keyof StagedCounts]: number }>(
+      statements.COUNT_STAGED,
+    );
     return rows[0] as StagedCounts;
   }
 
@@ -166,7 +171,12 @@ function* copyChunks(lines: readonly StagedLine[]): Generator<string> {
   if (chunk !== '') yield chunk;
 }
 
-const COPY_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+const COPY_ESCAPES: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+};
 
 function escapeCopy(value: string | null): string {
   return value === null ? '\\N' : value.replaceAll(/[\\\t\n\r]/g, (c) => COPY_ESCAPES[c] ?? c);

@@ -48,7 +48,12 @@ export async function transaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Pr
 }
 
 /** Resolves once Postgres answers a query; rejects when `timeoutMs` has passed, with the last reason as its cause. */
-export async function waitForDatabase(sql: Sql, clock: Clock, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+export async function waitForDatabase(
+  sql: Sql,
+  clock: Clock,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<void> {
   const end = clock.monotonic() + timeoutMs;
   for (;;) {
     try {
@@ -75,7 +80,11 @@ export async function migrateDatabase(url: string): Promise<void> {
   try {
     await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
     // drizzle changes the client it is given (Date and JSON parameters throw afterwards): this one is for it alone.
-    await migrate(drizzle(sql), { migrationsFolder, migrationsSchema: 'catalog_internal', migrationsTable: 'migrations' });
+    await migrate(drizzle(sql), {
+      migrationsFolder,
+      migrationsSchema: 'catalog_internal',
+      migrationsTable: 'migrations',
+    });
   } finally {
     await sql.end({ timeout: 5 });
   }

@@ -34,7 +34,9 @@ const NOTHING: DeltaApplied = {
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   return await transaction(sql, async (tx) => {
-    const [token] = await tx<[{ snapshot_id: string | null }]>`select snapshot_id from catalog_internal.sync for update`;
+    const [token] = await tx<
+      [{ snapshot_id: string | null }]
+    >`select snapshot_id from catalog_internal.sync for update`;
     if (token.snapshot_id !== delta.since) return NOTHING;
     const reported = [...new Set([...delta.changed, ...delta.nowLive])];
     const all = [...new Set([...reported, ...delta.removed])];
@@ -51,7 +53,11 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
 
 type CrossingCounts = Pick<DeltaApplied, 'newSkus' | 'crossedToLive' | 'crossedToSnapshot'>;
 
-async function reportChanged(tx: Tx, reported: readonly string[], nowLive: readonly string[]): Promise<CrossingCounts> {
+async function reportChanged(
+  tx: Tx,
+  reported: readonly string[],
+  nowLive: readonly string[],
+): Promise<CrossingCounts> {
   const live = new Set(nowLive);
   const [counts] = await tx<[CrossingCounts]>`
     with reported as materialized (

@@ -44,7 +44,11 @@ const laneNumber = (lane: Lane): number => LANES.indexOf(lane) + 1;
  * Counts what is owed in every class, each up to `limit`. `early` gives, per lane, how many seconds before its due time
  * a SKU already counts. Rows that are held (claimed, deferred, backing off) do not count.
  */
-export async function peekOwed(sql: Sql, limit: number, early: Readonly<Record<Lane, number>>): Promise<Owed[]> {
+export async function peekOwed(
+  sql: Sql,
+  limit: number,
+  early: Readonly<Record<Lane, number>>,
+): Promise<Owed[]> {
   const rows = await sql<{ lane: number; live: boolean; count: number; oldest: number }[]>`
     select l.lane, c.live, o.count, o.oldest
     from unnest(${LANES.map(laneNumber)}::smallint[], ${LANES.map((lane) => early[lane])}::float8[]) as l(lane, early)

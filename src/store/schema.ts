@@ -134,8 +134,12 @@ export const due = internal.table(
     failures: integer().notNull().default(0),
   },
   (t) => [
-    index('due_claim').on(t.live, t.lane, t.dueAt).where(sql`held_until is null`),
-    index('due_held').on(t.heldUntil).where(sql`held_until is not null`),
+    index('due_claim')
+      .on(t.live, t.lane, t.dueAt)
+      .where(sql`held_until is null`),
+    index('due_held')
+      .on(t.heldUntil)
+      .where(sql`held_until is not null`),
   ],
 );
 

@@ -4,7 +4,9 @@ import type { AgeDistribution, MirrorStats } from './stats-types.ts';
 import { readSyncState } from './sync-state.ts';
 
 /** Upper bounds of the age distributions, in seconds: from a minute to a month. */
-export const AGE_BUCKETS = [60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000];
+export const AGE_BUCKETS = [
+  60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000,
+];
 
 interface AgeRow {
   readonly priceSource: string;

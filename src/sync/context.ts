@@ -23,12 +23,48 @@ export interface SyncSettings {
 
 /** Something worth a log line or a counter that happens inside a run; the end of a run is its Outcome. */
 export type SyncEvent =
-  | { readonly event: 'manifest.progress'; readonly lines: number; readonly of: number | null; readonly rejected: number; readonly bytes: number; readonly remainingSeconds: number | null }
+  | {
+      readonly event: 'manifest.progress';
+      readonly lines: number;
+      readonly of: number | null;
+      readonly rejected: number;
+      readonly bytes: number;
+      readonly remainingSeconds: number | null;
+    }
   | { readonly event: 'manifest.rejected-lines'; readonly reasons: Readonly<Record<string, number>> }
-  | { readonly event: 'delta.applied'; readonly toSnapshot: string; readonly changed: number; readonly removed: number; readonly nowLive: number; readonly newSkus: number; readonly crossedToLive: number; readonly crossedToSnapshot: number }
+  | {
+      readonly event: 'delta.applied';
+      readonly toSnapshot: string;
+      readonly changed: number;
+      readonly removed: number;
+      readonly nowLive: number;
+      readonly newSkus: number;
+      readonly crossedToLive: number;
+      readonly crossedToSnapshot: number;
+    }
   | { readonly event: 'delta.chain-broken'; readonly because: string }
-  | { readonly event: 'bulk.applied'; readonly asked: number; readonly resolved: number; readonly notFound: number; readonly deferred: number; readonly errors: number; readonly omitted: number; readonly contradictory: number; readonly unreadable: number; readonly foreign: number; readonly late: number; readonly priceChanges: number; readonly metadataChanges: number; readonly unpricedEntries: number }
-  | { readonly event: 'bulk.failed'; readonly because: string; readonly skus: number; readonly pausedMs: number }
+  | {
+      readonly event: 'bulk.applied';
+      readonly asked: number;
+      readonly resolved: number;
+      readonly notFound: number;
+      readonly deferred: number;
+      readonly errors: number;
+      readonly omitted: number;
+      readonly contradictory: number;
+      readonly unreadable: number;
+      readonly foreign: number;
+      readonly late: number;
+      readonly priceChanges: number;
+      readonly metadataChanges: number;
+      readonly unpricedEntries: number;
+    }
+  | {
+      readonly event: 'bulk.failed';
+      readonly because: string;
+      readonly skus: number;
+      readonly pausedMs: number;
+    }
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] }
   | { readonly event: 'live-budget.learned'; readonly budget: number };
 

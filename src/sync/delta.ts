@@ -28,7 +28,11 @@ export function deltaTrouble(error: Pick<PartnerError, 'kind'>): DeltaTrouble {
  * Polls the delta from the stored token, again and again while to_snapshot advances (specification 4.2 rule 11), and
  * applies each answer with its token in one transaction.
  */
-export async function syncDelta(ctx: SyncContext, failuresBefore: number, signal?: AbortSignal): Promise<Outcome> {
+export async function syncDelta(
+  ctx: SyncContext,
+  failuresBefore: number,
+  signal?: AbortSignal,
+): Promise<Outcome> {
   const { deltaMs } = ctx.settings;
   const seen = new Set<string>();
   let hops = 0;
@@ -38,7 +42,11 @@ export async function syncDelta(ctx: SyncContext, failuresBefore: number, signal
       return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'no baseline yet' };
     }
     if (chainBrokenAt !== null) {
-      return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'waiting for a fresh manifest' };
+      return {
+        kind: 'postponed',
+        nextInMs: Math.min(deltaMs, 5000),
+        because: 'waiting for a fresh manifest',
+      };
     }
     const asked = await ask(ctx, 'delta', (permit) => ctx.client.delta(permit, snapshotId, signal), signal);
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };

@@ -32,7 +32,10 @@ export function reconcile(asked: readonly string[], answer: BulkAnswer): Envelop
     }
   };
   for (const [sku, result] of answer.results) {
-    rule(sku, 'sizes' in result ? { kind: 'record', record: result } : { kind: 'error', because: 'unreadable' });
+    rule(
+      sku,
+      'sizes' in result ? { kind: 'record', record: result } : { kind: 'error', because: 'unreadable' },
+    );
   }
   for (const sku of answer.notFound) rule(sku, { kind: 'not_found' });
   for (const sku of answer.deferred) rule(sku, { kind: 'deferred' });
@@ -41,11 +44,21 @@ export function reconcile(asked: readonly string[], answer: BulkAnswer): Envelop
 }
 
 /** How many verdicts there are of each kind, and errors by what they stand for. */
-export function tally(verdicts: Iterable<Verdict>): Record<
+export function tally(
+  verdicts: Iterable<Verdict>,
+): Record<
   'resolved' | 'notFound' | 'deferred' | 'errors' | 'omitted' | 'contradictory' | 'unreadable',
   number
 > {
-  const counts = { resolved: 0, notFound: 0, deferred: 0, errors: 0, omitted: 0, contradictory: 0, unreadable: 0 };
+  const counts = {
+    resolved: 0,
+    notFound: 0,
+    deferred: 0,
+    errors: 0,
+    omitted: 0,
+    contradictory: 0,
+    unreadable: 0,
+  };
   for (const verdict of verdicts) {
     if (verdict.kind === 'record') counts.resolved += 1;
     else if (verdict.kind === 'not_found') counts.notFound += 1;

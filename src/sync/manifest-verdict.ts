@@ -22,9 +22,14 @@ export interface PresentSnapshot {
  * again and again would be a loop), and not when it is older than the one the mirror stands on.
  */
 export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): ManifestRefusal | null {
-  if (present.chainBrokenAt !== null && offered.snapshotId === present.rejectedSnapshotId) return 'rejected-token';
+  if (present.chainBrokenAt !== null && offered.snapshotId === present.rejectedSnapshotId)
+    return 'rejected-token';
   const { generatedAt } = offered;
-  if (generatedAt !== null && present.snapshotGeneratedAt !== null && generatedAt < present.snapshotGeneratedAt) {
+  if (
+    generatedAt !== null &&
+    present.snapshotGeneratedAt !== null &&
+    generatedAt < present.snapshotGeneratedAt
+  ) {
     return 'older-snapshot';
   }
   return null;
@@ -53,15 +58,19 @@ const REJECTED_PART = 0.001;
  */
 export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (m.skuCount !== null && m.lines !== m.skuCount) return 'line-count-mismatch';
-  if (m.rejected > REJECTED_TOLERATED && m.rejected > m.lines * REJECTED_PART) return 'too-many-rejected-lines';
+  if (m.rejected > REJECTED_TOLERATED && m.rejected > m.lines * REJECTED_PART)
+    return 'too-many-rejected-lines';
   if (!m.shrinkConfirmed && m.skus < m.listedBefore * m.maxShrink) return 'shrunk';
   return null;
 }
 
 export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
-  'rejected-token': 'the newest manifest carries the very snapshot that the delta rejects; waiting for a newer one',
+  'rejected-token':
+    'the newest manifest carries the very snapshot that the delta rejects; waiting for a newer one',
   'older-snapshot': 'the manifest offered is older than the one applied; waiting for a newer one',
-  'too-many-rejected-lines': 'more than 0.1 % of the lines are unreadable; samples are in catalog_internal.quarantine',
+  'too-many-rejected-lines':
+    'more than 0.1 % of the lines are unreadable; samples are in catalog_internal.quarantine',
   'line-count-mismatch': 'the file does not hold as many lines as sku_count says; it is downloaded again',
-  shrunk: 'the manifest lists far fewer SKUs than before; if that is right, confirm with `catalog-mirror refresh --manifest`',
+  shrunk:
+    'the manifest lists far fewer SKUs than before; if that is right, confirm with `catalog-mirror refresh --manifest`',
 };

@@ -31,11 +31,16 @@ export async function syncManifest(ctx: SyncContext, run: TaskRun, signal?: Abor
   for (let attempt = 1; ; attempt += 1) {
     const outcome = await baselineOnce(ctx, run, signal);
     if (outcome !== 'url-expired') return outcome;
-    if (attempt >= URL_TRIES) return failed(ctx, run, 'url-expired', 'the presigned URL keeps failing; see the partner');
+    if (attempt >= URL_TRIES)
+      return failed(ctx, run, 'url-expired', 'the presigned URL keeps failing; see the partner');
   }
 }
 
-async function baselineOnce(ctx: SyncContext, run: TaskRun, signal?: AbortSignal): Promise<Outcome | 'url-expired'> {
+async function baselineOnce(
+  ctx: SyncContext,
+  run: TaskRun,
+  signal?: AbortSignal,
+): Promise<Outcome | 'url-expired'> {
   const baseline = await Baseline.open(ctx.databaseUrl());
   try {
     const moment = await baseline.moment();
@@ -105,7 +110,12 @@ function done(
       ...applied,
       live: meta.livePricedSkuCount,
       snapshot: meta.snapshotId,
-      because: before.manifestAppliedAt === null ? 'fill' : before.chainBrokenAt === null ? 'schedule' : 'chain-broken',
+      because:
+        before.manifestAppliedAt === null
+          ? 'fill'
+          : before.chainBrokenAt === null
+            ? 'schedule'
+            : 'chain-broken',
     },
   };
 }
@@ -151,7 +161,10 @@ async function download(
     for (const { reason } of rejected) total.reasons[reason] = (total.reasons[reason] ?? 0) + 1;
     await quarantine(ctx.sql, 'manifest', rejected.slice(0, SAMPLES_KEPT - sampled));
     sampled = Math.min(SAMPLES_KEPT, sampled + rejected.length);
-    await baseline.stage(lines, rejected.flatMap(({ sku }) => (sku === null ? [] : [sku])));
+    await baseline.stage(
+      lines,
+      rejected.flatMap(({ sku }) => (sku === null ? [] : [sku])),
+    );
     const now = clock.monotonic();
     if (now - reportedAt < PROGRESS_EVERY_MS) continue;
     reportedAt = now;
@@ -170,7 +183,8 @@ async function reportProgress(
   elapsedMs: number,
 ): Promise<void> {
   const of = meta.skuCount;
-  const remaining = of === null || total.lines === 0 ? null : (elapsedMs / total.lines) * Math.max(0, of - total.lines);
+  const remaining =
+    of === null || total.lines === 0 ? null : (elapsedMs / total.lines) * Math.max(0, of - total.lines);
   const remainingSeconds = remaining === null ? null : Math.round(remaining / 1000);
   const progress = { lines: total.lines, of, rejected: total.rejected, bytes, remainingSeconds };
   ctx.emit({ event: 'manifest.progress', ...progress });
@@ -191,7 +205,7 @@ export async function checkCatalog(ctx: SyncContext, run: TaskRun, signal?: Abor
   if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
   if (asked.kind === 'error') {
     const { nextInMs: retry, ...outcome } = await catalogTrouble(ctx, run, asked.error);
-    return { ...outcome, nextInMs: Math.min(retry, nextInMs) } as Outcome;
+    return { ...outcome, nextInMs: Math.min(retry, nextInMs) };
   }
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
   await noteCatalogCheck(ctx.sql, { generatedAt, livePricedSkuCount });

@@ -2,7 +2,11 @@ import { doubling } from '../lib/backoff.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
 export type Outcome =
-  | { readonly kind: 'done'; readonly nextInMs: number; readonly counts: Readonly<Record<string, number | string | null>> }
+  | {
+      readonly kind: 'done';
+      readonly nextInMs: number;
+      readonly counts: Readonly<Record<string, number | string | null>>;
+    }
   /** Nothing was tried, or only begun: not a failure. */
   | { readonly kind: 'postponed'; readonly nextInMs: number; readonly because: string }
   /** Tried in vain. `because` is an error kind or the reason of a refusal. */

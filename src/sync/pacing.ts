@@ -60,7 +60,9 @@ export function createPacer(sql: Sql, clock: Clock, limits: PaceLimits, events: 
     }
   }
 
-  async function tryOnce(lane: string): Promise<{ decision: PaceDecision; now: number; sendId: string | null }> {
+  async function tryOnce(
+    lane: string,
+  ): Promise<{ decision: PaceDecision; now: number; sendId: string | null }> {
     type Tried = { decision: PaceDecision; now: number };
     const { result, sendId } = await withPace<Tried>(sql, spanMs, ({ state, sends, now }) => {
       const decision = decide(limits, state ?? initialPace(limits, now), sends, now);

@@ -24,11 +24,17 @@ const SLOW: readonly Lane[] = ['new', 'error', 'metadata', 'sweep'];
 export function planBatch(owed: readonly Owed[], early: Early, limits: PlanLimits): Quota[] | null {
   if (owed.length === 0) return null;
   const liveSlots = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.maxSkus));
-  const live = share(owed.filter((o) => o.live), liveSlots, guaranteedLive(owed, limits.turn));
+  const live = share(
+    owed.filter((o) => o.live),
+    liveSlots,
+    guaranteedLive(owed, limits.turn),
+  );
   const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
   const slots = limits.maxSkus - liveCount;
-  const cheap = share(owed.filter((o) => !o.live), slots, (_, count) =>
-    Math.min(count, Math.max(1, Math.floor(slots * GUARANTEED_PART))),
+  const cheap = share(
+    owed.filter((o) => !o.live),
+    slots,
+    (_, count) => Math.min(count, Math.max(1, Math.floor(slots * GUARANTEED_PART))),
   );
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
   const quotas = LANES.flatMap((lane): Quota[] => [
@@ -43,7 +49,9 @@ export function planBatch(owed: readonly Owed[], early: Early, limits: PlanLimit
       earlySeconds: Math.max(early.sweep, limits.spareSeconds),
     },
   ];
-  return [...quotas.filter((q) => q.count > 0 && !(q.lane === 'sweep' && !q.live)), ...spare].filter((q) => q.count > 0);
+  return [...quotas.filter((q) => q.count > 0 && !(q.lane === 'sweep' && !q.live)), ...spare].filter(
+    (q) => q.count > 0,
+  );
 }
 
 /** With so few live slots, one in every second call goes to the slow lanes, each in its turn. */

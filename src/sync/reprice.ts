@@ -2,7 +2,15 @@ import { doubling } from '../lib/backoff.ts';
 import type { BulkAnswer, LowestRecord } from '../partner/client.ts';
 import { AUTH_CLASS, PartnerError } from '../partner/errors.ts';
 import { applyAnswer, type Fate, type NextLooks } from '../store/answers.ts';
-import { type Claim, claimDue, type ClaimedSku, nextDueInMs, peekOwed, releaseClaim, wakeHeld } from '../store/due.ts';
+import {
+  type Claim,
+  claimDue,
+  type ClaimedSku,
+  nextDueInMs,
+  peekOwed,
+  releaseClaim,
+  wakeHeld,
+} from '../store/due.ts';
 import { callPause, noteCallFailed, noteCallWorked } from '../store/call-pause.ts';
 import { readSyncState, storeLiveBudget, type SyncState } from '../store/sync-state.ts';
 import type { SyncContext, SyncSettings } from './context.ts';
@@ -89,7 +97,8 @@ function snapshotMs(settings: SyncSettings): number {
 export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']): Early {
   const none: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
   if (state !== 'stale') return none;
-  const early = (intervalMs: number) => Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000;
+  const early = (intervalMs: number) =>
+    Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000;
   return { ...none, live: early(settings.liveMs), sweep: early(snapshotMs(settings)) };
 }
 
@@ -124,12 +133,18 @@ async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, state:
     metadataChanges: applied.metadataChanges,
     unpricedEntries,
   });
-  if (applied.sizeTypeChanges.length > 0) ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
+  if (applied.sizeTypeChanges.length > 0)
+    ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
   await learn(ctx, claim, envelope, state.liveBudget ?? settings.bulkLiveBudget);
 }
 
 /** The verdict as it is to be stored; waits are drawn and grow here. */
-export function fateOf(asked: ClaimedSku, verdict: Verdict, settings: SyncSettings, random: () => number): Fate {
+export function fateOf(
+  asked: ClaimedSku,
+  verdict: Verdict,
+  settings: SyncSettings,
+  random: () => number,
+): Fate {
   const { sku } = asked;
   switch (verdict.kind) {
     case 'record':
@@ -183,14 +198,20 @@ async function learn(ctx: SyncContext, claim: Claim, envelope: Envelope, budget:
   );
   if (learned === budget) return;
   await storeLiveBudget(ctx.sql, learned);
-  if (Math.floor(learned) !== Math.floor(budget)) ctx.emit({ event: 'live-budget.learned', budget: Math.floor(learned) });
+  if (Math.floor(learned) !== Math.floor(budget))
+    ctx.emit({ event: 'live-budget.learned', budget: Math.floor(learned) });
 }
 
 /**
  * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer keeps everyone silent;
  * after anything else the next call waits, longer each time. A single SKU that fails alone is set aside as an error.
  */
-async function callFailed(ctx: SyncContext, claim: Claim, error: PartnerError, failures: number): Promise<Turn> {
+async function callFailed(
+  ctx: SyncContext,
+  claim: Claim,
+  error: PartnerError,
+  failures: number,
+): Promise<Turn> {
   const { sql, settings } = ctx;
   const skus = claim.skus.map(({ sku }) => sku);
   if (error.kind === 'aborted' || AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured') {

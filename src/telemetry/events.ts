@@ -11,9 +11,9 @@ import type { Metrics } from './metrics.ts';
  */
 
 export interface Telemetry {
-  onSync(event: SyncEvent): void;
-  onTask(report: TaskReport): void;
-  onRequest(observation: RequestObservation): void;
+  readonly onSync: (event: SyncEvent) => void;
+  readonly onTask: (report: TaskReport) => void;
+  readonly onRequest: (observation: RequestObservation) => void;
 }
 
 /** One line of re-pricing progress at most this often. */

@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import { Writable } from 'node:stream';
+import { inject } from 'vitest';
+import { type App, startApp } from '../../src/app.ts';
+import { untilCaughtUp } from '../../src/cli/run.ts';
+import { type Config, loadConfig } from '../../src/config.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { refreshAll } from '../../src/store/refresh.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
+import { createDatabase, type TestDatabase } from './db.ts';
+
+export type Backend = 'postgres' | 'redis';
+
+/** The queue backends that can be had here; Redis only where one answers. For describe.each. */
+export function backends(): Backend[] {
+  return inject('redisUrl') === null ? ['postgres'] : ['postgres', 'redis'];
+}
+
+export type LogLine = Record<string, unknown> & { event: string };
+
+/** Settings under which a fill takes a second and nothing comes due by itself; tests change what they are about. */
+export const QUICK: Readonly<Record<string, string>> = {
+  PARTNER_RATE_LIMIT: '100000',
+  PARTNER_RATE_SHARE: '1',
+  PARTNER_TIMEOUT: '5s',
+  PARTNER_BACKOFF: '1s',
+  DELTA_INTERVAL: '1h',
+  DEFERRED_INTERVAL: '300ms',
+  ERROR_INTERVAL: '300ms',
+  LIVE_INTERVAL: '1h',
+  HTTP_PORT: '0',
+  LOG_LEVEL: 'debug',
+};
+
+export interface StackOptions {
+  readonly backend?: Backend;
+  readonly sandbox?: SandboxOptions;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A sandbox and a database, and on them daemons that can be started and stopped. */
+export interface Stack extends AsyncDisposable {
+  readonly sandbox: Sandbox;
+  readonly sql: Sql;
+  readonly databaseUrl: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly logs: LogLine[];
+  /** Starts a daemon in this process (a replica, where one runs already). */
+  start(env?: Readonly<Record<string, string>>): Promise<App>;
+  /** Starts a daemon, waits until nothing is owed, and stops it. */
+  once(timeoutMs?: number): Promise<void>;
+  /** Waits until the running daemons owe nothing. */
+  caughtUp(timeoutMs?: number): Promise<void>;
+  /** What time brings: live turns and metadata come due, everything else too. */
+  everythingDue(): Promise<void>;
+}
+
+/** Room in the sandbox's own limit, so that only tests about the limit meet it. */
+const NO_LIMIT: SandboxOptions = { rateLimit: 1_000_000 };
+
+export async function createStack(options: StackOptions = {}): Promise<Stack> {
+  const sandbox = await startSandbox({ ...NO_LIMIT, ...options.sandbox });
+  const database: TestDatabase = await createDatabase();
+  const sql = connect(database.url, { max: 4 });
+  const apps = new Set<App>();
+  const logs: LogLine[] = [];
+  const redisUrl = options.backend === 'redis' ? inject('redisUrl') : null;
+  const env = {
+    ...QUICK,
+    ...(redisUrl === null ? {} : { REDIS_URL: redisUrl }),
+    QUEUE_PREFIX: `test-${randomBytes(6).toString('hex')}`,
+    DATABASE_URL: database.url,
+    PARTNER_BASE_URL: sandbox.url,
+    PARTNER_API_KEY: sandbox.apiKey,
+    PARTNER_SECRET: sandbox.secret,
+    ...options.env,
+  };
+
+  async function start(more: Readonly<Record<string, string>> = {}): Promise<App> {
+    const config: Config = loadConfig({ ...env, ...more }, noFiles);
+    const app = await startApp(config, logTo(logs, config), systemClock);
+    const tracked = {
+      ...app,
+      async stop() {
+        apps.delete(tracked);
+        await app.stop();
+      },
+    };
+    apps.add(tracked);
+    return tracked;
+  }
+
+  async function caughtUp(timeoutMs = 30_000): Promise<void> {
+    const config = loadConfig(env, noFiles);
+    const [app] = apps;
+    if (app === undefined) throw new Error('no daemon is running');
+    const code = await untilCaughtUp({ sql, knock: app.knock }, logTo(logs, config), systemClock, timeoutMs);
+    if (code !== 0) throw new Error(`not caught up: ${JSON.stringify(logs.slice(-12), null, 1)}`);
+  }
+
+  return {
+    sandbox,
+    sql,
+    databaseUrl: database.url,
+    env,
+    logs,
+    start,
+    caughtUp,
+    async once(timeoutMs) {
+      const app = await start();
+      try {
+        await caughtUp(timeoutMs);
+      } finally {
+        await app.stop();
+      }
+    },
+    async everythingDue() {
+      await refreshAll(sql, 'prices');
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...apps].map((app) => app.stop()));
+      await sql.end({ timeout: 2 });
+      await sandbox.close();
+      await database.drop();
+    },
+  };
+}
+
+function noFiles(path: string): string {
+  throw new Error(`no file ${path} in this test`);
+}
+
+function logTo(lines: LogLine[], config: Config) {
+  const destination = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      for (const line of chunk.toString().split('\n'))
+        if (line !== '') lines.push(JSON.parse(line) as LogLine);
+      done();
+    },
+  });
+  return createLogger({ level: config.log.level, secrets: config.secrets, destination });
+}
