@@ -5,8 +5,8 @@ import {
   checkPartner,
   checkRate,
   checkRedis,
-} from '../doctor/checks.ts';
-import type { Finding } from '../doctor/finding.ts';
+} from './doctor/checks.ts';
+import type { Finding } from './doctor/finding.ts';
 import { type Command, EXIT } from './command.ts';
 
 export const doctor: Command = {

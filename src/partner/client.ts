@@ -26,9 +26,6 @@ export type {
   DeltaAnswer,
   LowestRecord,
   ManifestMeta,
-  ProductFields,
-  SizeEntry,
-  UnreadableRecord,
 } from './answers.ts';
 
 /** One finished request, for metrics: `ms` milliseconds; `date` is the upstream's Date header, for clock skew. */

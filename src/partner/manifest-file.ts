@@ -14,7 +14,7 @@ import { lineReader, type ManifestLine, type RejectedLine } from './manifest-lin
 import { ADDRESS_REFUSED, checkFilesUrl, guardedLookup, isLoopbackUrl, type Resolver } from './origin.ts';
 import type { SecretUrl } from './secret-url.ts';
 
-export type { ManifestLine, RejectedLine, RejectionReason } from './manifest-lines.ts';
+export type { ManifestLine, RejectedLine } from './manifest-lines.ts';
 
 /** Limits of one manifest file; beyond any of the first, second and last it is 'file-too-large'. */
 export interface ManifestFileCaps {

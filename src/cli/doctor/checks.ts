@@ -1,15 +1,15 @@
 import { Redis } from 'ioredis';
-import { withMirror } from '../cli/mirror.ts';
-import type { Config } from '../config.ts';
-import { systemClock } from '../lib/clock.ts';
-import { type BulkAnswer, createPartnerClient, type PartnerClient } from '../partner/client.ts';
-import { AUTH_CLASS, PartnerError } from '../partner/errors.ts';
-import type { Permit } from '../partner/permit.ts';
-import { readManifestFile } from '../partner/manifest-file.ts';
-import { paceLimits } from '../limits.ts';
-import { sqlState, type Sql } from '../store/db.ts';
-import { createPacer } from '../sync/pacing.ts';
-import { VERSION } from '../version.ts';
+import { withMirror } from '../mirror.ts';
+import type { Config } from '../../config.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { type BulkAnswer, createPartnerClient, type PartnerClient } from '../../partner/client.ts';
+import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
+import type { Permit } from '../../partner/permit.ts';
+import { readManifestFile } from '../../partner/manifest-file.ts';
+import { paceLimits } from '../../limits.ts';
+import { sqlState, type Sql } from '../../store/db.ts';
+import { createPacer } from '../../sync/pacing.ts';
+import { VERSION } from '../../version.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
 
 const POSTGRES_LEAST = 140_000;
