@@ -16,6 +16,8 @@ export interface DeltaAnswer {
   removed: string[];
   nowLive: string[];
   toSnapshot: string;
+  /** SKUs passed over because no table could hold them. */
+  skipped: number;
 }
 
 /** One size of a SKU. `price` in whole baht; `entry` is the partner's entry as it came, null where it was just that number. */

@@ -51,9 +51,14 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A SKU from a list element: a string, or an object carrying it in `skuField`; null where neither reads. */
+/** Where a list element has its SKU: it is the element itself, or an object's member `skuField`. */
+function skuValue(element: unknown, skuField: string): unknown {
+  return isObject(element) && Object.hasOwn(element, skuField) ? element[skuField] : element;
+}
+
+/** A SKU from a list element; null where none reads. */
 function readSku(element: unknown, skuField: string): string | null {
-  const value = isObject(element) && Object.hasOwn(element, skuField) ? element[skuField] : element;
+  const value = skuValue(element, skuField);
   return isReadableSku(value) ? value : null;
 }
 
@@ -180,9 +185,10 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
 }
 
 /**
- * A delta answer (specification 2.8). All or nothing: a missing list or an element that cannot be read makes the whole
+ * A delta answer (specification 2.8). All or nothing: a missing list or an element that carries no SKU makes the whole
  * answer unreadable, because passing it over would lose a change for good once the token moves. A missing `now_live`
- * would make live SKUs look covered (4.2 rule 7).
+ * would make live SKUs look covered (4.2 rule 7). A SKU that no table could hold (NUL, lone surrogates, endless) is in no
+ * mirror: it is passed over and counted, so that one of them does not stop the delta for ever.
  */
 export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer> {
   const parsed = deltaSchema.safeParse(body);
@@ -191,16 +197,21 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
     return { ok: false, problem: `missing or of the wrong type: ${fields.join(', ')}` };
   }
   const lists: string[][] = [];
+  let skipped = 0;
   for (const name of ['changed', 'removed', 'now_live'] as const) {
-    const skus = parsed.data[name].map((element) => readSku(element, names.skuField));
-    if (skus.includes(null)) return { ok: false, problem: `${name} has an element that is no SKU` };
-    lists.push([...new Set(skus.filter((sku) => sku !== null))]);
+    const skus = parsed.data[name].map((element) => skuValue(element, names.skuField));
+    if (!skus.every((sku) => typeof sku === 'string')) {
+      return { ok: false, problem: `${name} has an element that is no SKU` };
+    }
+    const readable = skus.filter((sku) => isReadableSku(sku));
+    skipped += skus.length - readable.length;
+    lists.push([...new Set(readable)]);
   }
   const toSnapshot = String(parsed.data.to_snapshot);
   if (!isReadableSku(toSnapshot))
     return { ok: false, problem: 'to_snapshot is empty, too long or not storable' };
   const [changed = [], removed = [], nowLive = []] = lists;
-  return { ok: true, value: { changed, removed, nowLive, toSnapshot } };
+  return { ok: true, value: { changed, removed, nowLive, toSnapshot, skipped } };
 }
 
 /**

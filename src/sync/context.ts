@@ -41,6 +41,7 @@ export type SyncEvent =
       readonly newSkus: number;
       readonly crossedToLive: number;
       readonly crossedToSnapshot: number;
+      readonly skipped: number;
     }
   | { readonly event: 'delta.chain-broken'; readonly because: string }
   | {

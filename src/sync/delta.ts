@@ -55,7 +55,7 @@ export async function syncDelta(
     const delta = asked.value;
     const applied = await applyDelta(ctx.sql, { since: snapshotId, ...delta });
     const advanced = delta.toSnapshot !== snapshotId;
-    if (applied.applied && (advanced || applied.marked > 0)) {
+    if (applied.applied && (advanced || applied.marked > 0 || delta.skipped > 0)) {
       ctx.emit({
         event: 'delta.applied',
         toSnapshot: delta.toSnapshot,
@@ -65,6 +65,7 @@ export async function syncDelta(
         newSkus: applied.newSkus,
         crossedToLive: applied.crossedToLive,
         crossedToSnapshot: applied.crossedToSnapshot,
+        skipped: delta.skipped,
       });
     }
     seen.add(snapshotId);

@@ -188,6 +188,7 @@ describe('what is answered', () => {
       removed: [],
       nowLive: [],
       toSnapshot: 's2',
+      skipped: 0,
     });
   });
 
