@@ -53,9 +53,15 @@ export async function openDatabase(
 
 /**
  * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres backend
- * stays dead when its database is down at construction and spins when its tables are missing.
+ * stays dead when its database is down at construction and spins when its tables are missing. `giveUp` ends the wait for
+ * the database.
  */
-export async function startApp(config: Config, log: Log, clock: Clock): Promise<App> {
+export async function startApp(
+  config: Config,
+  log: Log,
+  clock: Clock,
+  giveUp?: AbortSignal,
+): Promise<App> {
   const disposal: (() => Promise<unknown>)[] = [];
   const stop = once(async () => {
     for (const dispose of disposal.toReversed()) {
@@ -63,7 +69,7 @@ export async function startApp(config: Config, log: Log, clock: Clock): Promise<
     }
   });
   try {
-    const started = await start(config, log, clock, (dispose) => disposal.push(dispose));
+    const started = await start(config, log, clock, (dispose) => disposal.push(dispose), giveUp);
     return Object.assign(started, { stop });
   } catch (error) {
     await stop();
@@ -76,6 +82,7 @@ async function start(
   log: Log,
   clock: Clock,
   onStop: (dispose: () => Promise<unknown>) => void,
+  giveUp?: AbortSignal,
 ): Promise<Omit<App, 'stop'>> {
   const metrics = createMetrics({ version: VERSION });
   const telemetry = createTelemetry(log, metrics, clock);
@@ -86,7 +93,7 @@ async function start(
   onStop(() => database.close());
   const sql = connect(database.url);
   onStop(() => sql.end({ timeout: 5 }));
-  await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS);
+  await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, giveUp);
   const backend = createQueueBackend({
     redisUrl: config.queues.redisUrl?.read() ?? null,
     databaseUrl: database.url,

@@ -46,8 +46,14 @@ async function runDaemon(
   once: { readonly timeoutMs: number | null } | null,
 ): Promise<number> {
   const signal = stopSignal();
-  const app = await startApp(config, log, clock);
-  let code: number = EXIT.ok;
+  const stopped = new AbortController();
+  void signal.promise.then(() => stopped.abort());
+  let code: number = once === null ? EXIT.ok : EXIT.failed;
+  const app = await startApp(config, log, clock, stopped.signal).catch((error: unknown) => {
+    if (stopped.signal.aborted) return null;
+    throw error;
+  });
+  if (app === null) return code;
   try {
     if (once === null) log.info({ event: 'app.stopping', signal: await signal.promise });
     else

@@ -88,17 +88,20 @@ export function decide(
   sends: readonly number[],
   now: number,
 ): PaceDecision {
+  const span = limits.windowMs + guardMs(limits);
+  const recent = sends.filter((at) => at > now - span);
   if (state.silentUntil !== null) {
     if (now < state.silentUntil) return { go: false, at: state.silentUntil, because: 'silence' };
     if (state.probeSentAt !== null && now < state.probeSentAt + PROBE_LOST_MS) {
       return { go: false, at: now + 1000, because: 'probe' };
     }
+    // A silence shorter than the window may end while the window is still full: a probe takes a place in it too.
+    const leaves = recent.at(-sendsPerWindow(limits));
+    if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };
     return { go: true, state: { ...state, probeSentAt: now } };
   }
   const ceiling = ceilingAt(limits, state, now);
   const allowed = Math.max(1, Math.floor(ceiling));
-  const span = limits.windowMs + guardMs(limits);
-  const recent = sends.filter((at) => at > now - span);
   const last = recent.at(-1);
   if (last === undefined) return { go: true, state };
   if (recent.length >= allowed) {

@@ -57,7 +57,7 @@ export async function waitForDatabase(
   const end = clock.monotonic() + timeoutMs;
   for (;;) {
     try {
-      await sql`select 1`;
+      await Promise.race([sql`select 1`, aborted(signal)]);
       return;
     } catch (error) {
       if (clock.monotonic() >= end || signal?.aborted) {
@@ -66,6 +66,14 @@ export async function waitForDatabase(
     }
     await clock.sleep(250, signal);
   }
+}
+
+/** Rejects when the signal aborts, and never without one. */
+async function aborted(signal: AbortSignal | undefined): Promise<never> {
+  signal?.throwIfAborted();
+  return await new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
 }
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */

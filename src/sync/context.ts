@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
+import type { PartnerErrorKind } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
 import type { Pacer } from './pacing.ts';
 
@@ -23,6 +24,7 @@ export interface SyncSettings {
 
 /** Something worth a log line or a counter that happens inside a run; the end of a run is its Outcome. */
 export type SyncEvent =
+  | { readonly event: 'manifest.downloaded'; readonly outcome: 'ok' | PartnerErrorKind; readonly ms: number }
   | {
       readonly event: 'manifest.progress';
       readonly lines: number;

@@ -1,4 +1,4 @@
-import { PartnerError } from '../partner/errors.ts';
+import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/baseline.ts';
@@ -52,7 +52,7 @@ async function baselineOnce(
     const offerRefused = judgeOffer(meta, state);
     if (offerRefused !== null) return await refused(ctx, run, offerRefused);
 
-    const downloaded = await download(ctx, run, meta, baseline, signal);
+    const downloaded = await timedDownload(ctx, run, meta, baseline, signal);
     const staged = await baseline.count();
     const downloadRefused = judgeDownload({
       ...downloaded,
@@ -134,6 +134,21 @@ async function catalogTrouble(ctx: SyncContext, run: TaskRun, error: PartnerErro
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
   return failed(ctx, run, error.kind, error.hint);
+}
+
+async function timedDownload(...args: Parameters<typeof download>): Promise<Downloaded> {
+  const [{ clock, emit }] = args;
+  const startedAt = clock.monotonic();
+  const ended = (outcome: 'ok' | PartnerErrorKind) =>
+    emit({ event: 'manifest.downloaded', outcome, ms: clock.monotonic() - startedAt });
+  try {
+    const downloaded = await download(...args);
+    ended('ok');
+    return downloaded;
+  } catch (error) {
+    if (error instanceof PartnerError) ended(error.kind);
+    throw error;
+  }
 }
 
 /** Streams the file into staging, showing progress and keeping the lease; throws PartnerError when it breaks off. */

@@ -53,6 +53,10 @@ export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telem
       switch (event.event) {
         case 'bulk.applied':
           return onBulk(event);
+        case 'manifest.downloaded':
+          metrics.partnerRequests.inc({ route: 'manifest-file', outcome: event.outcome });
+          metrics.partnerRequestDuration.observe({ route: 'manifest-file' }, event.ms / 1000);
+          return log.debug(event);
         case 'manifest.rejected-lines':
           for (const [reason, count] of Object.entries(event.reasons)) {
             metrics.manifestRejectedLines.inc({ reason }, count);
