@@ -86,9 +86,10 @@ LEFT JOIN catalog_internal.due d USING (sku);
 --> statement-breakpoint
 
 -- 'none' before the first baseline; 'stale' while the catalog cannot be trusted to report changes; else 'ok'. A token
--- that moved proves the builder alive until the next look at the manifest route.
+-- that moved proves the builder alive until the next look at the manifest route. Runs with the daemon's rights: a view
+-- reads its tables as its owner, but calls its functions as the reader, who may not read the settings.
 CREATE FUNCTION catalog_internal.catalog_state(s catalog_internal.sync) RETURNS text
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE
     WHEN s.manifest_applied_at IS NULL THEN 'none'
     WHEN s.catalog_fault IS NOT NULL THEN 'stale'

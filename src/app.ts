@@ -4,12 +4,14 @@ import { startEmbeddedPostgres } from './embedded/postgres.ts';
 import type { Clock } from './lib/clock.ts';
 import { createPartnerClient, type PartnerClient } from './partner/client.ts';
 import { AUTH_CLASS, type PartnerErrorKind } from './partner/errors.ts';
+import { sendsPerWindow } from './partner/pacer.ts';
 import { createQueueBackend, type QueueBackend } from './queues/backend.ts';
 import { schedules } from './queues/jobs.ts';
 import { createRunner, type Runner } from './queues/runner.ts';
 import { handlersOf } from './handlers.ts';
 import { paceLimits } from './limits.ts';
 import { connect, migrateDatabase, type Sql, waitForDatabase } from './store/db.ts';
+import { announcePresence } from './store/presence.ts';
 import { storeSettings } from './store/sync-state.ts';
 import type { TaskName } from './store/tasks.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
@@ -56,12 +58,7 @@ export async function openDatabase(
  * stays dead when its database is down at construction and spins when its tables are missing. `giveUp` ends the wait for
  * the database.
  */
-export async function startApp(
-  config: Config,
-  log: Log,
-  clock: Clock,
-  giveUp?: AbortSignal,
-): Promise<App> {
+export async function startApp(config: Config, log: Log, clock: Clock, giveUp?: AbortSignal): Promise<App> {
   const disposal: (() => Promise<unknown>)[] = [];
   const stop = once(async () => {
     for (const dispose of disposal.toReversed()) {
@@ -89,26 +86,7 @@ async function start(
   const onError = errorLines(log, clock);
   const limits = paceLimits(config);
 
-  const database = await openDatabase(config, log);
-  onStop(() => database.close());
-  const sql = connect(database.url);
-  onStop(() => sql.end({ timeout: 5 }));
-  await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, giveUp);
-  const backend = createQueueBackend({
-    redisUrl: config.queues.redisUrl?.read() ?? null,
-    databaseUrl: database.url,
-    prefix: config.queues.prefix,
-    onError,
-  });
-  onStop(() => backend.close());
-  await backend.prepare();
-  await migrateDatabase(database.url);
-  await storeSettings(sql, {
-    liveInterval: config.intervals.liveMs / 1000,
-    sweepInterval: config.intervals.sweepMs / 1000,
-    metadataInterval: config.intervals.metadataMs / 1000,
-    catalogStaleAfter: config.catalog.staleAfterMs / 1000,
-  });
+  const { database, sql, backend } = await openStores(config, { log, clock, onError, onStop, giveUp });
 
   const client = openClient(config, clock, telemetry.onRequest, log);
   onStop(() => client.close());
@@ -148,6 +126,40 @@ async function start(
     httpPort: http.port,
     knock: (task) => runner.knock(task),
   };
+}
+
+interface StoreParts {
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly onError: (error: Error) => void;
+  readonly onStop: (dispose: () => Promise<unknown>) => void;
+  readonly giveUp: AbortSignal | undefined;
+}
+
+/** Postgres, answering and migrated, and the queues' backend, prepared. */
+async function openStores(config: Config, { log, clock, onError, onStop, giveUp }: StoreParts) {
+  const database = await openDatabase(config, log);
+  onStop(() => database.close());
+  const sql = connect(database.url);
+  onStop(() => sql.end({ timeout: 5 }));
+  await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, giveUp);
+  const backend = createQueueBackend({
+    redisUrl: config.queues.redisUrl?.read() ?? null,
+    databaseUrl: database.url,
+    prefix: config.queues.prefix,
+    onError,
+  });
+  onStop(() => backend.close());
+  await backend.prepare();
+  await migrateDatabase(database.url);
+  onStop(await announcePresence(database.url));
+  await storeSettings(sql, {
+    liveInterval: config.intervals.liveMs / 1000,
+    sweepInterval: config.intervals.sweepMs / 1000,
+    metadataInterval: config.intervals.metadataMs / 1000,
+    catalogStaleAfter: config.catalog.staleAfterMs / 1000,
+  });
+  return { database, sql, backend };
 }
 
 interface RunnerParts {
@@ -235,16 +247,17 @@ function paceLines(log: Log): PacerEvents {
     silenced: (event) =>
       log.warn(
         { event: 'pace.silenced', ...event, silentUntil: new Date(event.silentUntil).toISOString() },
-        'throttled or refused; nobody sends until then, then one probe',
+        `${event.outcome === 'account-not-configured' ? 'supplier account not configured' : 'throttled or refused'}; nobody sends until then, then one probe`,
       ),
     resumed: (event) =>
       log.info({ event: 'pace.resumed', ...event }, 'the probe was answered; requests go on, slower'),
   };
 }
 
-function syncSettings({ partner, bulk, intervals, catalog }: Config): SyncSettings {
+function syncSettings({ partner, bulk, intervals, catalog, rate }: Config): SyncSettings {
   return {
     ...intervals,
+    callsPerMinute: (sendsPerWindow(paceLimits({ rate })) * 60_000) / rate.windowMs,
     baseUrl: new URL(partner.baseUrl),
     downloadTimeoutMs: partner.downloadTimeoutMs,
     bulkMaxSkus: bulk.maxSkus,

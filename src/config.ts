@@ -55,6 +55,7 @@ export interface MirrorConfig extends HttpConfig {
     readonly manifestMs: number;
     readonly catalogCheckMs: number;
     readonly liveMs: number;
+    readonly livePolicy: 'index' | 'round-robin';
     readonly deferredMs: number;
     readonly errorMs: number;
     readonly metadataMs: number;
@@ -223,6 +224,7 @@ function mirrorConfig(v: Values): Omit<MirrorConfig, keyof HttpConfig> {
       manifestMs: v.MANIFEST_INTERVAL,
       catalogCheckMs: v.CATALOG_CHECK_INTERVAL,
       liveMs: v.LIVE_INTERVAL,
+      livePolicy: v.LIVE_POLICY,
       deferredMs: v.DEFERRED_INTERVAL,
       errorMs: v.ERROR_INTERVAL,
       metadataMs: v.METADATA_INTERVAL,

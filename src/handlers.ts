@@ -3,6 +3,7 @@ import { runTask, type TaskReport } from './queues/task-run.ts';
 import type { TaskName, TaskRun } from './store/tasks.ts';
 import type { SyncContext } from './sync/context.ts';
 import { syncDelta } from './sync/delta.ts';
+import { planLive } from './sync/live-plan.ts';
 import { checkCatalog, syncManifest } from './sync/manifest.ts';
 import type { Outcome } from './sync/outcome.ts';
 import { createShift } from './sync/shift.ts';
@@ -48,5 +49,6 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
     },
     metadata: () => task('metadata', () => syncMetadata(ctx)),
     maintenance: () => task('maintenance', () => maintain(ctx, parts.windowMs)),
+    'live-plan': () => task('live-plan', () => planLive(ctx)),
   };
 }

@@ -79,8 +79,9 @@ export function createHealth(parts: HealthParts): {
       const database = await readSyncState(sql).catch(() => null);
       if (database === null) return { ok: false, reason: 'Postgres does not answer' };
       if (!queues) return { ok: false, reason: `the queues (${backend.kind}) do not answer` };
-      if (database.manifestAppliedAt === null) return { ok: false, reason: 'no baseline yet' };
-      return { ok: true, degraded: await degradedReasons(sql, database, paceOf, limits) };
+      const degraded = await degradedReasons(sql, database, paceOf, limits);
+      if (database.manifestAppliedAt === null) return { ok: false, reason: 'no baseline yet', degraded };
+      return { ok: true, degraded };
     },
   };
 }

@@ -15,6 +15,8 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
   Object.entries({ run, demo, sandbox, doctor, status, migrate, refresh, healthcheck }),
 );
 
+const EXIT_GRACE_MS = 1000;
+
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 const complain = (line: string) => void process.stderr.write(`${line}\n`);
 
@@ -60,3 +62,5 @@ try {
   complain(explain(error));
   process.exitCode = error instanceof ConfigError || error instanceof UsageError ? EXIT.usage : EXIT.failed;
 }
+// What is still open now (a connection to a server that hangs) is nothing to wait for.
+setTimeout(() => process.exit(), EXIT_GRACE_MS).unref();

@@ -6,7 +6,7 @@ import {
   checkRate,
   checkRedis,
 } from './doctor/checks.ts';
-import type { Finding } from './doctor/finding.ts';
+import { type Finding, warn } from './doctor/finding.ts';
 import { type Command, EXIT } from './command.ts';
 
 export const doctor: Command = {
@@ -26,16 +26,24 @@ export const doctor: Command = {
 
 async function examine(config: Config): Promise<Finding[]> {
   const warnings = config.warnings.map((text): Finding => ({ check: 'environment', level: 'WARN', text }));
+  const mirror = await checkMirrorDatabase(config);
+  const paced = !mirror.some(({ check, level }) => check === 'postgres' && level === 'FAIL');
   return [
     ...warnings,
     ...checkCredential(config),
     checkRate(config),
-    ...(await checkMirrorDatabase(config)),
+    ...mirror,
     ...(await checkRedis(config)),
-    ...(await checkPartner(config)),
+    ...(paced ? await checkPartner(config) : [notAsked]),
   ];
 }
 
+const notAsked = warn(
+  'partner',
+  'not asked',
+  'requests to the partner are counted in Postgres: mend that first',
+);
+
 function lineOf({ level, check, text, todo }: Finding): string {
-  return `${level.padEnd(5)}${check.padEnd(14)}${text}${todo === undefined ? '' : `\n${' '.repeat(19)}${todo}`}`;
+  return `${level.padEnd(5)}${check.padEnd(16)}${text}${todo === undefined ? '' : `\n${' '.repeat(21)}${todo}`}`;
 }

@@ -3,9 +3,11 @@ import type { MirrorConfig } from '../config.ts';
 import { locateEmbeddedPostgres } from '../embedded/locate.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
-import { connect, migrateDatabase, type Sql, waitForDatabase } from '../store/db.ts';
+import { connect, migrateDatabase, type Sql, sqlState, waitForDatabase } from '../store/db.ts';
 
 const PATIENCE_MS = 10_000;
+/** SQLSTATEs: no such table, no such schema. */
+const NO_TABLES = new Set(['42P01', '3F000']);
 
 /**
  * The mirror's database for a command beside the daemon: the configured one, the embedded one of a running daemon, or
@@ -25,7 +27,12 @@ async function withConnection<T>(url: string, work: (sql: Sql) => Promise<T>): P
   try {
     await waitForDatabase(sql, systemClock, PATIENCE_MS);
     return await work(sql);
+  } catch (error) {
+    if (!NO_TABLES.has(sqlState(error) ?? '')) throw error;
+    throw new Error('the mirror has no tables yet: start the daemon, or run `catalog-mirror migrate`', {
+      cause: error,
+    });
   } finally {
-    await sql.end({ timeout: 5 });
+    await sql.end({ timeout: 1 });
   }
 }

@@ -105,6 +105,12 @@ export const TABLE = {
     "time between two looks at the manifest route's metadata (no download)",
   ),
   LIVE_INTERVAL: duration('mirror', '30m', "target age of a live SKU's price"),
+  LIVE_POLICY: choice(
+    'mirror',
+    'index',
+    ['index', 'round-robin'],
+    'which live SKU is looked at next where there are too few looks for `LIVE_INTERVAL`: by learned rate of change and watchlist weight, or by turn',
+  ),
   DEFERRED_INTERVAL: duration('mirror', '5m', 'earliest retry of a deferred SKU'),
   ERROR_INTERVAL: duration('mirror', '1m', 'first retry of a SKU in `errors`; doubles up to 6h', {
     max: 6 * 3_600_000,

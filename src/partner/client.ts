@@ -21,12 +21,7 @@ import {
   type WireNames,
 } from './wire.ts';
 
-export type {
-  BulkAnswer,
-  DeltaAnswer,
-  LowestRecord,
-  ManifestMeta,
-} from './answers.ts';
+export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
 
 /** One finished request, for metrics: `ms` milliseconds; `date` is the upstream's Date header, for clock skew. */
 export interface RequestObservation {

@@ -25,6 +25,7 @@ export function schedules(shortestMs: number): Schedule[] {
     { job: 'reprice', everyMs: Math.min(everyMs, REPRICE_KNOCK_MS) },
     { job: 'metadata', everyMs: KNOCK_MS },
     { job: 'maintenance', everyMs: KNOCK_MS },
+    { job: 'live-plan', everyMs: KNOCK_MS },
   ];
 }
 
@@ -45,4 +46,5 @@ export const QUEUE_OF: Readonly<Record<TaskName, QueueName>> = {
   reprice: 'reprice',
   metadata: 'metadata',
   maintenance: 'maintenance',
+  'live-plan': 'maintenance',
 };

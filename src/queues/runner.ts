@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq';
-import type { Sql } from '../store/db.ts';
+import { type Sql, transaction } from '../store/db.ts';
 import type { TaskName } from '../store/tasks.ts';
 import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
 import { CONCURRENCY, QUEUE_OF, type QueueName, QUEUES, type Schedule } from './jobs.ts';
@@ -25,11 +25,14 @@ export interface Runner {
   lastJobAt(): number | null;
   /** Puts the schedules back where the store has lost them. */
   restoreSchedules(): Promise<void>;
-  /** Takes no more jobs and waits for those under way. */
+  /** Takes no more jobs and waits for those under way, some seconds at most. */
   stop(): Promise<void>;
 }
 
 const STORE_PATIENCE_MS = 5000;
+const PING_PATIENCE_MS = 500;
+/** Somewhat longer than requests under way are given at a stop. */
+const STOP_PATIENCE_MS = 6000;
 /** bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process. */
 const SCHEDULE_LOCK = 'catalog_mirror.schedules';
 
@@ -40,10 +43,12 @@ export function createRunner(options: RunnerOptions): Runner {
   const restoreSchedules = () => restore(options, queues);
   const workers: JobWorker[] = [];
   let lastJobAt: number | null = null;
+  let underWay = 0;
 
   function processorOf(queue: QueueName) {
     return async (job: Pick<Job, 'name'>) => {
       const startedAt = performance.now();
+      underWay += 1;
       const handler = Object.hasOwn(handlers, job.name) ? handlers[job.name as TaskName] : undefined;
       let outcome = 'unknown-job';
       try {
@@ -53,6 +58,7 @@ export function createRunner(options: RunnerOptions): Runner {
         outcome = 'fault';
         onError(error as Error);
       }
+      underWay -= 1;
       lastJobAt = performance.now();
       onJob({ queue, job: job.name, outcome, ms: lastJobAt - startedAt });
       return outcome;
@@ -66,7 +72,8 @@ export function createRunner(options: RunnerOptions): Runner {
         queue.on('error', onError);
         queues.set(name, queue);
       }
-      await putSchedules(options, queues);
+      // With the store down they are put when it is back, and by the periodic check.
+      await putSchedules(options, queues).catch(onError);
       for (const name of QUEUES) {
         const worker = backend.openWorker(name, processorOf(name), CONCURRENCY[name]);
         worker.on('error', onError);
@@ -81,8 +88,15 @@ export function createRunner(options: RunnerOptions): Runner {
     lastJobAt: () => lastJobAt,
     restoreSchedules,
     async stop() {
-      await Promise.allSettled(workers.map((worker) => worker.close()));
-      await Promise.allSettled([...queues.values()].map((queue) => queue.close()));
+      const closed = Promise.allSettled(workers.map((worker) => worker.close())).then(() =>
+        Promise.allSettled([...queues.values()].map((queue) => queue.close())),
+      );
+      // With the store away bullmq's `close` never ends: then only jobs under way are worth waiting for.
+      const answers = await backend.ping(PING_PATIENCE_MS).then(
+        () => true,
+        () => false,
+      );
+      await within(closed, answers || underWay > 0 ? STOP_PATIENCE_MS : 0).catch(() => {});
     },
   };
 }
@@ -90,7 +104,7 @@ export function createRunner(options: RunnerOptions): Runner {
 type Queues = ReadonlyMap<QueueName, JobQueue>;
 
 async function putSchedules({ sql, schedules }: RunnerOptions, queues: Queues): Promise<void> {
-  await sql.begin(async (tx) => {
+  await transaction(sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(hashtext(${SCHEDULE_LOCK}))`;
     for (const { job, everyMs } of schedules) {
       const upsert = queues

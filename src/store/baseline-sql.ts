@@ -49,7 +49,7 @@ export const DIFF = `
     full join catalog.skus m using (sku)
     where m.reported_at is null or m.reported_at < $1::timestamptz
   )
-  select sku, sizes, hash, price_source, updated_at, crossed and not is_new as crossed,
+  select sku, sizes, hash, price_source, updated_at, crossed and not is_new and not is_absent as crossed,
     case when is_absent then 'absent' when is_new then 'new' when crossed or hash_moved or was_unlisted or rest_moved then 'changed' end as kind,
     case
       when is_absent then 'absent'

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import * as statements from './baseline-sql.ts';
-import { sqlState } from './db.ts';
+import { IDLE_TRANSACTION_MS, sqlState } from './db.ts';
 
 /** A manifest line as it is staged (specification 2.6). */
 export interface StagedLine {
@@ -71,6 +71,7 @@ export class Baseline {
     const client = new pg.Client({
       connectionString: databaseUrl,
       application_name: 'catalog-mirror manifest',
+      idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
     });
     // An idle connection that breaks emits; the next statement reports it.
     client.on('error', () => {});

@@ -1,6 +1,4 @@
 import { fileURLToPath } from 'node:url';
-import { drizzle } from 'drizzle-orm/postgres-js';
-import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 
@@ -13,6 +11,11 @@ export type Queryable = Sql | Tx;
 const RETRYABLE = new Set(['40001', '40P01']);
 const MIGRATION_LOCK = 0x6361_746d;
 const TRANSACTION_TRIES = 5;
+/** A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks hold up nobody. */
+export const IDLE_TRANSACTION_MS = 10_000;
+
+/** So soon a connection is tried again when Postgres was away for long; the driver's own 20 s leave too much undone. */
+const RECONNECT_MOST_SECONDS = 2;
 
 /** A pool of connections to the seller's Postgres. Times come back as Date, int8 as string. Connects lazily. */
 export function connect(url: string, options: { max?: number; name?: string } = {}): Sql {
@@ -20,7 +23,12 @@ export function connect(url: string, options: { max?: number; name?: string } = 
     max: options.max ?? 12,
     onnotice: () => {},
     connect_timeout: 10,
-    connection: { application_name: options.name ?? 'catalog-mirror', TimeZone: 'UTC' },
+    backoff: (failures) => Math.min(RECONNECT_MOST_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
+    connection: {
+      application_name: options.name ?? 'catalog-mirror',
+      TimeZone: 'UTC',
+      idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
+    },
   });
 }
 
@@ -39,7 +47,7 @@ export function sqlState(error: unknown): string | null {
 export async function transaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return (await sql.begin(work)) as T;
+      return await beginOnce(sql, work);
     } catch (error) {
       const state = sqlState(error);
       if (attempt >= TRANSACTION_TRIES || state === null || !RETRYABLE.has(state)) throw error;
@@ -47,33 +55,74 @@ export async function transaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Pr
   }
 }
 
-/** Resolves once Postgres answers a query; rejects when `timeoutMs` has passed, with the last reason as its cause. */
+/**
+ * postgres.js ends a transaction with COMMIT or ROLLBACK also when its connection is gone, and then crashes the process
+ * (porsager/postgres issue 1208). So from there on it is told nothing: the lost connection itself rejects `begin`.
+ */
+async function beginOnce<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
+  let over = false;
+  const begun = sql.begin(async (tx) => {
+    try {
+      const result = await work(tx);
+      if (!over) return result;
+    } catch (error) {
+      if (!over && !isConnectionLost(error)) throw error;
+    }
+    return await new Promise<never>(() => {});
+  });
+  try {
+    return (await begun) as T;
+  } finally {
+    over = true;
+  }
+}
+
+const LOST = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'CONNECTION_CLOSED', 'CONNECTION_DESTROYED']);
+
+/** Errors after which the connection is closed: the server says FATAL, or the driver has seen the end of it. */
+function isConnectionLost(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const fatal = 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
+  return fatal || LOST.has(sqlState(error) ?? '');
+}
+
+/** SQLSTATEs that no waiting will change: the role or its password is wrong. */
+const REFUSED = new Set(['28000', '28P01']);
+
+/**
+ * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
+ * its cause, and at once when Postgres refuses the role.
+ */
 export async function waitForDatabase(
   sql: Sql,
   clock: Clock,
   timeoutMs: number,
   signal?: AbortSignal,
 ): Promise<void> {
-  const end = clock.monotonic() + timeoutMs;
-  for (;;) {
-    try {
-      await Promise.race([sql`select 1`, aborted(signal)]);
-      return;
-    } catch (error) {
-      if (clock.monotonic() >= end || signal?.aborted) {
-        throw new Error('Postgres does not answer', { cause: error });
-      }
-    }
-    await clock.sleep(250, signal);
-  }
-}
-
-/** Rejects when the signal aborts, and never without one. */
-async function aborted(signal: AbortSignal | undefined): Promise<never> {
-  signal?.throwIfAborted();
-  return await new Promise((_, reject) => {
-    signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  const settled = new AbortController();
+  const over = AbortSignal.any([settled.signal, ...(signal === undefined ? [] : [signal])]);
+  let reason: unknown;
+  const inTime = clock.sleep(timeoutMs, over).then(() => {
+    throw new Error('Postgres does not answer', { cause: reason });
   });
+  const answered = async () => {
+    while (!over.aborted) {
+      try {
+        await sql`select 1`;
+        return;
+      } catch (error) {
+        if (REFUSED.has(sqlState(error) ?? ''))
+          throw new Error('Postgres refuses the role', { cause: error });
+        reason = error;
+      }
+      await clock.sleep(250, over);
+    }
+  };
+  try {
+    await Promise.race([answered(), inTime]);
+  } finally {
+    settled.abort();
+  }
 }
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
@@ -84,6 +133,11 @@ const migrationsFolder = fileURLToPath(new URL('../../drizzle', import.meta.url)
  * once. Needs a direct connection (no transaction pooler).
  */
 export async function migrateDatabase(url: string): Promise<void> {
+  // Half of what the program takes to load, and of no use to commands that do not migrate, such as a container's healthcheck.
+  const [{ drizzle }, { migrate }] = await Promise.all([
+    import('drizzle-orm/postgres-js'),
+    import('drizzle-orm/postgres-js/migrator'),
+  ]);
   const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
   try {
     await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;

@@ -75,13 +75,19 @@ export async function peekOwed(
 /**
  * Claims the oldest owed SKUs of each class for `leaseMs`. Workers racing for the same rows pass each other by; a worker
  * that dies leaves its claim to run out. The generation at the claim comes along: a mark made later moves it on, and
- * the answer to this claim then does not settle that mark.
+ * the answer to this claim then does not settle that mark. `named` live SKUs are claimed beside the quotas, if nobody
+ * else holds them.
  */
-export async function claimDue(sql: Sql, quotas: readonly Quota[], leaseMs: number): Promise<Claim | null> {
+export async function claimDue(
+  sql: Sql,
+  quotas: readonly Quota[],
+  leaseMs: number,
+  named: readonly string[] = [],
+): Promise<Claim | null> {
   const wanted = quotas.filter((quota) => quota.count > 0);
-  if (wanted.length === 0) return null;
+  if (wanted.length + named.length === 0) return null;
   const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
-    with picked as materialized (
+    with by_quota as materialized (
       select p.sku
       from unnest(
         ${wanted.map(({ lane }) => laneNumber(lane))}::smallint[],
@@ -98,6 +104,12 @@ export async function claimDue(sql: Sql, quotas: readonly Quota[], leaseMs: numb
         for update skip locked
       ) p
     ),
+    by_name as materialized (
+      select sku from catalog_internal.due
+      where sku = any(${named as string[]}) and held_until is null and live
+      order by sku for update skip locked
+    ),
+    picked as materialized (select sku from by_quota union select sku from by_name),
     claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at)
     update catalog_internal.due d
     set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
@@ -142,7 +154,7 @@ export async function wakeHeld(sql: Sql, limit: number): Promise<number> {
 /** When the next look becomes due or a wait ends, as milliseconds from now (0 = now); null when nothing is scheduled. */
 export async function nextDueInMs(sql: Sql): Promise<number | null> {
   const [row] = await sql<[{ ms: number | null }]>`
-    select greatest(0, extract(epoch from least(
+    select (extract(epoch from least(
       (select min(first.due_at) from unnest(array[1, 2, 3, 4, 5, 6]::smallint[]) as l(lane)
          cross join (values (true), (false)) as c(live)
          cross join lateral (
@@ -152,7 +164,7 @@ export async function nextDueInMs(sql: Sql): Promise<number | null> {
          ) first),
       (select min(held_until) from catalog_internal.due where held_until is not null)
     ) - clock_timestamp()) * 1000)::float8 as ms`;
-  return row.ms;
+  return row.ms === null ? null : Math.max(0, row.ms);
 }
 
 /**

@@ -175,6 +175,41 @@ export const sync = internal.table(
   (t) => [check('sync_one_row', sql`${t.id}`)],
 );
 
+/** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live-policy.ts). */
+export const liveRates = internal.table('live_rates', {
+  sku: text().primaryKey(),
+  alpha: doublePrecision().notNull(),
+  beta: doublePrecision().notNull(),
+});
+
+/** One row: the price of a live look and what is known of the partner's ceiling on live computations. */
+export const livePlan = internal.table(
+  'live_plan',
+  {
+    id: boolean().primaryKey().default(true),
+    /** Null while there are looks enough for every SKU's LIVE_INTERVAL. */
+    lookPrice: doublePrecision('look_price'),
+    /** Longest allowed wait between two looks at a SKU, in minutes; null likewise. */
+    mostMinutes: doublePrecision('most_minutes'),
+    solvedAt: instant('solved_at'),
+    ceilingPerMinute: doublePrecision('ceiling_per_minute'),
+    ceilingAt: instant('ceiling_at'),
+  },
+  (t) => [check('live_plan_one_row', sql`${t.id}`)],
+);
+
+/** Live SKUs of recent bulk calls: how many were computed. Kept for some minutes. */
+export const liveCalls = internal.table(
+  'live_calls',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+    calledAt: instant('called_at').notNull(),
+    computed: integer().notNull(),
+    deferred: integer().notNull(),
+  },
+  (t) => [index('live_calls_called_at').on(t.calledAt)],
+);
+
 /** The settings that SQL needs to tell fresh from stale; written by the daemon at start. */
 export const settings = internal.table(
   'settings',

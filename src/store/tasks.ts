@@ -1,6 +1,14 @@
 import type { Sql } from './db.ts';
 
-export const TASKS = ['manifest', 'delta', 'catalog-check', 'reprice', 'metadata', 'maintenance'] as const;
+export const TASKS = [
+  'manifest',
+  'delta',
+  'catalog-check',
+  'reprice',
+  'metadata',
+  'maintenance',
+  'live-plan',
+] as const;
 export type TaskName = (typeof TASKS)[number];
 
 /** How a run of a task ended: all well, to be tried again with back-off, or put off without having been tried. */

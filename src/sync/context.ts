@@ -14,6 +14,9 @@ export interface SyncSettings {
   readonly manifestMs: number;
   readonly catalogCheckMs: number;
   readonly liveMs: number;
+  readonly livePolicy: 'index' | 'round-robin';
+  /** Requests a minute at the mirror's full pace. */
+  readonly callsPerMinute: number;
   readonly deferredMs: number;
   readonly errorMs: number;
   readonly metadataMs: number;
@@ -69,7 +72,8 @@ export type SyncEvent =
       readonly pausedMs: number;
     }
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] }
-  | { readonly event: 'live-budget.learned'; readonly budget: number };
+  | { readonly event: 'live-budget.learned'; readonly budget: number }
+  | { readonly event: 'live-ceiling.learned'; readonly perMinute: number | null };
 
 /** What every part of sync works with. Nothing here is read from the environment. */
 export interface SyncContext {

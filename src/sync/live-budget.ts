@@ -5,6 +5,8 @@ export interface LiveObservation {
   readonly deferredLive: number;
   /** SKUs deferred that the mirror took for snapshot-priced. */
   readonly deferredOthers: number;
+  /** The most live SKUs that one call of the last minute had answered: proof of the budget, when a ceiling defers. */
+  readonly bestRecent?: number;
 }
 
 /** Growth a clean call earns: quickly back to the configured budget, then one trial of one more in a hundred calls. */
@@ -21,7 +23,10 @@ export function learnLiveBudget(
   limits: { readonly start: number; readonly most: number },
 ): number {
   if (seen.deferredOthers > 0) return budget;
-  if (seen.deferredLive > 0) return Math.max(1, seen.askedLive - seen.deferredLive, Math.floor(budget) - 1);
+  if (seen.deferredLive > 0) {
+    const proven = Math.max(seen.askedLive - seen.deferredLive, seen.bestRecent ?? 0);
+    return Math.max(1, proven, Math.floor(budget) - 1);
+  }
   if (seen.askedLive < Math.floor(budget)) return budget;
   const raised = budget + (budget < limits.start ? RECOVERY : CURIOSITY);
   return Math.min(limits.most, budget < limits.start ? Math.min(raised, limits.start) : raised);

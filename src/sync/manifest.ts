@@ -15,6 +15,7 @@ const PROGRESS_EVERY_MS = 3000;
 /** A presigned URL that stops working early is asked for again this often in one run (specification 4.2 rule 9). */
 const URL_TRIES = 3;
 const SAMPLES_KEPT = 20;
+const SUPERSEDED_AGAIN_MS = 600_000;
 
 /** Lines and samples of one download. */
 interface Downloaded {
@@ -79,7 +80,12 @@ async function baselineOnce(
       return failed(ctx, run, error.kind, error.hint);
     }
     if (error instanceof BaselineSuperseded) {
-      return { kind: 'postponed', nextInMs: ctx.settings.manifestMs, because: error.kind };
+      // Soon again, not after a whole interval: the chain may have broken while this run was at work.
+      return {
+        kind: 'postponed',
+        nextInMs: Math.min(ctx.settings.manifestMs, SUPERSEDED_AGAIN_MS),
+        because: error.kind,
+      };
     }
     throw error;
   } finally {

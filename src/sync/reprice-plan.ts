@@ -12,31 +12,30 @@ export interface PlanLimits {
   readonly spareSeconds: number;
 }
 
-/** Each slow lane that has something owed is sure of this part of a call's slots. */
+/** Each lane that has something owed is sure of this part of a call's slots, whatever stands before it. */
 const GUARANTEED_PART = 0.05;
-const SLOW: readonly Lane[] = ['new', 'error', 'metadata', 'sweep'];
+/** For so many turns each, calls too small for both go to live SKUs and to the others. */
+const SIDE_TURNS = 16;
 
 /**
  * What to claim for the next bulk call (specification 4.1: up to 100 SKUs, only a few computed live): at most the live
- * budget of SKUs that count as live, the rest snapshot-priced, lanes in their order, slow lanes with a guaranteed part,
- * and spare slots for the sweep. Null when nothing is owed.
+ * budget of SKUs that count as live, the rest snapshot-priced, lanes in their order, each with a guaranteed part, and
+ * spare slots for the sweep. Null when nothing is owed.
  */
 export function planBatch(owed: readonly Owed[], early: Early, limits: PlanLimits): Quota[] | null {
   if (owed.length === 0) return null;
-  const liveSlots = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.maxSkus));
-  const live = share(
-    owed.filter((o) => o.live),
-    liveSlots,
-    guaranteedLive(owed, limits.turn),
-  );
+  const liveOwed = owed.filter((o) => o.live);
+  const cheapOwed = owed.filter((o) => !o.live);
+  const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.maxSkus));
+  const crowdedOut = budget === limits.maxSkus && cheapOwed.length > 0;
+  const liveSlots = crowdedOut && Math.floor(limits.turn / SIDE_TURNS) % 2 === 1 ? 0 : budget;
+  const live = share(liveOwed, liveSlots, limits.turn);
   const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
   const slots = limits.maxSkus - liveCount;
-  const cheap = share(
-    owed.filter((o) => !o.live),
-    slots,
-    (_, count) => Math.min(count, Math.max(1, Math.floor(slots * GUARANTEED_PART))),
-  );
+  const cheap = share(cheapOwed, slots, limits.turn);
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
+  // Owed, but no slot may carry it now.
+  if (liveCount + cheapCount === 0) return null;
   const quotas = LANES.flatMap((lane): Quota[] => [
     { lane, live: true, count: live.get(lane) ?? 0, earlySeconds: early[lane] },
     { lane, live: false, count: cheap.get(lane) ?? 0, earlySeconds: early[lane] },
@@ -54,31 +53,45 @@ export function planBatch(owed: readonly Owed[], early: Early, limits: PlanLimit
   );
 }
 
-/** With so few live slots, one in every second call goes to the slow lanes, each in its turn. */
-function guaranteedLive(owed: readonly Owed[], turn: number): (lane: Lane, count: number) => number {
-  const slow = SLOW.filter((lane) => owed.some((o) => o.live && o.lane === lane));
-  const favoured = turn % 2 === 0 ? slow[(turn / 2) % Math.max(1, slow.length)] : undefined;
-  return (lane) => Number(lane === favoured);
-}
-
-/** Splits `slots` over the lanes: guaranteed parts first, then in the lanes' order. */
-function share(
-  owed: readonly Owed[],
-  slots: number,
-  guaranteed: (lane: Lane, count: number) => number,
-): Map<Lane, number> {
+/**
+ * Splits `slots` over the lanes in their order. The lanes behind the first are sure of their part; where that is less
+ * than a slot, one slot in every second turn goes to one of them, each in its turn.
+ */
+function share(owed: readonly Owed[], slots: number, turn: number): Map<Lane, number> {
   const counts = new Map(owed.map(({ lane, count }) => [lane, count]));
   const given = new Map<Lane, number>();
   let left = slots;
-  const give = (lane: Lane, wanted: number) => {
-    const n = Math.max(0, Math.min(wanted, left));
-    given.set(lane, (given.get(lane) ?? 0) + n);
+  const give = (lane: Lane, most: number) => {
+    const before = given.get(lane) ?? 0;
+    const n = Math.min(most, (counts.get(lane) ?? 0) - before, left);
+    given.set(lane, before + n);
     left -= n;
   };
-  for (const lane of SLOW) {
-    const count = counts.get(lane) ?? 0;
-    if (count > 0) give(lane, Math.min(count, guaranteed(lane, count)));
-  }
-  for (const lane of LANES) give(lane, (counts.get(lane) ?? 0) - (given.get(lane) ?? 0));
+  const behind = LANES.filter((lane) => counts.has(lane)).slice(1);
+  const favoured = turn % 2 === 0 ? behind[(turn / 2) % Math.max(1, behind.length)] : undefined;
+  const part = Math.floor(slots * GUARANTEED_PART);
+  for (const lane of behind) give(lane, part > 0 ? part : Number(lane === favoured));
+  for (const lane of LANES) give(lane, slots);
   return given;
+}
+
+/** How long a call that could carry much more waits for company after the one before. */
+const COMPANY_MS = 2500;
+/** A call this full goes at once. */
+const FULL_ENOUGH = 0.5;
+
+/**
+ * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent is owed, where the
+ * live budget or half of the call is filled, or where the last call was long enough ago.
+ */
+export function waitForCompanyMs(
+  owed: readonly Owed[],
+  limits: Pick<PlanLimits, 'maxSkus' | 'liveBudget'>,
+  sinceLastCallMs: number,
+): number {
+  const count = (which: (o: Owed) => boolean) => owed.filter(which).reduce((n, o) => n + o.count, 0);
+  if (count(({ lane }) => lane === 'urgent') > 0) return 0;
+  if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
+  if (count(({ live }) => !live) >= limits.maxSkus * FULL_ENOUGH) return 0;
+  return Math.max(0, COMPANY_MS - sinceLastCallMs);
 }

@@ -8,21 +8,26 @@ import {
   type ClaimedSku,
   nextDueInMs,
   peekOwed,
+  type Quota,
   releaseClaim,
   wakeHeld,
 } from '../store/due.ts';
 import { callPause, noteCallFailed, noteCallWorked } from '../store/call-pause.ts';
+import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { readSyncState, storeLiveBudget, type SyncState } from '../store/sync-state.ts';
 import type { SyncContext, SyncSettings } from './context.ts';
 import { type Envelope, reconcile, tally, type Verdict } from './envelope.ts';
 import { learnLiveBudget } from './live-budget.ts';
+import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, lookAhead } from './live-plan.ts';
 import { PATIENCE_MS } from './outcome.ts';
-import { type Early, planBatch } from './reprice-plan.ts';
+import { type Early, planBatch, waitForCompanyMs } from './reprice-plan.ts';
 
 /** How one turn ended: a call was made, or nothing is owed, or it is not the time to call. */
 export type Turn =
   | { readonly kind: 'called'; readonly skus: number }
   | { readonly kind: 'idle'; readonly nextInMs: number | null }
+  /** Little is owed, and nothing urgent: the call waits for more to come due. */
+  | { readonly kind: 'company'; readonly forMs: number }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
 const SKU_ERROR_MOST_MS = 6 * 3_600_000;
@@ -37,12 +42,12 @@ const JITTER = 0.25;
 
 /**
  * One turn of re-pricing: plans a bulk call from the ledger, waits for its place in the pace, claims its SKUs, asks, and
- * settles the answer in one transaction. `turn` counts the turns of this worker. `stopping` ends the waiting for a turn;
+ * settles the answer in one transaction. `turn.number` counts the turns of this process. `stopping` ends the waiting for a turn;
  * `hard` also breaks off a request under way, whose SKUs then stay due.
  */
 export async function repriceOnce(
   ctx: SyncContext,
-  turn: number,
+  turn: { readonly number: number; readonly sinceLastCallMs: number },
   requestTimeoutMs: number,
   signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
 ): Promise<Turn> {
@@ -50,20 +55,23 @@ export async function repriceOnce(
   const pause = await callPause(sql);
   if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
   await wakeHeld(sql, WAKE_AT_ONCE);
-  const state = await readSyncState(sql);
-  const early = earlyBy(settings, state.catalogState);
+  const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
+  const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
   const owed = await peekOwed(sql, settings.bulkMaxSkus, early);
-  const quotas = planBatch(owed, early, {
+  const limits = {
     maxSkus: callSize(settings.bulkMaxSkus, pause.failures),
-    liveBudget: state.liveBudget ?? settings.bulkLiveBudget,
-    turn,
+    liveBudget: Math.min(state.liveBudget ?? settings.bulkLiveBudget, allowedLive(plan, settings)),
+    turn: turn.number,
     spareSeconds: Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000,
-  });
+  };
+  const quotas = planBatch(owed, early, limits);
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
+  const company = waitForCompanyMs(owed, limits, turn.sinceLastCallMs);
+  if (company > 0) return { kind: 'company', forMs: company };
 
   const place = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
   if (place.kind === 'wait') return place;
-  const claim = await claimDue(sql, quotas, requestTimeoutMs + LEASE_SLACK_MS);
+  const claim = await claimPlanned(ctx, plan, quotas, requestTimeoutMs + LEASE_SLACK_MS);
   if (claim === null) {
     await place.permit.cancel();
     return { kind: 'idle', nextInMs: 250 };
@@ -77,8 +85,26 @@ export async function repriceOnce(
     return await callFailed(ctx, claim, error, pause.failures);
   }
   if (pause.failures > 0) await noteCallWorked(sql);
-  await settle(ctx, claim, reconcile(skus, answer), state);
+  await settle(ctx, claim, reconcile(skus, answer), state, plan);
   return { kind: 'called', skus: skus.length };
+}
+
+/** Claims what was planned; live SKUs by value where the plan has a price for a look, everything else by turn. */
+async function claimPlanned(
+  ctx: SyncContext,
+  plan: LivePlan,
+  quotas: readonly Quota[],
+  leaseMs: number,
+): Promise<Claim | null> {
+  const live = quotas.find((quota) => quota.live && quota.lane === 'live');
+  const chosen = live === undefined ? null : await chooseForQuota(ctx, plan, live);
+  if (chosen === null) return await claimDue(ctx.sql, quotas, leaseMs);
+  return await claimDue(
+    ctx.sql,
+    quotas.filter((quota) => quota !== live),
+    leaseMs,
+    chosen,
+  );
 }
 
 /** After failed calls ever smaller ones, so that a SKU the partner cannot swallow is cornered and not the whole batch. */
@@ -94,8 +120,8 @@ function snapshotMs(settings: SyncSettings): number {
  * While the catalog is stale, nothing reports changes, so everything is re-priced oldest first with the whole share
  * (specification 4.2 rule 10, 7.4 rule 7); otherwise each SKU waits for its time.
  */
-export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']): Early {
-  const none: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
+export function earlyBy(settings: SyncSettings, state: SyncState['catalogState'], earlyLive = 0): Early {
+  const none: Early = { urgent: 0, live: earlyLive, new: 0, error: 0, metadata: 0, sweep: 0 };
   if (state !== 'stale') return none;
   const early = (intervalMs: number) =>
     Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000;
@@ -113,7 +139,13 @@ export function nextLooks(settings: SyncSettings): NextLooks {
   };
 }
 
-async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, state: SyncState): Promise<void> {
+async function settle(
+  ctx: SyncContext,
+  claim: Claim,
+  envelope: Envelope,
+  state: SyncState,
+  plan: LivePlan,
+): Promise<void> {
   const { sql, settings, random } = ctx;
   let unpricedEntries = 0;
   const fates = claim.skus.map((asked) => {
@@ -121,7 +153,8 @@ async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, state:
     if (verdict.kind === 'record') unpricedEntries += unpriced(verdict.record);
     return fateOf(asked, verdict, settings, random);
   });
-  const applied = await applyAnswer(sql, claim, fates, nextLooks(settings));
+  const next = { ...nextLooks(settings), live: lookAhead(plan, settings) };
+  const applied = await applyAnswer(sql, claim, fates, next);
   const counts = tally(envelope.verdicts.values());
   ctx.emit({
     event: 'bulk.applied',
@@ -135,7 +168,7 @@ async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, state:
   });
   if (applied.sizeTypeChanges.length > 0)
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
-  await learn(ctx, claim, envelope, state.liveBudget ?? settings.bulkLiveBudget);
+  await learn(ctx, claim, envelope, plan, state.liveBudget ?? settings.bulkLiveBudget);
 }
 
 /** The verdict as it is to be stored; waits are drawn and grow here. */
@@ -185,21 +218,37 @@ function unpriced(record: LowestRecord): number {
   return [...record.sizes.values()].filter(({ price, entry }) => price === null && entry !== null).length;
 }
 
-async function learn(ctx: SyncContext, claim: Claim, envelope: Envelope, budget: number): Promise<void> {
+async function learn(
+  ctx: SyncContext,
+  claim: Claim,
+  envelope: Envelope,
+  plan: LivePlan,
+  budget: number,
+): Promise<void> {
   const deferred = (asked: ClaimedSku) => envelope.verdicts.get(asked.sku)?.kind === 'deferred';
+  const live = claim.skus.filter((asked) => asked.live);
+  const deferredLive = live.filter(deferred).length;
+  const deferredOthers = claim.skus.filter((asked) => !asked.live && deferred(asked)).length;
   const learned = learnLiveBudget(
     budget,
-    {
-      askedLive: claim.skus.filter(({ live }) => live).length,
-      deferredLive: claim.skus.filter((asked) => asked.live && deferred(asked)).length,
-      deferredOthers: claim.skus.filter((asked) => !asked.live && deferred(asked)).length,
-    },
+    { askedLive: live.length, deferredLive, deferredOthers, bestRecent: plan.best },
     { start: ctx.settings.bulkLiveBudget, most: ctx.settings.bulkMaxSkus },
   );
+  await learnFromCall(ctx, plan, {
+    computed: live.filter(({ sku }) => isAnswered(envelope.verdicts.get(sku))).length,
+    deferred: deferredLive,
+    // A call that asked no more than calls have had answered was not deferred for its size.
+    withinBudget: deferredOthers === 0 && live.length <= plan.best,
+    budget,
+  });
   if (learned === budget) return;
   await storeLiveBudget(ctx.sql, learned);
   if (Math.floor(learned) !== Math.floor(budget))
     ctx.emit({ event: 'live-budget.learned', budget: Math.floor(learned) });
+}
+
+function isAnswered(verdict: Verdict | undefined): boolean {
+  return verdict?.kind === 'record' || verdict?.kind === 'not_found';
 }
 
 /**

@@ -75,6 +75,7 @@ export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telem
         case 'manifest.progress':
         case 'delta.applied':
         case 'live-budget.learned':
+        case 'live-ceiling.learned':
           return log.info(event);
       }
     },

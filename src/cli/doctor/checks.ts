@@ -146,7 +146,10 @@ export async function checkPartner(config: Config): Promise<Finding[]> {
   try {
     await withMirror(config, async (sql) => {
       const pacer = createPacer(sql, systemClock, paceLimits(config));
+      const [ledger] = await sql`select from pg_class where oid = to_regclass('catalog_internal.pace')`;
       const permit = async (): Promise<Permit> => {
+        // Before the first run there is no ledger, and no daemon that sends.
+        if (ledger === undefined) return { settle: () => Promise.resolve() };
         const turn = await pacer.acquire('doctor', PATIENCE_MS);
         if (turn.kind === 'granted') return turn.permit;
         throw new Error(`no request may be sent for ${Math.ceil(turn.forMs / 1000)} s: ${turn.because}`);

@@ -1,0 +1,232 @@
+import type { PaceLimits } from '../../src/partner/pacer.ts';
+import { simulateLive } from './live.ts';
+import { Account, Market, type Weights } from './market.ts';
+import { knownRatesOptimum } from './optimum.ts';
+import { simulateFill } from './packing.ts';
+import { type Neighbours, simulatePacing } from './pacing.ts';
+
+export interface Figure {
+  readonly what: string;
+  /** Mean over the seeds, or the worst where a limit must hold for each. */
+  readonly value: number;
+  readonly reach?: { readonly is: '≥' | '≤'; readonly limit: number };
+  readonly ok: boolean;
+}
+
+export interface BenchSize {
+  readonly skus: number;
+  /** Length of a run; the first half warms up. */
+  readonly hours: number;
+  readonly fillSkus: number;
+  readonly pacingHours: number;
+}
+
+const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
+const LIVE_BUDGET = 5;
+
+function figure(
+  what: string,
+  values: readonly number[],
+  is?: '≥' | '≤',
+  limit?: number,
+  worst = false,
+): Figure {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const value = worst ? Math.max(...values) : mean;
+  if (is === undefined || limit === undefined) return { what, value, ok: true };
+  return { what, value, reach: { is, limit }, ok: is === '≥' ? value >= limit : value <= limit };
+}
+
+export function* runBench(seeds: readonly number[], size: BenchSize): Generator<Figure> {
+  for (const ceiling of [null, 200]) {
+    for (const weights of ['zipf', 'watch'] as const) yield* liveFigures(seeds, size, weights, ceiling);
+  }
+  yield* redrawFigures(seeds, size);
+  yield* packingFigures(seeds, size);
+  yield* pacingFigures(seeds, size);
+}
+
+function runLive(
+  seed: number,
+  size: BenchSize,
+  run: {
+    policy: 'index' | 'round-robin';
+    weights: Weights;
+    ceiling: number | null;
+    redrawHours?: number;
+    hours?: number;
+  },
+) {
+  const market = new Market(size.skus, run.weights, seed);
+  const hours = run.hours ?? size.hours;
+  const [cold, warm] = [new Account(0), new Account((hours / 2) * 60)];
+  const looks = simulateLive(
+    market,
+    {
+      policy: run.policy,
+      minutes: hours * 60,
+      limits: LIMITS,
+      liveBudget: LIVE_BUDGET,
+      liveCeiling: run.ceiling,
+      ...(run.redrawHours === undefined ? {} : { redrawEveryMinutes: run.redrawHours * 60 }),
+    },
+    [cold, warm],
+  );
+  const optimum = knownRatesOptimum(market.rates, market.weights, looks.looksPerMinute);
+  return {
+    cold: cold.result(),
+    warm: warm.result(),
+    looks,
+    optimum,
+    round: size.skus / looks.looksPerMinute,
+  };
+}
+
+function* liveFigures(
+  seeds: readonly number[],
+  size: BenchSize,
+  weights: 'zipf' | 'watch',
+  ceiling: number | null,
+): Generator<Figure> {
+  const runs = seeds.map((seed) => ({
+    turn: runLive(seed, size, { policy: 'round-robin', weights, ceiling }),
+    index: runLive(seed, size, { policy: 'index', weights, ceiling }),
+  }));
+  const name = `${weights}, ${ceiling === null ? 'no ceiling' : `ceiling ${ceiling}`}: `;
+  const each = (value: (run: (typeof runs)[number]) => number) => runs.map(value);
+  yield figure(
+    `${name}freshness, round robin`,
+    each(({ turn }) => turn.warm.freshness),
+  );
+  yield figure(
+    `${name}freshness, learned index`,
+    each(({ index }) => index.warm.freshness),
+  );
+  yield figure(
+    `${name}freshness, known-rates optimum`,
+    each(({ index }) => index.optimum),
+  );
+  yield figure(
+    `${name}part of the optimum`,
+    each(({ index }) => index.warm.freshness / index.optimum),
+    '≥',
+    0.99,
+  );
+  yield figure(
+    `${name}distance from round robin closed`,
+    each(
+      ({ turn, index }) =>
+        (index.warm.freshness - turn.warm.freshness) / (index.optimum - turn.warm.freshness),
+    ),
+    '≥',
+    weights === 'zipf' ? 0.95 : 0.9,
+  );
+  yield figure(
+    `${name}part of the optimum from cold`,
+    each(({ index }) => index.cold.freshness / index.optimum),
+    '≥',
+    0.985,
+  );
+  yield figure(
+    `${name}wrong-price minutes against round robin`,
+    each(({ turn, index }) => index.warm.wrongMinutes / turn.warm.wrongMinutes),
+    '≤',
+    weights === 'zipf' ? 0.4 : 0.75,
+  );
+  yield figure(
+    `${name}longest wait in rounds`,
+    each(({ index }) => index.warm.worstMinutes / index.round),
+    '≤',
+    3.1,
+    true,
+  );
+  if (ceiling === null) return;
+  yield figure(
+    `${name}part of the ceiling used`,
+    each(({ index }) => Math.min(1, index.looks.looksPerMinute / (ceiling * 0.98))),
+    '≥',
+    0.99,
+  );
+  yield figure(
+    `${name}deferred part of live SKUs asked`,
+    each(
+      ({ index }) =>
+        index.looks.deferred / (index.looks.deferred + index.looks.looksPerMinute * size.hours * 60),
+    ),
+    '≤',
+    0.01,
+  );
+}
+
+function* redrawFigures(seeds: readonly number[], size: BenchSize): Generator<Figure> {
+  const runs = seeds.map((seed) =>
+    runLive(seed, size, {
+      policy: 'index',
+      weights: 'zipf',
+      ceiling: null,
+      redrawHours: size.hours,
+      hours: 2 * size.hours,
+    }),
+  );
+  yield figure(
+    'zipf, rates redrawn every two days: part of the optimum',
+    runs.map(({ warm, optimum }) => warm.freshness / optimum),
+    '≥',
+    0.985,
+  );
+}
+
+function* packingFigures(seeds: readonly number[], { fillSkus }: BenchSize): Generator<Figure> {
+  for (const [share, mislisted, limit] of [
+    [0.01, 0, 1.02],
+    [0.05, 0, 1.02],
+    [0.1, 0, 1.02],
+    [0.05, 0.2, 1.03],
+  ] as const) {
+    const runs = seeds.map((seed) => simulateFill(fillSkus, share, mislisted, seed));
+    yield figure(
+      `fill, ${share * 100} % live${mislisted > 0 ? ', a fifth of them mislisted' : ''}: calls against the bound`,
+      runs.map(({ calls, bound }) => calls / bound),
+      '≤',
+      limit,
+    );
+  }
+}
+
+function* pacingFigures(seeds: readonly number[], { pacingHours }: BenchSize): Generator<Figure> {
+  for (const neighbours of ['quiet', 'on and off', 'bursty'] as const satisfies Neighbours[]) {
+    const runs = seeds.map((seed) => simulatePacing(neighbours, seed, pacingHours));
+    const name = `pace, neighbours ${neighbours}: `;
+    const perDay = (count: number) => (count * 24) / pacingHours;
+    const pace = runs.map((r) => r.requestsPerMinute);
+    const what = `${name}requests a minute`;
+    yield neighbours === 'bursty' ? figure(what, pace, '≥', 100) : figure(what, pace);
+    yield figure(
+      `${name}most own requests in 60 s at the partner`,
+      runs.map((r) => r.mostInWindow),
+      '≤',
+      118,
+      true,
+    );
+    if (neighbours === 'bursty')
+      yield figure(
+        `${name}silences a day`,
+        runs.map((r) => perDay(r.episodes)),
+        '≤',
+        40,
+      );
+    else
+      yield figure(
+        `${name}own refusals a day`,
+        runs.map((r) => perDay(r.refused)),
+        '≤',
+        0,
+      );
+    yield figure(
+      `${name}refused requests for each silence`,
+      runs.map((r) => (r.episodes === 0 ? 0 : r.refused / r.episodes)),
+      '≤',
+      1.05,
+    );
+  }
+}

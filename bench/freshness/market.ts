@@ -1,0 +1,114 @@
+import { exponential, gauss, seeded } from './random.ts';
+
+export type Weights = 'zipf' | 'watch' | 'uniform';
+
+/** A median SKU changes once in six hours; the spread is log-normal. Times in minutes. */
+const MEDIAN_MINUTES = 360;
+const SIGMA = 1.5;
+
+/** Live SKUs with their true rates, and the account of how fresh the mirror's view of them is. */
+export class Market {
+  readonly size: number;
+  readonly weights: Float64Array;
+  readonly rates: Float64Array;
+  readonly lastLook: Float64Array;
+  readonly #nextChange: Float64Array;
+  readonly #random: () => number;
+
+  constructor(size: number, weights: Weights, seed: number) {
+    this.size = size;
+    this.#random = seeded(seed);
+    this.rates = this.#drawRates();
+    this.weights = drawWeights(size, weights, this.#random);
+    this.lastLook = new Float64Array(size);
+    this.#nextChange = this.rates.map((rate) => exponential(this.#random, rate));
+  }
+
+  #drawRates(): Float64Array {
+    return Float64Array.from(
+      { length: this.size },
+      () => Math.exp(SIGMA * gauss(this.#random)) / MEDIAN_MINUTES,
+    );
+  }
+
+  /** The habits of all SKUs change at `now`; what has already changed unseen stays unseen. */
+  redraw(now: number): void {
+    this.rates.set(this.#drawRates());
+    for (let i = 0; i < this.size; i += 1) {
+      if ((this.#nextChange[i] as number) > now)
+        this.#nextChange[i] = now + exponential(this.#random, this.rates[i] as number);
+    }
+  }
+
+  /** Looks at a SKU; tells whether its price had moved since the last look, and books the time in between. */
+  look(item: number, now: number, accounts: readonly Account[]): boolean {
+    const changedAt = this.#nextChange[item] as number;
+    for (const account of accounts)
+      account.book(this.weights[item] as number, this.lastLook[item] as number, changedAt, now);
+    this.lastLook[item] = now;
+    if (changedAt > now) return false;
+    this.#nextChange[item] = now + exponential(this.#random, this.rates[item] as number);
+    return true;
+  }
+
+  /** Books the time after each SKU's last look. */
+  close(now: number, accounts: readonly Account[]): void {
+    for (let i = 0; i < this.size; i += 1) {
+      for (const account of accounts) {
+        account.book(
+          this.weights[i] as number,
+          this.lastLook[i] as number,
+          this.#nextChange[i] as number,
+          now,
+        );
+      }
+    }
+  }
+}
+
+function drawWeights(size: number, kind: Weights, random: () => number): Float64Array {
+  const order = Array.from({ length: size }, (_, i) => i);
+  for (let i = size - 1; i > 0; i -= 1) {
+    const j = Math.floor(random() * (i + 1));
+    [order[i], order[j]] = [order[j] as number, order[i] as number];
+  }
+  const raw = order.map((rank) =>
+    kind === 'zipf' ? 1 / (rank + 1) : kind === 'watch' && rank < size * 0.02 ? 20 : 1,
+  );
+  const mean = raw.reduce((sum, weight) => sum + weight, 0) / size;
+  return Float64Array.from(raw, (weight) => weight / mean);
+}
+
+/** Weighted freshness and wrong-price minutes from `since` on; a price is wrong from its change to the next look. */
+export class Account {
+  readonly since: number;
+  #fresh = 0;
+  #wrongMinutes = 0;
+  #weightTime = 0;
+  #worst = 0;
+
+  constructor(since: number) {
+    this.since = since;
+  }
+
+  book(weight: number, lookedAt: number, changedAt: number, now: number): void {
+    if (now <= this.since) return;
+    const from = Math.max(lookedAt, this.since);
+    this.#weightTime += weight * (now - from);
+    this.#fresh += weight * Math.max(0, Math.min(changedAt, now) - from);
+    if (changedAt < now) {
+      const wrongFrom = Math.max(changedAt, from);
+      this.#wrongMinutes += (weight * ((now - changedAt) ** 2 - (wrongFrom - changedAt) ** 2)) / 2;
+    }
+    if (lookedAt >= this.since) this.#worst = Math.max(this.#worst, now - lookedAt);
+  }
+
+  /** Weighted part of the time that prices were right; mean minutes that a price had been wrong; longest wait in minutes. */
+  result(): { freshness: number; wrongMinutes: number; worstMinutes: number } {
+    return {
+      freshness: this.#fresh / this.#weightTime,
+      wrongMinutes: this.#wrongMinutes / this.#weightTime,
+      worstMinutes: this.#worst,
+    };
+  }
+}

@@ -1,0 +1,108 @@
+import type { Applied, Fate } from './answers.ts';
+import type { Tx } from './db.ts';
+
+/**
+ * Writes the prices of answered SKUs where they differ and removes vanished sizes; a SKU that is not found loses all. Tells
+ * how many moves went into the history and which SKUs had any.
+ */
+export async function writePrices(
+  tx: Tx,
+  answered: readonly Fate[],
+  at: Date,
+): Promise<{ count: number; moved: string[] }> {
+  const rows = answered.flatMap((fate) =>
+    fate.kind === 'record' ? fate.prices.map((price) => ({ sku: fate.sku, ...price })) : [],
+  );
+  const [result] = await tx<[{ count: number; moved: string[] }]>`
+    with answered as (
+      select sku, first_priced_at is not null as seen_before from catalog.skus
+      where sku = any(${answered.map(({ sku }) => sku)})
+    ),
+    new as (
+      select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.size)}::text[],
+        ${rows.map((r) => r.price)}::int[], ${rows.map((r) => r.entry)}::text[]::jsonb[]) as n(sku, size, price, entry)
+    ),
+    old as (select p.* from catalog.prices p join answered using (sku)),
+    diff as materialized (
+      select sku, size, old.price as old_price, new.price as new_price, new.entry, new.sku is null as gone,
+        old.price is distinct from new.price as moved, old.changed_at
+      from new full join old using (sku, size)
+      where new.sku is null or old.sku is null
+        or old.price is distinct from new.price or old.entry is distinct from new.entry
+    ),
+    vanished as (
+      delete from catalog.prices p using diff where diff.gone and p.sku = diff.sku and p.size = diff.size
+    ),
+    written as (
+      insert into catalog.prices as p (sku, size, price, entry, changed_at)
+      select sku, size, new_price, entry, case when moved then ${at}::timestamptz else coalesce(changed_at, ${at}) end
+      from diff where not gone order by sku, size
+      on conflict (sku, size) do update
+        set price = excluded.price, entry = excluded.entry, changed_at = excluded.changed_at
+    ),
+    noted as (
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+      select sku, size, old_price, new_price, ${at} from diff join answered using (sku)
+      where moved and seen_before order by sku, size
+      returning sku
+    )
+    select count(*)::int as count, coalesce(array_agg(distinct sku), '{}') as moved from noted`;
+  return result;
+}
+
+export type MetadataChanges = Pick<Applied, 'metadataChanges' | 'sizeTypeChanges'>;
+
+/** Writes the metadata of answered SKUs, and the history of every field that changed. */
+export async function writeProducts(tx: Tx, answered: readonly Fate[], at: Date): Promise<MetadataChanges> {
+  const rows = answered.flatMap((fate) =>
+    fate.kind === 'record' ? [{ sku: fate.sku, ...fate.product }] : [],
+  );
+  if (rows.length === 0) return { metadataChanges: 0, sizeTypeChanges: [] };
+  const changes = await tx<{ sku: string; field: string }[]>`
+    with new as (
+      select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.name)}::text[],
+        ${rows.map((r) => r.model)}::text[], ${rows.map((r) => r.brand)}::text[],
+        ${rows.map((r) => r.genderSize)}::text[], ${rows.map((r) => r.sizeType)}::text[],
+        ${rows.map((r) => r.category)}::text[], ${rows.map((r) => r.sizeMapSizeType)}::text[],
+        ${rows.map((r) => r.product)}::text[]::jsonb[]
+      ) as n(sku, name, model, brand, gender_size, size_type, category, size_map_size_type, product)
+    ),
+    fields as materialized (
+      select new.sku, f.field, f.old_value, f.new_value
+      from new join catalog.products old using (sku)
+      cross join lateral (values
+        ('name', old.name, new.name), ('model', old.model, new.model), ('brand', old.brand, new.brand),
+        ('gender_size', old.gender_size, new.gender_size), ('size_type', old.size_type, new.size_type),
+        ('category', old.category, new.category),
+        ('size_map_size_type', old.size_map_size_type, new.size_map_size_type)
+      ) as f(field, old_value, new_value)
+      where f.old_value is distinct from f.new_value
+    ),
+    -- Members beyond the documented ones: the whole object is the field, where no column of its own tells the change.
+    changes as materialized (
+      select * from fields
+      union all
+      select new.sku, 'product', old.product::text, new.product::text
+      from new join catalog.products old using (sku)
+      where old.product is distinct from new.product and not exists (select from fields where fields.sku = new.sku)
+    ),
+    noted as (
+      insert into catalog.product_history (sku, field, old_value, new_value, observed_at)
+      select sku, field, old_value, new_value, ${at} from changes order by sku, field
+    ),
+    written as (
+      insert into catalog.products as p (sku, name, model, brand, gender_size, size_type, category, size_map_size_type,
+        product, refreshed_at, changed_at)
+      select new.*, ${at}, ${at} from new order by sku
+      on conflict (sku) do update set name = excluded.name, model = excluded.model, brand = excluded.brand,
+        gender_size = excluded.gender_size, size_type = excluded.size_type, category = excluded.category,
+        size_map_size_type = excluded.size_map_size_type, product = excluded.product,
+        refreshed_at = excluded.refreshed_at,
+        changed_at = case when exists (select from changes where changes.sku = p.sku) then excluded.changed_at else p.changed_at end
+    )
+    select sku, field from changes`;
+  return {
+    metadataChanges: changes.length,
+    sizeTypeChanges: changes.flatMap(({ sku, field }) => (field === 'size_map_size_type' ? [sku] : [])),
+  };
+}

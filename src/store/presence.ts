@@ -1,0 +1,34 @@
+import pg from 'pg';
+
+/** Each daemon holds this lock, shared, for as long as it lives: who gets it alone is the only one. */
+const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
+
+/**
+ * Says that a daemon is here until the returned function is called or the process dies. The first one to come finds out
+ * that way that whoever holds claims and tasks is dead, and frees them: after a crash nobody waits for leases to run out.
+ * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease.
+ */
+export async function announcePresence(databaseUrl: string): Promise<() => Promise<void>> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    application_name: 'catalog-mirror presence',
+    keepAlive: true,
+  });
+  // Losing the connection loses the lock; the leases then do what they are for.
+  client.on('error', () => {});
+  await client.connect();
+  const { rows } = await client.query<{ alone: boolean }>(
+    `select pg_try_advisory_lock(${PRESENCE_LOCK}) as alone`,
+  );
+  if (rows[0]?.alone === true) {
+    await client.query(
+      'update catalog_internal.due set claim = null, held_until = null where claim is not null',
+    );
+    await client.query(
+      'update catalog_internal.tasks set run = null, running_until = null where running_until is not null',
+    );
+  }
+  await client.query(`select pg_advisory_lock_shared(${PRESENCE_LOCK})`);
+  if (rows[0]?.alone === true) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
+  return () => client.end().catch(() => {});
+}

@@ -1,0 +1,61 @@
+/*
+ * The partner also limits live computations in time, by how much is not shown (specification 4.1 bulk rule 3, section 8).
+ * The ceiling is learned: deferrals within the budget of a call mean that it was met. Pure; times in epoch milliseconds.
+ */
+
+export interface LiveCeiling {
+  /** Live computations a minute at `at`; null while no ceiling has been met. */
+  readonly perMinute: number | null;
+  readonly at: number;
+}
+
+export const NO_CEILING: LiveCeiling = { perMinute: null, at: 0 };
+
+/** What is tried again a minute later is a little more than what was met: a ceiling that was raised is found. */
+const GROWTH_A_MINUTE = 1.03;
+const CAUTION = 0.98;
+const LEAST = 5;
+
+/** The ceiling as it may be tried at `now`; Infinity where none was met. */
+export function liveCeilingAt({ perMinute, at }: LiveCeiling, now: number): number {
+  return perMinute === null ? Infinity : perMinute * GROWTH_A_MINUTE ** (Math.max(0, now - at) / 60_000);
+}
+
+/**
+ * The ceiling after a call. `deferredAll`: it asked for live SKUs within the budget of a call, and none was computed: a
+ * part of them may be deferred for SKUs that use the budget unseen, all of them are only at the ceiling. `computed`: live
+ * computations in the last minute, this call's included; `capacity`: what all calls could ever ask in a minute, beyond
+ * which a ceiling is none.
+ */
+export function learnLiveCeiling(
+  ceiling: LiveCeiling,
+  call: {
+    readonly deferredAll: boolean;
+    readonly computed: number;
+    readonly capacity: number;
+  },
+  now: number,
+): LiveCeiling {
+  if (call.deferredAll) {
+    return { perMinute: Math.max(LEAST, CAUTION * call.computed), at: now };
+  }
+  return liveCeilingAt(ceiling, now) > call.capacity * GROWTH_A_MINUTE ? NO_CEILING : ceiling;
+}
+
+/**
+ * How many live SKUs the next call may carry: what the minute has left, spread evenly over the calls of a minute.
+ * `recent`: live SKUs asked for in the last minute and not deferred, calls under way included.
+ */
+export function liveAllowance(
+  ceiling: LiveCeiling,
+  now: number,
+  recent: number,
+  callsPerMinute: number,
+): number {
+  const perMinute = liveCeilingAt(ceiling, now);
+  if (perMinute === Infinity) return Infinity;
+  return Math.max(
+    0,
+    Math.min(Math.floor(perMinute - recent), Math.ceil(perMinute / Math.max(1, callsPerMinute))),
+  );
+}

@@ -1,0 +1,142 @@
+/*
+ * Which live SKU to look at next. The delta never reports their price moves (specification 4.2 rule 6), a call computes
+ * only a few of them (4.1 rule 3), so looks go where they gain most: each SKU has a learned rate of change and a weight,
+ * and looks are shared out so that one more look anywhere gains the same. Pure; all times in minutes.
+ *
+ * After Cho & Garcia-Molina (ACM TODS 28, 2003) for the sharing, with rates learned from "changed since the last look or
+ * not" as a gamma distribution.
+ */
+
+/** Belief about a SKU's changes a minute: gamma distributed with shape alpha and rate beta (minutes). */
+export interface Rate {
+  readonly alpha: number;
+  readonly beta: number;
+}
+
+const PRIOR_SHAPE = 0.5;
+const PRIOR_MEAN_MINUTES = 240;
+/** What is known is bounded, so that a SKU whose habits change is learned anew. */
+const MOST_SHAPE = 20;
+const MOST_MEMORY_MINUTES = 3 * 24 * 60;
+/** No SKU is looked at again within this. */
+export const LEAST_MINUTES = 1;
+/** And none is left alone for longer than this many full rounds. */
+export const MOST_ROUNDS = 3;
+/** Candidates to choose from, in order of their due times: enough to catch up by value after a silence. */
+export const SHORTLIST = 16;
+/** Part of the looks that the schedule spends; the rest absorbs what comes late. */
+const SPENT_PART = 0.97;
+
+/** Nothing known: a change in four hours, perhaps. */
+export const PRIOR: Rate = { alpha: PRIOR_SHAPE, beta: PRIOR_SHAPE * PRIOR_MEAN_MINUTES };
+
+/** The belief after a look `tau` minutes after the one before, which found the price changed or not. */
+export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
+  if (tau <= 0) return rate;
+  const { alpha, beta } = rate;
+  if (!changed) return bounded({ alpha, beta: beta + tau });
+  // The mixture that "at least one change" leaves is matched by a gamma of the same mean and variance.
+  const r = Math.log1p(tau / beta);
+  const seen = -Math.expm1(-alpha * r);
+  const mean = ((alpha / beta) * -Math.expm1(-(alpha + 1) * r)) / seen;
+  const second = (((alpha * (alpha + 1)) / beta ** 2) * -Math.expm1(-(alpha + 2) * r)) / seen;
+  const variance = second - mean ** 2;
+  if (!(variance > 0) || !(mean > 0)) return rate;
+  return bounded({ alpha: mean ** 2 / variance, beta: mean / variance });
+}
+
+function bounded({ alpha, beta }: Rate): Rate {
+  const scale = Math.min(1, MOST_SHAPE / alpha, MOST_MEMORY_MINUTES / beta);
+  return { alpha: alpha * scale, beta: beta * scale };
+}
+
+/** Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last look. */
+export function lookValue(weight: number, { alpha, beta }: Rate, tau: number): number {
+  const r = Math.log1p(tau / beta);
+  const shape = alpha - 1;
+  // (1 − e^(−shape·r)) / shape, whose limit at shape 0 is r.
+  const spread = Math.abs(shape) < 1e-9 ? r : -Math.expm1(-shape * r) / shape;
+  return weight * (beta * spread - tau * Math.exp(-alpha * r));
+}
+
+/** SKUs alike enough to be planned as one: `count` of them, changes a minute, weight. */
+export interface RateGroup {
+  readonly count: number;
+  readonly lambda: number;
+  readonly weight: number;
+}
+
+/** Looks a minute that a SKU is worth when one more look anywhere gains `mu`. */
+function looksPerMinute(lambda: number, weight: number, mu: number, most: number): number {
+  const wanted = (-lambda + Math.sqrt(lambda ** 2 + (4 * weight * lambda) / mu)) / 2;
+  return Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted));
+}
+
+/** Part of the longest allowed wait by which a look may come early rather than leave a live slot empty. */
+const EARLY_PART = 0.03;
+
+/** How many minutes before its due time a SKU may be looked at, given the longest allowed wait. */
+export function earlyMinutes(most: number): number {
+  return Number.isFinite(most) ? EARLY_PART * most : 0;
+}
+
+/** One full round in minutes: every SKU once at `looks` a minute. */
+export function roundMinutes(skus: number, looks: number): number {
+  return skus / Math.max(looks, 1e-9);
+}
+
+/**
+ * The price of a look, `mu`, at which all SKUs together ask for 97 % of the `looks` a minute there are. Where even the
+ * longest allowed waits ask for more, the largest sensible `mu`.
+ */
+export function solvePrice(groups: readonly RateGroup[], looks: number): number {
+  const skus = groups.reduce((n, { count }) => n + count, 0);
+  if (skus === 0) return 1;
+  const most = MOST_ROUNDS * roundMinutes(skus, looks);
+  const asked = (mu: number) =>
+    groups.reduce(
+      (sum, { count, lambda, weight }) => sum + count * looksPerMinute(lambda, weight, mu, most),
+      0,
+    );
+  // Bisection over the logarithm: looks asked for fall as the price rises.
+  let [low, high] = [-60, 60];
+  for (let step = 0; step < 60; step += 1) {
+    const middle = (low + high) / 2;
+    if (asked(Math.exp(middle)) > SPENT_PART * looks) low = middle;
+    else high = middle;
+  }
+  return Math.exp(high);
+}
+
+/** Minutes until the next look at a SKU, given the price of a look and the longest allowed wait. */
+export function nextLookMinutes(weight: number, rate: Rate, mu: number, most: number): number {
+  return 1 / looksPerMinute(rate.alpha / rate.beta, weight, mu, Math.max(most, LEAST_MINUTES));
+}
+
+export interface Candidate {
+  readonly sku: string;
+  readonly weight: number;
+  readonly rate: Rate;
+  /** Minutes since the last look; Infinity where there was none. */
+  readonly tau: number;
+}
+
+/**
+ * The `count` candidates to look at: those beyond the longest allowed wait first (oldest first), then by value. Those
+ * looked at within the last minute are left out.
+ */
+export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
+  const ranked = candidates
+    .filter(({ tau }) => tau >= LEAST_MINUTES)
+    .map((candidate) => ({
+      candidate,
+      rank:
+        candidate.tau >= most
+          ? 1e18 + Math.min(candidate.tau, 1e9)
+          : lookValue(candidate.weight, candidate.rate, candidate.tau),
+    }));
+  return ranked
+    .toSorted((a, b) => b.rank - a.rank)
+    .slice(0, count)
+    .map(({ candidate }) => candidate);
+}

@@ -1,0 +1,84 @@
+import {
+  decide,
+  guardMs,
+  initialPace,
+  type PaceLimits,
+  type PaceState,
+  settled,
+} from '../../src/partner/pacer.ts';
+
+/** An account on a clock of its own: sends through the pacer and remembers what it sent. */
+export class Account {
+  readonly limits: PaceLimits;
+  readonly sends: number[] = [];
+  state: PaceState;
+  now = 1_700_000_000_000;
+  /** How many sends have left the window: time only grows. */
+  #left = 0;
+  readonly #underway: { at: number; sentAt: number; outcome: string }[] = [];
+
+  constructor(limits: PaceLimits) {
+    this.limits = limits;
+    this.state = initialPace(limits, this.now);
+  }
+
+  get span(): number {
+    return this.limits.windowMs + guardMs(this.limits);
+  }
+
+  recent(): number[] {
+    while ((this.sends[this.#left] ?? Infinity) <= this.now - this.span) this.#left += 1;
+    return this.sends.slice(this.#left);
+  }
+
+  ask() {
+    return decide(this.limits, this.state, this.recent(), this.now);
+  }
+
+  /** Sends if the pacer lets it; the answer comes `latencyMs` later, or never where the process dies. */
+  send(outcome: string, latencyMs: number): boolean {
+    const decision = this.ask();
+    if (!decision.go) return false;
+    this.state = decision.state;
+    this.sends.push(this.now);
+    if (outcome !== 'lost') this.#underway.push({ at: this.now + latencyMs, sentAt: this.now, outcome });
+    return true;
+  }
+
+  /** Lets time pass; answers come in on the way. */
+  pass(ms: number): void {
+    const end = this.now + ms;
+    for (;;) {
+      const next = this.#underway.toSorted((a, b) => a.at - b.at)[0];
+      if (next === undefined || next.at > end) break;
+      this.#underway.splice(this.#underway.indexOf(next), 1);
+      this.now = next.at;
+      this.settle(next.sentAt, next.outcome);
+    }
+    this.now = end;
+  }
+
+  settle(sentAt: number, outcome: string): void {
+    const sendsInWindow = this.recent().length;
+    this.state = settled(this.limits, this.state, { sentAt, outcome, sendsInWindow }, this.now);
+  }
+
+  /** Waits for the next place, however often the pacer puts it off, and sends. Returns how long that took. */
+  sendNext(outcome: string, latencyMs = 0): number {
+    const from = this.now;
+    for (let patience = 0; patience < 5000; patience += 1) {
+      if (this.send(outcome, latencyMs)) return this.now - from;
+      const decision = this.ask();
+      if (!decision.go) this.pass(decision.at - this.now);
+    }
+    throw new Error(`no place after ${this.now - from} ms: ${JSON.stringify(this.state)}`);
+  }
+
+  mostInAnySpan(): number {
+    let first = 0;
+    return this.sends.reduce((most, at, i) => {
+      while ((this.sends[first] ?? at) <= at - this.span) first += 1;
+      return Math.max(most, i - first + 1);
+    }, 0);
+  }
+}

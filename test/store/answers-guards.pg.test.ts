@@ -1,0 +1,171 @@
+import { describe, expect, test } from 'vitest';
+import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { wakeHeld } from '../../src/store/due.ts';
+import {
+  claimAll,
+  everything,
+  found,
+  HOUR,
+  knownSkus,
+  ledger,
+  LOOKS,
+  mark,
+  movesOf,
+  passHours,
+  pricesOf,
+  useStore,
+  look,
+  stateOf,
+  removeByDelta,
+} from './support.ts';
+
+const store = useStore();
+
+async function metadataMoves(sku: string): Promise<string[]> {
+  const rows = await store.sql<{ field: string; old: string | null; new: string | null }[]>`
+    select field, old_value as old, new_value as new from catalog.product_history where sku = ${sku} order by id`;
+  return rows.map((row) => `${row.field}: ${row.old} → ${row.new}`);
+}
+
+describe('metadata', () => {
+  const METADATA = {
+    name: 'N',
+    model: 'M',
+    brand: 'B',
+    genderSize: 'men',
+    sizeType: 'US',
+    category: 'shoes',
+    sizeMapSizeType: 'US',
+    product: '{"name":"N","extra":1}',
+  };
+
+  test('that changes is history by field, named as the column', async () => {
+    await knownSkus(store.sql, ['A']);
+    await look(store.sql, found('A', {}, METADATA));
+    expect(await metadataMoves('A')).toEqual([]);
+    await look(store.sql, found('A', {}, { ...METADATA, name: 'N2', genderSize: null, category: 'boots' }));
+    expect(await metadataMoves('A')).toEqual([
+      'category: shoes → boots',
+      'gender_size: men → null',
+      'name: N → N2',
+    ]);
+  });
+
+  test('outside the documented members is history of the whole object', async () => {
+    await knownSkus(store.sql, ['A']);
+    await look(store.sql, found('A', {}, METADATA));
+    await look(store.sql, found('A', {}, { ...METADATA, product: '{"name":"N","extra":2}' }));
+    expect(await metadataMoves('A')).toEqual([
+      'product: {"name": "N", "extra": 1} → {"name": "N", "extra": 2}',
+    ]);
+  });
+
+  test('in another order of members is the same metadata', async () => {
+    await knownSkus(store.sql, ['A']);
+    await look(store.sql, found('A', {}, METADATA));
+    await look(store.sql, found('A', {}, { ...METADATA, product: '{"extra":1,"name":"N"}' }));
+    expect(await metadataMoves('A')).toEqual([]);
+  });
+
+  test('unchanged moves refreshed_at and leaves changed_at', async () => {
+    await knownSkus(store.sql, ['A']);
+    const first = await look(store.sql, found('A', {}, METADATA));
+    const second = await look(store.sql, found('A', {}, METADATA));
+    const rows = await store.sql`select refreshed_at, changed_at from catalog.products`;
+    expect(rows).toEqual([{ refreshed_at: second.askedAt, changed_at: first.askedAt }]);
+  });
+
+  test('size_type of the size_map that is corrected is told apart: the sizes mean something else now', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B']);
+    await look(store.sql, found('A', { 9: 90 }, METADATA), found('B', { 9: 90 }, METADATA));
+    await mark(sql, ['A', 'B']);
+    const fates = [
+      found('A', { 9: 90 }, { ...METADATA, sizeMapSizeType: 'EU' }),
+      found('B', { 9: 90 }, METADATA),
+    ];
+    const applied = await applyAnswer(sql, await claimAll(sql), fates, LOOKS);
+    expect(applied).toMatchObject({ priceChanges: 0, metadataChanges: 1, sizeTypeChanges: ['A'] });
+    expect(await metadataMoves('A')).toEqual(['size_map_size_type: US → EU']);
+    const shown = await sql`select sku, size_type from catalog.current_prices order by sku`;
+    expect(shown).toEqual([
+      { sku: 'A', size_type: 'EU' },
+      { sku: 'B', size_type: 'US' },
+    ]);
+  });
+});
+
+describe('an answer that comes too late', () => {
+  test('applied again changes nothing at all', async () => {
+    await knownSkus(store.sql, ['A', 'B', 'C']);
+    const fates: Fate[] = [
+      found('A', { 9: 90 }, { name: 'N' }),
+      { sku: 'B', kind: 'not_found' },
+      { sku: 'C', kind: 'error', waitMs: HOUR },
+    ];
+    const claim = await look(store.sql, ...fates);
+    const before = await everything(store.sql);
+    const again = await applyAnswer(store.sql, claim, fates, LOOKS);
+    expect(again).toMatchObject({ accepted: 0, priceChanges: 0, metadataChanges: 0 });
+    expect(await everything(store.sql)).toEqual(before);
+  });
+
+  test('after another worker has the SKU changes nothing, before and after that worker is done', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await mark(sql, ['A']);
+    const old = await claimAll(sql);
+    await passHours(sql, 3);
+    await wakeHeld(sql, 9);
+    const newer = await claimAll(sql);
+    await applyAnswer(sql, old, [found('A', { 9: 1 })], LOOKS);
+    await applyAnswer(sql, newer, [found('A', { 9: 2 })], LOOKS);
+    await applyAnswer(sql, old, [found('A', { 9: 3 })], LOOKS);
+    expect(await pricesOf(sql, 'A')).toEqual({ 9: 2 });
+    expect(await movesOf(sql, 'A')).toEqual([]);
+  });
+
+  test('of a SKU that a delta removed meanwhile does not bring it back; it stays due and is asked once more', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await look(store.sql, found('A', { 9: 90 }));
+    await mark(sql, ['A']);
+    const claim = await claimAll(sql);
+    await removeByDelta(store.sql, 'A');
+    await applyAnswer(sql, claim, [found('A', { 9: 95 })], LOOKS);
+    expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'removed', removed: true });
+    expect(await pricesOf(sql, 'A')).toEqual({});
+    expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'A' }]);
+  });
+});
+
+describe('a removed SKU', () => {
+  test('that is 0009 stays removed and is left alone until it is reported again', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await removeByDelta(store.sql, 'A');
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], LOOKS);
+    expect(await stateOf(store.sql, 'A')).toEqual({ state: 'removed', answered: true, removed: true });
+    expect((await ledger(sql)).get('A')?.dueIn).toBe(Infinity);
+  });
+
+  test('asked within the millisecond of its removal is answered like any other', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await removeByDelta(sql, 'A');
+    const claim = await claimAll(sql);
+    await sql`update catalog.skus set removed_at = ${claim.askedAt}::timestamptz + interval '900 microseconds'`;
+    await applyAnswer(sql, claim, [found('A', { 9: 90 })], LOOKS);
+    expect(await stateOf(sql, 'A')).toMatchObject({ state: 'priced', removed: false });
+  });
+
+  test('that has a record after all is priced again, its sizes appearing', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await look(store.sql, found('A', { 9: 90 }));
+    await removeByDelta(store.sql, 'A');
+    await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 91 })], LOOKS);
+    expect(await stateOf(store.sql, 'A')).toEqual({ state: 'priced', answered: true, removed: false });
+    expect(await movesOf(sql, 'A')).toEqual(['9: 90 → null', '9: null → 91']);
+  });
+});

@@ -1,0 +1,221 @@
+import {
+  array,
+  assert,
+  asyncProperty,
+  constant,
+  constantFrom,
+  dictionary,
+  oneof,
+  option,
+  record,
+  uniqueArray,
+} from 'fast-check';
+import { expect, test } from 'vitest';
+import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { type Claim, wakeHeld } from '../../src/store/due.ts';
+import {
+  claimAll,
+  empty,
+  found,
+  HOUR,
+  knownSkus,
+  look,
+  LOOKS,
+  mark,
+  passHours,
+  removeByDelta,
+  useStore,
+} from './support.ts';
+
+const store = useStore();
+const SKUS = ['A', 'NULL', 'b\'\\"', '__proto__'];
+const anySize = constantFrom('9', '9.5', 'NULL', '"', '\\', '{a,b}', '', '__proto__', "'", '€😀');
+const anyPrice = oneof(constant(null), constantFrom(100, 200, 300));
+const anyAnswer = oneof(
+  {
+    weight: 4,
+    arbitrary: record({
+      kind: constant('record' as const),
+      prices: dictionary(
+        anySize,
+        record({ price: anyPrice, entry: option(constantFrom('{"n":1}', '{"n":2}', '"x"')) }),
+        { maxKeys: 4 },
+      ),
+      name: constantFrom(null, 'N', 'NULL'),
+      sizeType: constantFrom('US', 'EU'),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: record({ kind: constantFrom('not_found' as const, 'deferred' as const, 'error' as const) }),
+  },
+);
+const anyTurn = oneof(
+  {
+    weight: 5,
+    arbitrary: record({
+      do: constant('look' as const),
+      answers: uniqueArray(record({ sku: constantFrom(...SKUS), answer: anyAnswer }), {
+        minLength: 1,
+        selector: ({ sku }) => sku,
+      }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: record({ do: constantFrom('late' as const, 'remove' as const), sku: constantFrom(...SKUS) }),
+  },
+  { weight: 1, arbitrary: constant({ do: 'replay' as const }) },
+);
+
+interface Known {
+  state: string;
+  everPriced: boolean;
+  prices: Map<string, { price: number | null; entry: string | null }>;
+  metadata: { name: string | null; sizeType: string } | null;
+}
+
+/** The mirror as maps and lists: what any sequence of answers must leave in the tables. */
+class MirrorModel {
+  readonly skus = new Map<string, Known>(
+    SKUS.map((sku) => [sku, { state: 'pending', everPriced: false, prices: new Map(), metadata: null }]),
+  );
+  readonly moves: string[] = [];
+  readonly metadataMoves: string[] = [];
+
+  answer(fate: Fate): void {
+    const known = this.skus.get(fate.sku)!;
+    if (fate.kind === 'record') {
+      this.#prices(
+        fate.sku,
+        known,
+        new Map(fate.prices.map(({ size, price, entry }) => [size, { price, entry }])),
+      );
+      this.#metadata(fate.sku, known, {
+        name: fate.product.name,
+        sizeType: fate.product.sizeMapSizeType ?? '',
+      });
+      Object.assign(known, { state: 'priced', everPriced: true });
+    } else if (fate.kind === 'not_found') {
+      this.#prices(fate.sku, known, new Map());
+      if (known.state !== 'removed') known.state = 'not_found';
+    }
+  }
+
+  remove(sku: string): void {
+    const known = this.skus.get(sku)!;
+    this.#prices(sku, known, new Map());
+    known.state = 'removed';
+  }
+
+  #prices(sku: string, known: Known, next: Known['prices']): void {
+    for (const size of new Set([...known.prices.keys(), ...next.keys()])) {
+      const before = known.prices.get(size)?.price ?? null;
+      const after = next.get(size)?.price ?? null;
+      if (known.everPriced && before !== after) this.moves.push(`${sku} ${size}: ${before} → ${after}`);
+    }
+    known.prices = next;
+  }
+
+  #metadata(sku: string, known: Known, next: NonNullable<Known['metadata']>): void {
+    const before = known.metadata;
+    if (before !== null && before.name !== next.name)
+      this.metadataMoves.push(`${sku} name: ${before.name} → ${next.name}`);
+    if (before !== null && before.sizeType !== next.sizeType)
+      this.metadataMoves.push(`${sku} size_map_size_type: ${before.sizeType} → ${next.sizeType}`);
+    known.metadata = next;
+  }
+
+  shown() {
+    return {
+      states: [...this.skus].map(([sku, { state }]) => `${sku} ${state}`).toSorted(inOrder),
+      prices: [...this.skus]
+        .flatMap(([sku, { prices }]) =>
+          [...prices].map(
+            ([size, { price, entry }]) =>
+              `${sku} ${size}: ${price} ${entry === null ? null : canonical(entry)}`,
+          ),
+        )
+        .toSorted(inOrder),
+      moves: this.moves.toSorted(inOrder),
+      metadataMoves: this.metadataMoves.toSorted(inOrder),
+    };
+  }
+}
+
+const inOrder = (a: string, b: string) => (a < b ? -1 : Number(a > b));
+const canonical = (json: string) => JSON.stringify(JSON.parse(json));
+
+async function shown() {
+  const { sql } = store;
+  const lines = async (rows: Promise<readonly { line: string }[]>) =>
+    (await rows).map(({ line }) => line).toSorted(inOrder);
+  const prices = await sql<{ sku: string; size: string; price: number | null; entry: unknown }[]>`
+    select sku, size, price, entry from catalog.prices`;
+  return {
+    states: await lines(sql`select sku || ' ' || state as line from catalog.skus`),
+    prices: prices.map((p) => `${p.sku} ${p.size}: ${p.price} ${JSON.stringify(p.entry)}`).toSorted(inOrder),
+    moves: await lines(sql`
+      select format('%s %s: %s → %s', sku, size, coalesce(old_price::text, 'null'), coalesce(new_price::text, 'null')) as line
+      from catalog.price_history`),
+    metadataMoves: await lines(sql`
+      select format('%s %s: %s → %s', sku, field, coalesce(old_value, 'null'), coalesce(new_value, 'null')) as line
+      from catalog.product_history`),
+  };
+}
+
+type Answer =
+  | { kind: 'not_found' | 'deferred' | 'error' }
+  | {
+      kind: 'record';
+      prices: Record<string, { price: number | null; entry: string | null }>;
+      name: string | null;
+      sizeType: string;
+    };
+
+function fateOf(sku: string, answer: Answer): Fate {
+  if (answer.kind === 'not_found') return { sku, kind: 'not_found' };
+  if (answer.kind !== 'record') return { sku, kind: answer.kind, waitMs: HOUR };
+  const prices = Object.entries(answer.prices).map(([size, value]) => ({ size, ...value }));
+  return found(sku, prices, { name: answer.name, sizeMapSizeType: answer.sizeType });
+}
+
+/** A claim whose lease ran out: what is answered to it after that must change nothing. */
+async function lateClaim(sku: string): Promise<Claim> {
+  await mark(store.sql, [sku]);
+  const claim = await claimAll(store.sql);
+  await passHours(store.sql, 3);
+  await wakeHeld(store.sql, 100);
+  return claim;
+}
+
+test('any sequence of answers, late ones, replays and removals leaves prices, states and both histories as a simple model does', async () => {
+  await assert(
+    asyncProperty(array(anyTurn, { maxLength: 20, size: 'max' }), async (turns) => {
+      const { sql } = store;
+      await empty(sql);
+      await knownSkus(sql, SKUS);
+      const model = new MirrorModel();
+      let last: { claim: Claim; fates: Fate[] } | null = null;
+      for (const turn of turns) {
+        await passHours(sql, 2);
+        await wakeHeld(sql, 100);
+        if (turn.do === 'look') {
+          const fates = turn.answers.map(({ sku, answer }) => fateOf(sku, answer));
+          last = { claim: await look(sql, ...fates), fates };
+          for (const fate of fates) model.answer(fate);
+        } else if (turn.do === 'late') {
+          const claim = await lateClaim(turn.sku);
+          await applyAnswer(sql, claim, [found(turn.sku, { late: 1 }, { name: 'late' })], LOOKS);
+        } else if (turn.do === 'remove') {
+          await removeByDelta(sql, turn.sku);
+          model.remove(turn.sku);
+        } else if (last !== null) {
+          await applyAnswer(sql, last.claim, last.fates, LOOKS);
+        }
+      }
+      expect(await shown()).toEqual(model.shown());
+    }),
+    { numRuns: 60 },
+  );
+});

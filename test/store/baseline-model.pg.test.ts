@@ -1,0 +1,143 @@
+import { assert, asyncProperty, boolean, constantFrom, option, record, type Arbitrary } from 'fast-check';
+import { expect, test } from 'vitest';
+import type { StagedLine } from '../../src/store/baseline.ts';
+import { baseline, GENERATED_AT, line } from './manifest.ts';
+import { empty, type TestStore, useStore } from './support.ts';
+
+const store = useStore();
+const SKUS = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
+
+const anySource = constantFrom('snapshot' as const, 'live' as const);
+const anyHash = constantFrom('h1', 'h2', null);
+/** A SKU as the mirror may know it before the manifest. */
+const anyKnown = record({
+  state: constantFrom('pending', 'priced', 'priced', 'priced', 'not_found', 'removed'),
+  source: option(anySource, { freq: 8 }),
+  hash: anyHash,
+  sizes: constantFrom(3, 4, null),
+  listed: constantFrom(true, true, true, false),
+  asked: constantFrom('before' as const, 'within margin' as const, 'since' as const),
+  reported: constantFrom('never' as const, 'never' as const, 'earlier' as const, 'since asked' as const),
+  owed: boolean(),
+  countsAsLive: boolean(),
+});
+/** A SKU as the manifest may name it. */
+const anyListed = record({
+  source: anySource,
+  hash: constantFrom('h1', 'h2'),
+  sizes: constantFrom(3, 4),
+  lines: constantFrom(1, 1, 1, 2),
+});
+const anySku = record({
+  known: option(anyKnown),
+  listed: option(anyListed),
+  rejected: constantFrom(false, false, true),
+});
+const anyCase = record(Object.fromEntries(SKUS.map((sku) => [sku, anySku])));
+
+type Case = typeof anySku extends Arbitrary<infer T> ? T : never;
+type Known = NonNullable<Case['known']>;
+interface Seen {
+  readonly state: string;
+  readonly source: string | null;
+  readonly hash: string | null;
+  readonly sizes: number | null;
+  readonly listed: boolean;
+  /** The reason of the mark that the manifest made, if it made one. */
+  readonly marked: string | null;
+  readonly live: boolean;
+}
+
+function before(known: Known): Seen {
+  const { state, source, hash, sizes, listed, countsAsLive } = known;
+  return { state, source, hash, sizes, listed, marked: null, live: countsAsLive };
+}
+
+/** What a merge makes of one SKU: the rules of specification 4.2, in the order in which they take precedence. */
+function after({ known, listed, rejected }: Case): Seen | null {
+  if (known?.reported === 'since asked') return before(known);
+  if (listed === null) {
+    if (known === null) return null;
+    if (rejected || !known.listed) return before(known);
+    return { ...before(known), listed: false, hash: null, marked: 'absent' };
+  }
+  const now = { source: listed.source, hash: hashOf(listed), sizes: listed.sizes, listed: true };
+  const live = listed.source === 'live';
+  if (known === null) return { state: 'pending', ...now, marked: 'new', live };
+  const crossed = known.source !== listed.source;
+  const marked = reasonToPrice(known, listed, crossed);
+  // A SKU that did not cross keeps what its deferrals have taught, unless it begins anew.
+  return { ...before(known), ...now, marked, live: crossed || marked === 'new' ? live : known.countsAsLive };
+}
+
+function reasonToPrice(known: Known, listed: NonNullable<Case['listed']>, crossed: boolean): string | null {
+  if (listed.lines > 1) return 'changed';
+  if (known.state === 'pending') return crossed || !known.listed ? 'new' : null;
+  if (crossed) return 'changed';
+  const moved = listed.source === 'snapshot' && known.hash !== listed.hash;
+  return (moved || !known.listed) && known.asked !== 'since' ? 'changed' : null;
+}
+
+function hashOf(listed: NonNullable<Case['listed']>): string | null {
+  return listed.source === 'live' ? null : listed.hash;
+}
+
+/** Puts the case's SKUs into the tables; an owed one is claimed by nobody and marked for another reason. */
+async function prepare({ sql }: TestStore, cases: Readonly<Record<string, Case>>): Promise<void> {
+  const minutes = { before: -60, 'within margin': 3, since: 60 };
+  for (const [sku, { known }] of Object.entries(cases)) {
+    if (known === null) continue;
+    const asked = new Date(GENERATED_AT.getTime() + minutes[known.asked] * 60_000);
+    const { state, source, hash, sizes, listed } = known;
+    await sql`
+      insert into catalog.skus (sku, state, price_source, hash, sizes, in_manifest, updated_at, asked_at, reported_at)
+      values (${sku}, ${state}, ${source}, ${hash}, ${sizes}, ${listed}, ${line(sku).updatedAt}, ${state === 'pending' ? null : asked},
+        ${known.reported === 'earlier' ? new Date(0) : null})`;
+    await sql`
+      insert into catalog_internal.due (sku, lane, reason, live, due_at, generation)
+      values (${sku}, 6, 'sweep', ${known.countsAsLive}, now() + make_interval(hours => ${known.owed ? -1 : 1}), 5)`;
+  }
+}
+
+async function seen({ sql }: TestStore): Promise<Record<string, Seen>> {
+  const rows = await sql<(Seen & { sku: string })[]>`
+    select sku, state, price_source as source, hash, sizes, in_manifest as listed, d.live,
+      case when d.generation <> 5 then d.reason end as marked
+    from catalog.skus join catalog_internal.due d using (sku)`;
+  return Object.fromEntries(rows.map(({ sku, ...row }) => [sku, row]));
+}
+
+test('whatever the mirror holds and whatever a manifest lists, the merge leaves exactly what the rules say', async () => {
+  await assert(
+    asyncProperty(anyCase, async (cases) => {
+      await empty(store.sql);
+      await prepare(store, cases);
+      const entries = Object.entries(cases);
+      const lines = entries.flatMap(([sku, { listed }]): StagedLine[] =>
+        listed === null
+          ? []
+          : Array.from({ length: listed.lines }, () =>
+              line(sku, { priceSource: listed.source, hash: hashOf(listed), sizes: listed.sizes }),
+            ),
+      );
+      const reported = entries
+        .filter(([, { known }]) => known?.reported === 'since asked')
+        .map(([sku]) => sku);
+      const { applied } = await baseline(store.url, lines, {
+        rejected: entries.filter(([, { rejected }]) => rejected).map(([sku]) => sku),
+        meanwhile: () => store.sql`update catalog.skus set reported_at = now() where sku = any(${reported})`,
+      });
+      const wanted = entries.flatMap(([sku, of]) => {
+        const row = after(of);
+        return row === null ? [] : [[sku, row] as const];
+      });
+      expect(await seen(store)).toEqual(Object.fromEntries(wanted));
+      expect(applied).toMatchObject({
+        added: entries.filter(([, { known, listed }]) => known === null && listed !== null).length,
+        absent: wanted.filter(([, { marked }]) => marked === 'absent').length,
+        marked: wanted.filter(([, { marked }]) => marked !== null).length,
+      });
+    }),
+    { numRuns: 80 },
+  );
+});

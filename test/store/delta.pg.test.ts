@@ -1,0 +1,259 @@
+import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answers.ts';
+import { applyDelta, type DeltaChange, noteBrokenChain, noteCatalogFault } from '../../src/store/delta.ts';
+import { readSyncState } from '../../src/store/sync-state.ts';
+import {
+  claimAll,
+  everything,
+  failing,
+  found,
+  HOUR,
+  knownSkus,
+  ledger,
+  look,
+  LOOKS,
+  mark,
+  movesOf,
+  passHours,
+  pricesOf,
+  stateOf,
+  useStore,
+} from './support.ts';
+
+const store = useStore();
+
+async function delta(differs: Partial<DeltaChange>) {
+  return await applyDelta(store.sql, {
+    since: 's1',
+    toSnapshot: 's2',
+    changed: [],
+    removed: [],
+    nowLive: [],
+    ...differs,
+  });
+}
+
+async function standAt(snapshotId: string): Promise<void> {
+  await store.sql`update catalog_internal.sync set snapshot_id = ${snapshotId}, manifest_applied_at = now()`;
+}
+
+async function skuRow(sku: string) {
+  const [row] = await store.sql`select price_source, hash, in_manifest from catalog.skus where sku = ${sku}`;
+  return row;
+}
+
+describe('a delta', () => {
+  test('moves the token and marks every SKU it reports', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await knownSkus(sql, ['A', 'B', 'C'], { hash: 'h' });
+    expect(await delta({ changed: ['A', 'B'] })).toMatchObject({ applied: true, marked: 2, newSkus: 0 });
+    expect([...(await ledger(sql)).keys()]).toEqual(['A', 'B']);
+    expect(await readSyncState(sql)).toMatchObject({ snapshotId: 's2' });
+    expect(await skuRow('A')).toEqual({ price_source: 'snapshot', hash: null, in_manifest: true });
+    expect(await skuRow('C')).toEqual({ price_source: 'snapshot', hash: 'h', in_manifest: true });
+  });
+
+  test('asked with another token than the present one changes nothing', async () => {
+    await standAt('s5');
+    const before = await everything(store.sql);
+    expect(await delta({ changed: ['A'], removed: ['B'], nowLive: ['C'] })).toMatchObject({
+      applied: false,
+      marked: 0,
+    });
+    expect(await everything(store.sql)).toEqual(before);
+  });
+
+  test('that several replicas bring at once is applied once', async () => {
+    await standAt('s1');
+    const applied = await Promise.all(Array.from({ length: 6 }, () => delta({ changed: ['A'] })));
+    expect(applied.filter((a) => a.applied)).toHaveLength(1);
+    expect((await ledger(store.sql)).get('A')).toMatchObject({ generation: 1 });
+  });
+
+  test('that fails midway leaves token, SKUs and ledger as they were', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await knownSkus(sql, ['A', 'B'], { hash: 'h' });
+    await look(sql, found('B', { 9: 90 }));
+    const before = await everything(sql);
+    await using _ = await failing(sql, 'delete on catalog.prices');
+    await expect(delta({ changed: ['A'], removed: ['B'] })).rejects.toThrow('made to fail');
+    expect(await everything(sql)).toEqual(before);
+  });
+
+  test('serves what was priced before as changed, first of all, and what never was as new', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await knownSkus(sql, ['priced', 'pending']);
+    await look(sql, found('priced'));
+    expect(await delta({ changed: ['priced', 'pending', 'unheard'] })).toMatchObject({
+      newSkus: 1,
+      marked: 3,
+    });
+    const reasons = Object.fromEntries(
+      [...(await ledger(sql)).values()].map(({ sku, reason }) => [sku, reason]),
+    );
+    expect(reasons).toEqual({ priced: 'changed', pending: 'new', unheard: 'new' });
+    expect((await ledger(sql)).get('priced')).toMatchObject({ lane: 1 });
+  });
+
+  test('says who is live: now_live beats the manifest, and a changed SKU outside it is snapshot-priced', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await knownSkus(sql, ['toLive', 'stays'], { hash: 'h' });
+    await knownSkus(sql, ['toSnapshot', 'staysLive'], { priceSource: 'live' });
+    await mark(sql, ['toSnapshot', 'staysLive'], 'live', true);
+    const applied = await delta({
+      changed: ['toLive', 'toSnapshot', 'stays', 'staysLive'],
+      nowLive: ['toLive', 'staysLive', 'alone'],
+    });
+    expect(applied).toMatchObject({ crossedToLive: 1, crossedToSnapshot: 1, newSkus: 1, marked: 5 });
+    const rows = await ledger(sql);
+    const wanted = {
+      toLive: 'live',
+      toSnapshot: 'snapshot',
+      stays: 'snapshot',
+      staysLive: 'live',
+      alone: 'live',
+    };
+    for (const [sku, source] of Object.entries(wanted)) {
+      expect({ sku, ...(await skuRow(sku)) }).toEqual({
+        sku,
+        price_source: source,
+        hash: null,
+        in_manifest: true,
+      });
+      expect({ sku, live: rows.get(sku)?.live }).toEqual({ sku, live: source === 'live' });
+    }
+  });
+
+  test('removes: prices go, with history, the SKU is asked once more, and metadata stays', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await knownSkus(sql, ['A', 'B'], { hash: 'h' });
+    await look(sql, found('A', { 9: 90, 10: null }, { name: 'N' }), found('B', { 9: 90 }));
+    expect(await delta({ removed: ['A', 'A', 'unheard'] })).toMatchObject({ applied: true });
+    expect(await stateOf(sql, 'A')).toMatchObject({ state: 'removed', removed: true });
+    expect(await skuRow('A')).toMatchObject({ hash: null, in_manifest: false });
+    expect(await pricesOf(sql, 'A')).toEqual({});
+    expect(await movesOf(sql, 'A')).toEqual(['9: 90 → null']);
+    expect(await stateOf(sql, 'unheard')).toMatchObject({ state: 'removed' });
+    expect(await pricesOf(sql, 'B')).toEqual({ 9: 90 });
+    expect((await claimAll(sql)).skus.map(({ sku }) => sku).toSorted()).toEqual(['A', 'unheard']);
+    expect(await sql`select name from catalog.products where sku = 'A'`).toEqual([{ name: 'N' }]);
+  });
+
+  test('that reports a removed SKU again brings it back to the listed, and its price is asked', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await delta({ removed: ['A'] });
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], LOOKS);
+    expect((await ledger(sql)).get('A')?.dueIn).toBe(Infinity);
+    await delta({ since: 's2', toSnapshot: 's3', changed: ['A'] });
+    expect(await skuRow('A')).toMatchObject({ in_manifest: true, price_source: 'snapshot' });
+    await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 90 })], LOOKS);
+    expect(await stateOf(sql, 'A')).toEqual({ state: 'priced', answered: true, removed: false });
+  });
+
+  test('naming a SKU both changed and removed leaves it removed and due', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await delta({ changed: ['A'], nowLive: ['A'], removed: ['A'] });
+    expect(await stateOf(sql, 'A')).toMatchObject({ state: 'removed' });
+    expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'A' }]);
+  });
+
+  test('shortens no wait of a deferred SKU', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await knownSkus(sql, ['A']);
+    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    await delta({ changed: ['A'] });
+    expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(1, 1);
+  });
+
+  test('with nothing to say is a check: a token that stays proves no fresh snapshot, one that moves does', async () => {
+    const { sql } = store;
+    await standAt('s1');
+    await noteCatalogFault(sql, '0014');
+    await delta({ toSnapshot: 's1' });
+    expect(await readSyncState(sql)).toMatchObject({ snapshotMovedAt: null, catalogFault: null });
+    expect((await readSyncState(sql)).deltaCheckedAt).not.toBeNull();
+    await delta({});
+    expect((await readSyncState(sql)).snapshotMovedAt).not.toBeNull();
+    expect(await ledger(sql)).toEqual(new Map());
+  });
+});
+
+describe('a broken chain', () => {
+  /** In how many seconds the next manifest is asked for, to the next five: the test itself takes less. */
+  async function manifestIn(): Promise<number> {
+    const [row] = await store.sql<[{ s: number }]>`
+      select extract(epoch from next_at - now())::float8 as s from catalog_internal.tasks where task = 'manifest'`;
+    return Math.max(0, Math.ceil(row.s / 5) * 5);
+  }
+  /** A fresh manifest came and is scheduled again in a week, and the chain was taken up anew. */
+  async function freshManifest(): Promise<void> {
+    await store.sql`update catalog_internal.sync set chain_broken_at = null`;
+    await store.sql`update catalog_internal.tasks set next_at = now() + interval '7 days' where task = 'manifest'`;
+  }
+
+  test('asks for a fresh manifest at once, then after a minute, doubling to an hour, while fresh ones do not help', async () => {
+    await standAt('s1');
+    const waits: number[] = [];
+    for (let i = 0; i < 9; i += 1) {
+      await freshManifest();
+      await noteBrokenChain(store.sql, 's1');
+      waits.push(await manifestIn());
+    }
+    expect(waits).toEqual([0, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
+  });
+
+  test('is forgotten once a delta is answered', async () => {
+    await standAt('s1');
+    for (let i = 0; i < 3; i += 1) {
+      await freshManifest();
+      await noteBrokenChain(store.sql, 's1');
+    }
+    await freshManifest();
+    await delta({ toSnapshot: 's1' });
+    await noteBrokenChain(store.sql, 's1');
+    expect(await manifestIn()).toBe(0);
+  });
+
+  test('remembers the token that was rejected', async () => {
+    await standAt('s1');
+    await noteBrokenChain(store.sql, 's1');
+    expect(await readSyncState(store.sql)).toMatchObject({ rejectedSnapshotId: 's1', snapshotId: 's1' });
+  });
+
+  test('is noted once, and not for a token that is no longer ours', async () => {
+    await standAt('s2');
+    await freshManifest();
+    await noteBrokenChain(store.sql, 's1');
+    expect((await readSyncState(store.sql)).chainBrokenAt).toBeNull();
+    await noteBrokenChain(store.sql, 's2');
+    await store.sql`update catalog_internal.tasks set next_at = now() + interval '50 seconds' where task = 'manifest'`;
+    await noteBrokenChain(store.sql, 's2');
+    expect(await manifestIn()).toBe(50);
+  });
+
+  test('does not push back a manifest that is due sooner anyway', async () => {
+    await standAt('s1');
+    await noteBrokenChain(store.sql, 's1');
+    await store.sql`update catalog_internal.sync set chain_broken_at = null`;
+    await store.sql`update catalog_internal.tasks set next_at = now() + interval '5 seconds' where task = 'manifest'`;
+    await noteBrokenChain(store.sql, 's1');
+    expect(await manifestIn()).toBe(5);
+  });
+});
+
+test('passing time alone marks nothing that was removed', async () => {
+  const { sql } = store;
+  await standAt('s1');
+  await delta({ removed: ['A'] });
+  await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], LOOKS);
+  await passHours(sql, 10_000);
+  await expect(claimAll(sql)).rejects.toThrow('nothing is owed');
+});

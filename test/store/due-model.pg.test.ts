@@ -1,0 +1,128 @@
+import {
+  array,
+  assert,
+  asyncProperty,
+  constantFrom,
+  integer,
+  oneof,
+  option,
+  boolean,
+  record,
+  shuffledSubarray,
+  constant,
+} from 'fast-check';
+import { test } from 'vitest';
+import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { type Claim, claimDue, LANES, type Quota, releaseClaim, wakeHeld } from '../../src/store/due.ts';
+import { LedgerModel } from './due-model.ts';
+import {
+  empty,
+  found,
+  HOUR,
+  knownSkus,
+  LEASE_MS,
+  ledger,
+  LOOKS,
+  mark,
+  passHours,
+  useStore,
+} from './support.ts';
+
+const store = useStore();
+const SNAPSHOT = ['A', 'B', 'C', 'D'];
+const LIVE = ['L', 'M'];
+const SKUS = [...SNAPSHOT, ...LIVE];
+const FATES = ['record', 'not_found', 'deferred', 'error'] as const;
+
+const anyMark = record({
+  do: constant('mark' as const),
+  skus: shuffledSubarray(SKUS, { minLength: 1 }),
+  reason: constantFrom('changed', 'refresh', 'live', 'new', 'absent', 'metadata', 'sweep'),
+  live: option(boolean()),
+});
+const anyClaim = record({
+  do: constant('claim' as const),
+  lanes: shuffledSubarray([...LANES], { minLength: 3 }),
+  count: integer({ min: 1, max: 3 }),
+  earlyHours: constantFrom(0, 0, 5),
+});
+const anyAnswer = record({
+  do: constant('answer' as const),
+  which: integer({ min: 0, max: 5 }),
+  fates: array(constantFrom(...FATES), { minLength: 6, maxLength: 6 }),
+  waitHours: constantFrom(1.5, 4.5),
+});
+const anyStep = oneof(
+  { weight: 4, arbitrary: anyMark },
+  { weight: 4, arbitrary: anyClaim },
+  { weight: 4, arbitrary: anyAnswer },
+  { weight: 1, arbitrary: record({ do: constant('release' as const), which: integer({ min: 0, max: 5 }) }) },
+  { weight: 2, arbitrary: record({ do: constant('pass' as const), hours: integer({ min: 1, max: 12 }) }) },
+  { weight: 2, arbitrary: constant({ do: 'wake' as const }) },
+);
+type Step = typeof anyStep extends { generate(...args: never[]): { value: infer S } } ? S : never;
+
+/** Runs steps on the ledger and on the model; the answers of claims are chosen from the newest, late ones included. */
+async function run(steps: readonly Step[]): Promise<void> {
+  const { sql } = store;
+  await empty(sql);
+  await knownSkus(sql, SNAPSHOT);
+  await knownSkus(sql, LIVE, { priceSource: 'live' });
+  const model = new LedgerModel(
+    new Map([...SNAPSHOT.map((s) => [s, 'snapshot'] as const), ...LIVE.map((s) => [s, 'live'] as const)]),
+  );
+  const claims: Claim[] = [];
+  const claimOf = (which: number) => claims.at(-1 - which);
+  for (const step of steps) {
+    if (step.do === 'mark') {
+      await mark(sql, step.skus, step.reason, step.live);
+      model.mark(step.skus, step.reason, step.live);
+    } else if (step.do === 'claim') {
+      const quotas = step.lanes.flatMap((lane): Quota[] =>
+        [true, false].map((live) => ({
+          lane,
+          live,
+          count: step.count,
+          earlySeconds: step.earlyHours * 3600,
+        })),
+      );
+      const claim = await claimDue(sql, quotas, LEASE_MS);
+      model.claimed(quotas, claim);
+      if (claim !== null) claims.push(claim);
+    } else if (step.do === 'answer') {
+      const claim = claimOf(step.which);
+      if (claim === undefined) continue;
+      const fates = claim.skus.map(({ sku }, i) => fateOf(sku, step.fates[i] ?? 'record', step.waitHours));
+      const { accepted } = await applyAnswer(sql, claim, fates, LOOKS);
+      model.answered(claim, fates, accepted);
+    } else if (step.do === 'release') {
+      const claim = claimOf(step.which);
+      if (claim === undefined) continue;
+      await releaseClaim(
+        sql,
+        claim.number,
+        claim.skus.map(({ sku }) => sku),
+      );
+      model.released(claim);
+    } else if (step.do === 'pass') {
+      await passHours(sql, step.hours);
+      model.now += step.hours;
+    } else {
+      model.woken(await wakeHeld(sql, 100));
+    }
+    model.compare(await ledger(sql));
+  }
+}
+
+function fateOf(sku: string, kind: (typeof FATES)[number], waitHours: number): Fate {
+  if (kind === 'record') return found(sku, { 9: 100 });
+  return kind === 'not_found' ? { sku, kind } : { sku, kind, waitMs: waitHours * HOUR };
+}
+
+test(
+  'any history of marks, claims, answers on time and late, waits and leases leaves the ledger as promised: no change is ' +
+    'lost, nobody holds a SKU twice, a stale answer settles nothing, a deferred SKU waits its time and keeps its place',
+  async () => {
+    await assert(asyncProperty(array(anyStep, { maxLength: 60, size: 'max' }), run), { numRuns: 60 });
+  },
+);

@@ -1,0 +1,201 @@
+import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
+import type { Fate } from '../../src/store/answers.ts';
+import type { Claim, Quota } from '../../src/store/due.ts';
+import { type DueRow, LEASE_MS, HOUR, LOOKS } from './support.ts';
+
+const LANE_NAMES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'];
+const LANE_OF: Readonly<Record<string, number>> = {
+  changed: 1,
+  refresh: 1,
+  live: 2,
+  new: 3,
+  absent: 3,
+  error: 4,
+  metadata: 5,
+  sweep: 6,
+};
+
+/** A row of the ledger as it should be. Times are hours on the model's own clock. */
+interface Row {
+  lane: number;
+  reason: string;
+  live: boolean;
+  dueAt: number;
+  generation: number;
+  claim: string | null;
+  heldUntil: number | null;
+  deferrals: number;
+  failures: number;
+  /** A change that no answer to a later request has settled yet: the promise that must survive everything. */
+  unsettled: boolean;
+  /** No look before this, since the partner deferred it. */
+  notBefore: number;
+}
+
+/** What the due ledger promises, without SQL: rows in a map, a clock that only the test moves. */
+export class LedgerModel {
+  readonly rows = new Map<string, Row>();
+  readonly priceSource: ReadonlyMap<string, 'snapshot' | 'live'>;
+  readonly #notFound = new Set<string>();
+  now = 0;
+
+  constructor(priceSource: ReadonlyMap<string, 'snapshot' | 'live'>) {
+    this.priceSource = priceSource;
+  }
+
+  mark(skus: readonly string[], reason: string, live: boolean | null): void {
+    const lane = LANE_OF[reason] ?? 6;
+    for (const sku of skus) {
+      const row = this.rows.get(sku);
+      if (row === undefined) {
+        const fresh = {
+          claim: null,
+          heldUntil: null,
+          deferrals: 0,
+          failures: 0,
+          notBefore: 0,
+          unsettled: true,
+        };
+        this.rows.set(sku, { lane, reason, live: live ?? false, dueAt: this.now, generation: 1, ...fresh });
+        continue;
+      }
+      const owed = row.dueAt <= this.now;
+      if (!owed || lane < row.lane) row.reason = reason;
+      row.lane = owed ? Math.min(row.lane, lane) : lane;
+      row.live = live ?? row.live;
+      row.dueAt = Math.min(row.dueAt, this.now);
+      row.generation += 1;
+      row.unsettled = true;
+      if (row.claim === null && row.deferrals === 0 && row.failures > 0) row.heldUntil = null;
+    }
+  }
+
+  /** Takes over what was claimed in truth, if a worker may have just that. */
+  claimed(quotas: readonly Quota[], claim: Claim | null): void {
+    const taken = new Set(claim?.skus.map(({ sku }) => sku));
+    strictEqual(taken.size, claim?.skus.length ?? 0, 'a SKU claimed twice in one claim');
+    let expected = 0;
+    for (const { lane, live, count, earlySeconds } of quotas) {
+      const free = [...this.rows].filter(
+        ([, row]) =>
+          row.heldUntil === null &&
+          LANE_NAMES[row.lane - 1] === lane &&
+          row.live === live &&
+          row.dueAt <= this.now + earlySeconds / 3600,
+      );
+      const got = free.filter(([sku]) => taken.has(sku));
+      const left = free.filter(([sku]) => !taken.has(sku));
+      strictEqual(got.length, Math.min(count, free.length), `count of ${lane}`);
+      const newest = Math.max(...got.map(([, row]) => row.dueAt));
+      ok(
+        left.every(([, row]) => newest <= row.dueAt),
+        'not the oldest',
+      );
+      expected += got.length;
+    }
+    strictEqual(taken.size, expected, 'something held or not owed was claimed');
+    for (const { sku, generation, deferrals, failures, live } of claim?.skus ?? []) {
+      const row = this.#row(sku);
+      deepStrictEqual(
+        { generation, deferrals, failures, live },
+        { generation: row.generation, deferrals: row.deferrals, failures: row.failures, live: row.live },
+      );
+      ok(this.now >= row.notBefore, 'a deferred SKU did not wait its time');
+      row.claim = claim?.number ?? null;
+      row.heldUntil = this.now + LEASE_MS / HOUR;
+    }
+  }
+
+  released(claim: Claim): void {
+    for (const [, row] of this.#stillHeldBy(claim)) Object.assign(row, { claim: null, heldUntil: null });
+  }
+
+  answered(claim: Claim, fates: readonly Fate[], accepted: number): void {
+    const ours = new Map(this.#stillHeldBy(claim));
+    for (const fate of fates) {
+      const row = ours.get(fate.sku);
+      const asked = claim.skus.find(({ sku }) => sku === fate.sku);
+      if (row === undefined || asked === undefined) continue;
+      row.claim = null;
+      if (fate.kind === 'deferred') {
+        Object.assign(row, { live: true, deferrals: row.deferrals + 1 });
+        row.heldUntil = row.notBefore = this.now + fate.waitMs / HOUR;
+      } else if (fate.kind === 'error') {
+        Object.assign(row, { lane: LANE_OF['error'], failures: row.failures + 1 });
+        row.heldUntil = this.now + fate.waitMs / HOUR;
+      } else {
+        this.#looked(fate, row, asked.generation);
+      }
+    }
+    strictEqual(accepted, ours.size, 'accepted');
+  }
+
+  woken(count: number): void {
+    const over = [...this.rows.values()].filter(
+      ({ heldUntil }) => heldUntil !== null && heldUntil <= this.now,
+    );
+    for (const row of over) Object.assign(row, { claim: null, heldUntil: null });
+    strictEqual(count, over.length, 'woken');
+  }
+
+  /** The whole table against the model, and the promises that need no model. */
+  compare(table: ReadonlyMap<string, DueRow>): void {
+    const wanted = new Map([...this.rows].map(([sku, row]) => [sku, this.#seen(row)]));
+    const actual = new Map([...table].map(([sku, row]) => [sku, rounded(row)]));
+    deepStrictEqual(actual, wanted);
+    for (const [sku, { unsettled }] of this.rows) {
+      ok(!unsettled || (table.get(sku)?.dueIn ?? 1) <= 0.001, `the change of ${sku} is lost`);
+    }
+  }
+
+  #looked(fate: Fate, row: Row, generation: number): void {
+    if (fate.kind === 'not_found') this.#notFound.add(fate.sku);
+    else this.#notFound.delete(fate.sku);
+    Object.assign(row, { heldUntil: null, deferrals: 0, failures: 0 });
+    if (row.generation !== generation) return;
+    row.unsettled = false;
+    const live = this.priceSource.get(fate.sku) === 'live';
+    const next = this.#notFound.has(fate.sku)
+      ? (['metadata', LOOKS.notFoundMs] as const)
+      : live
+        ? (['live', LOOKS.liveMs] as const)
+        : (['sweep', LOOKS.snapshotMs] as const);
+    Object.assign(row, { reason: next[0], lane: LANE_OF[next[0]], dueAt: this.now + next[1] / HOUR });
+  }
+
+  #stillHeldBy(claim: Claim): [string, Row][] {
+    return [...this.rows].filter(([, row]) => row.claim === claim.number);
+  }
+
+  #row(sku: string): Row {
+    const row = this.rows.get(sku);
+    if (row === undefined) throw new Error(`${sku} was never marked`);
+    return row;
+  }
+
+  #seen(row: Row): Seen {
+    const { lane, reason, live, generation, claim, deferrals, failures } = row;
+    const heldFor = row.heldUntil === null ? null : row.heldUntil - this.now;
+    return {
+      lane,
+      reason,
+      live,
+      generation,
+      claim,
+      deferrals,
+      failures,
+      dueIn: row.dueAt - this.now,
+      heldFor,
+    };
+  }
+}
+
+type Seen = Omit<DueRow, 'sku'>;
+
+/** Hours to three minutes: the test itself takes less. */
+function rounded(row: DueRow): Seen {
+  const { lane, reason, live, generation, claim, deferrals, failures, dueIn, heldFor } = row;
+  const hours = (h: number) => Math.round(h * 20) / 20 + 0;
+  const rest = { dueIn: hours(dueIn), heldFor: heldFor === null ? null : hours(heldFor) };
+  return { lane, reason, live, generation, claim, deferrals, failures, ...rest };
+}

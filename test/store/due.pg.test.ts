@@ -1,0 +1,253 @@
+import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answers.ts';
+import {
+  claimDue,
+  nextDueInMs,
+  peekOwed,
+  promoteMetadata,
+  releaseClaim,
+  wakeHeld,
+} from '../../src/store/due.ts';
+import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import {
+  allOwed,
+  claimAll,
+  found,
+  HOUR,
+  knownSkus,
+  LEASE_MS,
+  ledger,
+  LOOKS,
+  mark,
+  passHours,
+  useStore,
+} from './support.ts';
+
+const store = useStore();
+const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
+const names = (n: number) => Array.from({ length: n }, (_, i) => `S${String(i).padStart(4, '0')}`);
+
+describe('claims', () => {
+  test('of workers that race never share a SKU, and together they get every SKU', async () => {
+    const { sql } = store;
+    const skus = names(400);
+    await mark(sql, skus);
+    const held: string[] = [];
+    const worker = async () => {
+      // A racing worker may find what is left locked by others: it is done when nothing is unheld any more.
+      for (;;) {
+        const claim = await claimDue(sql, allOwed(7), LEASE_MS);
+        if (claim === null && (await peekOwed(sql, 1, NOT_EARLY)).length === 0) return;
+        held.push(...(claim?.skus ?? []).map(({ sku }) => sku));
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, worker));
+    expect(held.toSorted()).toEqual(skus);
+  });
+
+  test(
+    'pass by what another transaction has locked, instead of waiting for it',
+    { timeout: 5000 },
+    async () => {
+      const { sql } = store;
+      await mark(sql, ['A', 'B']);
+      const claim = await sql.begin(async (tx) => {
+        await tx`select from catalog_internal.due where sku = 'A' for update`;
+        return await claimAll(sql);
+      });
+      expect(claim.skus).toMatchObject([{ sku: 'B' }]);
+    },
+  );
+
+  test('take the oldest of each class, up to its quota, and of no other class', async () => {
+    const { sql } = store;
+    await mark(sql, ['old'], 'sweep');
+    await passHours(sql, 2);
+    await mark(sql, ['mid'], 'sweep');
+    await passHours(sql, 1);
+    await mark(sql, ['new'], 'sweep');
+    await mark(sql, ['live'], 'sweep', true);
+    await mark(sql, ['urgent'], 'changed');
+    const claim = await claimDue(sql, [{ lane: 'sweep', live: false, count: 2, earlySeconds: 0 }], LEASE_MS);
+    expect(claim?.skus.map(({ sku }) => sku).toSorted()).toEqual(['mid', 'old']);
+  });
+
+  test('take a SKU before its time only where the quota says so', async () => {
+    const { sql } = store;
+    await mark(sql, ['A'], 'sweep');
+    await passHours(sql, -3);
+    const quota = { lane: 'sweep', live: false, count: 1 } as const;
+    expect(await claimDue(sql, [{ ...quota, earlySeconds: 2.9 * 3600 }], LEASE_MS)).toBeNull();
+    expect((await claimDue(sql, [{ ...quota, earlySeconds: 3.1 * 3600 }], LEASE_MS))?.skus).toHaveLength(1);
+  });
+
+  test('given back leave everything as it was', async () => {
+    const { sql } = store;
+    await mark(sql, ['A', 'B']);
+    const before = await ledger(sql);
+    const claim = await claimAll(sql);
+    expect(await claimDue(sql, allOwed(9), LEASE_MS)).toBeNull();
+    await releaseClaim(sql, claim.number, ['A', 'B']);
+    const after = await ledger(sql);
+    for (const [sku, row] of before) expect({ ...after.get(sku), dueIn: 0 }).toEqual({ ...row, dueIn: 0 });
+  });
+
+  test('whose lease ran out are given to the next worker, and giving them back late takes nothing from it', async () => {
+    const { sql } = store;
+    await mark(sql, ['A']);
+    const late = await claimAll(sql);
+    await passHours(sql, 3);
+    expect(await wakeHeld(sql, 10)).toBe(1);
+    const next = await claimAll(sql);
+    await releaseClaim(sql, late.number, ['A']);
+    expect((await ledger(sql)).get('A')?.claim).toBe(next.number);
+  });
+
+  test('are not woken before their lease ends', async () => {
+    const { sql } = store;
+    await mark(sql, ['A']);
+    await claimAll(sql);
+    await passHours(sql, 1);
+    expect(await wakeHeld(sql, 10)).toBe(0);
+  });
+});
+
+describe('a mark', () => {
+  test('keeps the place and the better lane of a SKU that is owed already', async () => {
+    const { sql } = store;
+    await mark(sql, ['A'], 'changed');
+    await passHours(sql, 5);
+    await mark(sql, ['A'], 'sweep');
+    expect((await ledger(sql)).get('A')).toMatchObject({ lane: 1, reason: 'changed', generation: 2 });
+    expect((await ledger(sql)).get('A')?.dueIn).toBeCloseTo(-5, 1);
+    await mark(sql, ['B'], 'sweep');
+    await mark(sql, ['B'], 'changed');
+    expect((await ledger(sql)).get('B')).toMatchObject({ lane: 1, reason: 'changed', generation: 2 });
+  });
+
+  test('on a SKU whose look lies in the future brings it forward in its own lane', async () => {
+    const { sql } = store;
+    await mark(sql, ['A'], 'changed');
+    await passHours(sql, -20);
+    await mark(sql, ['A'], 'metadata');
+    expect((await ledger(sql)).get('A')).toMatchObject({ lane: 5, reason: 'metadata' });
+    expect((await ledger(sql)).get('A')?.dueIn).toBeCloseTo(0, 1);
+  });
+
+  test.each(['found', 'not_found'] as const)(
+    'made after a claim is not settled by its answer (%s)',
+    async (kind) => {
+      const { sql } = store;
+      await knownSkus(sql, ['A']);
+      await mark(sql, ['A']);
+      const claim = await claimAll(sql);
+      await mark(sql, ['A'], 'refresh');
+      const fate = kind === 'found' ? found('A', { 9: 100 }) : { sku: 'A', kind };
+      await applyAnswer(sql, claim, [fate], LOOKS);
+      expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
+      expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'A', generation: 2 }]);
+    },
+  );
+
+  test('of everything at once is a mark like any other: an answer under way does not settle it', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await mark(sql, ['A'], 'sweep');
+    await passHours(sql, -1);
+    const early = [{ lane: 'sweep', live: false, count: 1, earlySeconds: 2 * 3600 }] as const;
+    const claim = await claimDue(sql, early, LEASE_MS);
+    expect(await refreshAll(sql, 'prices')).toBe(1);
+    await applyAnswer(sql, claim!, [found('A')], LOOKS);
+    expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
+  });
+
+  test('does not shorten the wait of a deferred SKU, but an erring one is tried at once', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['D', 'E']);
+    await mark(sql, ['D', 'E']);
+    const fates = [
+      { sku: 'D', kind: 'deferred', waitMs: HOUR },
+      { sku: 'E', kind: 'error', waitMs: HOUR },
+    ] as const;
+    await applyAnswer(sql, await claimAll(sql), fates, LOOKS);
+    expect(await claimDue(sql, allOwed(9), LEASE_MS)).toBeNull();
+    await refreshSkus(sql, ['D', 'E']);
+    expect((await claimAll(sql)).skus.map(({ sku }) => sku)).toEqual(['E']);
+    expect((await ledger(sql)).get('D')?.heldFor).toBeCloseTo(1, 1);
+  });
+});
+
+describe('a deferred SKU', () => {
+  test('keeps its place by age, its lane, and counts as live from then on', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['D']);
+    await mark(sql, ['D'], 'new');
+    await passHours(sql, 6);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'D', kind: 'deferred', waitMs: HOUR }], LOOKS);
+    const row = (await ledger(sql)).get('D');
+    expect(row).toMatchObject({ lane: 3, reason: 'new', live: true, deferrals: 1, failures: 0, claim: null });
+    expect(row?.dueIn).toBeCloseTo(-6, 1);
+    await passHours(sql, 2);
+    await wakeHeld(sql, 10);
+    expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'D', deferrals: 1, failures: 0, live: true }]);
+  });
+
+  test('is in the reason "deferred" of nothing else once it is answered', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['D']);
+    await mark(sql, ['D']);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'D', kind: 'deferred', waitMs: HOUR }], LOOKS);
+    await passHours(sql, 2);
+    await wakeHeld(sql, 10);
+    await applyAnswer(sql, await claimAll(sql), [found('D')], LOOKS);
+    expect((await ledger(sql)).get('D')).toMatchObject({ deferrals: 0, failures: 0, heldFor: null });
+  });
+});
+
+describe('looking ahead', () => {
+  test('counts what is owed in each class up to a limit, and nothing that is held', async () => {
+    const { sql } = store;
+    await mark(sql, ['held'], 'changed');
+    await claimAll(sql);
+    await mark(sql, names(30), 'new');
+    await mark(sql, ['L1', 'L2'], 'live', true);
+    await mark(sql, ['F'], 'sweep');
+    await sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku = 'F'`;
+    const owed = await peekOwed(sql, 20, NOT_EARLY);
+    expect(owed.map(({ lane, live, count }) => ({ lane, live, count }))).toEqual([
+      { lane: 'live', live: true, count: 2 },
+      { lane: 'new', live: false, count: 20 },
+    ]);
+    expect(await peekOwed(sql, 20, { ...NOT_EARLY, sweep: 7200 })).toHaveLength(3);
+  });
+
+  test('finds the next thing to happen: a look, the end of a wait, or nothing at all', async () => {
+    const { sql } = store;
+    expect(await nextDueInMs(sql)).toBeNull();
+    await mark(sql, ['A']);
+    await sql`update catalog_internal.due set due_at = 'infinity'`;
+    expect(await nextDueInMs(sql)).toBeNull();
+    await mark(sql, ['B'], 'sweep');
+    await sql`update catalog_internal.due set due_at = now() + interval '3 hours' where sku = 'B'`;
+    expect((await nextDueInMs(sql)) ?? 0).toBeCloseTo(3 * HOUR, -5);
+    await mark(sql, ['C']);
+    expect(await nextDueInMs(sql)).toBe(0);
+    await claimAll(sql);
+    expect((await nextDueInMs(sql)) ?? 0).toBeCloseTo(LEASE_MS, -5);
+  });
+
+  test('moves sweeps that waited too long into the metadata lane, oldest first, and leaves all others', async () => {
+    const { sql } = store;
+    await mark(sql, ['C'], 'changed');
+    await mark(sql, ['A'], 'sweep');
+    await passHours(sql, 1);
+    await mark(sql, ['B'], 'sweep');
+    await passHours(sql, 4);
+    await mark(sql, ['fresh'], 'sweep');
+    expect(await promoteMetadata(sql, 3 * 3600, 1)).toBe(1);
+    expect((await ledger(sql)).get('A')?.reason).toBe('metadata');
+    expect(await promoteMetadata(sql, 3 * 3600, 10)).toBe(1);
+    const reasons = [...(await ledger(sql)).values()].map(({ sku, reason }) => `${sku} ${reason}`);
+    expect(reasons).toEqual(['A metadata', 'B metadata', 'C changed', 'fresh sweep']);
+  });
+});

@@ -1,0 +1,78 @@
+import {
+  Baseline,
+  type BaselineApplied,
+  type BaselineToken,
+  type StagedCounts,
+  type StagedLine,
+} from '../../src/store/baseline.ts';
+
+import type { Sql } from '../../src/store/db.ts';
+import { found, ledger, look, type TestStore } from './support.ts';
+
+/** When the manifest's snapshot was built: long before the test. */
+export const GENERATED_AT = new Date(Date.now() - 3 * 3_600_000);
+
+export function line(sku: string, differs: Partial<StagedLine> = {}): StagedLine {
+  const live = differs.priceSource === 'live';
+  const updatedAt = '2026-11-20T10:00:00.123Z';
+  return { sku, sizes: 3, hash: live ? null : 'h1', priceSource: 'snapshot', updatedAt, ...differs };
+}
+
+export interface ManifestRun {
+  readonly rejected?: readonly string[];
+  readonly token?: Partial<BaselineToken>;
+  /** What happens between asking for the manifest and merging it. */
+  readonly meanwhile?: () => Promise<unknown>;
+  /** What happens once all is staged and counted. */
+  readonly beforeMerge?: () => Promise<unknown>;
+}
+
+/** A baseline from its first to its last step, as syncManifest takes them. */
+export async function baseline(
+  url: string,
+  lines: readonly StagedLine[],
+  { rejected = [], token = {}, meanwhile, beforeMerge }: ManifestRun = {},
+): Promise<{ staged: StagedCounts; applied: BaselineApplied }> {
+  const run = await Baseline.open(url);
+  try {
+    const moment = await run.moment();
+    await meanwhile?.();
+    const half = Math.ceil(lines.length / 2);
+    await run.stage(lines.slice(0, half), rejected);
+    await run.stage(lines.slice(half), []);
+    const staged = await run.count();
+    await beforeMerge?.();
+    const applied = await run.merge({
+      snapshotId: 'm1',
+      generatedAt: GENERATED_AT,
+      requestedAt: moment.at,
+      tokenAtRequest: moment.token,
+      lines: lines.length,
+      livePricedSkuCount: lines.filter(({ priceSource }) => priceSource === 'live').length,
+      ...token,
+    });
+    return { staged, applied };
+  } finally {
+    await run.close();
+  }
+}
+
+export async function skuRow(sql: Sql, sku: string) {
+  const [row] = await sql`
+    select price_source as source, hash, sizes, in_manifest as listed from catalog.skus where sku = ${sku}`;
+  return row;
+}
+
+/** SKUs whose mark has come since, by reason. */
+export async function marks(sql: Sql): Promise<Record<string, string>> {
+  const rows = [...(await ledger(sql)).values()].filter(({ dueIn }) => dueIn <= 0);
+  return Object.fromEntries(rows.map(({ sku, reason }) => [sku, reason]));
+}
+
+/** A mirror that stands on the lines, everything priced and nothing owed. */
+export async function standing({ sql, url }: TestStore, ...lines: readonly StagedLine[]): Promise<void> {
+  await baseline(url, lines, { token: { snapshotId: 'm0' } });
+  await look(sql, ...lines.map(({ sku }) => found(sku, { 9: 90 })));
+  // The looks were long ago: nothing was asked since the next snapshot was built.
+  await sql`update catalog.skus set asked_at = asked_at - interval '9 hours', priced_at = priced_at - interval '9 hours'`;
+}

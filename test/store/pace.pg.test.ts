@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { pruneSends, readPace, unsend, withPace } from '../../src/store/pace.ts';
+import { type Acquired, createPacer, type PacerEvents } from '../../src/sync/pacing.ts';
+import { HOUR, useStore } from './support.ts';
+
+const store = useStore();
+let other: Sql;
+beforeAll(() => {
+  other = connect(store.url, { max: 4 });
+});
+afterAll(() => other.end({ timeout: 2 }));
+
+const never = new AbortController().signal;
+const LIMITS: PaceLimits = { maxPerWindow: 24, windowMs: 1000, backoffMs: 600 };
+
+function pacer(sql: Sql, limits: PaceLimits = LIMITS, events: PacerEvents = {}) {
+  return createPacer(sql, systemClock, limits, events);
+}
+
+function granted(acquired: Acquired) {
+  if (acquired.kind !== 'granted') throw new Error(`not granted: ${acquired.because}`);
+  return acquired.permit;
+}
+
+async function sendTimes(): Promise<number[]> {
+  const rows = await store.sql<
+    { at: Date }[]
+  >`select sent_at as at from catalog_internal.pace_sends order by sent_at`;
+  return rows.map(({ at }) => at.getTime());
+}
+
+function mostWithin(times: readonly number[], spanMs: number): number {
+  return Math.max(
+    0,
+    ...times.map((at) => times.filter((other) => other > at - spanMs && other <= at).length),
+  );
+}
+
+describe('the shared pace', () => {
+  test('lets exactly as many through as there are places, however many replicas ask at once', async () => {
+    const tryOnce = (sql: Sql) =>
+      withPace(sql, HOUR, ({ sends }) =>
+        sends.length < 10 ? { send: 'lane', result: true } : { result: false },
+      );
+    const tries = await Promise.all(
+      Array.from({ length: 80 }, (_, i) => tryOnce(i % 2 === 0 ? store.sql : other)),
+    );
+    expect(tries.filter(({ result }) => result)).toHaveLength(10);
+    expect(new Set(tries.flatMap(({ sendId }) => (sendId === null ? [] : [sendId]))).size).toBe(10);
+    expect(await sendTimes()).toHaveLength(10);
+  });
+
+  test('holds the rolling window for pacers of several processes, at their full speed', async () => {
+    const ready = { ...initialPace(LIMITS, 0), raisedAt: 0 };
+    await withPace(store.sql, 1, () => ({ state: ready, result: null }));
+    const pacers = [pacer(store.sql), pacer(other), pacer(store.sql)];
+    const arrivals: number[] = [];
+    const worker = async (one: (typeof pacers)[number]) => {
+      for (let i = 0; i < 16; i += 1) {
+        const permit = granted(await one.acquire('lane', HOUR));
+        arrivals.push(performance.now());
+        await permit.settle('ok');
+      }
+    };
+    await Promise.all(pacers.map(worker));
+    const times = await sendTimes();
+    expect(times).toHaveLength(48);
+    expect(mostWithin(times, 1050)).toBeLessThanOrEqual(sendsPerWindow(LIMITS));
+    expect(arrivals).toHaveLength(48);
+  });
+
+  test('is silenced for everyone by one refusal, and one probe alone breaks the silence', async () => {
+    const heard: string[] = [];
+    const events: PacerEvents = {
+      silenced: ({ outcome, episodes }) => heard.push(`silenced ${outcome} ${episodes}`),
+      resumed: () => heard.push('resumed'),
+    };
+    const limits = { ...LIMITS, backoffMs: 1500 };
+    const [mine, theirs] = [pacer(store.sql, limits, events), pacer(other, limits, events)];
+    await granted(await mine.acquire('lane', HOUR)).settle('throttled-or-forbidden');
+    expect(await theirs.acquire('lane', 100)).toMatchObject({ kind: 'wait', because: 'silence' });
+    const probe = granted(await mine.acquire('lane', HOUR));
+    expect(await theirs.acquire('lane', 100)).toMatchObject({ kind: 'wait', because: 'probe' });
+    await probe.settle('ok');
+    await granted(await theirs.acquire('lane', HOUR)).settle('ok');
+    expect(heard).toEqual(['silenced throttled-or-forbidden 1', 'resumed']);
+    const [first, second] = await sendTimes();
+    expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(limits.backoffMs);
+  });
+
+  test('of a cancelled permit is as if it had not been asked for; a cancelled probe lets another go', async () => {
+    const one = pacer(store.sql);
+    await granted(await one.acquire('lane', HOUR)).cancel();
+    expect(await sendTimes()).toEqual([]);
+    await granted(await one.acquire('lane', HOUR)).settle('unauthorised');
+    await granted(await one.acquire('lane', HOUR)).cancel();
+    const probe = granted(await one.acquire('lane', HOUR));
+    await probe.settle('ok');
+    expect(await sendTimes()).toHaveLength(2);
+    const { state } = await readPace(store.sql, HOUR);
+    expect(state).toMatchObject({ silentUntil: null, probeSentAt: null, episodes: 0 });
+  });
+
+  test('gives a wait longer than the caller’s patience back as a value, and stops waiting when told to', async () => {
+    const slow = { maxPerWindow: 1, windowMs: HOUR, backoffMs: HOUR };
+    const one = pacer(store.sql, slow);
+    granted(await one.acquire('lane', 0));
+    const refused = await one.acquire('lane', 50);
+    expect(refused).toMatchObject({ kind: 'wait', because: 'window' });
+    const stop = new AbortController();
+    const waiting = one.acquire('lane', 10 * HOUR, stop.signal);
+    stop.abort();
+    expect(await waiting).toMatchObject({ kind: 'wait', because: 'stopping' });
+    expect(await one.acquire('lane', 10, never)).toMatchObject({ kind: 'wait' });
+  });
+
+  test('counts requests that another program of the seller wrote into the log', async () => {
+    const limits = { maxPerWindow: 6, windowMs: HOUR, backoffMs: HOUR };
+    await store.sql`
+      insert into catalog_internal.pace_sends (sent_at, lane) select now() - interval '1 minute', 'other' from generate_series(1, 5)`;
+    expect(await pacer(store.sql, limits).acquire('lane', 0)).toMatchObject({
+      kind: 'wait',
+      because: 'window',
+    });
+  });
+
+  test('keeps its state to the millisecond', async () => {
+    const state = {
+      ceiling: 33.25,
+      raisedAt: 1_763_700_000_123,
+      silentUntil: 1_763_700_000_456,
+      probeSentAt: 1_763_700_000_789,
+      episodes: 3,
+      refusal: 'unauthorised',
+      refusedAt: 1_763_700_000_001,
+      occupancy: 17,
+      resumeAt: 20.5,
+    };
+    await withPace(store.sql, 1, () => ({ state, result: null }));
+    expect((await readPace(other, 1)).state).toEqual(state);
+  });
+
+  test('forgets sends that no window reaches, and the one that was taken back', async () => {
+    const { sendId } = await withPace(store.sql, 1, () => ({ send: 'lane', result: null }));
+    await withPace(store.sql, 1, () => ({ send: 'lane', result: null }));
+    await unsend(store.sql, sendId ?? '');
+    await store.sql`insert into catalog_internal.pace_sends (sent_at, lane) values (now() - interval '2 hours', 'old')`;
+    expect(await pruneSends(store.sql, HOUR)).toBe(1);
+    expect((await readPace(store.sql, HOUR)).sends).toHaveLength(1);
+  });
+
+  test('whose decision throws sends nothing and frees the lock', async () => {
+    const failing = withPace(store.sql, 1, () => {
+      throw new Error('no decision');
+    });
+    await expect(failing).rejects.toThrow('no decision');
+    expect(await withPace(other, 1, () => ({ result: 'free' }))).toMatchObject({ result: 'free' });
+    expect(await sendTimes()).toEqual([]);
+  });
+});

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { readSyncState } from '../../src/store/sync-state.ts';
+import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
+import { everything, found, HOUR, ledger, look, movesOf, pricesOf, stateOf, useStore } from './support.ts';
+
+const store = useStore();
+const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, spared: 0 };
+
+describe('a re-baseline', () => {
+  test('marks what changed, crossed, is new or absent, each for its reason, and nothing else', async () => {
+    await standing(
+      store,
+      line('same'),
+      line('hash'),
+      line('sizes'),
+      line('crosses'),
+      line('gone'),
+      line('live', { priceSource: 'live' }),
+    );
+    const { applied } = await baseline(store.url, [
+      line('same'),
+      line('hash', { hash: 'h2' }),
+      line('sizes', { sizes: 4 }),
+      line('crosses', { priceSource: 'live' }),
+      line('live', { priceSource: 'live' }),
+      line('fresh'),
+    ]);
+    expect(applied).toEqual({ added: 1, changed: 3, crossed: 1, absent: 1, marked: 4, spared: 0 });
+    expect(await marks(store.sql)).toEqual({
+      hash: 'changed',
+      crosses: 'changed',
+      gone: 'absent',
+      fresh: 'new',
+    });
+    expect(await skuRow(store.sql, 'hash')).toMatchObject({ hash: 'h2' });
+    expect(await skuRow(store.sql, 'sizes')).toMatchObject({ sizes: 4 });
+    expect(await skuRow(store.sql, 'crosses')).toMatchObject({ source: 'live', hash: null });
+    expect((await ledger(store.sql)).get('crosses')).toMatchObject({ live: true });
+  });
+
+  test('does not take absence for deletion: the SKU keeps state and prices, and is asked once', async () => {
+    await standing(store, line('A'), line('gone'));
+    await baseline(store.url, [line('A')]);
+    expect(await skuRow(store.sql, 'gone')).toMatchObject({ listed: false, hash: null });
+    expect(await stateOf(store.sql, 'gone')).toMatchObject({ state: 'priced' });
+    expect(await pricesOf(store.sql, 'gone')).toEqual({ 9: 90 });
+    expect(await movesOf(store.sql, 'gone')).toEqual([]);
+    await look(store.sql, found('gone', { 9: 90 }));
+    await baseline(store.url, [line('A')], { token: { snapshotId: 'm2' } });
+    expect(await marks(store.sql)).toEqual({});
+  });
+
+  test('in which nothing changed writes no SKU and no mark', async () => {
+    const { sql } = store;
+    const lines = [
+      line('A'),
+      line('L', { priceSource: 'live' }),
+      line('odd', { hash: null, sizes: null, updatedAt: null }),
+    ];
+    await standing(store, ...lines);
+    const rows = () => sql`
+      select sku, s.ctid::text, s.xmin::text, d.ctid::text as place, d.xmin::text as mark
+      from catalog.skus s join catalog_internal.due d using (sku) order by sku`;
+    const before = await rows();
+    expect((await baseline(store.url, lines, { token: { snapshotId: 'm2' } })).applied).toEqual(FILL);
+    expect(await rows()).toEqual(before);
+    expect(await readSyncState(sql)).toMatchObject({ snapshotId: 'm2' });
+  });
+
+  test('takes a SKU that stands in two lines once, and prices it: which line is right is not known', async () => {
+    await standing(store, line('A'), line('B'));
+    const { staged, applied } = await baseline(store.url, [
+      line('A'),
+      line('B'),
+      line('A'),
+      line('N'),
+      line('N', { hash: 'h9' }),
+    ]);
+    expect(staged).toEqual({ skus: 3, duplicates: 2, listedBefore: 2 });
+    expect(applied).toMatchObject({ added: 1, marked: 2 });
+    expect(await marks(store.sql)).toEqual({ A: 'changed', N: 'new' });
+  });
+
+  test('leaves the SKU of a rejected line as it was, listed or not', async () => {
+    await standing(store, line('A'), line('bad'));
+    const before = await everything(store.sql);
+    await baseline(store.url, [line('A')], { rejected: ['bad', 'unheard'] });
+    const after = await everything(store.sql);
+    for (const table of ['catalog.skus', 'catalog_internal.due']) expect(after[table]).toEqual(before[table]);
+  });
+
+  test('lists again what was unlisted, and prices it', async () => {
+    await standing(store, line('A'), line('B'));
+    await baseline(store.url, [line('A')]);
+    await look(store.sql, found('B', { 9: 90 }));
+    await store.sql`update catalog.skus set asked_at = asked_at - interval '9 hours'`;
+    await baseline(store.url, [line('A'), line('B')], { token: { snapshotId: 'm2' } });
+    expect(await skuRow(store.sql, 'B')).toMatchObject({ listed: true, hash: 'h1' });
+    expect(await marks(store.sql)).toEqual({ B: 'changed' });
+  });
+
+  test('never compares the null hash of live lines', async () => {
+    await standing(store, line('L', { priceSource: 'live' }));
+    await store.sql`update catalog.skus set hash = 'left over'`;
+    await baseline(store.url, [line('L', { priceSource: 'live' })]);
+    expect(await skuRow(store.sql, 'L')).toMatchObject({ hash: null });
+    expect(await marks(store.sql)).toEqual({});
+  });
+
+  test('spares what was asked after the snapshot was built, by more than clocks may differ, and nothing else', async () => {
+    const { sql } = store;
+    await standing(store, line('since'), line('margin'), line('before'), line('crossed'));
+    const askedAt = async (sku: string, minutes: number) =>
+      await sql`update catalog.skus set asked_at = ${new Date(GENERATED_AT.getTime() + minutes * 60_000)} where sku = ${sku}`;
+    await askedAt('since', 6);
+    await askedAt('margin', 4);
+    await askedAt('before', -60);
+    await askedAt('crossed', 60);
+    const lines = ['since', 'margin', 'before'].map((sku) => line(sku, { hash: 'h2' }));
+    const { applied } = await baseline(store.url, [...lines, line('crossed', { priceSource: 'live' })]);
+    expect(applied).toMatchObject({ changed: 4, spared: 1, marked: 3 });
+    expect(await marks(store.sql)).toEqual({ margin: 'changed', before: 'changed', crossed: 'changed' });
+    expect(await skuRow(store.sql, 'since')).toMatchObject({ hash: 'h2' });
+  });
+
+  test('of a snapshot of unknown age spares nothing', async () => {
+    await standing(store, line('A'));
+    await store.sql`update catalog.skus set asked_at = now()`;
+    await baseline(store.url, [line('A', { hash: 'h2' })], { token: { generatedAt: null } });
+    expect(await marks(store.sql)).toEqual({ A: 'changed' });
+  });
+
+  test('says what is live, whatever deferrals had taught', async () => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B', { priceSource: 'live' }));
+    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    await baseline(store.url, [line('A'), line('B')], { token: { snapshotId: 'm2' } });
+    const rows = await ledger(sql);
+    // A did not cross: its deferral still counts. B crossed.
+    expect({ A: rows.get('A')?.live, B: rows.get('B')?.live }).toEqual({ A: true, B: false });
+  });
+});

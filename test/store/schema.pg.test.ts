@@ -1,0 +1,274 @@
+import { describe, expect, test } from 'vitest';
+import { connect, migrateDatabase, type Sql, type Tx } from '../../src/store/db.ts';
+import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/delta.ts';
+import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
+import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/sync-state.ts';
+import { createDatabase } from '../support/db.ts';
+import { found, HOUR, knownSkus, ledger, look, mark, passHours, useStore } from './support.ts';
+
+const store = useStore();
+
+/** Runs statements as a seller who has one of the roles, and undoes them. */
+async function as<T>(role: 'catalog_reader' | 'catalog_watcher', work: (tx: Tx) => Promise<T>): Promise<T> {
+  const undone = new Error('undone');
+  let result: T | undefined;
+  await store.sql
+    .begin(async (tx) => {
+      await tx.unsafe(`set local role ${role}`);
+      result = await work(tx);
+      throw undone;
+    })
+    .catch((error: unknown) => {
+      if (error !== undone) throw error;
+    });
+  return result as T;
+}
+
+describe('migrations', () => {
+  test('that replicas run at the same moment are applied once, and again they do nothing', async () => {
+    const database = await createDatabase();
+    const sql = connect(database.url, { max: 2 });
+    try {
+      await Promise.all([1, 2, 3, 4].map(() => migrateDatabase(database.url)));
+      const applied = () => sql`select id, hash from catalog_internal.migrations order by id`;
+      const first = await applied();
+      expect(first.length).toBeGreaterThanOrEqual(2);
+      await knownSkus(sql, ['A']);
+      await migrateDatabase(database.url);
+      expect(await applied()).toEqual(first);
+      expect(await sql`select sku from catalog.skus`).toEqual([{ sku: 'A' }]);
+    } finally {
+      await sql.end({ timeout: 2 });
+      await database.drop();
+    }
+  });
+
+  test('document every table, view and column that a seller may query', async () => {
+    const silent = await store.sql`
+      select c.relname from pg_class c
+      where c.relnamespace = 'catalog'::regnamespace and c.relkind in ('r', 'v') and obj_description(c.oid) is null`;
+    expect(silent).toHaveLength(0);
+  });
+});
+
+describe('the watchlist', () => {
+  test('gets a SKU looked at next, whether or not the catalog lists it', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['known']);
+    await look(sql, found('known', { 9: 90 }));
+    await sql`insert into catalog.watchlist (sku, note) values ('known', 'mine'), ('unlisted', null)`;
+    const rows = [...(await ledger(sql)).values()].map(({ sku, reason, lane, dueIn }) => ({
+      sku,
+      reason,
+      lane,
+      owed: dueIn <= 0,
+    }));
+    expect(rows).toEqual([
+      { sku: 'known', reason: 'watched', lane: 1, owed: true },
+      { sku: 'unlisted', reason: 'watched', lane: 1, owed: true },
+    ]);
+    const listed = await sql`select sku, in_manifest, state from catalog.skus order by sku`;
+    expect(listed).toEqual([
+      { sku: 'known', in_manifest: true, state: 'priced' },
+      { sku: 'unlisted', in_manifest: false, state: 'pending' },
+    ]);
+  });
+
+  test('marks nothing when nothing is inserted, and nothing twice', async () => {
+    const { sql } = store;
+    await sql`insert into catalog.watchlist (sku) values ('A')`;
+    await sql`insert into catalog.watchlist (sku) values ('A') on conflict do nothing`;
+    await sql`insert into catalog.watchlist (sku) select 'B' where false`;
+    await sql`update catalog.watchlist set weight = 5`;
+    expect([...(await ledger(sql)).values()]).toMatchObject([{ sku: 'A', generation: 1 }]);
+  });
+
+  test('takes positive weights only', async () => {
+    await expect(store.sql`insert into catalog.watchlist (sku, weight) values ('A', 0)`).rejects.toThrow(
+      'watchlist_weight',
+    );
+  });
+});
+
+describe('the role catalog_reader', () => {
+  const RELATIONS = [
+    'skus',
+    'prices',
+    'products',
+    'price_history',
+    'product_history',
+    'watchlist',
+    'current_prices',
+    'sync_status',
+  ];
+
+  test.each(RELATIONS)('reads catalog.%s, at any state of the mirror', async (relation) => {
+    const { sql } = store;
+    const rows = () => as('catalog_reader', (tx) => tx.unsafe(`select * from catalog.${relation}`));
+    await rows();
+    await knownSkus(sql, ['A']);
+    await look(sql, found('A', { 9: 90 }));
+    await look(sql, found('A', { 9: 91 }, { name: 'N' }));
+    await sql`insert into catalog.watchlist (sku) values ('A')`;
+    await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
+    expect(await rows()).toHaveLength(1);
+  });
+
+  test.each([
+    "insert into catalog.watchlist (sku) values ('A')",
+    'update catalog.skus set state = state',
+    'delete from catalog.prices',
+    'truncate catalog.price_history',
+    'select * from catalog_internal.due',
+    'select * from catalog_internal.sync',
+    "select catalog_internal.mark_due(array['A'], 'changed')",
+  ])('may not: %s', async (statement) => {
+    await expect(as('catalog_reader', (tx) => tx.unsafe(statement))).rejects.toThrow('permission denied');
+  });
+});
+
+describe('the role catalog_watcher', () => {
+  test('edits the watchlist, and what it inserts is marked with the daemon’s rights', async () => {
+    const marked = await as('catalog_watcher', async (tx) => {
+      await tx`insert into catalog.watchlist (sku) values ('A'), ('B')`;
+      await tx`update catalog.watchlist set weight = 9 where sku = 'A'`;
+      await tx`delete from catalog.watchlist where sku = 'B'`;
+      const watched = await tx`select sku, weight from catalog.watchlist`;
+      await tx`reset role`;
+      return {
+        watched: [...watched],
+        due: [...(await tx`select sku, reason from catalog_internal.due order by sku`)],
+      };
+    });
+    expect(marked).toEqual({
+      watched: [{ sku: 'A', weight: 9 }],
+      due: [
+        { sku: 'A', reason: 'watched' },
+        { sku: 'B', reason: 'watched' },
+      ],
+    });
+  });
+
+  test.each([
+    "insert into catalog.skus (sku, in_manifest) values ('A', true)",
+    'delete from catalog.prices',
+    'truncate catalog.watchlist',
+    'delete from catalog_internal.due',
+    "select catalog_internal.mark_due(array['A'], 'changed')",
+  ])('may not: %s', async (statement) => {
+    await expect(as('catalog_watcher', (tx) => tx.unsafe(statement))).rejects.toThrow('permission denied');
+  });
+});
+
+describe('catalog_state', () => {
+  async function state(sql: Sql = store.sql): Promise<string> {
+    const [row] = await sql<[{ state: string }]>`select catalog_state as state from catalog.sync_status`;
+    return row.state;
+  }
+  /** A mirror on a snapshot that was built some hours ago. */
+  async function standing(hoursAgo: number): Promise<void> {
+    const at = new Date(Date.now() - hoursAgo * HOUR);
+    await store.sql`
+      update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), snapshot_generated_at = ${at}`;
+  }
+
+  test('is none before the first baseline, even where the catalog has a fault', async () => {
+    expect(await state()).toBe('none');
+    await noteCatalogFault(store.sql, '0012');
+    expect(await state()).toBe('none');
+  });
+
+  test.each(['0012', '0014'] as const)(
+    'is stale on %s, until a check or a delta is answered',
+    async (code) => {
+      await standing(1);
+      expect(await state()).toBe('ok');
+      await noteCatalogFault(store.sql, code);
+      expect(await state()).toBe('stale');
+      await noteCatalogCheck(store.sql, { generatedAt: null, livePricedSkuCount: null });
+      expect(await state()).toBe('ok');
+    },
+  );
+
+  test('is stale when the snapshot is older than CATALOG_STALE_AFTER', async () => {
+    await standing(25);
+    expect(await state()).toBe('stale');
+    const day = 86_400;
+    await storeSettings(store.sql, {
+      liveInterval: 1,
+      sweepInterval: 1,
+      metadataInterval: 1,
+      catalogStaleAfter: 2 * day,
+    });
+    expect(await state()).toBe('ok');
+  });
+
+  test('takes a token that moves for a fresh snapshot, until the next check says how old it is', async () => {
+    await standing(25);
+    const nothing = { changed: [], removed: [], nowLive: [] };
+    await applyDelta(store.sql, { since: 's1', toSnapshot: 's1', ...nothing });
+    expect(await state()).toBe('stale');
+    await applyDelta(store.sql, { since: 's1', toSnapshot: 's2', ...nothing });
+    expect(await state()).toBe('ok');
+    await noteCatalogCheck(store.sql, {
+      generatedAt: new Date(Date.now() - 25 * HOUR),
+      livePricedSkuCount: 1,
+    });
+    expect(await state()).toBe('stale');
+  });
+
+  test('is stale while the chain is broken and the fresh manifest is refused', async () => {
+    await standing(1);
+    await noteBrokenChain(store.sql, 's1');
+    expect(await state()).toBe('ok');
+    await noteManifestRefused(store.sql, 'rejected-token');
+    expect(await state()).toBe('stale');
+  });
+});
+
+describe('the views tell the same truth as the ledger', () => {
+  async function status() {
+    const [row] =
+      await store.sql`select due_skus::int, deferred_skus::int, pending_skus::int, live_skus::int from catalog.sync_status`;
+    return row;
+  }
+  async function stale(): Promise<boolean[]> {
+    const rows = await store.sql<{ stale: boolean }[]>`select stale from catalog.current_prices`;
+    return rows.map((row) => row.stale);
+  }
+
+  test('a price is stale while a re-price is owed, and not for a look that only refreshes metadata', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await look(sql, found('A', { 9: 90 }));
+    expect(await stale()).toEqual([false]);
+    await mark(sql, ['A'], 'metadata');
+    expect(await stale()).toEqual([false]);
+    await mark(sql, ['A'], 'changed');
+    expect(await stale()).toEqual([true]);
+  });
+
+  test('a waiting deferred SKU is deferred, and due only once its time has come', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A'], { priceSource: 'live' });
+    await mark(sql, ['A'], 'live', true);
+    expect(await status()).toEqual({ due_skus: 1, deferred_skus: 0, pending_skus: 1, live_skus: 1 });
+    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    expect(await status()).toMatchObject({ due_skus: 0, deferred_skus: 1 });
+    await passHours(sql, 2);
+    expect(await status()).toMatchObject({ due_skus: 1, deferred_skus: 1 });
+  });
+});
+
+test('quarantine keeps the newest samples', async () => {
+  const { sql } = store;
+  const record = (n: number) => ({ reason: 'unreadable', sku: null, sample: String(n) });
+  await quarantine(sql, 'manifest', [1, 2, 3, 4, 5].map(record));
+  await trimQuarantine(sql, 2);
+  expect(await sql`select sample from catalog_internal.quarantine order by id`).toEqual([
+    { sample: '4' },
+    { sample: '5' },
+  ]);
+  await trimQuarantine(sql, 9);
+  expect(await sql`select from catalog_internal.quarantine`).toHaveLength(2);
+});

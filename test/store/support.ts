@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import {
+  applyAnswer,
+  type Fate,
+  type NextLooks,
+  type PriceRow,
+  type ProductRow,
+} from '../../src/store/answers.ts';
+import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { type Claim, claimDue, LANES, type Quota } from '../../src/store/due.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+
+export const HOUR = 3_600_000;
+export const LEASE_MS = 2 * HOUR;
+
+/** Next looks far enough away that nothing comes due by itself while a test runs. */
+export const LOOKS: NextLooks = {
+  liveMs: 10 * HOUR,
+  snapshotMs: 20 * HOUR,
+  snapshotReason: 'sweep',
+  notFoundMs: 40 * HOUR,
+};
+
+export const NO_METADATA: ProductRow = {
+  name: null,
+  model: null,
+  brand: null,
+  genderSize: null,
+  sizeType: null,
+  category: null,
+  sizeMapSizeType: null,
+  product: '{}',
+};
+
+export interface TestStore {
+  readonly sql: Sql;
+  readonly url: string;
+}
+
+/** A migrated database for the test file, empty at the start of each of its tests. To be called at a file's top level. */
+export function useStore(): TestStore {
+  let database: TestDatabase;
+  let sql: Sql;
+  beforeAll(async () => {
+    database = await createDatabase();
+    await migrateDatabase(database.url);
+    sql = connect(database.url, { max: 8 });
+    await sql`create schema seed`;
+    await forEachTable(sql, 'create table seed.%2$I as table %1$I.%2$I');
+  });
+  beforeEach(() => empty(sql));
+  afterAll(async () => {
+    await sql.end({ timeout: 2 });
+    await database.drop();
+  });
+  return {
+    get sql() {
+      return sql;
+    },
+    get url() {
+      return database.url;
+    },
+  };
+}
+
+/** Runs a statement for each table of the mirror; %1$I is its schema, %2$I its name. */
+async function forEachTable(sql: Sql, statement: string): Promise<void> {
+  await sql.unsafe(`
+    do $$
+    declare one record;
+    begin
+      for one in select schemaname, tablename from pg_tables
+        where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'
+      loop
+        execute format('${statement}', one.schemaname, one.tablename);
+      end loop;
+    end $$`);
+}
+
+/** Sets every table back to how the migrations made it: empty, or with its one row or its fixed rows. */
+export async function empty(sql: Sql): Promise<void> {
+  await forEachTable(
+    sql,
+    'delete from %1$I.%2$I; insert into %1$I.%2$I overriding system value table seed.%2$I',
+  );
+}
+
+/** Puts SKUs into the mirror, and what is not said is as a manifest's fill leaves it. */
+export async function knownSkus(
+  sql: Sql,
+  skus: readonly string[],
+  more: { priceSource?: 'snapshot' | 'live' | null; hash?: string | null } = {},
+): Promise<void> {
+  const { priceSource = 'snapshot', hash = null } = more;
+  await sql`
+    insert into catalog.skus (sku, in_manifest, price_source, hash)
+    select sku, true, ${priceSource}, ${hash} from unnest(${skus as string[]}::text[]) as s(sku)`;
+}
+
+export async function mark(
+  sql: Sql,
+  skus: readonly string[],
+  reason = 'changed',
+  live: boolean | null = null,
+): Promise<void> {
+  await sql`select catalog_internal.mark_due(${skus as string[]}::text[], ${reason}, ${live}::boolean)`;
+}
+
+/** Every class of owed work, `count` SKUs of each. */
+export function allOwed(count: number): Quota[] {
+  return LANES.flatMap((lane) => [true, false].map((live) => ({ lane, live, count, earlySeconds: 0 })));
+}
+
+/** Claims whatever is owed; fails where nothing is. */
+export async function claimAll(sql: Sql, count = 1000): Promise<Claim> {
+  const claim = await claimDue(sql, allOwed(count), LEASE_MS);
+  if (claim === null) throw new Error('nothing is owed');
+  return claim;
+}
+
+export interface DueRow {
+  readonly sku: string;
+  readonly lane: number;
+  readonly reason: string;
+  readonly live: boolean;
+  readonly generation: number;
+  readonly claim: string | null;
+  readonly deferrals: number;
+  readonly failures: number;
+  /** Hours from now; Infinity for never. */
+  readonly dueIn: number;
+  /** Hours from now; null where not held. */
+  readonly heldFor: number | null;
+}
+
+export async function ledger(sql: Sql): Promise<Map<string, DueRow>> {
+  const rows = await sql<DueRow[]>`
+    select sku, lane, reason, live, generation, claim, deferrals, failures,
+      (extract(epoch from due_at - clock_timestamp()) / 3600)::float8 as "dueIn",
+      (extract(epoch from held_until - clock_timestamp()) / 3600)::float8 as "heldFor"
+    from catalog_internal.due order by sku`;
+  return new Map(rows.map((row) => [row.sku, row]));
+}
+
+/** Lets `hours` go by in the ledger: every due time and every wait is that much nearer. */
+export async function passHours(sql: Sql, hours: number): Promise<void> {
+  await sql`
+    update catalog_internal.due set due_at = due_at - make_interval(secs => ${hours * 3600}),
+      held_until = held_until - make_interval(secs => ${hours * 3600})`;
+}
+
+/** A record with these prices: numbers, null, or objects, as an entry of size_map may be. */
+export function found(
+  sku: string,
+  prices: Readonly<Record<string, number | null>> | readonly PriceRow[] = {},
+  metadata: Partial<ProductRow> = {},
+): Extract<Fate, { kind: 'record' }> {
+  const rows = Array.isArray(prices)
+    ? (prices as readonly PriceRow[])
+    : Object.entries(prices).map(([size, price]) => ({ size, price: price as number | null, entry: null }));
+  return { sku, kind: 'record', prices: rows, product: { ...NO_METADATA, ...metadata } };
+}
+
+export async function pricesOf(sql: Sql, sku: string): Promise<Record<string, number | null>> {
+  const rows = await sql<{ size: string; price: number | null }[]>`
+    select size, price from catalog.prices where sku = ${sku} order by size`;
+  return Object.fromEntries(rows.map(({ size, price }) => [size, price]));
+}
+
+/** Price history in order, each move as `size: old → new`. */
+export async function movesOf(sql: Sql, sku: string): Promise<string[]> {
+  const rows = await sql<{ size: string; old: number | null; new: number | null }[]>`
+    select size, old_price as old, new_price as new from catalog.price_history where sku = ${sku} order by id`;
+  return rows.map((row) => `${row.size}: ${row.old} → ${row.new}`);
+}
+
+/** All rows that a seller or the daemon could tell apart, times included. */
+export async function everything(sql: Sql): Promise<Record<string, unknown>> {
+  const tables = [
+    'catalog.skus',
+    'catalog.prices',
+    'catalog.products',
+    'catalog.price_history',
+    'catalog.product_history',
+    'catalog_internal.due',
+    'catalog_internal.sync',
+  ];
+  const rows = await Promise.all(
+    tables.map((table) => sql.unsafe(`select t::text as row from ${table} t order by 1`)),
+  );
+  return Object.fromEntries(tables.map((table, i) => [table, rows[i]?.map((row) => row['row'] as string)]));
+}
+
+/** One look at SKUs: marked, claimed and answered. */
+export async function look(sql: Sql, ...fates: readonly Fate[]): Promise<Claim> {
+  const skus = fates.map(({ sku }) => sku);
+  await mark(sql, skus);
+  const claim = await claimAll(sql);
+  await applyAnswer(sql, claim, fates, LOOKS);
+  return claim;
+}
+
+export async function stateOf(sql: Sql, sku: string) {
+  const [row] = await sql`
+    select state, priced_at is not null as answered, removed_at is not null as removed from catalog.skus where sku = ${sku}`;
+  return row;
+}
+
+/** A delta that reports one SKU removed and nothing else. */
+export async function removeByDelta(sql: Sql, sku: string): Promise<void> {
+  await sql`update catalog_internal.sync set snapshot_id = 'token'`;
+  const nothing = { changed: [], nowLive: [] };
+  await applyDelta(sql, { since: 'token', toSnapshot: 'token', removed: [sku], ...nothing });
+}
+
+/**
+ * Makes every statement of a kind ('insert on catalog.skus') fail, or only the first `times`, with an SQLSTATE; until
+ * disposed of. The counting survives the rollback.
+ */
+export async function failing(
+  sql: Sql,
+  statement: string,
+  options: { readonly sqlState?: string; readonly times?: number } = {},
+): Promise<AsyncDisposable> {
+  const { sqlState = 'P0001', times = 1000 } = options;
+  const table = statement.split(' on ')[1] ?? '';
+  await sql.unsafe(`
+    create sequence public.failures;
+    create function public.fail() returns trigger language plpgsql as $$
+    begin
+      if nextval('public.failures') <= ${times} then
+        raise exception 'made to fail' using errcode = '${sqlState}';
+      end if;
+      return null;
+    end $$;
+    create trigger fail before ${statement} for each statement execute function public.fail()`);
+  return {
+    async [Symbol.asyncDispose]() {
+      await sql.unsafe(
+        `drop trigger fail on ${table}; drop function public.fail; drop sequence public.failures`,
+      );
+    },
+  };
+}

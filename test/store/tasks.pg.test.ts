@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest';
+import { callPause, noteCallFailed, noteCallWorked } from '../../src/store/call-pause.ts';
+import { refreshManifest } from '../../src/store/refresh.ts';
+import { readSyncState } from '../../src/store/sync-state.ts';
+import {
+  endTask,
+  readTasks,
+  renewTask,
+  requestTask,
+  showProgress,
+  startTask,
+  type TaskEnd,
+} from '../../src/store/tasks.ts';
+import { HOUR, useStore } from './support.ts';
+
+const store = useStore();
+
+async function started(): Promise<string> {
+  const run = await startTask(store.sql, 'delta', HOUR);
+  if (run === null) throw new Error('not its time');
+  return run.run;
+}
+
+async function end(run: string, how: TaskEnd, nextInMs: number): Promise<void> {
+  await endTask(store.sql, 'delta', run, { how, outcome: how, nextInMs });
+}
+
+async function delta() {
+  const task = (await readTasks(store.sql)).find((row) => row.task === 'delta');
+  if (task === undefined) throw new Error('no such task');
+  return task;
+}
+
+/** Hours until the task runs next. */
+async function nextIn(): Promise<number> {
+  const [row] = await store.sql<[{ hours: number }]>`
+    select (extract(epoch from next_at - clock_timestamp()) / 3600)::float8 as hours
+    from catalog_internal.tasks where task = 'delta'`;
+  return row.hours;
+}
+
+async function passHours(hours: number): Promise<void> {
+  await store.sql`
+    update catalog_internal.tasks set next_at = next_at - make_interval(hours => ${hours}),
+      started_at = started_at - make_interval(hours => ${hours}), running_until = running_until - make_interval(hours => ${hours})`;
+}
+
+describe('a task', () => {
+  test('that many replicas start at once is run by one', async () => {
+    const runs = await Promise.all(Array.from({ length: 12 }, () => startTask(store.sql, 'delta', HOUR)));
+    expect(runs.filter((run) => run !== null)).toHaveLength(1);
+  });
+
+  test('is not run before its time', async () => {
+    await end(await started(), 'done', 2 * HOUR);
+    expect(await startTask(store.sql, 'delta', HOUR)).toBeNull();
+    await passHours(1);
+    expect(await startTask(store.sql, 'delta', HOUR)).toBeNull();
+    await passHours(1);
+    expect(await startTask(store.sql, 'delta', HOUR)).not.toBeNull();
+  });
+
+  test('whose worker died is taken over when its lease ends, and not before', async () => {
+    await started();
+    expect(await startTask(store.sql, 'delta', HOUR)).toBeNull();
+    await passHours(2);
+    expect(await startTask(store.sql, 'delta', HOUR)).not.toBeNull();
+  });
+
+  test('is kept by a worker that renews its lease', async () => {
+    const run = await started();
+    await renewTask(store.sql, 'delta', run, 5 * HOUR);
+    await passHours(4);
+    expect(await startTask(store.sql, 'delta', HOUR)).toBeNull();
+  });
+
+  test('taken over belongs to the new run: the old one can neither end, renew nor show progress', async () => {
+    const old = await started();
+    await passHours(2);
+    const run = await started();
+    await end(old, 'failed', 9 * HOUR);
+    await renewTask(store.sql, 'delta', old, 9 * HOUR);
+    await showProgress(store.sql, 'delta', old, { lines: 1 });
+    expect(await delta()).toMatchObject({ running: true, failures: 0, progress: null });
+    await end(run, 'done', HOUR);
+    expect(await delta()).toMatchObject({ running: false, outcome: 'done' });
+    await end(old, 'failed', 9 * HOUR);
+    expect(await delta()).toMatchObject({ outcome: 'done', failures: 0 });
+  });
+
+  test('asked for while it runs runs once more, whatever its end says', async () => {
+    for (const how of ['done', 'failed', 'postponed'] as const) {
+      await requestTask(store.sql, 'delta');
+      const run = await started();
+      await requestTask(store.sql, 'delta');
+      expect(await startTask(store.sql, 'delta', HOUR)).toBeNull();
+      await end(run, how, 9 * HOUR);
+      expect(await nextIn()).toBeLessThanOrEqual(0);
+    }
+  });
+
+  test('asked for is due at once, and its failures are forgotten', async () => {
+    await end(await started(), 'failed', 9 * HOUR);
+    await requestTask(store.sql, 'delta');
+    expect(await startTask(store.sql, 'delta', HOUR)).toMatchObject({ failures: 0 });
+  });
+
+  test('counts its failures in a row; success starts anew, a postponement counts neither way', async () => {
+    const failures: number[] = [];
+    for (const how of ['failed', 'failed', 'postponed', 'failed', 'done', 'postponed', 'failed'] as const) {
+      await end(await started(), how, 0);
+      failures.push((await delta()).failures);
+    }
+    expect(failures).toEqual([1, 2, 2, 3, 0, 0, 1]);
+  });
+
+  test('that fails keeps the time of its last success', async () => {
+    await end(await started(), 'done', 0);
+    const { succeededAt } = await delta();
+    expect(succeededAt).not.toBeNull();
+    await end(await started(), 'failed', 0);
+    await end(await started(), 'postponed', 0);
+    expect((await delta()).succeededAt).toEqual(succeededAt);
+  });
+
+  test('shows its progress while it runs and not after', async () => {
+    const run = await started();
+    await showProgress(store.sql, 'delta', run, { lines: 5, of: null });
+    expect((await delta()).progress).toEqual({ lines: 5, of: null });
+    await end(run, 'done', 0);
+    expect((await delta()).progress).toBeNull();
+  });
+});
+
+test('a manifest asked for by hand is due at once and may list far fewer SKUs', async () => {
+  await refreshManifest(store.sql);
+  expect(await readSyncState(store.sql)).toMatchObject({ shrinkConfirmed: true });
+  expect(await startTask(store.sql, 'manifest', HOUR)).not.toBeNull();
+});
+
+describe('the pause between failing calls', () => {
+  test('holds for everyone, is never shortened by another failure, and ends with a call that works', async () => {
+    const { sql } = store;
+    expect(await callPause(sql)).toEqual({ ms: 0, failures: 0 });
+    await noteCallFailed(sql, 3 * HOUR, 'timeout');
+    await noteCallFailed(sql, HOUR, 'timeout');
+    const pause = await callPause(sql);
+    expect(pause.failures).toBe(2);
+    expect(pause.ms / HOUR).toBeCloseTo(3, 1);
+    await noteCallWorked(sql);
+    expect(await callPause(sql)).toEqual({ ms: 0, failures: 0 });
+  });
+});

@@ -1,0 +1,109 @@
+import { array, assert, constantFrom, property, record, uniqueArray } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { BulkAnswer, LowestRecord, UnreadableRecord } from '../../src/partner/answers.ts';
+import { reconcile, tally } from '../../src/sync/envelope.ts';
+
+const RECORD: LowestRecord = {
+  sizes: new Map(),
+  sizeType: null,
+  product: null,
+  productFields: { name: null, model: null, brand: null, gender_size: null, size_type: null, category: null },
+};
+const PARTS = ['results', 'unreadable', 'notFound', 'deferred', 'errors'] as const;
+type Part = (typeof PARTS)[number];
+
+/** An answer that names each SKU in the parts given, in any order and any number of times. */
+function answerOf(named: readonly { sku: string; part: Part }[]): BulkAnswer {
+  const skus = (part: Part) => named.filter((n) => n.part === part).map(({ sku }) => sku);
+  return {
+    results: new Map<string, LowestRecord | UnreadableRecord>([
+      ...skus('results').map((sku) => [sku, RECORD] as const),
+      ...skus('unreadable').map((sku) => [sku, { unreadable: 'no size_map' }] as const),
+    ]),
+    notFound: skus('notFound'),
+    deferred: skus('deferred'),
+    errors: skus('errors'),
+    requested: null,
+    deduped: null,
+  };
+}
+
+const anySku = constantFrom('A', 'B', 'C', 'D', 'E', '__proto__', 'constructor', '');
+const anyAsked = uniqueArray(anySku, { maxLength: 8 });
+const anyNamed = array(record({ sku: anySku, part: constantFrom(...PARTS) }), { maxLength: 20 });
+
+describe('a bulk answer', () => {
+  test('gives every asked SKU exactly one verdict, whatever it names, leaves out, doubles or contradicts', () => {
+    assert(
+      property(anyAsked, anyNamed, (asked, named) => {
+        const { verdicts, foreign } = reconcile(asked, answerOf(named));
+        expect([...verdicts.keys()].toSorted()).toEqual(asked.toSorted());
+        const counts = tally(verdicts.values());
+        expect(counts.resolved + counts.notFound + counts.deferred + counts.errors).toBe(asked.length);
+        const strangers = new Set(named.map(({ sku }) => sku).filter((sku) => !asked.includes(sku)));
+        expect(foreign).toBe(strangers.size);
+      }),
+    );
+  });
+
+  test('decides a SKU only where all that it says of it agrees; anything else leaves the SKU due', () => {
+    assert(
+      property(anyAsked, anyNamed, (asked, named) => {
+        const { verdicts } = reconcile(asked, answerOf(named));
+        for (const sku of asked) {
+          const answer = answerOf(named.filter((n) => n.sku === sku));
+          const result = answer.results.get(sku);
+          const said = [
+            ...(result === undefined ? [] : ['sizes' in result ? 'record' : 'error']),
+            ...answer.notFound.map(() => 'not_found'),
+            ...answer.deferred.map(() => 'deferred'),
+            ...answer.errors.map(() => 'error'),
+          ];
+          const agreed = new Set(said).size === 1 ? said[0] : 'error';
+          expect(verdicts.get(sku)?.kind).toBe(agreed);
+        }
+      }),
+    );
+  });
+
+  test.each<[Part[], ReturnType<typeof verdictOf>]>([
+    [[], { kind: 'error', because: 'omitted' }],
+    [['results'], { kind: 'record', record: RECORD }],
+    [['unreadable'], { kind: 'error', because: 'unreadable' }],
+    [['notFound'], { kind: 'not_found' }],
+    [['notFound', 'notFound'], { kind: 'not_found' }],
+    [['deferred'], { kind: 'deferred' }],
+    [['errors'], { kind: 'error', because: 'reported' }],
+    [['results', 'notFound'], { kind: 'error', because: 'contradictory' }],
+    [['notFound', 'deferred'], { kind: 'error', because: 'contradictory' }],
+    [['deferred', 'errors'], { kind: 'error', because: 'contradictory' }],
+  ])('that names a SKU in %j', (parts, verdict) => {
+    expect(verdictOf(parts)).toEqual(verdict);
+  });
+
+  test('counts its verdicts, and errors by what they stand for', () => {
+    const asked = ['A', 'B', 'C', 'D', 'E', 'F', 'G'];
+    const named = [
+      { sku: 'A', part: 'results' },
+      { sku: 'B', part: 'notFound' },
+      { sku: 'C', part: 'deferred' },
+      { sku: 'D', part: 'errors' },
+      { sku: 'E', part: 'unreadable' },
+      { sku: 'F', part: 'results' },
+      { sku: 'F', part: 'errors' },
+    ] as const;
+    expect(tally(reconcile(asked, answerOf(named)).verdicts.values())).toEqual({
+      resolved: 1,
+      notFound: 1,
+      deferred: 1,
+      errors: 4,
+      omitted: 1,
+      contradictory: 1,
+      unreadable: 1,
+    });
+  });
+});
+
+function verdictOf(parts: readonly Part[]) {
+  return reconcile(['A'], answerOf(parts.map((part) => ({ sku: 'A', part })))).verdicts.get('A');
+}

@@ -1,0 +1,99 @@
+import { assert, boolean, integer, property, record } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type DownloadedManifest, judgeDownload, judgeOffer } from '../../src/sync/manifest-verdict.ts';
+
+const at = (hour: number) => new Date(Date.UTC(2026, 10, 21, hour));
+const STANDING = { snapshotGeneratedAt: at(6), chainBrokenAt: null, rejectedSnapshotId: null };
+
+describe('an offered snapshot', () => {
+  test('newer than the present one, or of the same age, or of unknown age is taken', () => {
+    expect(judgeOffer({ snapshotId: 's2', generatedAt: at(12) }, STANDING)).toBeNull();
+    expect(judgeOffer({ snapshotId: 's1', generatedAt: at(6) }, STANDING)).toBeNull();
+    expect(judgeOffer({ snapshotId: 's2', generatedAt: null }, STANDING)).toBeNull();
+    expect(
+      judgeOffer({ snapshotId: 's0', generatedAt: at(0) }, { ...STANDING, snapshotGeneratedAt: null }),
+    ).toBeNull();
+  });
+
+  test('older than the present one is refused', () => {
+    expect(judgeOffer({ snapshotId: 's0', generatedAt: at(0) }, STANDING)).toBe('older-snapshot');
+  });
+
+  test('whose token the delta has just rejected is refused, and any other is the remedy', () => {
+    const broken = { ...STANDING, chainBrokenAt: at(7), rejectedSnapshotId: 's1' };
+    expect(judgeOffer({ snapshotId: 's1', generatedAt: at(12) }, broken)).toBe('rejected-token');
+    expect(judgeOffer({ snapshotId: 's2', generatedAt: at(12) }, broken)).toBeNull();
+  });
+
+  test('rejected once is taken again when the chain holds', () => {
+    expect(
+      judgeOffer({ snapshotId: 's1', generatedAt: at(6) }, { ...STANDING, rejectedSnapshotId: 's1' }),
+    ).toBeNull();
+  });
+});
+
+describe('a downloaded manifest', () => {
+  const GOOD: DownloadedManifest = {
+    lines: 100_000,
+    rejected: 0,
+    skus: 100_000,
+    skuCount: 100_000,
+    listedBefore: 100_000,
+    shrinkConfirmed: false,
+    maxShrink: 0.5,
+  };
+
+  test.each<[string, Partial<DownloadedManifest>, string | null]>([
+    ['with all its lines is merged', {}, null],
+    ['of unknown count is merged', { skuCount: null }, null],
+    ['with a line too few is refused', { lines: 99_999 }, 'line-count-mismatch'],
+    ['with a line too many is refused', { lines: 100_001 }, 'line-count-mismatch'],
+    ['without any line, where some are promised, is refused', { lines: 0, skus: 0 }, 'line-count-mismatch'],
+    ['with 0.1 % of its lines rejected is merged', { rejected: 100 }, null],
+    ['with more than 0.1 % rejected is refused', { rejected: 101 }, 'too-many-rejected-lines'],
+    [
+      'of few lines with ten rejected is merged',
+      { lines: 100, skuCount: 100, rejected: 10, listedBefore: 0 },
+      null,
+    ],
+    [
+      'of few lines with eleven rejected is refused',
+      { lines: 100, skuCount: 100, rejected: 11 },
+      'too-many-rejected-lines',
+    ],
+    ['that lists half of the SKUs is merged', { skus: 50_000 }, null],
+    ['that lists less than half is refused', { skus: 49_999 }, 'shrunk'],
+    ['that shrank and was confirmed is merged', { skus: 1, shrinkConfirmed: true }, null],
+    [
+      'that is empty, as an empty mirror is, is merged',
+      { lines: 0, skus: 0, skuCount: 0, listedBefore: 0 },
+      null,
+    ],
+  ])('%s', (_, differs, verdict) => {
+    expect(judgeDownload({ ...GOOD, ...differs })).toBe(verdict);
+  });
+
+  test('that a person confirmed is still refused when lines are missing or unreadable', () => {
+    const anyManifest = record({
+      lines: integer({ min: 0, max: 50_000 }),
+      rejected: integer({ min: 0, max: 200 }),
+      off: integer({ min: -2, max: 2 }),
+      shrinkConfirmed: boolean(),
+    });
+    assert(
+      property(anyManifest, ({ lines, rejected, off, shrinkConfirmed }) => {
+        const verdict = judgeDownload({
+          ...GOOD,
+          lines,
+          skus: lines,
+          rejected,
+          skuCount: lines + off,
+          listedBefore: 0,
+          shrinkConfirmed,
+        });
+        const unreadable = rejected > 10 && rejected / lines > 0.001;
+        expect(verdict === null).toBe(off === 0 && !unreadable);
+      }),
+    );
+  });
+});

@@ -1,0 +1,122 @@
+import { assert, constantFrom, double, integer, property, record, subarray, tuple } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { LANES, type LaneClass, type Owed, type Quota } from '../../src/store/due.ts';
+import { type Early, planBatch, type PlanLimits } from '../../src/sync/reprice-plan.ts';
+
+const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
+const USUAL: PlanLimits = { maxSkus: 100, liveBudget: 5, turn: 1, spareSeconds: 60 };
+
+const CLASSES = LANES.flatMap((lane): LaneClass[] => [
+  { lane, live: true },
+  { lane, live: false },
+]);
+
+const owe = (lane: Owed['lane'], live: boolean, count: number): Owed => ({
+  lane,
+  live,
+  count,
+  oldestSeconds: 1,
+});
+const sum = (quotas: readonly { count: number }[]) => quotas.reduce((total, { count }) => total + count, 0);
+const sameClass = (a: LaneClass) => (b: LaneClass) => a.lane === b.lane && a.live === b.live;
+const plan = (owed: readonly Owed[], limits: Partial<PlanLimits> = {}): readonly Quota[] =>
+  planBatch(owed, NOT_EARLY, { ...USUAL, ...limits }) ?? [];
+const counts = (quotas: readonly Quota[]) =>
+  Object.fromEntries(quotas.map(({ lane, live, count }) => [`${lane}${live ? ' live' : ''}`, count]));
+
+const anyOwed = subarray(CLASSES, { minLength: 1 }).chain((classes) =>
+  tuple(
+    ...classes.map(({ lane, live }) => integer({ min: 1, max: 100 }).map((count) => owe(lane, live, count))),
+  ),
+);
+const anyLimits = record({
+  maxSkus: constantFrom(1, 2, 3, 6, 12, 25, 50, 100),
+  liveBudget: double({ min: 1, max: 120, noNaN: true }),
+  turn: integer({ min: 0, max: 10_000 }),
+  spareSeconds: integer({ min: 0, max: 86_400 }),
+});
+
+describe('a batch', () => {
+  test('asks for as many SKUs as a call may hold and never more, for no more live ones than the budget, and for each class once', () => {
+    assert(
+      property(anyOwed, anyLimits, (owed, limits) => {
+        const quotas = plan(owed, limits);
+        expect(sum(quotas)).toBe(limits.maxSkus);
+        expect(sum(quotas.filter(({ live }) => live))).toBeLessThanOrEqual(Math.floor(limits.liveBudget));
+        for (const quota of quotas) expect(quotas.filter(sameClass(quota))).toHaveLength(1);
+      }),
+    );
+  });
+
+  test('leaves no slot empty while something owed could have it', () => {
+    assert(
+      property(anyOwed, anyLimits, (owed, limits) => {
+        const quotas = plan(owed, limits);
+        const useful = quotas.map((quota) => Math.min(quota.count, owed.find(sameClass(quota))?.count ?? 0));
+        const served = useful.reduce((total, n) => total + n, 0);
+        const cheap = sum(owed.filter(({ live }) => !live));
+        const live = Math.min(sum(owed.filter(({ live }) => live)), Math.floor(limits.liveBudget));
+        // A call too small for its live budget goes to either side in turn; every other one is filled from both.
+        const possible = limits.maxSkus > limits.liveBudget ? Math.min(limits.maxSkus, cheap + live) : 1;
+        expect(served).toBeGreaterThanOrEqual(possible);
+      }),
+    );
+  });
+
+  test('starves nobody: whatever stays owed beside it, every class gets its place within a few turns', () => {
+    assert(
+      property(anyOwed, anyLimits, (owed, limits) => {
+        const everFull = owed.map(({ lane, live }) => owe(lane, live, 100));
+        const turns = Array.from({ length: 64 }, (_, i) =>
+          plan(everFull, { ...limits, turn: limits.turn + i }),
+        );
+        const served = new Set(turns.flat().map(({ lane, live }) => `${lane} ${live}`));
+        for (const { lane, live } of owed) expect(served).toContain(`${lane} ${live}`);
+      }),
+    );
+  });
+
+  test('of nothing owed is none at all', () => {
+    expect(planBatch([], NOT_EARLY, USUAL)).toBeNull();
+  });
+
+  test('goes to what changed first, and gives every lane behind it a twentieth', () => {
+    const owed = LANES.map((lane) => owe(lane, false, 100));
+    expect(counts(plan(owed))).toEqual({ urgent: 75, live: 5, new: 5, error: 5, metadata: 5, sweep: 5 });
+  });
+
+  test('for live SKUs alone fills its cheap slots with the SKUs whose sweep comes next', () => {
+    const quotas = plan([owe('live', true, 100)], { spareSeconds: 1234 });
+    expect(quotas).toEqual([
+      { lane: 'live', live: true, count: 5, earlySeconds: 0 },
+      { lane: 'sweep', live: false, count: 95, earlySeconds: 1234 },
+    ]);
+  });
+
+  test('takes a lane as early as it is told, the sweep by the greater of both', () => {
+    const early = { ...NOT_EARLY, live: 7, sweep: 100 };
+    const owed = [owe('live', true, 1), owe('sweep', false, 1)];
+    expect(planBatch(owed, early, USUAL)?.map(({ earlySeconds }) => earlySeconds)).toEqual([7, 100]);
+  });
+
+  test('with little room gives every second turn one live slot to a lane behind, each in its turn', () => {
+    const owed = (['urgent', 'live', 'sweep'] as const).map((lane) => owe(lane, true, 100));
+    const turns = [1, 2, 3, 4].map((turn) => counts(plan(owed, { turn }).filter(({ live }) => live)));
+    expect(turns[0]).toEqual({ 'urgent live': 5 });
+    expect(turns[2]).toEqual({ 'urgent live': 5 });
+    expect(
+      [turns[1], turns[3]].toSorted((a, b) =>
+        Object.keys(a ?? {}).join() < Object.keys(b ?? {}).join() ? -1 : 1,
+      ),
+    ).toEqual([
+      { 'urgent live': 4, 'live live': 1 },
+      { 'urgent live': 4, 'sweep live': 1 },
+    ]);
+  });
+
+  test('no larger than the live budget goes to live SKUs for a while and then to the others', () => {
+    const owed = [owe('live', true, 100), owe('urgent', false, 100)];
+    const sides = [0, 16, 32].map((turn) => counts(plan(owed, { maxSkus: 3, turn })));
+    expect(sides).toEqual([{ 'live live': 3 }, { urgent: 3 }, { 'live live': 3 }]);
+  });
+});

@@ -1,0 +1,149 @@
+import { assert, double, integer, property } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { doubling } from '../../src/lib/backoff.ts';
+import type { PartnerErrorKind } from '../../src/partner/errors.ts';
+import type { SyncSettings } from '../../src/sync/context.ts';
+import { deltaTrouble } from '../../src/sync/delta.ts';
+import { retryInMs } from '../../src/sync/outcome.ts';
+import { earlyBy, fateOf, nextLooks } from '../../src/sync/reprice.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const SETTINGS: SyncSettings = {
+  baseUrl: new URL('https://partner.example'),
+  downloadTimeoutMs: 30 * MINUTE,
+  bulkMaxSkus: 100,
+  bulkLiveBudget: 5,
+  deltaMs: 5 * MINUTE,
+  manifestMs: 7 * DAY,
+  catalogCheckMs: HOUR,
+  liveMs: 30 * MINUTE,
+  livePolicy: 'index',
+  callsPerMinute: 120,
+  deferredMs: 5 * MINUTE,
+  errorMs: MINUTE,
+  metadataMs: 7 * DAY,
+  sweepMs: DAY,
+  sweepMinAgeMs: 30 * MINUTE,
+  manifestMaxShrink: 0.5,
+};
+const ASKED = { sku: 'A', generation: 1, deferrals: 0, failures: 0, live: false };
+
+describe('waiting longer after each failure', () => {
+  test('doubles from the base to the cap', () => {
+    expect([0, 1, 2, 3, 4, 5].map((failures) => doubling(10, failures, 100))).toEqual([
+      10, 10, 20, 40, 80, 100,
+    ]);
+  });
+
+  test('never shrinks, never exceeds the cap, and survives any count', () => {
+    assert(
+      property(
+        integer({ min: 1, max: 1e6 }),
+        integer({ min: 0, max: 1e9 }),
+        integer({ min: 1, max: 1e9 }),
+        (base, failures, cap) => {
+          const wait = doubling(base, failures, cap);
+          expect(wait).toBeLessThanOrEqual(cap);
+          expect(wait).toBeGreaterThanOrEqual(Math.min(base, cap));
+          expect(doubling(base, failures + 1, cap)).toBeGreaterThanOrEqual(wait);
+        },
+      ),
+    );
+  });
+
+  test('of a manifest or delta: one minute, doubling to one hour, and on schedule in any case', () => {
+    const waits = (scheduleMs: number) =>
+      [0, 1, 2, 3, 4, 5, 6, 7, 50].map((failures) => retryInMs(failures, scheduleMs) / MINUTE);
+    expect(waits(7 * DAY)).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    expect(waits(5 * MINUTE)).toEqual([1, 2, 4, 5, 5, 5, 5, 5, 5]);
+    expect(waits(1000)).toEqual(Array(9).fill(1 / 60));
+  });
+
+  test('of a SKU in errors: ERROR_INTERVAL, doubling to six hours', () => {
+    const wait = (failures: number) => {
+      const fate = fateOf(
+        { ...ASKED, failures },
+        { kind: 'error', because: 'reported' },
+        SETTINGS,
+        () => 0.5,
+      );
+      return fate.kind === 'error' ? fate.waitMs / MINUTE : null;
+    };
+    expect([0, 1, 2, 3, 8, 9, 1000].map(wait)).toEqual([1, 2, 4, 8, 256, 360, 360]);
+  });
+
+  test('of a deferred SKU: no sooner than DEFERRED_INTERVAL, a quarter later at most, however often it was deferred', () => {
+    assert(
+      property(
+        double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        integer({ min: 0, max: 1000 }),
+        (random, deferrals) => {
+          const fate = fateOf({ ...ASKED, deferrals }, { kind: 'deferred' }, SETTINGS, () => random);
+          expect(fate).toMatchObject({ kind: 'deferred' });
+          const wait = fate.kind === 'deferred' ? fate.waitMs : NaN;
+          expect(wait).toBeGreaterThanOrEqual(SETTINGS.deferredMs);
+          expect(wait).toBeLessThanOrEqual(SETTINGS.deferredMs * 1.25);
+        },
+      ),
+    );
+  });
+});
+
+describe('no kind of error ever makes a SKU not found', () => {
+  test.each(['reported', 'omitted', 'contradictory', 'unreadable'] as const)('%s', (because) => {
+    expect(fateOf(ASKED, { kind: 'error', because }, SETTINGS, Math.random).kind).toBe('error');
+  });
+});
+
+describe('the remedy for a delta that was not answered', () => {
+  test.each<[PartnerErrorKind, ReturnType<typeof deltaTrouble>]>([
+    ['snapshot-expired', 'fetch-manifest'],
+    ['delta-too-large', 'fetch-manifest'],
+    ['since-missing', 'fetch-manifest'],
+    ['bad-request', 'fetch-manifest'],
+    ['no-snapshot', 'catalog-fault'],
+    ['snapshot-stale', 'catalog-fault'],
+    ['throttled-or-forbidden', 'retry'],
+    ['unauthorised', 'retry'],
+    ['authorizer-fault', 'retry'],
+    ['account-not-configured', 'retry'],
+    ['service-fault', 'retry'],
+    ['not-a-route', 'retry'],
+    ['unreadable', 'retry'],
+    ['network', 'retry'],
+    ['timeout', 'retry'],
+    ['aborted', 'retry'],
+  ])('%s: %s', (kind, remedy) => {
+    expect(deltaTrouble({ kind })).toBe(remedy);
+  });
+});
+
+describe('the next look of a SKU', () => {
+  test('is by sweep, live turn or metadata age, each by its own interval', () => {
+    expect(nextLooks(SETTINGS)).toEqual({
+      liveMs: 30 * MINUTE,
+      snapshotMs: DAY,
+      snapshotReason: 'sweep',
+      notFoundMs: 7 * DAY,
+    });
+  });
+
+  test('without a sweep, or with one slower than metadata, is by the age of the metadata', () => {
+    for (const sweepMs of [0, 30 * DAY]) {
+      expect(nextLooks({ ...SETTINGS, sweepMs })).toMatchObject({
+        snapshotMs: 7 * DAY,
+        snapshotReason: 'metadata',
+      });
+    }
+  });
+
+  test('comes early only while the catalog is stale, and then never within a minute of the last', () => {
+    const none = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
+    expect(earlyBy(SETTINGS, 'ok')).toEqual(none);
+    expect(earlyBy(SETTINGS, 'none')).toEqual(none);
+    expect(earlyBy(SETTINGS, 'stale')).toEqual({ ...none, live: 29 * 60, sweep: 24 * 3600 - 60 });
+    expect(earlyBy({ ...SETTINGS, liveMs: 1000 }, 'stale').live).toBe(0);
+  });
+});
