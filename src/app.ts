@@ -9,7 +9,7 @@ import { createQueueBackend, type QueueBackend } from './queues/backend.ts';
 import { schedules } from './queues/jobs.ts';
 import { createRunner, type Runner } from './queues/runner.ts';
 import { handlersOf } from './handlers.ts';
-import { paceLimits } from './limits.ts';
+import { paceLimits, rateFloor } from './limits.ts';
 import { connect, migrateDatabase, type Sql, waitForDatabase } from './store/db.ts';
 import { announcePresence } from './store/presence.ts';
 import { storeSettings } from './store/sync-state.ts';
@@ -158,6 +158,9 @@ async function openStores(config: Config, { log, clock, onError, onStop, giveUp 
     sweepInterval: config.intervals.sweepMs / 1000,
     metadataInterval: config.intervals.metadataMs / 1000,
     catalogStaleAfter: config.catalog.staleAfterMs / 1000,
+    rateLimit: config.rate.limit,
+    rateWindow: config.rate.windowMs / 1000,
+    rateFloor: rateFloor(config),
   });
   return { database, sql, backend };
 }

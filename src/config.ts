@@ -47,6 +47,7 @@ export interface MirrorConfig extends HttpConfig {
     readonly limit: number;
     readonly windowMs: number;
     readonly share: number;
+    readonly floor: number;
     readonly backoffMs: number;
   };
   readonly bulk: { readonly maxSkus: number; readonly liveBudget: number };
@@ -215,6 +216,7 @@ function mirrorConfig(v: Values): Omit<MirrorConfig, keyof HttpConfig> {
       limit: v.PARTNER_RATE_LIMIT,
       windowMs: v.PARTNER_RATE_WINDOW,
       share: v.PARTNER_RATE_SHARE,
+      floor: v.PARTNER_RATE_FLOOR,
       backoffMs: v.PARTNER_BACKOFF,
     },
     // The default budget gives way to a smaller BULK_MAX_SKUS; one that was asked for is a problem instead.

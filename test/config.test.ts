@@ -61,7 +61,7 @@ test('with the credential alone, everything else has the documented default', ()
   expect(database).toEqual({ url: null, dataDir: '.catalog-mirror' });
   expect(queues).toEqual({ redisUrl: null, prefix: 'catalog-mirror' });
   expect(rest).toEqual({
-    rate: { limit: 200, windowMs: 60_000, share: 0.6, backoffMs: 60_000 },
+    rate: { limit: 200, windowMs: 60_000, share: 0.6, floor: 0.2, backoffMs: 60_000 },
     bulk: { maxSkus: 100, liveBudget: 5 },
     intervals: {
       deltaMs: 300_000,

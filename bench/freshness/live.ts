@@ -27,7 +27,7 @@ import {
 } from '../../src/sync/live-policy.ts';
 import { planBatch } from '../../src/sync/reprice-plan.ts';
 import { Heap } from './heap.ts';
-import { type Account, Market } from './market.ts';
+import type { Account, Market } from './market.ts';
 
 /*
  * Days of live re-pricing in seconds: the production pacer, planner, policy and learning, in the order that

@@ -86,6 +86,11 @@ export const TABLE = {
     0.6,
     "part of the limit that the mirror may use; the rest is the seller's other traffic",
   ),
+  PARTNER_RATE_FLOOR: share(
+    'mirror',
+    0.2,
+    'part of the limit that the mirror keeps while your other services ask for theirs through `catalog.take_request`',
+  ),
   PARTNER_BACKOFF: timer('mirror', '60s', 'silence after a throttling answer'),
   PARTNER_TIMEOUT: timer('partner', '30s', 'longest time for one API request'),
   PARTNER_DOWNLOAD_TIMEOUT: timer('partner', '30m', 'longest time for one manifest download'),

@@ -12,6 +12,8 @@ export interface PaceLimits {
   readonly windowMs: number;
   /** Silence after a refusal. */
   readonly backoffMs: number;
+  /** The whole account, where its other users take part (`catalog.take_request`): its limit, and what is left to the mirror in any case. */
+  readonly account?: { readonly limit: number; readonly floor: number };
 }
 
 export interface PaceState {
@@ -56,6 +58,21 @@ export function sendsPerWindow(limits: PaceLimits): number {
   return Math.max(1, Math.floor((maxPerWindow * windowMs) / (windowMs + guardMs(limits))) - 1);
 }
 
+/** Requests that are kept free for those who come next, while others take part. */
+const HEADROOM_PART = 0.05;
+
+/**
+ * The most own sends in window + guard beside `others` requests of the account's other users in it: the mirror gives way
+ * to them, down to its floor, and has its share again when they are quiet.
+ */
+export function ownMost(limits: PaceLimits, others: number): number {
+  const share = sendsPerWindow(limits);
+  if (limits.account === undefined || others === 0) return share;
+  const { limit, floor } = limits.account;
+  const left = sendsPerWindow({ ...limits, maxPerWindow: limit }) - others - Math.ceil(limit * HEADROOM_PART);
+  return Math.min(share, Math.max(1, Math.floor(floor), left));
+}
+
 /** State of an account of which nothing is known yet: half the share, growing. */
 export function initialPace(limits: PaceLimits, now: number): PaceState {
   return {
@@ -80,13 +97,14 @@ export function ceilingAt(limits: PaceLimits, state: PaceState, now: number): nu
 
 /**
  * May one more request be sent at `now`? `sends` are the times of own requests in the last window + guard, ascending.
- * Answers with the state to store when it may, or with the earliest time worth asking again.
+ * `others` counts the requests of the account's other users in it. Answers with the state to store when it may, or with the earliest time worth asking again.
  */
 export function decide(
   limits: PaceLimits,
   state: PaceState,
   sends: readonly number[],
   now: number,
+  others = 0,
 ): PaceDecision {
   const span = limits.windowMs + guardMs(limits);
   const recent = sends.filter((at) => at > now - span);
@@ -100,7 +118,7 @@ export function decide(
     if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };
     return { go: true, state: { ...state, probeSentAt: now } };
   }
-  const ceiling = ceilingAt(limits, state, now);
+  const ceiling = Math.min(ceilingAt(limits, state, now), ownMost(limits, others));
   const allowed = Math.max(1, Math.floor(ceiling));
   const last = recent.at(-1);
   if (last === undefined) return { go: true, state };

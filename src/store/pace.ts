@@ -16,8 +16,10 @@ export interface PaceRow {
 export interface PaceView {
   /** Null before the first turn of this database's first daemon. */
   readonly state: PaceRow | null;
-  /** Times of the requests sent in the last `spanMs`, ascending. */
+  /** Times of the mirror's requests sent in the last `spanMs`, ascending. */
   readonly sends: readonly number[];
+  /** How many the account's other users sent in it, through catalog.take_request. */
+  readonly others: number;
   readonly now: number;
 }
 
@@ -61,9 +63,14 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
            extract(epoch from probe_sent_at) * 1000 as "probeSentAt", episodes, refusal,
            extract(epoch from refused_at) * 1000 as "refusedAt", occupancy, resume_at as "resumeAt"
          from catalog_internal.pace) p) as state,
-      (select coalesce(array_agg(extract(epoch from sent_at)::float8 * 1000 order by sent_at), '{}')
-       from catalog_internal.pace_sends
-       where sent_at > clock_timestamp() - make_interval(secs => ${spanMs / 1000})) as sends`;
+      log.sends, log.others
+    from (
+      select coalesce(array_agg(extract(epoch from sent_at)::float8 * 1000 order by sent_at)
+          filter (where not foreign_user), '{}') as sends,
+        (count(*) filter (where foreign_user))::int as others
+      from catalog_internal.pace_sends
+      where sent_at > clock_timestamp() - make_interval(secs => ${spanMs / 1000})
+    ) log`;
   return row as unknown as PaceView;
 }
 

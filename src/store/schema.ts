@@ -219,6 +219,10 @@ export const settings = internal.table(
     sweepInterval: doublePrecision('sweep_interval').notNull().default(86_400),
     metadataInterval: doublePrecision('metadata_interval').notNull().default(604_800),
     catalogStaleAfter: doublePrecision('catalog_stale_after').notNull().default(86_400),
+    rateLimit: integer('rate_limit').notNull().default(200),
+    rateWindow: doublePrecision('rate_window').notNull().default(60),
+    /** Requests a window that are the mirror's, however much the account's other users ask for. */
+    rateFloor: integer('rate_floor').notNull().default(40),
   },
   (t) => [check('settings_one_row', sql`${t.id}`)],
 );
@@ -262,6 +266,8 @@ export const paceSends = internal.table(
     id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
     sentAt: instant('sent_at').notNull(),
     lane: text().notNull(),
+    /** Sent by another user of the account, through catalog.take_request. */
+    foreignUser: boolean('foreign_user').notNull().default(false),
   },
   (t) => [index('pace_sends_sent_at').on(t.sentAt)],
 );

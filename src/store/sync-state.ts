@@ -52,16 +52,21 @@ export async function storeLiveBudget(sql: Sql, budget: number): Promise<void> {
   await sql`update catalog_internal.sync set live_budget = ${budget} where live_budget is distinct from ${budget}::real`;
 }
 
-/** The durations in seconds by which SQL tells fresh from stale. */
+/** What SQL goes by: durations in seconds by which it tells fresh from stale, and the account's limit. */
 export interface SqlSettings {
   readonly liveInterval: number;
   readonly sweepInterval: number;
   readonly metadataInterval: number;
   readonly catalogStaleAfter: number;
+  /** Requests in `rateWindow` seconds: the account's limit, and the mirror's part in any case. */
+  readonly rateLimit: number;
+  readonly rateWindow: number;
+  readonly rateFloor: number;
 }
 
 export async function storeSettings(sql: Sql, s: SqlSettings): Promise<void> {
   await sql`
     update catalog_internal.settings set live_interval = ${s.liveInterval}, sweep_interval = ${s.sweepInterval},
-      metadata_interval = ${s.metadataInterval}, catalog_stale_after = ${s.catalogStaleAfter}`;
+      metadata_interval = ${s.metadataInterval}, catalog_stale_after = ${s.catalogStaleAfter},
+      rate_limit = ${s.rateLimit}, rate_window = ${s.rateWindow}, rate_floor = ${s.rateFloor}`;
 }

@@ -64,8 +64,8 @@ export function createPacer(sql: Sql, clock: Clock, limits: PaceLimits, events: 
     lane: string,
   ): Promise<{ decision: PaceDecision; now: number; sendId: string | null }> {
     type Tried = { decision: PaceDecision; now: number };
-    const { result, sendId } = await withPace<Tried>(sql, spanMs, ({ state, sends, now }) => {
-      const decision = decide(limits, state ?? initialPace(limits, now), sends, now);
+    const { result, sendId } = await withPace<Tried>(sql, spanMs, ({ state, sends, others, now }) => {
+      const decision = decide(limits, state ?? initialPace(limits, now), sends, now, others);
       return decision.go
         ? { state: decision.state, send: lane, result: { decision, now } }
         : { result: { decision, now } };

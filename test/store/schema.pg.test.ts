@@ -199,6 +199,9 @@ describe('catalog_state', () => {
       sweepInterval: 1,
       metadataInterval: 1,
       catalogStaleAfter: 2 * day,
+      rateLimit: 200,
+      rateWindow: 60,
+      rateFloor: 40,
     });
     expect(await state()).toBe('ok');
   });

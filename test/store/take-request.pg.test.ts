@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { guardMs, type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
+import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { storeSettings } from '../../src/store/sync-state.ts';
+import { createPacer } from '../../src/sync/pacing.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+
+const LIMIT = 60;
+const WINDOW_MS = 1000;
+const FLOOR = 12;
+const LIMITS: PaceLimits = {
+  maxPerWindow: 36,
+  windowMs: WINDOW_MS,
+  backoffMs: 500,
+  account: { limit: LIMIT, floor: FLOOR },
+};
+const SPAN_MS = WINDOW_MS + guardMs(LIMITS);
+
+let database: TestDatabase;
+let sql: Sql;
+let other: Sql;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  await migrateDatabase(database.url);
+  [sql, other] = [connect(database.url, { max: 4 }), connect(database.url, { max: 4 })];
+  await storeSettings(sql, {
+    liveInterval: 1,
+    sweepInterval: 1,
+    metadataInterval: 1,
+    catalogStaleAfter: 1,
+    rateLimit: LIMIT,
+    rateWindow: WINDOW_MS / 1000,
+    rateFloor: FLOOR,
+  });
+});
+
+beforeEach(async () => {
+  await sql`truncate catalog_internal.pace_sends, catalog_internal.pace`;
+});
+
+afterAll(async () => {
+  await Promise.all([sql.end({ timeout: 2 }), other.end({ timeout: 2 })]);
+  await database.drop();
+});
+
+async function take(lane = 'orders'): Promise<number> {
+  const [row] = await other<[{ wait: number }]>`select catalog.take_request(${lane}) as wait`;
+  return row.wait;
+}
+
+/** Own and foreign requests as `for` milliseconds of both going as fast as they may leave them. */
+async function race(forMs: number, foreign: boolean): Promise<{ own: number[]; foreign: number[] }> {
+  const pacer = createPacer(sql, systemClock, LIMITS);
+  await sql`
+    insert into catalog_internal.pace (ceiling, raised_at) values (1000, now()) on conflict (id) do nothing`;
+  const end = performance.now() + forMs;
+  const mirror = async () => {
+    while (performance.now() < end) await pacer.acquire('reprice', 50);
+  };
+  const service = async () => {
+    if (!foreign) return;
+    while (performance.now() < end) {
+      const wait = await take();
+      if (wait > 0) await systemClock.sleep(Math.min(wait, 50));
+    }
+  };
+  await Promise.all([mirror(), service(), service()]);
+  const rows = await sql<{ at: number; foreign: boolean }[]>`
+    select (extract(epoch from sent_at) * 1000)::float8 as at, foreign_user as foreign
+    from catalog_internal.pace_sends order by sent_at`;
+  return {
+    own: rows.filter((r) => !r.foreign).map((r) => r.at),
+    foreign: rows.filter((r) => r.foreign).map((r) => r.at),
+  };
+}
+
+function mostWithin(times: readonly number[], spanMs: number): number {
+  return Math.max(0, ...times.map((from) => times.filter((at) => at >= from && at < from + spanMs).length));
+}
+
+describe('catalog.take_request', () => {
+  test('says 0 = go, and writes the request into the log that the mirror goes by', async () => {
+    expect(await take('orders')).toBe(0);
+    expect(await sql`select lane, foreign_user from catalog_internal.pace_sends`).toEqual([
+      { lane: 'orders', foreign_user: true },
+    ]);
+  });
+
+  test('leaves the mirror its floor, and says how long to wait when the rest is used', async () => {
+    const waits = await Promise.all(Array.from({ length: LIMIT }, () => take()));
+    const gone = waits.filter((wait) => wait === 0).length;
+    expect(gone).toBe(sendsPerWindow({ ...LIMITS, maxPerWindow: LIMIT }) - FLOOR);
+    for (const wait of waits.filter((w) => w > 0)) expect(wait).toBeLessThanOrEqual(SPAN_MS);
+  });
+
+  test('and the mirror together never fill a window beyond the account’s limit; the mirror gives way to its floor', async () => {
+    const { own, foreign } = await race(3500, true);
+    expect(
+      mostWithin(
+        [...own, ...foreign].toSorted((a, b) => a - b),
+        WINDOW_MS,
+      ),
+    ).toBeLessThanOrEqual(LIMIT);
+    const settledFrom = (own[0] ?? 0) + 2 * SPAN_MS;
+    const late = own.filter((at) => at >= settledFrom && at < settledFrom + WINDOW_MS).length;
+    expect(late).toBeLessThanOrEqual(FLOOR + 3);
+    expect(late).toBeGreaterThanOrEqual(FLOOR / 2);
+    expect(foreign.length).toBeGreaterThan(own.length);
+  });
+
+  test('not called, leaves the mirror its whole share again', async () => {
+    await take();
+    await sql`update catalog_internal.pace_sends set sent_at = sent_at - interval '1 minute'`;
+    const { own } = await race(2500, false);
+    expect(mostWithin(own, WINDOW_MS)).toBeGreaterThanOrEqual(sendsPerWindow(LIMITS) - 4);
+    expect(mostWithin(own, WINDOW_MS)).toBeLessThanOrEqual(sendsPerWindow(LIMITS));
+  });
+
+  test('waits out a silence as everyone does', async () => {
+    await sql`
+      insert into catalog_internal.pace (ceiling, raised_at, silent_until) values (10, now(), now() + interval '30 seconds')`;
+    expect(await take()).toBeGreaterThan(29_000);
+    await sql`update catalog_internal.pace set silent_until = now() - interval '1 second'`;
+    expect(await take()).toBe(1000);
+    await sql`update catalog_internal.pace set silent_until = now() - interval '10 minutes'`;
+    expect(await take()).toBe(0);
+  });
+
+  test('may be called by catalog_watcher and not by catalog_reader', async () => {
+    const as = (role: string) =>
+      sql.begin(async (tx) => {
+        await tx`set local role ${tx(role)}`;
+        return await tx`select catalog.take_request() as wait`;
+      });
+    expect(await as('catalog_watcher')).toEqual([{ wait: 0 }]);
+    await expect(as('catalog_reader')).rejects.toMatchObject({ code: '42501' });
+  });
+});
