@@ -68,6 +68,7 @@ test('with the credential alone, everything else has the documented default', ()
       manifestMs: 604_800_000,
       catalogCheckMs: 3_600_000,
       liveMs: 1_800_000,
+      livePolicy: 'index',
       deferredMs: 300_000,
       errorMs: 60_000,
       metadataMs: 604_800_000,

@@ -70,7 +70,7 @@ export default async function setup(project: TestProject): Promise<Release> {
   try {
     const postgres = await startEmbeddedPostgres({
       dataDir: join(folder, 'pg'),
-      settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' },
+      settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '500' },
     });
     const redis = await findRedis();
     project.provide('postgresUrl', postgres.url);

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { createStack } from '../support/stack.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { catalogState, contents, eventually, logged, metric, program, readyz, runNow, taskOf } from './harness.ts';
+
+const expired = { message: 'expired', code: '0010' };
+
+describe('a broken chain', () => {
+  test.each([
+    ['0010', { message: 'expired', code: '0010' }],
+    ['0013', { message: 'too large', code: '0013' }],
+    ['a 400 without a code', { statusCode: 400, message: 'bad since' }],
+  ])('%s on the delta fetches one fresh manifest, and the mirror follows on from it', async (_name, body) => {
+    await using stack = await createStack({ sandbox: { skus: 100, seed: 301, liveShare: 0.05 } });
+    const { sandbox, sql } = stack;
+    const app = await stack.start();
+    await stack.caughtUp();
+    const files = sandbox.counts('file');
+    sandbox.world.step(20);
+    sandbox.world.buildSnapshot();
+    sandbox.faults.add({ route: 'delta', status: 400, body });
+    await runNow(stack, app, 'delta');
+    await stack.caughtUp();
+    expect(logged(stack, 'delta.chain-broken')).toHaveLength(1);
+    expect(sandbox.counts('file')).toBe(files + 1);
+    expect(logged(stack, 'manifest.done').at(-1)).toMatchObject({ because: 'chain-broken' });
+    expect(await catalogState(sql)).toBe('ok');
+    await stack.everythingDue();
+    await stack.caughtUp();
+    await expectMirrorIsTrue(sql, sandbox.world);
+  });
+
+  test('Catalog age. Stale while the chain is broken and the fresh manifest offers the very token that was rejected; no loop', async () => {
+    await using stack = await createStack({ sandbox: { skus: 80, seed: 302 } });
+    const { sandbox, sql } = stack;
+    const app = await stack.start();
+    await stack.caughtUp();
+    const before = await contents(sql);
+    const asked = { manifest: sandbox.counts('manifest'), delta: sandbox.counts('delta'), file: sandbox.counts('file') };
+    sandbox.faults.add({ route: 'delta', times: Infinity, status: 400, body: expired });
+    await runNow(stack, app, 'delta');
+    await eventually(async () =>
+      expect(await taskOf(sql, 'manifest')).toMatchObject({ outcome: 'rejected-token', failures: 1 }),
+    );
+    expect((await taskOf(sql, 'manifest')).waits).toBeCloseTo(60, 0);
+    expect(await catalogState(sql)).toBe('stale');
+    expect((await program(stack.env, 'status')).stdout).toMatch(/refused: rejected-token[^]*chain broken/);
+    expect(String((await readyz(app)).body['degraded'])).toContain('rejected-token');
+    expect(await metric(app, 'syncs_total', 'kind="manifest",outcome="rejected-token"')).toBe(1);
+    expect(logged(stack, 'manifest.failed')[0]).toMatchObject({ because: 'rejected-token', level: 'warn' });
+
+    // Again and again it is knocked: the delta is not asked while the chain is broken, nor the manifest before its time.
+    for (let knock = 0; knock < 5; knock += 1) await runNow(stack, app, 'delta');
+    expect(sandbox.counts('delta')).toBe(asked.delta + 1);
+    expect(sandbox.counts('manifest')).toBe(asked.manifest + 1);
+    expect(sandbox.counts('file')).toBe(asked.file);
+    expect(await contents(sql)).toEqual(before);
+
+    sandbox.faults.clear();
+    sandbox.world.step(10);
+    sandbox.world.buildSnapshot();
+    await runNow(stack, app, 'manifest');
+    await stack.caughtUp();
+    expect(await catalogState(sql)).toBe('ok');
+  });
+
+  test('a chain that breaks again after each fresh manifest makes the mirror wait ever longer', async () => {
+    await using stack = await createStack({ sandbox: { skus: 40, seed: 303 } });
+    const { sandbox, sql } = stack;
+    const app = await stack.start();
+    await stack.caughtUp();
+    sandbox.faults.add({ route: 'delta', times: Infinity, status: 400, body: expired });
+    const waits: number[] = [];
+    for (let turn = 1; turn <= 4; turn += 1) {
+      sandbox.world.step(3);
+      sandbox.world.buildSnapshot();
+      const files = sandbox.counts('file');
+      if (turn === 1) await runNow(stack, app, 'delta');
+      else await runNow(stack, app, 'manifest');
+      await eventually(() => expect(logged(stack, 'delta.chain-broken')).toHaveLength(turn === 1 ? 2 : turn + 1));
+      expect(sandbox.counts('file')).toBe(files + 1);
+      const [row] = await sql<[{ waits: number }]>`
+        select extract(epoch from next_at - clock_timestamp())::float8 as waits
+        from catalog_internal.tasks where task = 'manifest'`;
+      waits.push(Math.round(row.waits / 60));
+    }
+    expect(waits).toEqual([1, 2, 4, 8]);
+  });
+});

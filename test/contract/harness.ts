@@ -1,0 +1,130 @@
+import { execFile } from 'node:child_process';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { expect, vi } from 'vitest';
+import type { App } from '../../src/app.ts';
+import type { Sql } from '../../src/store/db.ts';
+import type { TaskName } from '../../src/store/tasks.ts';
+import type { LogLine, Stack } from '../support/stack.ts';
+
+/** Repeats a check until it holds; long enough for a busy machine. */
+export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
+  return vi.waitFor(check, { timeout: 20_000, interval: 40 });
+}
+
+/** The log lines of one event. */
+export function logged(stack: Stack, event: string): LogLine[] {
+  return stack.logs.filter((line) => line.event === event);
+}
+
+/** Resolves with the first line of the event that was written after `from` lines. */
+export async function nextLog(stack: Stack, event: string, from: number): Promise<LogLine> {
+  return await eventually(() => {
+    const found = stack.logs.slice(from).find((line) => line.event === event);
+    if (found === undefined) throw new Error(`no line ${event} yet`);
+    return found;
+  });
+}
+
+/** Everything the seller's tables hold, times included: equal before and after means that nothing was written. */
+export async function contents(sql: Sql): Promise<unknown> {
+  return {
+    skus: await sql`select * from catalog.skus order by sku`,
+    prices: await sql`select * from catalog.prices order by sku, size`,
+    products: await sql`select * from catalog.products order by sku`,
+    moves: await sql`select * from catalog.price_history order by id`,
+    corrections: await sql`select * from catalog.product_history order by id`,
+  };
+}
+
+/** Where the mirror stands in the catalog. */
+export async function token(sql: Sql): Promise<unknown> {
+  const [row] = await sql`select snapshot_id, manifest_applied_at, manifest_lines from catalog_internal.sync`;
+  return row;
+}
+
+export async function catalogState(sql: Sql): Promise<string> {
+  const [row] = await sql<[{ state: string }]>`select catalog_state as state from catalog.sync_status`;
+  return row.state;
+}
+
+/** A task as the retries of CONTRACT section 7 are read from it. */
+export async function taskOf(
+  sql: Sql,
+  task: TaskName,
+): Promise<{ outcome: string | null; failures: number; waits: number }> {
+  const [row] = await sql<[{ outcome: string | null; failures: number; waits: number }]>`
+    select outcome, failures, extract(epoch from next_at - finished_at)::float8 as waits
+    from catalog_internal.tasks where task = ${task}`;
+  return row;
+}
+
+/** Lets a task's time come without forgetting how often it failed, and waits until that run has ended. */
+export async function runNow(stack: Stack, app: App, task: TaskName): Promise<void> {
+  const [begun] = await stack.sql<[{ at: Date }]>`
+    update catalog_internal.tasks set next_at = clock_timestamp() where task = ${task}
+    returning clock_timestamp() as at`;
+  await app.knock(task);
+  await eventually(async () => {
+    const [row] = await stack.sql<[{ ended: boolean }]>`
+      select coalesce(started_at >= ${begun.at} and running_until is null, false) as ended
+      from catalog_internal.tasks where task = ${task}`;
+    expect(row.ended).toBe(true);
+  });
+}
+
+/** Makes the mirror as old as if nobody had looked for so long. */
+export async function letAge(sql: Sql, seconds: number): Promise<void> {
+  await sql`
+    update catalog_internal.due set due_at = due_at - make_interval(secs => ${seconds}) where due_at > now()`;
+}
+
+/** One sample of GET /metrics; undefined where there is no such series. Labels in the order of the text. */
+export async function metric(app: App, name: string, labels = ''): Promise<number | undefined> {
+  const text = await (await fetch(`http://127.0.0.1:${app.httpPort}/metrics`)).text();
+  const series = `catalog_mirror_${name}${labels === '' ? '' : `{${labels}}`} `;
+  const line = text.split('\n').find((l) => l.startsWith(series));
+  return line === undefined ? undefined : Number(line.slice(series.length));
+}
+
+export async function readyz(app: App): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(`http://127.0.0.1:${app.httpPort}/readyz`);
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the program as a seller does, with the stack's environment. */
+export async function program(
+  env: Readonly<Record<string, string>>,
+  ...args: readonly string[]
+): Promise<Ended> {
+  const main = new URL('../../src/main.ts', import.meta.url).pathname;
+  return await new Promise((resolve) => {
+    const options = { env: { PATH: process.env['PATH'], ...env }, timeout: 50_000 };
+    const child = execFile(process.execPath, [main, ...args], options, (_error, stdout, stderr) =>
+      resolve({ code: child.exitCode, stdout, stderr }),
+    );
+  });
+}
+
+/** A fault of the manifest file: its lines as they should be, bent. */
+export function bendLines(bend: (lines: string[]) => readonly string[]): (body: Buffer) => Buffer {
+  return (body) => {
+    const lines = gunzipSync(body).toString('utf8').trimEnd().split('\n');
+    return gzipSync(`${bend(lines).join('\n')}\n`);
+  };
+}
+
+/** The SKU of a manifest line. */
+export function skuOfLine(line: string): string {
+  return (JSON.parse(line) as { sku: string }).sku;
+}
+
+/** The SKUs of every bulk call from the `from`th request on. */
+export function askedSince(stack: Stack, from: number): string[][] {
+  return stack.sandbox.requests.slice(from).flatMap((r) => (r.route === 'bulk' ? [r.skus] : []));
+}

@@ -1,0 +1,204 @@
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { describe, test } from 'vitest';
+import { FILLED, holds, runProgram, startProgram, temporaryFolder, until } from '../support/process.ts';
+import { backends, createStack } from '../support/stack.ts';
+
+const COMMANDS = ['run', 'demo', 'sandbox', 'doctor', 'status', 'migrate', 'refresh', 'healthcheck'];
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+
+describe.concurrent('the command line', () => {
+  test('--help tells of every command, and of every command its usage, without any configuration', async ({
+    expect,
+  }) => {
+    const all = await runProgram(['--help']);
+    expect(all).toMatchObject({ code: 0, stderr: '' });
+    for (const command of COMMANDS) expect(all.stdout).toContain(`  ${command} `);
+    for (const command of COMMANDS) {
+      const { code, stdout, stderr } = await runProgram([command, '--help']);
+      expect({ command, code, stderr }).toEqual({ command, code: 0, stderr: '' });
+      expect(stdout).toContain(`catalog-mirror ${command}`);
+    }
+  });
+
+  test('--version works alone and after a command', async ({ expect }) => {
+    for (const args of [['--version'], ['-V'], ['status', '--version']])
+      expect(await runProgram(args)).toMatchObject({ code: 0, stdout: version, stderr: '' });
+  });
+
+  test('every wrong option is named at once, with exit 78', async ({ expect }) => {
+    const { code, stderr, stdout } = await runProgram(['run', '--onse', '--once=yes', '--timeout', 'extra']);
+    expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+    for (const wrong of ['--onse', '--once']) expect(stderr).toContain(wrong);
+    expect(await runProgram(['rnu'])).toMatchObject({ code: 78, stderr: expect.stringContaining('rnu') });
+    expect(await runProgram(['run', '--timeout', 'soon', '--once'])).toMatchObject({ code: 78 });
+    expect(await runProgram(['refresh'])).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('--all'),
+    });
+    const sandbox = await runProgram(['sandbox', '--port', '99999', '--skus', 'many', '--latency', 'long']);
+    expect(sandbox.code).toBe(78);
+    for (const wrong of ['--port', '--skus', '--latency']) expect(sandbox.stderr).toContain(wrong);
+  });
+
+  test('every wrong variable is named at once, with exit 78, before anything is touched', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({ sandbox: { skus: 10 } });
+    const cwd = await temporaryFolder(() => {});
+    const env = {
+      ...stack.env,
+      PARTNER_BASE_URL: 'http://partner.example',
+      BULK_MAX_SKUS: '101',
+      DELTA_INTERVAL: '5 parsecs',
+    };
+    for (const command of ['run', 'doctor']) {
+      const { code, stdout, stderr } = await runProgram(
+        [command],
+        { ...env, PARTNER_SECRET: undefined },
+        { cwd },
+      );
+      expect({ command, code, stdout }).toEqual({ command, code: 78, stdout: '' });
+      for (const name of ['PARTNER_BASE_URL', 'PARTNER_SECRET', 'BULK_MAX_SKUS', 'DELTA_INTERVAL'])
+        expect(stderr).toContain(`${name}: expected`);
+    }
+    const schemas = await stack.sql`select nspname from pg_namespace where nspname like 'catalog%'`;
+    expect({ requests: stack.sandbox.counts(), schemas: [...schemas], files: await readdir(cwd) }).toEqual({
+      requests: 0,
+      schemas: [],
+      files: [],
+    });
+  });
+
+  test('sandbox prints where it is and what opens it, and answers there until it is stopped', async ({
+    expect,
+  }) => {
+    await using sandbox = startProgram([
+      'sandbox',
+      '--port',
+      '0',
+      '--skus',
+      '50',
+      '--api-key',
+      'k',
+      '--secret',
+      's',
+    ]);
+    await until('its address', () => sandbox.stdout.length > 1);
+    const url = /http:\/\/\S+/.exec(sandbox.stdout[0] ?? '')?.[0] ?? '';
+    expect(sandbox.stdout[1]).toContain(`PARTNER_BASE_URL=${url} PARTNER_API_KEY=k PARTNER_SECRET=s`);
+    const authorization = `Basic ${Buffer.from('k:s').toString('base64')}`;
+    const answer = await fetch(`${url}/partner/catalog/manifest`, { headers: { authorization } });
+    expect(await answer.json()).toMatchObject({ sku_count: 50 });
+    expect(await sandbox.end('SIGTERM')).toMatchObject({ code: 0 });
+  });
+
+  test('healthcheck tells a living daemon from none, and from something else on its port', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({ sandbox: { skus: 10 } });
+    await using daemon = startProgram(['run'], stack.env);
+    const { port } = await daemon.until('app.started');
+    const env = { HTTP_PORT: String(port) };
+    expect(await runProgram(['healthcheck'], env)).toMatchObject({ code: 0 });
+    await daemon.end('SIGTERM');
+    expect(await runProgram(['healthcheck'], env)).toMatchObject({ code: 1 });
+
+    const stranger = createServer((_, response) => response.writeHead(503).end()).listen(0, '127.0.0.1');
+    await once(stranger, 'listening');
+    const address = stranger.address();
+    const there = { HTTP_PORT: String(typeof address === 'object' ? address?.port : 0) };
+    expect(await runProgram(['healthcheck'], there)).toMatchObject({ code: 1 });
+    stranger.close();
+  });
+});
+
+describe.concurrent.each(backends())('run --once, queues in %s,', (backend) => {
+  test('gives up in time with exit 75 and says what is owed', async ({ expect }) => {
+    await using stack = await createStack({
+      backend,
+      sandbox: { skus: 40, liveShare: 0 },
+      env: { PARTNER_TIMEOUT: '5m' },
+    });
+    stack.sandbox.faults.add({ route: 'manifest', hang: true });
+    const early = await runProgram(['run', '--once', '--timeout', '2s'], stack.env);
+    expect(early).toMatchObject({ code: 75, stderr: 'timed out; still owed: a baseline, a delta poll' });
+    stack.sandbox.faults.add({ route: 'bulk', hang: true });
+    const late = await runProgram(['run', '--once', '--timeout', '2s'], stack.env);
+    expect(late).toMatchObject({ code: 75, stderr: 'timed out; still owed: 40 SKUs (new)' });
+    expect(await runProgram(['run', '--once', '--timeout', '30s'], stack.env)).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+  });
+});
+
+describe.concurrent('commands beside a daemon', () => {
+  test('migrate makes the tables, and is harmless a second time', async ({ expect }) => {
+    await using stack = await createStack();
+    for (let time = 0; time < 2; time += 1) {
+      const { code, stdout } = await runProgram(['migrate'], { DATABASE_URL: stack.databaseUrl });
+      expect({ code, stdout }).toEqual({ code: 0, stdout: 'migrations applied' });
+    }
+    const [status] = await stack.sql`select skus, catalog_state from catalog.sync_status`;
+    expect(status).toEqual({ skus: '0', catalog_state: 'none' });
+  });
+
+  test('status and refresh on a database without tables say what to do', async ({ expect }) => {
+    await using stack = await createStack();
+    for (const args of [['status'], ['refresh', '--all']]) {
+      const { code, stderr } = await runProgram(args, { DATABASE_URL: stack.databaseUrl });
+      expect(code).toBe(1);
+      expect(stderr).toContain('catalog-mirror migrate');
+    }
+  });
+
+  test('refresh makes the daemon ask again for SKUs, prices, metadata and the manifest', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({ sandbox: { skus: 120, liveShare: 0, seed: 61 } });
+    const { sql, sandbox } = stack;
+    await using daemon = startProgram(['run'], stack.env);
+    await until('the fill', () => holds(sql, FILLED));
+    const env = { DATABASE_URL: stack.databaseUrl };
+    const asked = async (...args: string[]) => {
+      const from = sandbox.requests.length;
+      expect(await runProgram(['refresh', ...args], env)).toMatchObject({ code: 0, stderr: '' });
+      await until('what was asked for', () => holds(sql, FILLED));
+      return new Set(sandbox.requests.slice(from).flatMap(({ skus }) => skus));
+    };
+    const [one = '', two = ''] = sandbox.world.truth().keys();
+    expect(await asked(one, two, 'UNHEARD-OF')).toEqual(new Set([one, two, 'UNHEARD-OF']));
+    expect(await sql`select state from catalog.skus where sku = 'UNHEARD-OF'`).toMatchObject([
+      { state: 'not_found' },
+    ]);
+    expect((await asked('--all')).size).toBe(121);
+    expect((await asked('--metadata')).size).toBe(121);
+    const files = sandbox.counts('file');
+    expect(await runProgram(['refresh', '--manifest'], env)).toMatchObject({ code: 0 });
+    await until('another manifest', () => sandbox.counts('file') > files);
+    expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
+  });
+
+  test('status shows the mirror to people and to programs', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 30, liveShare: 0, ghostShare: 0, seed: 62 } });
+    await stack.once();
+    const env = { DATABASE_URL: stack.databaseUrl };
+    const screen = await runProgram(['status'], env);
+    expect(screen).toMatchObject({ code: 0, stderr: '' });
+    expect(screen.stdout).toMatch(/^catalog {5}ok\nsnapshot {4}\S+, generated 20/);
+    expect(screen.stdout).toMatch(/^SKUs +30 priced\/snapshot$/m);
+    const json = JSON.parse((await runProgram(['status', '--json'], env)).stdout) as Record<string, unknown>;
+    expect(json).toMatchObject({
+      snapshotId: stack.sandbox.world.newestSnapshot(),
+      catalogState: 'ok',
+      skus: [{ state: 'priced', priceSource: 'snapshot', count: 30 }],
+      due: [],
+      backlogMinutes: 0,
+    });
+  });
+});

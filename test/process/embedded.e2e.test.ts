@@ -1,0 +1,125 @@
+import { chown, mkdir, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, inject, type TestContext, test } from 'vitest';
+import { clusterProcesses } from '../../src/embedded/processes.ts';
+import {
+  type Env,
+  expectStopped,
+  runProgram,
+  startProgram,
+  temporaryFolder,
+  until,
+} from '../support/process.ts';
+import { createStack } from '../support/stack.ts';
+
+/** As most would run it: without any privilege, where the tests can have that. */
+const nobody = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+const redisUrl = inject('redisUrl');
+
+/** A folder of the test's own that the unprivileged user may write to. */
+async function workplace({ onTestFinished }: TestContext): Promise<string> {
+  const folder = join(await temporaryFolder(onTestFinished), 'work');
+  await mkdir(folder);
+  if (nobody.uid !== undefined) await chown(folder, nobody.uid, nobody.gid);
+  return folder;
+}
+
+/** Waits until no process of the cluster is left. */
+async function nothingRuns(dataDir: string): Promise<void> {
+  const home = await realpath(dataDir);
+  await until(`no Postgres in ${home}`, async () => (await clusterProcesses(home)).length === 0);
+}
+
+describe.concurrent('demo', () => {
+  const kinds: Record<string, Env> = {
+    'a machine without any server': {},
+    ...(redisUrl === null ? {} : { 'a machine with a Redis': { REDIS_URL: redisUrl } }),
+  };
+  for (const [kind, env] of Object.entries(kinds)) {
+    test(`--once, unprivileged, on ${kind}: fills, applies a delta, prints rows, exits 0, leaves no Postgres`, async (context) => {
+      const { expect } = context;
+      const folder = await workplace(context);
+      const prefix = { QUEUE_PREFIX: `test-demo-${process.pid}` };
+      const args = ['demo', '--once', '--skus', '300'];
+      const ran = await runProgram(
+        args,
+        { ...prefix, ...env },
+        { cwd: folder, ...nobody, timeoutMs: 55_000 },
+      );
+      expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
+      expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
+      expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(fresh|stale)$/m);
+      expect(ran.stdout).toMatch(/snapshot \S+: 3\d\d SKUs, 0 owed, [1-9]\d* price changes seen/);
+      await nothingRuns(join(folder, '.catalog-mirror', 'demo', 'postgres'));
+    });
+  }
+
+  test('killed with -9 leaves no Postgres', async (context) => {
+    const folder = await workplace(context);
+    await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
+    await until('the demo', () => demo.stdout.some((line) => line.startsWith('sandbox partner API')));
+    const dataDir = join(folder, 'demo', 'postgres');
+    context.expect(await clusterProcesses(await realpath(dataDir))).not.toEqual([]);
+    await demo.end('SIGKILL');
+    await nothingRuns(dataDir);
+  });
+
+  test('ends with exit 0 at Ctrl-C', async (context) => {
+    const folder = await workplace(context);
+    await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
+    await until('the demo', () => demo.stdout.some((line) => line.startsWith('sandbox partner API')));
+    expectStopped(await demo.end('SIGINT'), context.expect);
+    await nothingRuns(join(folder, 'demo', 'postgres'));
+  });
+});
+
+describe.concurrent('a daemon with an embedded Postgres', () => {
+  test('is found by status and refresh beside it; they start the Postgres themselves when it is gone', async (context) => {
+    const { expect } = context;
+    const folder = await workplace(context);
+    await using stack = await createStack({ sandbox: { skus: 40, liveShare: 0, ghostShare: 0, seed: 95 } });
+    const env = { ...stack.env, DATABASE_URL: undefined, DATA_DIR: folder };
+    await using daemon = startProgram(['run'], env, nobody);
+    await daemon.until('app.started', 30_000);
+    await until('readiness', async () => (await daemon.get('/readyz')).status === 200);
+    const bulks = () => stack.sandbox.counts('bulk');
+    await until('the fill', () => bulks() > 0);
+
+    const beside = { DATA_DIR: folder };
+    const shown = async () =>
+      JSON.parse((await runProgram(['status', '--json'], beside, nobody)).stdout) as object;
+    expect(await shown()).toMatchObject({
+      snapshotId: stack.sandbox.world.newestSnapshot(),
+      skus: [{ state: 'priced', count: 40 }],
+    });
+    const before = bulks();
+    const [sku = ''] = stack.sandbox.world.truth().keys();
+    expect(await runProgram(['refresh', sku], beside, nobody)).toMatchObject({
+      code: 0,
+      stdout: '1 SKUs are due now',
+    });
+    await until('its price', () => bulks() > before);
+    expectStopped(await daemon.end('SIGTERM'), expect);
+
+    expect(await shown()).toMatchObject({ skus: [{ state: 'priced', count: 40 }] });
+    expect(await runProgram(['refresh', '--all'], beside, nobody)).toMatchObject({
+      code: 0,
+      stdout: '40 more SKUs are due now',
+    });
+    await nothingRuns(join(folder, 'postgres'));
+  });
+
+  test('killed with -9 and started again goes on where it was', async (context) => {
+    const { expect } = context;
+    const folder = await workplace(context);
+    await using stack = await createStack({ sandbox: { skus: 40, liveShare: 0, ghostShare: 0, seed: 96 } });
+    const env = { ...stack.env, DATABASE_URL: undefined, DATA_DIR: folder };
+    stack.sandbox.faults.add({ route: 'bulk', hang: true });
+    await using killed = startProgram(['run'], env, nobody);
+    await until('a call', () => stack.sandbox.counts('bulk') > 0, 30_000);
+    await killed.end('SIGKILL');
+    expect(await runProgram(['run', '--once'], env, nobody)).toMatchObject({ code: 0, stderr: '' });
+    expect(stack.sandbox.counts('file')).toBe(1);
+    await nothingRuns(join(folder, 'postgres'));
+  });
+});

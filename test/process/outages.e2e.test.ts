@@ -1,0 +1,156 @@
+import { Redis } from 'ioredis';
+import { describe, inject, test } from 'vitest';
+import { connect } from '../../src/store/db.ts';
+import { gateTo, through } from '../support/net.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { expectStopped, FILLED, holds, pause, runProgram, startProgram, until } from '../support/process.ts';
+import { backends, createStack } from '../support/stack.ts';
+
+const redisUrl = inject('redisUrl');
+
+describe.concurrent.each(backends())('with queues in %s,', (backend) => {
+  test('a daemon whose Postgres connections are all cut, again and again, goes on and loses nothing', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({
+      backend,
+      sandbox: { skus: 600, liveShare: 0.05, seed: 81, latencyMs: 30 },
+      env: { DELTA_INTERVAL: '1s' },
+    });
+    const { world } = stack.sandbox;
+    const sql = connect(stack.databaseUrl, { max: 1, name: 'test' });
+    const cutOthers = async () => {
+      const cut = await sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name <> 'test'`;
+      expect(cut.count).toBeGreaterThan(1);
+    };
+    await using daemon = startProgram(['run'], stack.env);
+    await daemon.until('app.started');
+    for (const priced of [50, 200, 400]) {
+      const there = `(select count(*) from catalog.skus where state = 'priced') >= ${priced}`;
+      await until(`${priced} priced SKUs`, () => holds(sql, there));
+      await cutOthers();
+    }
+    await until('the fill', () => holds(sql, FILLED));
+    const listed = [...world.truth().values()].filter(({ priceSource }) => priceSource === 'snapshot');
+    for (const { sku } of listed.slice(0, 20)) world.withdraw(sku);
+    const applied = `(select snapshot_id = '${world.buildSnapshot()}' from catalog_internal.sync) and ${FILLED}`;
+    await cutOthers();
+    await sql`update catalog_internal.tasks set next_at = least(next_at, now() + interval '2 seconds')`;
+    await until('the delta', () => holds(sql, applied));
+    await expectMirrorIsTrue(sql, world);
+    await until('readiness', async () => (await daemon.get('/readyz')).status === 200);
+    expect(daemon.stderr).toEqual([]);
+    expectStopped(await daemon.end('SIGTERM'), expect);
+    await sql.end();
+  });
+});
+
+const withRedis = redisUrl === null ? describe.skip : describe.concurrent;
+withRedis('a Redis', () => {
+  test('that forgets everything gets its schedules back within half a minute, without a restart', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({
+      backend: 'redis',
+      sandbox: { skus: 60, liveShare: 0, seed: 82 },
+      env: { DELTA_INTERVAL: '1s' },
+    });
+    await using daemon = startProgram(['run'], stack.env);
+    await until('the fill', () => holds(stack.sql, FILLED));
+    // As FLUSHALL does, for our prefix alone: others share this Redis.
+    const redis = new Redis(redisUrl ?? '');
+    const keys = await redis.keys(`${stack.env['QUEUE_PREFIX']}:*`);
+    expect(keys.length).toBeGreaterThan(5);
+    await redis.unlink(keys);
+    await redis.quit();
+    const deltas = stack.sandbox.counts('delta');
+    const sku = [...stack.sandbox.world.truth().values()].find(({ listed }) => listed)?.sku ?? '';
+    stack.sandbox.world.withdraw(sku);
+    stack.sandbox.world.buildSnapshot();
+    await until('two more deltas', () => stack.sandbox.counts('delta') >= deltas + 2, 40_000);
+    await until('their work', () => holds(stack.sql, FILLED));
+    await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+    expectStopped(await daemon.end('SIGTERM'), expect);
+  });
+
+  test('that is away at the start is waited for without haste, and the daemon says so until it is back', async ({
+    expect,
+  }) => {
+    await using gate = await gateTo(redisUrl ?? '');
+    await using stack = await createStack({ backend: 'redis', sandbox: { skus: 60, seed: 83 } });
+    await using daemon = startProgram(['run'], { ...stack.env, REDIS_URL: through(redisUrl ?? '', gate) });
+    await daemon.until('app.started');
+    const ready = await daemon.get('/readyz');
+    expect({ ...ready, body: JSON.parse(ready.body) }).toMatchObject({
+      status: 503,
+      body: { ok: false, reason: 'the queues (redis) do not answer' },
+    });
+    expect((await daemon.get('/livez')).status).toBe(200);
+    const attempts = gate.connections;
+    await pause(3000);
+    // Five workers, a client each and one more: a handful of attempts a second, not thousands.
+    expect(gate.connections - attempts).toBeLessThan(60);
+    expect(daemon.logged('queues.error').length).toBeLessThan(4);
+
+    gate.open();
+    await until('the fill', () => holds(stack.sql, FILLED), 40_000);
+    expect((await daemon.get('/readyz')).status).toBe(200);
+    await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+    expectStopped(await daemon.end('SIGTERM'), expect);
+    expect(daemon.stderr).toEqual([]);
+  });
+
+  test('that never comes does not keep a daemon from stopping', async ({ expect }) => {
+    await using gate = await gateTo(redisUrl ?? '');
+    await using stack = await createStack({ backend: 'redis', sandbox: { skus: 60 } });
+    await using daemon = startProgram(['run'], { ...stack.env, REDIS_URL: through(redisUrl ?? '', gate) });
+    await until('an attempt', () => gate.connections > 0);
+    expectStopped(await daemon.end('SIGTERM'), expect);
+    expect(daemon.stderr).toEqual([]);
+
+    await using another = startProgram(['run'], { ...stack.env, REDIS_URL: through(redisUrl ?? '', gate) });
+    await another.until('app.started');
+    expectStopped(await another.end('SIGTERM'), expect);
+    expect(another.stderr).toEqual([]);
+  });
+});
+
+describe.concurrent('a Postgres', () => {
+  test('that is away at the start is waited for', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 60, seed: 84 } });
+    await using gate = await gateTo(stack.databaseUrl);
+    await using daemon = startProgram(['run'], {
+      ...stack.env,
+      DATABASE_URL: through(stack.databaseUrl, gate),
+    });
+    await until('some attempts', () => gate.connections > 3);
+    gate.open();
+    await until('the fill', () => holds(stack.sql, FILLED));
+    await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+    expectStopped(await daemon.end('SIGTERM'), expect);
+  });
+
+  test('that stays away ends a command with a clear word and a code that is not zero', async ({ expect }) => {
+    const ran = await runProgram(['status'], { DATABASE_URL: 'postgres://x:y@127.0.0.1:1/x' });
+    expect(ran.code).toBe(1);
+    expect(ran.stderr).toBe('Postgres does not answer\n  because: connect ECONNREFUSED 127.0.0.1:1');
+  });
+
+  test('that refuses the password ends the daemon at once, with a clear word and without the password', async ({
+    expect,
+  }) => {
+    await using stack = await createStack();
+    const url = new URL(stack.databaseUrl);
+    url.password = 'canary-of-a-password';
+    const { code, stdout, stderr } = await runProgram(
+      ['run'],
+      { ...stack.env, DATABASE_URL: url.href },
+      { timeoutMs: 15_000 },
+    );
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^Postgres refuses the role\n {2}because: password authentication failed/);
+    expect(stdout + stderr).not.toContain('canary');
+  });
+});

@@ -1,0 +1,115 @@
+import { describe, test } from 'vitest';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { expectStopped, FILLED, holds, runProgram, startProgram, until } from '../support/process.ts';
+import { backends, createStack } from '../support/stack.ts';
+
+const CLAIMED = 'exists (select from catalog_internal.due where claim is not null)';
+
+describe.concurrent.each(backends())('two daemons on one database, queues in %s,', (backend) => {
+  test('share the work and the budget, and no SKU is asked twice', async ({ expect }) => {
+    await using stack = await createStack({
+      backend,
+      sandbox: { skus: 1500, liveShare: 0, ghostShare: 0, seed: 51, rateLimit: 40, rateWindowMs: 4000 },
+      env: { PARTNER_RATE_LIMIT: '40', PARTNER_RATE_WINDOW: '4s', PARTNER_RATE_SHARE: '0.5' },
+    });
+    await using one = startProgram(['run'], stack.env);
+    await using two = startProgram(['run'], stack.env);
+    await Promise.all([one.until('app.started'), two.until('app.started')]);
+    await until('the fill', () => holds(stack.sql, FILLED), 30_000);
+    await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+    const asked = stack.sandbox.requests.flatMap(({ route, skus }) => (route === 'bulk' ? skus : []));
+    expect(asked.length).toBe(new Set(asked).size);
+    expect(stack.sandbox.maxRequestsInWindow()).toBeLessThanOrEqual(20);
+    expect(stack.sandbox.counts('file')).toBe(1);
+    for (const { end } of [one, two]) expectStopped(await end('SIGTERM'), expect);
+  });
+});
+
+describe.concurrent('a daemon that is frozen', () => {
+  test('for longer than its lease cannot write its old answer over a newer one', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 52 } });
+    const { sql, sandbox } = stack;
+    await using frozen = startProgram(['run'], stack.env);
+    await until('the fill', () => holds(sql, FILLED));
+    const row = [...sandbox.world.truth().values()].find(({ sizeMap }) => Object.keys(sizeMap).length > 0);
+    const sku = row?.sku ?? '';
+    const size = Object.keys(row?.sizeMap ?? {})[0] ?? '';
+
+    // Its answer lies in its socket while it is frozen: older than what the other daemon will hear.
+    sandbox.world.setPrice(sku, size, 111_111);
+    sandbox.faults.add({ route: 'bulk', delayMs: 700 });
+    const bulks = sandbox.counts('bulk');
+    expect(await runProgram(['refresh', sku], stack.env)).toMatchObject({ code: 0 });
+    await until('its call', () => sandbox.counts('bulk') > bulks);
+    frozen.signal('SIGSTOP');
+    await until('its answer', () => sandbox.requests.at(-1)?.status === 200);
+    sandbox.world.setPrice(sku, size, 222_222);
+    await sql`update catalog_internal.due set held_until = now() where claim is not null`;
+    expect(await runProgram(['run', '--once'], stack.env)).toMatchObject({ code: 0 });
+
+    frozen.signal('SIGCONT');
+    await until('its return', () => frozen.logged('partner.request').some(({ ms }) => Number(ms) > 700));
+    expectStopped(await frozen.end('SIGTERM'), expect);
+    await expectMirrorIsTrue(sql, sandbox.world);
+    const moves = await sql`select new_price from catalog.price_history where sku = ${sku} order by id`;
+    expect(moves).toMatchObject([{ new_price: 222_222 }]);
+  });
+
+  test('in the middle of a transaction does not hold up the others for long', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 53 } });
+    const { sql, sandbox } = stack;
+    await using frozen = startProgram(['run'], stack.env);
+    await until('the fill', () => holds(sql, FILLED));
+    const newest = sandbox.world.buildSnapshot();
+
+    const waiting = `exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`;
+    await sql.begin(async (tx) => {
+      await tx`select from catalog_internal.sync for update`;
+      await sql`update catalog_internal.tasks set next_at = now() where task = 'delta'`;
+      await until('a delta that waits for the lock', () => holds(sql, waiting));
+      frozen.signal('SIGSTOP');
+    });
+    await sql`update catalog_internal.tasks set running_until = now() where running_until is not null`;
+    expect(await runProgram(['run', '--once'], stack.env)).toMatchObject({ code: 0 });
+    const [sync] = await sql`select snapshot_id from catalog_internal.sync`;
+    expect(sync).toEqual({ snapshot_id: newest });
+
+    frozen.signal('SIGCONT');
+    await until('its return', () => frozen.logged('delta.failed').length + frozen.stderr.length > 0);
+    expect(frozen.stderr).toEqual([]);
+    expectStopped(await frozen.end('SIGTERM'), expect);
+    await expectMirrorIsTrue(sql, sandbox.world);
+  });
+});
+
+describe.concurrent('what a dead daemon held', () => {
+  test('is free at the next start, long before its leases end', async ({ expect }) => {
+    await using stack = await createStack({
+      sandbox: { skus: 60, seed: 54 },
+      env: { PARTNER_TIMEOUT: '10m' },
+    });
+    const hung = stack.sandbox.faults.add({ route: 'bulk', hang: true });
+    await using dead = startProgram(['run'], stack.env);
+    await until('a bulk call that hangs', () => hung() > 0 && holds(stack.sql, CLAIMED));
+    await dead.end('SIGKILL');
+    expect(await holds(stack.sql, CLAIMED)).toBe(true);
+    expect(await runProgram(['run', '--once'], stack.env, { timeoutMs: 15_000 })).toMatchObject({ code: 0 });
+    await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+  });
+
+  test('is not free while another daemon lives, for it might be that one’s', async ({ expect }) => {
+    await using stack = await createStack({
+      sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 55 },
+      env: { PARTNER_TIMEOUT: '10m' },
+    });
+    stack.sandbox.faults.add({ route: 'bulk', delayMs: 3000 });
+    await using first = startProgram(['run'], stack.env);
+    await until('its call', () => holds(stack.sql, CLAIMED));
+    await using second = startProgram(['run'], stack.env);
+    await second.until('app.started');
+    expect(await holds(stack.sql, CLAIMED)).toBe(true);
+    await until('the fill', () => holds(stack.sql, FILLED));
+    expect(stack.sandbox.counts('bulk')).toBe(1);
+    for (const { end } of [first, second]) expectStopped(await end('SIGTERM'), expect);
+  });
+});

@@ -1,0 +1,101 @@
+import { describe, test } from 'vitest';
+import type { Fault } from '../../src/sandbox/faults.ts';
+import { deafPort } from '../support/net.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { expectStopped, FILLED, holds, runProgram, startProgram, until } from '../support/process.ts';
+import { backends, createStack, type Stack } from '../support/stack.ts';
+
+/** A stop in one phase of work: how it is brought about, and how one sees that it is there. */
+interface Phase {
+  readonly fault?: Fault;
+  readonly env?: Record<string, string>;
+  readonly reached: (stack: Stack) => Promise<boolean>;
+}
+
+const hit = (route: string) => (stack: Stack) =>
+  Promise.resolve(stack.sandbox.requests.some((request) => request.route === route));
+
+/** Far beyond what a stop may take, so that no timeout of the daemon's own comes to its help. */
+const PATIENT = { PARTNER_TIMEOUT: '5m', PARTNER_DOWNLOAD_TIMEOUT: '5m' };
+
+const PHASES: Record<string, Phase> = {
+  'with nothing to do': { reached: ({ sql }) => holds(sql, FILLED) },
+  'while the partner does not answer a bulk call': {
+    fault: { route: 'bulk', hang: true, times: Infinity },
+    reached: hit('bulk'),
+  },
+  'while the partner does not answer a delta': {
+    fault: { route: 'delta', hang: true, times: Infinity },
+    reached: hit('delta'),
+  },
+  'while the partner does not answer the manifest': {
+    fault: { route: 'manifest', hang: true, times: Infinity },
+    reached: hit('manifest'),
+  },
+  'while the manifest file does not arrive': {
+    fault: { route: 'file', hang: true, times: Infinity },
+    reached: hit('file'),
+  },
+  'in the silence after a refusal': {
+    fault: { route: '*', status: 403, body: { message: 'Forbidden' }, times: Infinity },
+    env: { PARTNER_BACKOFF: '10m' },
+    reached: ({ sql }) => holds(sql, '(select silent_until > now() from catalog_internal.pace)'),
+  },
+};
+
+describe.concurrent('a stop', () => {
+  describe.each(backends())('by SIGTERM, queues in %s,', (backend) => {
+    for (const [name, { fault, env, reached }] of Object.entries(PHASES)) {
+      test(`${name}: exit 0 in time, no lease left behind, nothing lost`, async ({ expect }) => {
+        await using stack = await createStack({
+          backend,
+          sandbox: { skus: 300, seed: 31 },
+          env: { ...PATIENT, ...env },
+        });
+        if (fault !== undefined) stack.sandbox.faults.add(fault);
+        await using daemon = startProgram(['run'], stack.env);
+        await until(name, () => reached(stack));
+        expectStopped(await daemon.end('SIGTERM'), expect);
+        const held = await stack.sql`
+        select sku as what from catalog_internal.due where claim is not null
+        union all select task from catalog_internal.tasks where running_until is not null`;
+        expect(held).toEqual([]);
+
+        stack.sandbox.faults.clear();
+        await stack.sql`delete from catalog_internal.pace`;
+        await stack.sql`update catalog_internal.tasks set next_at = now(), failures = 0`;
+        const { code } = await runProgram(['run', '--once'], stack.env);
+        expect(code).toBe(0);
+        await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+      });
+    }
+  });
+
+  test('by SIGINT is the same', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 100 } });
+    await using daemon = startProgram(['run'], stack.env);
+    await daemon.until('app.started');
+    expectStopped(await daemon.end('SIGINT'), expect);
+    expect(daemon.logged('app.stopping')).toMatchObject([{ signal: 'SIGINT' }]);
+    expect(daemon.stderr).toEqual([]);
+  });
+
+  test('of `run --once` says by its code that it is not done', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 100 }, env: PATIENT });
+    stack.sandbox.faults.add({ route: 'bulk', hang: true, times: Infinity });
+    await using once = startProgram(['run', '--once'], stack.env);
+    await until('a bulk call', () => hit('bulk')(stack));
+    const stopped = await once.end('SIGTERM');
+    expect(stopped).toMatchObject({ code: 1, signal: null });
+    expect(stopped.ms).toBeLessThan(10_000);
+  });
+
+  test('does not wait for a Postgres that hangs', async ({ expect }) => {
+    await using stack = await createStack();
+    await using deaf = await deafPort();
+    const url = `postgres://x:y@127.0.0.1:${deaf.port}/x`;
+    await using daemon = startProgram(['run'], { ...stack.env, DATABASE_URL: url });
+    await until('a connection attempt', () => deaf.connections > 0);
+    expectStopped(await daemon.end('SIGTERM'), expect);
+  });
+});

@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** Something on a port of 127.0.0.1, for tests of servers that are away, hang or misbehave. */
+export interface Port extends AsyncDisposable {
+  readonly port: number;
+  /** Connections that were made to it so far. */
+  readonly connections: number;
+}
+
+async function listen(serve: (socket: Socket) => void): Promise<Port> {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+    serve(socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    get connections() {
+      return connections;
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** Takes connections and never says a word. */
+export function deafPort(): Promise<Port> {
+  return listen(() => {});
+}
+
+/** Answers INFO as a Redis with this eviction policy does, and everything else with OK. */
+export function fakeRedis(policy: string): Promise<Port> {
+  const info = `redis_version:7.2.0\r\nmaxmemory_policy:${policy}\r\naof_enabled:1\r\nloading:0\r\n`;
+  return listen((socket) => {
+    socket.on('data', (data) => {
+      for (const command of data.toString().split(/(?=\*\d+\r\n)/))
+        socket.write(/\r\ninfo\r\n/i.test(command) ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
+    });
+  });
+}
+
+export interface Gate extends Port {
+  /** From here on, connections get through. */
+  open(): void;
+}
+
+/** The way to a server, closed at first: connections are dropped as they come. */
+export async function gateTo(url: string): Promise<Gate> {
+  const { hostname, port } = new URL(url);
+  let isOpen = false;
+  const listening = await listen((socket) => {
+    if (!isOpen) {
+      socket.destroy();
+      return;
+    }
+    const onward = connect(Number(port), hostname);
+    onward.on('error', () => socket.destroy());
+    socket.on('close', () => onward.destroy());
+    onward.on('close', () => socket.destroy());
+    socket.pipe(onward).pipe(socket);
+  });
+  return Object.defineProperties(
+    { open: () => (isOpen = true) },
+    Object.getOwnPropertyDescriptors(listening),
+  ) as unknown as Gate;
+}
+
+/** The same URL, through another port of this machine. */
+export function through(url: string, { port }: Port): string {
+  const changed = new URL(url);
+  changed.host = `127.0.0.1:${port}`;
+  return changed.href;
+}

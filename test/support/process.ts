@@ -1,0 +1,174 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { type ExpectStatic, expect, onTestFinished } from 'vitest';
+import { type Sql, sqlState } from '../../src/store/db.ts';
+import type { LogLine } from './stack.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** catalog-mirror as a process of its own: what it prints, and how it is signalled. */
+export interface Program extends AsyncDisposable {
+  readonly pid: number;
+  /** Lines so far. */
+  readonly stdout: readonly string[];
+  readonly stderr: readonly string[];
+  readonly exited: Promise<Exit>;
+  signal(signal: NodeJS.Signals): void;
+  /** Sends a signal and waits for the end; `ms` is how long that took. */
+  end(signal: NodeJS.Signals): Promise<Exit & { readonly ms: number }>;
+  /** The log lines with this event so far. */
+  logged(event: string): LogLine[];
+  /** The first log line with this event, once it is there. */
+  until(event: string, timeoutMs?: number): Promise<LogLine>;
+  /** GET on the daemon's own HTTP port, once it listens. */
+  get(path: string): Promise<{ readonly status: number; readonly body: string }>;
+}
+
+export interface StartOptions {
+  readonly cwd?: string;
+  /** Who runs it, where the tests are root. */
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** Starts the program with these arguments and this environment alone: nothing of the tests' own gets through but PATH. */
+export function startProgram(args: readonly string[], env: Env = {}, options: StartOptions = {}): Program {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    cwd: ROOT,
+    ...options,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const stdout: string[] = [];
+  const stderr: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => stdout.push(line));
+  createInterface({ input: child.stderr }).on('line', (line) => stderr.push(line));
+  const exited = once(child, 'close').then(([code, signal]): Exit => ({ code, signal }));
+  const parsed = () =>
+    stdout.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LogLine);
+  const logged = (event: string) => parsed().filter((line) => line.event === event);
+  const program: Program = {
+    pid: child.pid ?? 0,
+    stdout,
+    stderr,
+    exited,
+    logged,
+    signal: (signal) => void child.kill(signal),
+    async end(signal) {
+      const startedAt = performance.now();
+      child.kill(signal);
+      return { ...(await exited), ms: performance.now() - startedAt };
+    },
+    async until(event, timeoutMs = 20_000) {
+      const over = performance.now() + timeoutMs;
+      for (;;) {
+        const [line] = logged(event);
+        if (line !== undefined) return line;
+        const ended = child.exitCode !== null || child.signalCode !== null;
+        if (ended || performance.now() > over) {
+          throw new Error(
+            `no ${event} from ${args.join(' ')}: ${[...stdout, ...stderr].slice(-15).join('\n')}`,
+          );
+        }
+        await pause(10);
+      }
+    },
+    async get(path) {
+      const { port } = await program.until('app.started');
+      const response = await fetch(`http://127.0.0.1:${String(port)}${path}`);
+      return { status: response.status, body: await response.text() };
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+  return program;
+}
+
+export interface Ran extends Exit {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the program to its end; a run that takes longer is killed, and its signal shows. */
+export async function runProgram(
+  args: readonly string[],
+  env: Env = {},
+  options: StartOptions & { readonly timeoutMs?: number } = {},
+): Promise<Ran> {
+  const { timeoutMs = 40_000, ...rest } = options;
+  await using program = startProgram(args, env, rest);
+  const timer = setTimeout(() => program.signal('SIGKILL'), timeoutMs);
+  const exit = await program.exited;
+  clearTimeout(timer);
+  return { ...exit, stdout: program.stdout.join('\n'), stderr: program.stderr.join('\n') };
+}
+
+/** A folder that every user may pass through, gone after the test. */
+export async function temporaryFolder(onEnd: typeof onTestFinished = onTestFinished): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-process-'));
+  await chmod(folder, 0o711);
+  onEnd(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Waits until `look` says so, looking often; fails with `what` after the deadline. */
+export async function until(
+  what: string,
+  look: () => Promise<boolean> | boolean,
+  timeoutMs = 20_000,
+): Promise<void> {
+  const over = performance.now() + timeoutMs;
+  while (!(await look())) {
+    if (performance.now() > over) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await pause(15);
+  }
+}
+
+/** SQL: the first fill is over. */
+export const FILLED = `(select manifest_applied_at is not null from catalog_internal.sync)
+  and not exists (select from catalog_internal.due where due_at <= now())`;
+
+/** Whether an SQL condition holds; false too while the tables are not there yet. */
+export async function holds(sql: Sql, condition: string): Promise<boolean> {
+  try {
+    const [row] = await sql.unsafe<{ holds: boolean | null }[]>(`select (${condition}) as holds`);
+    return row?.holds === true;
+  } catch (error) {
+    if (sqlState(error) === '42P01' || sqlState(error) === '3F000') return false;
+    throw error;
+  }
+}
+
+/** A graceful end: exit code 0, in less than the ten seconds that process managers grant. */
+export function expectStopped(
+  stopped: Awaited<ReturnType<Program['end']>>,
+  check: ExpectStatic = expect,
+): void {
+  check({ code: stopped.code, signal: stopped.signal, inTime: stopped.ms < 10_000 }).toEqual({
+    code: 0,
+    signal: null,
+    inTime: true,
+  });
+}
+
+/** For what is random, or between two looks. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
