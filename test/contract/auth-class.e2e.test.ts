@@ -57,7 +57,11 @@ describe('Auth class.', () => {
     const app = await stack.start();
     await stack.caughtUp();
     stack.sandbox.faults.add({ route: 'bulk', status: 500, body: { errorMessage: 'Internal Server Error' } });
-    stack.sandbox.faults.add({ route: 'delta', status: 500, body: { errorMessage: 'Internal Server Error' } });
+    stack.sandbox.faults.add({
+      route: 'delta',
+      status: 500,
+      body: { errorMessage: 'Internal Server Error' },
+    });
     await runNow(stack, app, 'delta');
     await stack.everythingDue();
     await nextLog(stack, 'bulk.failed', 0);

@@ -39,12 +39,20 @@ describe('Bad lines.', () => {
     await runNow(stack, app, 'manifest');
     expect(await taskOf(sql, 'manifest')).toMatchObject({ outcome: 'done' });
     await stack.caughtUp();
-    const reasons = ['unknown-price-source', 'bad-hash', 'bad-sizes', 'bad-updated-at', 'not-json', 'not-an-object'];
+    const reasons = [
+      'unknown-price-source',
+      'bad-hash',
+      'bad-sizes',
+      'bad-updated-at',
+      'not-json',
+      'not-an-object',
+    ];
     for (const reason of reasons)
       expect(await metric(app, 'manifest_rejected_lines_total', `reason="${reason}"`)).toBe(1);
     expect(await metric(app, 'manifest_lines_total', 'outcome="rejected"')).toBe(6);
     expect(logged(stack, 'manifest.rejected-lines')).toHaveLength(1);
-    const samples = await sql`select reason, sku, length(sample) > 0 as kept from catalog_internal.quarantine order by id`;
+    const samples =
+      await sql`select reason, sku, length(sample) > 0 as kept from catalog_internal.quarantine order by id`;
     expect([...samples]).toEqual(
       reasons.map((reason, i) => ({ reason, sku: i < 5 ? bent[i] : null, kept: true })),
     );

@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { catalogState, contents, eventually, logged, metric, program, readyz, runNow, taskOf } from './harness.ts';
+import {
+  catalogState,
+  contents,
+  eventually,
+  logged,
+  metric,
+  program,
+  readyz,
+  runNow,
+  taskOf,
+} from './harness.ts';
 
 const expired = { message: 'expired', code: '0010' };
 
@@ -36,7 +46,11 @@ describe('a broken chain', () => {
     const app = await stack.start();
     await stack.caughtUp();
     const before = await contents(sql);
-    const asked = { manifest: sandbox.counts('manifest'), delta: sandbox.counts('delta'), file: sandbox.counts('file') };
+    const asked = {
+      manifest: sandbox.counts('manifest'),
+      delta: sandbox.counts('delta'),
+      file: sandbox.counts('file'),
+    };
     sandbox.faults.add({ route: 'delta', times: Infinity, status: 400, body: expired });
     await runNow(stack, app, 'delta');
     await eventually(async () =>
@@ -77,7 +91,9 @@ describe('a broken chain', () => {
       const files = sandbox.counts('file');
       if (turn === 1) await runNow(stack, app, 'delta');
       else await runNow(stack, app, 'manifest');
-      await eventually(() => expect(logged(stack, 'delta.chain-broken')).toHaveLength(turn === 1 ? 2 : turn + 1));
+      await eventually(() =>
+        expect(logged(stack, 'delta.chain-broken')).toHaveLength(turn === 1 ? 2 : turn + 1),
+      );
       expect(sandbox.counts('file')).toBe(files + 1);
       const [row] = await sql<[{ waits: number }]>`
         select extract(epoch from next_at - clock_timestamp())::float8 as waits

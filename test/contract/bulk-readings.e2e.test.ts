@@ -14,13 +14,14 @@ describe('Deferred.', () => {
     const { world } = sandbox;
     const app = await stack.start();
     await eventually(async () => {
-      const [row] = await sql`select due_skus::int as due, deferred_skus > 0 as deferred, pending_skus = deferred_skus as rest
+      const [row] =
+        await sql`select due_skus::int as due, deferred_skus > 0 as deferred, pending_skus = deferred_skus as rest
         from catalog.sync_status`;
       expect(row).toEqual({ due: 0, deferred: true, rest: true });
     });
-    const waiting = (await sql<{ sku: string }[]>`select sku from catalog_internal.due where deferrals > 0`).map(
-      ({ sku }) => sku,
-    );
+    const waiting = (
+      await sql<{ sku: string }[]>`select sku from catalog_internal.due where deferrals > 0`
+    ).map(({ sku }) => sku);
     // A delta's report, the watchlist, `refresh`, a full refresh, a new manifest: all of them together change nothing.
     const from = sandbox.requests.length;
     for (const sku of waiting) world.setPrice(sku, 'XL', 5555);
@@ -48,7 +49,8 @@ describe('Deferred.', () => {
 
     await app.stop();
     await sql`update catalog_internal.due set held_until = now() where deferrals > 0`;
-    const [row] = await sql`select due_skus::int as due, deferred_skus::int as deferred from catalog.sync_status`;
+    const [row] =
+      await sql`select due_skus::int as due, deferred_skus::int as deferred from catalog.sync_status`;
     expect(row?.['due']).toBeGreaterThanOrEqual(waiting.length);
     expect(row?.['due']).toBe(row?.['deferred']);
   });
@@ -92,7 +94,8 @@ describe('Prices come from bulk alone.', () => {
     world.setPrice(one.sku, Object.keys(one.sizeMap)[0] ?? '', 313_131);
     await refreshAll(sql, 'metadata');
     await stack.caughtUp();
-    const [price] = await sql`select count(*)::int as n from catalog.prices where sku = ${one.sku} and price = 313131`;
+    const [price] =
+      await sql`select count(*)::int as n from catalog.prices where sku = ${one.sku} and price = 313131`;
     expect(price).toEqual({ n: 1 });
     // Asked for its price, it brings the metadata that no delta ever tells of.
     world.setProduct(two.sku, { name: 'Renamed' });

@@ -38,8 +38,16 @@ const BAD_FILES: readonly (readonly [string, string, Omit<Fault, 'route'>])[] = 
   ['with a line too many', 'line-count-mismatch', { file: bendLines((l) => [...l, l[0] ?? '']) }],
   ['with 11 unreadable lines', 'too-many-rejected-lines', { file: broken(11) }],
   ['that the origin does not hand out', 'file-fault', { status: 404 }],
-  ['behind a redirect', 'file-fault', { status: 302, body: '', headers: { Location: 'http://127.0.0.1:1/' } }],
-  ['of one line of 70 kB after another', 'too-many-rejected-lines', { file: bendLines((l) => l.map(() => 'x'.repeat(70_000))) }],
+  [
+    'behind a redirect',
+    'file-fault',
+    { status: 302, body: '', headers: { Location: 'http://127.0.0.1:1/' } },
+  ],
+  [
+    'of one line of 70 kB after another',
+    'too-many-rejected-lines',
+    { file: bendLines((l) => l.map(() => 'x'.repeat(70_000))) },
+  ],
 ];
 
 /** A mirror on a filled stack, whose market has moved since, and no delta to tell of it. */
@@ -184,7 +192,13 @@ describe('a manifest is applied whole or not at all', () => {
     const bulks = sandbox.counts('bulk');
     await refreshManifest(sql);
     await eventually(() => expect(logged(stack, 'manifest.done')).toHaveLength(2));
-    expect(logged(stack, 'manifest.done')[1]).toMatchObject({ added: 0, changed: 0, crossed: 0, absent: 0, marked: 0 });
+    expect(logged(stack, 'manifest.done')[1]).toMatchObject({
+      added: 0,
+      changed: 0,
+      crossed: 0,
+      absent: 0,
+      marked: 0,
+    });
     await stack.caughtUp();
     expect(await contents(sql)).toEqual(before);
     expect(sandbox.counts('bulk')).toBe(bulks);

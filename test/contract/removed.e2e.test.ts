@@ -126,7 +126,11 @@ describe('SKUs nobody lists.', () => {
     await stack.caughtUp();
     expect(logged(stack, 'manifest.done').at(-1)).toMatchObject({ absent: 2, because: 'chain-broken' });
     expect(await skuRow(sql, kept)).toEqual({ ...before, in_manifest: false });
-    expect(await skuRow(sql, gone)).toMatchObject({ state: 'not_found', in_manifest: false, removed_at: null });
+    expect(await skuRow(sql, gone)).toMatchObject({
+      state: 'not_found',
+      in_manifest: false,
+      removed_at: null,
+    });
     expect([timesAsked(stack, kept, from), timesAsked(stack, gone, from)]).toEqual([1, 1]);
     const due = await sql`
       select sku, reason, round(extract(epoch from due_at - now()) / 3600)::int as hours
@@ -143,12 +147,17 @@ describe('SKUs nobody lists.', () => {
   test('SKUs nobody lists. One inserted into catalog.watchlist is mirrored although no manifest lists it', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 406 } });
     const { sandbox, sql } = stack;
-    sandbox.world.add('UNLISTED-1', { listed: false, sizes: { 'EU 40': 1500, 'EU 41': 1600 }, sizeType: 'EU' });
+    sandbox.world.add('UNLISTED-1', {
+      listed: false,
+      sizes: { 'EU 40': 1500, 'EU 41': 1600 },
+      sizeType: 'EU',
+    });
     await stack.start();
     await stack.caughtUp();
     await sql`insert into catalog.watchlist (sku, note) values ('UNLISTED-1', 'mine')`;
     await stack.caughtUp();
-    const prices = await sql`select size, price, size_type from catalog.current_prices where sku = 'UNLISTED-1' order by 1`;
+    const prices =
+      await sql`select size, price, size_type from catalog.current_prices where sku = 'UNLISTED-1' order by 1`;
     expect([...prices]).toEqual([
       { size: 'EU 40', price: 1500, size_type: 'EU' },
       { size: 'EU 41', price: 1600, size_type: 'EU' },

@@ -28,7 +28,7 @@ export interface Program extends AsyncDisposable {
   readonly exited: Promise<Exit>;
   signal(signal: NodeJS.Signals): void;
   /** Sends a signal and waits for the end; `ms` is how long that took. */
-  end(signal: NodeJS.Signals): Promise<Exit & { readonly ms: number }>;
+  readonly end: (signal: NodeJS.Signals) => Promise<Exit & { readonly ms: number }>;
   /** The log lines with this event so far. */
   logged(event: string): LogLine[];
   /** The first log line with this event, once it is there. */
