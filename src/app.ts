@@ -159,6 +159,7 @@ async function openStores(config: Config, { log, clock, onError, onStop, giveUp 
     metadataInterval: config.intervals.metadataMs / 1000,
     catalogStaleAfter: config.catalog.staleAfterMs / 1000,
     rateLimit: config.rate.limit,
+    rateShare: paceLimits(config).maxPerWindow,
     rateWindow: config.rate.windowMs / 1000,
     rateFloor: rateFloor(config),
   });

@@ -221,6 +221,8 @@ export const settings = internal.table(
     catalogStaleAfter: doublePrecision('catalog_stale_after').notNull().default(86_400),
     rateLimit: integer('rate_limit').notNull().default(200),
     rateWindow: doublePrecision('rate_window').notNull().default(60),
+    /** The mirror's share of it, in requests a window. */
+    rateShare: integer('rate_share').notNull().default(120),
     /** Requests a window that are the mirror's, however much the account's other users ask for. */
     rateFloor: integer('rate_floor').notNull().default(40),
   },

@@ -58,8 +58,9 @@ export interface SqlSettings {
   readonly sweepInterval: number;
   readonly metadataInterval: number;
   readonly catalogStaleAfter: number;
-  /** Requests in `rateWindow` seconds: the account's limit, and the mirror's part in any case. */
+  /** Requests in `rateWindow` seconds: the account's limit, the mirror's share, and its part in any case. */
   readonly rateLimit: number;
+  readonly rateShare: number;
   readonly rateWindow: number;
   readonly rateFloor: number;
 }
@@ -68,5 +69,5 @@ export async function storeSettings(sql: Sql, s: SqlSettings): Promise<void> {
   await sql`
     update catalog_internal.settings set live_interval = ${s.liveInterval}, sweep_interval = ${s.sweepInterval},
       metadata_interval = ${s.metadataInterval}, catalog_stale_after = ${s.catalogStaleAfter},
-      rate_limit = ${s.rateLimit}, rate_window = ${s.rateWindow}, rate_floor = ${s.rateFloor}`;
+      rate_limit = ${s.rateLimit}, rate_share = ${s.rateShare}, rate_window = ${s.rateWindow}, rate_floor = ${s.rateFloor}`;
 }

@@ -200,6 +200,7 @@ describe('catalog_state', () => {
       metadataInterval: 1,
       catalogStaleAfter: 2 * day,
       rateLimit: 200,
+      rateShare: 120,
       rateWindow: 60,
       rateFloor: 40,
     });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { guardMs, type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
+import { ceilingAt, guardMs, initialPace, type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
 import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
 import { storeSettings } from '../../src/store/sync-state.ts';
 import { createPacer } from '../../src/sync/pacing.ts';
@@ -31,6 +31,7 @@ beforeAll(async () => {
     metadataInterval: 1,
     catalogStaleAfter: 1,
     rateLimit: LIMIT,
+    rateShare: LIMITS.maxPerWindow,
     rateWindow: WINDOW_MS / 1000,
     rateFloor: FLOOR,
   });
@@ -137,4 +138,25 @@ describe('catalog.take_request', () => {
     expect(await as('catalog_watcher')).toEqual([{ wait: 0 }]);
     await expect(as('catalog_reader')).rejects.toMatchObject({ code: '42501' });
   });
+});
+
+test('sync_status shows the ceiling that the pacer goes by, as it has grown', async () => {
+  for (const [ceiling, secondsAgo] of [
+    [1, 0],
+    [10, 1],
+    [20, 2.5],
+    [20, 3600],
+  ] as const) {
+    await sql`truncate catalog_internal.pace`;
+    await sql`
+      insert into catalog_internal.pace (ceiling, raised_at)
+      values (${ceiling}, now() - make_interval(secs => ${secondsAgo}))`;
+    const [row] = await sql<
+      [{ shown: number }]
+    >`select requests_per_minute as shown from catalog.sync_status`;
+    const now = 1_800_000_000_000;
+    const state = { ...initialPace(LIMITS, now), ceiling, raisedAt: now - secondsAgo * 1000 };
+    const perMinute = (ceilingAt(LIMITS, state, now) * 60_000) / WINDOW_MS;
+    expect(Math.abs(row.shown - perMinute)).toBeLessThan(20);
+  }
 });
