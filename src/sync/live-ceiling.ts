@@ -47,7 +47,9 @@ export function learnLiveCeiling(
   if (call.deferredAll) {
     return { perMinute: Math.max(LEAST, CAUTION * call.computed), at: now };
   }
-  return liveCeilingAt(ceiling, now) > call.capacity * GROWTH_A_MINUTE ? NO_CEILING : ceiling;
+  const forgotten =
+    ceiling.perMinute !== null && liveCeilingAt(ceiling, now) > call.capacity * GROWTH_A_MINUTE;
+  return forgotten ? NO_CEILING : ceiling;
 }
 
 /**

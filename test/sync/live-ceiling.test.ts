@@ -8,7 +8,8 @@ const clean = { deferredAll: false, computed: 150, capacity: 590 };
 describe('the ceiling on live computations', () => {
   test('is unknown, and limits nothing, until a call within its budget had every live SKU deferred', () => {
     expect(liveAllowance(NO_CEILING, 0, 10_000, 118)).toBe(Infinity);
-    expect(learnLiveCeiling(NO_CEILING, clean, 0)).toBe(NO_CEILING);
+    const unknown = { perMinute: null, at: 5 };
+    expect(learnLiveCeiling(unknown, clean, 9)).toBe(unknown);
     expect(learnLiveCeiling(NO_CEILING, met, 0)).toEqual({ perMinute: 198, at: 0 });
   });
 
