@@ -4,7 +4,7 @@ import { type Config, loadConfig, processSources } from '../config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
 import { connect, type Sql } from '../store/db.ts';
-import { dropMirror, sampleOf, type SampleRow } from '../store/demo.ts';
+import { changesOf, dropMirror, sampleOf } from '../store/demo.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
 import { stopSignal } from './stopping.ts';
@@ -112,12 +112,13 @@ async function watch(config: Config, sandbox: Sandbox, { values, print }: Comman
     );
     const filled = await follow(app.sql, print, stopped.signal, untilFilled);
     if (!filled) return EXIT.ok;
-    showSample(await sampleOf(app.sql, SAMPLE_ROWS), print);
+    showRows('catalog.current_prices', await sampleOf(app.sql, SAMPLE_ROWS), print);
     showHowToLook(app, print);
     if (values['once'] === true) {
       print('waiting for a delta');
       await follow(app.sql, print, stopped.signal, untilDelta);
-      showSample(await sampleOf(app.sql, SAMPLE_ROWS), print);
+      showRows('catalog.price_history', await changesOf(app.sql, SAMPLE_ROWS), print);
+      showRows('catalog.current_prices', await sampleOf(app.sql, SAMPLE_ROWS), print);
       return EXIT.ok;
     }
     print('following the market; Ctrl-C ends');
@@ -186,20 +187,19 @@ function describe({ baseline, skus, pending, due, changes, snapshot }: View): st
   return `snapshot ${snapshot ?? ''}: ${skus.toLocaleString('en-US')} SKUs, ${due} owed, ${changes} price changes seen`;
 }
 
-function showSample(rows: readonly SampleRow[], print: (line: string) => void): void {
+/** Prints rows as psql would, under their columns' names. */
+function showRows(title: string, rows: readonly object[], print: (line: string) => void): void {
+  const text = (value: unknown) =>
+    value instanceof Date
+      ? value.toISOString()
+      : value === null
+        ? ''
+        : String(value as string | number | boolean);
+  const head = Object.keys(rows[0] ?? {});
+  const cells = rows.map((row) => Object.values(row).map(text));
+  const widths = head.map((name, i) => Math.max(name.length, ...cells.map((row) => (row[i] ?? '').length)));
   print('');
-  print('catalog.current_prices');
-  const cells = rows.map((r) => [
-    r.sku,
-    r.size,
-    String(r.price ?? ''),
-    r.size_type ?? '',
-    r.name ?? '',
-    r.price_source ?? '',
-    r.stale ? 'stale' : 'fresh',
-  ]);
-  const head = ['sku', 'size', 'price', 'size_type', 'name', 'price_source', ''];
-  const widths = head.map((h, i) => Math.max(h.length, ...cells.map((row) => (row[i] ?? '').length)));
+  print(title);
   for (const row of [head, ...cells])
     print(`  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}`.trimEnd());
   print('');

@@ -18,6 +18,22 @@ export async function sampleOf(sql: Sql, rows: number): Promise<SampleRow[]> {
     order by changed_at desc, sku limit ${rows}`;
 }
 
+export interface ChangeRow {
+  readonly sku: string;
+  readonly size: string;
+  readonly old_price: number | null;
+  readonly new_price: number | null;
+  readonly observed_at: Date;
+}
+
+/** The newest price changes, one a SKU. */
+export async function changesOf(sql: Sql, rows: number): Promise<ChangeRow[]> {
+  return await sql<ChangeRow[]>`
+    select sku, size, old_price, new_price, observed_at
+    from (select distinct on (sku) * from catalog.price_history order by sku, id desc) h
+    order by id desc limit ${rows}`;
+}
+
 /** Empties the demo's own database: every demo starts with a new market. */
 export async function dropMirror(sql: Sql): Promise<void> {
   await sql`drop schema if exists catalog, catalog_internal, catalog_queue cascade`;
