@@ -5,7 +5,6 @@ import {
   explainRefusal,
   guardMs,
   initialPace,
-  ownMost,
   type PaceLimits,
   refuses,
   sendsPerWindow,
@@ -298,18 +297,4 @@ test('the pacer is never stuck: after any history a sender whose requests work c
     }),
     { numRuns: 200 },
   );
-});
-
-describe('beside the account’s other users', () => {
-  const shared: PaceLimits = { ...ACCOUNT, account: { limit: 200, floor: 40 } };
-
-  test('the mirror has its share while they are quiet, gives way as they ask, and keeps its floor', () => {
-    expect([0, 1, 60, 100, 150, 198].map((others) => ownMost(shared, others))).toEqual([
-      118, 118, 118, 87, 40, 40,
-    ]);
-  });
-
-  test('that do not take part the share is all there is to go by', () => {
-    expect(ownMost(ACCOUNT, 150)).toBe(118);
-  });
 });

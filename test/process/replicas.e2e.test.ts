@@ -102,7 +102,7 @@ describe.concurrent('what a dead daemon held', () => {
       sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 55 },
       env: { PARTNER_TIMEOUT: '10m' },
     });
-    stack.sandbox.faults.add({ route: 'bulk', delayMs: 3000 });
+    stack.sandbox.faults.add({ route: 'bulk', delayMs: 12_000 });
     await using first = startProgram(['run'], stack.env);
     await until('its call', () => holds(stack.sql, CLAIMED));
     await using second = startProgram(['run'], stack.env);

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { expect, test } from 'vitest';
 import { applyAnswer, type Fate } from '../../src/store/answers.ts';
 import { claimDue } from '../../src/store/due.ts';
 import {
@@ -10,26 +9,13 @@ import {
   readLivePlan,
   storeLiveCeiling,
 } from '../../src/store/live.ts';
-import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { NO_METADATA, useStore } from './support.ts';
 
-let database: TestDatabase;
-let sql: Sql;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  await migrateDatabase(database.url);
-  sql = connect(database.url, { max: 2 });
-});
-
-afterAll(async () => {
-  await sql.end({ timeout: 2 });
-  await database.drop();
-});
+const store = useStore();
 
 async function liveSkus(...skus: string[]): Promise<void> {
-  await sql`truncate catalog.skus, catalog.prices, catalog.products, catalog_internal.due, catalog_internal.live_rates, catalog.watchlist`;
-  await sql`insert into catalog.skus (sku, price_source, in_manifest) select s, 'live', true from unnest(${skus}::text[]) s`;
-  await sql`select catalog_internal.mark_due(${skus}::text[], 'live', true)`;
+  await store.sql`insert into catalog.skus (sku, price_source, in_manifest) select s, 'live', true from unnest(${skus}::text[]) s`;
+  await store.sql`select catalog_internal.mark_due(${skus}::text[], 'live', true)`;
 }
 
 const quota = { lane: 'live', live: true, count: 1, earlySeconds: 0 } as const;
@@ -38,26 +24,17 @@ const record = (sku: string, price: number): Fate => ({
   sku,
   kind: 'record',
   prices: [{ size: '7', price, entry: null }],
-  product: {
-    name: null,
-    model: null,
-    brand: null,
-    genderSize: null,
-    sizeType: null,
-    category: null,
-    sizeMapSizeType: null,
-    product: '{}',
-  },
+  product: NO_METADATA,
 });
 
 test('what a look learned is kept, and says when the next look is due', async () => {
   await liveSkus('A', 'B');
-  await sql`insert into catalog.watchlist (sku, weight) values ('A', 7)`;
-  await sql`select catalog_internal.mark_due('{A,B}'::text[], 'live', true)`;
+  await store.sql`insert into catalog.watchlist (sku, weight) values ('A', 7)`;
+  await store.sql`select catalog_internal.mark_due('{A,B}'::text[], 'live', true)`;
   const looks: unknown[] = [];
-  const claim = await claimDue(sql, [], 60_000, ['A', 'B']);
+  const claim = await claimDue(store.sql, [], 60_000, ['A', 'B']);
   if (claim === null) throw new Error('nothing claimed');
-  await applyAnswer(sql, claim, [record('A', 1), record('B', 1)], {
+  await applyAnswer(store.sql, claim, [record('A', 1), record('B', 1)], {
     ...next,
     live: (look) => {
       looks.push({
@@ -74,11 +51,11 @@ test('what a look learned is kept, and says when the next look is due', async ()
     { sku: 'A', weight: 7, alpha: null, minutes: null, moved: false },
     { sku: 'B', weight: 1, alpha: null, minutes: null, moved: false },
   ]);
-  expect(await sql`select * from catalog_internal.live_rates order by sku`).toEqual([
+  expect(await store.sql`select * from catalog_internal.live_rates order by sku`).toEqual([
     { sku: 'A', alpha: 2, beta: 30 },
     { sku: 'B', alpha: 2, beta: 30 },
   ]);
-  const [due] = await sql<[{ a: number; b: number }]>`
+  const [due] = await store.sql<[{ a: number; b: number }]>`
     select (extract(epoch from max(due_at) filter (where sku = 'A') - now()))::float8 as a,
       (extract(epoch from max(due_at) filter (where sku = 'B') - now()))::float8 as b from catalog_internal.due`;
   expect(due.a).toBeLessThanOrEqual(5);
@@ -89,10 +66,10 @@ test('a later look is told whether a price had moved, and how long ago the look 
   await liveSkus('A', 'B');
   const ask = async (prices: readonly [number, number]) => {
     const told: { sku: string; moved: boolean; minutes: number | null }[] = [];
-    await sql`update catalog_internal.due set due_at = now() - interval '1 second'`;
-    const claim = await claimDue(sql, [], 60_000, ['A', 'B']);
+    await store.sql`update catalog_internal.due set due_at = now() - interval '1 second'`;
+    const claim = await claimDue(store.sql, [], 60_000, ['A', 'B']);
     if (claim === null) throw new Error('nothing claimed');
-    await applyAnswer(sql, claim, [record('A', prices[0]), record('B', prices[1])], {
+    await applyAnswer(store.sql, claim, [record('A', prices[0]), record('B', prices[1])], {
       ...next,
       live: ({ sku, moved, minutes }) => {
         told.push({ sku, moved, minutes });
@@ -102,7 +79,7 @@ test('a later look is told whether a price had moved, and how long ago the look 
     return told;
   };
   await ask([1, 1]);
-  await sql`update catalog.skus set asked_at = asked_at - interval '10 minutes'`;
+  await store.sql`update catalog.skus set asked_at = asked_at - interval '10 minutes'`;
   const [a, b] = await ask([2, 1]);
   expect(a).toMatchObject({ sku: 'A', moved: true });
   expect(b).toMatchObject({ sku: 'B', moved: false });
@@ -111,18 +88,18 @@ test('a later look is told whether a price had moved, and how long ago the look 
 
 test('named SKUs are claimed beside quotas, unless someone holds them', async () => {
   await liveSkus('A', 'B', 'C');
-  const first = await claimDue(sql, [], 60_000, ['B']);
+  const first = await claimDue(store.sql, [], 60_000, ['B']);
   expect(first?.skus.map(({ sku }) => sku)).toEqual(['B']);
-  const second = await claimDue(sql, [{ ...quota, count: 1 }], 60_000, ['B', 'C']);
+  const second = await claimDue(store.sql, [{ ...quota, count: 1 }], 60_000, ['B', 'C']);
   expect(second?.skus.map(({ sku }) => sku).toSorted()).toEqual(['A', 'C']);
-  expect(await claimDue(sql, [], 60_000, ['A', 'B'])).toBeNull();
+  expect(await claimDue(store.sql, [], 60_000, ['A', 'B'])).toBeNull();
 });
 
 test('candidates come in order of their due times with weight and belief', async () => {
   await liveSkus('A', 'B', 'C');
-  await sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
-  await sql`insert into catalog_internal.live_rates values ('C', 3, 40)`;
-  expect(await liveCandidates(sql, quota, 2)).toEqual([
+  await store.sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
+  await store.sql`insert into catalog_internal.live_rates values ('C', 3, 40)`;
+  expect(await liveCandidates(store.sql, quota, 2)).toEqual([
     { sku: 'C', weight: 1, alpha: 3, beta: 40, minutes: null },
     { sku: 'B', weight: 1, alpha: null, beta: null, minutes: null },
   ]);
@@ -130,8 +107,8 @@ test('candidates come in order of their due times with weight and belief', async
 
 test('SKUs alike in rate and weight are one group; unknown ones have the prior rate', async () => {
   await liveSkus('A', 'B', 'C', 'D');
-  await sql`insert into catalog_internal.live_rates values ('A', 1, 100), ('B', 1.01, 100), ('C', 1, 2)`;
-  const groups = (await rateGroups(sql, 0.001)).toSorted((a, b) => b.lambda - a.lambda);
+  await store.sql`insert into catalog_internal.live_rates values ('A', 1, 100), ('B', 1.01, 100), ('C', 1, 2)`;
+  const groups = (await rateGroups(store.sql, 0.001)).toSorted((a, b) => b.lambda - a.lambda);
   expect(groups.map(({ count }) => count)).toEqual([1, 2, 1]);
   expect(groups[0]?.lambda).toBeCloseTo(0.5);
   expect(groups[2]?.lambda).toBeCloseTo(0.001);
@@ -139,12 +116,12 @@ test('SKUs alike in rate and weight are one group; unknown ones have the prior r
 
 test('the plan shows the last minute of live computations, what is under way, and the ceiling', async () => {
   await liveSkus('A', 'B');
-  await noteLiveCall(sql, 5, 0);
-  await noteLiveCall(sql, 3, 2);
-  await sql`insert into catalog_internal.live_calls (called_at, computed, deferred) values (now() - interval '20 minutes', 9, 0)`;
-  await claimDue(sql, [], 60_000, ['A']);
-  await storeLiveCeiling(sql, 196, 1_700_000_000_000);
-  const plan = await readLivePlan(sql);
+  await noteLiveCall(store.sql, 5, 0);
+  await noteLiveCall(store.sql, 3, 2);
+  await store.sql`insert into catalog_internal.live_calls (called_at, computed, deferred) values (now() - interval '20 minutes', 9, 0)`;
+  await claimDue(store.sql, [], 60_000, ['A']);
+  await storeLiveCeiling(store.sql, 196, 1_700_000_000_000);
+  const plan = await readLivePlan(store.sql);
   expect(plan).toMatchObject({
     computed: 8,
     best: 5,
@@ -152,8 +129,8 @@ test('the plan shows the last minute of live computations, what is under way, an
     ceilingPerMinute: 196,
     ceilingAt: 1_700_000_000_000,
   });
-  await pruneLiveCalls(sql);
-  expect(await sql`select computed from catalog_internal.live_calls order by id`).toEqual([
+  await pruneLiveCalls(store.sql);
+  expect(await store.sql`select computed from catalog_internal.live_calls order by id`).toEqual([
     { computed: 5 },
     { computed: 3 },
   ]);

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent, SyncSettings } from '../../src/sync/context.ts';
 import {
@@ -10,43 +9,33 @@ import {
   lookAhead,
   planLive,
 } from '../../src/sync/live-plan.ts';
-import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { useStore } from '../store/support.ts';
 
 const MINUTE = 60_000;
 const quota = { lane: 'live', live: true, count: 2, earlySeconds: 0 } as const;
 
-let database: TestDatabase;
-let sql: Sql;
+const store = useStore();
 let events: SyncEvent[];
 
-beforeAll(async () => {
-  database = await createDatabase();
-  await migrateDatabase(database.url);
-  sql = connect(database.url, { max: 2 });
-});
-
-afterAll(async () => {
-  await sql.end({ timeout: 2 });
-  await database.drop();
-});
-
-beforeEach(async () => {
+beforeEach(() => {
   events = [];
-  await sql`truncate catalog.skus, catalog.watchlist, catalog_internal.due, catalog_internal.live_rates, catalog_internal.live_calls`;
-  await sql`update catalog_internal.live_plan set look_price = null, most_minutes = null, ceiling_per_minute = null`;
 });
 
 /** A hundred live SKUs S00 … S99, all looked at half an hour ago and due since; ten calls of five live SKUs a minute. */
 async function hundred(): Promise<void> {
-  await sql`
+  await store.sql`
     insert into catalog.skus (sku, price_source, in_manifest, asked_at)
     select 'S' || lpad(n::text, 2, '0'), 'live', true, now() - interval '30 minutes' from generate_series(0, 99) n`;
-  await sql`select catalog_internal.mark_due((select array_agg(sku) from catalog.skus), 'live', true)`;
+  await store.sql`select catalog_internal.mark_due((select array_agg(sku) from catalog.skus), 'live', true)`;
 }
 
 function context(settings: Partial<SyncSettings> = {}): SyncContext {
   const all = { liveMs: MINUTE, livePolicy: 'index', callsPerMinute: 10, bulkLiveBudget: 5, ...settings };
-  return { sql, settings: all, emit: (event: SyncEvent) => events.push(event) } as unknown as SyncContext;
+  return {
+    sql: store.sql,
+    settings: all,
+    emit: (event: SyncEvent) => events.push(event),
+  } as unknown as SyncContext;
 }
 
 describe('the plan of live looks', () => {
@@ -55,7 +44,7 @@ describe('the plan of live looks', () => {
     expect(await planLive(context())).toMatchObject({
       counts: { liveSkus: 100, looksPerMinute: 50, scarce: 1 },
     });
-    const plan = await readLivePlan(sql);
+    const plan = await readLivePlan(store.sql);
     expect(plan.lookPrice).toBeGreaterThan(0);
     expect(plan.mostMinutes).toBeCloseTo(6);
     expect(earlyLiveSeconds(plan)).toBeGreaterThan(0);
@@ -65,7 +54,7 @@ describe('the plan of live looks', () => {
     await hundred();
     for (const ctx of [context({ liveMs: 30 * MINUTE }), context({ livePolicy: 'round-robin' })]) {
       await planLive(ctx);
-      const plan = await readLivePlan(sql);
+      const plan = await readLivePlan(store.sql);
       expect(plan).toMatchObject({ lookPrice: null, mostMinutes: null });
       expect(await chooseForQuota(ctx, plan, quota)).toBeNull();
       const look = { sku: 'S00', weight: 1, alpha: null, beta: null, minutes: 5, moved: true };
@@ -75,22 +64,22 @@ describe('the plan of live looks', () => {
 
   test('chooses by weight and by how often a SKU moves', async () => {
     await hundred();
-    await sql`update catalog_internal.due set due_at = now() - interval '1 minute' where sku in ('S41', 'S42', 'S43')`;
-    await sql`alter table catalog.watchlist disable trigger watch_added`;
-    await sql`insert into catalog.watchlist (sku, weight) values ('S42', 50)`;
-    await sql`alter table catalog.watchlist enable trigger watch_added`;
-    await sql`insert into catalog_internal.live_rates values ('S43', 10, 60)`;
+    await store.sql`update catalog_internal.due set due_at = now() - interval '1 minute' where sku in ('S41', 'S42', 'S43')`;
+    await store.sql`alter table catalog.watchlist disable trigger watch_added`;
+    await store.sql`insert into catalog.watchlist (sku, weight) values ('S42', 50)`;
+    await store.sql`alter table catalog.watchlist enable trigger watch_added`;
+    await store.sql`insert into catalog_internal.live_rates values ('S43', 10, 60)`;
     const ctx = context({ liveMs: 1000 });
     await planLive(ctx);
-    await sql`update catalog_internal.live_plan set most_minutes = 1000`;
-    expect(await chooseForQuota(ctx, await readLivePlan(sql), quota)).toEqual(['S42', 'S43']);
+    await store.sql`update catalog_internal.live_plan set most_minutes = 1000`;
+    expect(await chooseForQuota(ctx, await readLivePlan(store.sql), quota)).toEqual(['S42', 'S43']);
   });
 
   test('gives a SKU that moves more often, or weighs more, an earlier next look', async () => {
     await hundred();
     const ctx = context();
     await planLive(ctx);
-    const ahead = lookAhead({ ...(await readLivePlan(sql)), mostMinutes: 1000 }, ctx.settings);
+    const ahead = lookAhead({ ...(await readLivePlan(store.sql)), mostMinutes: 1000 }, ctx.settings);
     const look = { sku: 'S00', weight: 1, alpha: 1, beta: 500, minutes: 10, moved: false };
     const wait = ahead(look).nextMs;
     expect(ahead({ ...look, weight: 20 }).nextMs).toBeLessThan(wait);
@@ -102,11 +91,11 @@ describe('the plan of live looks', () => {
 test('a hidden ceiling is learned from calls whose live SKUs were all deferred, and then kept to', async () => {
   const ctx = context();
   const full = { computed: 5, deferred: 0, withinBudget: true, budget: 5 };
-  for (let call = 0; call < 4; call += 1) await learnFromCall(ctx, await readLivePlan(sql), full);
-  expect(allowedLive(await readLivePlan(sql), ctx.settings)).toBe(Infinity);
-  await learnFromCall(ctx, await readLivePlan(sql), { ...full, computed: 0, deferred: 5 });
+  for (let call = 0; call < 4; call += 1) await learnFromCall(ctx, await readLivePlan(store.sql), full);
+  expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(Infinity);
+  await learnFromCall(ctx, await readLivePlan(store.sql), { ...full, computed: 0, deferred: 5 });
   expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: 20 }]);
-  expect(allowedLive(await readLivePlan(sql), ctx.settings)).toBe(0);
-  await sql`update catalog_internal.live_calls set called_at = called_at - interval '2 minutes'`;
-  expect(allowedLive(await readLivePlan(sql), ctx.settings)).toBe(2);
+  expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(0);
+  await store.sql`update catalog_internal.live_calls set called_at = called_at - interval '2 minutes'`;
+  expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(2);
 });
