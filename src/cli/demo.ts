@@ -190,7 +190,7 @@ function describe({ baseline, skus, pending, due, changes, snapshot }: View): st
 /** Prints rows as psql would, under their columns' names. */
 function showRows(title: string, rows: readonly object[], print: (line: string) => void): void {
   const text = (value: unknown) =>
-    value instanceof Date ? value.toISOString() : `${(value as string | null) ?? ''}`;
+    value instanceof Date ? value.toISOString() : JSON.stringify(value ?? '').replaceAll('"', '');
   const head = Object.keys(rows[0] ?? {});
   const cells = rows.map((row) => Object.values(row).map(text));
   const widths = head.map((name, i) => Math.max(name.length, ...cells.map((row) => (row[i] ?? '').length)));
