@@ -187,12 +187,14 @@ function describe({ baseline, skus, pending, due, changes, snapshot }: View): st
   return `snapshot ${snapshot ?? ''}: ${skus.toLocaleString('en-US')} SKUs, ${due} owed, ${changes} price changes seen`;
 }
 
+type Cell = string | number | boolean | Date | null;
+
 /** Prints rows as psql would, under their columns' names. */
 function showRows(title: string, rows: readonly object[], print: (line: string) => void): void {
-  const text = (value: unknown) =>
-    value instanceof Date ? value.toISOString() : JSON.stringify(value ?? '').replaceAll('"', '');
+  const text = (value: Cell) =>
+    value === null ? '' : value instanceof Date ? value.toISOString() : String(value);
   const head = Object.keys(rows[0] ?? {});
-  const cells = rows.map((row) => Object.values(row).map(text));
+  const cells = rows.map((row) => (Object.values(row) as Cell[]).map(text));
   const widths = head.map((name, i) => Math.max(name.length, ...cells.map((row) => (row[i] ?? '').length)));
   print('');
   print(title);
