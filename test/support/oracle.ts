@@ -25,6 +25,14 @@ function expected(truth: TruthRow): Seen {
   };
 }
 
+const DOCUMENTED = ['name', 'model', 'brand', 'gender_size', 'size_type', 'category'];
+
+/** The members of a product that the specification names; the mirror keeps others too. */
+function documented(product: Record<string, string> | undefined): Record<string, string> | null {
+  if (product === undefined) return null;
+  return Object.fromEntries(Object.entries(product).filter(([field]) => DOCUMENTED.includes(field)));
+}
+
 async function mirrored(sql: Sql): Promise<Map<string, Seen>> {
   const skus = await sql<{ sku: string; state: string; in_manifest: boolean; price_source: string | null }[]>`
     select sku, state, in_manifest, price_source from catalog.skus`;
@@ -47,7 +55,7 @@ async function mirrored(sql: Sql): Promise<Map<string, Seen>> {
           priceSource: in_manifest ? price_source : null,
           prices: Object.fromEntries((pricesOf.get(sku) ?? []).map(({ size, price }) => [size, price])),
           sizeType: priced ? (productOf.get(sku)?.size_map_size_type ?? null) : null,
-          product: priced ? (productOf.get(sku)?.product ?? null) : null,
+          product: priced ? documented(productOf.get(sku)?.product) : null,
         },
       ];
     }),
