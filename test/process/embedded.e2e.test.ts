@@ -41,11 +41,7 @@ describe.concurrent('demo', () => {
       const folder = await workplace(context);
       const prefix = { QUEUE_PREFIX: `test-demo-${process.pid}` };
       const args = ['demo', '--once', '--skus', '300'];
-      const ran = await runProgram(
-        args,
-        { ...prefix, ...env },
-        { cwd: folder, ...nobody, timeoutMs: 55_000 },
-      );
+      const ran = await runProgram(args, { ...prefix, ...env }, { cwd: folder, ...nobody });
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
       expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(true|false)$/m);
@@ -80,7 +76,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     await using stack = await createStack({ sandbox: { skus: 40, liveShare: 0, ghostShare: 0, seed: 95 } });
     const env = { ...stack.env, DATABASE_URL: undefined, DATA_DIR: folder };
     await using daemon = startProgram(['run'], env, nobody);
-    await daemon.until('app.started', 30_000);
+    await daemon.until('app.started');
     await until('readiness', async () => (await daemon.get('/readyz')).status === 200);
     const bulks = () => stack.sandbox.counts('bulk');
     await until('the fill', () => bulks() > 0);
@@ -116,7 +112,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     const env = { ...stack.env, DATABASE_URL: undefined, DATA_DIR: folder };
     stack.sandbox.faults.add({ route: 'bulk', hang: true });
     await using killed = startProgram(['run'], env, nobody);
-    await until('a call', () => stack.sandbox.counts('bulk') > 0, 30_000);
+    await until('a call', () => stack.sandbox.counts('bulk') > 0);
     await killed.end('SIGKILL');
     expect(await runProgram(['run', '--once'], env, nobody)).toMatchObject({ code: 0, stderr: '' });
     expect(stack.sandbox.counts('file')).toBe(1);

@@ -69,7 +69,7 @@ withRedis('a Redis', () => {
     const sku = [...stack.sandbox.world.truth().values()].find(({ listed }) => listed)?.sku ?? '';
     stack.sandbox.world.withdraw(sku);
     stack.sandbox.world.buildSnapshot();
-    await until('two more deltas', () => stack.sandbox.counts('delta') >= deltas + 2, 40_000);
+    await until('two more deltas', () => stack.sandbox.counts('delta') >= deltas + 2);
     await until('their work', () => holds(stack.sql, FILLED));
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
     expectStopped(await daemon.end('SIGTERM'), expect);
@@ -95,7 +95,7 @@ withRedis('a Redis', () => {
     expect(daemon.logged('queues.error').length).toBeLessThan(4);
 
     gate.open();
-    await until('the fill', () => holds(stack.sql, FILLED), 40_000);
+    await until('the fill', () => holds(stack.sql, FILLED));
     expect((await daemon.get('/readyz')).status).toBe(200);
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
     expectStopped(await daemon.end('SIGTERM'), expect);

@@ -15,7 +15,7 @@ describe.concurrent.each(backends())('two daemons on one database, queues in %s,
     await using one = startProgram(['run'], stack.env);
     await using two = startProgram(['run'], stack.env);
     await Promise.all([one.until('app.started'), two.until('app.started')]);
-    await until('the fill', () => holds(stack.sql, FILLED), 30_000);
+    await until('the fill', () => holds(stack.sql, FILLED));
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
     const asked = stack.sandbox.requests.flatMap(({ route, skus }) => (route === 'bulk' ? skus : []));
     expect(asked.length).toBe(new Set(asked).size);

@@ -5,12 +5,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { type ExpectStatic, expect, onTestFinished } from 'vitest';
+import { type ExpectStatic, expect, onTestFinished, vi } from 'vitest';
 import { type Sql, sqlState } from '../../src/store/db.ts';
 import type { LogLine } from './stack.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Long enough for machines with much else to do; nothing waits for it unless it fails. */
+const PATIENCE_MS = 45_000;
+// Each of these tests is several processes: not too many of them at once.
+vi.setConfig({ testTimeout: 120_000, maxConcurrency: 3 });
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -72,7 +77,7 @@ export function startProgram(args: readonly string[], env: Env = {}, options: St
       child.kill(signal);
       return { ...(await exited), ms: performance.now() - startedAt };
     },
-    async until(event, timeoutMs = 20_000) {
+    async until(event, timeoutMs = PATIENCE_MS) {
       const over = performance.now() + timeoutMs;
       for (;;) {
         const [line] = logged(event);
@@ -110,7 +115,7 @@ export async function runProgram(
   env: Env = {},
   options: StartOptions & { readonly timeoutMs?: number } = {},
 ): Promise<Ran> {
-  const { timeoutMs = 40_000, ...rest } = options;
+  const { timeoutMs = PATIENCE_MS, ...rest } = options;
   await using program = startProgram(args, env, rest);
   const timer = setTimeout(() => program.signal('SIGKILL'), timeoutMs);
   const exit = await program.exited;
@@ -130,7 +135,7 @@ export async function temporaryFolder(onEnd: typeof onTestFinished = onTestFinis
 export async function until(
   what: string,
   look: () => Promise<boolean> | boolean,
-  timeoutMs = 20_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<void> {
   const over = performance.now() + timeoutMs;
   while (!(await look())) {
