@@ -80,7 +80,7 @@ async function beginOnce<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> 
 const LOST = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'CONNECTION_CLOSED', 'CONNECTION_DESTROYED']);
 
 /** Errors after which the connection is closed: the server says FATAL, or the driver has seen the end of it. */
-function isConnectionLost(error: unknown): boolean {
+export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const fatal = 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
   return fatal || LOST.has(sqlState(error) ?? '');

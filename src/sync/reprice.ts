@@ -1,5 +1,5 @@
 import { doubling } from '../lib/backoff.ts';
-import type { BulkAnswer, LowestRecord } from '../partner/client.ts';
+import type { LowestRecord } from '../partner/client.ts';
 import { AUTH_CLASS, PartnerError } from '../partner/errors.ts';
 import { applyAnswer, type Fate, type NextLooks } from '../store/answers.ts';
 import {
@@ -13,6 +13,7 @@ import {
   wakeHeld,
 } from '../store/due.ts';
 import { callPause, noteCallFailed, noteCallWorked } from '../store/call-pause.ts';
+import { isConnectionLost } from '../store/db.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { readSyncState, storeLiveBudget, type SyncState } from '../store/sync-state.ts';
 import type { SyncContext, SyncSettings } from './context.ts';
@@ -77,15 +78,16 @@ export async function repriceOnce(
     return { kind: 'idle', nextInMs: 250 };
   }
   const skus = claim.skus.map(({ sku }) => sku);
-  let answer: BulkAnswer;
   try {
-    answer = await ctx.client.bulk(place.permit, skus, signals.hard);
+    const answer = await ctx.client.bulk(place.permit, skus, signals.hard);
+    if (pause.failures > 0) await noteCallWorked(sql);
+    await settle(ctx, claim, reconcile(skus, answer), state, plan);
   } catch (error) {
-    if (!(error instanceof PartnerError)) throw error;
-    return await callFailed(ctx, claim, error, pause.failures);
+    if (error instanceof PartnerError) return await callFailed(ctx, claim, error, pause.failures);
+    // The answer went with the connection to Postgres; its SKUs need not wait for the lease to be asked about again.
+    if (isConnectionLost(error)) await releaseClaim(sql, claim.number, skus).catch(() => {});
+    throw error;
   }
-  if (pause.failures > 0) await noteCallWorked(sql);
-  await settle(ctx, claim, reconcile(skus, answer), state, plan);
   return { kind: 'called', skus: skus.length };
 }
 

@@ -28,14 +28,14 @@ export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telem
     metrics.bulkSkus.inc({ outcome: 'not_found' }, event.notFound);
     metrics.bulkSkus.inc({ outcome: 'deferred' }, event.deferred);
     metrics.bulkSkus.inc({ outcome: 'error' }, event.errors);
-    metrics.bulkUnaccountedSkus.inc(event.omitted + event.contradictory);
+    metrics.bulkUnaccountedSkus.inc(event.omitted + event.contradictory + event.foreign);
     metrics.priceChanges.inc(event.priceChanges);
     metrics.metadataChanges.inc(event.metadataChanges);
     metrics.unpricedEntries.inc(event.unpricedEntries);
-    if (event.omitted + event.contradictory + event.unreadable > 0) {
+    if (event.omitted + event.contradictory + event.unreadable + event.foreign > 0) {
       log.warn(
         { ...event, event: 'bulk.unaccounted' },
-        'a bulk answer does not add up; the SKUs concerned stay due',
+        'a bulk answer does not add up; SKUs that were asked stay due, others are left as they are',
       );
     }
     if (event.unpricedEntries > 0 && !unpricedSeen) {

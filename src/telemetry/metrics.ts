@@ -81,7 +81,7 @@ function callMetrics(registry: Registry) {
     bulkUnaccountedSkus: counter(
       registry,
       'bulk_unaccounted_skus_total',
-      'SKUs that a bulk answer left out or named with two fates; they stay due.',
+      'SKUs that a bulk answer left out or named with two fates (they stay due), or named unasked (nothing happens).',
     ),
     partnerRequests,
     partnerRequestDuration,

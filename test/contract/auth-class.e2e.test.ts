@@ -53,7 +53,7 @@ describe('Auth class.', () => {
   );
 
   test("Auth class. The service's own 500 (errorMessage) is none of it: nobody falls silent", async () => {
-    await using stack = await createStack({ sandbox: { skus: 40, seed: 106 } });
+    await using stack = await createStack({ sandbox: { skus: 80, seed: 106 } });
     const app = await stack.start();
     await stack.caughtUp();
     stack.sandbox.faults.add({ route: 'bulk', status: 500, body: { errorMessage: 'Internal Server Error' } });

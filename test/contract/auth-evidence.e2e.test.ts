@@ -7,7 +7,7 @@ import { everythingToDo, letSilenceEnd, silence } from './silence.ts';
 describe('Auth class.', () => {
   test('Auth class. A 403 that outlives quiet windows speaks for the credential; the daemon goes on probing, ever more slowly', async () => {
     await using stack = await createStack({
-      sandbox: { skus: 40, seed: 102 },
+      sandbox: { skus: 80, seed: 102 },
       env: { PARTNER_BACKOFF: '100ms', PARTNER_RATE_WINDOW: '2s' },
     });
     const { sandbox, sql } = stack;
@@ -49,7 +49,7 @@ describe('Auth class.', () => {
 
   test('Auth class. The ledger survives restarts: a daemon started into a silence keeps it', async () => {
     await using stack = await createStack({
-      sandbox: { skus: 40, seed: 104 },
+      sandbox: { skus: 80, seed: 104 },
       env: { PARTNER_BACKOFF: '10m', PARTNER_RATE_WINDOW: '2s' },
     });
     const { sandbox, sql } = stack;

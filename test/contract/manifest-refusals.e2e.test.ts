@@ -162,7 +162,7 @@ describe('a manifest is applied whole or not at all', () => {
     expect(await contents(sql)).toEqual(before);
   });
 
-  test('a URL that is revoked while the file is being read costs nothing but another download', async () => {
+  test('a download that a stop breaks off leaves nothing half done, and the next daemon begins it again', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 605 } });
     const { sandbox, sql } = stack;
     const app = await filled(stack);

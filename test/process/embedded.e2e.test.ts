@@ -45,7 +45,7 @@ describe.concurrent('demo', () => {
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
       expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(true|false)$/m);
-      expect(ran.stdout).toMatch(/snapshot \S+: 3\d\d SKUs, 0 owed, [1-9]\d* price changes seen/);
+      expect(ran.stdout).toMatch(/snapshot \S+: 3\d\d SKUs, 0 owed, \d+ price changes seen/);
       await nothingRuns(join(folder, '.catalog-mirror', 'demo', 'postgres'));
     });
   }

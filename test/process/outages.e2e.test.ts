@@ -23,7 +23,7 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
       const cut = await sql`
         select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and application_name <> 'test'`;
-      expect(cut.count).toBeGreaterThan(1);
+      expect(cut.count).toBeGreaterThan(0);
     };
     await using daemon = startProgram(['run'], stack.env);
     await daemon.until('app.started');
@@ -32,13 +32,22 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
       await until(`${priced} priced SKUs`, () => holds(sql, there));
       await cutOthers();
     }
-    await until('the fill', () => holds(sql, FILLED));
+    // A claim whose own statement was cut is known to nobody: it would end with its lease, of which no request uses as much.
+    const filled = async () => {
+      await sql`
+        update catalog_internal.due set held_until = now()
+        where claim is not null and held_until < now() + interval '58 seconds'`;
+      return await holds(sql, FILLED);
+    };
+    await sql`update catalog_internal.tasks set running_until = now() where running_until is not null`;
+    await until('the fill', filled);
     const listed = [...world.truth().values()].filter(({ priceSource }) => priceSource === 'snapshot');
     for (const { sku } of listed.slice(0, 20)) world.withdraw(sku);
     const applied = `(select snapshot_id = '${world.buildSnapshot()}' from catalog_internal.sync) and ${FILLED}`;
     await cutOthers();
-    await sql`update catalog_internal.tasks set next_at = least(next_at, now() + interval '2 seconds')`;
-    await until('the delta', () => holds(sql, applied));
+    // What failed in the cut is tried again after a minute, or when its task's lease is over.
+    await sql`update catalog_internal.tasks set next_at = now(), running_until = null where task = 'delta'`;
+    await until('the delta', async () => (await filled()) && (await holds(sql, applied)));
     await expectMirrorIsTrue(sql, world);
     await until('readiness', async () => (await daemon.get('/readyz')).status === 200);
     expect(daemon.stderr).toEqual([]);
@@ -118,6 +127,30 @@ withRedis('a Redis', () => {
 });
 
 describe.concurrent('a Postgres', () => {
+  test('that drops a daemon while it writes an answer: the SKUs are asked about again at once, not after their lease', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({
+      sandbox: { skus: 60, liveShare: 0, seed: 85 },
+      env: { PARTNER_TIMEOUT: '10m' },
+    });
+    const { sql, sandbox } = stack;
+    sandbox.faults.add({ route: 'bulk', delayMs: 500 });
+    await using daemon = startProgram(['run'], stack.env);
+    await until('a call', () => sandbox.counts('bulk') > 0);
+    await sql.begin(async (tx) => {
+      await tx`lock table catalog.prices in access exclusive mode`;
+      const waiting = `exists (select from pg_locks where relation = 'catalog.prices'::regclass and not granted)`;
+      await until('an answer that waits to be written', () => holds(sql, waiting));
+      await sql`select pg_terminate_backend(pid) from pg_locks where relation = 'catalog.prices'::regclass and not granted`;
+    });
+    await until('the fill', () => holds(sql, FILLED));
+    expect(sandbox.counts('bulk')).toBe(2);
+    await expectMirrorIsTrue(sql, sandbox.world);
+    expect(daemon.stderr).toEqual([]);
+    expectStopped(await daemon.end('SIGTERM'), expect);
+  });
+
   test('that is away at the start is waited for', async ({ expect }) => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 84 } });
     await using gate = await gateTo(stack.databaseUrl);

@@ -53,13 +53,18 @@ export function fakeRedis(policy: string): Promise<Port> {
 export interface Gate extends Port {
   /** From here on, connections get through. */
   open(): void;
+  /** Cuts the connections there are, and drops those to come. */
+  shut(): void;
 }
 
 /** The way to a server, closed at first: connections are dropped as they come. */
 export async function gateTo(url: string): Promise<Gate> {
   const { hostname, port } = new URL(url);
   let isOpen = false;
+  const passing = new Set<Socket>();
   const listening = await listen((socket) => {
+    passing.add(socket);
+    socket.on('close', () => passing.delete(socket));
     if (!isOpen) {
       socket.destroy();
       return;
@@ -70,8 +75,12 @@ export async function gateTo(url: string): Promise<Gate> {
     onward.on('close', () => socket.destroy());
     socket.pipe(onward).pipe(socket);
   });
+  const shut = () => {
+    isOpen = false;
+    for (const socket of passing) socket.destroy();
+  };
   return Object.defineProperties(
-    { open: () => (isOpen = true) },
+    { open: () => (isOpen = true), shut },
     Object.getOwnPropertyDescriptors(listening),
   ) as unknown as Gate;
 }

@@ -57,11 +57,16 @@ export function startProgram(args: readonly string[], env: Env = {}, options: St
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const reap = () => void child.kill('SIGKILL');
+  process.once('exit', reap);
   const stdout: string[] = [];
   const stderr: string[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => stdout.push(line));
   createInterface({ input: child.stderr }).on('line', (line) => stderr.push(line));
-  const exited = once(child, 'close').then(([code, signal]): Exit => ({ code, signal }));
+  const exited = once(child, 'close').then(([code, signal]): Exit => {
+    process.off('exit', reap);
+    return { code, signal };
+  });
   const parsed = () =>
     stdout.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LogLine);
   const logged = (event: string) => parsed().filter((line) => line.event === event);

@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest';
+import { refreshSkus } from '../../src/store/refresh.ts';
+import type { Fault } from '../../src/sandbox/index.ts';
+import { createStack } from '../support/stack.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { catalogState, contents, logged, metric, nextLog, runNow, taskOf, token } from './harness.ts';
+
+type Bad = Omit<Fault, 'route'>;
+
+const HUGE = Array.from({ length: 100_000 }, (_, i) => `FOREIGN-${i}`);
+
+/** What no route of the partner ever answers. */
+const NONSENSE: Readonly<Record<string, Bad>> = {
+  'HTML with status 200': { body: '<html>We will be right back</html>' },
+  'an empty body': { body: '' },
+  'an empty object': { body: {} },
+  'an array': { body: [{ sku: 'A' }] },
+  'a JSON null': { body: 'null' },
+  'an error code with status 200': { mutate: () => ({ message: 'SKU not found', code: '0009' }) },
+  'a body cut in its gzip': { truncateAt: 30, clean: true },
+};
+
+const BAD_DELTAS: Readonly<Record<string, Bad>> = {
+  ...NONSENSE,
+  'no now_live': { mutate: ({ now_live: _, ...rest }) => rest },
+  'changed that is no list': { mutate: (body) => ({ ...body, changed: 'A' }) },
+  'a null among a hundred thousand SKUs': { mutate: (body) => ({ ...body, changed: [...HUGE, null] }) },
+  'removed elements without a SKU': { mutate: (body) => ({ ...body, removed: [{ name: 'A' }] }) },
+  'no to_snapshot': { mutate: ({ to_snapshot: _, ...rest }) => rest },
+  'an empty to_snapshot': { mutate: (body) => ({ ...body, to_snapshot: '' }) },
+  'a to_snapshot that is an object': { mutate: (body) => ({ ...body, to_snapshot: { id: 'cs-1' } }) },
+};
+
+const BAD_MANIFESTS: Readonly<Record<string, Bad>> = {
+  ...NONSENSE,
+  'no URL': { mutate: ({ url: _, ...rest }) => rest },
+  'a URL that is none': { mutate: (body) => ({ ...body, url: 'see mail' }) },
+  'no snapshot id': { mutate: ({ snapshot_id: _, ...rest }) => rest },
+  'a snapshot id of two values': { mutate: (body) => ({ ...body, snapshot: { id: 'another' } }) },
+};
+
+/** Bodies that a daemon gets one after the other: each must leave everything as it was, and the last be forgotten. */
+async function bearAll(
+  task: 'delta' | 'manifest',
+  bad: Readonly<Record<string, Bad>>,
+  seed: number,
+): Promise<void> {
+  await using stack = await createStack({ sandbox: { skus: 60, seed } });
+  const { sandbox, sql } = stack;
+  const app = await stack.start();
+  await stack.caughtUp();
+  sandbox.world.step(10);
+  sandbox.world.buildSnapshot();
+  const before = { contents: await contents(sql), token: await token(sql) };
+  const downloads = sandbox.counts('file');
+  let failures = 0;
+  for (const [name, fault] of Object.entries(bad)) {
+    failures += 1;
+    sandbox.faults.add({ route: task, ...fault });
+    await runNow(stack, app, task);
+    expect({ name, ...(await taskOf(sql, task)) }).toMatchObject({ name, outcome: 'unreadable', failures });
+    expect({ name, contents: await contents(sql), token: await token(sql) }).toEqual({ name, ...before });
+  }
+  expect(logged(stack, `${task}.failed`)).toHaveLength(failures);
+  for (const line of logged(stack, `${task}.failed`))
+    expect(line).toMatchObject({ level: 'warn', because: 'unreadable', hint: expect.anything() as unknown });
+  expect(await metric(app, 'syncs_total', `kind="${task}",outcome="unreadable"`)).toBe(failures);
+  expect(await metric(app, 'partner_requests_total', `route="${task}",outcome="unreadable"`)).toBe(failures);
+  expect(sandbox.counts('file')).toBe(downloads);
+  expect(await catalogState(sql)).toBe('ok');
+  await runNow(stack, app, task);
+  await stack.caughtUp();
+  await stack.everythingDue();
+  await stack.caughtUp();
+  await expectMirrorIsTrue(sql, sandbox.world);
+}
+
+test('no answer of the delta that cannot be read whole moves the token, marks a SKU, or counts as a broken chain', () =>
+  bearAll('delta', BAD_DELTAS, 801));
+
+test('no answer of the manifest route that cannot be read is followed by a download or changes anything', () =>
+  bearAll('manifest', BAD_MANIFESTS, 802));
+
+describe('a bulk answer', () => {
+  test('that names SKUs nobody asked for changes nothing of them, and is counted and logged', async () => {
+    await using stack = await createStack({ sandbox: { skus: 60, seed: 803, liveShare: 0, ghostShare: 0 } });
+    const { sandbox, sql } = stack;
+    const app = await stack.start();
+    await stack.caughtUp();
+    const [asked = '', known = '', other = ''] = [...sandbox.world.truth().values()]
+      .filter((row) => Object.keys(row.sizeMap).length > 0)
+      .map(({ sku }) => sku);
+    const rest = async () => ({
+      skus: await sql`select * from catalog.skus where sku <> ${asked} order by sku`,
+      prices: await sql`select * from catalog.prices order by sku, size`,
+      history: await sql`select * from catalog.price_history`,
+      due: await sql`select * from catalog_internal.due where sku <> ${asked} order by sku`,
+    });
+    const before = await rest();
+    sandbox.faults.add({
+      route: 'bulk',
+      mutate: (body) => ({
+        ...body,
+        results: { ...(body['results'] as object), [other]: { code: '0000', size_map: {}, product: {} } },
+        not_found: [known, ...HUGE],
+        errors: [known],
+      }),
+    });
+    await refreshSkus(sql, [asked]);
+    const line = await nextLog(stack, 'bulk.unaccounted', 0);
+    expect(line).toMatchObject({ level: 'warn', asked: 1, resolved: 1, foreign: HUGE.length + 2 });
+    await stack.caughtUp();
+    expect(await rest()).toEqual(before);
+    expect(await metric(app, 'bulk_unaccounted_skus_total')).toBe(HUGE.length + 2);
+    expect(await metric(app, 'bulk_skus_total', 'outcome="not_found"')).toBe(0);
+  });
+
+  test('with records that cannot be read leaves their SKUs as they are, due, as errors', async () => {
+    await using stack = await createStack({
+      sandbox: { skus: 60, seed: 804, liveShare: 0, ghostShare: 0 },
+      env: { ERROR_INTERVAL: '1h' },
+    });
+    const { sandbox, sql } = stack;
+    const app = await stack.start();
+    await stack.caughtUp();
+    const records: Readonly<Record<string, unknown>> = {
+      'without a size_map': { code: '0000', product: {} },
+      'of another code': { code: '0009', message: 'SKU not found' },
+      'with a list for a size_map': { code: '0000', size_map: [] },
+      'that is null': null,
+      'that is text': 'sold out',
+      'with a size key that no column holds': {
+        code: '0000',
+        size_map: { ['9'.repeat(600)]: 1 },
+        product: {},
+      },
+      'with an entry nested without end': { code: '0000', size_map: { M: deep(100) }, product: {} },
+    };
+    const skus = [...sandbox.world.truth().keys()].slice(20, 20 + Object.keys(records).length);
+    const bad = Object.fromEntries(Object.values(records).map((record, i) => [skus[i], record]));
+    sandbox.faults.add({
+      route: 'bulk',
+      mutate: (body) => ({ ...body, results: { ...(body['results'] as object), ...bad } }),
+    });
+    const before = await contents(sql);
+    await refreshSkus(sql, skus);
+    await nextLog(stack, 'bulk.unaccounted', 0);
+    expect(logged(stack, 'bulk.unaccounted')[0]).toMatchObject({ unreadable: skus.length, resolved: 0 });
+    expect(await contents(sql)).toEqual(before);
+    const due = await sql`
+      select sku, failures, due_at <= now() as due from catalog_internal.due where failures > 0 order by sku`;
+    expect([...due]).toEqual(skus.toSorted().map((sku) => ({ sku, failures: 1, due: true })));
+    expect(await metric(app, 'bulk_skus_total', 'outcome="error"')).toBe(skus.length);
+    expect(await metric(app, 'due_skus', 'reason="error"')).toBe(skus.length);
+
+    await refreshSkus(sql, skus);
+    await stack.caughtUp();
+    await expectMirrorIsTrue(sql, sandbox.world);
+  });
+});
+
+function deep(levels: number): unknown {
+  return levels === 0 ? 1 : [deep(levels - 1)];
+}
