@@ -26,7 +26,7 @@ describe('History.', () => {
     world.withdraw('H-2');
     await refreshSkus(sql, ['H-1', 'H-2']);
     await stack.caughtUp();
-    expect((await movesOf(sql, 'H-1')).toSorted()).toEqual([
+    expect((await movesOf(sql, 'H-1')).toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
       ['M', 200, null],
       ['S', 100, null],
     ]);
