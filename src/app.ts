@@ -8,6 +8,7 @@ import { sendsPerWindow } from './partner/pacer.ts';
 import { createQueueBackend, type QueueBackend } from './queues/backend.ts';
 import { schedules } from './queues/jobs.ts';
 import { createRunner, type Runner } from './queues/runner.ts';
+import { createStorePause, type StorePause } from './queues/store-pause.ts';
 import { handlersOf } from './handlers.ts';
 import { paceLimits, rateFloor } from './limits.ts';
 import { connect, migrateDatabase, type Sql, waitForDatabase } from './store/db.ts';
@@ -15,8 +16,9 @@ import { announcePresence } from './store/presence.ts';
 import { storeSettings } from './store/sync-state.ts';
 import type { TaskName } from './store/tasks.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
-import { createPacer, type PacerEvents } from './sync/pacing.ts';
+import { createPacer } from './sync/pacing.ts';
 import { createTelemetry } from './telemetry/events.ts';
+import { errorLines, paceLines } from './telemetry/lines.ts';
 import type { Log } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { type HttpServer, startHttpServer } from './telemetry/server.ts';
@@ -37,7 +39,6 @@ const DATABASE_PATIENCE_MS = 60_000;
 /** Requests under way at a stop get this long; what they answer is then lost and stays due. */
 const GRACE_MS = 4000;
 const RESTORE_EVERY_MS = 30_000;
-const ERROR_LINE_EVERY_MS = 10_000;
 
 /** Where the mirror lives: the configured Postgres, or an embedded one of this process. */
 export async function openDatabase(
@@ -101,7 +102,8 @@ async function start(
     settings: syncSettings(config),
     emit: telemetry.onSync,
   };
-  const runner = await startRunner({ config, ctx, backend, metrics, telemetry, onError, onStop });
+  const pause = createStorePause(clock, telemetry.onStore);
+  const runner = await startRunner({ config, ctx, backend, metrics, telemetry, onError, onStop, pause });
   const health = createHealth({
     sql,
     backend,
@@ -110,6 +112,7 @@ async function start(
     metrics,
     limits,
     liveBudget: config.bulk.liveBudget,
+    storeTrouble: pause.trouble,
   });
   const http: HttpServer = await startHttpServer({ ...config.http, ...health, log });
   onStop(() => http.close());
@@ -142,7 +145,14 @@ async function openStores(config: Config, { log, clock, onError, onStop, giveUp 
   onStop(() => database.close());
   const sql = connect(database.url);
   onStop(() => sql.end({ timeout: 5 }));
-  await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, giveUp);
+  await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, {
+    signal: giveUp,
+    onWait: (error) =>
+      log.warn(
+        { event: 'database.waiting', err: error, patienceSeconds: DATABASE_PATIENCE_MS / 1000 },
+        'Postgres does not answer yet; it is tried again until the patience is over',
+      ),
+  });
   const backend = createQueueBackend({
     redisUrl: config.queues.redisUrl?.read() ?? null,
     databaseUrl: database.url,
@@ -174,6 +184,7 @@ interface RunnerParts {
   readonly telemetry: ReturnType<typeof createTelemetry>;
   readonly onError: (error: Error) => void;
   readonly onStop: (dispose: () => Promise<unknown>) => void;
+  readonly pause: StorePause;
 }
 
 async function startRunner(parts: RunnerParts): Promise<Runner> {
@@ -193,6 +204,7 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
       windowMs: rate.windowMs,
       report: telemetry.onTask,
       knock: (task) => runner.knock(task),
+      pause: parts.pause,
     }),
     onJob: ({ queue, outcome, ms }) => {
       metrics.jobs.inc({ queue, outcome });
@@ -245,19 +257,6 @@ function openClient(
   });
 }
 
-/** Log lines for the turns of the pace. */
-function paceLines(log: Log): PacerEvents {
-  return {
-    silenced: (event) =>
-      log.warn(
-        { event: 'pace.silenced', ...event, silentUntil: new Date(event.silentUntil).toISOString() },
-        `${event.outcome === 'account-not-configured' ? 'supplier account not configured' : 'throttled or refused'}; nobody sends until then, then one probe`,
-      ),
-    resumed: (event) =>
-      log.info({ event: 'pace.resumed', ...event }, 'the probe was answered; requests go on, slower'),
-  };
-}
-
 function syncSettings({ partner, bulk, intervals, catalog, rate }: Config): SyncSettings {
   return {
     ...intervals,
@@ -267,25 +266,6 @@ function syncSettings({ partner, bulk, intervals, catalog, rate }: Config): Sync
     bulkMaxSkus: bulk.maxSkus,
     bulkLiveBudget: bulk.liveBudget,
     manifestMaxShrink: catalog.manifestMaxShrink,
-  };
-}
-
-/** While a store is down, errors come by the dozen from every connection: one line in ten seconds, with their number. */
-function errorLines(log: Log, clock: Clock): (error: Error) => void {
-  let silentUntil = 0;
-  let suppressed = 0;
-  return (error) => {
-    const now = clock.monotonic();
-    if (now < silentUntil) {
-      suppressed += 1;
-      return;
-    }
-    log.warn(
-      { event: 'queues.error', err: error, suppressed },
-      'the queues or their store have trouble; they go on trying',
-    );
-    silentUntil = now + ERROR_LINE_EVERY_MS;
-    suppressed = 0;
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Handler } from './queues/runner.ts';
 import { runTask, type TaskReport } from './queues/task-run.ts';
+import type { StorePause } from './queues/store-pause.ts';
 import type { TaskName, TaskRun } from './store/tasks.ts';
 import type { SyncContext } from './sync/context.ts';
 import { syncDelta } from './sync/delta.ts';
@@ -19,6 +20,8 @@ export interface HandlerParts {
   readonly windowMs: number;
   readonly report: (report: TaskReport) => void;
   readonly knock: (task: TaskName) => Promise<void>;
+  /** Holds jobs back while Postgres takes no writes. */
+  readonly pause: StorePause;
 }
 
 /** Which piece of sync each job runs. */
@@ -32,7 +35,7 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
     return outcome?.kind ?? 'not-due';
   }
 
-  return {
+  const jobs: Readonly<Record<TaskName, Handler>> = {
     async manifest() {
       const ended = await task('manifest', (run) => syncManifest(ctx, run, stopping));
       if (ended === 'done') await knock('delta');
@@ -51,4 +54,6 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
     maintenance: () => task('maintenance', () => maintain(ctx, parts.windowMs)),
     'live-plan': () => task('live-plan', () => planLive(ctx)),
   };
+  const paused = Object.entries(jobs).map(([job, work]) => [job, () => parts.pause.guard(job, work)]);
+  return Object.fromEntries(paused) as typeof jobs;
 }

@@ -1,12 +1,13 @@
 import type { Clock } from './lib/clock.ts';
 import { ceilingAt, explainRefusal, initialPace, type PaceLimits } from './partner/pacer.ts';
-import type { QueueBackend } from './queues/backend.ts';
+import { type QueueBackend, within } from './queues/backend.ts';
 import type { Runner } from './queues/runner.ts';
-import type { Sql } from './store/db.ts';
+import type { Sql, StoreTrouble } from './store/db.ts';
 import { readPace } from './store/pace.ts';
 import { type PaceReader, readStats } from './store/stats.ts';
 import type { MirrorStats } from './store/stats-types.ts';
 import { readSyncState } from './store/sync-state.ts';
+import { readLivePlan } from './store/live.ts';
 import { callPause } from './store/call-pause.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import type { Health } from './telemetry/server.ts';
@@ -19,11 +20,15 @@ export interface HealthParts {
   readonly metrics: Metrics;
   readonly limits: PaceLimits;
   readonly liveBudget: number;
+  /** Why Postgres refuses to write, or null. */
+  readonly storeTrouble: () => StoreTrouble | null;
 }
 
 /** Statistics scan the catalog, so scrapes within this share one reading. */
 const STATS_FOR_MS = 10_000;
 const ANSWER_WITHIN_MS = 3000;
+/** Over a line that swallows everything a statement would wait for ever; scrapers give up after ten seconds. */
+const STATS_WITHIN_MS = 8000;
 /** With knocks every second, workers that ended no job for this long are dead, unless the store is. */
 const DEAD_AFTER_MS = 300_000;
 
@@ -46,7 +51,7 @@ export function createHealth(parts: HealthParts): {
   live: () => Health;
   ready: () => Promise<Health>;
 } {
-  const { sql, backend, runner, clock, metrics, limits, liveBudget } = parts;
+  const { sql, backend, runner, clock, metrics, limits, liveBudget, storeTrouble } = parts;
   const paceOf = paceReader(limits);
   const startedAt = clock.monotonic();
   let storeAnswers = true;
@@ -63,7 +68,7 @@ export function createHealth(parts: HealthParts): {
 
   return {
     async metrics() {
-      metrics.setMirrorStats(await stats().catch(() => null));
+      metrics.setMirrorStats(await within(stats(), STATS_WITHIN_MS).catch(() => null));
       return await metrics.text();
     },
     live() {
@@ -71,18 +76,38 @@ export function createHealth(parts: HealthParts): {
       return { ok: idleMs < DEAD_AFTER_MS || !storeAnswers, lastJobSecondsAgo: Math.round(idleMs / 1000) };
     },
     async ready() {
-      const queues = await backend.ping(ANSWER_WITHIN_MS).then(
-        () => true,
-        () => false,
-      );
-      storeAnswers = queues;
-      const database = await readSyncState(sql).catch(() => null);
+      const [queues, database] = await Promise.all([
+        backend.ping(ANSWER_WITHIN_MS).then(
+          () => null,
+          (error: unknown) => backend.describe(error),
+        ),
+        within(databaseState(sql, paceOf, limits), ANSWER_WITHIN_MS).catch(() => null),
+      ]);
+      storeAnswers = queues === null;
       if (database === null) return { ok: false, reason: 'Postgres does not answer' };
-      if (!queues) return { ok: false, reason: `the queues (${backend.kind}) do not answer` };
-      const degraded = await degradedReasons(sql, database, paceOf, limits);
-      if (database.manifestAppliedAt === null) return { ok: false, reason: 'no baseline yet', degraded };
+      if (queues !== null) return { ok: false, reason: queues };
+      const trouble = storeTrouble();
+      const degraded = [
+        ...(trouble === null
+          ? []
+          : [`Postgres refuses to write (${trouble}); the mirror pauses and tries again`]),
+        ...database.degraded,
+      ];
+      if (!database.baseline) return { ok: false, reason: 'no baseline yet', degraded };
       return { ok: true, degraded };
     },
+  };
+}
+
+async function databaseState(
+  sql: Sql,
+  paceOf: PaceReader,
+  limits: PaceLimits,
+): Promise<{ baseline: boolean; degraded: string[] }> {
+  const state = await readSyncState(sql);
+  return {
+    baseline: state.manifestAppliedAt !== null,
+    degraded: await degradedReasons(sql, state, paceOf, limits),
   };
 }
 
@@ -93,9 +118,10 @@ async function degradedReasons(
   limits: PaceLimits,
 ): Promise<string[]> {
   const pace = paceOf(await readPace(sql, limits.windowMs));
-  const { failures } = await callPause(sql);
+  const [{ failures }, plan] = await Promise.all([callPause(sql), readLivePlan(sql)]);
   return [
     ...(state.catalogState === 'stale' ? ['the catalog is stale; SKUs are re-priced by age'] : []),
+    ...(plan.incident === null ? [] : ['an incident: the whole catalog is live-priced, prices age']),
     ...(state.manifestRefused === null ? [] : [`the newest manifest is refused: ${state.manifestRefused}`]),
     ...(pace.refusal === null ? [] : [pace.refusal]),
     ...(failures > 0 ? [`bulk calls are failing (${failures} in a row)`] : []),

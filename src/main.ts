@@ -4,6 +4,7 @@ import { demo } from './cli/demo.ts';
 import { doctor } from './cli/doctor.ts';
 import { healthcheck } from './cli/healthcheck.ts';
 import { migrate } from './cli/migrate.ts';
+import { plan } from './cli/plan.ts';
 import { refresh } from './cli/refresh.ts';
 import { run } from './cli/run.ts';
 import { sandbox } from './cli/sandbox.ts';
@@ -12,7 +13,7 @@ import { ConfigError } from './config.ts';
 import { VERSION } from './version.ts';
 
 const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  Object.entries({ run, demo, sandbox, doctor, status, migrate, refresh, healthcheck }),
+  Object.entries({ run, demo, sandbox, doctor, status, plan, migrate, refresh, healthcheck }),
 );
 
 const EXIT_GRACE_MS = 1000;

@@ -19,10 +19,14 @@ export interface BenchSize {
   readonly hours: number;
   readonly fillSkus: number;
   readonly pacingHours: number;
+  /** Everything turns live: how many SKUs, and what is to be reached with them. */
+  readonly incident: { readonly skus: number; readonly hours: number; readonly sweptMinutes: number };
 }
 
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
 const LIVE_BUDGET = 5;
+/** Over the whole catalog SKUs change less often than those that are always live: a median of once in three days. */
+const INCIDENT_MEDIAN_MINUTES = 72 * 60;
 
 function figure(
   what: string,
@@ -42,6 +46,7 @@ export function* runBench(seeds: readonly number[], size: BenchSize): Generator<
     for (const weights of ['zipf', 'watch'] as const) yield* liveFigures(seeds, size, weights, ceiling);
   }
   yield* redrawFigures(seeds, size);
+  yield* incidentFigures(seeds, size);
   yield* packingFigures(seeds, size);
   yield* pacingFigures(seeds, size);
 }
@@ -176,21 +181,77 @@ function* redrawFigures(seeds: readonly number[], size: BenchSize): Generator<Fi
   );
 }
 
-function* packingFigures(seeds: readonly number[], { fillSkus }: BenchSize): Generator<Figure> {
-  for (const [share, mislisted, limit] of [
+function* incidentFigures(seeds: readonly number[], { incident }: BenchSize): Generator<Figure> {
+  for (const [ceiling, limit] of [
+    [null, 0.95],
+    [200, 0.935],
+  ] as const) {
+    const run = (seed: number, policy: 'index' | 'round-robin') => {
+      const market = new Market(incident.skus, 'zipf', seed, INCIDENT_MEDIAN_MINUTES);
+      market.lookedAtWithin(incident.sweptMinutes);
+      const account = new Account(0);
+      simulateLive(
+        market,
+        {
+          policy,
+          minutes: incident.hours * 60,
+          limits: LIMITS,
+          liveBudget: LIVE_BUDGET,
+          liveCeiling: ceiling,
+          incident,
+        },
+        [account],
+      );
+      return account.result().freshness;
+    };
+    const name = `everything live, ${ceiling === null ? 'no ceiling' : `ceiling ${ceiling}`}: `;
+    const turn = seeds.map((seed) => run(seed, 'round-robin'));
+    yield figure(`${name}freshness over ${incident.hours} h, round robin`, turn);
+    const index = seeds.map((seed) => run(seed, 'index'));
+    yield figure(`${name}freshness over ${incident.hours} h, learned index`, index, '≥', limit);
+  }
+}
+
+function* packingFigures(seeds: readonly number[], { fillSkus: skus }: BenchSize): Generator<Figure> {
+  for (const [liveShare, mislisted, limit] of [
     [0.01, 0, 1.02],
     [0.05, 0, 1.02],
     [0.1, 0, 1.02],
     [0.05, 0.2, 1.03],
   ] as const) {
-    const runs = seeds.map((seed) => simulateFill(fillSkus, share, mislisted, seed));
+    const runs = seeds.map((seed) => simulateFill({ skus, liveShare, mislisted, ceiling: null }, seed));
     yield figure(
-      `fill, ${share * 100} % live${mislisted > 0 ? ', a fifth of them mislisted' : ''}: calls against the bound`,
+      `fill, ${liveShare * 100} % live${mislisted > 0 ? ', a fifth of them mislisted' : ''}: calls against the bound`,
       runs.map(({ calls, bound }) => calls / bound),
       '≤',
       limit,
     );
   }
+  const liveShare = 0.05;
+  const runs = seeds.map((seed) => simulateFill({ skus, liveShare, mislisted: 0, ceiling: 200 }, seed));
+  const name = 'fill, 5 % live, hidden ceiling 200: ';
+  yield figure(
+    `${name}time of all but a thousandth against the bound`,
+    runs.map(({ nearlyAllMinutes, boundMinutes }) => nearlyAllMinutes / boundMinutes),
+    '≤',
+    1.04,
+  );
+  yield figure(
+    `${name}time of the last SKU against the bound`,
+    runs.map(({ minutes, boundMinutes }) => minutes / boundMinutes),
+  );
+  yield figure(
+    `${name}part of the ceiling used`,
+    runs.map(({ ceilingUsed }) => ceilingUsed),
+    '≥',
+    0.99,
+  );
+  yield figure(
+    `${name}deferred part of live SKUs`,
+    runs.map(({ deferred }) => deferred / (deferred + skus * liveShare)),
+    '≤',
+    0.01,
+  );
 }
 
 function* pacingFigures(seeds: readonly number[], { pacingHours }: BenchSize): Generator<Figure> {

@@ -16,16 +16,19 @@ import {
   chooseLive,
   earlyMinutes,
   learnRate,
+  LEAST_MINUTES,
   MOST_ROUNDS,
   nextLookMinutes,
   PRIOR,
   type Rate,
+  rateFromPast,
   type RateGroup,
   roundMinutes,
   SHORTLIST,
   solvePrice,
 } from '../../src/sync/live-policy.ts';
 import { planBatch } from '../../src/sync/reprice-plan.ts';
+import { CeilingServer } from './ceiling-server.ts';
 import { Heap } from './heap.ts';
 import type { Account, Market } from './market.ts';
 
@@ -42,6 +45,11 @@ export interface LiveRun {
   readonly liveBudget: number;
   readonly liveCeiling: number | null;
   readonly redrawEveryMinutes?: number;
+  /**
+   * Everything has just turned live: SKUs were looked at within the last `sweptMinutes`, and their rates are known from
+   * what such looks showed in three days; no cap on the wait but the metadata's age.
+   */
+  readonly incident?: { readonly sweptMinutes: number };
 }
 
 export interface LiveLooks {
@@ -52,10 +60,13 @@ export interface LiveLooks {
 }
 
 const RESOLVE_EVERY = 10;
+/** METADATA_INTERVAL's default, and how much of the past counts (past_moves in SQL). */
+const METADATA_MINUTES = 7 * 24 * 60;
+const PAST_MINUTES = 3 * 24 * 60;
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 
 export function simulateLive(market: Market, run: LiveRun, accounts: readonly Account[]): LiveLooks {
-  const ledger = new Ledger(market, run.policy);
+  const ledger = new Ledger(market, run);
   const server = new CeilingServer(run.liveBudget, run.liveCeiling);
   let pace: PaceState = { ...initialPace(run.limits, 0), ceiling: sendsPerWindow(run.limits) };
   let sends: number[] = [];
@@ -72,6 +83,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
       market.redraw(now / 60_000);
       redrawAt += (run.redrawEveryMinutes ?? Infinity) * 60_000;
     }
+    ledger.plan(now / 60_000, Math.min(callsPerMinute * budget, liveRate(ceiling)));
     const owed = ledger.owed(now / 60_000 + ledger.earlyMinutes, 100);
     const allowed = liveAllowance(ceiling, now, server.recent(now), callsPerMinute);
     const quota =
@@ -99,7 +111,6 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
     calls += 1;
     turn += 1;
     const minute = now / 60_000;
-    ledger.plan(minute, Math.min(callsPerMinute * budget, liveRate(ceiling)));
     const chosen = ledger.choose(quota.count, minute);
     const computed = server.compute(chosen.length, now);
     for (const [at, item] of chosen.entries()) {
@@ -131,29 +142,6 @@ function liveRate({ perMinute }: LiveCeiling): number {
   return perMinute ?? Infinity;
 }
 
-/** The partner's side: a budget a call and a ceiling in any rolling minute. */
-class CeilingServer {
-  readonly #budget: number;
-  readonly #ceiling: number;
-  #log: { at: number; computed: number }[] = [];
-
-  constructor(budget: number, ceiling: number | null) {
-    this.#budget = budget;
-    this.#ceiling = ceiling ?? Infinity;
-  }
-
-  recent(now: number): number {
-    this.#log = this.#log.filter(({ at }) => at > now - 60_000);
-    return this.#log.reduce((sum, { computed }) => sum + computed, 0);
-  }
-
-  compute(asked: number, now: number): number {
-    const computed = Math.max(0, Math.min(asked, this.#budget, this.#ceiling - this.recent(now)));
-    this.#log.push({ at: now, computed });
-    return computed;
-  }
-}
-
 /** The live lane of the due ledger, with what is known of each SKU's rate. */
 class Ledger {
   readonly #market: Market;
@@ -162,18 +150,24 @@ class Ledger {
   readonly #due: Float64Array;
   readonly #rates: Rate[];
   readonly #names: string[];
+  readonly #incident: boolean;
   #price = 1;
   #most = Infinity;
+  #early = 0;
   #solvedAt = -Infinity;
 
-  constructor(market: Market, policy: LiveRun['policy']) {
+  constructor(market: Market, { policy, incident }: Pick<LiveRun, 'policy' | 'incident'>) {
     this.#market = market;
     this.#index = policy === 'index';
+    this.#incident = incident !== undefined;
     this.#due = new Float64Array(market.size);
-    this.#rates = Array.from({ length: market.size }, () => PRIOR);
+    this.#rates = Array.from({ length: market.size }, (_, i) =>
+      incident === undefined ? PRIOR : pastRate(market, i, incident.sweptMinutes),
+    );
     this.#names = Array.from({ length: market.size }, (_, i) => String(i));
     // A fill has just ended, in this order; of the rates nothing is known.
-    for (let i = 0; i < market.size; i += 1) this.#heap.push(i / market.size, i);
+    for (let i = 0; i < market.size; i += 1)
+      this.#heap.push(this.#incident ? (market.lastLook[i] as number) : i / market.size, i);
   }
 
   get nextDue(): number {
@@ -182,7 +176,7 @@ class Ledger {
 
   /** Where there are fewer looks than wanted, no slot stays empty: the next ones due are taken a little early. */
   get earlyMinutes(): number {
-    return this.#index ? earlyMinutes(this.#most) : 0;
+    return this.#index ? this.#early : 0;
   }
 
   owed(minute: number, most: number): number {
@@ -192,15 +186,41 @@ class Ledger {
 
   plan(minute: number, looks: number): void {
     if (!this.#index || minute - this.#solvedAt < RESOLVE_EVERY) return;
+    const first = this.#solvedAt === -Infinity;
     this.#solvedAt = minute;
-    this.#most = MOST_ROUNDS * roundMinutes(this.#market.size, looks);
-    this.#price = solvePrice(groupsOf(this.#rates, this.#market.weights), looks);
+    const round = roundMinutes(this.#market.size, looks);
+    this.#most = this.#incident ? Math.max(MOST_ROUNDS * round, METADATA_MINUTES) : MOST_ROUNDS * round;
+    this.#early = earlyMinutes(round);
+    this.#price = solvePrice(groupsOf(this.#rates, this.#market.weights), looks, this.#most);
+    if (first && this.#incident) this.#placeAll();
+  }
+
+  /** As sync/live-order.ts places everything when an incident begins. */
+  #placeAll(): void {
+    while (this.#heap.size > 0) this.#heap.pop();
+    for (let i = 0; i < this.#market.size; i += 1)
+      this.#schedule(i, (this.#market.lastLook[i] as number) + this.#wait(i));
+  }
+
+  #wait(item: number): number {
+    return nextLookMinutes(
+      this.#market.weights[item] as number,
+      this.#rates[item] as Rate,
+      this.#price,
+      this.#most,
+    );
   }
 
   choose(count: number, minute: number): number[] {
     const taken: number[] = [];
     const most = this.#index ? Math.max(SHORTLIST, 3 * count) : count;
-    while (taken.length < most && this.#heap.size > 0) taken.push(this.#heap.pop());
+    const tooSoon: number[] = [];
+    while (taken.length < most && this.#heap.size > 0) {
+      const item = this.#heap.pop();
+      const soon = this.#index && this.#tau(item, minute) < LEAST_MINUTES;
+      (soon ? tooSoon : taken).push(item);
+    }
+    for (const item of tooSoon) this.#heap.push(this.#due[item] as number, item);
     if (!this.#index) return taken;
     const chosen = new Set(
       chooseLive(
@@ -222,13 +242,7 @@ class Ledger {
     const before = this.#tauBefore[item];
     if (before !== undefined && before < Infinity)
       this.#rates[item] = learnRate(this.#rates[item] as Rate, before, changed);
-    const wait = nextLookMinutes(
-      this.#market.weights[item] as number,
-      this.#rates[item] as Rate,
-      this.#price,
-      this.#most,
-    );
-    this.#schedule(item, this.#index ? minute + wait : minute);
+    this.#schedule(item, this.#index ? minute + this.#wait(item) : minute);
   }
 
   defer(item: number, minute: number): void {
@@ -249,6 +263,11 @@ class Ledger {
     this.#due[item] = due;
     this.#heap.push(due, item);
   }
+}
+
+function pastRate(market: Market, item: number, sweptMinutes: number): Rate {
+  const looks = Math.floor(PAST_MINUTES / sweptMinutes);
+  return rateFromPast(market.pastMoves(item, looks, sweptMinutes), PAST_MINUTES);
 }
 
 /** SKUs by rate and weight in half powers of two, as store/live.ts groups them in SQL. */

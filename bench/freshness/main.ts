@@ -23,7 +23,13 @@ const out = (line: string) => {
 out(
   `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores, Node.js ${process.versions.node}; seeds ${seeds.join(', ')}`,
 );
-for (const figure of runBench(seeds, { skus: 20_000, hours: 48, fillSkus: 500_000, pacingHours: 24 })) {
+for (const figure of runBench(seeds, {
+  skus: 20_000,
+  hours: 48,
+  fillSkus: 500_000,
+  pacingHours: 24,
+  incident: { skus: 500_000, hours: 12, sweptMinutes: 43 },
+})) {
   figures.push(figure);
   const reach = figure.reach === undefined ? '' : `reach ${figure.reach.is} ${figure.reach.limit}`;
   out(`${figure.ok ? ' ' : '✗'} ${figure.what.padEnd(58)}${figure.value.toFixed(4).padStart(10)}  ${reach}`);

@@ -14,9 +14,11 @@ export class Market {
   readonly lastLook: Float64Array;
   readonly #nextChange: Float64Array;
   readonly #random: () => number;
+  readonly #medianMinutes: number;
 
-  constructor(size: number, weights: Weights, seed: number) {
+  constructor(size: number, weights: Weights, seed: number, medianMinutes: number = MEDIAN_MINUTES) {
     this.size = size;
+    this.#medianMinutes = medianMinutes;
     this.#random = seeded(seed);
     this.rates = this.#drawRates();
     this.weights = drawWeights(size, weights, this.#random);
@@ -27,8 +29,24 @@ export class Market {
   #drawRates(): Float64Array {
     return Float64Array.from(
       { length: this.size },
-      () => Math.exp(SIGMA * gauss(this.#random)) / MEDIAN_MINUTES,
+      () => Math.exp(SIGMA * gauss(this.#random)) / this.#medianMinutes,
     );
+  }
+
+  /** As if every SKU had been looked at some time in the last `minutes`; some have moved since. */
+  lookedAtWithin(minutes: number): void {
+    for (let i = 0; i < this.size; i += 1) {
+      this.lastLook[i] = -minutes * this.#random();
+      this.#nextChange[i] = (this.lastLook[i] as number) + exponential(this.#random, this.rates[i] as number);
+    }
+  }
+
+  /** In how many of `looks` looks, `apart` minutes one after the other, a SKU's price would have moved. */
+  pastMoves(item: number, looks: number, apart: number): number {
+    const chance = -Math.expm1(-(this.rates[item] as number) * apart);
+    let moves = 0;
+    for (let look = 0; look < looks; look += 1) moves += Number(this.#random() < chance);
+    return moves;
   }
 
   /** The habits of all SKUs change at `now`; what has already changed unseen stays unseen. */

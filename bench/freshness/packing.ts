@@ -1,102 +1,189 @@
-import { learnLiveBudget } from '../../src/sync/live-budget.ts';
-import { planBatch, waitForCompanyMs } from '../../src/sync/reprice-plan.ts';
 import type { Owed } from '../../src/store/due.ts';
+import { learnLiveBudget } from '../../src/sync/live-budget.ts';
+import {
+  learnLiveCeiling,
+  liveAllowance,
+  type LiveCeiling,
+  NO_CEILING,
+} from '../../src/sync/live-ceiling.ts';
+import { planBatch, type PlanLimits, waitForCompanyMs } from '../../src/sync/reprice-plan.ts';
+import { CeilingServer } from './ceiling-server.ts';
 import { seeded } from './random.ts';
 
 export interface PackingResult {
   readonly calls: number;
   /** The least calls that any plan could do it in: a hundred SKUs and five live ones a call. */
   readonly bound: number;
+  readonly minutes: number;
+  /** The least minutes: by those calls at the pace there is, or by the ceiling on live computations. */
+  readonly boundMinutes: number;
   readonly deferred: number;
+  /** Minutes until all but a thousandth were priced: the last ones may have been deferred, and wait DEFERRED_INTERVAL. */
+  readonly nearlyAllMinutes: number;
+  /** Part of the ceiling that was used until then; 1 where there is none. */
+  readonly ceilingUsed: number;
+}
+
+export interface Fill {
+  readonly skus: number;
+  readonly liveShare: number;
+  /** Part of the live SKUs that is listed as snapshot: they use live budget unseen until they have been deferred once. */
+  readonly mislisted: number;
+  /** The partner's hidden ceiling on live computations a minute; null: none. */
+  readonly ceiling: number | null;
 }
 
 const MAX_SKUS = 100;
 const LIVE_BUDGET = 5;
 const CALLS_A_MINUTE = 118;
-const DEFERRED_CALLS = 5 * CALLS_A_MINUTE;
+const SPACING_MS = 60_000 / CALLS_A_MINUTE;
+/** DEFERRED_INTERVAL's default, and its jitter. */
+const DEFERRED_MS = 300_000;
+const JITTER = 0.1;
+const NEARLY_ALL = 0.999;
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 
-/**
- * A first fill of `skus` SKUs through the production planner: how many calls it takes. `liveShare` of them is live, and of
- * these `mislisted` are listed as snapshot: they use live budget unseen until they have been deferred once.
- */
-export function simulateFill(
-  skus: number,
-  liveShare: number,
-  mislisted: number,
-  seed: number,
-): PackingResult {
-  const random = seeded(seed);
-  const live = Math.round(skus * liveShare);
-  const hidden = Math.round(live * mislisted);
-  const listedLive: boolean[] = Array.from({ length: live - hidden }, () => true);
-  const listedSnapshot: boolean[] = shuffled(
-    Array.from({ length: skus - (live - hidden) }, (_, i) => i < hidden),
-    random,
-  );
-  const waiting: { from: number }[] = [];
+/** A first fill through the production planner and its learning, on a virtual clock: how many calls it takes, and how long. */
+export function simulateFill(fill: Fill, seed: number): PackingResult {
+  const market = new Unpriced(fill, seed);
+  const server = new CeilingServer(LIVE_BUDGET, fill.ceiling);
   let budget = LIVE_BUDGET;
-  /** Places in the pace since the last call. */
-  let idle = Infinity;
-  let [calls, deferred] = [0, 0];
+  let ceiling: LiveCeiling = NO_CEILING;
+  let [now, calls, deferred, lastCallAt, priced, computed] = [0, 0, 0, -Infinity, 0, 0];
+  let nearlyAll: { readonly minutes: number; readonly computed: number } | null = null;
 
-  while (listedLive.length + listedSnapshot.length + waiting.length > 0) {
-    while ((waiting[0]?.from ?? Infinity) <= calls) {
-      waiting.shift();
-      listedLive.push(true);
-    }
-    const owed = owedOf(listedLive.length, listedSnapshot.length);
-    const limits = { maxSkus: MAX_SKUS, liveBudget: budget, turn: calls, spareSeconds: 0 };
+  while (!market.done) {
+    market.wake(now);
+    const allowed = liveAllowance(ceiling, now, server.recent(now), CALLS_A_MINUTE);
+    const limits: PlanLimits = {
+      maxSkus: MAX_SKUS,
+      liveBudget: Math.min(budget, allowed),
+      turn: calls,
+      spareSeconds: 0,
+    };
+    const owed = market.owed();
     const quotas = planBatch(owed, NOT_EARLY, limits);
-    // Nothing but deferred SKUs is left: time passes, and no call is made.
+    // Nothing that a call may carry now: time passes, and no call is made.
     if (quotas === null) {
-      const wait = (waiting[0]?.from ?? calls) - calls;
-      for (const entry of waiting) entry.from -= wait;
-      idle += wait;
+      now = market.live > 0 ? now + 250 : Math.max(now + 1, market.nextWake);
       continue;
     }
-    if (waitForCompanyMs(owed, limits, (idle * 60_000) / CALLS_A_MINUTE) > 0) {
-      for (const entry of waiting) entry.from -= 1;
-      idle += 1;
+    const company = waitForCompanyMs(owed, limits, now - lastCallAt);
+    if (company > 0) {
+      now += Math.min(company, 500);
       continue;
     }
-    idle = 1;
     calls += 1;
+    lastCallAt = now;
     const taken = (isLive: boolean) =>
       quotas.filter((q) => q.live === isLive && q.lane === 'new').reduce((n, q) => n + q.count, 0);
-    const asked = [...listedLive.splice(0, taken(true)), ...listedSnapshot.splice(0, taken(false))];
-    const askedLive = Math.min(taken(true), asked.length);
-    let left = LIVE_BUDGET;
-    let [deferredLive, deferredOthers] = [0, 0];
-    // The partner computes in whatever order it likes.
-    for (const [at, isLive] of shuffled([...asked.entries()], random)) {
-      if (!isLive || left > 0) {
-        left -= Number(isLive);
-        continue;
-      }
-      if (at < askedLive) deferredLive += 1;
-      else deferredOthers += 1;
-      waiting.push({ from: calls + DEFERRED_CALLS });
-    }
-    deferred += deferredLive + deferredOthers;
+    const asked = market.take(taken(true), taken(false));
+    const seen = server.answer(asked, now);
+    for (const _ of seen.deferred) market.defer(now);
+    deferred += seen.deferred.length;
+    computed += seen.computed;
+    priced += asked.length - seen.deferred.length;
+    if (priced >= fill.skus * NEARLY_ALL) nearlyAll ??= { minutes: now / 60_000, computed };
+    const askedLive = asked.filter(({ counted }) => counted).length;
+    const deferredLive = seen.deferred.filter(({ counted }) => counted).length;
+    const deferredOthers = seen.deferred.length - deferredLive;
+    const best = server.bestRecent(now);
+    ceiling = learnLiveCeiling(
+      ceiling,
+      {
+        deferredAll:
+          deferredOthers === 0 && askedLive <= best && deferredLive > 0 && deferredLive === askedLive,
+        computed: server.recent(now),
+        capacity: CALLS_A_MINUTE * budget,
+      },
+      now,
+    );
     budget = learnLiveBudget(
       budget,
-      { askedLive, deferredLive, deferredOthers, bestRecent: LIVE_BUDGET },
+      { askedLive, deferredLive, deferredOthers, bestRecent: best },
       { start: LIVE_BUDGET, most: MAX_SKUS },
     );
+    now += SPACING_MS;
   }
-  return { calls, bound: Math.max(Math.ceil(skus / MAX_SKUS), Math.ceil(live / LIVE_BUDGET)), deferred };
+  const live = Math.round(fill.skus * fill.liveShare);
+  const bound = Math.max(Math.ceil(fill.skus / MAX_SKUS), Math.ceil(live / LIVE_BUDGET));
+  return {
+    calls,
+    bound,
+    minutes: now / 60_000,
+    boundMinutes: Math.max(bound / CALLS_A_MINUTE, live / (fill.ceiling ?? Infinity)),
+    deferred,
+    nearlyAllMinutes: nearlyAll?.minutes ?? now / 60_000,
+    ceilingUsed:
+      fill.ceiling === null || nearlyAll === null ? 1 : nearlyAll.computed / nearlyAll.minutes / fill.ceiling,
+  };
 }
 
-function owedOf(live: number, snapshot: number): Owed[] {
-  return [
-    ...(live > 0
-      ? [{ lane: 'new' as const, live: true, count: Math.min(live, MAX_SKUS), oldestSeconds: 0 }]
-      : []),
-    ...(snapshot > 0
-      ? [{ lane: 'new' as const, live: false, count: Math.min(snapshot, MAX_SKUS), oldestSeconds: 0 }]
-      : []),
-  ];
+/** An asked SKU: computed live or not, and counted as live by the mirror or not. */
+export interface Asked {
+  readonly live: boolean;
+  readonly counted: boolean;
+}
+
+/** What is not priced yet: the lane `new` of the ledger, and those deferred. */
+class Unpriced {
+  readonly #random: () => number;
+  /** Live SKUs that the mirror counts as live. */
+  live: number;
+  /** The others, in the order of the ledger; true where one is live all the same. */
+  readonly #snapshot: boolean[];
+  readonly #waiting: number[] = [];
+
+  constructor({ skus, liveShare, mislisted }: Fill, seed: number) {
+    this.#random = seeded(seed);
+    const live = Math.round(skus * liveShare);
+    const hidden = Math.round(live * mislisted);
+    this.live = live - hidden;
+    this.#snapshot = shuffled(
+      Array.from({ length: skus - this.live }, (_, i) => i < hidden),
+      this.#random,
+    );
+  }
+
+  get done(): boolean {
+    return this.live + this.#snapshot.length + this.#waiting.length === 0;
+  }
+
+  get nextWake(): number {
+    return Math.min(...this.#waiting);
+  }
+
+  wake(now: number): void {
+    for (let i = this.#waiting.length - 1; i >= 0; i -= 1) {
+      if ((this.#waiting[i] as number) > now) continue;
+      this.#waiting.splice(i, 1);
+      this.live += 1;
+    }
+  }
+
+  owed(): Owed[] {
+    const lane = (live: boolean, count: number): Owed[] =>
+      count === 0 ? [] : [{ lane: 'new', live, count: Math.min(count, MAX_SKUS), oldestSeconds: 0 }];
+    return [...lane(true, this.live), ...lane(false, this.#snapshot.length)];
+  }
+
+  /** The partner computes in whatever order it likes. */
+  take(live: number, snapshot: number): Asked[] {
+    const counted = Math.min(live, this.live);
+    this.live -= counted;
+    const rest = this.#snapshot.splice(-snapshot, snapshot);
+    return shuffled(
+      [
+        ...Array.from({ length: counted }, () => ({ live: true, counted: true })),
+        ...rest.map((isLive) => ({ live: isLive, counted: false })),
+      ],
+      this.#random,
+    );
+  }
+
+  defer(now: number): void {
+    this.#waiting.push(now + DEFERRED_MS * (1 + JITTER * this.#random()));
+  }
 }
 
 function shuffled<T>(items: T[], random: () => number): T[] {

@@ -1,10 +1,10 @@
 import { type MirrorConfig, loadConfig, processSources } from '../config.ts';
 import { paceReader } from '../health.ts';
 import { paceLimits } from '../limits.ts';
-import { formatDuration } from '../lib/duration.ts';
+import { formatAge } from '../lib/duration.ts';
 import type { Sql } from '../store/db.ts';
 import { readStats } from '../store/stats.ts';
-import type { MirrorStats } from '../store/stats-types.ts';
+import type { DeltaAudit, MirrorStats } from '../store/stats-types.ts';
 import { readSyncState, type SyncState } from '../store/sync-state.ts';
 import { readTasks, type TaskState } from '../store/tasks.ts';
 import { type Command, EXIT } from './command.ts';
@@ -77,6 +77,11 @@ function asJson({ stats, sync, tasks, skusPerCall }: Status): Record<string, unk
   };
 }
 
+const INCIDENT_CAUSES = {
+  'live-count': 'the catalog counts it so',
+  deferrals: 'snapshot-priced SKUs are deferred',
+} as const;
+
 /** The screen for a person: the most important first. */
 export function screen({ stats, sync, tasks, skusPerCall }: Status, now: Date): string {
   const ago = (at: Date | null) =>
@@ -97,11 +102,38 @@ export function screen({ stats, sync, tasks, skusPerCall }: Status, now: Date): 
       (d) =>
         `            ${d.reason.padEnd(10)}${count(d.count).padStart(9)}  oldest ${formatAge(d.oldestAgeSeconds)}`,
     ),
-    `deferred    ${count(stats.deferredSkus)}; live budget ${stats.liveBudgetPerCall} a call`,
+    `deferred    ${count(stats.deferredSkus)}`,
+    `live        ${stats.live.computedPerMinute} computed in the last minute, budget ${stats.liveBudgetPerCall} a call${liveNote(stats)}`,
     `oldest      price ${formatAge(oldest)}, metadata ${formatAge(stats.oldestMetadataAgeSeconds)}`,
+    ...(stats.incident === null
+      ? []
+      : [
+          `incident    since ${ago(stats.incident.since)}: everything is taken for live-priced (${INCIDENT_CAUSES[stats.incident.because]})`,
+        ]),
+    `audit       ${auditLine(stats.deltaAudit)}`,
     `pace        ${stats.pace.usedInWindow} requests in the last window, ceiling ${stats.pace.ceilingPerMinute.toFixed(0)} a minute${paceNote(stats, now)}`,
     ...tasks.filter((t) => t.task !== 'reprice').map((t) => taskLine(t, now)),
   ].join('\n');
+}
+
+/** How well the delta and the mirror's own looks agree. */
+export function auditLine(audit: DeltaAudit): string {
+  const count = (n: number) => n.toLocaleString('en-US');
+  const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
+  return [
+    `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} without a move`,
+    `moves ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} waiting`,
+  ].join('; ');
+}
+
+function liveNote({ live }: MirrorStats): string {
+  const ceiling =
+    live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} a minute`;
+  const wait =
+    live.longestWaitSeconds === null
+      ? ''
+      : `; too few looks for LIVE_INTERVAL, by worth, none later than ${formatAge(live.longestWaitSeconds)}`;
+  return ceiling + wait;
 }
 
 function paceNote({ pace }: MirrorStats, now: Date): string {
@@ -118,13 +150,4 @@ function taskLine(task: TaskState, now: Date): string {
   }
   const failures = task.failures > 0 ? `, ${task.failures} failures in a row` : '';
   return `${name}${task.outcome ?? 'not run yet'}${failures}, ${next}`;
-}
-
-/** Seconds as a short duration of its two largest units at most. */
-function formatAge(seconds: number): string {
-  const whole = Math.max(0, Math.round(seconds));
-  if (whole < 120) return `${whole}s`;
-  if (whole < 7200) return `${Math.round(whole / 60)}m`;
-  if (whole < 172_800) return `${(whole / 3600).toFixed(1)}h`;
-  return formatDuration(Math.round(whole / 86_400) * 86_400_000);
 }

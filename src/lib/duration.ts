@@ -30,3 +30,12 @@ export function formatDuration(ms: number): string {
   const [unit, factor] = UNITS.find(([, size]) => whole % size === 0) ?? ['ms', 1];
   return `${whole / factor}${unit}`;
 }
+
+/** Seconds as a short duration of its two largest units at most. */
+export function formatAge(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 120) return `${whole}s`;
+  if (whole < 7200) return `${Math.round(whole / 60)}m`;
+  if (whole < 172_800) return `${(whole / 3600).toFixed(1)}h`;
+  return formatDuration(Math.round(whole / 86_400) * 86_400_000);
+}

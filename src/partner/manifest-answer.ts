@@ -46,6 +46,7 @@ const NOT_ID_WORDS = [
 ];
 const OTHER_ID_WORDS = ['request', 'trace', 'correlation', 'supplier', 'account', 'schema', 'format', 'api'];
 const MAX_NAMED = 12;
+const INT4_MAX = 2_147_483_647;
 
 /** `urlExpiresAt`, `url_expires_at` and `url-expires-at` all become [url, expires, at]. */
 function wordsOf(name: string): string[] {
@@ -113,6 +114,12 @@ function chooseSnapshotId(leaves: readonly Leaf[]): Choice {
   ]);
 }
 
+/** A count that a table's integer holds; null where it is none. */
+function readInt4(value: unknown): number | null {
+  const count = readCount(value);
+  return count === null || count > INT4_MAX ? null : count;
+}
+
 /** A time as ISO text, or as epoch seconds or milliseconds; null where it is none of these. */
 function readTime(value: unknown): Date | null {
   if (typeof value !== 'string' && typeof value !== 'number') return null;
@@ -133,7 +140,8 @@ function fault(what: string, variable: string, choice: Choice, leaves: readonly 
 /**
  * The manifest response (specification 2.7). The names of the URL field and of the snapshot identifier are not shown
  * there: configured names count, else both are found by shape, at the top level or one object deep.
- * In: the parsed body. Out: the metadata, or the problem with candidate field names. Never throws.
+ * In: the parsed body. Out: the metadata, or the problem with candidate field names; a `sku_count` that is there must be
+ * readable, as nothing else shows that the file is whole. Never throws.
  */
 export function readManifestMeta(body: unknown, names: ManifestNames): ManifestReading {
   if (!isObject(body))
@@ -149,6 +157,11 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
     idField === undefined ? chooseSnapshotId(leaves) : { leaf: named(leaves, idField), candidates: [] };
   const snapshotId = asSnapshotId(idChoice.leaf?.value);
   if (snapshotId === null) return fault('snapshot identifier', 'PARTNER_SNAPSHOT_ID_FIELD', idChoice, leaves);
+  const announced = named(leaves, 'sku_count')?.value ?? body['sku_count'] ?? null;
+  const skuCount = readCount(announced);
+  // Taken for absent, it would let a file pass that was cut at a gzip member's end.
+  if (announced !== null && skuCount === null)
+    return { ok: false, problem: 'sku_count is not a count', hint: 'ask the operator of the service' };
   return {
     ok: true,
     value: {
@@ -156,8 +169,8 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
       url: new SecretUrl(url),
       urlExpiresAt: readTime(named(leaves, 'url_expires_at')?.value),
       generatedAt: readTime(named(leaves, 'generated_at')?.value),
-      skuCount: readCount(named(leaves, 'sku_count')?.value),
-      livePricedSkuCount: readCount(named(leaves, 'live_priced_sku_count')?.value),
+      skuCount,
+      livePricedSkuCount: readInt4(named(leaves, 'live_priced_sku_count')?.value),
     },
   };
 }

@@ -125,8 +125,10 @@ export function lineReader(lineBytes: number): LineReader {
       return { line, reason, sku: isReadableSku(sku) ? sku : null, sample };
     };
     if (tooLong) return reject('too-long', salvageSku(text.slice(0, lineBytes)));
+    // Before the parser, whose error costs more than a good line does: a bomb may be nothing but blank lines.
+    if (text.trim() === '') return null;
     const value = parseJson(text);
-    if (value === undefined) return text.trim() === '' ? null : reject('not-json', salvageSku(text));
+    if (value === undefined) return reject('not-json', salvageSku(text));
     const parsed = lineSchema.safeParse(value);
     if (!parsed.success) return reject(rejectionOf(value), skuOf(value));
     const settled = settleLine(parsed.data);

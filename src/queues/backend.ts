@@ -6,7 +6,7 @@ import {
   runMigrations,
   Worker,
 } from 'bullmq';
-import { Redis } from 'ioredis';
+import { Redis, ReplyError } from 'ioredis';
 import pg from 'pg';
 import type { QueueName } from './jobs.ts';
 
@@ -38,6 +38,8 @@ export interface QueueBackend {
   onReconnect(listener: () => void): void;
   /** Rejects when the store does not answer within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
+  /** What a rejected ping means, for people. */
+  describe(error: unknown): string;
   close(): Promise<void>;
 }
 
@@ -57,6 +59,20 @@ export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
 }
 
+const PING_KEPT_MS = 10_000;
+/** First words of Redis's error replies, which are their codes. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  OOM: 'out of memory (OOM)',
+  READONLY: 'it is a read-only replica (READONLY)',
+  MISCONF: 'it cannot save to disk (MISCONF)',
+  LOADING: 'it is still loading its data (LOADING)',
+};
+
+function redisCode(error: unknown): string | null {
+  if (!(error instanceof ReplyError) || !(error instanceof Error)) return null;
+  return /^[A-Z]+/.exec(error.message)?.[0] ?? null;
+}
+
 function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): QueueBackend {
   // BullMQ wants commands of a worker to wait for the connection rather than fail; `add` is bounded by the caller.
   const connection = new Redis(url, {
@@ -74,7 +90,14 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
       connection.on('ready', listener);
     },
     ping: async (timeoutMs) => {
-      await within(connection.ping(), timeoutMs);
+      // A write: a Redis without memory still answers PING, and takes no job.
+      await within(connection.set(`${prefix}:ping`, '1', 'PX', PING_KEPT_MS), timeoutMs);
+    },
+    describe: (error) => {
+      const code = redisCode(error);
+      return code === null
+        ? 'the queues (redis) do not answer'
+        : `the queues (redis) take no jobs: ${REFUSALS[code] ?? code}`;
     },
     async close() {
       connection.disconnect();
@@ -112,6 +135,7 @@ function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBa
       new Worker(name, process, { connection, concurrency, ...KEEP }, createPostgresBackend),
     // Postgres keeps what was committed: nothing to put back after an outage.
     onReconnect: () => {},
+    describe: () => 'the queues (postgres) do not answer',
     ping: async (timeoutMs) => {
       await within(pool.query('select 1'), timeoutMs);
     },

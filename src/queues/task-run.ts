@@ -1,6 +1,7 @@
+import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type Outcome, retryInMs } from '../sync/outcome.ts';
-import type { Sql } from '../store/db.ts';
+import { type Sql, storeTrouble } from '../store/db.ts';
 import { endTask, renewTask, startTask, type TaskName, type TaskRun } from '../store/tasks.ts';
 
 const LEASE_MS = 20_000;
@@ -45,7 +46,7 @@ export async function runTask(
     outcome = {
       kind: 'failed',
       nextInMs: retryInMs(run.failures, Infinity),
-      because: 'fault',
+      because: storeTrouble(thrown) ?? 'fault',
       hint: 'see the error',
     };
   } finally {
@@ -55,6 +56,7 @@ export async function runTask(
   // Stopped in the middle by our own shutdown: nothing is wrong, and the next process goes on at once.
   if (outcome.kind === 'failed' && signal.aborted)
     outcome = { kind: 'postponed', nextInMs: 0, because: 'stopping' };
+  failpoint('task.worked');
   await endTask(sql, task, run.run, {
     how: outcome.kind,
     outcome: outcome.kind === 'done' ? 'done' : outcome.because,

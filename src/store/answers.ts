@@ -1,3 +1,5 @@
+import { failpoint } from '../lib/failpoint.ts';
+import { auditLooks, type Finding, findingOf, type Standing, standingColumns } from './audit.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 import { type LiveLook, type LookAhead, writeRates } from './live.ts';
 import type { Claim } from './due.ts';
@@ -45,6 +47,8 @@ export interface NextLooks {
   readonly snapshotMs: number;
   readonly snapshotReason: 'sweep' | 'metadata';
   readonly notFoundMs: number;
+  /** During an incident a look at any SKU is one at a live SKU, whatever the catalog lists it as. */
+  readonly everythingLive?: boolean;
 }
 
 export interface Applied {
@@ -68,19 +72,7 @@ export async function applyAnswer(
   next: NextLooks,
 ): Promise<Applied> {
   return await transaction(sql, async (tx) => {
-    const asked = claim.skus.map(({ sku }) => sku);
-    // Row locks in order of sku, SKUs before ledger, as every transaction here takes them.
-    await tx`select from catalog.skus where sku = any(${asked}) order by sku for update`;
-    // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
-    const mine = await tx<(LiveLook & { answerable: boolean; live: boolean })[]>`
-      select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})
-          and (s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable,
-        s.price_source = 'live' as live, r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
-        (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved
-      from catalog_internal.due d join catalog.skus s using (sku)
-      left join catalog_internal.live_rates r using (sku) left join catalog.watchlist w using (sku)
-      where d.sku = any(${asked}) and d.claim = ${claim.number}
-      order by d.sku for update of d`;
+    const mine = await lockLooks(tx, claim, next.everythingLive ?? false);
     const ours = new Map(mine.map(({ sku, answerable }) => [sku, answerable]));
     const answered = fates.filter(
       (fate) => ours.get(fate.sku) === true && (fate.kind === 'record' || fate.kind === 'not_found'),
@@ -90,6 +82,10 @@ export async function applyAnswer(
       writeProducts(tx, answered, claim.askedAt),
       writeStates(tx, answered, claim.askedAt),
     ]);
+    failpoint('bulk.written');
+    // Back from live with the hash of before, a SKU whose price moved meanwhile is not what it was.
+    if (moved.length > 0)
+      await tx`update catalog.skus set hash_before_live = null where sku = any(${moved}) and hash_before_live is not null`;
     const movedSkus = new Set(moved);
     const ahead = mine
       .filter(({ live, answerable }) => live && answerable)
@@ -98,7 +94,49 @@ export async function applyAnswer(
     const settled = fates.filter((fate) => fate.kind === 'record' || fate.kind === 'not_found');
     await settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs])));
     await holdBack(tx, claim, fates);
+    await auditLooks(tx, findings(mine, answered, movedSkus), claim.askedAt);
+    failpoint('bulk.settled');
     return { accepted: ours.size, priceChanges, ...metadata };
+  });
+}
+
+type Look = LiveLook & Standing & { readonly answerable: boolean; readonly live: boolean };
+
+/**
+ * Locks the asked SKUs and tells how each stands whose claim is still this one. Row locks in order of sku, SKUs before
+ * ledger, as every transaction here takes them.
+ */
+async function lockLooks(tx: Tx, claim: Claim, everythingLive: boolean): Promise<Look[]> {
+  const asked = claim.skus.map(({ sku }) => sku);
+  await tx`select from catalog.skus where sku = any(${asked}) order by sku for update`;
+  // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
+  return await tx<Look[]>`
+    select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})
+        and (s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable,
+      (s.price_source = 'live' or ${everythingLive}) as live, r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
+      past.moves as "pastMoves", past.minutes as "pastMinutes",
+      (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
+      ${standingColumns(tx, claim.askedAt)}
+    from catalog_internal.due d join catalog.skus s using (sku)
+    left join catalog_internal.live_rates r using (sku) left join catalog.watchlist w using (sku)
+    left join lateral (
+      select * from catalog_internal.past_moves(s.sku, s.first_priced_at)
+      where r.sku is null and (s.price_source = 'live' or ${everythingLive})
+    ) past on true
+    where d.sku = any(${asked}) and d.claim = ${claim.number}
+    order by d.sku for update of d`;
+}
+
+function findings(
+  looks: readonly Look[],
+  answered: readonly Fate[],
+  moved: ReadonlySet<string>,
+): { sku: string; finding: Finding }[] {
+  const lookOf = new Map(looks.map((look) => [look.sku, look]));
+  return answered.flatMap(({ sku, kind }) => {
+    const look = lookOf.get(sku);
+    const finding = look === undefined ? null : findingOf(look, kind, moved.has(sku));
+    return finding === null ? [] : [{ sku, finding }];
   });
 }
 
@@ -140,12 +178,12 @@ async function settleAnswered(
         select case
           when s.state = 'removed' then 'infinity'::timestamptz
           when s.state = 'not_found' then now() + make_interval(secs => ${secs(next.notFoundMs)})
-          when s.price_source = 'live' then now() + make_interval(secs => a.live_seconds)
+          when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)
           else now() + make_interval(secs => ${secs(next.snapshotMs)})
         end as due_at,
         case
           when s.state in ('removed', 'not_found') then 'metadata'
-          when s.price_source = 'live' then 'live'
+          when s.price_source = 'live' or ${next.everythingLive ?? false} then 'live'
           else ${next.snapshotReason}
         end as reason
       ) next

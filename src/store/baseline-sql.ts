@@ -31,14 +31,15 @@ export const COUNT_STAGED = `
  * $1 when the manifest was asked for, $2 generated_at, $3 margin in seconds between the clocks.
  * SKUs that a delta reported after $1 are left out: the delta knows better. \`kind\`: what differs; \`mark\`: the reason to
  * price it, null where that is provably needless (specification 4.2 rule 5: the hash covers price state), that is where
- * neither hash nor cohort moved, or where the price was asked after the snapshot was generated.
+ * neither hash nor cohort moved, or where the price was asked after the snapshot was generated. A SKU back from being
+ * live with the hash it had before, whose looks found no move meanwhile, is looked at in its turn only.
  */
 export const DIFF = `
   create temporary table diff on commit drop as
   with compared as (
     select sku, s.sku is null as is_absent, m.sku is null as is_new,
       s.sizes, s.hash, s.price_source, s.updated_at::timestamptz as updated_at,
-      m.state,
+      m.state, m.hash_before_live,
       s.price_source is distinct from m.price_source as crossed,
       s.hash is distinct from m.hash as hash_moved,
       not m.in_manifest as was_unlisted,
@@ -56,6 +57,7 @@ export const DIFF = `
       when is_new then 'new'
       when doubled then 'changed'
       when state = 'pending' then case when was_unlisted or crossed then 'new' end
+      when crossed and hash = hash_before_live then 'sweep'
       when crossed then 'changed'
       when (hash_moved and price_source = 'snapshot' or was_unlisted) and not asked_since then 'changed'
     end as mark,
@@ -75,7 +77,8 @@ export const INSERT_NEW = `
 
 export const UPDATE_CHANGED = `
   update catalog.skus s set price_source = d.price_source, hash = d.hash, sizes = d.sizes, in_manifest = true,
-    updated_at = d.updated_at
+    updated_at = d.updated_at,
+    hash_before_live = case when d.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end
   from diff d where d.kind = 'changed' and s.sku = d.sku`;
 
 /** Absence is not deletion: the SKU keeps its state and prices and is asked once (specification 4.2 rule 3). */
@@ -107,12 +110,18 @@ export const COUNT_DIFF = `
     count(mark)::int as marked, count(*) filter (where spared)::int as spared
   from diff`;
 
+/** The token stays: deltas have moved it since the manifest was asked for, or it is the manifest's already. */
+const TOKEN_STAYS = `(snapshot_id is distinct from $3 and chain_broken_at is null or snapshot_id is not distinct from $1)`;
+
 /** $1 snapshot id, $2 generated_at, $3 token when the manifest was asked for, $4 lines, $5 live_priced_sku_count. */
 export const MOVE_TOKEN = `
   update catalog_internal.sync set
     snapshot_id = case when snapshot_id is distinct from $3 and chain_broken_at is null then snapshot_id else $1 end,
     snapshot_generated_at = coalesce($2, snapshot_generated_at),
     snapshot_moved_at = case when snapshot_id is distinct from $3 then snapshot_moved_at end,
+    token_at = case when ${TOKEN_STAYS} then token_at else now() end,
+    caught_up = caught_up and ${TOKEN_STAYS},
+    built_after = case when ${TOKEN_STAYS} or snapshot_id is not distinct from $3 then built_after end,
     manifest_applied_at = now(), manifest_lines = $4,
     live_priced_sku_count = coalesce($5, live_priced_sku_count),
     catalog_fault = null, chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = null,

@@ -1,9 +1,11 @@
+import { failpoint } from '../lib/failpoint.ts';
 import { pipeline } from 'node:stream/promises';
 import { Readable } from 'node:stream';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
-import { IDLE_TRANSACTION_MS, sqlState } from './db.ts';
+import { IDLE_TRANSACTION_MS, isConnectionLost, sqlState } from './db.ts';
 
 /** A manifest line as it is staged (specification 2.6). */
 export interface StagedLine {
@@ -62,22 +64,17 @@ const RETRYABLE = new Set(['40001', '40P01']);
  */
 export class Baseline {
   readonly #client: pg.Client;
+  readonly #databaseUrl: string;
 
-  private constructor(client: pg.Client) {
+  private constructor(client: pg.Client, databaseUrl: string) {
     this.#client = client;
+    this.#databaseUrl = databaseUrl;
   }
 
   static async open(databaseUrl: string): Promise<Baseline> {
-    const client = new pg.Client({
-      connectionString: databaseUrl,
-      application_name: 'catalog-mirror manifest',
-      idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
-    });
-    // An idle connection that breaks emits; the next statement reports it.
-    client.on('error', () => {});
-    await client.connect();
+    const client = await dial(databaseUrl);
     await client.query(statements.CREATE_STAGING);
-    return new Baseline(client);
+    return new Baseline(client, databaseUrl);
   }
 
   /** Database time and the present token: read before the manifest is asked for. */
@@ -119,7 +116,8 @@ export class Baseline {
       try {
         return await this.#mergeOnce(token);
       } catch (error) {
-        await this.#client.query('rollback');
+        // On a lost connection there is nothing to roll back, and the error that tells of the loss is the one to throw.
+        await this.#client.query('rollback').catch(() => {});
         if (attempt >= 5 || !RETRYABLE.has(sqlState(error) ?? '')) throw error;
       }
     }
@@ -142,6 +140,8 @@ export class Baseline {
     await run(statements.UPDATE_ABSENT);
     await run(statements.UPDATE_LIVE_FLAGS);
     await run(statements.MARK_DUE);
+    failpoint('manifest.marked');
+    await run(REBASE_AUDIT, [token.snapshotId, token.tokenAtRequest]);
     const { rows } = await run(statements.COUNT_DIFF);
     await run(statements.MOVE_TOKEN, [
       token.snapshotId,
@@ -150,13 +150,48 @@ export class Baseline {
       token.lines,
       token.livePricedSkuCount,
     ]);
-    await run('commit');
+    const { rows: transactions } = await run('select pg_current_xact_id()::text as id');
+    const { id } = transactions[0] as { id: string };
+    failpoint('manifest.token-moved');
+    try {
+      await run('commit');
+    } catch (error) {
+      const answered = error instanceof pg.DatabaseError && !isConnectionLost(error);
+      if (answered || !(await this.#committed(id).catch(() => false))) throw error;
+    }
     return rows[0] as BaselineApplied;
+  }
+
+  /** What became of a transaction whose COMMIT went unanswered, read over a connection of its own. */
+  async #committed(transaction: string): Promise<boolean> {
+    const client = await dial(this.#databaseUrl);
+    try {
+      // Its row lock, which it took first, is gone only when it has ended one way or the other.
+      await client.query('select from catalog_internal.sync for share');
+      const { rows } = await client.query<{ status: string }>('select pg_xact_status($1::xid8) as status', [
+        transaction,
+      ]);
+      return rows[0]?.status === 'committed';
+    } finally {
+      await client.end().catch(() => {});
+    }
   }
 
   async close(): Promise<void> {
     await this.#client.end().catch(() => {});
   }
+}
+
+async function dial(databaseUrl: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    application_name: 'catalog-mirror manifest',
+    idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
+  });
+  // An idle connection that breaks emits; the next statement reports it.
+  client.on('error', () => {});
+  await client.connect();
+  return client;
 }
 
 /** Lines in COPY's text format, in few large pieces. */

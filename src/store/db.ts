@@ -86,22 +86,43 @@ export function isConnectionLost(error: unknown): boolean {
   return fatal || LOST.has(sqlState(error) ?? '');
 }
 
+/** Why Postgres takes no writes although it answers: nothing is wrong with the statement, and waiting helps. */
+export type StoreTrouble = 'disk-full' | 'out-of-memory' | 'too-many-connections' | 'read-only';
+
+const TROUBLES: Readonly<Record<string, StoreTrouble>> = {
+  '53100': 'disk-full',
+  '53200': 'out-of-memory',
+  '53300': 'too-many-connections',
+  '25006': 'read-only',
+};
+
+/** The trouble that an error tells of, or null. */
+export function storeTrouble(error: unknown): StoreTrouble | null {
+  return TROUBLES[sqlState(error) ?? ''] ?? null;
+}
+
 /** SQLSTATEs that no waiting will change: the role or its password is wrong. */
 const REFUSED = new Set(['28000', '28P01']);
 
+const TELL_AFTER_MS = 2000;
+const TELL_EVERY_MS = 10_000;
+
 /**
  * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
- * its cause, and at once when Postgres refuses the role.
+ * its cause, and at once when Postgres refuses the role. `onWait` hears of the last reason after two seconds, and then
+ * every ten.
  */
 export async function waitForDatabase(
   sql: Sql,
   clock: Clock,
   timeoutMs: number,
-  signal?: AbortSignal,
+  options: { readonly signal?: AbortSignal | undefined; readonly onWait?: (reason: unknown) => void } = {},
 ): Promise<void> {
+  const { signal, onWait } = options;
   const settled = new AbortController();
   const over = AbortSignal.any([settled.signal, ...(signal === undefined ? [] : [signal])]);
   let reason: unknown;
+  let tellAt = clock.monotonic() + TELL_AFTER_MS;
   const inTime = clock.sleep(timeoutMs, over).then(() => {
     throw new Error('Postgres does not answer', { cause: reason });
   });
@@ -109,11 +130,16 @@ export async function waitForDatabase(
     while (!over.aborted) {
       try {
         await sql`select 1`;
+        keepArrayTypes(sql);
         return;
       } catch (error) {
         if (REFUSED.has(sqlState(error) ?? ''))
           throw new Error('Postgres refuses the role', { cause: error });
         reason = error;
+        if (clock.monotonic() >= tellAt) {
+          onWait?.(reason);
+          tellAt = clock.monotonic() + TELL_EVERY_MS;
+        }
       }
       await clock.sleep(250, over);
     }
@@ -123,6 +149,14 @@ export async function waitForDatabase(
   } finally {
     settled.abort();
   }
+}
+
+/**
+ * The pool's first connection has asked for the array types, for all of them. postgres.js would ask again on each new
+ * connection, in a promise that nobody holds: a connection lost at that moment would end the process.
+ */
+function keepArrayTypes(sql: Sql): void {
+  (sql.options as { fetch_types: boolean }).fetch_types = false;
 }
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */

@@ -1,3 +1,5 @@
+import { auditReports, countSeenFirst } from './audit.ts';
+import { failpoint } from '../lib/failpoint.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 
 export interface DeltaChange {
@@ -41,12 +43,19 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     const reported = [...new Set([...delta.changed, ...delta.nowLive])];
     const all = [...new Set([...reported, ...delta.removed])];
     await tx`select from catalog.skus where sku = any(${all}) order by sku for update`;
+    const seenFirst = all.length > 0 ? await auditReports(tx, { ...delta, changed: reported }) : null;
     const counts = reported.length > 0 ? await reportChanged(tx, reported, delta.nowLive) : null;
     if (delta.removed.length > 0) await reportRemoved(tx, delta.removed);
+    failpoint('delta.reported');
     await tx`
       update catalog_internal.sync set
         snapshot_moved_at = case when snapshot_id <> ${delta.toSnapshot} then now() else snapshot_moved_at end,
+        token_at = case when snapshot_id <> ${delta.toSnapshot} then now() else token_at end,
+        built_after = case when snapshot_id <> ${delta.toSnapshot} and caught_up then token_at else built_after end,
+        caught_up = snapshot_id = ${delta.toSnapshot},
         snapshot_id = ${delta.toSnapshot}, delta_checked_at = now(), catalog_fault = null, chain_breaks = 0`;
+    if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
+    failpoint('delta.token-moved');
     return { ...NOTHING, ...counts, applied: true, marked: all.length, removed: delta.removed.length };
   });
 }
@@ -71,10 +80,11 @@ async function reportChanged(
       from reported r left join catalog.skus s using (sku)
     ),
     written as (
-      insert into catalog.skus (sku, price_source, in_manifest, reported_at)
+      insert into catalog.skus as s (sku, price_source, in_manifest, reported_at)
       select sku, price_source, true, now() from reported order by sku
       on conflict (sku) do update set
-        price_source = excluded.price_source, hash = null, in_manifest = true, reported_at = excluded.reported_at
+        price_source = excluded.price_source, hash = null,
+        hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end, in_manifest = true, reported_at = excluded.reported_at
     ),
     marked as (
       select catalog_internal.mark_due(array_agg(sku), case when unpriced then 'new' else 'changed' end, is_live)
@@ -98,7 +108,7 @@ async function reportRemoved(tx: Tx, removed: readonly string[]): Promise<void> 
     insert into catalog.skus as s (sku, state, in_manifest, removed_at, reported_at)
     select sku, 'removed', false, now(), now() from unnest(${skus}::text[]) as r(sku) order by sku
     on conflict (sku) do update set
-      state = 'removed', in_manifest = false, hash = null, removed_at = now(), reported_at = now()`;
+      state = 'removed', in_manifest = false, hash = null, hash_before_live = null, removed_at = now(), reported_at = now()`;
   await tx`
     with gone as (delete from catalog.prices where sku = any(${skus}) returning sku, size, price)
     insert into catalog.price_history (sku, size, old_price, new_price, observed_at)

@@ -73,7 +73,8 @@ export async function peekOwed(
 }
 
 /**
- * Claims the oldest owed SKUs of each class for `leaseMs`. Workers racing for the same rows pass each other by; a worker
+ * Claims SKUs of each class for `leaseMs`: in the urgent lane by rank (the weight in catalog.watchlist), elsewhere, and where
+ * ranks are equal, the oldest first. Workers racing for the same rows pass each other by; a worker
  * that dies leaves its claim to run out. The generation at the claim comes along: a mark made later moves it on, and
  * the answer to this claim then does not settle that mark. `named` live SKUs are claimed beside the quotas, if nobody
  * else holds them.
@@ -87,34 +88,43 @@ export async function claimDue(
   const wanted = quotas.filter((quota) => quota.count > 0);
   if (wanted.length + named.length === 0) return null;
   const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
-    with by_quota as materialized (
-      select p.sku
-      from unnest(
+    with quotas as materialized (
+      select * from unnest(
         ${wanted.map(({ lane }) => laneNumber(lane))}::smallint[],
         ${wanted.map(({ live }) => Number(live))}::int[]::boolean[],
         ${wanted.map(({ count }) => count)}::int[],
         ${wanted.map(({ earlySeconds }) => earlySeconds)}::float8[]
       ) as q(lane, live, count, early)
-      cross join lateral (
-        select d.sku from catalog_internal.due d
+    ),
+    by_rank as materialized (
+      -- Whatever is urgent is due: a mark made it so.
+      select p.ctid from quotas q cross join lateral (
+        select d.ctid from catalog_internal.due d
+        where d.held_until is null and d.lane = 1 and d.live = q.live
+        order by d.rank desc, d.due_at limit q.count for update skip locked
+      ) p
+      where q.lane = 1
+    ),
+    by_age as materialized (
+      select p.ctid from quotas q cross join lateral (
+        select d.ctid from catalog_internal.due d
         where d.held_until is null and d.live = q.live and d.lane = q.lane
           and d.due_at <= now() + make_interval(secs => q.early)
-        order by d.due_at
-        limit q.count
-        for update skip locked
+        order by d.due_at limit q.count for update skip locked
       ) p
+      where q.lane <> 1
     ),
     by_name as materialized (
-      select sku from catalog_internal.due
+      select ctid from catalog_internal.due
       where sku = any(${named as string[]}) and held_until is null and live
       order by sku for update skip locked
     ),
-    picked as materialized (select sku from by_quota union select sku from by_name),
     claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at)
+    -- By their places, locked above: whatever the planner expects of the quotas, it reads no other row.
     update catalog_internal.due d
     set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
-    from picked, claim
-    where d.sku = picked.sku
+    from claim
+    where d.ctid = any(array(select ctid from by_rank union select ctid from by_age union select ctid from by_name))
     returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt"`;
   const first = rows[0];
   if (first === undefined) return null;

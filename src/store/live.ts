@@ -1,11 +1,17 @@
 import type { Sql, Tx } from './db.ts';
 import type { Quota } from './due.ts';
+import type { Incident } from './incident.ts';
 
 /** The plan of live looks as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
 export interface LivePlan {
   /** Null while there are looks enough for every SKU's LIVE_INTERVAL. */
   readonly lookPrice: number | null;
   readonly mostMinutes: number | null;
+  readonly earlyMinutes: number | null;
+  /** Whether an incident has begun or ended since the last solution. */
+  readonly unsolved: boolean;
+  /** While everything is taken for live-priced. */
+  readonly incident: Incident | null;
   readonly ceilingPerMinute: number | null;
   readonly ceilingAt: number;
   /** Live computations of the last minute. */
@@ -20,7 +26,11 @@ export interface LivePlan {
 
 export async function readLivePlan(sql: Sql): Promise<LivePlan> {
   const [row] = await sql<[LivePlan]>`
-    select look_price as "lookPrice", most_minutes as "mostMinutes", ceiling_per_minute as "ceilingPerMinute",
+    select look_price as "lookPrice", most_minutes as "mostMinutes", early_minutes as "earlyMinutes",
+      solved_at is null as unsolved, ceiling_per_minute as "ceilingPerMinute",
+      case when incident_because is not null then json_build_object('because', incident_because,
+        'since', extract(epoch from incident_since) * 1000, 'probedAt', extract(epoch from incident_probed_at) * 1000)
+      end as incident,
       coalesce(extract(epoch from ceiling_at) * 1000, 0)::float8 as "ceilingAt",
       recent.computed, recent.best,
       (select count(*)::int from (
@@ -34,13 +44,19 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
   return row;
 }
 
+/** A solution: the price of a look and the longest allowed wait; null where looks suffice for everyone's turn. */
+export type LookPrice = Pick<LivePlan, 'lookPrice' | 'mostMinutes' | 'earlyMinutes'>;
+
+/** Stores a solution, unless an incident began or ended since the plan it was made from. */
 export async function storeLookPrice(
   sql: Sql,
-  price: number | null,
-  mostMinutes: number | null,
+  solved: LookPrice,
+  incidentSince: number | null,
 ): Promise<void> {
   await sql`
-    update catalog_internal.live_plan set look_price = ${price}, most_minutes = ${mostMinutes}, solved_at = now()`;
+    update catalog_internal.live_plan set look_price = ${solved.lookPrice}, most_minutes = ${solved.mostMinutes},
+      early_minutes = ${solved.earlyMinutes}, solved_at = now()
+    where (extract(epoch from incident_since) * 1000)::float8 is not distinct from ${incidentSince}::float8`;
 }
 
 export async function storeLiveCeiling(sql: Sql, perMinute: number | null, at: number): Promise<void> {
@@ -49,10 +65,18 @@ export async function storeLiveCeiling(sql: Sql, perMinute: number | null, at: n
       ceiling_at = to_timestamp(${at}::float8 / 1000)`;
 }
 
-export async function noteLiveCall(sql: Sql, computed: number, deferred: number): Promise<void> {
+/** What a bulk call did with its live SKUs, and with those asked as snapshot-priced. */
+export interface LiveCall {
+  readonly computed: number;
+  readonly deferred: number;
+  readonly snapshotAsked: number;
+  readonly snapshotDeferred: number;
+}
+
+export async function noteLiveCall(sql: Sql, call: LiveCall): Promise<void> {
   await sql`
-    insert into catalog_internal.live_calls (called_at, computed, deferred)
-    values (clock_timestamp(), ${computed}, ${deferred})`;
+    insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
+    values (clock_timestamp(), ${call.computed}, ${call.deferred}, ${call.snapshotAsked}, ${call.snapshotDeferred})`;
 }
 
 export async function pruneLiveCalls(sql: Sql): Promise<void> {
@@ -61,20 +85,27 @@ export async function pruneLiveCalls(sql: Sql): Promise<void> {
 
 /**
  * All live SKUs in groups alike in rate and weight (half powers of two), for solving the price of a look: some hundred
- * rows however many SKUs there are. `prior` is the rate, in changes a minute, of a SKU of which nothing is known.
+ * rows however many SKUs there are; during an incident all others too. `prior` is what is believed of a SKU of which not even a
+ * past is known, as shape and minutes.
  */
 export async function rateGroups(
   sql: Sql,
-  prior: number,
+  prior: { readonly alpha: number; readonly beta: number },
+  everything: boolean,
 ): Promise<{ count: number; lambda: number; weight: number }[]> {
   return await sql<{ count: number; lambda: number; weight: number }[]>`
     select count(*)::int as count, avg(lambda)::float8 as lambda, avg(weight)::float8 as weight
     from (
-      select coalesce(r.alpha / r.beta, ${prior}::float8) as lambda, coalesce(w.weight, 1)::float8 as weight
+      select coalesce(r.alpha / r.beta, (${prior.alpha} + coalesce(past.moves, 0)) / (${prior.beta} + coalesce(past.minutes, 0))) as lambda,
+        coalesce(w.weight, 1)::float8 as weight
       from catalog_internal.due d
+      join catalog.skus s using (sku)
       left join catalog_internal.live_rates r using (sku)
       left join catalog.watchlist w using (sku)
-      where d.live
+      left join lateral (
+        select * from catalog_internal.past_moves(s.sku, s.first_priced_at) where r.sku is null
+      ) past on true
+      where d.live or (${everything} and s.state = 'priced')
     ) skus
     group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2)`;
 }
@@ -99,22 +130,33 @@ export interface LiveCandidate {
   /** Null where nothing is known yet. */
   readonly alpha: number | null;
   readonly beta: number | null;
+  /** Where nothing is known yet: in how many looks of the last three days a price had moved, and how many minutes that is. */
+  readonly pastMoves?: number | null;
+  readonly pastMinutes?: number | null;
   /** Minutes since the last look; null where there was none. */
   readonly minutes: number | null;
 }
 
-/** The first SKUs of a quota by due time, with what is needed to choose between them. */
-export async function liveCandidates(sql: Sql, quota: Quota, limit: number): Promise<LiveCandidate[]> {
+/**
+ * The first SKUs of a quota by due time that were not looked at within the last `leastMinutes`, with what is needed to choose
+ * between them.
+ */
+export async function liveCandidates(
+  sql: Sql,
+  quota: Quota,
+  limit: number,
+  leastMinutes: number,
+): Promise<LiveCandidate[]> {
   return await sql<LiveCandidate[]>`
     select d.sku, coalesce(w.weight, 1)::float8 as weight, r.alpha, r.beta,
-      (extract(epoch from clock_timestamp() - s.asked_at) / 60)::float8 as minutes
+      (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8 as minutes
     from (
-      select sku from catalog_internal.due
-      where held_until is null and live and lane = catalog_internal.lane_of(${quota.lane})
-        and due_at <= now() + make_interval(secs => ${quota.earlySeconds})
-      order by due_at limit ${limit}
+      select due.sku, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
+      where due.held_until is null and due.live and due.lane = catalog_internal.lane_of(${quota.lane})
+        and due.due_at <= now() + make_interval(secs => ${quota.earlySeconds})
+        and (s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${leastMinutes * 60}))
+      order by due.due_at limit ${limit}
     ) d
-    join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku)
     left join catalog.watchlist w using (sku)`;
 }

@@ -5,7 +5,7 @@ const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
 
 /**
  * Says that a daemon is here until the returned function is called or the process dies. The first one to come finds out
- * that way that whoever holds claims and tasks is dead, and frees them: after a crash nobody waits for leases to run out.
+ * that way that whoever holds claims, tasks and the probe is dead, and frees them: after a crash nobody waits for leases to run out.
  * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease.
  */
 export async function announcePresence(databaseUrl: string): Promise<() => Promise<void>> {
@@ -24,8 +24,14 @@ export async function announcePresence(databaseUrl: string): Promise<() => Promi
     await client.query(
       'update catalog_internal.due set claim = null, held_until = null where claim is not null',
     );
+    // Where no baseline stands, a start is a new try, whatever the failures before it: something may have been put right.
+    await client.query(`
+      update catalog_internal.tasks set run = null, running_until = null,
+        next_at = case when task = 'manifest' and s.manifest_applied_at is null then now() else next_at end
+      from catalog_internal.sync s`);
+    // A probe whose sender is dead tells nobody anything.
     await client.query(
-      'update catalog_internal.tasks set run = null, running_until = null where running_until is not null',
+      'update catalog_internal.pace set probe_sent_at = null where probe_sent_at is not null',
     );
   }
   await client.query(`select pg_advisory_lock_shared(${PRESENCE_LOCK})`);

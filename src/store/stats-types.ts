@@ -1,8 +1,22 @@
+import type { IncidentCause } from './incident.ts';
+
 /** A distribution over SKUs as it is now. `le` are upper bounds in seconds, `count` is cumulative (Prometheus histogram form). */
 export interface AgeDistribution {
   readonly buckets: readonly { readonly le: number; readonly count: number }[];
   readonly count: number;
   readonly sumSeconds: number;
+}
+
+/** How well the delta and the mirror's own looks agree (view catalog.delta_audit), counted since `since`. */
+export interface DeltaAudit {
+  readonly since: Date;
+  readonly reportsConfirmed: number;
+  readonly reportsUnchanged: number;
+  readonly movesSeenFirst: number;
+  /** By how long these were seen before their reports, in all. */
+  readonly seenFirstSeconds: number;
+  readonly movesNeverReported: number;
+  readonly movesWaiting: number;
 }
 
 /** The mirror's state as SQL sees it, read in one go for metrics, `status` and health. Ages in seconds, times as Date. */
@@ -27,4 +41,15 @@ export interface MirrorStats {
     readonly refusal: string | null;
   };
   readonly liveBudgetPerCall: number;
+  readonly live: {
+    /** Live computations in the last minute. */
+    readonly computedPerMinute: number;
+    /** The partner's ceiling on them as far as it is learned; null while none was met. */
+    readonly ceilingPerMinute: number | null;
+    /** Longest planned wait of a live SKU in seconds, where looks are too few for LIVE_INTERVAL; else null. */
+    readonly longestWaitSeconds: number | null;
+  };
+  /** While everything is taken for live-priced: since when and by which evidence. */
+  readonly incident: { readonly since: Date; readonly because: IncidentCause } | null;
+  readonly deltaAudit: DeltaAudit;
 }

@@ -1,4 +1,6 @@
+import { readDeltaAudit } from './audit.ts';
 import type { Queryable, Sql } from './db.ts';
+import { readLivePlan } from './live.ts';
 import { readPace } from './pace.ts';
 import type { AgeDistribution, MirrorStats } from './stats-types.ts';
 import { readSyncState } from './sync-state.ts';
@@ -22,7 +24,7 @@ export async function readStats(
   sql: Sql,
   options: { readonly windowMs: number; readonly liveBudget: number; readonly paceOf: PaceReader },
 ): Promise<MirrorStats> {
-  const [state, skus, prices, [metadata], due, [deferred], pace] = await Promise.all([
+  const [state, skus, prices, [metadata], due, [deferred], pace, deltaAudit, plan] = await Promise.all([
     readSyncState(sql),
     sql<{ state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[]>`
       select state, coalesce(price_source, 'unknown') as "priceSource", count(*)::int as count
@@ -34,6 +36,8 @@ export async function readStats(
       select count(*)::int as count, coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as oldest
       from catalog_internal.due where deferrals > 0`,
     readPace(sql, options.windowMs),
+    readDeltaAudit(sql),
+    readLivePlan(sql),
   ]);
   return {
     snapshotId: state.snapshotId,
@@ -55,6 +59,16 @@ export async function readStats(
     oldestDeferredAgeSeconds: deferred.oldest,
     pace: options.paceOf(pace),
     liveBudgetPerCall: Math.floor(state.liveBudget ?? options.liveBudget),
+    deltaAudit,
+    live: {
+      computedPerMinute: plan.computed,
+      ceilingPerMinute: plan.ceilingPerMinute,
+      longestWaitSeconds: plan.mostMinutes === null ? null : plan.mostMinutes * 60,
+    },
+    incident:
+      plan.incident === null
+        ? null
+        : { since: new Date(plan.incident.since), because: plan.incident.because },
   };
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
 import type { PartnerErrorKind } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
+import type { IncidentCause } from '../store/incident.ts';
 import type { Pacer } from './pacing.ts';
 
 /** Durations in milliseconds; names and meanings as in the configuration. */
@@ -73,6 +74,12 @@ export type SyncEvent =
     }
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] }
   | { readonly event: 'live-budget.learned'; readonly budget: number }
+  | {
+      readonly event: 'incident.began' | 'incident.ended';
+      readonly because: IncidentCause | null;
+      /** How long what went before had lasted. */
+      readonly minutes: number;
+    }
   | { readonly event: 'live-ceiling.learned'; readonly perMinute: number | null };
 
 /** What every part of sync works with. Nothing here is read from the environment. */

@@ -1,9 +1,14 @@
+import { failpoint } from '../lib/failpoint.ts';
 import type { PartnerError } from '../partner/errors.ts';
 import { applyDelta, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
 import { readSyncState } from '../store/sync-state.ts';
+import { requestTask } from '../store/tasks.ts';
 import { ask } from './ask.ts';
 import type { SyncContext } from './context.ts';
 import { type Outcome, retryInMs } from './outcome.ts';
+
+/** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */
+const CROWD = 500;
 
 /** What to do about a delta that was not answered (specification 4.2, 7.3). */
 export type DeltaTrouble = 'fetch-manifest' | 'catalog-fault' | 'retry';
@@ -53,7 +58,9 @@ export async function syncDelta(
     if (asked.kind === 'error') return await troubled(ctx, asked.error, snapshotId, failuresBefore);
 
     const delta = asked.value;
+    failpoint('delta.answered');
     const applied = await applyDelta(ctx.sql, { since: snapshotId, ...delta });
+    failpoint('delta.committed');
     const advanced = delta.toSnapshot !== snapshotId;
     if (applied.applied && (advanced || applied.marked > 0 || delta.skipped > 0)) {
       ctx.emit({
@@ -68,6 +75,7 @@ export async function syncDelta(
         skipped: delta.skipped,
       });
     }
+    if (applied.crossedToLive >= CROWD) await requestTask(ctx.sql, 'catalog-check');
     seen.add(snapshotId);
     hops += Number(advanced);
     // A token seen before in this run would be a circle: the rest is left to the next poll.

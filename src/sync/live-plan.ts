@@ -1,9 +1,10 @@
 import {
-  type LiveCandidate,
+  type LiveCall,
   liveCandidates,
   type LiveLook,
   type LivePlan,
   type LookAhead,
+  type LookPrice,
   noteLiveCall,
   pruneLiveCalls,
   rateGroups,
@@ -19,15 +20,18 @@ import {
   chooseLive,
   earlyMinutes,
   learnRate,
+  LEAST_MINUTES,
   MOST_ROUNDS,
   nextLookMinutes,
   PRIOR,
   type Rate,
+  type RateGroup,
   roundMinutes,
   SHORTLIST,
   solvePrice,
 } from './live-policy.ts';
 import type { Outcome } from './outcome.ts';
+import { placeAll, rateOf, releaseSnapshots } from './live-order.ts';
 
 /** Prices of looks are solved anew this often. */
 const SOLVE_EVERY_MS = 600_000;
@@ -35,25 +39,53 @@ const FIRST_SOLVE_EVERY_MS = 60_000;
 
 /**
  * Solves what a live look must gain to be worth it (live-policy.ts). Where the looks there are suffice for every SKU's
- * LIVE_INTERVAL, or by configuration, there is no price: every SKU has its turn.
+ * LIVE_INTERVAL, or by configuration, there is no price: every SKU has its turn. When an incident begins, everything joins
+ * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
  */
 export async function planLive(ctx: SyncContext): Promise<Outcome> {
   const { sql, settings } = ctx;
   const [plan, state] = await Promise.all([readLivePlan(sql), readSyncState(sql)]);
-  const liveBudget = state.liveBudget ?? settings.bulkLiveBudget;
   await pruneLiveCalls(sql);
-  const groups = await rateGroups(sql, PRIOR.alpha / PRIOR.beta);
+  const incident = plan.incident !== null;
+  if (!incident && plan.unsolved) await releaseSnapshots(ctx);
+  const groups = await rateGroups(sql, PRIOR, incident);
   const skus = groups.reduce((n, { count }) => n + count, 0);
-  const looks = Math.min(settings.callsPerMinute * Math.floor(liveBudget), plan.ceilingPerMinute ?? Infinity);
-  const round = roundMinutes(skus, looks);
-  const scarce = settings.livePolicy === 'index' && round * 60_000 > settings.liveMs;
-  if (!scarce) await storeLookPrice(sql, null, null);
-  else await storeLookPrice(sql, solvePrice(groups, looks), MOST_ROUNDS * round);
-  const nextInMs = skus === 0 ? FIRST_SOLVE_EVERY_MS : SOLVE_EVERY_MS;
+  const budget = Math.floor(state.liveBudget ?? settings.bulkLiveBudget);
+  const looks = Math.min(settings.callsPerMinute * budget, plan.ceilingPerMinute ?? Infinity);
+  const solved = solve(groups, skus, looks, settings, incident);
+  const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
+  const placed = incident || plan.unsolved ? await placeAll(ctx, wait, plan.unsolved, incident) : 0;
+  await storeLookPrice(sql, solved, plan.incident?.since ?? null);
   return {
     kind: 'done',
-    nextInMs,
-    counts: { liveSkus: skus, looksPerMinute: Math.round(looks), scarce: Number(scarce) },
+    nextInMs: skus === 0 ? FIRST_SOLVE_EVERY_MS : SOLVE_EVERY_MS,
+    counts: {
+      liveSkus: skus,
+      looksPerMinute: Math.round(looks),
+      roundMinutes: Math.ceil(roundMinutes(skus, looks)),
+      scarce: Number(solved.lookPrice !== null),
+      ...(incident ? { incident: plan.incident.because, placed } : {}),
+    },
+  };
+}
+
+/** While an incident lasts nobody can be sure of a look in three rounds, which are days: only of one in METADATA_INTERVAL. */
+function solve(
+  groups: readonly RateGroup[],
+  skus: number,
+  looks: number,
+  settings: SyncSettings,
+  incident: boolean,
+): LookPrice {
+  const round = roundMinutes(skus, looks);
+  if (settings.livePolicy !== 'index' || round * 60_000 <= settings.liveMs)
+    return { lookPrice: null, mostMinutes: null, earlyMinutes: null };
+  const cap = MOST_ROUNDS * round;
+  const mostMinutes = incident ? Math.max(cap, settings.metadataMs / 60_000) : cap;
+  return {
+    lookPrice: solvePrice(groups, looks, mostMinutes),
+    mostMinutes,
+    earlyMinutes: earlyMinutes(round),
   };
 }
 
@@ -63,21 +95,18 @@ export function lookAhead(plan: LivePlan, settings: SyncSettings): (look: LiveLo
     const before = rateOf(look);
     // The first look ever has no look before it to compare with.
     const rate = look.minutes === null ? before : learnRate(before, look.minutes, look.moved);
-    const minutes =
-      plan.lookPrice === null || plan.mostMinutes === null
-        ? settings.liveMs / 60_000
-        : nextLookMinutes(look.weight, rate, plan.lookPrice, plan.mostMinutes);
-    return { sku: look.sku, ...rate, nextMs: minutes * 60_000 };
+    return { sku: look.sku, ...rate, nextMs: waitMinutes(plan, settings, look.weight, rate) * 60_000 };
   };
 }
 
-function rateOf({ alpha, beta }: Pick<LiveCandidate, 'alpha' | 'beta'>): Rate {
-  return alpha === null || beta === null ? PRIOR : { alpha, beta };
+function waitMinutes(plan: LookPrice, settings: SyncSettings, weight: number, rate: Rate): number {
+  if (plan.lookPrice === null || plan.mostMinutes === null) return settings.liveMs / 60_000;
+  return nextLookMinutes(weight, rate, plan.lookPrice, plan.mostMinutes);
 }
 
 /** By how many seconds live looks may come early: where looks are scarce, no live slot stays empty. */
-export function earlyLiveSeconds({ mostMinutes }: LivePlan): number {
-  return mostMinutes === null ? 0 : earlyMinutes(mostMinutes) * 60;
+export function earlyLiveSeconds({ earlyMinutes: minutes }: LivePlan): number {
+  return (minutes ?? 0) * 60;
 }
 
 /** How many live SKUs the next call may carry under the learned ceiling. */
@@ -99,7 +128,12 @@ export async function chooseForQuota(
   quota: Quota,
 ): Promise<string[] | null> {
   if (plan.lookPrice === null || plan.mostMinutes === null) return null;
-  const candidates = await liveCandidates(ctx.sql, quota, Math.max(SHORTLIST, 3 * quota.count));
+  const candidates = await liveCandidates(
+    ctx.sql,
+    quota,
+    Math.max(SHORTLIST, 3 * quota.count),
+    LEAST_MINUTES,
+  );
   const chosen = chooseLive(
     candidates.map((candidate) => ({
       sku: candidate.sku,
@@ -117,15 +151,13 @@ export async function chooseForQuota(
 export async function learnFromCall(
   ctx: SyncContext,
   plan: LivePlan,
-  call: {
-    readonly computed: number;
-    readonly deferred: number;
+  call: LiveCall & {
     readonly withinBudget: boolean;
     readonly budget: number;
   },
 ): Promise<void> {
-  if (call.computed + call.deferred === 0) return;
-  await noteLiveCall(ctx.sql, call.computed, call.deferred);
+  if (call.computed + call.deferred + call.snapshotDeferred === 0) return;
+  await noteLiveCall(ctx.sql, call);
   const before = ceilingOf(plan);
   const after = learnLiveCeiling(
     before,

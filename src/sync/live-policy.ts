@@ -50,6 +50,14 @@ function bounded({ alpha, beta }: Rate): Rate {
   return { alpha: alpha * scale, beta: beta * scale };
 }
 
+/**
+ * What a SKU's past says of its rate when nothing else is known, as when it turns live: `moves` looks of the last `minutes`
+ * found a price moved.
+ */
+export function rateFromPast(moves: number, minutes: number): Rate {
+  return bounded({ alpha: PRIOR.alpha + moves, beta: PRIOR.beta + minutes });
+}
+
 /** Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last look. */
 export function lookValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
@@ -72,12 +80,12 @@ function looksPerMinute(lambda: number, weight: number, mu: number, most: number
   return Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted));
 }
 
-/** Part of the longest allowed wait by which a look may come early rather than leave a live slot empty. */
-const EARLY_PART = 0.03;
+/** Part of a full round by which a look may come early rather than leave a live slot empty. */
+const EARLY_ROUNDS = 0.09;
 
-/** How many minutes before its due time a SKU may be looked at, given the longest allowed wait. */
-export function earlyMinutes(most: number): number {
-  return Number.isFinite(most) ? EARLY_PART * most : 0;
+/** How many minutes before its due time a SKU may be looked at, given the minutes of a full round. */
+export function earlyMinutes(round: number): number {
+  return Number.isFinite(round) ? EARLY_ROUNDS * round : 0;
 }
 
 /** One full round in minutes: every SKU once at `looks` a minute. */
@@ -86,13 +94,11 @@ export function roundMinutes(skus: number, looks: number): number {
 }
 
 /**
- * The price of a look, `mu`, at which all SKUs together ask for 97 % of the `looks` a minute there are. Where even the
- * longest allowed waits ask for more, the largest sensible `mu`.
+ * The price of a look, `mu`, at which all SKUs together ask for 97 % of the `looks` a minute there are, none waiting longer
+ * than `most` minutes. Where even the longest allowed waits ask for more, the largest sensible `mu`.
  */
-export function solvePrice(groups: readonly RateGroup[], looks: number): number {
-  const skus = groups.reduce((n, { count }) => n + count, 0);
-  if (skus === 0) return 1;
-  const most = MOST_ROUNDS * roundMinutes(skus, looks);
+export function solvePrice(groups: readonly RateGroup[], looks: number, most: number): number {
+  if (groups.length === 0) return 1;
   const asked = (mu: number) =>
     groups.reduce(
       (sum, { count, lambda, weight }) => sum + count * looksPerMinute(lambda, weight, mu, most),
@@ -123,7 +129,7 @@ export interface Candidate {
 
 /**
  * The `count` candidates to look at: those beyond the longest allowed wait first (oldest first), then by value. Those
- * looked at within the last minute are left out.
+ * looked at within the last minute are to be left out before, and are left out here.
  */
 export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
   return candidates

@@ -1,3 +1,4 @@
+import { failpoint } from '../lib/failpoint.ts';
 import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
@@ -8,6 +9,7 @@ import { noteCatalogCheck, noteManifestRefused, readSyncState, type SyncState } 
 import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
 import { ask, type Asked } from './ask.ts';
 import type { SyncContext } from './context.ts';
+import { weighCounts } from './incident.ts';
 import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-verdict.ts';
 import { type Outcome, retryInMs } from './outcome.ts';
 
@@ -16,6 +18,8 @@ const PROGRESS_EVERY_MS = 3000;
 const URL_TRIES = 3;
 const SAMPLES_KEPT = 20;
 const SUPERSEDED_AGAIN_MS = 600_000;
+/** By how much generated_at may be ahead of our own clock and still be believed: no clock in use is a day off. */
+const CLOCK_SKEW_MS = 86_400_000;
 
 /** Lines and samples of one download. */
 interface Downloaded {
@@ -49,12 +53,15 @@ async function baselineOnce(
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
     if (asked.kind === 'error') return await catalogTrouble(ctx, run, asked.error);
     const meta = asked.value;
+    failpoint('manifest.answered');
+    await weighCounts(ctx, meta);
     const state = await readSyncState(ctx.sql);
     const offerRefused = judgeOffer(meta, state);
     if (offerRefused !== null) return await refused(ctx, run, offerRefused);
 
     const downloaded = await timedDownload(ctx, run, meta, baseline, signal);
     const staged = await baseline.count();
+    failpoint('manifest.staged');
     const downloadRefused = judgeDownload({
       ...downloaded,
       ...staged,
@@ -71,8 +78,10 @@ async function baselineOnce(
       lines: downloaded.lines,
       livePricedSkuCount: meta.livePricedSkuCount,
     });
+    failpoint('manifest.committed');
     // Whatever the catalog reported since the snapshot was built is asked for at once.
     await requestTask(ctx.sql, 'delta');
+    await requestTask(ctx.sql, 'live-plan');
     return done(ctx, meta, state, downloaded, staged.duplicates, applied);
   } catch (error) {
     if (error instanceof PartnerError) {
@@ -93,8 +102,13 @@ async function baselineOnce(
   }
 }
 
-function askManifest(ctx: SyncContext, signal?: AbortSignal): Promise<Asked<ManifestMeta>> {
-  return ask(ctx, 'manifest', (permit) => ctx.client.manifest(permit, signal), signal);
+async function askManifest(ctx: SyncContext, signal?: AbortSignal): Promise<Asked<ManifestMeta>> {
+  const asked = await ask(ctx, 'manifest', (permit) => ctx.client.manifest(permit, signal), signal);
+  if (asked.kind !== 'answer') return asked;
+  // A time yet to come says nothing of the snapshot's age, and would make each later snapshot look older.
+  const { generatedAt } = asked.value;
+  const toCome = generatedAt !== null && generatedAt.getTime() > ctx.clock.now() + CLOCK_SKEW_MS;
+  return toCome ? { ...asked, value: { ...asked.value, generatedAt: null } } : asked;
 }
 
 function done(
@@ -186,6 +200,9 @@ async function download(
       lines,
       rejected.flatMap(({ sku }) => (sku === null ? [] : [sku])),
     );
+    failpoint('manifest.staging');
+    // Refused whatever follows: the rest of it need not fill the disk.
+    if (meta.skuCount !== null && total.lines > meta.skuCount) break;
     const now = clock.monotonic();
     if (now - reportedAt < PROGRESS_EVERY_MS) continue;
     reportedAt = now;
@@ -230,6 +247,7 @@ export async function checkCatalog(ctx: SyncContext, run: TaskRun, signal?: Abor
   }
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
   await noteCatalogCheck(ctx.sql, { generatedAt, livePricedSkuCount });
+  await weighCounts(ctx, asked.value);
   const generated = generatedAt?.toISOString() ?? null;
   return { kind: 'done', nextInMs, counts: { generated, live: livePricedSkuCount, skus: skuCount } };
 }

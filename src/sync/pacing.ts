@@ -1,3 +1,4 @@
+import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
 import {
   decide,
@@ -48,6 +49,7 @@ export function createPacer(sql: Sql, clock: Clock, limits: PaceLimits, events: 
       return { state: after, result: { before, after, sends: sends.length } };
     });
     const { before, after, sends } = result;
+    failpoint('pace.silenced');
     if (after === before) return;
     if (after.silentUntil === null) events.resumed?.({ ceiling: after.ceiling });
     else if (after.episodes > before.episodes) {
@@ -79,6 +81,7 @@ export function createPacer(sql: Sql, clock: Clock, limits: PaceLimits, events: 
       if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
       const { decision, now, sendId } = await tryOnce(lane);
       if (decision.go) {
+        failpoint('pace.logged');
         return {
           kind: 'granted',
           permit: {

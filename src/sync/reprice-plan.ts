@@ -76,7 +76,7 @@ function share(owed: readonly Owed[], slots: number, turn: number): Map<Lane, nu
 }
 
 /** How long a call that could carry much more waits for company after the one before. */
-const COMPANY_MS = 2500;
+const COMPANY_MS = 4000;
 /** A call this full goes at once. */
 const FULL_ENOUGH = 0.5;
 

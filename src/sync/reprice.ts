@@ -1,7 +1,7 @@
+import { failpoint } from '../lib/failpoint.ts';
 import { doubling } from '../lib/backoff.ts';
-import type { LowestRecord } from '../partner/client.ts';
 import { AUTH_CLASS, PartnerError } from '../partner/errors.ts';
-import { applyAnswer, type Fate, type NextLooks } from '../store/answers.ts';
+import { applyAnswer } from '../store/answers.ts';
 import {
   type Claim,
   claimDue,
@@ -13,15 +13,19 @@ import {
   wakeHeld,
 } from '../store/due.ts';
 import { callPause, noteCallFailed, noteCallWorked } from '../store/call-pause.ts';
-import { isConnectionLost } from '../store/db.ts';
+import { isConnectionLost, storeTrouble } from '../store/db.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { readSyncState, storeLiveBudget, type SyncState } from '../store/sync-state.ts';
 import type { SyncContext, SyncSettings } from './context.ts';
 import { type Envelope, reconcile, tally, type Verdict } from './envelope.ts';
+import { fateOf, unpriced } from './fates.ts';
 import { learnLiveBudget } from './live-budget.ts';
 import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, lookAhead } from './live-plan.ts';
+import { nextLooks, snapshotMs } from './next-looks.ts';
+import { weighCall } from './incident.ts';
+import { probeSize } from './incident-verdict.ts';
 import { PATIENCE_MS } from './outcome.ts';
-import { type Early, planBatch, waitForCompanyMs } from './reprice-plan.ts';
+import { type Early, planBatch, type PlanLimits, waitForCompanyMs } from './reprice-plan.ts';
 
 /** How one turn ended: a call was made, or nothing is owed, or it is not the time to call. */
 export type Turn =
@@ -31,15 +35,12 @@ export type Turn =
   | { readonly kind: 'company'; readonly forMs: number }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
-const SKU_ERROR_MOST_MS = 6 * 3_600_000;
 const CALL_PAUSE_MOST_MS = 1_800_000;
 /** While the catalog is stale a SKU is not looked at again within this. */
 const STALE_MIN_AGE_MS = 60_000;
 /** A claim outlives the request's own timeout by this much, for the answer to be applied. */
 const LEASE_SLACK_MS = 60_000;
 const WAKE_AT_ONCE = 1000;
-/** Deferred SKUs wait up to this part longer, so that they do not come back all at once. */
-const JITTER = 0.25;
 
 /**
  * One turn of re-pricing: plans a bulk call from the ledger, waits for its place in the pace, claims its SKUs, asks, and
@@ -59,12 +60,7 @@ export async function repriceOnce(
   const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
   const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
   const owed = await peekOwed(sql, settings.bulkMaxSkus, early);
-  const limits = {
-    maxSkus: callSize(settings.bulkMaxSkus, pause.failures),
-    liveBudget: Math.min(state.liveBudget ?? settings.bulkLiveBudget, allowedLive(plan, settings)),
-    turn: turn.number,
-    spareSeconds: Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000,
-  };
+  const limits = planLimits(settings, state, plan, { turn: turn.number, failures: pause.failures });
   const quotas = planBatch(owed, early, limits);
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
   const company = waitForCompanyMs(owed, limits, turn.sinceLastCallMs);
@@ -78,14 +74,18 @@ export async function repriceOnce(
     return { kind: 'idle', nextInMs: 250 };
   }
   const skus = claim.skus.map(({ sku }) => sku);
+  failpoint('bulk.claimed');
   try {
     const answer = await ctx.client.bulk(place.permit, skus, signals.hard);
+    failpoint('bulk.answered');
     if (pause.failures > 0) await noteCallWorked(sql);
-    await settle(ctx, claim, reconcile(skus, answer), state, plan);
+    await settle(ctx, claim, reconcile(skus, answer), { state, plan, probe: limits.probe });
   } catch (error) {
     if (error instanceof PartnerError) return await callFailed(ctx, claim, error, pause.failures);
-    // The answer went with the connection to Postgres; its SKUs need not wait for the lease to be asked about again.
-    if (isConnectionLost(error)) await releaseClaim(sql, claim.number, skus).catch(() => {});
+    // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
+    // was carried out after all, the claim is no longer ours and nothing is given back.
+    if (isConnectionLost(error) || storeTrouble(error) !== null)
+      await releaseClaim(sql, claim.number, skus).catch(() => {});
     throw error;
   }
   return { kind: 'called', skus: skus.length };
@@ -109,13 +109,37 @@ async function claimPlanned(
   );
 }
 
+/**
+ * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would only be
+ * deferred, and nothing is looked at before its time; or, now and then, a probe whether it is over.
+ */
+function planLimits(
+  settings: SyncSettings,
+  state: SyncState,
+  plan: LivePlan,
+  { turn, failures }: { readonly turn: number; readonly failures: number },
+): PlanLimits & { readonly probe: boolean } {
+  const learned = state.liveBudget ?? settings.bulkLiveBudget;
+  const liveBudget = Math.min(learned, allowedLive(plan, settings));
+  const maxSkus = callSize(settings.bulkMaxSkus, failures);
+  if (plan.incident === null) {
+    const spareSeconds = Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000;
+    return { maxSkus, liveBudget, turn, spareSeconds, probe: false };
+  }
+  const probe = probeSize(plan.incident, plan.now, learned, maxSkus);
+  const small = Math.min(maxSkus, Math.max(1, Math.floor(learned)));
+  return {
+    maxSkus: probe ?? small,
+    liveBudget: probe ?? liveBudget,
+    turn,
+    spareSeconds: 0,
+    probe: probe !== null,
+  };
+}
+
 /** After failed calls ever smaller ones, so that a SKU the partner cannot swallow is cornered and not the whole batch. */
 function callSize(maxSkus: number, failures: number): number {
   return Math.max(1, maxSkus >> Math.min(failures, 10));
-}
-
-function snapshotMs(settings: SyncSettings): number {
-  return settings.sweepMs > 0 ? Math.min(settings.sweepMs, settings.metadataMs) : settings.metadataMs;
 }
 
 /**
@@ -130,33 +154,27 @@ export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']
   return { ...none, live: early(settings.liveMs), sweep: early(snapshotMs(settings)) };
 }
 
-/** When the next look is due after an answer. */
-export function nextLooks(settings: SyncSettings): NextLooks {
-  const sweeps = settings.sweepMs > 0 && settings.sweepMs <= settings.metadataMs;
-  return {
-    liveMs: settings.liveMs,
-    snapshotMs: snapshotMs(settings),
-    snapshotReason: sweeps ? 'sweep' : 'metadata',
-    notFoundMs: settings.metadataMs,
-  };
-}
-
 async function settle(
   ctx: SyncContext,
   claim: Claim,
   envelope: Envelope,
-  state: SyncState,
-  plan: LivePlan,
+  planned: { readonly state: SyncState; readonly plan: LivePlan; readonly probe: boolean },
 ): Promise<void> {
   const { sql, settings, random } = ctx;
+  const { state, plan } = planned;
   let unpricedEntries = 0;
   const fates = claim.skus.map((asked) => {
     const verdict = envelope.verdicts.get(asked.sku) ?? { kind: 'error', because: 'omitted' };
     if (verdict.kind === 'record') unpricedEntries += unpriced(verdict.record);
     return fateOf(asked, verdict, settings, random);
   });
-  const next = { ...nextLooks(settings), live: lookAhead(plan, settings) };
+  const next = {
+    ...nextLooks(settings),
+    live: lookAhead(plan, settings),
+    everythingLive: plan.incident !== null,
+  };
   const applied = await applyAnswer(sql, claim, fates, next);
+  failpoint('bulk.committed');
   const counts = tally(envelope.verdicts.values());
   ctx.emit({
     event: 'bulk.applied',
@@ -170,61 +188,15 @@ async function settle(
   });
   if (applied.sizeTypeChanges.length > 0)
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
-  await learn(ctx, claim, envelope, plan, state.liveBudget ?? settings.bulkLiveBudget);
-}
-
-/** The verdict as it is to be stored; waits are drawn and grow here. */
-export function fateOf(
-  asked: ClaimedSku,
-  verdict: Verdict,
-  settings: SyncSettings,
-  random: () => number,
-): Fate {
-  const { sku } = asked;
-  switch (verdict.kind) {
-    case 'record':
-      return { sku, kind: 'record', ...rowsOf(verdict.record) };
-    case 'not_found':
-      return { sku, kind: 'not_found' };
-    case 'deferred':
-      return { sku, kind: 'deferred', waitMs: settings.deferredMs * (1 + JITTER * random()) };
-    case 'error': {
-      const waitMs = doubling(settings.errorMs, asked.failures + 1, SKU_ERROR_MOST_MS);
-      return { sku, kind: 'error', waitMs };
-    }
-  }
-}
-
-function rowsOf(record: LowestRecord): Pick<Extract<Fate, { kind: 'record' }>, 'prices' | 'product'> {
-  const { productFields: fields } = record;
-  return {
-    prices: [...record.sizes].map(([size, { price, entry }]) => ({
-      size,
-      price,
-      entry: entry === null ? null : JSON.stringify(entry),
-    })),
-    product: {
-      name: fields.name,
-      model: fields.model,
-      brand: fields.brand,
-      genderSize: fields.gender_size,
-      sizeType: fields.size_type,
-      category: fields.category,
-      sizeMapSizeType: record.sizeType,
-      product: JSON.stringify(record.product ?? {}),
-    },
-  };
-}
-
-function unpriced(record: LowestRecord): number {
-  return [...record.sizes.values()].filter(({ price, entry }) => price === null && entry !== null).length;
+  await learn(ctx, claim, envelope, planned, state.liveBudget ?? settings.bulkLiveBudget);
+  failpoint('bulk.learned');
 }
 
 async function learn(
   ctx: SyncContext,
   claim: Claim,
   envelope: Envelope,
-  plan: LivePlan,
+  { plan, probe }: { readonly plan: LivePlan; readonly probe: boolean },
   budget: number,
 ): Promise<void> {
   const deferred = (asked: ClaimedSku) => envelope.verdicts.get(asked.sku)?.kind === 'deferred';
@@ -239,10 +211,14 @@ async function learn(
   await learnFromCall(ctx, plan, {
     computed: live.filter(({ sku }) => isAnswered(envelope.verdicts.get(sku))).length,
     deferred: deferredLive,
+    snapshotAsked: claim.skus.length - live.length,
+    snapshotDeferred: deferredOthers,
     // A call that asked no more than calls have had answered was not deferred for its size.
     withinBudget: deferredOthers === 0 && live.length <= plan.best,
     budget,
   });
+  const answered = claim.skus.filter(({ sku }) => isAnswered(envelope.verdicts.get(sku))).length;
+  await weighCall(ctx, plan, { probe, asked: claim.skus.length, answered, snapshotDeferred: deferredOthers });
   if (learned === budget) return;
   await storeLiveBudget(ctx.sql, learned);
   if (Math.floor(learned) !== Math.floor(budget))

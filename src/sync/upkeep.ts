@@ -1,9 +1,10 @@
 import { promoteMetadata, wakeHeld } from '../store/due.ts';
+import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../store/pace.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
 import type { SyncContext } from './context.ts';
 import type { Outcome } from './outcome.ts';
-import { nextLooks } from './reprice.ts';
+import { nextLooks } from './next-looks.ts';
 
 const AT_ONCE = 10_000;
 const QUARANTINE_KEPT = 1000;
@@ -12,9 +13,12 @@ const SENDS_KEPT_WINDOWS = 10;
 
 /**
  * Metadata on its own schedule: every look refreshes it, so only SKUs whose sweep has been waiting until their metadata
- * reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every call.
+ * reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every call. During an
+ * incident it rests: every SKU is looked at by worth, and the look brings its metadata.
  */
 export async function syncMetadata(ctx: SyncContext): Promise<Outcome> {
+  const { incident } = await readLivePlan(ctx.sql);
+  if (incident !== null) return { kind: 'postponed', nextInMs: UPKEEP_EVERY_MS, because: 'incident' };
   const { snapshotMs, snapshotReason } = nextLooks(ctx.settings);
   const overdueMs = ctx.settings.metadataMs - snapshotMs;
   const promoted =

@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { RequestObservation } from '../partner/client.ts';
+import type { StoreEvent } from '../queues/store-pause.ts';
 import type { TaskReport } from '../queues/task-run.ts';
 import type { SyncEvent } from '../sync/context.ts';
 import type { Log } from './logger.ts';
@@ -14,6 +15,7 @@ export interface Telemetry {
   readonly onSync: (event: SyncEvent) => void;
   readonly onTask: (report: TaskReport) => void;
   readonly onRequest: (observation: RequestObservation) => void;
+  readonly onStore: (event: StoreEvent) => void;
 }
 
 /** One line of re-pricing progress at most this often. */
@@ -63,29 +65,51 @@ export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telem
             metrics.manifestLines.inc({ outcome: 'rejected' }, count);
           }
           return log.warn(event, 'manifest lines rejected; samples are in catalog_internal.quarantine');
-        case 'bulk.failed':
-          return log.warn(event, 'a bulk call failed; its SKUs stay due');
-        case 'delta.chain-broken':
-          return log.warn(event, 'the delta chain is broken; a fresh manifest is fetched');
-        case 'size-type.changed':
-          return log.warn(
-            { event: event.event, count: event.skus.length, skus: event.skus.slice(0, 20) },
-            'size_type was corrected: the size keys of these SKUs mean something else now',
-          );
-        case 'manifest.progress':
-        case 'delta.applied':
-        case 'live-budget.learned':
-        case 'live-ceiling.learned':
-          return log.info(event);
+        default:
+          return lineOf(log, event);
       }
     },
     onTask: (report) => onTask(log, metrics, report),
+    onStore: (event) =>
+      event.event === 'store.paused'
+        ? log.warn(event, 'Postgres refuses to write; the job is held back and tried again')
+        : log.info(event, 'Postgres takes writes again'),
     onRequest({ route, outcome, ms, status }) {
       metrics.partnerRequests.inc({ route, outcome });
       metrics.partnerRequestDuration.observe({ route }, ms / 1000);
       log.debug({ event: 'partner.request', route, outcome, ms: Math.round(ms), status });
     },
   };
+}
+
+/** Events that are a log line and nothing else. */
+function lineOf(
+  log: Log,
+  event: Exclude<SyncEvent, { event: 'bulk.applied' | 'manifest.downloaded' | 'manifest.rejected-lines' }>,
+): void {
+  switch (event.event) {
+    case 'bulk.failed':
+      return log.warn(event, 'a bulk call failed; its SKUs stay due');
+    case 'delta.chain-broken':
+      return log.warn(event, 'the delta chain is broken; a fresh manifest is fetched');
+    case 'size-type.changed':
+      return log.warn(
+        { event: event.event, count: event.skus.length, skus: event.skus.slice(0, 20) },
+        'size_type was corrected: the size keys of these SKUs mean something else now',
+      );
+    case 'incident.began':
+      return log.warn(
+        event,
+        'the whole catalog is live-priced: small calls, SKUs by worth, no sweeps; prices will be older for as long as this lasts',
+      );
+    case 'incident.ended':
+      return log.info(event, 'the catalog is priced as usual again');
+    case 'manifest.progress':
+    case 'delta.applied':
+    case 'live-budget.learned':
+    case 'live-ceiling.learned':
+      return log.info(event);
+  }
 }
 
 function onTask(log: Log, metrics: Metrics, { task, outcome, ms, error }: TaskReport): void {

@@ -1,9 +1,10 @@
 import type { Registry } from 'prom-client';
 import type { AgeDistribution, MirrorStats } from '../store/stats-types.ts';
-import { type GaugeSample, type Sampled, sampledGauge, sampledHistogram } from './sampled.ts';
+import { type GaugeSample, type Sampled, sampledCounter, sampledGauge, sampledHistogram } from './sampled.ts';
 
 const STATES = ['pending', 'priced', 'not_found', 'removed'];
 const PRICE_SOURCES = ['snapshot', 'live'];
+const INCIDENT_CAUSES = ['live-count', 'deferrals'];
 const CATALOG_STATES = ['ok', 'stale', 'none'];
 /** Reasons that are always shown, at 0 when nothing is due for them; others appear when they occur. */
 const REASONS = ['new', 'changed', 'live', 'deferred', 'error', 'metadata', 'sweep'];
@@ -36,6 +37,8 @@ interface View {
 }
 
 const one = (value: number | null): GaugeSample[] => [{ value }];
+/** No series where there is nothing to say. */
+const some = (value: number | null): GaugeSample[] => (value === null ? [] : [{ value }]);
 
 const VIEWS: readonly View[] = [
   {
@@ -123,6 +126,11 @@ const VIEWS: readonly View[] = [
     samples: (s) => one(s.oldestDeferredAgeSeconds),
   },
   {
+    name: 'unreported_moves',
+    help: 'SKUs on which a look found a price moved that no delta has reported so far.',
+    samples: (s) => one(s.deltaAudit.movesWaiting),
+  },
+  {
     name: 'request_ceiling_per_minute',
     help: 'Requests a minute that the mirror allows itself at present.',
     samples: (s) => one(s.pace.ceilingPerMinute),
@@ -138,10 +146,59 @@ const VIEWS: readonly View[] = [
     samples: (s) => one(s.liveBudgetPerCall),
   },
   {
+    name: 'live_computations_last_minute',
+    help: 'Prices that the partner computed live for the mirror in the last minute.',
+    samples: (s) => one(s.live.computedPerMinute),
+  },
+  {
+    name: 'live_ceiling_per_minute',
+    help: "The partner's ceiling on live computations as far as it is learned; no series while none was met.",
+    samples: (s) => some(s.live.ceilingPerMinute),
+  },
+  {
+    name: 'live_longest_wait_seconds',
+    help: 'Longest planned wait between two looks at a live SKU, while looks are too few for LIVE_INTERVAL; no series otherwise.',
+    samples: (s) => some(s.live.longestWaitSeconds),
+  },
+  {
+    name: 'incident',
+    help: '1 while the whole catalog is taken for live-priced, by the evidence for it, else 0.',
+    samples: (s) =>
+      INCIDENT_CAUSES.map((because) => ({
+        labels: { because },
+        value: s.incident?.because === because ? 1 : 0,
+      })),
+  },
+  {
     name: 'backing_off',
     help: '1 while a refusal keeps the whole fleet silent, else 0.',
     samples: (s, now) =>
       one(s.pace.backingOffUntil !== null && s.pace.backingOffUntil.getTime() > now ? 1 : 0),
+  },
+];
+
+/** Counted in Postgres since the mirror began: the same in every replica. */
+const COUNTERS: readonly View[] = [
+  {
+    name: 'delta_reports_total',
+    help: 'Reports of snapshot-priced SKUs by what the look they ask for found: confirmed = a price moved, unchanged = none.',
+    samples: ({ deltaAudit: audit }) => [
+      { labels: { outcome: 'confirmed' }, value: audit.reportsConfirmed },
+      { labels: { outcome: 'unchanged' }, value: audit.reportsUnchanged },
+    ],
+  },
+  {
+    name: 'moves_seen_first_total',
+    help: 'Price moves that a look found before the delta reported them: reported = later, never = not at all.',
+    samples: ({ deltaAudit: audit }) => [
+      { labels: { reported: 'later' }, value: audit.movesSeenFirst },
+      { labels: { reported: 'never' }, value: audit.movesNeverReported },
+    ],
+  },
+  {
+    name: 'moves_seen_first_seconds_total',
+    help: 'By how long moves seen first were seen before the delta reported them, in all.',
+    samples: (s) => one(s.deltaAudit.seenFirstSeconds),
   },
 ];
 
@@ -162,6 +219,10 @@ export function registerMirrorGauges(
     sampledGauge(registry, { name: `${prefix}${name}`, help }),
     samples,
   ]);
+  const counters = COUNTERS.map(({ name, help, samples }): [Sampled<GaugeSample>, View['samples']] => [
+    sampledCounter(registry, { name: `${prefix}${name}`, help }),
+    samples,
+  ]);
   const priceAge = sampledHistogram(registry, {
     name: `${prefix}price_age_seconds`,
     help: 'Age of the prices of all priced SKUs now, by price source. Counts may fall: use no rate.',
@@ -174,7 +235,8 @@ export function registerMirrorGauges(
 
   return (stats) => {
     available.set([{ value: stats === null ? 0 : 1 }]);
-    for (const [gauge, samples] of gauges) gauge.set(stats === null ? [] : samples(stats, now()));
+    for (const [metric, samples] of [...gauges, ...counters])
+      metric.set(stats === null ? [] : samples(stats, now()));
     if (stats === null) {
       priceAge.set([]);
       metadataAge.set([]);

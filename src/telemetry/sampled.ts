@@ -3,7 +3,7 @@ import type { AgeDistribution } from '../store/stats-types.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** One series of a gauge. Without a finite value there is no series. */
+/** One series of a gauge or a counter. Without a finite value there is no series. */
 export interface GaugeSample {
   readonly labels?: Labels;
   readonly value: number | null;
@@ -31,7 +31,7 @@ interface Description {
   readonly help: string;
 }
 
-function register(registry: Registry, description: Description, type: 'gauge' | 'histogram') {
+function register(registry: Registry, description: Description, type: 'gauge' | 'counter' | 'histogram') {
   let series: readonly Series[] = [];
   const metric = {
     ...description,
@@ -50,7 +50,18 @@ function register(registry: Registry, description: Description, type: 'gauge' | 
 
 /** A gauge that shows the samples it was last given, and nothing before the first. */
 export function sampledGauge(registry: Registry, description: Description): Sampled<GaugeSample> {
-  const show = register(registry, description, 'gauge');
+  return single(register(registry, description, 'gauge'));
+}
+
+/**
+ * A counter that shows the samples it was last given. It is counted elsewhere, where every daemon reads the same number
+ * and it outlives them: no `sum` over replicas.
+ */
+export function sampledCounter(registry: Registry, description: Description): Sampled<GaugeSample> {
+  return single(register(registry, description, 'counter'));
+}
+
+function single(show: (next: readonly Series[]) => void): Sampled<GaugeSample> {
   return {
     set: (samples) =>
       show(

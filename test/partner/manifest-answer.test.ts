@@ -58,7 +58,7 @@ test.each<[string, object, string]>([
 
 test('what is absent or odd among the metadata is null', () => {
   const reading = readManifestMeta(
-    { snapshot_id: 1, url: URL_TEXT, generated_at: 'soon', sku_count: -1 },
+    { snapshot_id: 1, url: URL_TEXT, generated_at: 'soon', live_priced_sku_count: -1 },
     {},
   );
   expect(reading).toMatchObject({
@@ -70,6 +70,27 @@ test('what is absent or odd among the metadata is null', () => {
       livePricedSkuCount: null,
     },
   });
+});
+
+test.each([-1, 1.5, 'many', [10], {}, true])(
+  'a sku_count that is no count is not taken for absent: %j',
+  (sku_count) => {
+    const reading = readManifestMeta({ snapshot_id: 1, url: URL_TEXT, sku_count }, {});
+    expect(reading).toMatchObject({ ok: false, problem: 'sku_count is not a count' });
+  },
+);
+
+test('a count of live SKUs that no table holds is null', () => {
+  const live = (live_priced_sku_count: unknown) => {
+    const reading = readManifestMeta({ snapshot_id: 1, url: URL_TEXT, live_priced_sku_count }, {});
+    return reading.ok && reading.value.livePricedSkuCount;
+  };
+  expect([live(2_147_483_647), live(2_147_483_648), live('2147483648'), live(9e15)]).toEqual([
+    2_147_483_647,
+    null,
+    null,
+    null,
+  ]);
 });
 
 test.each([

@@ -101,6 +101,17 @@ test.each(['', ' ', '\r', '\t '])('a blank line %j is no line', (text) => {
   expect(read(text, 1)).toBeNull();
 });
 
+test('a blank line costs less than a good one: a bomb may be nothing else', () => {
+  const cost = (text: string) => {
+    const startedAt = performance.now();
+    for (let n = 0; n < 50_000; n += 1) read(text, n);
+    return performance.now() - startedAt;
+  };
+  const goodLines = cost(JSON.stringify(good));
+  expect(cost('')).toBeLessThan(goodLines);
+  expect(cost(' ')).toBeLessThan(goodLines);
+});
+
 test('the limit counts bytes, not characters', () => {
   const line = (pad: string) => JSON.stringify({ ...good, pad });
   const base = Buffer.byteLength(line(''));

@@ -8,6 +8,7 @@ import {
   releaseClaim,
   wakeHeld,
 } from '../../src/store/due.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import {
   allOwed,
@@ -70,6 +71,79 @@ describe('claims', () => {
     await mark(sql, ['urgent'], 'changed');
     const claim = await claimDue(sql, [{ lane: 'sweep', live: false, count: 2, earlySeconds: 0 }], LEASE_MS);
     expect(claim?.skus.map(({ sku }) => sku).toSorted()).toEqual(['mid', 'old']);
+  });
+
+  describe('of what is urgent', () => {
+    const urgent = (count: number) => [{ lane: 'urgent', live: false, count, earlySeconds: 0 }] as const;
+    const take = async (count: number) =>
+      ((await claimDue(store.sql, urgent(count), LEASE_MS))?.skus ?? []).map(({ sku }) => sku);
+    const watch = async (weights: Record<string, number>) => {
+      await knownSkus(store.sql, Object.keys(weights));
+      await store.sql`alter table catalog.watchlist disable trigger watch_added`;
+      await store.sql`
+        insert into catalog.watchlist (sku, weight)
+        select key, value::real from jsonb_each_text(${store.sql.json(weights)})`;
+      await store.sql`alter table catalog.watchlist enable trigger watch_added`;
+    };
+
+    test('take the heaviest watched SKUs first, however long the others have waited, and equal ones by age', async () => {
+      const { sql } = store;
+      await watch({ light: 0.5, heavy: 50, heavier: 60 });
+      await mark(sql, ['old', 'light']);
+      await passHours(sql, 1);
+      await mark(sql, ['young', 'heavy', 'heavier']);
+      const taken = [
+        await take(1),
+        await take(1),
+        await take(1),
+        await take(1),
+        await take(1),
+        await take(1),
+      ];
+      expect(taken.flat()).toEqual(['heavier', 'heavy', 'old', 'young', 'light']);
+    });
+
+    test('know the weight of the newest mark, and leave the other lanes in order of age', async () => {
+      const { sql } = store;
+      await watch({ A: 5, B: 9 });
+      await mark(sql, ['A', 'B']);
+      await sql`update catalog.watchlist set weight = 20 where sku = 'A'`;
+      await mark(sql, ['A']);
+      expect(await take(1)).toEqual(['A']);
+      await mark(sql, ['C'], 'sweep');
+      await passHours(sql, 1);
+      await watch({ D: 100 });
+      await mark(sql, ['D'], 'sweep');
+      const sweep = { lane: 'sweep', live: false, count: 1, earlySeconds: 0 } as const;
+      expect((await claimDue(sql, [sweep], LEASE_MS))?.skus).toMatchObject([{ sku: 'C' }]);
+    });
+
+    test('cost the same however much is owed: each lane is read from its own index', async () => {
+      // One connection: each tells the statistics what it has read on its own.
+      const sql = connect(store.url, { max: 1 });
+      await sql`
+        insert into catalog_internal.due (sku, lane, reason, live, due_at)
+        select 'S' || n, 1 + n % 6, 'x', n % 20 = 0, now() + make_interval(secs => n % 9000 - 8990 * (n % 6 = 0)::int)
+        from generate_series(1, 60000) n`;
+      await sql`analyze catalog_internal.due`;
+      // The first statements are planned for their values, later ones once for all.
+      for (let claim = 0; claim < 7; claim += 1) {
+        const before = await scans(sql);
+        expect((await claimDue(sql, allOwed(10), LEASE_MS))?.skus.length).toBeGreaterThan(10);
+        const after = await scans(sql);
+        expect(after.seq).toBe(before.seq);
+        expect(after.rows - before.rows).toBeLessThan(1500);
+      }
+      await sql.end();
+    });
+
+    async function scans(sql: Sql): Promise<{ seq: number; rows: number }> {
+      await sql`select pg_stat_force_next_flush()`;
+      const [row] = await sql<[{ seq: number; rows: number }]>`
+        select seq_scan::int as seq, (seq_tup_read + idx_tup_fetch)::int as rows
+        from pg_stat_user_tables where schemaname = 'catalog_internal' and relname = 'due'`;
+      return row;
+    }
   });
 
   test('take a SKU before its time only where the quota says so', async () => {

@@ -18,6 +18,7 @@ async function liveSkus(...skus: string[]): Promise<void> {
   await store.sql`select catalog_internal.mark_due(${skus}::text[], 'live', true)`;
 }
 
+const NO_SNAPSHOT = { snapshotAsked: 0, snapshotDeferred: 0 };
 const quota = { lane: 'live', live: true, count: 1, earlySeconds: 0 } as const;
 const next = { liveMs: 60_000, snapshotMs: 1, snapshotReason: 'sweep', notFoundMs: 1 } as const;
 const record = (sku: string, price: number): Fate => ({
@@ -99,25 +100,52 @@ test('candidates come in order of their due times with weight and belief', async
   await liveSkus('A', 'B', 'C');
   await store.sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
   await store.sql`insert into catalog_internal.live_rates values ('C', 3, 40)`;
-  expect(await liveCandidates(store.sql, quota, 2)).toEqual([
+  expect(await liveCandidates(store.sql, quota, 2, 1)).toEqual([
     { sku: 'C', weight: 1, alpha: 3, beta: 40, minutes: null },
     { sku: 'B', weight: 1, alpha: null, beta: null, minutes: null },
   ]);
 });
 
+test('candidates are not those looked at within the last minute, however soon they are due again', async () => {
+  await liveSkus('A', 'B', 'C');
+  await store.sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
+  await store.sql`update catalog.skus set asked_at = now() - interval '30 seconds' where sku = 'C'`;
+  await store.sql`update catalog.skus set asked_at = now() - interval '90 seconds' where sku = 'A'`;
+  expect((await liveCandidates(store.sql, quota, 2, 1)).map(({ sku }) => sku)).toEqual(['B', 'A']);
+});
+
 test('SKUs alike in rate and weight are one group; unknown ones have the prior rate', async () => {
   await liveSkus('A', 'B', 'C', 'D');
   await store.sql`insert into catalog_internal.live_rates values ('A', 1, 100), ('B', 1.01, 100), ('C', 1, 2)`;
-  const groups = (await rateGroups(store.sql, 0.001)).toSorted((a, b) => b.lambda - a.lambda);
+  const groups = (await rateGroups(store.sql, { alpha: 1, beta: 1000 }, false)).toSorted(
+    (a, b) => b.lambda - a.lambda,
+  );
   expect(groups.map(({ count }) => count)).toEqual([1, 2, 1]);
   expect(groups[0]?.lambda).toBeCloseTo(0.5);
   expect(groups[2]?.lambda).toBeCloseTo(0.001);
 });
 
+test('of SKUs never looked at as live, the past says the rate; during an incident everything priced is counted', async () => {
+  await liveSkus('A', 'B');
+  await store.sql`update catalog.skus set state = 'priced', first_priced_at = now() - interval '1000 minutes'`;
+  await store.sql`
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+    select 'A', size, 1, 2, now() - make_interval(mins => n * 10) from generate_series(1, 9) n, unnest(array['40', '41']) as size
+    union all select 'A', '40', 1, 2, now() - interval '4 days'`;
+  await store.sql`update catalog_internal.due set live = false where sku = 'B'`;
+  const prior = { alpha: 1, beta: 1000 };
+  const [only, none] = await rateGroups(store.sql, prior, false);
+  expect([only?.count, none]).toEqual([1, undefined]);
+  expect(only?.lambda).toBeCloseTo((1 + 9) / (1000 + 1000), 4);
+  const all = (await rateGroups(store.sql, prior, true)).toSorted((a, b) => a.lambda - b.lambda);
+  expect(all.map(({ count }) => count)).toEqual([1, 1]);
+  expect(all[0]?.lambda).toBeCloseTo(1 / 2000, 5);
+});
+
 test('the plan shows the last minute of live computations, what is under way, and the ceiling', async () => {
   await liveSkus('A', 'B');
-  await noteLiveCall(store.sql, 5, 0);
-  await noteLiveCall(store.sql, 3, 2);
+  await noteLiveCall(store.sql, { computed: 5, deferred: 0, ...NO_SNAPSHOT });
+  await noteLiveCall(store.sql, { computed: 3, deferred: 2, ...NO_SNAPSHOT });
   await store.sql`insert into catalog_internal.live_calls (called_at, computed, deferred) values (now() - interval '20 minutes', 9, 0)`;
   await claimDue(store.sql, [], 60_000, ['A']);
   await storeLiveCeiling(store.sql, 196, 1_700_000_000_000);

@@ -6,6 +6,38 @@ import { everything, found, HOUR, ledger, look, movesOf, pricesOf, stateOf, useS
 const store = useStore();
 const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, spared: 0 };
 
+describe('a SKU that was live for a while, and is back', () => {
+  const there = () =>
+    baseline(store.url, [line('A', { priceSource: 'live' })], { token: { snapshotId: 'm2' } });
+  const back = (hash: string) => baseline(store.url, [line('A', { hash })], { token: { snapshotId: 'm3' } });
+  const hash = async () => (await skuRow(store.sql, 'A'))?.hash ?? null;
+
+  test('with the hash it had, and no move seen meanwhile, is looked at in its turn, after what moved', async () => {
+    await standing(store, line('A'));
+    const before = await hash();
+    await there();
+    expect(await hash()).toBeNull();
+    await look(store.sql, found('A', { 9: 90 }));
+    await back(before ?? '');
+    expect(await marks(store.sql)).toEqual({ A: 'sweep' });
+    expect((await ledger(store.sql)).get('A')).toMatchObject({ live: false });
+  });
+
+  test.each([
+    ['another hash', 'h-new', async () => {}],
+    ['a move seen meanwhile', null, () => look(store.sql, found('A', { 9: 91 }))],
+    ['a report before it crossed', null, () => store.sql`update catalog.skus set hash_before_live = null`],
+  ] as const)('with %s, is marked as changed', async (_, other, meanwhile) => {
+    await standing(store, line('A'));
+    const before = await hash();
+    await there();
+    await look(store.sql, found('A', { 9: 90 }));
+    await meanwhile();
+    await back(other ?? before ?? '');
+    expect(await marks(store.sql)).toEqual({ A: 'changed' });
+  });
+});
+
 describe('a re-baseline', () => {
   test('marks what changed, crossed, is new or absent, each for its reason, and nothing else', async () => {
     await standing(

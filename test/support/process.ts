@@ -6,10 +6,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type ExpectStatic, expect, onTestFinished, vi } from 'vitest';
+import type { Failpoint } from '../../src/lib/failpoint.ts';
 import { type Sql, sqlState } from '../../src/store/db.ts';
 import type { LogLine } from './stack.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const ARM = new URL('arm-failpoint.ts', import.meta.url).href;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Long enough for machines with much else to do; nothing waits for it unless it fails. */
@@ -47,14 +49,18 @@ export interface StartOptions {
   /** Who runs it, where the tests are root. */
   readonly uid?: number;
   readonly gid?: number;
+  /** Ends itself by SIGKILL when it passes this point for the n-th time: name and n. */
+  readonly failpoint?: readonly [Failpoint, number];
 }
 
 /** Starts the program with these arguments and this environment alone: nothing of the tests' own gets through but PATH. */
 export function startProgram(args: readonly string[], env: Env = {}, options: StartOptions = {}): Program {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const { failpoint, ...rest } = options;
+  const preload = failpoint === undefined ? [] : ['--import', ARM];
+  const child = spawn(process.execPath, [...preload, MAIN, ...args], {
     cwd: ROOT,
-    ...options,
-    env: { PATH: process.env['PATH'], ...env },
+    ...rest,
+    env: { PATH: process.env['PATH'], ...env, FAILPOINT: failpoint?.join(':') },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const reap = () => void child.kill('SIGKILL');

@@ -30,7 +30,15 @@ async function hundred(): Promise<void> {
 }
 
 function context(settings: Partial<SyncSettings> = {}): SyncContext {
-  const all = { liveMs: MINUTE, livePolicy: 'index', callsPerMinute: 10, bulkLiveBudget: 5, ...settings };
+  const all = {
+    liveMs: MINUTE,
+    livePolicy: 'index',
+    callsPerMinute: 10,
+    bulkLiveBudget: 5,
+    sweepMs: 1440 * MINUTE,
+    metadataMs: 10_080 * MINUTE,
+    ...settings,
+  };
   return {
     sql: store.sql,
     settings: all,
@@ -90,7 +98,14 @@ describe('the plan of live looks', () => {
 
 test('a hidden ceiling is learned from calls whose live SKUs were all deferred, and then kept to', async () => {
   const ctx = context();
-  const full = { computed: 5, deferred: 0, withinBudget: true, budget: 5 };
+  const full = {
+    computed: 5,
+    deferred: 0,
+    snapshotAsked: 0,
+    snapshotDeferred: 0,
+    withinBudget: true,
+    budget: 5,
+  };
   for (let call = 0; call < 4; call += 1) await learnFromCall(ctx, await readLivePlan(store.sql), full);
   expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(Infinity);
   await learnFromCall(ctx, await readLivePlan(store.sql), { ...full, computed: 0, deferred: 5 });

@@ -68,7 +68,7 @@ test('at the solved price all SKUs together ask for what looks there are, and no
     fc.property(groups, fc.double({ min: 1, max: 1000, noNaN: true }), (all, looks) => {
       const skus = all.reduce((n, { count }) => n + count, 0);
       const most = MOST_ROUNDS * roundMinutes(skus, looks);
-      const price = solvePrice(all, looks);
+      const price = solvePrice(all, looks, most);
       const waits = all.map(({ lambda, weight }) =>
         nextLookMinutes(weight, { alpha: lambda, beta: 1 }, price, most),
       );

@@ -4,8 +4,10 @@ import { doubling } from '../../src/lib/backoff.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 import type { SyncSettings } from '../../src/sync/context.ts';
 import { deltaTrouble } from '../../src/sync/delta.ts';
+import { fateOf } from '../../src/sync/fates.ts';
+import { nextLooks } from '../../src/sync/next-looks.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
-import { earlyBy, fateOf, nextLooks } from '../../src/sync/reprice.ts';
+import { earlyBy } from '../../src/sync/reprice.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -84,7 +86,7 @@ describe('waiting longer after each failure', () => {
           expect(fate).toMatchObject({ kind: 'deferred' });
           const wait = fate.kind === 'deferred' ? fate.waitMs : NaN;
           expect(wait).toBeGreaterThanOrEqual(SETTINGS.deferredMs);
-          expect(wait).toBeLessThanOrEqual(SETTINGS.deferredMs * 1.25);
+          expect(wait).toBeLessThanOrEqual(SETTINGS.deferredMs * 1.1);
         },
       ),
     );

@@ -31,6 +31,17 @@ const STATS: MirrorStats = {
   oldestDeferredAgeSeconds: 30,
   pace: { ceilingPerMinute: 60, backingOffUntil: new Date(NOW + 1), usedInWindow: 17, refusal: null },
   liveBudgetPerCall: 5,
+  live: { computedPerMinute: 12, ceilingPerMinute: 196, longestWaitSeconds: null },
+  incident: { since: new Date(0), because: 'deferrals' },
+  deltaAudit: {
+    since: new Date(NOW),
+    reportsConfirmed: 90,
+    reportsUnchanged: 10,
+    movesSeenFirst: 4,
+    seenFirstSeconds: 3600.5,
+    movesNeverReported: 1,
+    movesWaiting: 3,
+  },
 };
 
 const create = () => createMetrics({ version: '1.2.3', now: () => NOW });
@@ -61,6 +72,10 @@ test('every metric of the contract is there, with its type', async () => {
       'oldest_deferred_age_seconds',
       'request_ceiling_per_minute',
       'live_budget_per_call',
+      'live_computations_last_minute',
+      'live_ceiling_per_minute',
+      'live_longest_wait_seconds',
+      'incident',
       'backing_off',
       'build_info',
     ],
@@ -73,6 +88,9 @@ test('every metric of the contract is there, with its type', async () => {
       'syncs_total',
       'jobs_total',
       'unpriced_entries_total',
+      'delta_reports_total',
+      'moves_seen_first_total',
+      'moves_seen_first_seconds_total',
       'bulk_unaccounted_skus_total',
       'manifest_rejected_lines_total',
     ],
@@ -155,6 +173,12 @@ describe('the mirror at scrape time', () => {
         'catalog_mirror_request_ceiling_per_minute 60',
         'catalog_mirror_requests_in_window 17',
         'catalog_mirror_live_budget_per_call 5',
+        'catalog_mirror_delta_reports_total{outcome="confirmed"} 90',
+        'catalog_mirror_delta_reports_total{outcome="unchanged"} 10',
+        'catalog_mirror_moves_seen_first_total{reported="later"} 4',
+        'catalog_mirror_moves_seen_first_total{reported="never"} 1',
+        'catalog_mirror_moves_seen_first_seconds_total 3600.5',
+        'catalog_mirror_unreported_moves 3',
         'catalog_mirror_backing_off 1',
         'catalog_mirror_mirror_stats_available 1',
       ]),
@@ -217,4 +241,19 @@ test('two daemons in one process have metrics of their own', async () => {
   first.priceChanges.inc(5);
   expect(await first.text()).toContain('catalog_mirror_price_changes_total 5');
   expect(await second.text()).toContain('catalog_mirror_price_changes_total 0');
+});
+
+test('an incident, the learned ceiling and what is not known show as what they are', async () => {
+  const metrics = create();
+  metrics.setMirrorStats(STATS);
+  const lines = own(await metrics.text());
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'catalog_mirror_incident{because="deferrals"} 1',
+      'catalog_mirror_incident{because="live-count"} 0',
+      'catalog_mirror_live_ceiling_per_minute 196',
+      'catalog_mirror_live_computations_last_minute 12',
+    ]),
+  );
+  expect(lines.filter((line) => line.startsWith('catalog_mirror_live_longest_wait_seconds'))).toEqual([]);
 });

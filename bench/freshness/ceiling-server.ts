@@ -1,0 +1,42 @@
+/** The partner's side: so many live computations a call, and a hidden ceiling on them in any rolling minute. */
+export class CeilingServer {
+  readonly #budget: number;
+  readonly #ceiling: number;
+  #log: { at: number; computed: number }[] = [];
+
+  constructor(budget: number, ceiling: number | null) {
+    this.#budget = budget;
+    this.#ceiling = ceiling ?? Infinity;
+  }
+
+  /** Live computations of the last minute. */
+  recent(now: number): number {
+    this.#log = this.#log.filter(({ at }) => at > now - 60_000);
+    return this.#log.reduce((sum, { computed }) => sum + computed, 0);
+  }
+
+  /** The most of one call in the last minute. */
+  bestRecent(now: number): number {
+    return this.#log.reduce(
+      (most, { at, computed }) => (at > now - 60_000 ? Math.max(most, computed) : most),
+      0,
+    );
+  }
+
+  /** How many of `asked` live SKUs are computed now. */
+  compute(asked: number, now: number): number {
+    const computed = Math.max(0, Math.min(asked, this.#budget, this.#ceiling - this.recent(now)));
+    this.#log.push({ at: now, computed });
+    return computed;
+  }
+
+  /** Answers a call: those of its live SKUs that come too late in it are deferred. */
+  answer<T extends { readonly live: boolean }>(
+    asked: readonly T[],
+    now: number,
+  ): { computed: number; deferred: T[] } {
+    const live = asked.filter((sku) => sku.live);
+    const computed = this.compute(live.length, now);
+    return { computed, deferred: live.slice(computed) };
+  }
+}

@@ -1,0 +1,155 @@
+import { loadConfig, type MirrorConfig, processSources } from '../config.ts';
+import { formatAge, parseDuration } from '../lib/duration.ts';
+import { paceLimits } from '../limits.ts';
+import { sendsPerWindow } from '../partner/pacer.ts';
+import { readCatalogSize } from '../store/catalog-size.ts';
+import { type Capacity, type CapacityInput, capacityOf, type ClassCapacity } from '../sync/capacity.ts';
+import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
+import { withMirror } from './mirror.ts';
+
+const MORE_REQUESTS = 10;
+const SNAPSHOT_MINUTES = 360;
+const MINUTE_MS = 60_000;
+
+export const plan: Command = {
+  summary: 'what the request share buys: time of a fill, ages, freshness',
+  usage: 'plan [--skus N --live-share 0.05] [--requests N] [--json]',
+  options: {
+    skus: { type: 'string' },
+    'live-share': { type: 'string' },
+    requests: { type: 'string' },
+    'live-ceiling': { type: 'string' },
+    'live-moves-every': { type: 'string' },
+    'snapshot-moves-every': { type: 'string' },
+    json: { type: 'boolean' },
+  },
+  optionHelp: {
+    skus: 'size of the catalog (default: what the mirror holds)',
+    'live-share': 'part of it that is live-priced (default: as in the mirror, or 0.05 with --skus)',
+    requests: 'requests a minute (default: what PARTNER_RATE_* leave the mirror)',
+    'live-ceiling': 'live computations a minute that the partner allows (default: as learned, else none)',
+    'live-moves-every': 'how often the median live SKU moves (default 6h)',
+    'snapshot-moves-every': 'how often the median snapshot-priced SKU moves (default 3d)',
+    json: 'for programs',
+  },
+  positionals: false,
+  async run({ values, print }) {
+    const asked = readOptions(values);
+    const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
+    const input = await inputOf(asked, config);
+    const [now, more] = [0, MORE_REQUESTS].map((extra) =>
+      capacityOf({ ...input, requestsPerMinute: input.requestsPerMinute + extra }),
+    ) as [Capacity, Capacity];
+    print(
+      values['json'] === true
+        ? JSON.stringify({ input, now, withTenMore: more })
+        : planScreen(input, now, more),
+    );
+    return EXIT.ok;
+  },
+};
+
+interface Asked {
+  /** Null: not given. */
+  readonly skus: number | null;
+  readonly liveShare: number | null;
+  readonly requests: number | null;
+  readonly liveCeiling: number | null;
+  readonly liveMovesEvery: number;
+  readonly snapshotMovesEvery: number;
+}
+
+function readOptions(values: CommandArgs['values']): Asked {
+  const problems: string[] = [];
+  const number = (name: string, range: { min: number; max: number; whole?: boolean }) =>
+    values[name] === undefined ? null : numberOption(values, name, 0, range, problems);
+  const minutes = (name: string, fallback: string) => {
+    const ms = parseDuration(String(values[name] ?? fallback));
+    if (ms === null || ms <= 0) problems.push(`--${name}: expected a duration such as 90m, 6h or 3d`);
+    return (ms ?? 0) / MINUTE_MS;
+  };
+  const asked = {
+    skus: number('skus', { min: 1, max: 1e9 }),
+    liveShare: number('live-share', { min: 0, max: 1, whole: false }),
+    requests: number('requests', { min: 1, max: 100_000, whole: false }),
+    liveCeiling: number('live-ceiling', { min: 1, max: 1e6, whole: false }),
+    liveMovesEvery: minutes('live-moves-every', '6h'),
+    snapshotMovesEvery: minutes('snapshot-moves-every', '3d'),
+  };
+  if (problems.length > 0) throw new UsageError(problems);
+  return asked;
+}
+
+async function inputOf(asked: Asked, config: MirrorConfig): Promise<CapacityInput> {
+  const { bulk, intervals } = config;
+  const known =
+    asked.skus === null
+      ? await withMirror(config, readCatalogSize)
+      : {
+          skus: asked.skus,
+          live: asked.skus * (asked.liveShare ?? 0.05),
+          liveBudget: null,
+          liveCeiling: null,
+        };
+  if (known.skus === 0) throw new UsageError(['the mirror is empty: give --skus and --live-share']);
+  const limits = paceLimits(config);
+  return {
+    skus: known.skus,
+    liveShare: asked.liveShare ?? known.live / known.skus,
+    requestsPerMinute: asked.requests ?? (sendsPerWindow(limits) * MINUTE_MS) / limits.windowMs,
+    bulkSkus: bulk.maxSkus,
+    liveBudget: Math.max(1, Math.floor(known.liveBudget ?? bulk.liveBudget)),
+    liveCeiling: asked.liveCeiling ?? known.liveCeiling,
+    livePolicy: intervals.livePolicy,
+    liveMinutes: intervals.liveMs / MINUTE_MS,
+    sweepMinutes: intervals.sweepMs / MINUTE_MS,
+    sweepMinAgeMinutes: intervals.sweepMinAgeMs / MINUTE_MS,
+    metadataMinutes: intervals.metadataMs / MINUTE_MS,
+    deltaMinutes: intervals.deltaMs / MINUTE_MS,
+    snapshotMinutes: SNAPSHOT_MINUTES,
+    liveMovesEvery: asked.liveMovesEvery,
+    snapshotMovesEvery: asked.snapshotMovesEvery,
+  };
+}
+
+/** The plan for a person: what there is, what it buys, and beside it what ten more requests a minute would buy. */
+export function planScreen(input: CapacityInput, now: Capacity, more: Capacity): string {
+  const count = (n: number) => Math.round(n).toLocaleString('en-US');
+  const age = (minutes: number) => formatAge(minutes * 60);
+  const part = (value: number) => `${(value * 100).toFixed(2)} %`;
+  const row = (what: string, value: (capacity: Capacity) => string) =>
+    `${what.padEnd(38)}${value(now).padStart(12)}${value(more).padStart(16)}`;
+  const klass = (name: string, of: (capacity: Capacity) => ClassCapacity) => [
+    row(`${name}: mean age of a price`, (c) => age(of(c).meanAge)),
+    row(`${name}: oldest price`, (c) => age(of(c).worstAge)),
+    row(`${name}: part of the time right`, (c) => part(of(c).freshness)),
+  ];
+  return [
+    `${count(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkSkus} SKUs a call, ${input.liveBudget} of them computed live${input.liveCeiling === null ? '' : `, ${count(input.liveCeiling)} a minute at most`}`,
+    `prices move: every ${age(input.liveMovesEvery)} (median live SKU), every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU)`,
+    '',
+    row('requests a minute', (c) => c.requestsPerMinute.toFixed(0)),
+    row('first fill, calls', (c) => count(c.fillCalls)),
+    row('first fill, time', (c) => age(c.fillMinutes)),
+    row('live: looks a minute', (c) => c.liveLooks.toFixed(0)),
+    row('live: one round', (c) => age(c.roundMinutes)),
+    ...klass('live', (c) => c.live),
+    ...klass('snapshot', (c) => c.snapshot),
+    row('calls a minute once filled', (c) => c.callsPerMinute.toFixed(0)),
+    '',
+    verdict(input, now, more),
+  ].join('\n');
+}
+
+function verdict(input: CapacityInput, now: Capacity, more: Capacity): string {
+  const interval = formatAge(input.liveMinutes * 60);
+  if (now.meetsLiveInterval)
+    return `The requests suffice for a look at every live SKU in LIVE_INTERVAL (${interval}).`;
+  const needed = Math.ceil(now.live.skus / input.liveMinutes / input.liveBudget);
+  const ceiling = input.liveCeiling !== null && input.liveCeiling < now.live.skus / input.liveMinutes;
+  const gain = ((more.live.freshness - now.live.freshness) * 100).toFixed(2);
+  return [
+    `Too few for a look at every live SKU in LIVE_INTERVAL (${interval}): ${ceiling ? "the partner's ceiling is in the way" : `that takes ${needed} requests a minute`}.`,
+    `SKUs are looked at ${input.livePolicy === 'index' ? 'by worth' : 'by turn'}; ten more requests a minute gain ${gain} points for live prices.`,
+  ].join('\n');
+}

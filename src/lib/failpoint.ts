@@ -1,0 +1,39 @@
+/*
+ * Named points between an answer's arrival and its commit. Nothing happens at them, unless a test has armed one to see
+ * what a process leaves behind that ends right there.
+ */
+
+export const FAILPOINTS = [
+  'pace.logged',
+  'pace.silenced',
+  'manifest.answered',
+  'manifest.staging',
+  'manifest.staged',
+  'manifest.marked',
+  'manifest.token-moved',
+  'manifest.committed',
+  'delta.answered',
+  'delta.reported',
+  'delta.token-moved',
+  'delta.committed',
+  'bulk.claimed',
+  'bulk.answered',
+  'bulk.written',
+  'bulk.settled',
+  'bulk.committed',
+  'bulk.learned',
+  'task.worked',
+] as const;
+export type Failpoint = (typeof FAILPOINTS)[number];
+
+let armed: { readonly point: Failpoint; readonly act: () => void } | null = null;
+
+/** Has `act` run whenever `point` is passed, in place of what was armed before. */
+export function armFailpoint(point: Failpoint, act: () => void): void {
+  armed = { point, act };
+}
+
+/** Passes a point. */
+export function failpoint(point: Failpoint): void {
+  if (armed?.point === point) armed.act();
+}

@@ -1,0 +1,67 @@
+import { doubling } from '../lib/backoff.ts';
+import type { Clock } from '../lib/clock.ts';
+import { type StoreTrouble, storeTrouble } from '../store/db.ts';
+
+export type StoreEvent =
+  | { readonly event: 'store.paused'; readonly kind: StoreTrouble; readonly job: string; readonly ms: number }
+  | { readonly event: 'store.resumed'; readonly kind: StoreTrouble; readonly job: string };
+
+/** Holds jobs back while Postgres takes no writes: each is tried again alone, after waits that grow. */
+export interface StorePause {
+  /** Runs a job's work, unless the job is held back; its answer, or 'paused'. Other errors pass through. */
+  guard(job: string, work: () => Promise<string>): Promise<string>;
+  /** Why a job is held back now, or null. */
+  readonly trouble: () => StoreTrouble | null;
+}
+
+const FIRST_MS = 1000;
+const MOST_MS = 60_000;
+
+interface Held {
+  readonly kind: StoreTrouble;
+  readonly until: number;
+  readonly times: number;
+  probing: boolean;
+}
+
+/** The pause of one process. It lives in memory, because Postgres is what cannot be written to. */
+export function createStorePause(
+  clock: Pick<Clock, 'monotonic'>,
+  emit: (event: StoreEvent) => void,
+): StorePause {
+  const jobs = new Map<string, Held>();
+
+  function failed(job: string, kind: StoreTrouble, before: Held | undefined): void {
+    const now = clock.monotonic();
+    const present = jobs.get(job);
+    // Others that were under way fail with the first: that is one failure.
+    if (present !== undefined && present !== before) return;
+    const times = (before?.times ?? 0) + 1;
+    const ms = doubling(FIRST_MS, times, MOST_MS);
+    jobs.set(job, { kind, until: now + ms, times, probing: false });
+    emit({ event: 'store.paused', kind, job, ms });
+  }
+
+  return {
+    async guard(job, work) {
+      const held = jobs.get(job);
+      if (held !== undefined && (held.probing || clock.monotonic() < held.until)) return 'paused';
+      if (held !== undefined) held.probing = true;
+      try {
+        const outcome = await work();
+        if (held !== undefined) {
+          jobs.delete(job);
+          emit({ event: 'store.resumed', kind: held.kind, job });
+        }
+        return outcome;
+      } catch (error) {
+        const kind = storeTrouble(error);
+        if (held !== undefined) held.probing = false;
+        if (kind === null) throw error;
+        failed(job, kind, held);
+        return 'paused';
+      }
+    },
+    trouble: () => jobs.values().next().value?.kind ?? null,
+  };
+}

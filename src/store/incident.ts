@@ -1,0 +1,56 @@
+import { type Sql, transaction } from './db.ts';
+
+/** Which evidence an incident stands on: the manifest route's counts, or calls whose snapshot-priced SKUs are deferred. */
+export type IncidentCause = 'live-count' | 'deferrals';
+
+/** The incident that stands; times are epoch milliseconds. */
+export interface Incident {
+  readonly because: IncidentCause;
+  readonly since: number;
+  /** When a call last tried whether it is over; the beginning before the first time. */
+  readonly probedAt: number;
+}
+
+export interface IncidentChange {
+  readonly from: IncidentCause | null;
+  readonly to: IncidentCause | null;
+  /** How long the former state of an incident lasted, in minutes; 0 at its beginning. */
+  readonly minutes: number;
+}
+
+/** Stores what `judge` makes of the present cause, and has everything planned anew. Null where nothing changes. */
+export async function storeIncident(
+  sql: Sql,
+  judge: (present: IncidentCause | null) => IncidentCause | null,
+): Promise<IncidentChange | null> {
+  const [present] = await sql<
+    [{ cause: IncidentCause | null }]
+  >`select incident_because as cause from catalog_internal.live_plan`;
+  if (judge(present.cause) === present.cause) return null;
+  return await transaction(sql, async (tx) => {
+    const [{ from, minutes }] = await tx<[{ from: IncidentCause | null; minutes: number }]>`
+      select incident_because as "from",
+        coalesce(round(extract(epoch from now() - incident_since) / 60), 0)::int as minutes
+      from catalog_internal.live_plan for update`;
+    const to = judge(from);
+    if (to === from) return null;
+    await tx`
+      update catalog_internal.live_plan set incident_because = ${to}::text,
+        incident_since = case when ${to}::text is not null then coalesce(incident_since, now()) end,
+        incident_probed_at = now(), solved_at = null`;
+    return { from, to, minutes };
+  });
+}
+
+export async function noteProbe(sql: Sql): Promise<void> {
+  await sql`update catalog_internal.live_plan set incident_probed_at = now()`;
+}
+
+/** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them. */
+export async function snapshotDeferrals(sql: Sql): Promise<{ asked: number; deferred: number }> {
+  const [row] = await sql<[{ asked: number; deferred: number }]>`
+    select coalesce(sum(snapshot_asked), 0)::int as asked, coalesce(sum(snapshot_deferred), 0)::int as deferred
+    from catalog_internal.live_calls
+    where called_at > clock_timestamp() - interval '5 minutes' and snapshot_deferred > 0`;
+  return row;
+}

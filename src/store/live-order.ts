@@ -1,0 +1,103 @@
+import type { Sql } from './db.ts';
+import type { LiveCandidate } from './live.ts';
+
+/*
+ * Moving SKUs in and out of the order of live looks when an incident begins or ends: in pieces by SKU, each on its own,
+ * so that answers and deltas go on meanwhile, and a crash leaves nothing but a rest to be done again. What is claimed,
+ * waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
+ */
+
+/** A SKU to be placed, and the mark it stands under. */
+export interface Unplaced extends LiveCandidate {
+  readonly generation: number;
+}
+
+/**
+ * The next SKUs after `after` that belong into the order of live looks: those there already (`placed`), and during an
+ * incident everything that was priced once and has no better reason: swept, due for metadata, or reported as crossed.
+ */
+export async function unplacedLive(
+  sql: Sql,
+  options: {
+    readonly after: string;
+    readonly limit: number;
+    readonly placed: boolean;
+    readonly incident: boolean;
+  },
+): Promise<Unplaced[]> {
+  return await sql<Unplaced[]>`
+    select d.sku, d.generation, coalesce(w.weight, 1)::float8 as weight, r.alpha, r.beta, past.moves as "pastMoves",
+      past.minutes as "pastMinutes", (extract(epoch from clock_timestamp() - s.asked_at) / 60)::float8 as minutes
+    from catalog_internal.due d
+    join catalog.skus s using (sku)
+    left join catalog_internal.live_rates r using (sku)
+    left join catalog.watchlist w using (sku)
+    left join lateral (
+      select moves, minutes from catalog_internal.past_moves(s.sku, s.first_priced_at)
+      where r.sku is null
+    ) past on true
+    where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state = 'priced'
+      and ((${options.placed} and d.live and d.reason = 'live')
+        or (${options.incident} and (d.reason in ('sweep', 'metadata') or (d.reason = 'changed' and s.price_source = 'live'))))
+    order by d.sku limit ${options.limit}`;
+}
+
+/** Where a SKU goes: its next look `inMs` from now, and what is believed of its rate. */
+export interface Placed {
+  readonly sku: string;
+  readonly generation: number;
+  readonly alpha: number;
+  readonly beta: number;
+  readonly inMs: number;
+}
+
+/** Places SKUs in the order of live looks, those excepted that were marked or claimed meanwhile. */
+export async function placeLive(sql: Sql, placed: readonly Placed[]): Promise<void> {
+  await sql`
+    with placed as (
+      select * from unnest(${placed.map(({ sku }) => sku)}::text[], ${placed.map(({ generation }) => generation)}::int[],
+        ${placed.map(({ alpha }) => alpha)}::float8[], ${placed.map(({ beta }) => beta)}::float8[],
+        ${placed.map(({ inMs }) => inMs)}::float8[]) as p(sku, generation, alpha, beta, in_ms)
+    ),
+    locked as materialized (
+      select d.sku, p.in_ms from catalog_internal.due d join placed p using (sku, generation)
+      where d.claim is null and d.deferrals = 0 and d.failures = 0 order by d.sku for update of d
+    ),
+    believed as (
+      insert into catalog_internal.live_rates (sku, alpha, beta) select sku, alpha, beta from placed order by sku
+      on conflict (sku) do nothing
+    )
+    update catalog_internal.due d set live = true, lane = catalog_internal.lane_of('live'), reason = 'live',
+      due_at = now() + make_interval(secs => l.in_ms / 1000)
+    from locked l where d.sku = l.sku`;
+}
+
+/**
+ * After an incident: the next SKUs after `after` that the catalog lists as snapshot-priced go back to their sweep. Returns the last SKU
+ * that was looked at; null when there are no more.
+ */
+export async function releaseSnapshot(
+  sql: Sql,
+  options: {
+    readonly after: string;
+    readonly limit: number;
+    readonly everyMs: number;
+    readonly reason: 'sweep' | 'metadata';
+  },
+): Promise<string | null> {
+  const [row] = await sql<[{ last: string | null }]>`
+    with piece as materialized (
+      select d.sku, s.asked_at from catalog_internal.due d join catalog.skus s using (sku)
+      where d.sku > ${options.after} and d.live and d.reason = 'live' and d.deferrals = 0 and d.claim is null
+        and s.price_source = 'snapshot'
+      order by d.sku limit ${options.limit} for update of d
+    ),
+    released as (
+      update catalog_internal.due d set live = false, reason = ${options.reason},
+        lane = catalog_internal.lane_of(${options.reason}),
+        due_at = coalesce(piece.asked_at, now()) + make_interval(secs => ${options.everyMs / 1000})
+      from piece where d.sku = piece.sku
+    )
+    select max(sku) as last from piece`;
+  return row.last;
+}

@@ -1,0 +1,243 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  check,
+  doublePrecision,
+  index,
+  integer,
+  jsonb,
+  pgSchema,
+  real,
+  smallint,
+  text,
+} from 'drizzle-orm/pg-core';
+import { instant } from './schema.ts';
+
+/** What the daemon keeps for itself. */
+export const internal = pgSchema('catalog_internal');
+
+/**
+ * The due ledger: one row for each known SKU, saying when its next look is owed and why. A claim (a worker has asked the
+ * partner) and a wait (deferred, error) both hold the row back until `held_until`.
+ */
+export const due = internal.table(
+  'due',
+  {
+    sku: text().primaryKey(),
+    lane: smallint().notNull(),
+    reason: text().notNull(),
+    /** Counts against the live budget: listed as live, or deferred although listed as snapshot. */
+    live: boolean().notNull().default(false),
+    dueAt: instant('due_at').notNull(),
+    /** Counts the marks: an answer settles the row only if no mark came after its claim. */
+    generation: integer().notNull().default(0),
+    claim: bigint({ mode: 'bigint' }),
+    heldUntil: instant('held_until'),
+    deferrals: integer().notNull().default(0),
+    failures: integer().notNull().default(0),
+    /** Order within the urgent lane, largest first: the weight in catalog.watchlist. */
+    rank: real().notNull().default(1),
+  },
+  (t) => [
+    index('due_claim')
+      .on(t.live, t.lane, t.dueAt)
+      .where(sql`held_until is null`),
+    index('due_urgent')
+      .on(t.live, t.rank.desc().nullsFirst(), t.dueAt)
+      .where(sql`held_until is null and lane = 1`),
+    index('due_held')
+      .on(t.heldUntil)
+      .where(sql`held_until is not null`),
+  ],
+);
+
+export const claimNumbers = internal.sequence('claim_numbers');
+
+/** One row: the sync token and what is known of the upstream's catalog. */
+export const sync = internal.table(
+  'sync',
+  {
+    id: boolean().primaryKey().default(true),
+    snapshotId: text('snapshot_id'),
+    snapshotGeneratedAt: instant('snapshot_generated_at'),
+    manifestAppliedAt: instant('manifest_applied_at'),
+    manifestLines: integer('manifest_lines'),
+    deltaCheckedAt: instant('delta_checked_at'),
+    snapshotMovedAt: instant('snapshot_moved_at'),
+    catalogCheckedAt: instant('catalog_checked_at'),
+    livePricedSkuCount: integer('live_priced_sku_count'),
+    /** '0012' or '0014' while the catalog routes answer so; null otherwise. */
+    catalogFault: text('catalog_fault'),
+    /** Set when the delta chain broke (0010, 0013) until a fresh manifest is applied. */
+    chainBrokenAt: instant('chain_broken_at'),
+    /** Breaks in a row without a delta applied between: the first fetches a manifest at once, the next ones wait. */
+    chainBreaks: integer('chain_breaks').notNull().default(0),
+    /** The token the delta rejected: a fresh manifest that offers it again is no way out. */
+    rejectedSnapshotId: text('rejected_snapshot_id'),
+    /** Why the last fresh manifest was refused; null once one is applied. */
+    manifestRefused: text('manifest_refused'),
+    /** `refresh --manifest` has confirmed that a shrunken manifest may be applied. */
+    shrinkConfirmed: boolean('shrink_confirmed').notNull().default(false),
+    liveBudget: real('live_budget'),
+    /** The last delta brought nothing newer: the next snapshot it goes up to is built after that. */
+    caughtUp: boolean('caught_up').notNull().default(false),
+    /** When the token was last moved, by a delta or a manifest. */
+    tokenAt: instant('token_at'),
+    /** The token's snapshot was built after this; null while unknown (store/audit.ts). */
+    builtAfter: instant('built_after'),
+  },
+  (t) => [check('sync_one_row', sql`${t.id}`)],
+);
+
+/** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live-policy.ts). */
+export const liveRates = internal.table('live_rates', {
+  sku: text().primaryKey(),
+  alpha: doublePrecision().notNull(),
+  beta: doublePrecision().notNull(),
+});
+
+/** One row: the price of a live look and what is known of the partner's ceiling on live computations. */
+export const livePlan = internal.table(
+  'live_plan',
+  {
+    id: boolean().primaryKey().default(true),
+    /** Null while there are looks enough for every SKU's LIVE_INTERVAL. */
+    lookPrice: doublePrecision('look_price'),
+    /** Longest allowed wait between two looks at a SKU, in minutes; null likewise. */
+    mostMinutes: doublePrecision('most_minutes'),
+    /** How many minutes before its time a SKU may be looked at; null likewise. */
+    earlyMinutes: doublePrecision('early_minutes'),
+    solvedAt: instant('solved_at'),
+    ceilingPerMinute: doublePrecision('ceiling_per_minute'),
+    ceilingAt: instant('ceiling_at'),
+    /** Since when, and by which evidence, everything is taken for live-priced (sync/incident.ts); null = no incident. */
+    incidentSince: instant('incident_since'),
+    incidentBecause: text('incident_because'),
+    /** When a call last tried snapshot-priced SKUs during the incident. */
+    incidentProbedAt: instant('incident_probed_at'),
+  },
+  (t) => [check('live_plan_one_row', sql`${t.id}`)],
+);
+
+/** Live SKUs of recent bulk calls: how many were computed. Kept for some minutes. */
+export const liveCalls = internal.table(
+  'live_calls',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+    calledAt: instant('called_at').notNull(),
+    computed: integer().notNull(),
+    deferred: integer().notNull(),
+    /** SKUs asked for as snapshot-priced, and how many of these were deferred. */
+    snapshotAsked: integer('snapshot_asked').notNull().default(0),
+    snapshotDeferred: integer('snapshot_deferred').notNull().default(0),
+  },
+  (t) => [index('live_calls_called_at').on(t.calledAt)],
+);
+
+/** The settings that SQL needs to tell fresh from stale; written by the daemon at start. */
+export const settings = internal.table(
+  'settings',
+  {
+    id: boolean().primaryKey().default(true),
+    liveInterval: doublePrecision('live_interval').notNull().default(1800),
+    sweepInterval: doublePrecision('sweep_interval').notNull().default(86_400),
+    metadataInterval: doublePrecision('metadata_interval').notNull().default(604_800),
+    catalogStaleAfter: doublePrecision('catalog_stale_after').notNull().default(86_400),
+    rateLimit: integer('rate_limit').notNull().default(200),
+    rateWindow: doublePrecision('rate_window').notNull().default(60),
+    /** The mirror's share of it, in requests a window. */
+    rateShare: integer('rate_share').notNull().default(120),
+    /** Requests a window that are the mirror's, however much the account's other users ask for. */
+    rateFloor: integer('rate_floor').notNull().default(40),
+  },
+  (t) => [check('settings_one_row', sql`${t.id}`)],
+);
+
+/** When each recurring task runs next and how it went last. The queues only knock; this decides. */
+export const tasks = internal.table('tasks', {
+  task: text().primaryKey(),
+  nextAt: instant('next_at').notNull().defaultNow(),
+  run: bigint({ mode: 'bigint' }),
+  runningUntil: instant('running_until'),
+  startedAt: instant('started_at'),
+  finishedAt: instant('finished_at'),
+  succeededAt: instant('succeeded_at'),
+  failures: integer().notNull().default(0),
+  outcome: text(),
+  progress: jsonb(),
+});
+
+/** One row: the pace of the account, shared by all replicas. */
+export const pace = internal.table(
+  'pace',
+  {
+    id: boolean().primaryKey().default(true),
+    ceiling: doublePrecision().notNull(),
+    raisedAt: instant('raised_at').notNull(),
+    silentUntil: instant('silent_until'),
+    probeSentAt: instant('probe_sent_at'),
+    episodes: integer().notNull().default(0),
+    refusal: text(),
+    refusedAt: instant('refused_at'),
+    occupancy: integer(),
+    resumeAt: doublePrecision('resume_at'),
+  },
+  (t) => [check('pace_one_row', sql`${t.id}`)],
+);
+
+/** The sliding log of requests sent with the api_key. */
+export const paceSends = internal.table(
+  'pace_sends',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+    sentAt: instant('sent_at').notNull(),
+    lane: text().notNull(),
+    /** Sent by another user of the account, through catalog.take_request. */
+    foreignUser: boolean('foreign_user').notNull().default(false),
+  },
+  (t) => [index('pace_sends_sent_at').on(t.sentAt)],
+);
+
+/** Moves of snapshot-priced SKUs that a look found before any delta reported them, until the delta does or should have (store/audit.ts). */
+export const unreportedMoves = internal.table('unreported_moves', {
+  sku: text().primaryKey(),
+  seenAt: instant('seen_at').notNull(),
+  /** More than one: whether the delta owes a report is not known. 0: none was seen, the report is not to be judged. */
+  moves: integer().notNull().default(1),
+  /** When a delta reported it: the look that this asks for may find nothing, rightly. */
+  reportedAt: instant('reported_at'),
+});
+
+/** One row: what became of reports and of moves, counted over the mirror's life (view catalog.delta_audit). */
+export const deltaAudit = internal.table(
+  'delta_audit',
+  {
+    id: boolean().primaryKey().default(true),
+    since: instant('since').notNull().defaultNow(),
+    confirmed: bigint({ mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
+    unchanged: bigint({ mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
+    seenFirst: bigint('seen_first', { mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
+    seenFirstSeconds: doublePrecision('seen_first_seconds').notNull().default(0),
+    neverReported: bigint('never_reported', { mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
+  },
+  (t) => [check('delta_audit_one_row', sql`${t.id}`)],
+);
+
+/** Samples of what could not be read, newest kept. */
+export const quarantine = internal.table('quarantine', {
+  id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+  source: text().notNull(),
+  reason: text().notNull(),
+  sku: text(),
+  sample: text(),
+  seenAt: instant('seen_at').notNull().defaultNow(),
+});

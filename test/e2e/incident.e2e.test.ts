@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { backends, createStack, type Stack } from '../support/stack.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { until } from '../support/process.ts';
+
+const SKUS = 600;
+const [backend] = backends();
+
+const incident = (stack: Stack) => async () =>
+  (await stack.sql`select incident_since from catalog.sync_status`)[0]?.['incident_since'] as Date | null;
+
+const bulkBodies = (stack: Stack, from: number) =>
+  stack.sandbox.requests.slice(from).flatMap(({ route, skus }) => (route === 'bulk' ? [skus.length] : []));
+
+/** Time passes for the whole ledger. */
+const everythingDue = (stack: Stack) => stack.everythingDue();
+
+test('while the whole catalog is live-priced calls are small, nothing is lost, and afterwards what moved comes first', async () => {
+  await using stack = await createStack({
+    backend: backend ?? 'postgres',
+    sandbox: { skus: SKUS, liveShare: 0.05, ghostShare: 0, mislistedShare: 0, seed: 71 },
+    env: { CATALOG_CHECK_INTERVAL: '1s', DELTA_INTERVAL: '1s' },
+  });
+  const { world } = stack.sandbox;
+  await stack.start();
+  await stack.caughtUp();
+
+  world.setIncident(true);
+  world.buildSnapshot();
+  await until('the incident is seen', async () => (await incident(stack)()) !== null, 20_000);
+  // Every SKU has crossed, and has been taken into the order of live looks.
+  await until(
+    'everything is live',
+    async () => {
+      const [row] = await stack.sql`
+      select count(*) filter (where d.live)::int as live from catalog_internal.due d join catalog.skus s using (sku)
+      where s.price_source = 'live'`;
+      return Number(row?.['live']) >= SKUS - 5;
+    },
+    20_000,
+  );
+  await stack.caughtUp(60_000);
+  const from = stack.sandbox.requests.length;
+  const moved = [...world.truth().values()]
+    .filter(({ sizeMap }) => Object.keys(sizeMap).length > 0)
+    .slice(100, 110);
+  for (const { sku, sizeMap } of moved) world.setPrice(sku, Object.keys(sizeMap)[0] ?? '', 999_999);
+  await everythingDue(stack);
+  await stack.caughtUp(60_000);
+  const bodies = bulkBodies(stack, from);
+  expect(bodies.length).toBeGreaterThanOrEqual(SKUS / 5 - 2);
+  // A budget that has been learned upwards by one is allowed for.
+  expect(Math.max(...bodies)).toBeLessThanOrEqual(6);
+  await expectMirrorIsTrue(stack.sql, world);
+  const deferred = await stack.sql`select count(*)::int as n from catalog_internal.due where deferrals > 0`;
+  expect(deferred[0]?.['n']).toBe(0);
+
+  const after = stack.sandbox.requests.length;
+  world.setIncident(false);
+  world.buildSnapshot();
+  await until('the incident is over', async () => (await incident(stack)()) === null, 20_000);
+  await stack.caughtUp(60_000);
+  await expectMirrorIsTrue(stack.sql, world);
+  const [classes] = await stack.sql`
+    select count(*) filter (where d.live and d.reason = 'live')::int as live,
+      count(*) filter (where not d.live)::int as snapshot
+    from catalog_internal.due d join catalog.skus s using (sku) where s.state = 'priced' and s.in_manifest`;
+  const truth = [...world.truth().values()].filter(({ listed, answer }) => listed && answer === 'record');
+  expect(classes?.['live']).toBe(truth.filter(({ priceSource }) => priceSource === 'live').length);
+  expect(Math.max(...bulkBodies(stack, after))).toBeGreaterThan(20);
+}, 180_000);
+
+test('an incident that the catalog does not tell of shows in the deferrals', async () => {
+  await using stack = await createStack({
+    backend: backend ?? 'postgres',
+    sandbox: { skus: SKUS, liveShare: 0.02, ghostShare: 0, mislistedShare: 0, seed: 72 },
+    env: { DELTA_INTERVAL: '1h' },
+  });
+  const { world } = stack.sandbox;
+  await stack.start();
+  await stack.caughtUp();
+  // The builder has not seen it yet: manifest and delta say what they said before.
+  world.setIncident(true);
+  await everythingDue(stack);
+  await until('the incident is seen', async () => (await incident(stack)()) !== null, 30_000);
+  const from = stack.sandbox.requests.length;
+  await stack.caughtUp(120_000);
+  const bodies = bulkBodies(stack, from).slice(5);
+  expect(Math.max(...bodies)).toBeLessThanOrEqual(6);
+  await expectMirrorIsTrue(stack.sql, world);
+
+  world.setIncident(false);
+  await stack.sql`update catalog_internal.live_plan set incident_probed_at = now() - interval '1 hour'`;
+  await everythingDue(stack);
+  await until('the incident is over', async () => (await incident(stack)()) === null, 30_000);
+  await stack.caughtUp(60_000);
+  await expectMirrorIsTrue(stack.sql, world);
+}, 240_000);

@@ -1,0 +1,154 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Fate } from '../../src/store/answers.ts';
+import { useStore } from './support.ts';
+import { type Counts, World } from './audit-world.ts';
+
+const store = useStore();
+const SKUS = ['A', 'B', 'C', 'D'];
+
+const sku = fc.constantFrom(...SKUS);
+const op = <K extends string>(kind: K) => fc.record({ kind: fc.constant(kind), sku, n: fc.nat(3) });
+const MOVES = [op('move'), op('back'), op('cross'), op('relist')];
+const MIRROR = [
+  op('build'),
+  op('poll'),
+  op('catch-up'),
+  op('sweep'),
+  op('owed'),
+  op('answer'),
+  op('answer'),
+  op('round'),
+];
+const histories = fc.record({
+  calm: fc.boolean(),
+  drops: fc.boolean(),
+  noops: fc.boolean(),
+  ops: fc.array(fc.oneof(...MOVES, op('move'), ...MIRROR, op('noop'), op('manifest')), {
+    minLength: 30,
+    maxLength: 60,
+  }),
+});
+type History = typeof histories extends fc.Arbitrary<infer T> ? T : never;
+type Op = History['ops'][number];
+
+/** An answer now and then has no record: deferred, an error, or 0009. */
+function oddFate(at: string, n: number): Fate | null {
+  if (at !== SKUS[n]) return null;
+  const kinds = ['deferred', 'error', 'not_found'] as const;
+  const kind = kinds[n % 3] ?? 'error';
+  return kind === 'not_found' ? { sku: at, kind } : { sku: at, kind, waitMs: 60_000 };
+}
+
+async function apply(world: World, { kind, sku: at, n }: Op, { calm, drops, noops }: History): Promise<void> {
+  switch (kind) {
+    case 'move':
+      return world.move(at);
+    case 'back':
+      return calm ? undefined : world.goBack(at);
+    case 'cross':
+      return world.cross(at);
+    case 'relist':
+      return n === 0 ? world.relist(at) : undefined;
+    case 'noop':
+      if (drops && n > 1) world.dropNext.add(at);
+      else if (noops) world.noopNext.add(at);
+      return;
+    case 'build':
+      return world.build();
+    case 'poll':
+      await world.poll(1 + n);
+      return;
+    case 'catch-up':
+      return await world.catchUp();
+    case 'manifest':
+      return n === 0 ? await world.manifest() : undefined;
+    case 'sweep':
+    case 'owed':
+      await world.ask(kind, 1 + n);
+      return;
+    case 'answer': {
+      const look = world.underWay[n % Math.max(1, world.underWay.length)];
+      if (look !== undefined) await world.answer(look, n === 3 ? (s) => oddFate(s, n) : undefined);
+      return;
+    }
+    case 'round':
+      await world.snapshot();
+      await world.look('owed');
+      return await world.look('sweep');
+  }
+}
+
+async function run(history: History): Promise<{ world: World; counts: Counts }> {
+  const world = new World(store, SKUS);
+  await world.settle();
+  for (const step of history.ops) {
+    await apply(world, step, history);
+    await store.sql`update catalog_internal.due set held_until = null, claim = null where held_until < now()`;
+    await world.pass();
+  }
+  for (let i = 0; i < 3; i += 1) {
+    for (const look of world.underWay.slice()) await world.answer(look);
+    await world.snapshot();
+    await world.look('owed');
+    await world.look('sweep');
+  }
+  return { world, counts: await world.counts() };
+}
+
+test('over any history nobody is blamed who did nothing wrong', { timeout: 280_000 }, async () => {
+  const total = { confirmed: 0, unchanged: 0, seenFirst: 0, never: 0, dropped: 0, noops: 0 };
+  await fc.assert(
+    fc.asyncProperty(histories, async (history) => {
+      const { world, counts } = await run(history);
+      expect(counts.never, 'never reported').toBeLessThanOrEqual(world.dropped);
+      // Where prices went back, a right report can find nothing moved.
+      if (history.calm) expect(counts.unchanged, 'unchanged').toBeLessThanOrEqual(world.noops);
+      for (const key of ['confirmed', 'unchanged', 'seenFirst', 'never'] as const) total[key] += counts[key];
+      total.dropped += world.dropped;
+      total.noops += world.noops;
+    }),
+    { numRuns: 60, endOnFailure: false },
+  );
+  // The histories are of use only where all of it happens.
+  expect(Math.min(...Object.values(total))).toBeGreaterThan(0);
+});
+
+test(
+  'what an upstream keeps quiet about is counted exactly, however the rest goes',
+  { timeout: 120_000 },
+  async () => {
+    const fates = fc.array(fc.constantFrom('still', 'reported', 'dropped', 'went-back', 'noop'), {
+      minLength: 1,
+      maxLength: 12,
+    });
+    await fc.assert(
+      fc.asyncProperty(fates, fc.nat(3), async (each, more) => {
+        const skus = each.map((_, i) => `S${i}`);
+        const of = (...kinds: string[]) => skus.filter((_, i) => kinds.includes(each[i] ?? ''));
+        const world = new World(store, [...skus, 'other']);
+        await world.settle();
+        for (const at of of('reported', 'dropped', 'went-back')) world.move(at);
+        await world.look('sweep');
+        for (const at of of('went-back')) world.goBack(at);
+        for (const at of of('dropped')) world.dropNext.add(at);
+        for (const at of of('noop')) world.noopNext.add(at);
+        for (let i = 0; i < 2 + more; i += 1) {
+          world.move('other');
+          await world.snapshot();
+          await world.look('owed');
+        }
+        await world.look('sweep');
+        const { seconds: _, ...counts } = await world.counts();
+        expect(counts).toEqual({
+          confirmed: 2 + more,
+          unchanged: of('noop').length,
+          seenFirst: of('reported').length,
+          never: of('dropped').length,
+          waiting: of('went-back').length,
+        });
+      }),
+      { numRuns: 25, endOnFailure: false },
+    );
+  },
+);

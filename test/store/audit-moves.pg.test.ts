@@ -1,0 +1,203 @@
+import { describe, expect, test } from 'vitest';
+import { noteBrokenChain } from '../../src/store/delta.ts';
+import { NOTHING, settledIn, type World } from './audit-world.ts';
+import { baseline, line } from './manifest.ts';
+import { HOUR, mark, useStore } from './support.ts';
+
+const store = useStore();
+const settled = settledIn(store);
+
+describe('a move that a look finds', () => {
+  test('before the delta reports it counts as seen first, by how long, and its report as none of the others', async () => {
+    const world = await settled('A', 'B');
+    world.move('A');
+    await world.look('sweep');
+    expect(await world.counts()).toEqual({ ...NOTHING, waiting: 1 });
+    await world.pass(2 * HOUR);
+    world.build();
+    await world.catchUp();
+    const { seconds, ...rest } = await world.counts();
+    expect(rest).toEqual({ confirmed: 0, unchanged: 0, seenFirst: 1, never: 0, waiting: 0 });
+    expect(seconds).toBeGreaterThan(7800);
+    expect(seconds).toBeLessThan(7900);
+    await world.pass();
+    await world.look('owed');
+    expect(await world.counts()).toMatchObject(rest);
+  });
+
+  test('and that moved once more by its report is seen first and confirmed', async () => {
+    const world = await settled('A');
+    world.move('A');
+    await world.look('sweep');
+    world.move('A');
+    await world.snapshot();
+    await world.look('owed');
+    expect(await world.counts()).toMatchObject({ seenFirst: 1, confirmed: 1, unchanged: 0 });
+  });
+
+  test('is seen first once, also where a second report comes before the look', async () => {
+    const world = await settled('A');
+    world.move('A');
+    await world.look('sweep');
+    for (let i = 0; i < 2; i += 1) {
+      await world.snapshot();
+      world.move('A');
+    }
+    await world.look('owed');
+    expect(await world.counts()).toMatchObject({ seenFirst: 1, confirmed: 1, unchanged: 0, waiting: 0 });
+  });
+
+  test('and that leads back to what the snapshot has already is owed no report', async () => {
+    const world = await settled('A', 'B');
+    world.move('A');
+    world.build();
+    world.move('A');
+    await world.catchUp();
+    await world.pass();
+    await world.look('owed');
+    world.goBack('A');
+    await world.look('sweep');
+    expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1, waiting: 1 });
+    for (let i = 0; i < 3; i += 1) await world.snapshot();
+    await world.look('sweep');
+    expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1 });
+  });
+
+  test('and that no later snapshot reports is never reported, once a look finds it still there', async () => {
+    const world = await settled('A', 'B');
+    world.move('A');
+    world.dropNext.add('A');
+    await world.look('sweep');
+    await world.snapshot();
+    await world.look('sweep');
+    expect(await world.counts(), 'that snapshot may have been under construction').toEqual({
+      ...NOTHING,
+      waiting: 1,
+    });
+    await world.snapshot();
+    expect(await world.counts()).toEqual({ ...NOTHING, waiting: 1 });
+    await world.look('sweep');
+    expect(await world.counts()).toEqual({ ...NOTHING, never: 1 });
+    await world.look('sweep');
+    expect(await world.counts()).toEqual({ ...NOTHING, never: 1 });
+  });
+
+  test("and that went back before a snapshot saw it is nobody's fault", async () => {
+    const world = await settled('A', 'B');
+    for (const sku of ['A', 'B']) world.move(sku);
+    await world.look('sweep');
+    for (const sku of ['A', 'B']) world.goBack(sku);
+    await world.look('sweep');
+    for (let i = 0; i < 3; i += 1) await world.snapshot();
+    await world.look('sweep');
+    expect(await world.counts()).toEqual(NOTHING);
+  });
+
+  test('is judged only by snapshots that the delta had to wait for', async () => {
+    const world = await settled('A');
+    world.move('A');
+    for (let i = 0; i < 4; i += 1) world.build();
+    world.dropNext.add('A');
+    await world.look('sweep');
+    for (let i = 0; i < 4; i += 1) {
+      await world.poll(1);
+      await world.pass();
+    }
+    await world.look('sweep');
+    expect(await world.counts()).toEqual({ ...NOTHING, waiting: 1 });
+  });
+
+  test.each([
+    ['live-priced', (world: World) => world.cross('A')],
+    ['removed', (world: World) => world.relist('A')],
+  ])('leaves the audit where the SKU is reported %s', async (_case, leave) => {
+    const world = await settled('A', 'B');
+    world.move('A');
+    await world.look('sweep');
+    leave(world);
+    await world.snapshot();
+    expect(await world.counts()).toEqual(NOTHING);
+    await world.look('owed');
+    for (let i = 0; i < 2; i += 1) await world.snapshot();
+    await world.look('sweep');
+    expect(await world.counts()).toEqual(NOTHING);
+  });
+
+  test('leaves it with a manifest that takes the place of the chain, and stays where the token does', async () => {
+    const world = await settled('A', 'B');
+    world.move('A');
+    await world.look('sweep');
+    await world.manifest();
+    expect(await world.counts()).toMatchObject({ waiting: 1 });
+    world.build();
+    await world.pass();
+    await world.manifest();
+    expect(await world.counts()).toEqual(NOTHING);
+    const [sync] = await store.sql`
+      select caught_up, token_at > now() - interval '1 minute' as moved, built_after is not null as known
+      from catalog_internal.sync`;
+    expect(sync).toEqual({ caught_up: false, moved: true, known: true });
+    for (let i = 0; i < 3; i += 1) {
+      await world.snapshot();
+      await world.look('sweep');
+    }
+    expect(await world.counts()).toEqual(NOTHING);
+  });
+
+  test('is judged by nothing that was known of a newer snapshot, where a broken chain leads back to an older one', async () => {
+    const world = await settled('A');
+    const before = world.snapshots.at(-1)?.id ?? '';
+    world.build();
+    await baseline(store.url, [line('A')], {
+      token: { snapshotId: before },
+      meanwhile: async () => {
+        await world.catchUp();
+        await noteBrokenChain(store.sql, world.snapshots.at(-1)?.id ?? '');
+      },
+    });
+    const [sync] = await store.sql`select snapshot_id, caught_up, built_after from catalog_internal.sync`;
+    expect(sync).toEqual({ snapshot_id: before, caught_up: false, built_after: null });
+  });
+
+  test('is not owed by the delta where the manifest has it, whatever else the SKU was due for', async () => {
+    const world = await settled('A');
+    world.move('A');
+    await mark(store.sql, ['A'], 'refresh');
+    world.build();
+    await world.pass();
+    await world.manifest();
+    await world.pass();
+    await world.look('owed');
+    expect(await world.counts()).toEqual(NOTHING);
+    for (let i = 0; i < 3; i += 1) {
+      await world.snapshot();
+      await world.look('sweep');
+    }
+    expect(await world.counts()).toEqual(NOTHING);
+  });
+});
+
+test('answers and a delta that come at once wait for each other and lose no count', async () => {
+  const skus = Array.from({ length: 120 }, (_, i) => `S${i}`);
+  const world = await settled(...skus);
+  const deadlocks = async () => {
+    const [row] = await store.sql<[{ n: number }]>`
+      select pg_stat_get_db_deadlocks(oid)::int as n from pg_database where datname = current_database()`;
+    return row.n;
+  };
+  const before = await deadlocks();
+  for (const sku of skus) world.move(sku);
+  world.build();
+  const looks = [];
+  for (let i = 0; i < 8; i += 1) looks.push(await world.ask('sweep', 15));
+  await world.pass();
+  await Promise.all([...looks.map((look) => world.answer(look!)), world.poll()]);
+  await world.pass();
+  await world.catchUp();
+  await world.look('owed');
+  const { confirmed, seenFirst, ...rest } = await world.counts();
+  expect(rest).toMatchObject({ unchanged: 0, never: 0, waiting: 0 });
+  expect(confirmed).toBe(0);
+  expect(seenFirst).toBeLessThanOrEqual(skus.length);
+  expect(await deadlocks()).toBe(before);
+});

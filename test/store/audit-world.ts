@@ -1,0 +1,249 @@
+import { expect } from 'vitest';
+import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { type Claim, claimDue } from '../../src/store/due.ts';
+import { baseline, line } from './manifest.ts';
+import { allOwed, empty, found, LEASE_MS, LOOKS, type TestStore } from './support.ts';
+
+const MINUTE = 60_000;
+
+/** What a snapshot froze of a SKU: its price, or that it is live-priced. */
+type Frozen = number | 'live';
+
+interface Snapshot {
+  readonly id: string;
+  readonly lines: ReadonlyMap<string, Frozen>;
+  /** How often each SKU's price had moved by then. */
+  readonly moves: ReadonlyMap<string, number>;
+  builtAt: number;
+}
+
+export interface Look {
+  claim: Claim;
+  readonly prices: ReadonlyMap<string, number | null>;
+}
+
+export interface Counts {
+  readonly confirmed: number;
+  readonly unchanged: number;
+  readonly seenFirst: number;
+  readonly seconds: number;
+  readonly never: number;
+  readonly waiting: number;
+}
+
+/**
+ * A partner of which the truth is known (what each price is, when each snapshot was built, what each delta reports), and a
+ * mirror that follows it. Time is the database's, moved on by shifting into the past what the mirror has written down.
+ */
+export class World {
+  readonly prices = new Map<string, number>();
+  readonly live = new Set<string>();
+  readonly listed = new Set<string>();
+  readonly snapshots: Snapshot[] = [];
+  /** SKUs whose next report is dropped, or that are reported although nothing moved. */
+  readonly dropNext = new Set<string>();
+  readonly noopNext = new Set<string>();
+  readonly underWay: Look[] = [];
+  /** Reports that were dropped, and reports of SKUs whose price did not move at all between the two snapshots. */
+  dropped = 0;
+  noops = 0;
+  readonly #before = new Map<string, number>();
+  readonly #moves = new Map<string, number>();
+  readonly #store: TestStore;
+  #fresh = 100;
+
+  constructor(store: TestStore, skus: readonly string[]) {
+    this.#store = store;
+    for (const sku of skus) {
+      this.listed.add(sku);
+      this.move(sku);
+    }
+  }
+
+  get #sql(): Sql {
+    return this.#store.sql;
+  }
+
+  /** To a price that no SKU ever had. */
+  move(sku: string): void {
+    const now = this.prices.get(sku);
+    if (now !== undefined) this.#before.set(sku, now);
+    this.prices.set(sku, (this.#fresh += 1));
+    this.#moves.set(sku, (this.#moves.get(sku) ?? 0) + 1);
+  }
+
+  /** Back to the price before the last move, as a bargain that is sold; never further back. */
+  goBack(sku: string): void {
+    const before = this.#before.get(sku);
+    if (before === undefined) return;
+    this.prices.set(sku, before);
+    this.#before.delete(sku);
+    this.#moves.set(sku, (this.#moves.get(sku) ?? 0) + 1);
+  }
+
+  cross(sku: string): void {
+    if (!this.live.delete(sku)) this.live.add(sku);
+  }
+
+  /** Withdraws the SKU's market rows, or lists it anew at a fresh price. */
+  relist(sku: string): void {
+    if (!this.listed.delete(sku)) {
+      this.listed.add(sku);
+      this.move(sku);
+    }
+  }
+
+  build(): void {
+    const lines = new Map<string, Frozen>();
+    for (const sku of this.listed) lines.set(sku, this.live.has(sku) ? 'live' : (this.prices.get(sku) ?? 0));
+    const id = `s${this.snapshots.length}`;
+    this.snapshots.push({ id, lines, moves: new Map(this.#moves), builtAt: Date.now() });
+  }
+
+  /** One poll of the delta, at most `hops` snapshots far. Tells whether the token advanced. */
+  async poll(hops = 1000): Promise<boolean> {
+    const [{ id }] = await this.#sql<[{ id: string }]>`select snapshot_id as id from catalog_internal.sync`;
+    const at = this.snapshots.findIndex((snapshot) => snapshot.id === id);
+    const to = this.snapshots[Math.min(at + hops, this.snapshots.length - 1)];
+    const from = this.snapshots[at];
+    if (from === undefined || to === undefined) throw new Error(`no snapshot ${id}`);
+    if (from === to) {
+      await applyDelta(this.#sql, { since: id, toSnapshot: id, changed: [], removed: [], nowLive: [] });
+      return false;
+    }
+    const changed: string[] = [];
+    for (const [sku, frozen] of to.lines) {
+      const differs = from.lines.get(sku) !== frozen;
+      const covered = frozen !== 'live' && from.lines.has(sku) && from.lines.get(sku) !== 'live';
+      if (differs && covered && this.dropNext.delete(sku)) this.dropped += 1;
+      else if (differs || (covered && this.noopNext.delete(sku))) changed.push(sku);
+      this.noops += Number(covered && changed.at(-1) === sku && from.moves.get(sku) === to.moves.get(sku));
+    }
+    const removed = [...from.lines.keys()].filter((sku) => !to.lines.has(sku));
+    const nowLive = changed.filter((sku) => to.lines.get(sku) === 'live');
+    await applyDelta(this.#sql, { since: id, toSnapshot: to.id, changed, removed, nowLive });
+    return true;
+  }
+
+  async catchUp(): Promise<void> {
+    while (await this.poll());
+  }
+
+  /** A snapshot is built, time goes by, and the delta is polled until there is nothing newer. */
+  async snapshot(): Promise<void> {
+    this.build();
+    await this.pass();
+    await this.catchUp();
+    await this.pass();
+  }
+
+  /** Asks for what is owed now (`owed`), or for what the sweep would come to one day; the prices are those of now. */
+  async ask(what: 'owed' | 'sweep', count = 1000): Promise<Look | null> {
+    const sweep = { lane: 'sweep' as const, live: false, count, earlySeconds: 1e6 };
+    const live = { lane: 'live' as const, live: true, count, earlySeconds: 1e6 };
+    const claim = await claimDue(this.#sql, what === 'owed' ? allOwed(count) : [sweep, live], LEASE_MS);
+    if (claim === null) return null;
+    const prices = claim.skus.map(
+      ({ sku }) => [sku, this.listed.has(sku) ? (this.prices.get(sku) ?? null) : null] as const,
+    );
+    const look = { claim, prices: new Map(prices) };
+    this.underWay.push(look);
+    return look;
+  }
+
+  /** The answer to a look arrives; `instead` gives other fates than a record. */
+  async answer(look: Look, instead: (sku: string) => Fate | null = () => null): Promise<void> {
+    this.underWay.splice(this.underWay.indexOf(look), 1);
+    const fates = [...look.prices].map(([sku, price]): Fate => {
+      const other = instead(sku);
+      if (other !== null) return other;
+      return price === null ? { sku, kind: 'not_found' } : found(sku, { 9: price });
+    });
+    await applyAnswer(this.#sql, look.claim, fates, LOOKS);
+  }
+
+  /** Asks and is answered, again and again until nothing of the kind is left; a sweep is one round. */
+  async look(what: 'owed' | 'sweep'): Promise<void> {
+    for (;;) {
+      const look = await this.ask(what);
+      if (look !== null) await this.answer(look);
+      await this.pass();
+      if (look === null || what === 'sweep') return;
+    }
+  }
+
+  async manifest(): Promise<void> {
+    const snapshot = this.snapshots.at(-1);
+    if (snapshot === undefined) throw new Error('no snapshot was built');
+    const lines = [...snapshot.lines].map(([sku, frozen]) =>
+      line(sku, frozen === 'live' ? { priceSource: 'live' } : { hash: `h${frozen}` }),
+    );
+    const token = { snapshotId: snapshot.id, generatedAt: new Date(snapshot.builtAt) };
+    await baseline(this.#store.url, lines, { token });
+  }
+
+  /** Baseline, first prices, and snapshots enough that the prices of the present one are known. */
+  async settle(): Promise<void> {
+    await empty(this.#sql);
+    this.build();
+    await this.pass();
+    await this.manifest();
+    await this.pass();
+    await this.look('owed');
+    await this.catchUp();
+    for (let i = 0; i < 2; i += 1) await this.snapshot();
+  }
+
+  /** Lets time go by. */
+  async pass(ms = 10 * MINUTE): Promise<void> {
+    const shift = (table: string, ...columns: string[]) =>
+      `update ${table} set ${columns.map((c) => `${c} = ${c} - interval '${ms} milliseconds'`).join(', ')};`;
+    await this.#sql.unsafe(
+      shift(
+        'catalog.skus',
+        'asked_at',
+        'priced_at',
+        'first_priced_at',
+        'reported_at',
+        'removed_at',
+        'first_seen_at',
+      ) +
+        shift('catalog.price_history', 'observed_at') +
+        shift('catalog_internal.due', 'due_at', 'held_until') +
+        shift('catalog_internal.unreported_moves', 'seen_at', 'reported_at') +
+        shift(
+          'catalog_internal.sync',
+          'token_at',
+          'built_after',
+          'manifest_applied_at',
+          'delta_checked_at',
+          'snapshot_moved_at',
+        ),
+    );
+    for (const snapshot of this.snapshots) snapshot.builtAt -= ms;
+    for (const look of this.underWay)
+      look.claim = { ...look.claim, askedAt: new Date(look.claim.askedAt.getTime() - ms) };
+  }
+
+  async counts(): Promise<Counts> {
+    const [row] = await this.#sql<[Counts]>`
+      select reports_confirmed::int as confirmed, reports_unchanged::int as unchanged, moves_seen_first::int as "seenFirst",
+        coalesce(seen_first_by_seconds, 0)::float8 as seconds, moves_never_reported::int as never, moves_waiting::int as waiting
+      from catalog.delta_audit`;
+    return row;
+  }
+}
+
+export const NOTHING: Counts = { confirmed: 0, unchanged: 0, seenFirst: 0, seconds: 0, never: 0, waiting: 0 };
+
+/** Makes worlds whose mirror is filled and has counted nothing yet. */
+export function settledIn(store: TestStore): (...skus: readonly string[]) => Promise<World> {
+  return async (...skus) => {
+    const world = new World(store, skus);
+    await world.settle();
+    expect(await world.counts()).toEqual(NOTHING);
+    return world;
+  };
+}

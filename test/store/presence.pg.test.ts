@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { announcePresence } from '../../src/store/presence.ts';
+import { readTasks } from '../../src/store/tasks.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+/** What daemons leave that died: a claim, a running task with failures behind it, and a probe. */
+async function remains(): Promise<void> {
+  await store.sql`
+    insert into catalog_internal.due (sku, lane, reason, due_at, claim, held_until)
+    values ('A', 1, 'changed', now(), 7, now() + interval '1 minute')`;
+  await store.sql`
+    update catalog_internal.tasks set run = 8, running_until = now() + interval '20 seconds', failures = 6,
+      next_at = now() + interval '1 hour' where task in ('manifest', 'delta')`;
+  await store.sql`
+    insert into catalog_internal.pace (ceiling, raised_at, silent_until, probe_sent_at) values (20, now(), now(), now())`;
+}
+
+async function left() {
+  const [row] = await store.sql<[{ claims: number; probes: number }]>`
+    select (select count(*)::int from catalog_internal.due where claim is not null) as claims,
+      (select count(*)::int from catalog_internal.pace where probe_sent_at is not null) as probes`;
+  const tasks = (await readTasks(store.sql)).filter(({ task }) => task === 'manifest' || task === 'delta');
+  const soon = tasks.filter(({ nextAt }) => nextAt.getTime() <= Date.now() + 1000).map(({ task }) => task);
+  return { ...row, running: tasks.filter(({ running }) => running).length, soon };
+}
+
+test('who comes alone frees what the dead have left, and asks for a baseline at once where there is none', async () => {
+  await remains();
+  const leave = await announcePresence(store.url);
+  expect(await left()).toEqual({ claims: 0, probes: 0, running: 0, soon: ['manifest'] });
+  await leave();
+});
+
+test('where a baseline stands, a manifest that kept failing keeps its wait', async () => {
+  await remains();
+  await store.sql`update catalog_internal.sync set manifest_applied_at = now()`;
+  const leave = await announcePresence(store.url);
+  expect((await left()).soon).toEqual([]);
+  await leave();
+});
+
+test('who is not alone touches nothing', async () => {
+  const first = await announcePresence(store.url);
+  await remains();
+  const second = await announcePresence(store.url);
+  expect(await left()).toEqual({ claims: 1, probes: 1, running: 2, soon: [] });
+  await second();
+  await first();
+});

@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest';
+import { simulateLive } from '../../bench/freshness/live.ts';
+import { Account, Market } from '../../bench/freshness/market.ts';
+import { simulateFill } from '../../bench/freshness/packing.ts';
+import { type CapacityInput, capacityOf } from '../../src/sync/capacity.ts';
+
+const DAY = 1440;
+/** The defaults of the configuration. */
+const INPUT: CapacityInput = {
+  skus: 500_000,
+  liveShare: 0.05,
+  requestsPerMinute: 118,
+  bulkSkus: 100,
+  liveBudget: 5,
+  liveCeiling: null,
+  livePolicy: 'index',
+  liveMinutes: 30,
+  sweepMinutes: DAY,
+  sweepMinAgeMinutes: 30,
+  metadataMinutes: 7 * DAY,
+  deltaMinutes: 5,
+  snapshotMinutes: 360,
+  liveMovesEvery: 360,
+  snapshotMovesEvery: 3 * DAY,
+};
+const LIMITS = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
+
+describe('against the simulation of the same code', () => {
+  test.each([
+    [60_000, 0.05],
+    [60_000, 0.01],
+    [60_000, 0.1],
+  ])('a fill of %i SKUs with %f live takes as many calls', (skus, liveShare) => {
+    const { fillCalls } = capacityOf({ ...INPUT, skus, liveShare });
+    const { calls } = simulateFill({ skus, liveShare, mislisted: 0, ceiling: null }, 7);
+    expect(calls / fillCalls).toBeGreaterThanOrEqual(1);
+    expect(calls / fillCalls).toBeLessThan(1.03);
+  });
+
+  test.each([
+    ['round-robin', 30],
+    ['index', 30],
+    ['round-robin', 60],
+    ['index', 60],
+  ] as const)(
+    'live prices are right as often, %s, ceiling %i',
+    { timeout: 60_000 },
+    (livePolicy, liveCeiling) => {
+      const skus = 2000;
+      const measured = [1, 2].map((seed) => {
+        const account = new Account(0.75 * DAY);
+        const run = { policy: livePolicy, minutes: 1.5 * DAY, limits: LIMITS, liveBudget: 5, liveCeiling };
+        simulateLive(new Market(skus, 'uniform', seed), run, [account]);
+        return account.result();
+      });
+      const { live, roundMinutes } = capacityOf({ ...INPUT, skus, liveShare: 1, liveCeiling, livePolicy });
+      const freshness = measured.reduce((sum, result) => sum + result.freshness, 0) / measured.length;
+      // Two markets of two thousand SKUs differ by as much; the learned index does not know the rates as the plan does.
+      expect(Math.abs(live.freshness - freshness)).toBeLessThan(livePolicy === 'index' ? 0.015 : 0.008);
+      expect(live.worstAge).toBeLessThanOrEqual(3.1 * roundMinutes);
+    },
+  );
+});
+
+describe('what it says', () => {
+  test('where looks suffice, every live SKU has its interval, and more requests gain its prices nothing', () => {
+    const small = { ...INPUT, skus: 100_000 };
+    const now = capacityOf(small);
+    expect(now).toMatchObject({ meetsLiveInterval: true, live: { worstAge: 30, skus: 5000 } });
+    expect(now.live.meanAge).toBeCloseTo(15);
+    expect(capacityOf({ ...small, requestsPerMinute: 128 }).live).toEqual(now.live);
+    expect(now.callsPerMinute).toBeLessThan(118);
+  });
+
+  test('where they do not, it says so, and ten more requests help', () => {
+    const now = capacityOf(INPUT);
+    expect(now.meetsLiveInterval).toBe(false);
+    expect(now).toMatchObject({ fillCalls: 5000, callsPerMinute: 118, liveLooks: 590 });
+    expect(now.roundMinutes).toBeCloseTo(42.4, 1);
+    expect(capacityOf({ ...INPUT, requestsPerMinute: 128 }).live.freshness).toBeGreaterThan(
+      now.live.freshness,
+    );
+    expect(capacityOf({ ...INPUT, livePolicy: 'round-robin' }).live.freshness).toBeLessThan(
+      now.live.freshness,
+    );
+  });
+
+  test('a ceiling on live computations bounds the time of a fill and the looks, not the calls', () => {
+    const now = capacityOf({ ...INPUT, liveCeiling: 200 });
+    expect(now).toMatchObject({ fillCalls: 5000, fillMinutes: 125, liveLooks: 200 });
+    expect(capacityOf({ ...INPUT, liveCeiling: 200, requestsPerMinute: 128 }).live).toEqual(now.live);
+  });
+
+  test('spare slots sweep no SKU sooner than allowed, and everything at least by SWEEP_INTERVAL where calls suffice', () => {
+    expect(capacityOf({ ...INPUT, skus: 50_000 }).snapshot.worstAge).toBeCloseTo(30);
+    const none = capacityOf({ ...INPUT, liveShare: 0 });
+    expect(none.snapshot.worstAge).toBeCloseTo(DAY, 0);
+    expect(none.callsPerMinute).toBeCloseTo(500_000 / DAY / 100, 3);
+  });
+
+  test('the delta finds what no look finds sooner: without sweeps prices are right nine tenths of the time', () => {
+    // FRESHNESS.md's own simulation: 90.6 % by the delta alone, for a median of one move in three days.
+    const alone = capacityOf({ ...INPUT, liveShare: 0, sweepMinutes: 0, metadataMinutes: 1000 * DAY });
+    expect(alone.snapshot.freshness).toBeGreaterThan(0.89);
+    expect(alone.snapshot.freshness).toBeLessThan(0.92);
+    expect(capacityOf(INPUT).snapshot.freshness).toBeGreaterThan(0.98);
+  });
+
+  test('an empty class is right all of the time', () => {
+    expect(capacityOf({ ...INPUT, liveShare: 0 }).live).toEqual({
+      skus: 0,
+      meanAge: 0,
+      worstAge: 0,
+      freshness: 1,
+    });
+    expect(capacityOf({ ...INPUT, liveShare: 1 }).snapshot.freshness).toBe(1);
+  });
+});

@@ -1,0 +1,188 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { readLivePlan } from '../../src/store/live.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { weighCall, weighCounts } from '../../src/sync/incident.ts';
+import { planLive } from '../../src/sync/live-plan.ts';
+import { syncMetadata } from '../../src/sync/upkeep.ts';
+import { useStore } from '../store/support.ts';
+
+const MINUTE = 60_000;
+const store = useStore();
+let events: SyncEvent[];
+
+beforeEach(() => {
+  events = [];
+});
+
+/** Ten calls of five live SKUs a minute, for a thousand SKUs that are wanted every half hour. */
+function context(): SyncContext {
+  const settings = {
+    liveMs: 10 * MINUTE,
+    livePolicy: 'index',
+    callsPerMinute: 10,
+    bulkLiveBudget: 5,
+    sweepMs: 1440 * MINUTE,
+    metadataMs: 10_080 * MINUTE,
+  };
+  return {
+    sql: store.sql,
+    settings,
+    emit: (event: SyncEvent) => events.push(event),
+  } as unknown as SyncContext;
+}
+
+/** A thousand snapshot-priced SKUs S000 … S999, priced 50 minutes ago and due for their sweep in a day. */
+async function thousand(): Promise<void> {
+  await store.sql`
+    insert into catalog.skus (sku, state, price_source, hash, in_manifest, asked_at, priced_at, first_priced_at)
+    select 'S' || lpad(n::text, 3, '0'), 'priced', 'snapshot', 'h' || n, true, now() - interval '50 minutes',
+      now() - interval '50 minutes', now() - interval '2 days' from generate_series(0, 999) n`;
+  await store.sql`select catalog_internal.mark_due((select array_agg(sku) from catalog.skus), 'sweep', false)`;
+  await store.sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
+}
+
+const due = (sku: string) =>
+  store.sql`
+  select reason, lane, live, round(extract(epoch from due_at - now()) / 60)::int as minutes
+  from catalog_internal.due where sku = ${sku}`.then(([row]) => row);
+
+const status = () =>
+  store.sql`select incident_since from catalog.sync_status`.then(([row]) => row?.['incident_since']);
+
+async function begin(): Promise<SyncContext> {
+  const ctx = context();
+  await weighCounts(ctx, { livePricedSkuCount: 1000, skuCount: 1000 });
+  return ctx;
+}
+
+describe('when everything is live-priced', () => {
+  test('the catalog’s own counts begin an incident once, visible in SQL, and have it planned and the delta asked', async () => {
+    await store.sql`update catalog_internal.tasks set next_at = now() + interval '1 hour'`;
+    const ctx = await begin();
+    await weighCounts(ctx, { livePricedSkuCount: 999, skuCount: 1000 });
+    expect(events).toEqual([
+      { event: 'incident.began', because: 'live-count', minutes: 0, kind: 'count', live: 1000, skus: 1000 },
+    ]);
+    expect(await status()).toBeInstanceOf(Date);
+    const asked =
+      await store.sql`select task from catalog_internal.tasks where next_at <= clock_timestamp() order by task`;
+    expect(asked.map(({ task }) => task)).toEqual(['delta', 'live-plan']);
+  });
+
+  test('every priced SKU joins the order of live looks by what its past says, without a cap of three rounds', async () => {
+    await thousand();
+    await store.sql`
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+      select 'S001', '40', 1, 2, now() - make_interval(mins => n * 20) from generate_series(1, 100) n`;
+    const ctx = await begin();
+    expect(await planLive(ctx)).toMatchObject({
+      counts: { incident: 'live-count', placed: 1000, scarce: 1 },
+    });
+    const plan = await readLivePlan(store.sql);
+    expect(plan).toMatchObject({ unsolved: false, mostMinutes: 10_080 });
+    const [often, seldom] = [await due('S001'), await due('S002')];
+    expect(often).toMatchObject({ reason: 'live', lane: 2, live: true });
+    expect(seldom).toMatchObject({ reason: 'live', lane: 2, live: true });
+    expect(often?.['minutes']).toBeLessThan(seldom?.['minutes']);
+    // Looks are asked for at no more than the rate there is.
+    const [{ early }] = await store.sql<[{ early: number }]>`
+      select count(*)::int as early from catalog_internal.due where due_at < now() + interval '10 minutes'`;
+    expect(early).toBeLessThanOrEqual(1000);
+  });
+
+  test('weight counts, and what was learned of a SKU before stands', async () => {
+    await thousand();
+    await store.sql`insert into catalog_internal.live_rates values ('S003', 15, 60)`;
+    await store.sql`alter table catalog.watchlist disable trigger watch_added`;
+    await store.sql`insert into catalog.watchlist (sku, weight) values ('S004', 200)`;
+    await store.sql`alter table catalog.watchlist enable trigger watch_added`;
+    await planLive(await begin());
+    const [plain, fast, heavy] = [await due('S002'), await due('S003'), await due('S004')];
+    expect(fast?.['minutes']).toBeLessThan(plain?.['minutes']);
+    expect(heavy?.['minutes']).toBeLessThan(plain?.['minutes']);
+    const [rate] = await store.sql`select alpha, beta from catalog_internal.live_rates where sku = 'S003'`;
+    expect(rate).toEqual({ alpha: 15, beta: 60 });
+  });
+
+  test('reports with a hash, watched, erring, waiting and unpriced SKUs keep their places; crossed ones do not', async () => {
+    await thousand();
+    await store.sql`select catalog_internal.mark_due(array['S010', 'S011'], 'changed', false)`;
+    await store.sql`update catalog.skus set price_source = 'live' where sku = 'S011'`;
+    await store.sql`select catalog_internal.mark_due(array['S012'], 'watched')`;
+    await store.sql`update catalog.skus set state = 'pending' where sku = 'S013'`;
+    await store.sql`update catalog_internal.due set deferrals = 1, held_until = now() + interval '5 minutes' where sku = 'S014'`;
+    await store.sql`update catalog_internal.due set failures = 1, held_until = now() + interval '5 minutes' where sku = 'S015'`;
+    await store.sql`update catalog_internal.due set claim = 7, held_until = now() + interval '5 minutes' where sku = 'S016'`;
+    await planLive(await begin());
+    expect(await due('S010')).toMatchObject({ reason: 'changed', lane: 1 });
+    expect(await due('S011')).toMatchObject({ reason: 'live', lane: 2 });
+    expect(await due('S012')).toMatchObject({ reason: 'watched', lane: 1 });
+    for (const sku of ['S013', 'S014', 'S015', 'S016'])
+      expect(await due(sku)).toMatchObject({ reason: 'sweep', live: false });
+  });
+
+  test('a price that has its next look far ahead is stale all the same once it is older than LIVE_INTERVAL', async () => {
+    await thousand();
+    await store.sql`insert into catalog.prices (sku, size, price, changed_at) values ('S001', '40', 100, now())`;
+    const stale = () => store.sql`select stale from catalog.current_prices`.then(([row]) => row?.['stale']);
+    expect(await stale()).toBe(false);
+    await planLive(await begin());
+    await store.sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
+    expect(await stale()).toBe(true);
+    await store.sql`update catalog.skus set priced_at = now()`;
+    expect(await stale()).toBe(false);
+  });
+
+  test('metadata rests', async () => {
+    const ctx = await begin();
+    expect(await syncMetadata(ctx)).toMatchObject({ kind: 'postponed', because: 'incident' });
+  });
+
+  test('when the counts fall again, what is snapshot-priced goes back to its sweep, and live SKUs to their turns', async () => {
+    await thousand();
+    await store.sql`update catalog.skus set price_source = 'live' where sku < 'S100'`;
+    await store.sql`update catalog_internal.due set live = true, lane = 2, reason = 'live' where sku < 'S100'`;
+    const ctx = await begin();
+    await planLive(ctx);
+    await weighCounts(ctx, { livePricedSkuCount: 100, skuCount: 1000 });
+    expect(events.at(-1)).toMatchObject({ event: 'incident.ended', because: 'live-count' });
+    expect(await status()).toBeNull();
+    await planLive(ctx);
+    expect(await due('S500')).toMatchObject({ reason: 'sweep', lane: 6, live: false, minutes: 1440 - 50 });
+    expect(await due('S050')).toMatchObject({ reason: 'live', lane: 2, live: true, minutes: 10 - 50 });
+    expect(await readLivePlan(store.sql)).toMatchObject({ lookPrice: null, unsolved: false, incident: null });
+  });
+});
+
+describe('without word from the catalog', () => {
+  const call = { probe: false, asked: 100, answered: 5, snapshotDeferred: 95 };
+  const noteCalls = (calls: number) => store.sql`
+    insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
+    select now(), 0, 0, 100, 95 from generate_series(1, ${calls}::int)`;
+
+  test('a pattern of deferrals begins an incident, and a probe that is answered ends it', async () => {
+    const ctx = context();
+    await noteCalls(2);
+    await weighCall(ctx, await readLivePlan(store.sql), call);
+    expect(events).toEqual([]);
+    await noteCalls(1);
+    await weighCall(ctx, await readLivePlan(store.sql), call);
+    expect(events).toMatchObject([
+      { event: 'incident.began', because: 'deferrals', asked: 300, deferred: 285 },
+    ]);
+    const probe = { probe: true, asked: 20, answered: 5, snapshotDeferred: 15 };
+    await weighCall(ctx, await readLivePlan(store.sql), probe);
+    expect(await status()).toBeInstanceOf(Date);
+    await weighCall(ctx, await readLivePlan(store.sql), { ...probe, answered: 20 });
+    expect(events.at(-1)).toMatchObject({ event: 'incident.ended', because: 'deferrals' });
+    expect(await status()).toBeNull();
+  });
+
+  test('two replicas that see the same say it once', async () => {
+    await noteCalls(4);
+    const ctx = context();
+    const plan = await readLivePlan(store.sql);
+    await Promise.all([weighCall(ctx, plan, call), weighCall(ctx, plan, call)]);
+    expect(events).toHaveLength(1);
+  });
+});
