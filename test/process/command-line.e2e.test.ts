@@ -6,7 +6,7 @@ import { describe, test } from 'vitest';
 import { FILLED, holds, runProgram, startProgram, temporaryFolder, until } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 
-const COMMANDS = ['run', 'demo', 'sandbox', 'doctor', 'status', 'migrate', 'refresh', 'healthcheck'];
+const COMMANDS = ['run', 'demo', 'sandbox', 'doctor', 'status', 'plan', 'migrate', 'refresh', 'healthcheck'];
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
@@ -182,6 +182,33 @@ describe.concurrent('commands beside a daemon', () => {
     expect(await runProgram(['refresh', '--manifest'], env)).toMatchObject({ code: 0 });
     await until('another manifest', () => sandbox.counts('file') > files);
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
+  });
+
+  test('plan tells what requests buy for a catalog of any size, and takes the mirror’s own where none is given', async ({
+    expect,
+  }) => {
+    const told = await runProgram(['plan', '--skus', '500000', '--live-share', '0.05', '--requests', '118']);
+    expect(told.code).toBe(0);
+    expect(told.stdout).toMatch(/^first fill, calls +5,000 +5,000$/m);
+    expect(told.stdout).toContain(
+      'Too few for a look at every live SKU in LIVE_INTERVAL (30m): that takes 167',
+    );
+    await using stack = await createStack({
+      sandbox: { skus: 400, liveShare: 0.1, ghostShare: 0, seed: 93 },
+    });
+    await stack.once();
+    const json = JSON.parse((await runProgram(['plan', '--json'], stack.env)).stdout) as {
+      input: Record<string, unknown>;
+      now: Record<string, unknown>;
+      withTenMore: Record<string, unknown>;
+    };
+    expect(json.input).toMatchObject({ skus: 400, liveShare: 0.1 });
+    expect(json.now['meetsLiveInterval']).toBe(true);
+    expect(Number(json.withTenMore['requestsPerMinute'])).toBe(Number(json.now['requestsPerMinute']) + 10);
+    const wrong = await runProgram(['plan', '--skus', 'x', '--requests', '0', '--live-moves-every', 'soon']);
+    expect(wrong.code).toBe(78);
+    for (const option of ['--skus', '--requests', '--live-moves-every'])
+      expect(wrong.stderr).toContain(option);
   });
 
   test('status shows the mirror to people and to programs', async ({ expect }) => {

@@ -159,6 +159,7 @@ describe.concurrent('a Postgres', () => {
       DATABASE_URL: through(stack.databaseUrl, gate),
     });
     await until('some attempts', () => gate.connections > 3);
+    expect(await daemon.until('database.waiting')).toMatchObject({ level: 'warn' });
     gate.open();
     await until('the fill', () => holds(stack.sql, FILLED));
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);

@@ -1,0 +1,84 @@
+import { vi } from 'vitest';
+import type { App } from '../../src/app.ts';
+import type { World } from '../../src/sandbox/index.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
+import { FILLED, holds, until } from '../support/process.ts';
+import type { LogLine, Stack } from '../support/stack.ts';
+
+/** Nothing waits for it unless it fails. */
+export const PATIENCE_MS = 60_000;
+vi.setConfig({ testTimeout: 150_000 });
+
+/** What time brings after a fault: waits before another try are over, and so are leases of claims and runs that nobody holds. */
+export async function timePasses(sql: Sql): Promise<void> {
+  await sql`update catalog_internal.tasks set next_at = now() where failures > 0 and next_at > now()`;
+  await sql`update catalog_internal.tasks set running_until = now() where running_until < now() + interval '14 seconds'`;
+  await sql`update catalog_internal.due set held_until = now()
+    where claim is not null and held_until < now() + interval '58 seconds'`;
+}
+
+/** Waits until the mirror has the newest snapshot and owes nothing, time passing quickly. */
+export async function untilWhole(sql: Sql, world: World): Promise<void> {
+  await until(
+    'a mirror that owes nothing',
+    async () => {
+      if (!(await holds(sql, `to_regclass('catalog_internal.due') is not null`))) return false;
+      await timePasses(sql);
+      const token = `(select snapshot_id = '${String(world.newestSnapshot())}' from catalog_internal.sync)`;
+      return await holds(
+        sql,
+        `${token} and ${FILLED} and not exists (select from catalog_internal.due where claim is not null)`,
+      );
+    },
+    PATIENCE_MS,
+  );
+}
+
+/** The mirror against the truth, row by row, and its history. */
+export async function expectWhole(sql: Sql, world: World): Promise<void> {
+  await expectMirrorIsTrue(sql, world);
+  await expectHistoryIsAChain(sql);
+}
+
+/** Looks until a condition in SQL holds. */
+export function untilSql(sql: Sql, what: string, condition: string): Promise<void> {
+  return until(what, () => holds(sql, condition), PATIENCE_MS);
+}
+
+/** The same, while time passes quickly for what waits after a fault. */
+export function untilTimely(sql: Sql, what: string, condition: string): Promise<void> {
+  return until(
+    what,
+    async () => {
+      await timePasses(sql);
+      return await holds(sql, condition);
+    },
+    PATIENCE_MS,
+  );
+}
+
+/** The first log line after `from` lines that fits, once it is there. */
+export async function untilLogged(
+  stack: Stack,
+  event: string,
+  fits: (line: LogLine) => boolean = () => true,
+  from = 0,
+): Promise<LogLine> {
+  const find = () => stack.logs.slice(from).find((line) => line.event === event && fits(line));
+  await until(`a line ${event}`, () => find() !== undefined, PATIENCE_MS);
+  return find() as LogLine;
+}
+
+/** GET on a daemon in this process; a daemon that does not answer within ten seconds fails the test. */
+export async function get(app: App, path: string): Promise<{ status: number; text: string }> {
+  const response = await fetch(`http://127.0.0.1:${app.httpPort}${path}`, {
+    signal: AbortSignal.timeout(10_000),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+/** The SKUs that bulk calls have asked about so far, each as often as it was asked. */
+export function askedSkus(stack: Stack): number {
+  return stack.sandbox.requests.reduce((sum, { skus }) => sum + (skus?.length ?? 0), 0);
+}

@@ -1,0 +1,180 @@
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { moveMarket } from '../support/market.ts';
+import { through } from '../support/net.ts';
+import { holds, temporaryFolder, until } from '../support/process.ts';
+import { proxyTo } from '../support/proxy.ts';
+import { createStack } from '../support/stack.ts';
+import {
+  askedSkus,
+  expectWhole,
+  get,
+  PATIENCE_MS,
+  untilLogged,
+  untilSql,
+  untilTimely,
+  untilWhole,
+} from './harness.ts';
+
+const SANDBOX = { skus: 300, liveShare: 0, latencyMs: 20 };
+
+/** From here on each insert into catalog.prices fails with this SQLSTATE: `times` times, or until the function is called. */
+async function failWrites(sql: Sql, state: string, times = Infinity): Promise<() => Promise<void>> {
+  await sql.unsafe(`
+    create sequence public.refused;
+    create function public.refuse() returns trigger language plpgsql as $$ begin
+      if nextval('public.refused') <= ${times === Infinity ? 1_000_000 : times} then
+        raise exception 'refused on purpose' using errcode = '${state}';
+      end if;
+      return null;
+    end $$;
+    create trigger refuse before insert on catalog.prices for each statement execute function public.refuse()`);
+  return async () => {
+    await sql`drop function public.refuse cascade`;
+  };
+}
+
+const refusals = `(select last_value from public.refused where is_called)`;
+const someKnown = `(select count(*) from catalog.skus) > 0`;
+
+describe('Postgres', () => {
+  test.concurrent.each([
+    ['a serialization failure', '40001'],
+    ['a deadlock', '40P01'],
+  ])(
+    'that ends a transaction with %s (%s): it is run again whole, without asking the partner again',
+    async (_, state) => {
+      await using stack = await createStack({
+        sandbox: { ...SANDBOX, seed: 111 },
+        env: { DELTA_INTERVAL: '1s' },
+      });
+      const { sql, sandbox } = stack;
+      await stack.once(PATIENCE_MS);
+      const asked = askedSkus(stack);
+      const drop = await failWrites(sql, state, 3);
+      await stack.everythingDue();
+      const [{ due }] = await sql<[{ due: number }]>`
+      select count(*)::int as due from catalog_internal.due where due_at <= now()`;
+      moveMarket(sandbox.world, 0);
+      sandbox.world.buildSnapshot();
+      const from = stack.logs.length;
+      await stack.start();
+      await untilSql(sql, 'three refusals', `${refusals} > 3`);
+      await untilWhole(sql, sandbox.world);
+      await drop();
+      await expectWhole(sql, sandbox.world);
+      expect(askedSkus(stack) - asked).toBeLessThanOrEqual(due + 100);
+      expect(stack.logs.slice(from).filter(({ event }) => event === 'queues.error')).toEqual([]);
+    },
+  );
+
+  test.concurrent('that sacrifices an answer to a deadlock with another session: the answer is applied again whole', async () => {
+    await using stack = await createStack({
+      sandbox: { ...SANDBOX, skus: 80, seed: 112 },
+      env: { PARTNER_TIMEOUT: '10m' },
+    });
+    const { sql, sandbox } = stack;
+    sandbox.faults.add({ route: 'bulk', delayMs: 1500 });
+    await stack.start();
+    await untilSql(sql, 'a call', 'exists (select from catalog_internal.due where claim is not null)');
+    await sql.begin(async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 0`;
+      await tx`set local deadlock_timeout = '60s'`;
+      await tx`select from catalog_internal.due order by sku for update`;
+      const waits = `exists (select from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock' and query like '%d.claim =%')`;
+      await untilSql(sql, 'an answer that waits for the ledger', waits);
+      // The opposite order: granted only once the answer's transaction was sacrificed.
+      await tx`select from catalog.skus order by sku for update`;
+    });
+    await untilSql(sql, 'the answers', `not exists (select from catalog.skus where state = 'pending')`);
+    await untilWhole(sql, sandbox.world);
+    await expectWhole(sql, sandbox.world);
+    expect(sandbox.counts('bulk')).toBe(1);
+    expect(stack.logs.filter(({ event }) => event === 'queues.error')).toEqual([]);
+  });
+
+  test.concurrent('without room on its disk: the mirror pauses, says so, spares the partner, and resumes by itself', async () => {
+    await using stack = await createStack({
+      sandbox: { ...SANDBOX, skus: 600, seed: 113 },
+      env: { PARTNER_TIMEOUT: '10m' },
+    });
+    const { sql, sandbox } = stack;
+    sandbox.faults.add({ route: 'bulk', delayMs: 200, times: Infinity });
+    const app = await stack.start();
+    await untilSql(sql, 'lines', someKnown);
+    const free = await failWrites(sql, '53100');
+    const paused = await untilLogged(stack, 'store.paused', ({ ms }) => Number(ms) >= 4000);
+    expect(paused).toMatchObject({ kind: 'disk-full', job: 'reprice' });
+    const { status, text } = await get(app, '/readyz');
+    expect({ status, degraded: (JSON.parse(text) as { degraded: string[] }).degraded }).toEqual({
+      status: 200,
+      degraded: ['Postgres refuses to write (disk-full); the mirror pauses and tries again'],
+    });
+    expect((await get(app, '/metrics')).text).toMatch(/jobs_total\{queue="reprice",outcome="paused"\} [1-9]/);
+    // One probe after each pause, and what was under way with the first.
+    expect(sandbox.counts('bulk')).toBeLessThan(16);
+    expect(await holds(sql, 'exists (select from catalog_internal.due where claim is not null)')).toBe(false);
+    await free();
+    await untilLogged(stack, 'store.resumed');
+    await untilSql(sql, 'the fill', `not exists (select from catalog_internal.due where due_at <= now())`);
+    expect((await get(app, '/readyz')).text).not.toContain('disk-full');
+    await expectWhole(sql, sandbox.world);
+  });
+
+  test.concurrent('that is restarted in a fill and in a delta: the daemon goes on by itself', async () => {
+    const folder = await temporaryFolder();
+    const boot = () => startEmbeddedPostgres({ dataDir: join(folder, 'pg'), settings: { fsync: 'off' } });
+    let postgres = await boot();
+    await using stack = await createStack({
+      sandbox: { ...SANDBOX, skus: 600, latencyMs: 40, seed: 114 },
+      env: { DELTA_INTERVAL: '1s' },
+    });
+    await using proxy = await proxyTo(postgres.url);
+    const url = through(postgres.url, proxy);
+    const { world } = stack.sandbox;
+    const sql = connect(url, { max: 2, name: 'test' });
+    const app = await stack.start({ DATABASE_URL: url });
+    const restart = async () => {
+      await postgres.stop();
+      await until(
+        'a daemon that says so',
+        async () => (await get(app, '/readyz')).status === 503,
+        PATIENCE_MS,
+      );
+      postgres = await boot();
+      proxy.aim(postgres.url);
+      await until(
+        'an answer',
+        () =>
+          sql`select 1`.then(
+            () => true,
+            () => false,
+          ),
+        PATIENCE_MS,
+      );
+    };
+    try {
+      await untilSql(sql, 'half a fill', `(select count(*) from catalog.skus where state = 'priced') > 100`);
+      await restart();
+      await untilWhole(sql, world);
+      moveMarket(world, 0);
+      await restart();
+      await untilWhole(sql, world);
+      await expectWhole(sql, world);
+      await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
+      await untilLogged(stack, 'queues.error');
+      await untilTimely(
+        sql,
+        'no claims',
+        `not exists (select from catalog_internal.due where claim is not null)`,
+      );
+    } finally {
+      await app.stop();
+      await sql.end({ timeout: 2 });
+      await postgres.stop();
+    }
+  });
+});

@@ -1,0 +1,141 @@
+import { assert, asyncProperty } from 'fast-check';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { mark } from '../store/support.ts';
+import { runs } from '../support/soak.ts';
+import { brokenAnswers } from './broken-answers.ts';
+import { A, ASKED, BENT, type Fate, goodEnvelope, priceOf, recordOf, UNREADABLE } from './envelope-cases.ts';
+import { fatesBySpecification } from './envelope-oracle.ts';
+import { CATALOG, type Finished, LEDGER, useHostileMirror } from './mirror.ts';
+import { anyMutations, mutated } from './mutations.ts';
+import { sendBytes, sendJson, skuNumber } from './upstream.ts';
+
+/** An answer is read as a whole, up to 64 MiB: its bytes, the text, and what JSON makes of it. */
+const HEAP_MIB = 384;
+const CEILING_MIB = 640;
+const RUNS = runs(60);
+/** A new one in each run, printed; SEED repeats a run. */
+const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
+
+const mirror = useHostileMirror(HEAP_MIB);
+
+/** The baseline again, with six SKUs owed. */
+async function startAgain(): Promise<void> {
+  await mirror.restore();
+  await mark(mirror.sql, ASKED);
+}
+
+beforeEach(startAgain);
+
+interface Owed {
+  readonly sku: string;
+  readonly reason: string;
+  readonly claimed: boolean;
+  readonly held: boolean;
+  readonly failures: number;
+  readonly deferrals: number;
+}
+
+async function owed(): Promise<Map<string, Owed>> {
+  const rows = await mirror.sql<Owed[]>`
+    select sku, reason, claim is not null as claimed, coalesce(held_until > now(), false) as held, failures, deferrals
+    from catalog_internal.due where sku = any(${ASKED as string[]}) order by sku`;
+  return new Map(rows.map((row) => [row.sku, row]));
+}
+
+const broken = [
+  ...brokenAnswers(JSON.stringify(goodEnvelope())),
+  ...UNREADABLE.map(({ name, body }) => ({
+    name,
+    because: 'unreadable' as const,
+    reply: (response: Parameters<typeof sendJson>[0]) => sendJson(response, body),
+  })),
+];
+
+describe('a bulk answer that cannot be read settles nothing', () => {
+  test.each(broken)('$name', async ({ because, reply }) => {
+    const before = await mirror.digest();
+    const ended = await mirror.run('bulk', { bulk: reply });
+    expect(ended).toMatchObject({ kind: 'wait', because, error: null });
+    // Claimed and given back: every SKU is owed as it was.
+    expect(await mirror.digest()).toEqual(before);
+    expect(ended.moved).toEqual({ [`partnerRequests bulk ${because}`]: 1 });
+    expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
+  });
+});
+
+/** Every table says of each SKU what it should: `fates` is the whole of what the answer may have changed. */
+async function expectSettled(ended: Finished, fates: Readonly<Record<string, Fate>>): Promise<void> {
+  expect(ended).toMatchObject({ kind: 'called', error: null, moved: { 'partnerRequests bulk ok': 1 } });
+  const having = (fate: Fate) => ASKED.filter((sku) => fates[sku] === fate);
+  expect(await mirror.moved(CATALOG)).toEqual([...having('record'), ...having('not_found')].toSorted());
+  expect(await mirror.moved([LEDGER])).toEqual(ASKED);
+  const ledger = await owed();
+  const waiting = { reason: 'changed', held: true, claimed: false };
+  for (const sku of having('error')) expect(ledger.get(sku)).toMatchObject({ ...waiting, failures: 1 });
+  for (const sku of having('deferred')) expect(ledger.get(sku)).toMatchObject({ ...waiting, deferrals: 1 });
+  const missing = await mirror.sql<{ sku: string }[]>`
+    select sku from catalog.skus where state = 'not_found'`;
+  expect(missing.map(({ sku }) => sku).toSorted()).toEqual(having('not_found'));
+  const counters = {
+    record: 'resolved',
+    not_found: 'not_found',
+    deferred: 'deferred',
+    error: 'error',
+  } as const;
+  for (const [fate, outcome] of Object.entries(counters))
+    expect(ended.moved[`bulkSkus ${outcome}`] ?? 0).toBe(having(fate as Fate).length);
+  expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
+}
+
+describe('a bent envelope settles what it says plainly and nothing else', () => {
+  test.each(BENT)('$name', async ({ body, fates }) => {
+    let asked: readonly string[] = [];
+    const { token } = await mirror.digest();
+    const ended = await mirror.run('bulk', {
+      bulk: (response, skus) => {
+        asked = skus;
+        sendJson(response, body);
+      },
+    });
+    expect(asked.toSorted()).toEqual(ASKED);
+    await expectSettled(ended, fates);
+    expect((await mirror.digest())['token']).toBe(token);
+    for (const sku of ASKED.filter((one) => one !== A && fates[one] === 'record')) {
+      const prices = await mirror.sql`select size, price from catalog.prices where sku = ${sku}`;
+      expect([...prices]).toEqual([{ size: 'US 9', price: priceOf(sku) }]);
+    }
+  });
+
+  test(`however it is mutated (${RUNS} envelopes, seed ${SEED})`, { timeout: 600_000 }, async () => {
+    const settles = asyncProperty(anyMutations, async (mutations) => {
+      await startAgain();
+      const text = mutated(mutations);
+      const fates = fatesBySpecification(text);
+      const before = await mirror.digest();
+      const ended = await mirror.run('bulk', { bulk: (response) => sendBytes(response, text) });
+      if (fates !== null) return await expectSettled(ended, fates);
+      expect(ended).toMatchObject({ kind: 'wait', because: 'unreadable', error: null });
+      expect(await mirror.digest()).toEqual(before);
+    });
+    await assert(settles, { numRuns: RUNS, seed: SEED });
+  });
+
+  test('a product keeps a member of any name, with its text made storable', async () => {
+    const product = Object.fromEntries([
+      ['__proto__', 'kept'],
+      ['name', 'a\0b'],
+    ]);
+    const body = { results: Object.fromEntries([[A, { ...recordOf(A), product }]]) };
+    await mirror.run('bulk', { bulk: (response) => sendJson(response, body) });
+    const [row] = await mirror.sql`
+      select name, product ->> '__proto__' as odd from catalog.products where sku = ${A}`;
+    expect(row).toEqual({ name: 'a\uFFFDb', odd: 'kept' });
+  });
+
+  test('what is foreign or contradictory is counted', async () => {
+    const body = { ...goodEnvelope(), errors: [A, skuNumber(200), 'toString'] };
+    const ended = await mirror.run('bulk', { bulk: (response) => sendJson(response, body) });
+    // Two foreign, one contradictory, one left out.
+    expect(ended.moved).toMatchObject({ bulkUnaccountedSkus: 4 });
+  });
+});

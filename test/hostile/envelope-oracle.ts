@@ -1,0 +1,55 @@
+import { ASKED, type Fate } from './envelope-cases.ts';
+
+/*
+ * What an envelope says of each asked SKU, read from specification 2.5 alone and independently of src: a SKU is decided
+ * only where everything that names it agrees; null where the envelope as a whole cannot be read.
+ */
+
+type Json = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isGoodText(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed() && text.length <= 512;
+}
+
+/** A record is one with code 0000 and a size_map whose keys a table can hold. */
+function isRecord(value: unknown): boolean {
+  if (!isObject(value) || value['code'] !== '0000') return false;
+  const sizes = value['size_map'];
+  return isObject(sizes) && Object.keys(sizes).every((size) => isGoodText(size));
+}
+
+function namedIn(list: unknown): unknown[] | null {
+  if (list === undefined || list === null) return [];
+  if (isObject(list)) return Object.keys(list);
+  if (!Array.isArray(list)) return null;
+  return list.map((one: unknown) => (isObject(one) && Object.hasOwn(one, 'sku') ? one['sku'] : one));
+}
+
+/** The fate of each asked SKU; null where nothing may be settled. */
+export function fatesBySpecification(text: string): Record<string, Fate> | null {
+  const body: unknown = JSON.parse(text);
+  if (!isObject(body)) return null;
+  const member = (key: string) => (Object.hasOwn(body, key) ? body[key] : undefined);
+  const keys = ['results', 'not_found', 'deferred', 'errors'];
+  if (!keys.some((key) => Object.hasOwn(body, key))) return null;
+  const given = member('results');
+  const results =
+    given === undefined || given === null || (Array.isArray(given) && given.length === 0) ? {} : given;
+  if (!isObject(results)) return null;
+  const lists = (['not_found', 'deferred', 'errors'] as const).map(
+    (key) => [key, namedIn(member(key))] as const,
+  );
+  if (lists.some(([, named]) => named === null)) return null;
+  const fates = ASKED.map((sku): [string, Fate] => {
+    const said = new Set<Fate>();
+    if (Object.hasOwn(results, sku)) said.add(isRecord(results[sku]) ? 'record' : 'error');
+    for (const [key, named] of lists) if (named?.includes(sku)) said.add(key === 'errors' ? 'error' : key);
+    const [only] = said;
+    return [sku, said.size === 1 && only !== undefined ? only : 'error'];
+  });
+  return Object.fromEntries(fates);
+}

@@ -1,0 +1,78 @@
+import { assert, property } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { LowestRecord } from '../../src/partner/answers.ts';
+import { readBulk } from '../../src/partner/wire.ts';
+import { reconcile, tally } from '../../src/sync/envelope.ts';
+import { runs } from '../support/soak.ts';
+import { ASKED, type Fate } from './envelope-cases.ts';
+import { fatesBySpecification } from './envelope-oracle.ts';
+import { anyMutations, mutated, type Mutation } from './mutations.ts';
+
+const RUNS = runs(4000);
+/** A new one in each run, printed; SEED repeats a run. */
+const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
+
+interface Made {
+  readonly fates: Record<string, Fate>;
+  readonly records: ReadonlyMap<string, LowestRecord>;
+}
+
+/** What src makes of the text: each SKU's fate and the records to be stored; null where it refuses the whole. */
+function made(text: string): Made | null {
+  const reading = readBulk(JSON.parse(text), { priceFields: ['price'], skuField: 'sku' });
+  if (!reading.ok) return null;
+  const { verdicts } = reconcile(ASKED, reading.value);
+  expect([...verdicts.keys()]).toEqual(ASKED);
+  const { resolved, notFound, deferred, errors } = tally(verdicts.values());
+  expect(resolved + notFound + deferred + errors).toBe(ASKED.length);
+  const records = new Map<string, LowestRecord>();
+  for (const [sku, verdict] of verdicts) if (verdict.kind === 'record') records.set(sku, verdict.record);
+  return { fates: Object.fromEntries([...verdicts].map(([sku, { kind }]) => [sku, kind])), records };
+}
+
+/** The record of a SKU holds that SKU's sizes, each with its own number, and no other's. */
+function checkRecords(text: string, { records }: Made): void {
+  const { results } = JSON.parse(text) as { results: Record<string, { size_map: Record<string, unknown> }> };
+  for (const [sku, record] of records) {
+    const sizeMap = new Map(Object.entries(results[sku]?.size_map ?? {}));
+    expect([...record.sizes.keys()].toSorted()).toEqual(
+      [...sizeMap.keys()].filter((size) => size !== 'size_type').toSorted(),
+    );
+    for (const [size, { price }] of record.sizes) {
+      const said = sizeMap.get(size);
+      if (Number.isInteger(said) && Number(said) >= 0 && Number(said) < 2 ** 31) expect(price).toBe(said);
+      if (price !== null) expect(price).toBe(Number((said as { price?: unknown }).price ?? said));
+    }
+  }
+}
+
+/** Holds src against the specification, and says what kind of envelope it was. */
+function check(mutations: readonly Mutation[]): 'refused' | 'good' | 'bent' {
+  const text = mutated(mutations);
+  const expected = fatesBySpecification(text);
+  const actual = made(text);
+  expect(actual?.fates ?? null).toEqual(expected);
+  if (actual === null) return 'refused';
+  checkRecords(text, actual);
+  return Object.values(actual.fates).filter((fate) => fate === 'error').length > 1 ? 'bent' : 'good';
+}
+
+describe('a mutated envelope', () => {
+  test(
+    `settles what everything in it agrees on, and nothing else (${RUNS} envelopes, seed ${SEED})`,
+    { timeout: 600_000 },
+    () => {
+      const seen = { refused: 0, good: 0, bent: 0 };
+      assert(
+        property(anyMutations, (mutations) => {
+          seen[check(mutations)] += 1;
+        }),
+        { numRuns: RUNS, seed: SEED },
+      );
+      console.log(`envelopes: ${JSON.stringify(seen)}, seed ${SEED}`);
+      // Not all of one kind: the mutations reach both the whole and the single SKU.
+      expect(seen.refused).toBeGreaterThan(RUNS / 50);
+      expect(seen.bent).toBeGreaterThan(RUNS / 10);
+    },
+  );
+});

@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest';
+import type { ManifestCase } from './manifest-case.ts';
+import type { HostileMirror } from './mirror.ts';
+
+/**
+ * Each of the cases ends in a named outcome, is counted, leaves every table as it was, and the process that reads them all
+ * one after the other never holds more than `ceilingMiB` of resident memory.
+ */
+export function refuseAll(mirror: HostileMirror, cases: readonly ManifestCase[], ceilingMiB: number): void {
+  describe('changes nothing, has a name and a count', () => {
+    test.each(cases)('$name', async ({ because, request, rejected, replies }) => {
+      const before = await mirror.digest();
+      const ended = await mirror.run('manifest', replies);
+      const after = await mirror.digest();
+      if (JSON.stringify(after) !== JSON.stringify(before)) await mirror.restore();
+
+      expect(ended).toMatchObject({ kind: 'failed', error: null });
+      expect(because).toContain(ended.because);
+      expect(after).toEqual(before);
+      expect(ended.moved).toMatchObject({ [`syncs manifest ${String(ended.because)}`]: 1 });
+      if (request !== null) expect(ended.moved[`partnerRequests ${request}`]).toBeGreaterThan(0);
+      if (rejected !== null)
+        expect(ended.moved).toMatchObject({ [`manifestRejectedLines ${rejected.reason}`]: rejected.lines });
+      expect(ended.peakMiB).toBeLessThan(ceilingMiB);
+    });
+  });
+
+  test('the cases differ from each other', () => {
+    expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
+  });
+}

@@ -1,0 +1,136 @@
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPartnerClient } from '../../src/partner/client.ts';
+import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
+import { connect } from '../../src/store/db.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import { syncDelta } from '../../src/sync/delta.ts';
+import { syncManifest } from '../../src/sync/manifest.ts';
+import type { Outcome } from '../../src/sync/outcome.ts';
+import { repriceOnce } from '../../src/sync/reprice.ts';
+import { createTelemetry } from '../../src/telemetry/events.ts';
+import type { Log } from '../../src/telemetry/logger.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+
+/*
+ * The real sync in a process of its own, so that its memory can be told from the tests' and the upstream's. Each message
+ * names a piece of work; the answer says how it ended, what the counters say, and the most memory the process ever held.
+ */
+
+/** What the tests ask for. */
+export type Work = 'manifest' | 'delta' | 'bulk';
+
+/** How one piece of work ended. `counters` are since the start; `peakMiB` is the process's greatest resident size. */
+export interface Ended {
+  readonly kind: string;
+  readonly because: string | null;
+  readonly error: string | null;
+  readonly counters: Readonly<Record<string, number>>;
+  readonly peakMiB: number;
+}
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+const [databaseUrl = '', baseUrl = ''] = process.argv.slice(2);
+const sql = connect(databaseUrl, { max: 4 });
+const silent = () => undefined;
+const log = { trace: silent, debug: silent, info: silent, warn: silent, error: silent, fatal: silent };
+const metrics = createMetrics({ version: 'test' });
+const telemetry = createTelemetry(log as unknown as Log, metrics, systemClock);
+const never = new AbortController().signal;
+
+const ctx: SyncContext = {
+  sql,
+  databaseUrl: () => databaseUrl,
+  client: createPartnerClient({
+    baseUrl: new URL(baseUrl),
+    credentials: () => ({ apiKey: 'key', secret: 'secret' }),
+    timeoutMs: 20_000,
+    bodyKey: 'skus',
+    priceFields: ['price'],
+    skuField: 'sku',
+    allowInsecure: false,
+    userAgent: 'test',
+    clock: systemClock,
+    observe: telemetry.onRequest,
+  }),
+  pacer: {
+    acquire: () =>
+      Promise.resolve({
+        kind: 'granted',
+        permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve() },
+      }),
+  },
+  clock: systemClock,
+  random: () => 0.5,
+  emit: telemetry.onSync,
+  settings: {
+    baseUrl: new URL(baseUrl),
+    downloadTimeoutMs: 30_000,
+    bulkMaxSkus: 100,
+    bulkLiveBudget: 5,
+    deltaMs: 5 * MINUTE,
+    manifestMs: 7 * DAY,
+    catalogCheckMs: 60 * MINUTE,
+    liveMs: 30 * MINUTE,
+    livePolicy: 'round-robin',
+    callsPerMinute: 100,
+    deferredMs: 5 * MINUTE,
+    errorMs: MINUTE,
+    metadataMs: 7 * DAY,
+    sweepMs: DAY,
+    sweepMinAgeMs: DAY,
+    manifestMaxShrink: 0.5,
+  },
+};
+
+async function counters(): Promise<Record<string, number>> {
+  const { syncs, partnerRequests, manifestRejectedLines, bulkSkus, bulkUnaccountedSkus } = metrics;
+  const all = { syncs, partnerRequests, manifestRejectedLines, bulkSkus, bulkUnaccountedSkus };
+  const values: Record<string, number> = {};
+  for (const [name, counter] of Object.entries(all)) {
+    for (const { labels, value } of (await counter.get()).values)
+      values[[name, ...Object.values(labels)].join(' ')] = value;
+  }
+  return values;
+}
+
+/** What was thrown, in words; null where nothing was. */
+function thrownText(error: unknown): string | null {
+  if (error === undefined) return null;
+  return error instanceof Error ? (error.stack ?? error.message) : JSON.stringify(error);
+}
+
+async function task(name: 'manifest' | 'delta'): Promise<Pick<Ended, 'kind' | 'because' | 'error'>> {
+  let error: unknown;
+  const report = (ended: TaskReport) => {
+    ({ error } = ended);
+    telemetry.onTask(ended);
+  };
+  await sql`update catalog_internal.tasks set next_at = now() - interval '1 second', failures = 0 where task = ${name}`;
+  const outcome: Outcome | null = await runTask(
+    { sql, clock: systemClock, signal: never, report },
+    name,
+    (run) => (name === 'manifest' ? syncManifest(ctx, run) : syncDelta(ctx, run.failures)),
+  );
+  const because = outcome === null || outcome.kind === 'done' ? null : outcome.because;
+  return { kind: outcome?.kind ?? 'not run', because, error: thrownText(error) };
+}
+
+async function bulk(): Promise<Pick<Ended, 'kind' | 'because' | 'error'>> {
+  const signals = { stopping: never, hard: never };
+  try {
+    const turn = await repriceOnce(ctx, { number: 1, sinceLastCallMs: DAY }, MINUTE, signals);
+    return { kind: turn.kind, because: turn.kind === 'wait' ? turn.because : null, error: null };
+  } catch (error) {
+    return { kind: 'thrown', because: 'fault', error: thrownText(error) };
+  }
+}
+
+process.on('message', (work: Work) => {
+  void (async () => {
+    const ended = await (work === 'bulk' ? bulk() : task(work));
+    const peakMiB = process.resourceUsage().maxRSS / 1024;
+    process.send?.({ ...ended, counters: await counters(), peakMiB } satisfies Ended);
+  })();
+});
+process.on('disconnect', () => process.exit(0));

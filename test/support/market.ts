@@ -1,0 +1,26 @@
+import type { World } from '../../src/sandbox/index.ts';
+
+/** Moves of the market that the catalog reports, all of them in the snapshot cohort, and a snapshot with them. */
+export function moveMarket(world: World, round: number): void {
+  const listed = [...world.truth().values()].filter((row) => row.listed && row.answer === 'record');
+  const priced = listed.filter(
+    (row) => row.priceSource === 'snapshot' && Object.keys(row.sizeMap).length > 0,
+  );
+  const from = (start: number, count: number) => priced.slice(start + round * 60, start + round * 60 + count);
+  for (const { sku, sizeMap } of from(0, 40))
+    world.setPrice(sku, Object.keys(sizeMap)[0] ?? '', 500_000 + round);
+  for (const { sku } of from(40, 5)) world.remove(sku);
+  for (const { sku } of from(45, 5)) world.withdraw(sku);
+  for (const { sku } of from(50, 5)) world.cross(sku, 'live');
+  for (let i = 0; i < 5; i += 1) world.add();
+  world.buildSnapshot();
+}
+
+/** Reproducible numbers in [0, 1). */
+export function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}

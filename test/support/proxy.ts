@@ -1,0 +1,217 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** How bytes pass. Changing it takes effect on connections that live, too. */
+export interface Weather {
+  /** Milliseconds that each piece is held back, in each direction. */
+  readonly latencyMs: number;
+  /** Bytes of the pieces that are passed on, one after the other; Infinity = as they come. */
+  readonly sliceBytes: number;
+  /** Bytes a second, in each direction of each connection. */
+  readonly bytesPerSecond: number;
+  /** Takes everything and passes nothing on. */
+  readonly blackHole: boolean;
+  /** New connections are reset as they come. */
+  readonly refuse: boolean;
+}
+
+const FAIR: Weather = {
+  latencyMs: 0,
+  sliceBytes: Infinity,
+  bytesPerSecond: Infinity,
+  blackHole: false,
+  refuse: false,
+};
+
+export type Direction = 'to-server' | 'to-client';
+
+/** What becomes of a piece: passed on, passed on and the connection reset after it, or reset in its place. */
+export type Fate = 'pass' | 'pass-and-cut' | 'cut' | 'pass-and-half-close';
+
+/** Looks at each piece of one connection before it is passed on. */
+export type Watcher = (piece: Buffer, direction: Direction) => Fate;
+
+/** A way to a server that can be disturbed. */
+export interface Proxy extends AsyncDisposable {
+  readonly port: number;
+  /** Connections made so far, and those that live. */
+  readonly connections: number;
+  readonly living: number;
+  /** Bytes that the black hole has taken. */
+  readonly swallowed: number;
+  /** Changes some of the weather. */
+  set(change: Partial<Weather>): void;
+  /** Everything passes again, unwatched; connections that were swallowed are reset, for nobody will answer them. */
+  heal(): void;
+  /** Resets (RST) every connection there is; returns how many. */
+  reset(): number;
+  /** Ends one direction of every connection there is. */
+  halfClose(direction: Direction): void;
+  /** From here on each connection, also one that lives, has a watcher of its own. */
+  watch(watcher: () => Watcher): void;
+  /** Where new connections go from now on. */
+  aim(url: string): void;
+}
+
+interface Pipe {
+  readonly client: Socket;
+  readonly server: Socket;
+  watcher: Watcher;
+  swallowed: boolean;
+}
+
+const unwatched: Watcher = () => 'pass';
+
+/** Opens a proxy to the host and port of `url`. */
+export async function proxyTo(url: string): Promise<Proxy> {
+  let target = new URL(url);
+  let weather = FAIR;
+  let makeWatcher = () => unwatched;
+  let connections = 0;
+  let swallowed = 0;
+  const pipes = new Set<Pipe>();
+
+  const cut = ({ client, server }: Pipe) => {
+    client.resetAndDestroy();
+    server.resetAndDestroy();
+  };
+
+  async function pass(pipe: Pipe, direction: Direction): Promise<void> {
+    const [from, to] = direction === 'to-server' ? [pipe.client, pipe.server] : [pipe.server, pipe.client];
+    for await (const piece of from as AsyncIterable<Buffer>) {
+      if (weather.blackHole) {
+        pipe.swallowed = true;
+        swallowed += piece.length;
+        continue;
+      }
+      const fate = pipe.watcher(piece, direction);
+      if (fate === 'cut') return cut(pipe);
+      await send(piece, to);
+      if (fate === 'pass-and-cut') return cut(pipe);
+      if (fate === 'pass-and-half-close') return void to.end();
+    }
+    if (!weather.blackHole) to.end();
+  }
+
+  async function send(piece: Buffer, to: Socket): Promise<void> {
+    if (weather.latencyMs > 0) await after(weather.latencyMs);
+    for (let at = 0; at < piece.length;) {
+      const { sliceBytes, bytesPerSecond } = weather;
+      const most = Math.min(sliceBytes, Number.isFinite(bytesPerSecond) ? bytesPerSecond / 20 : Infinity);
+      const slice = piece.subarray(at, Math.min(piece.length, at + Math.max(1, Math.floor(most))));
+      at += slice.length;
+      if (to.destroyed || !to.writable) return;
+      await new Promise<void>((resolve) => to.write(slice, () => resolve()));
+      if (Number.isFinite(bytesPerSecond)) await after((slice.length * 1000) / bytesPerSecond);
+    }
+  }
+
+  const listener = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    connections += 1;
+    client.on('error', () => {});
+    if (weather.refuse) {
+      client.resetAndDestroy();
+      return;
+    }
+    const server = connect({
+      host: target.hostname,
+      port: Number(target.port),
+      allowHalfOpen: true,
+      noDelay: true,
+    });
+    const pipe: Pipe = { client, server, watcher: makeWatcher(), swallowed: false };
+    pipes.add(pipe);
+    const gone = () => {
+      pipes.delete(pipe);
+      client.destroy();
+      server.destroy();
+    };
+    server.on('error', () => client.resetAndDestroy());
+    server.on('close', gone);
+    client.on('close', gone);
+    void pass(pipe, 'to-server').catch(() => {});
+    void pass(pipe, 'to-client').catch(() => {});
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+
+  const reset = () => {
+    const all = [...pipes];
+    for (const pipe of all) cut(pipe);
+    return all.length;
+  };
+  return {
+    port: (listener.address() as AddressInfo).port,
+    get connections() {
+      return connections;
+    },
+    get living() {
+      return pipes.size;
+    },
+    get swallowed() {
+      return swallowed;
+    },
+    set(change) {
+      weather = { ...weather, ...change };
+    },
+    heal() {
+      weather = FAIR;
+      makeWatcher = () => unwatched;
+      for (const pipe of pipes) {
+        pipe.watcher = unwatched;
+        if (pipe.swallowed) cut(pipe);
+      }
+    },
+    reset,
+    halfClose(direction) {
+      for (const { client, server } of pipes) (direction === 'to-server' ? server : client).end();
+    },
+    watch(watcher) {
+      makeWatcher = watcher;
+      for (const pipe of pipes) pipe.watcher = watcher();
+    },
+    aim(to) {
+      target = new URL(to);
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = once(listener, 'close');
+      listener.close();
+      reset();
+      await closed;
+    },
+  };
+}
+
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
+/**
+ * Does `fate` to the piece with which `bytes` have passed in that direction of a connection, or with which `pattern` has:
+ * `times` times in all, then everything passes. `hits` tells how often.
+ */
+export function when(
+  direction: Direction,
+  what: { readonly bytes: number } | { readonly pattern: string },
+  fate: Fate,
+  times = 1,
+): { readonly watcher: () => Watcher; hits(): number } {
+  let hits = 0;
+  const watcher = (): Watcher => {
+    let passed = 0;
+    let tail = '';
+    return (piece, where) => {
+      if (where !== direction || hits >= times) return 'pass';
+      passed += piece.length;
+      const text = tail + piece.toString('latin1');
+      if ('pattern' in what) tail = text.slice(-(what.pattern.length - 1));
+      const there = 'bytes' in what ? passed >= what.bytes : text.includes(what.pattern);
+      if (!there) return 'pass';
+      hits += 1;
+      return fate;
+    };
+  };
+  return { watcher, hits: () => hits };
+}
