@@ -5,6 +5,8 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 # Scripts would fetch a second Node.js and an embedded Postgres; neither is needed to compile.
 RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY ops/patches ./ops/patches
+RUN npm run prepare
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 RUN npm run build
@@ -20,6 +22,8 @@ WORKDIR /app
 ENV NODE_ENV=production \
     HTTP_HOST=0.0.0.0
 COPY --from=dependencies /app/node_modules ./node_modules
+# The driver with ops/patches applied.
+COPY --from=build /app/node_modules/postgres ./node_modules/postgres
 COPY package.json ./
 COPY drizzle ./drizzle
 COPY --from=build /app/dist ./dist

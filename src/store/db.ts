@@ -17,8 +17,13 @@ export const IDLE_TRANSACTION_MS = 10_000;
 /** So soon a connection is tried again when Postgres was away for long; the driver's own 20 s leave too much undone. */
 const RECONNECT_MOST_SECONDS = 2;
 
-/** A pool of connections to the seller's Postgres. Times come back as Date, int8 as string. Connects lazily. */
+/**
+ * A pool of connections to the seller's Postgres. Times come back as Date, int8 as string. Connects lazily. Throws where
+ * the driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
+ */
 export function connect(url: string, options: { max?: number; name?: string } = {}): Sql {
+  if (!('settlesWhatIsLost' in postgres))
+    throw new Error('postgres.js is without ops/patches: run npm ci with scripts, or npm run prepare');
   return postgres(url, {
     max: options.max ?? 12,
     onnotice: () => {},
@@ -47,33 +52,11 @@ export function sqlState(error: unknown): string | null {
 export async function transaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await beginOnce(sql, work);
+      return (await sql.begin(work)) as T;
     } catch (error) {
       const state = sqlState(error);
       if (attempt >= TRANSACTION_TRIES || state === null || !RETRYABLE.has(state)) throw error;
     }
-  }
-}
-
-/**
- * postgres.js ends a transaction with COMMIT or ROLLBACK also when its connection is gone, and then crashes the process
- * (porsager/postgres issue 1208). So from there on it is told nothing: the lost connection itself rejects `begin`.
- */
-async function beginOnce<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
-  let over = false;
-  const begun = sql.begin(async (tx) => {
-    try {
-      const result = await work(tx);
-      if (!over) return result;
-    } catch (error) {
-      if (!over && !isConnectionLost(error)) throw error;
-    }
-    return await new Promise<never>(() => {});
-  });
-  try {
-    return (await begun) as T;
-  } finally {
-    over = true;
   }
 }
 

@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { through } from '../support/net.ts';
+import { until } from '../support/process.ts';
+import { type Proxy, proxyTo } from '../support/proxy.ts';
+
+/*
+ * What postgres.js makes of a connection that is lost (ops/patches): every statement settles, none runs in a transaction
+ * that is not its own, and the connection serves again. One connection, so that everything meets on it.
+ */
+
+let database: TestDatabase;
+let aside: Sql;
+beforeAll(async () => {
+  database = await createDatabase();
+  aside = connect(database.url, { max: 1 });
+  await aside`create table rows_written (what text)`;
+});
+afterAll(async () => {
+  await aside.end({ timeout: 2 });
+  await database.drop();
+});
+
+const LOST = /CONNECTION_CLOSED|ECONNRESET|terminating connection/u;
+
+interface Line extends AsyncDisposable {
+  readonly sql: Sql;
+  readonly proxy: Proxy;
+}
+
+async function openLine(max = 1): Promise<Line> {
+  // A statement that slept when its connection was cut sleeps on, with its locks.
+  await terminate();
+  await aside`truncate rows_written`;
+  const proxy = await proxyTo(database.url);
+  const sql = connect(through(database.url, proxy), { max, name: 'the line' });
+  await sql`select 1`;
+  return {
+    sql,
+    proxy,
+    async [Symbol.asyncDispose]() {
+      await sql.end({ timeout: 2 });
+      await proxy[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function written(): Promise<string[]> {
+  const rows = await aside<{ what: string }[]>`select what from rows_written order by what`;
+  return rows.map(({ what }) => what);
+}
+
+/** Resolves once a statement of the line is under way at the server. */
+async function underWay(what: string): Promise<void> {
+  await until(`a statement with ${what}`, async () => {
+    const [{ there }] = await aside<[{ there: boolean }]>`
+      select exists (select from pg_stat_activity
+        where application_name = 'the line' and state = 'active' and query like ${`%${what}%`}) as there`;
+    return there;
+  });
+}
+
+/** What a promise is rejected with, from now on without the need to wait for it. */
+async function reasonOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return 'nothing';
+  } catch (error) {
+    return String(error);
+  }
+}
+
+async function terminate(): Promise<void> {
+  await aside`select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'the line' and datname = current_database()`;
+}
+
+const CUTS: [string, (line: Line) => Promise<void>][] = [
+  ['reset', async ({ proxy }) => void proxy.reset()],
+  ['half-closed', async ({ proxy }) => proxy.halfClose('to-client')],
+  ['terminated', terminate],
+];
+
+describe.each(CUTS)('a connection that is %s', (_, cut) => {
+  test('under a statement: what is sent at once afterwards settles, with its own answer', async () => {
+    await using line = await openLine();
+    const { sql } = line;
+    const answers: number[] = [];
+    // Each is sent in the very moment in which the one before it fails: between the socket's error and its close.
+    const follow = async (number: number): Promise<void> => {
+      try {
+        const [row] = await sql<[{ number: number }]>`select ${number}::int as number, pg_sleep(0)`;
+        answers.push(row.number - number);
+      } catch {
+        await follow(number);
+      }
+    };
+    for (let round = 0; round < 5; round += 1) {
+      const slow = sql`select pg_sleep(30) as slow_${sql.unsafe(String(round))}`.catch(() => follow(round));
+      const queued = [10, 20, 30].map((number) => follow(number + round));
+      await underWay(`slow_${round}`);
+      await cut(line);
+      await Promise.all([slow, ...queued]);
+    }
+    expect(answers).toEqual(Array.from({ length: 20 }, () => 0));
+  });
+
+  test('under a transaction: it is rejected, and the next one is whole', async () => {
+    await using line = await openLine();
+    const { sql } = line;
+    for (let round = 0; round < 3; round += 1) {
+      const lost = sql.begin(async (tx) => {
+        await tx`insert into rows_written values ('lost')`;
+        await tx`select pg_sleep(30) as slow_tx_${tx.unsafe(String(round))}`;
+      });
+      const failure = reasonOf(lost);
+      const next = sql
+        .begin((tx) => tx`insert into rows_written values (${`next ${round}`})`)
+        .catch(() => {});
+      await underWay(`slow_tx_${round}`);
+      await cut(line);
+      expect(await failure).toMatch(LOST);
+      await next;
+      await sql.begin((tx) => tx`insert into rows_written values (${`after ${round}`})`);
+    }
+    const rows = await written();
+    expect(rows.filter((what) => what.startsWith('after'))).toEqual(['after 0', 'after 1', 'after 2']);
+    expect(rows).not.toContain('lost');
+  });
+
+  test('between two statements of a transaction: the second runs in nobody else’s', async () => {
+    await using line = await openLine();
+    const { sql } = line;
+    const ready = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const lost = sql.begin(async (tx) => {
+      await tx`insert into rows_written values ('lost')`;
+      ready.resolve();
+      await goOn.promise;
+      await tx`insert into rows_written values ('lost, too')`;
+    });
+    const failure = reasonOf(lost);
+    await ready.promise;
+    await cut(line);
+    expect(await failure).toMatch(LOST);
+    const other = sql.begin(async (tx) => {
+      await tx`insert into rows_written values ('other')`;
+      goOn.resolve();
+      await tx`select pg_sleep(0.05)`;
+    });
+    await other;
+    expect(await written()).toEqual(['other']);
+  });
+
+  test('under the first of several statements of a transaction: all of them settle', async () => {
+    await using line = await openLine();
+    const { sql } = line;
+    const settled: Promise<PromiseSettledResult<unknown>[]>[] = [];
+    const lost = sql.begin(async (tx) => {
+      const statements = [
+        tx`select pg_sleep(30) as slow_first`,
+        ...Array.from({ length: 120 }, (__, number) => tx`select ${number}::int, ${'x'.repeat(4096)}::text`),
+      ].map(async (statement) => await statement);
+      settled.push(Promise.allSettled(statements));
+      await Promise.all(statements);
+    });
+    const failure = reasonOf(lost);
+    await underWay('slow_first');
+    await cut(line);
+    expect(await failure).toMatch(LOST);
+    const results = await settled[0];
+    expect(results?.every(({ status }) => status === 'rejected')).toBe(true);
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+  });
+
+  test('a pool that has lost it ends', async () => {
+    await using line = await openLine();
+    const slow = line.sql`select pg_sleep(30) as slow_end`.catch(() => 'lost');
+    await underWay('slow_end');
+    const ended = line.sql.end();
+    await cut(line);
+    expect(await slow).toBe('lost');
+    await ended;
+  });
+});
+
+test('connections that are all lost at once, again and again: nothing hangs and nothing is answered to another', async () => {
+  await using line = await openLine(4);
+  const { sql, proxy } = line;
+  const wrong: number[] = [];
+  const done = { statements: 0, transactions: 0 };
+  const over = new AbortController();
+  const asks = async (worker: number): Promise<void> => {
+    for (let number = worker * 1_000_000; !over.signal.aborted; number += 1) {
+      try {
+        const [row] = await sql<
+          [{ number: number }]
+        >`select ${number}::int as number, ${'y'.repeat(number % 3000)} as y`;
+        if (row.number !== number) wrong.push(number);
+        done.statements += 1;
+        await sql.begin(async (tx) => {
+          const [first] = await tx<[{ id: string }]>`select pg_current_xact_id()::text as id`;
+          const [again] = await tx<[{ id: string }]>`select pg_current_xact_id()::text as id, ${number}::int`;
+          if (first.id !== again.id) wrong.push(number);
+        });
+        done.transactions += 1;
+      } catch {
+        // At once again: that is what daemons do that share a pool.
+      }
+    }
+  };
+  const workers = [1, 2, 3, 4, 5, 6, 7, 8].map(asks);
+  for (let round = 0; round < 12; round += 1) {
+    const before = { ...done };
+    await until(
+      'work goes on',
+      () => done.transactions > before.transactions + 20 && done.statements > before.statements + 20,
+    );
+    if (round % 3 === 2) await terminate();
+    else proxy.reset();
+  }
+  over.abort();
+  await Promise.all(workers);
+  expect(wrong).toEqual([]);
+});
