@@ -84,7 +84,7 @@ describe('Postgres', () => {
       await tx`set local deadlock_timeout = '60s'`;
       await tx`select from catalog_internal.due order by sku for update`;
       const waits = `exists (select from pg_stat_activity where datname = current_database()
-        and wait_event_type = 'Lock' and query like '%d.claim =%')`;
+        and wait_event_type = 'Lock' and query like '%as answerable%')`;
       await untilSql(sql, 'an answer that waits for the ledger', waits);
       // The opposite order: granted only once the answer's transaction was sacrificed.
       await tx`select from catalog.skus order by sku for update`;
