@@ -38,7 +38,7 @@ export interface App {
 const DATABASE_PATIENCE_MS = 60_000;
 /** Requests under way at a stop get this long; what they answer is then lost and stays due. */
 const GRACE_MS = 4000;
-const RESTORE_EVERY_MS = 30_000;
+const RESTORE_EVERY_MS = 10_000;
 
 /** Where the mirror lives: the configured Postgres, or an embedded one of this process. */
 export async function openDatabase(

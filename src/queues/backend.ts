@@ -54,6 +54,8 @@ export interface QueueBackendOptions {
 /** The Postgres schema of BullMQ's tables, where it lives in Postgres. */
 export const QUEUE_SCHEMA = 'catalog_queue';
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
+/** A job that its worker could not end, as while the store took no writes, is taken up again after so long: a few knocks are lost with it. */
+const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
@@ -85,7 +87,7 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
     prepare: () => Promise.resolve(),
     openQueue: (name) => new Queue(name, { connection, prefix, defaultJobOptions: KEEP }),
     openWorker: (name, process, concurrency) =>
-      new Worker(name, process, { connection, prefix, concurrency, ...KEEP }),
+      new Worker(name, process, { connection, prefix, concurrency, ...KEEP, ...STALLED }),
     onReconnect(listener) {
       connection.on('ready', listener);
     },
@@ -132,7 +134,7 @@ function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBa
     },
     openQueue: (name) => new Queue(name, { connection, defaultJobOptions: KEEP }, createPostgresBackend),
     openWorker: (name, process, concurrency) =>
-      new Worker(name, process, { connection, concurrency, ...KEEP }, createPostgresBackend),
+      new Worker(name, process, { connection, concurrency, ...KEEP, ...STALLED }, createPostgresBackend),
     // Postgres keeps what was committed: nothing to put back after an outage.
     onReconnect: () => {},
     describe: () => 'the queues (postgres) do not answer',

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import { moveMarket } from '../support/market.ts';
+import { through } from '../support/net.ts';
+import { expectCursorNotAhead } from '../support/oracle.ts';
+import { until } from '../support/process.ts';
+import { type Proxy, proxyTo } from '../support/proxy.ts';
+import { hasRedisServer, type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { createStack } from '../support/stack.ts';
+import { expectWhole, get, PATIENCE_MS, untilLogged, untilTimely, untilWhole } from './harness.ts';
+
+const SANDBOX = { skus: 500, liveShare: 0.05, latencyMs: 30 };
+const POINTS = [
+  `(select running_until is not null from catalog_internal.tasks where task = 'manifest')`,
+  `exists (select from catalog_internal.due where claim is not null)`,
+  `(select count(*) from catalog.skus where state = 'priced') > 250`,
+];
+
+interface Line {
+  readonly redis: RedisServer;
+  readonly proxy: Proxy;
+}
+
+const DISTURBANCES: [string, (line: Line) => Promise<unknown>][] = [
+  ['restarted without persistence', ({ redis }) => redis.restart()],
+  ['emptied by FLUSHALL', ({ redis }) => redis.command('FLUSHALL')],
+  ['reset', async ({ proxy }) => proxy.reset()],
+  ['half-closed by the server', async ({ proxy }) => proxy.halfClose('to-client')],
+  ['half-closed towards the server', async ({ proxy }) => proxy.halfClose('to-server')],
+  ['late and in slices', async ({ proxy }) => proxy.set({ latencyMs: 5, sliceBytes: 200 })],
+  ['a black hole for a while', async ({ proxy }) => proxy.set({ blackHole: true })],
+  [
+    'refused for a while',
+    async ({ proxy }) => {
+      proxy.set({ refuse: true });
+      proxy.reset();
+    },
+  ],
+];
+
+const withRedisServer = hasRedisServer ? describe.concurrent : describe.skip;
+
+withRedisServer('a Redis that is', () => {
+  test.each(DISTURBANCES)(
+    '%s: in the fill and in a delta, the mirror comes out whole',
+    async (name, disturb) => {
+      await using redis = await startRedisServer();
+      await using proxy = await proxyTo(redis.url);
+      await using stack = await createStack({
+        backend: 'redis',
+        sandbox: { ...SANDBOX, seed: 121 },
+        env: { DELTA_INTERVAL: '1s', REDIS_URL: through(redis.url, proxy) },
+      });
+      const { sql } = stack;
+      const { world } = stack.sandbox;
+      const app = await stack.start();
+      const strike = async () => {
+        await disturb({ redis, proxy });
+        if (!name.endsWith('for a while')) return;
+        await until(
+          'a daemon that says so',
+          async () => {
+            const { status, text } = await get(app, '/readyz');
+            return status === 503 && text.includes('the queues (redis) do not answer');
+          },
+          PATIENCE_MS,
+        );
+        expect((await get(app, '/livez')).status).toBe(200);
+        proxy.heal();
+      };
+      for (const [index, point] of POINTS.entries()) {
+        await untilTimely(sql, `point ${index}`, point);
+        await strike();
+        await expectCursorNotAhead(sql, world);
+      }
+      await untilWhole(sql, world);
+      moveMarket(world, 0);
+      await strike();
+      await expectCursorNotAhead(sql, world);
+      await untilWhole(sql, world);
+      await expectWhole(sql, world);
+      await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
+    },
+  );
+
+  test('out of memory: said so, and the mirror goes on when there is room again', async () => {
+    await using redis = await startRedisServer();
+    await using stack = await createStack({
+      backend: 'redis',
+      sandbox: { ...SANDBOX, seed: 122 },
+      env: { DELTA_INTERVAL: '1s', REDIS_URL: redis.url },
+    });
+    const { sql } = stack;
+    const { world } = stack.sandbox;
+    const app = await stack.start();
+    await untilTimely(sql, 'half a fill', POINTS[2] ?? '');
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    await until(
+      'a daemon that says so',
+      async () => {
+        const { status, text } = await get(app, '/readyz');
+        return status === 503 && text.includes('the queues (redis) take no jobs: out of memory (OOM)');
+      },
+      PATIENCE_MS,
+    );
+    moveMarket(world, 0);
+    await untilLogged(stack, 'queues.error');
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    await untilWhole(sql, world);
+    await expectWhole(sql, world);
+    await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
+    // While it lasts a line now and then, not one for each command that is refused.
+    expect(stack.logs.filter(({ event }) => event === 'queues.error').length).toBeLessThan(20);
+  });
+});

@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest';
+import { createStorePause, type StoreEvent } from '../../src/queues/store-pause.ts';
+
+class Refusal extends Error {
+  readonly code: string;
+  constructor(code: string) {
+    super(`refused with ${code}`);
+    this.code = code;
+  }
+}
+
+function setUp() {
+  let now = 0;
+  const events: StoreEvent[] = [];
+  const pause = createStorePause({ monotonic: () => now }, (event) => events.push(event));
+  let calls = 0;
+  const refuse = (code: string) => async () => {
+    calls += 1;
+    await Promise.resolve();
+    throw new Refusal(code);
+  };
+  const work = async () => {
+    calls += 1;
+    return await Promise.resolve('done');
+  };
+  return {
+    pause,
+    events,
+    refuse,
+    work,
+    calls: () => calls,
+    pass: (ms: number) => {
+      now += ms;
+    },
+  };
+}
+
+describe('the pause of a store', () => {
+  test.each([
+    ['53100', 'disk-full'],
+    ['53200', 'out-of-memory'],
+    ['53300', 'too-many-connections'],
+    ['25006', 'read-only'],
+  ])('a job that meets SQLSTATE %s is held back because of %s', async (code, kind) => {
+    const { pause, refuse, events } = setUp();
+    expect(await pause.guard('reprice', refuse(code))).toBe('paused');
+    expect(pause.trouble()).toBe(kind);
+    expect(events).toEqual([{ event: 'store.paused', kind, job: 'reprice', ms: 1000 }]);
+  });
+
+  test('a job that is held back does no work; others do', async () => {
+    const { pause, refuse, work, calls, pass } = setUp();
+    await pause.guard('reprice', refuse('53100'));
+    pass(999);
+    expect(await pause.guard('reprice', work)).toBe('paused');
+    expect(calls()).toBe(1);
+    expect(await pause.guard('delta', work)).toBe('done');
+  });
+
+  test('each failure doubles the wait, up to a minute; a success ends it and is told once', async () => {
+    const { pause, refuse, work, events, pass } = setUp();
+    const waits = [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000];
+    for (const ms of waits) {
+      expect(await pause.guard('reprice', refuse('53100'))).toBe('paused');
+      pass(ms);
+    }
+    expect(events.map((event) => (event.event === 'store.paused' ? event.ms : event.event))).toEqual(waits);
+    expect(await pause.guard('reprice', work)).toBe('done');
+    expect(events.at(-1)).toEqual({ event: 'store.resumed', kind: 'disk-full', job: 'reprice' });
+    expect(pause.trouble()).toBeNull();
+    await pause.guard('reprice', work);
+    expect(events.filter(({ event }) => event === 'store.resumed')).toHaveLength(1);
+    await pause.guard('reprice', refuse('53100'));
+    expect(events.at(-1)).toMatchObject({ ms: 1000 });
+  });
+
+  test('after the wait one try goes ahead alone; those that were under way with the first failure count once', async () => {
+    const { pause, refuse, work, events, pass } = setUp();
+    await Promise.all([1, 2, 3, 4].map(() => pause.guard('reprice', refuse('53100'))));
+    expect(events).toHaveLength(1);
+    pass(1000);
+    const held = Promise.withResolvers<string>();
+    const probe = pause.guard('reprice', () => held.promise);
+    expect(await pause.guard('reprice', work)).toBe('paused');
+    held.resolve('done');
+    expect(await probe).toBe('done');
+    expect(await pause.guard('reprice', work)).toBe('done');
+  });
+
+  test('other errors pass through, and let the next try go ahead', async () => {
+    const { pause, refuse, work, events, pass } = setUp();
+    await expect(pause.guard('reprice', refuse('23505'))).rejects.toThrow('23505');
+    expect(events).toEqual([]);
+    await pause.guard('reprice', refuse('53100'));
+    pass(1000);
+    await expect(pause.guard('reprice', refuse('23505'))).rejects.toThrow('23505');
+    expect(pause.trouble()).toBe('disk-full');
+    expect(await pause.guard('reprice', work)).toBe('done');
+  });
+});
