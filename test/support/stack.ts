@@ -38,6 +38,8 @@ export interface StackOptions {
   readonly backend?: Backend;
   readonly sandbox?: SandboxOptions;
   readonly env?: Readonly<Record<string, string>>;
+  /** How `NAME_FILE` variables are read; without it there are none. */
+  readonly readFile?: (path: string) => string;
 }
 
 /** A sandbox and a database, and on them daemons that can be started and stopped. */
@@ -66,6 +68,7 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
   const sql = connect(database.url, { max: 4 });
   const apps = new Set<App>();
   const logs: LogLine[] = [];
+  const readFile = options.readFile ?? noFiles;
   const redisUrl = options.backend === 'redis' ? inject('redisUrl') : null;
   const env = {
     ...QUICK,
@@ -79,7 +82,7 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
   };
 
   async function start(more: Readonly<Record<string, string>> = {}): Promise<App> {
-    const config: Config = loadConfig({ ...env, ...more }, noFiles);
+    const config: Config = loadConfig({ ...env, ...more }, readFile);
     const app = await startApp(config, logTo(logs, config), systemClock);
     const tracked = {
       ...app,
@@ -93,7 +96,7 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
   }
 
   async function caughtUp(timeoutMs = 30_000): Promise<void> {
-    const config = loadConfig(env, noFiles);
+    const config = loadConfig(env, readFile);
     const [app] = apps;
     if (app === undefined) throw new Error('no daemon is running');
     const code = await untilCaughtUp({ sql, knock: app.knock }, logTo(logs, config), systemClock, timeoutMs);
