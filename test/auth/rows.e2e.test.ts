@@ -10,8 +10,8 @@ import { temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { outsideTraffic, samples, seen, sqlView, views } from './views.ts';
 
-// Daemons in this process, that mostly wait.
-vi.setConfig({ maxConcurrency: 8 });
+// Daemons in this process, that mostly wait; each holds some dozens of the server's 500 connections.
+vi.setConfig({ maxConcurrency: 7 });
 
 /** A daemon at work on a filled mirror, its api_key in a file, and the partner's clock, which tests may put forward. */
 interface Scene {
