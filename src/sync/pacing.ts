@@ -101,7 +101,7 @@ export function createPacer(
         silentUntil: after.silentUntil,
         episodes: after.episodes,
         occupancy: sends,
-        explained: explainRefusal(limits, after),
+        explained: own.explain() ?? explainRefusal(limits, after),
       });
     }
   }

@@ -52,6 +52,7 @@ async function scene(
       PARTNER_SECRET_FILE: file,
       PARTNER_BACKOFF: '10m',
       PARTNER_RATE_WINDOW: '1s',
+      DELTA_INTERVAL: '500ms',
       BULK_MAX_SKUS: '10',
     },
     readFile: processSources.readFile,
