@@ -6,7 +6,7 @@ import { eventually, logged, nextLog, readyz } from '../contract/harness.ts';
 import { letSilenceEnd } from '../contract/silence.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { temporaryFolder } from '../support/process.ts';
+import { runProgram, temporaryFolder } from '../support/process.ts';
 import { createStack, type LogLine, type Stack } from '../support/stack.ts';
 import { outsideTraffic, samples, seen, sqlView, views } from './views.ts';
 
@@ -105,6 +105,18 @@ describe.concurrent('a wrong secret', () => {
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
   });
 
+  test('ends `run --once` at its time, with 75 and what is still owed, after one request', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({ sandbox: { skus: 60, seed: 507 } });
+    const env = { ...stack.env, PARTNER_SECRET: 'another', PARTNER_BACKOFF: '1m' };
+    const { code, stdout } = await runProgram(['run', '--once', '--timeout', '3s'], env);
+    expect(code).toBe(75);
+    expect(stdout).toContain('still owed: a baseline');
+    expect(stdout).toContain('other traffic is heavy or the credential is wrong');
+    expect(stack.sandbox.counts()).toBe(1);
+  });
+
   test('in one of two daemons: it stays back ever longer and says so, the other one works, and a new file is enough', async ({
     expect,
     onTestFinished,
@@ -133,7 +145,7 @@ describe.concurrent('a wrong secret', () => {
     // From the fourth on it stays back for eight back-offs, then ten: the good one works meanwhile.
     await atWork(stack, () => {
       const silences = logged(stack, 'pace.silenced').map(timeOf);
-      const long = silences.findIndex((at, i) => at - (silences[i - 1] ?? at) >= 6 * backoffMs);
+      const long = silences.findIndex((at, i) => at - (silences[i - 1] ?? at) >= 7.5 * backoffMs);
       expect(long).toBeGreaterThan(2);
       const between = sandbox.requests.filter(
         ({ at, status }) => status === 200 && at > (silences[long - 1] ?? 0) && at < (silences[long] ?? 0),
