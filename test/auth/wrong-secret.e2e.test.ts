@@ -76,7 +76,7 @@ describe.concurrent('a wrong secret', () => {
     const healedAt = Date.now();
     const resumed = await nextLog(stack, 'pace.resumed', lines);
     // The longest silence, and then somebody has to look; the rest is for a busy machine.
-    expect(timeOf(resumed) - healedAt).toBeLessThan(10 * backoffMs + 5000);
+    expect(timeOf(resumed) - healedAt).toBeLessThan(10 * backoffMs + 9000);
     await stack.caughtUp();
     await expectMirrorIsTrue(sql, sandbox.world);
     const after = await views(stack, app);
@@ -145,8 +145,8 @@ describe.concurrent('a wrong secret', () => {
     // From the fourth on it stays back for eight back-offs, then ten: the good one works meanwhile.
     await atWork(stack, () => {
       const silences = logged(stack, 'pace.silenced').map(timeOf);
-      const long = silences.findIndex((at, i) => at - (silences[i - 1] ?? at) >= 7.5 * backoffMs);
-      expect(long).toBeGreaterThan(2);
+      const long = silences.findIndex((at, i) => i >= 3 && at - (silences[i - 1] ?? at) >= 7.5 * backoffMs);
+      expect(long).not.toBe(-1);
       const between = sandbox.requests.filter(
         ({ at, status }) => status === 200 && at > (silences[long - 1] ?? 0) && at < (silences[long] ?? 0),
       );
