@@ -16,6 +16,7 @@ import { announcePresence } from './store/presence.ts';
 import { storeSettings } from './store/sync-state.ts';
 import type { TaskName } from './store/tasks.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
+import { createOwnRefusals } from './sync/own-refusals.ts';
 import { createPacer } from './sync/pacing.ts';
 import { createTelemetry } from './telemetry/events.ts';
 import { errorLines, paceLines } from './telemetry/lines.ts';
@@ -89,9 +90,12 @@ async function start(
 
   const { database, sql, backend } = await openStores(config, { log, clock, onError, onStop, giveUp });
 
-  const client = openClient(config, clock, telemetry.onRequest, log);
+  const own = createOwnRefusals(clock, limits);
+  const rereadCredential = credentialReader(config, log, () => own.cleared());
+  const client = openClient(config, clock, telemetry.onRequest, rereadCredential);
   onStop(() => client.close());
-  const pacer = createPacer(sql, clock, limits, paceLines(log));
+  const events = { ...paceLines(log), afterRefusal: rereadCredential };
+  const pacer = createPacer(sql, clock, limits, events, own);
   const ctx: SyncContext = {
     sql,
     databaseUrl: () => database.url,
@@ -113,6 +117,7 @@ async function start(
     limits,
     liveBudget: config.bulk.liveBudget,
     storeTrouble: pause.trouble,
+    ownTrouble: () => own.explain(),
   });
   const http: HttpServer = await startHttpServer({ ...config.http, ...health, log });
   onStop(() => http.close());
@@ -224,11 +229,25 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
   return runner;
 }
 
+/**
+ * Picks a rotated credential up from its files (specification 5.4). Read after an answer of the
+ * auth class, and again before the next request: a file may be written between the two, or have been read half written.
+ */
+function credentialReader({ partner }: Config, log: Log, onChange: () => void): () => void {
+  return () => {
+    // Both are read, not one of two.
+    const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
+    if (!changed) return;
+    log.info({ event: 'credential.changed' }, 'the credential file has changed; the next request uses it');
+    onChange();
+  };
+}
+
 function openClient(
   config: Config,
   clock: Clock,
   observe: ReturnType<typeof createTelemetry>['onRequest'],
-  log: Log,
+  rereadCredential: () => void,
 ): PartnerClient {
   const { partner } = config;
   return createPartnerClient({
@@ -245,14 +264,7 @@ function openClient(
     clock,
     observe(observation) {
       observe(observation);
-      if (!AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) return;
-      // A rotated credential is picked up from its file (specification 5.4); both are read, not one of two.
-      const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
-      if (changed)
-        log.info(
-          { event: 'credential.changed' },
-          'the credential file has changed; the next request uses it',
-        );
+      if (AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) rereadCredential();
     },
   });
 }

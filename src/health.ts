@@ -1,5 +1,6 @@
 import type { Clock } from './lib/clock.ts';
-import { ceilingAt, explainRefusal, initialPace, type PaceLimits } from './partner/pacer.ts';
+import { ceilingAt, initialPace, type PaceLimits } from './partner/pacer.ts';
+import { explainRefusal, refusalOf } from './partner/refusal.ts';
 import { type QueueBackend, within } from './queues/backend.ts';
 import type { Runner } from './queues/runner.ts';
 import type { Sql, StoreTrouble } from './store/db.ts';
@@ -22,6 +23,8 @@ export interface HealthParts {
   readonly liveBudget: number;
   /** Why Postgres refuses to write, or null. */
   readonly storeTrouble: () => StoreTrouble | null;
+  /** What speaks against the credential of this daemon alone, or null. */
+  readonly ownTrouble: () => string | null;
 }
 
 /** Statistics scan the catalog, so scrapes within this share one reading. */
@@ -41,6 +44,7 @@ export function paceReader(limits: PaceLimits): PaceReader {
       backingOffUntil: pace.silentUntil === null ? null : new Date(pace.silentUntil),
       usedInWindow: sends.length,
       refusal: explainRefusal(limits, pace),
+      refused: refusalOf(limits, pace),
     };
   };
 }
@@ -51,7 +55,7 @@ export function createHealth(parts: HealthParts): {
   live: () => Health;
   ready: () => Promise<Health>;
 } {
-  const { sql, backend, runner, clock, metrics, limits, liveBudget, storeTrouble } = parts;
+  const { sql, backend, runner, clock, metrics, limits, liveBudget, storeTrouble, ownTrouble } = parts;
   const paceOf = paceReader(limits);
   const startedAt = clock.monotonic();
   let storeAnswers = true;
@@ -87,11 +91,13 @@ export function createHealth(parts: HealthParts): {
       if (database === null) return { ok: false, reason: 'Postgres does not answer' };
       if (queues !== null) return { ok: false, reason: queues };
       const trouble = storeTrouble();
+      const own = ownTrouble();
       const degraded = [
         ...(trouble === null
           ? []
           : [`Postgres refuses to write (${trouble}); the mirror pauses and tries again`]),
         ...database.degraded,
+        ...(own === null ? [] : [own]),
       ];
       if (!database.baseline) return { ok: false, reason: 'no baseline yet', degraded };
       return { ok: true, degraded };

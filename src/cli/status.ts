@@ -32,7 +32,8 @@ export const status: Command = {
   },
 };
 
-async function readStatus(sql: Sql, config: MirrorConfig): Promise<Status> {
+/** What both forms are made of. */
+export async function readStatus(sql: Sql, config: MirrorConfig): Promise<Status> {
   const limits = paceLimits(config);
   const [stats, sync, tasks] = await Promise.all([
     readStats(sql, {
@@ -65,7 +66,8 @@ export function backlogMinutes(stats: MirrorStats, skusPerCall: number): number 
   return calls / Math.max(1, stats.pace.ceilingPerMinute);
 }
 
-function asJson({ stats, sync, tasks, skusPerCall }: Status): Record<string, unknown> {
+/** The form for programs. */
+export function asJson({ stats, sync, tasks, skusPerCall }: Status): Record<string, unknown> {
   const { snapshotId, ...rest } = stats;
   return {
     snapshotId,

@@ -26,6 +26,8 @@ export interface PaceState {
   /** Refusals in a row without a success between. */
   readonly episodes: number;
   readonly refusal: string | null;
+  /** When the first of these refusals came, and the last. */
+  readonly refusedSince: number | null;
   readonly refusedAt: number | null;
   /** Own requests in the window when the refusal came: the evidence for or against having been too fast. */
   readonly occupancy: number | null;
@@ -40,7 +42,7 @@ export type PaceDecision =
 /** A probe whose end nobody reported (its process died) is given up after this long. */
 const PROBE_LOST_MS = 120_000;
 /** Refusals in a row from which silence grows: by then it looks like the credential, not the rate. */
-const SUSPECT_AFTER = 3;
+export const SUSPECT_AFTER = 3;
 const LONGEST_SILENCE = 10;
 const RESUME_FLOOR = 20;
 
@@ -82,6 +84,7 @@ export function initialPace(limits: PaceLimits, now: number): PaceState {
     probeSentAt: null,
     episodes: 0,
     refusal: null,
+    refusedSince: null,
     refusedAt: null,
     occupancy: null,
     resumeAt: null,
@@ -141,18 +144,18 @@ export function settled(
   now: number,
 ): PaceState {
   if (refuses(request.outcome)) {
-    if (state.refusedAt !== null && state.silentUntil !== null && request.sentAt < state.refusedAt)
+    if (state.refusedAt !== null && state.silentUntil !== null && request.sentAt <= state.refusedAt)
       return state;
     const episodes = state.episodes + 1;
-    const factor = Math.min(LONGEST_SILENCE, 2 ** Math.max(0, episodes - SUSPECT_AFTER));
     const max = sendsPerWindow(limits);
     const resumeAt = Math.min(max, Math.max(Math.min(RESUME_FLOOR, max), request.sendsInWindow / 2));
     return {
       ...state,
-      silentUntil: now + limits.backoffMs * factor,
+      silentUntil: now + silenceMs(limits, episodes - SUSPECT_AFTER),
       probeSentAt: null,
       episodes,
       refusal: request.outcome,
+      refusedSince: episodes === 1 ? now : state.refusedSince,
       refusedAt: now,
       occupancy: episodes === 1 ? request.sendsInWindow : state.occupancy,
       resumeAt: episodes === 1 ? resumeAt : state.resumeAt,
@@ -165,27 +168,21 @@ export function settled(
   return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };
 }
 
+/** The back-off, doubled so many times, and never longer than ten back-offs: the bound of every recovery. */
+export function silenceMs(limits: PaceLimits, doublings: number): number {
+  return limits.backoffMs * Math.min(LONGEST_SILENCE, 2 ** Math.max(0, doublings));
+}
+
 /** Outcomes that silence the fleet: the auth class (specification 5.6) and an account that is not configured. */
 export function refuses(outcome: string): boolean {
   return AUTH_CLASS.has(outcome as PartnerErrorKind) || outcome === 'account-not-configured';
 }
 
-function saysNothing(outcome: string): boolean {
-  return outcome === 'network' || outcome === 'timeout' || outcome === 'aborted';
+/** Outcomes that show the request past the authorizer: it was neither too fast nor wrongly signed, whatever came of it. */
+export function letsThrough(outcome: string): boolean {
+  return !refuses(outcome) && !saysNothing(outcome);
 }
 
-/**
- * What may be said of a refusal. A 403 for too fast and for a wrong secret are byte-identical (specification 5.7), so
- * only evidence tells: how much of the limit our own requests filled, and probes refused again after quiet windows.
- */
-export function explainRefusal(limits: PaceLimits, state: PaceState): string | null {
-  if (state.refusal === null) return null;
-  if (state.refusal === 'account-not-configured') return 'supplier account not configured';
-  if (state.episodes >= SUSPECT_AFTER) {
-    return `throttled or refused; refused ${state.episodes} times in a row after quiet windows: the credential is suspected`;
-  }
-  const full = (state.occupancy ?? 0) / limits.maxPerWindow;
-  if (full < 0.5)
-    return 'throttled or refused; own requests were few: other traffic is heavy or the credential is wrong';
-  return 'throttled or refused';
+function saysNothing(outcome: string): boolean {
+  return outcome === 'network' || outcome === 'timeout' || outcome === 'aborted';
 }

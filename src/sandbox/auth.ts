@@ -22,14 +22,15 @@ const BASIC = /^basic +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]
 export class Authorizer {
   secret: string;
   readonly #apiKey: string;
-  readonly #configured: boolean;
+  /** Whether the supplier account is complete. */
+  configured: boolean;
   /** Earlier secrets, with the moment (epoch milliseconds) at which each stops authenticating. */
   #old: { secret: string; until: number }[] = [];
 
   constructor(apiKey: string, secret: string, configured: boolean) {
     this.#apiKey = apiKey;
     this.secret = secret;
-    this.#configured = configured;
+    this.configured = configured;
   }
 
   /** Replaces the secret; the old one authenticates for `overlapMs` more. */
@@ -49,6 +50,6 @@ export class Authorizer {
     const given = decoded.slice(colon + 1);
     this.#old = this.#old.filter((old) => now < old.until);
     if (given !== this.secret && !this.#old.some((old) => old.secret === given)) return 'wrong_secret';
-    return this.#configured ? 'ok' : 'not_configured';
+    return this.configured ? 'ok' : 'not_configured';
   }
 }

@@ -17,6 +17,8 @@ export interface Fault {
   /** An object is sent as JSON, a string as it is. Without `status`, status 200. */
   body?: object | string;
   headers?: Record<string, string>;
+  /** What arrives in place of the `Authorization` header, as after a proxy that bends it; null = it is stripped. */
+  authorization?: string | null;
   delayMs?: number;
   /** Reset the connection instead of an answer. */
   reset?: true;

@@ -40,6 +40,8 @@ export interface Sandbox extends AsyncDisposable {
   counts(route?: Route | '*'): number;
   /** Replaces the secret; the old one authenticates for `overlapMs` more (specification 5.4). */
   rotateSecret(next: string, overlapMs?: number): void;
+  /** Completes the supplier account, or makes it incomplete. */
+  configureAccount(configured: boolean): void;
   /** Stops timers and server, and destroys every open connection. */
   close(): Promise<void>;
 }
@@ -112,6 +114,10 @@ class SandboxServer implements Sandbox {
     this.#authorizer.rotate(next, overlapMs, this.options.now());
   }
 
+  configureAccount(configured: boolean): void {
+    this.#authorizer.configured = configured;
+  }
+
   async listen(): Promise<void> {
     const { host, port, marketIntervalMs, snapshotIntervalMs } = this.options;
     await new Promise<void>((resolve, reject) => {
@@ -163,6 +169,7 @@ class SandboxServer implements Sandbox {
     const [path = '', search = ''] = (request.url ?? '').split(/\?(.*)/s);
     const isFile = request.method === 'GET' && path.startsWith(FILES_PREFIX);
     const route = isFile ? 'file' : matchRoute(request.method ?? '', path).route;
+    const fault = this.faults.take(route);
     const record: RequestRecord = {
       at: this.options.now(),
       route,
@@ -170,7 +177,7 @@ class SandboxServer implements Sandbox {
       status: 0,
       code: null,
       apiKey: false,
-      authorization: request.headers.authorization !== undefined,
+      authorization: arriving(request, fault) !== undefined,
       skus: [],
       liveComputed: 0,
     };
@@ -181,7 +188,7 @@ class SandboxServer implements Sandbox {
       path,
       query: new URLSearchParams(search),
       record,
-      fault: this.faults.take(route),
+      fault,
     };
   }
 
@@ -222,9 +229,9 @@ class SandboxServer implements Sandbox {
   }
 
   /** Counts an API request and judges its credential (specification 5.5, 8): refused requests count as well. */
-  #admit({ request, record }: Exchange): Refusal | null {
+  #admit({ request, record, fault }: Exchange): Refusal | null {
     this.#apiWindow.add(record.at);
-    const verdict = this.#authorizer.judge(request.headers.authorization, record.at);
+    const verdict = this.#authorizer.judge(arriving(request, fault), record.at);
     if (verdict === 'absent' || verdict === 'malformed' || verdict === 'unknown_key')
       return REFUSALS[verdict];
     record.apiKey = true;
@@ -264,6 +271,12 @@ class SandboxServer implements Sandbox {
     const lines = this.world.lines(snapshotOf(path) ?? '');
     return lines === null ? fileErrorReply('freed', now) : fileReply(this.options.dialect, lines, now);
   }
+}
+
+/** The `Authorization` header as it arrives. */
+function arriving(request: IncomingMessage, fault: Fault | undefined): string | undefined {
+  if (fault?.authorization === undefined) return request.headers.authorization;
+  return fault.authorization ?? undefined;
 }
 
 function codeOf(body: unknown): string | null {

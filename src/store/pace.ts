@@ -8,6 +8,7 @@ export interface PaceRow {
   readonly probeSentAt: number | null;
   readonly episodes: number;
   readonly refusal: string | null;
+  readonly refusedSince: number | null;
   readonly refusedAt: number | null;
   readonly occupancy: number | null;
   readonly resumeAt: number | null;
@@ -61,6 +62,7 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
          select ceiling, extract(epoch from raised_at) * 1000 as "raisedAt",
            extract(epoch from silent_until) * 1000 as "silentUntil",
            extract(epoch from probe_sent_at) * 1000 as "probeSentAt", episodes, refusal,
+           extract(epoch from refused_since) * 1000 as "refusedSince",
            extract(epoch from refused_at) * 1000 as "refusedAt", occupancy, resume_at as "resumeAt"
          from catalog_internal.pace) p) as state,
       log.sends, log.others
@@ -78,12 +80,13 @@ async function writePace(tx: Tx, s: PaceRow): Promise<void> {
   const time = (ms: number | null) => (ms === null ? null : new Date(ms));
   await tx`
     insert into catalog_internal.pace as p
-      (ceiling, raised_at, silent_until, probe_sent_at, episodes, refusal, refused_at, occupancy, resume_at)
+      (ceiling, raised_at, silent_until, probe_sent_at, episodes, refusal, refused_since, refused_at, occupancy,
+       resume_at)
     values (${s.ceiling}, ${time(s.raisedAt)}, ${time(s.silentUntil)}, ${time(s.probeSentAt)}, ${s.episodes},
-      ${s.refusal}, ${time(s.refusedAt)}, ${s.occupancy}, ${s.resumeAt})
+      ${s.refusal}, ${time(s.refusedSince)}, ${time(s.refusedAt)}, ${s.occupancy}, ${s.resumeAt})
     on conflict (id) do update set ceiling = excluded.ceiling, raised_at = excluded.raised_at,
       silent_until = excluded.silent_until, probe_sent_at = excluded.probe_sent_at, episodes = excluded.episodes,
-      refusal = excluded.refusal, refused_at = excluded.refused_at, occupancy = excluded.occupancy,
+      refusal = excluded.refusal, refused_since = excluded.refused_since, refused_at = excluded.refused_at, occupancy = excluded.occupancy,
       resume_at = excluded.resume_at`;
 }
 

@@ -179,6 +179,7 @@ export const pace = internal.table(
     probeSentAt: instant('probe_sent_at'),
     episodes: integer().notNull().default(0),
     refusal: text(),
+    refusedSince: instant('refused_since'),
     refusedAt: instant('refused_at'),
     occupancy: integer(),
     resumeAt: doublePrecision('resume_at'),

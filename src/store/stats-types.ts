@@ -38,7 +38,16 @@ export interface MirrorStats {
     readonly ceilingPerMinute: number;
     readonly backingOffUntil: Date | null;
     readonly usedInWindow: number;
+    /** What may be said of the present refusals, as a line for people, and in parts; null while requests are let through. */
     readonly refusal: string | null;
+    readonly refused: {
+      readonly outcome: string;
+      readonly times: number;
+      readonly since: Date;
+      readonly ownRequests: number;
+      readonly ownMost: number;
+      readonly suspected: string;
+    } | null;
   };
   readonly liveBudgetPerCall: number;
   readonly live: {

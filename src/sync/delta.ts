@@ -5,7 +5,7 @@ import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { ask } from './ask.ts';
 import type { SyncContext } from './context.ts';
-import { type Outcome, retryInMs } from './outcome.ts';
+import { type Outcome, retryAfter } from './outcome.ts';
 
 /** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */
 const CROWD = 500;
@@ -100,7 +100,7 @@ async function troubled(
   }
   return {
     kind: 'failed',
-    nextInMs: retryInMs(failuresBefore, ctx.settings.deltaMs),
+    nextInMs: retryAfter(error.kind, failuresBefore, ctx.settings.deltaMs),
     because: error.kind,
     hint: error.hint,
   };

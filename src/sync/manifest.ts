@@ -11,7 +11,7 @@ import { ask, type Asked } from './ask.ts';
 import type { SyncContext } from './context.ts';
 import { weighCounts } from './incident.ts';
 import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-verdict.ts';
-import { type Outcome, retryInMs } from './outcome.ts';
+import { type Outcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
 /** A presigned URL that stops working early is asked for again this often in one run (specification 4.2 rule 9). */
@@ -153,7 +153,8 @@ async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal):
 async function catalogTrouble(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<Outcome> {
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
-  return failed(ctx, run, error.kind, error.hint);
+  const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.manifestMs);
+  return { kind: 'failed', nextInMs, because: error.kind, hint: error.hint };
 }
 
 async function timedDownload(...args: Parameters<typeof download>): Promise<Downloaded> {

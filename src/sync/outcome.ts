@@ -1,4 +1,5 @@
 import { doubling } from '../lib/backoff.ts';
+import { refuses } from '../partner/pacer.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
 export type Outcome =
@@ -14,10 +15,17 @@ export type Outcome =
 
 const RETRY_FIRST_MS = 60_000;
 const RETRY_MOST_MS = 3_600_000;
+/** After a refusal the pacer knows when to send again: its silence is asked for soon, and not waited for twice. */
+const RETRY_REFUSED_MS = 1000;
 
 /** A failed manifest or delta is tried again after a minute, doubling to an hour, and in any case on its schedule. */
 export function retryInMs(failuresBefore: number, scheduleMs: number): number {
   return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS));
+}
+
+/** The same for a request that ended with an error of this kind. */
+export function retryAfter(kind: string, failuresBefore: number, scheduleMs: number): number {
+  return refuses(kind) ? Math.min(scheduleMs, RETRY_REFUSED_MS) : retryInMs(failuresBefore, scheduleMs);
 }
 
 /** How long a request waits for its turn inside a run before the run is put off instead. */

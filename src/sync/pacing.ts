@@ -4,15 +4,21 @@ import {
   decide,
   guardMs,
   initialPace,
+  letsThrough,
   type PaceDecision,
   type PaceLimits,
   type PaceWait,
   refuses,
   settled,
 } from '../partner/pacer.ts';
+import { explainRefusal } from '../partner/refusal.ts';
 import type { Permit } from '../partner/permit.ts';
+import { createOwnRefusals, type OwnRefusals } from './own-refusals.ts';
 import type { Sql } from '../store/db.ts';
 import { unsend, withPace } from '../store/pace.ts';
+
+/** After so long a task that a held-back process gave back may be taken by any. */
+const HELD_MS = 1000;
 
 export interface SentPermit extends Permit {
   /** Nothing was sent after all: the slot goes back. */
@@ -33,14 +39,50 @@ export interface Pacer {
 
 export interface PacerEvents {
   /** A refusal silenced the fleet until `silentUntil` (epoch ms). */
-  silenced?(event: { outcome: string; silentUntil: number; episodes: number; occupancy: number }): void;
+  silenced?(event: {
+    outcome: string;
+    silentUntil: number;
+    episodes: number;
+    occupancy: number;
+    explained: string | null;
+  }): void;
   /** A probe succeeded: requests go again, slower. */
   resumed?(event: { ceiling: number }): void;
+  /**
+   * Somebody was refused since this process last sent, and it would send now: the time to look at a credential file
+   * again.
+   */
+  afterRefusal?(): void;
+}
+
+/** Asks the ledger once; a send that it lets go is logged when this returns. */
+async function tryOnce(
+  sql: Sql,
+  limits: PaceLimits,
+  lane: string,
+): Promise<{ decision: PaceDecision; now: number; sendId: string | null }> {
+  type Tried = { decision: PaceDecision; now: number };
+  const spanMs = limits.windowMs + guardMs(limits);
+  const { result, sendId } = await withPace<Tried>(sql, spanMs, ({ state, sends, others, now }) => {
+    const decision = decide(limits, state ?? initialPace(limits, now), sends, now, others);
+    return decision.go
+      ? { state: decision.state, send: lane, result: { decision, now } }
+      : { result: { decision, now } };
+  });
+  return { ...result, sendId };
 }
 
 /** The fleet's pacer over the ledger in Postgres: decisions by partner/pacer.ts, the database's clock, one queue a process. */
-export function createPacer(sql: Sql, clock: Clock, limits: PaceLimits, events: PacerEvents = {}): Pacer {
+export function createPacer(
+  sql: Sql,
+  clock: Clock,
+  limits: PaceLimits,
+  events: PacerEvents = {},
+  own: OwnRefusals = createOwnRefusals(clock, limits),
+): Pacer {
   const spanMs = limits.windowMs + guardMs(limits);
+  /** When the ceiling was last set, as far as this process has seen: each end of a silence sets it. */
+  let knownRaise = 0;
 
   async function settle(sentAt: number, outcome: string): Promise<void> {
     const { result } = await withPace(sql, spanMs, ({ state, sends, now }) => {
@@ -51,6 +93,7 @@ export function createPacer(sql: Sql, clock: Clock, limits: PaceLimits, events: 
     const { before, after, sends } = result;
     failpoint('pace.silenced');
     if (after === before) return;
+    if (after.episodes > before.episodes) own.refused(after.episodes);
     if (after.silentUntil === null) events.resumed?.({ ceiling: after.ceiling });
     else if (after.episodes > before.episodes) {
       events.silenced?.({
@@ -58,35 +101,30 @@ export function createPacer(sql: Sql, clock: Clock, limits: PaceLimits, events: 
         silentUntil: after.silentUntil,
         episodes: after.episodes,
         occupancy: sends,
+        explained: own.explain() ?? explainRefusal(limits, after),
       });
     }
-  }
-
-  async function tryOnce(
-    lane: string,
-  ): Promise<{ decision: PaceDecision; now: number; sendId: string | null }> {
-    type Tried = { decision: PaceDecision; now: number };
-    const { result, sendId } = await withPace<Tried>(sql, spanMs, ({ state, sends, others, now }) => {
-      const decision = decide(limits, state ?? initialPace(limits, now), sends, now, others);
-      return decision.go
-        ? { state: decision.state, send: lane, result: { decision, now } }
-        : { result: { decision, now } };
-    });
-    return { ...result, sendId };
   }
 
   async function turn(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
     const end = clock.monotonic() + maxWaitMs;
     for (;;) {
       if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
-      const { decision, now, sendId } = await tryOnce(lane);
+      if (own.holdMs() > 0) events.afterRefusal?.();
+      // A short wait, whatever is left: a shared task that this process holds back is for another one to run.
+      if (own.holdMs() > 0) return { kind: 'wait', forMs: HELD_MS, because: 'silence' };
+      const { decision, now, sendId } = await tryOnce(sql, limits, lane);
       if (decision.go) {
         failpoint('pace.logged');
+        const { silentUntil, raisedAt } = decision.state;
+        if (silentUntil !== null || raisedAt !== knownRaise) events.afterRefusal?.();
+        knownRaise = raisedAt;
         return {
           kind: 'granted',
           permit: {
             // Most answers say nothing about the pace: only a refusal or the end of a probe is worth a transaction.
             settle: async (outcome) => {
+              if (letsThrough(outcome)) own.cleared();
               if (refuses(outcome) || decision.state.probeSentAt === now) await settle(now, outcome);
             },
             cancel: async () => {

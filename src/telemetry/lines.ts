@@ -7,10 +7,10 @@ const ERROR_LINE_EVERY_MS = 10_000;
 /** Log lines for the turns of the pace. */
 export function paceLines(log: Log): PacerEvents {
   return {
-    silenced: (event) =>
+    silenced: ({ explained, ...event }) =>
       log.warn(
         { event: 'pace.silenced', ...event, silentUntil: new Date(event.silentUntil).toISOString() },
-        `${event.outcome === 'account-not-configured' ? 'supplier account not configured' : 'throttled or refused'}; nobody sends until then, then one probe`,
+        `${explained ?? 'throttled or refused'}; nobody sends until then, then one probe`,
       ),
     resumed: (event) =>
       log.info({ event: 'pace.resumed', ...event }, 'the probe was answered; requests go on, slower'),

@@ -175,6 +175,21 @@ const VIEWS: readonly View[] = [
     samples: (s, now) =>
       one(s.pace.backingOffUntil !== null && s.pace.backingOffUntil.getTime() > now ? 1 : 0),
   },
+  {
+    name: 'refusals',
+    help: "Refusals in a row (403, 401, the authorizer's 500) with nothing let through in between; 0 while requests pass.",
+    samples: (s) => one(s.pace.refused?.times ?? 0),
+  },
+  {
+    name: 'refused_since_timestamp_seconds',
+    help: 'When the first of the present refusals came; no series while requests pass.',
+    samples: (s) => some(s.pace.refused === null ? null : s.pace.refused.since.getTime() / 1000),
+  },
+  {
+    name: 'credential_suspected',
+    help: '1 while refusals outlive windows without other own requests, else 0: a wrong credential, or other traffic that fills the limit all the time.',
+    samples: (s) => one(s.pace.refused?.suspected === 'credential' ? 1 : 0),
+  },
 ];
 
 /** Counted in Postgres since the mirror began: the same in every replica. */

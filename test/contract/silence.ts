@@ -10,9 +10,10 @@ export async function silence(sql: Sql): Promise<{ seconds: number; sent: number
   return row;
 }
 
-/** The silence is over as if its time had passed. */
+/** The silence, where there is one, is over as if its time had passed. */
 export async function letSilenceEnd(sql: Sql): Promise<void> {
-  await sql`update catalog_internal.pace set silent_until = clock_timestamp()`;
+  await sql`
+    update catalog_internal.pace set silent_until = clock_timestamp() where silent_until > clock_timestamp()`;
 }
 
 /** Everything there is to do, for every route: whoever does not keep silent is heard. */

@@ -2,7 +2,6 @@ import { array, assert, boolean, constantFrom, integer, property, record } from 
 import { describe, expect, test } from 'vitest';
 import {
   ceilingAt,
-  explainRefusal,
   guardMs,
   initialPace,
   type PaceLimits,
@@ -194,6 +193,14 @@ describe('a refusal', () => {
     expect(account.state).toMatchObject({ silentUntil, episodes: 1 });
   });
 
+  test('of a request sent in the very millisecond in which the silence began does not lengthen it', () => {
+    const account = new Account(ACCOUNT);
+    account.sendNext(FORBIDDEN);
+    account.pass(0);
+    account.settle(account.now, FORBIDDEN);
+    expect(account.state.episodes).toBe(1);
+  });
+
   test('keeps its silence when an older request answers well', () => {
     const account = new Account(ACCOUNT);
     account.sendNext('ok', 20_000);
@@ -219,16 +226,6 @@ describe('a refusal', () => {
     account.sendNext(FORBIDDEN);
     account.pass(0);
     expect(account.state).toMatchObject({ occupancy, resumeAt, episodes: 2 });
-  });
-
-  test('is explained by evidence alone', () => {
-    const account = refused();
-    expect(explainRefusal(ACCOUNT, initialPace(ACCOUNT, 0))).toBeNull();
-    expect(explainRefusal(ACCOUNT, account.state)).toBe('throttled or refused');
-    expect(explainRefusal(ACCOUNT, { ...account.state, occupancy: 3 })).toContain('own requests were few');
-    expect(explainRefusal(ACCOUNT, { ...account.state, episodes: 3 })).toContain('credential is suspected');
-    const refusal = 'account-not-configured';
-    expect(explainRefusal(ACCOUNT, { ...account.state, refusal })).toBe('supplier account not configured');
   });
 });
 

@@ -50,6 +50,18 @@ describe('authentication outcomes (specification 5.5)', () => {
     expect(seen.text).toBe('{"statusCode":403,"message":"Supplier account not configured"}');
   });
 
+  it('answers what a proxy left of the header, where a fault says so, and takes an account that is completed later', async () => {
+    caller = await start({ accountConfigured: false });
+    caller.sandbox.faults.add({ route: 'manifest', authorization: null });
+    caller.sandbox.faults.add({ route: 'manifest', authorization: 'Basic %%%' });
+    expect(await caller.manifest()).toMatchObject({ status: 401, text: '{"message":"Unauthorized"}' });
+    expect(caller.sandbox.requests.at(-1)).toMatchObject({ authorization: false, apiKey: false });
+    expect(await caller.manifest()).toMatchObject({ status: 500 });
+    expect((await caller.manifest()).status).toBe(403);
+    caller.sandbox.configureAccount(true);
+    expect((await caller.manifest()).status).toBe(200);
+  });
+
   it('accepts both secrets during the overlap of a rotation, then only the new one', async () => {
     const clock = new HandClock();
     caller = await start({ now: clock.now });

@@ -135,6 +135,7 @@ describe('the shared pace', () => {
       probeSentAt: 1_763_700_000_789,
       episodes: 3,
       refusal: 'unauthorised',
+      refusedSince: 1_763_700_000_000,
       refusedAt: 1_763_700_000_001,
       occupancy: 17,
       resumeAt: 20.5,

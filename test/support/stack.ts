@@ -8,7 +8,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { refreshAll } from '../../src/store/refresh.ts';
-import { createLogger } from '../../src/telemetry/logger.ts';
+import { createLogger, type Log } from '../../src/telemetry/logger.ts';
 import { createDatabase, type TestDatabase } from './db.ts';
 
 export type Backend = 'postgres' | 'redis';
@@ -38,6 +38,8 @@ export interface StackOptions {
   readonly backend?: Backend;
   readonly sandbox?: SandboxOptions;
   readonly env?: Readonly<Record<string, string>>;
+  /** How `NAME_FILE` variables are read; without it there are none. */
+  readonly readFile?: (path: string) => string;
 }
 
 /** A sandbox and a database, and on them daemons that can be started and stopped. */
@@ -66,6 +68,8 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
   const sql = connect(database.url, { max: 4 });
   const apps = new Set<App>();
   const logs: LogLine[] = [];
+  let log: Log | null = null;
+  const readFile = options.readFile ?? noFiles;
   const redisUrl = options.backend === 'redis' ? inject('redisUrl') : null;
   const env = {
     ...QUICK,
@@ -79,8 +83,9 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
   };
 
   async function start(more: Readonly<Record<string, string>> = {}): Promise<App> {
-    const config: Config = loadConfig({ ...env, ...more }, noFiles);
-    const app = await startApp(config, logTo(logs, config), systemClock);
+    const config: Config = loadConfig({ ...env, ...more }, readFile);
+    log = logTo(logs, config);
+    const app = await startApp(config, log, systemClock);
     const tracked = {
       ...app,
       async stop() {
@@ -93,10 +98,9 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
   }
 
   async function caughtUp(timeoutMs = 30_000): Promise<void> {
-    const config = loadConfig(env, noFiles);
     const [app] = apps;
-    if (app === undefined) throw new Error('no daemon is running');
-    const code = await untilCaughtUp({ sql, knock: app.knock }, logTo(logs, config), systemClock, timeoutMs);
+    if (app === undefined || log === null) throw new Error('no daemon is running');
+    const code = await untilCaughtUp({ sql, knock: app.knock }, log, systemClock, timeoutMs);
     if (code !== 0) throw new Error(`not caught up: ${JSON.stringify(logs.slice(-12), null, 1)}`);
   }
 

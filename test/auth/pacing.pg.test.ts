@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { PaceLimits } from '../../src/partner/pacer.ts';
+import { createOwnRefusals } from '../../src/sync/own-refusals.ts';
+import { createPacer } from '../../src/sync/pacing.ts';
+import { letSilenceEnd } from '../contract/silence.ts';
+import { HOUR, useStore } from '../store/support.ts';
+
+const store = useStore();
+const LIMITS: PaceLimits = { maxPerWindow: 1000, windowMs: 1000, backoffMs: HOUR };
+const FORBIDDEN = 'throttled-or-forbidden';
+
+/** One process of the fleet, and how often it was told to look at its credential file. */
+function daemon() {
+  let looks = 0;
+  const own = createOwnRefusals(systemClock, LIMITS);
+  const pacer = createPacer(store.sql, systemClock, LIMITS, { afterRefusal: () => void (looks += 1) }, own);
+  return {
+    own,
+    looks: () => looks,
+    acquire: () => pacer.acquire('lane', 5000),
+    async send(outcome: string) {
+      const turn = await pacer.acquire('lane', 5000);
+      if (turn.kind === 'wait') throw new Error(`no turn: ${turn.because}`);
+      await turn.permit.settle(outcome);
+    },
+  };
+}
+
+describe('a daemon beside one that was refused', () => {
+  test('looks at its credential file once before it sends again, though it was never refused itself', async () => {
+    const [refused, other] = [daemon(), daemon()];
+    await refused.send('ok');
+    await other.send('ok');
+    const before = other.looks();
+    await other.send('ok');
+    expect(other.looks()).toBe(before);
+
+    await refused.send(FORBIDDEN);
+    await letSilenceEnd(store.sql);
+    await refused.send('ok');
+    expect(other.looks()).toBe(before);
+    await other.send('ok');
+    expect(other.looks()).toBe(before + 1);
+    await other.send('ok');
+    expect(other.looks()).toBe(before + 1);
+  });
+
+  test('goes on while that one is held back, which gives shared tasks back at once and looks at its file', async () => {
+    const [good, bad] = [daemon(), daemon()];
+    for (let i = 0; i < 2; i += 1) {
+      await bad.send(FORBIDDEN);
+      await letSilenceEnd(store.sql);
+      await good.send('ok');
+    }
+    const before = bad.looks();
+    expect(await bad.acquire()).toEqual({ kind: 'wait', forMs: 1000, because: 'silence' });
+    expect(bad.looks()).toBe(before + 1);
+    await good.send('ok');
+
+    bad.own.cleared();
+    await bad.send('ok');
+    expect(bad.own.explain()).toBeNull();
+  });
+
+  test('is not held back by refusals that the whole fleet had in a row', async () => {
+    const [one, two] = [daemon(), daemon()];
+    for (let i = 0; i < 3; i += 1) {
+      await one.send(FORBIDDEN);
+      await letSilenceEnd(store.sql);
+      await two.send(FORBIDDEN);
+      await letSilenceEnd(store.sql);
+    }
+    await one.send('ok');
+    await two.send('ok');
+    expect([one.own.explain(), two.own.explain()]).toEqual([null, null]);
+  });
+
+  test.each(['snapshot-stale', 'service-fault'])(
+    'forgets its refusals with an answer of %s too: the authorizer let it pass',
+    async (outcome) => {
+      const alone = daemon();
+      for (let i = 0; i < 3; i += 1) {
+        await alone.send(FORBIDDEN);
+        await letSilenceEnd(store.sql);
+        await alone.send(outcome);
+      }
+      expect(alone.own.holdMs()).toBe(0);
+      expect(alone.own.explain()).toBeNull();
+    },
+  );
+});

@@ -1,0 +1,227 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type ExpectStatic, test, vi } from 'vitest';
+import type { App } from '../../src/app.ts';
+import { processSources } from '../../src/config.ts';
+import { contents, eventually, logged, nextLog, readyz } from '../contract/harness.ts';
+import { everythingToDo, letSilenceEnd } from '../contract/silence.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { temporaryFolder } from '../support/process.ts';
+import { createStack, type Stack } from '../support/stack.ts';
+import { outsideTraffic, samples, seen, sqlView, views } from './views.ts';
+
+// Daemons in this process, that mostly wait; each holds some dozens of the server's 500 connections.
+vi.setConfig({ maxConcurrency: 7 });
+
+/** A daemon at work on a filled mirror, its api_key in a file, and the partner's clock, which tests may put forward. */
+interface Scene {
+  readonly stack: Stack;
+  readonly app: App;
+  readonly keyFile: string;
+  readonly forward: (ms: number) => void;
+}
+
+interface Row {
+  readonly name: string;
+  /** Brings the condition about; resolves with the daemon that meets it. */
+  trouble(scene: Scene): App | Promise<App>;
+  heal(scene: Scene): unknown;
+  readonly outcome: string;
+  /** What every view names as known. */
+  readonly known: string;
+  readonly suspected: string;
+  /** How the suspicion reads. */
+  readonly guess: string;
+}
+
+const FEW = 'other traffic is heavy or the credential is wrong';
+
+function stays(act: (scene: Scene) => void): (scene: Scene) => App {
+  return (scene) => {
+    act(scene);
+    return scene.app;
+  };
+}
+
+const ROWS: readonly Row[] = [
+  {
+    name: 'Authorization header absent',
+    trouble: stays(({ stack }) =>
+      stack.sandbox.faults.add({ route: '*', times: Infinity, authorization: null }),
+    ),
+    heal: ({ stack }) => stack.sandbox.faults.clear(),
+    outcome: 'unauthorised',
+    known: 'throttled or refused; a 401 (the Authorization header did not arrive)',
+    suspected: 'other-traffic-or-credential',
+    guess: FEW,
+  },
+  {
+    name: 'header malformed',
+    trouble: stays(({ stack }) =>
+      stack.sandbox.faults.add({ route: '*', times: Infinity, authorization: 'Basic %%%' }),
+    ),
+    heal: ({ stack }) => stack.sandbox.faults.clear(),
+    outcome: 'authorizer-fault',
+    known: "throttled or refused; the authorizer's 500",
+    suspected: 'other-traffic-or-credential',
+    guess: FEW,
+  },
+  {
+    name: 'api_key not recognised',
+    async trouble({ stack, app, keyFile }) {
+      await app.stop();
+      writeFileSync(keyFile, 'another');
+      return await stack.start();
+    },
+    heal: ({ stack, keyFile }) => writeFileSync(keyFile, stack.sandbox.apiKey),
+    outcome: 'authorizer-fault',
+    known: "throttled or refused; the authorizer's 500 (an unknown api_key",
+    suspected: 'other-traffic-or-credential',
+    guess: FEW,
+  },
+  {
+    name: 'api_key recognised, secret wrong',
+    trouble: stays(({ stack }) => stack.sandbox.rotateSecret('another')),
+    heal: ({ stack }) => stack.sandbox.rotateSecret(stack.env['PARTNER_SECRET'] ?? ''),
+    outcome: 'throttled-or-forbidden',
+    known: 'throttled or refused; a 403',
+    suspected: 'other-traffic-or-credential',
+    guess: FEW,
+  },
+  {
+    name: 'rate limit exceeded, by other services of the account',
+    async trouble({ stack, app }) {
+      await outsideTraffic(stack.sandbox, 120);
+      return app;
+    },
+    heal: ({ forward }) => forward(61_000),
+    outcome: 'throttled-or-forbidden',
+    known: 'throttled or refused; a 403',
+    suspected: 'other-traffic-or-credential',
+    guess: FEW,
+  },
+  {
+    name: 'rate limit exceeded, by requests of its own',
+    async trouble({ stack: { sql, sandbox }, app }) {
+      // As after an hour at full speed.
+      await sql`update catalog_internal.pace set raised_at = now() - interval '1 hour'`;
+      await sql`insert into catalog_internal.pace_sends (sent_at, lane) select now(), 'reprice' from generate_series(1, 600)`;
+      await outsideTraffic(sandbox, 120);
+      return app;
+    },
+    async heal({ stack: { sql }, forward }) {
+      forward(61_000);
+      await sql`update catalog_internal.pace_sends set sent_at = sent_at - interval '61 s'`;
+    },
+    outcome: 'throttled-or-forbidden',
+    known: 'throttled or refused; a 403',
+    suspected: 'rate',
+    guess: 'of 1000: the rate is suspected',
+  },
+  {
+    name: 'credential valid but supplier account incomplete',
+    trouble: stays(({ stack }) => stack.sandbox.configureAccount(false)),
+    heal: ({ stack }) => stack.sandbox.configureAccount(true),
+    outcome: 'account-not-configured',
+    known: 'supplier account not configured',
+    suspected: 'account',
+    guess: 'supplier account not configured',
+  },
+];
+
+async function expectSaid(
+  expect: ExpectStatic,
+  row: Row,
+  { stack, app, requests }: { stack: Stack; app: App; requests: number },
+): Promise<void> {
+  const now = await views(stack, app);
+  expect(now.ready).toBe(200);
+  expect(now.degraded).toHaveLength(1);
+  for (const text of [now.degraded[0], now.pace, now.refusal]) {
+    expect(text).toContain(row.known);
+    expect(text).toContain(row.guess);
+    expect(text).not.toContain('the credential is suspected');
+  }
+  expect(now.refused).toMatchObject({ outcome: row.outcome, times: 1, suspected: row.suspected });
+  expect(now.sql).toMatchObject({ refusal: row.outcome, refusals: 1 });
+  expect(now.sql.refused_since?.toISOString()).toBe(now.refused?.since);
+  const sample = await samples(app);
+  expect(sample('partner_requests_total', `outcome="${row.outcome}"`)).toBe(requests);
+  expect(['backing_off', 'refusals', 'credential_suspected'].map((name) => sample(name))).toEqual([1, 1, 0]);
+  const since = sample('refused_since_timestamp_seconds') ?? 0;
+  expect(since).toBeCloseTo((now.sql.refused_since?.getTime() ?? 0) / 1000, 3);
+}
+
+async function expectHealthy(expect: ExpectStatic, stack: Stack, app: App): Promise<void> {
+  expect(await readyz(app)).toMatchObject({ status: 200, body: { degraded: [] } });
+  expect(await sqlView(stack)).toEqual({
+    refusal: null,
+    refused_since: null,
+    refusals: 0,
+    backing_off_until: null,
+  });
+  const { pace, refused } = await views(stack, app);
+  expect(pace).toMatch(/^pace .* ceiling \d+ a minute$/);
+  expect(refused).toBeNull();
+  // Scrapes within ten seconds share one reading.
+  await eventually(async () => {
+    const sample = await samples(app);
+    expect(['backing_off', 'refusals', 'credential_suspected'].map((name) => sample(name))).toEqual([
+      0, 0, 0,
+    ]);
+    expect(sample('refused_since_timestamp_seconds')).toBeUndefined();
+  });
+}
+
+describe.concurrent('Specification 5.5:', () => {
+  for (const row of ROWS) {
+    test(`${row.name}: one request, one silence, told in every view, and over by one probe`, async ({
+      expect,
+      onTestFinished,
+    }) => {
+      const keyFile = join(await temporaryFolder(onTestFinished), 'api-key');
+      writeFileSync(keyFile, 'sandbox-key\n');
+      let shiftMs = 0;
+      await using stack = await createStack({
+        sandbox: { skus: 60, seed: 301, rateLimit: 100, now: () => Date.now() + shiftMs },
+        env: {
+          PARTNER_API_KEY: '',
+          PARTNER_API_KEY_FILE: keyFile,
+          PARTNER_BACKOFF: '10m',
+          PARTNER_RATE_LIMIT: '1000',
+          DELTA_INTERVAL: '1s',
+        },
+        readFile: processSources.readFile,
+      });
+      const { sandbox, sql } = stack;
+      const first = await stack.start();
+      await stack.caughtUp();
+      const before = await contents(sql);
+
+      const scene: Scene = { stack, app: first, keyFile, forward: (ms) => (shiftMs += ms) };
+      const app = await row.trouble(scene);
+      const asked = sandbox.counts();
+      await stack.everythingDue();
+      const line = await nextLog(stack, 'pace.silenced', 0);
+      await everythingToDo(stack);
+      expect(line).toMatchObject({ level: 'warn', outcome: row.outcome, episodes: 1 });
+      expect(line['msg']).toContain(row.known);
+      // One, or a few where others were under way when it was refused.
+      await eventually(() => expect(sandbox.requests.at(-1)?.status).not.toBe(0));
+      const requests = sandbox.counts() - asked;
+      expect(requests).toBeLessThanOrEqual(3);
+      await expectSaid(expect, row, { stack, app, requests });
+      expect(await contents(sql)).toEqual(before);
+      expect(sandbox.counts() - asked).toBe(requests);
+
+      await row.heal(scene);
+      await letSilenceEnd(sql);
+      await nextLog(stack, 'pace.resumed', 0);
+      await stack.caughtUp();
+      await expectHealthy(expect, stack, app);
+      await expectMirrorIsTrue(sql, sandbox.world);
+      expect(logged(stack, 'pace.silenced')).toHaveLength(1);
+      expect(seen(stack.logs).filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+    });
+  }
+});

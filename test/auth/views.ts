@@ -1,0 +1,79 @@
+import type { App } from '../../src/app.ts';
+import { asJson, readStatus, screen } from '../../src/cli/status.ts';
+import { loadConfig } from '../../src/config.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import { readyz } from '../contract/harness.ts';
+import type { LogLine, Stack } from '../support/stack.ts';
+
+/** What `sync_status` says of refusals. */
+export interface SqlView {
+  readonly refusal: string | null;
+  readonly refused_since: Date | null;
+  readonly refusals: number;
+  readonly backing_off_until: Date | null;
+}
+
+export async function sqlView({ sql }: Stack): Promise<SqlView> {
+  const [row] = await sql<[SqlView]>`
+    select refusal, refused_since, refusals, backing_off_until from catalog.sync_status`;
+  return row;
+}
+
+/** What `status --json` says of refusals. */
+export interface Refused {
+  readonly outcome: string;
+  readonly times: number;
+  readonly since: string;
+  readonly ownRequests: number;
+  readonly suspected: string;
+}
+
+/** What the two forms of `status` print. */
+export async function statusOf({ sql, env }: Stack): Promise<{ text: string; json: unknown }> {
+  const status = await readStatus(
+    sql,
+    loadConfig(env, () => '', { need: 'database' }),
+  );
+  return { text: screen(status, new Date()), json: JSON.parse(JSON.stringify(asJson(status))) };
+}
+
+/** Every place where one can look, at about the same moment: the last degraded reason, the pace line of the screen, … */
+export async function views(stack: Stack, app: App) {
+  const [health, status, sql] = await Promise.all([readyz(app), statusOf(stack), sqlView(stack)]);
+  const { pace } = status.json as { pace: { refusal: string | null; refused: Refused | null } };
+  return {
+    ready: health.status,
+    degraded: health.body['degraded'] as string[],
+    pace: status.text.split('\n').find((line) => line.startsWith('pace')) ?? '',
+    refusal: pace.refusal,
+    refused: pace.refused,
+    sql,
+  };
+}
+
+/** Samples of GET /metrics by name, the labels dropped and their series added up. */
+export async function samples(app: App): Promise<(name: string, label?: string) => number | undefined> {
+  const text = await (await fetch(`http://127.0.0.1:${app.httpPort}/metrics`)).text();
+  return (name, label = '') => {
+    const values = text
+      .split('\n')
+      .filter((line) => line.startsWith(`catalog_mirror_${name}`) && line.includes(label))
+      .map((line) => Number(line.split(' ').at(-1)));
+    return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0);
+  };
+}
+
+/** Log lines that an operator sees by default. */
+export function seen(lines: readonly LogLine[]): LogLine[] {
+  return lines.filter(({ level }) => level !== 'debug' && level !== 'trace');
+}
+
+/** The account's other services: `count` requests with the right credential, at once. */
+export async function outsideTraffic({ url, apiKey, secret }: Sandbox, count: number): Promise<void> {
+  const authorization = `Basic ${Buffer.from(`${apiKey}:${secret}`).toString('base64')}`;
+  await Promise.all(
+    Array.from({ length: count }, async () => {
+      await (await fetch(`${url}/partner/catalog/manifest`, { headers: { authorization } })).arrayBuffer();
+    }),
+  );
+}
