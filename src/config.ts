@@ -247,6 +247,11 @@ function unloggable(kept: ReadonlyMap<Name, KeptSecret>): readonly string[] {
   return [...new Set([...pairs, ...secrets, ...keys, ...urls])];
 }
 
+/** Every secret of the environment that can be read, whether or not the rest of it is right: for what is said of an error. */
+export function secretsOf(env: Environment, readFile: ReadFile): readonly string[] {
+  return unloggable(readAll(env, readFile, SCOPES.all).kept);
+}
+
 /**
  * Turns the environment into the configuration of one command. Pure but for `readFile` (path → text), which is called for
  * `NAME_FILE` variables, now and again by `SecretSource.refresh`.

@@ -88,8 +88,9 @@ class Batcher {
   #lines: ManifestLine[] = [];
   #rejected: RejectedLine[] = [];
 
-  constructor(caps: ManifestFileCaps, size: number, progress: Progress) {
-    this.#read = lineReader(caps.lineBytes);
+  constructor(url: SecretUrl, caps: ManifestFileCaps, size: number, progress: Progress) {
+    // An error page in place of the file may hold the very signature that it complains about.
+    this.#read = lineReader(caps.lineBytes, (text) => url.hideIn(text));
     this.#caps = caps;
     this.#size = size;
     this.#progress = progress;
@@ -123,6 +124,7 @@ function limited(cap: number, what: string): (total: number) => void {
 
 async function* batchesOf(
   body: AsyncIterable<Buffer>,
+  url: SecretUrl,
   caps: ManifestFileCaps,
   size: number,
   progress: Progress,
@@ -135,7 +137,7 @@ async function* batchesOf(
   // Twice: the object may be gzip itself and be sent with Content-Encoding gzip on top (CONTRACT 7, files origin).
   const once = metered(gunzipIfGzip(wire), limited(caps.bytes, 'decompressed'));
   const plain = metered(gunzipIfGzip(once), limited(caps.bytes, 'decompressed'));
-  const batcher = new Batcher(caps, size, progress);
+  const batcher = new Batcher(url, caps, size, progress);
   const batches = split2('\n', (line) => batcher.add(line), { readableHighWaterMark: 1 });
   // A failure anywhere upstream destroys `batches` with it, so the loop below throws it.
   pipeline(withBoundedLines(plain, caps.lineBytes), batches, () => undefined);
@@ -165,8 +167,7 @@ function asPartnerError(
   begun: boolean,
 ): PartnerError {
   if (error instanceof PartnerError) return error;
-  const target = options.url.reveal();
-  const cause = safeCause(error, [target.href, `${target.pathname}${target.search}`, target.search]);
+  const cause = safeCause(error, options.url.secrets());
   const code = failureCode(error) ?? '';
   let kind = classifyFailure(error, options.signal, timer);
   if (kind === 'network') {
@@ -215,7 +216,7 @@ export async function* readManifestFile(
     response.body.on('error', () => undefined);
     progress.totalBytes = checkHead(response, caps);
     progress.bodyBegun = true;
-    yield* batchesOf(response.body, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
+    yield* batchesOf(response.body, options.url, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
   } catch (error) {
     throw asPartnerError(error, options, timer, progress.bodyBegun);
   } finally {
