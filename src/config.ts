@@ -13,6 +13,8 @@ interface PartnerConfig {
   readonly baseUrl: string;
   /** Whether PARTNER_ALLOW_INSECURE lets http be used on hosts that are not loopback. */
   readonly allowInsecure: boolean;
+  /** PARTNER_FILES_ORIGINS; null: what is public, or loopback where `baseUrl` is. */
+  readonly filesOrigins: readonly string[] | null;
   readonly apiKey: SecretSource;
   readonly secret: SecretSource;
   readonly timeoutMs: number;
@@ -194,6 +196,7 @@ function partnerConfig(v: Values): PartnerConfig {
   return {
     baseUrl: v.PARTNER_BASE_URL,
     allowInsecure: v.PARTNER_ALLOW_INSECURE === 'true',
+    filesOrigins: v.PARTNER_FILES_ORIGINS,
     apiKey: v.PARTNER_API_KEY,
     secret: v.PARTNER_SECRET,
     timeoutMs: v.PARTNER_TIMEOUT,

@@ -11,7 +11,14 @@ import {
 } from './errors.ts';
 import { gunzipIfGzip, metered, withBoundedLines } from './file-stream.ts';
 import { lineReader, type ManifestLine, type RejectedLine } from './manifest-lines.ts';
-import { ADDRESS_REFUSED, checkFilesUrl, guardedLookup, isLoopbackUrl, type Resolver } from './origin.ts';
+import {
+  ADDRESS_REFUSED,
+  checkFilesUrl,
+  filesReach,
+  type FilesOrigins,
+  guardedLookup,
+  type Resolver,
+} from './origin.ts';
 import type { SecretUrl } from './secret-url.ts';
 
 export type { ManifestLine, RejectedLine } from './manifest-lines.ts';
@@ -33,6 +40,8 @@ export interface ManifestFileOptions {
   url: SecretUrl;
   /** The API's base URL: decides whether a files origin on loopback is allowed. */
   baseUrl: URL;
+  /** The only origins it may come from, where they are listed. */
+  origins?: FilesOrigins | undefined;
   /** Milliseconds for the whole download, the consumer's own time included. */
   timeoutMs: number;
   /** Milliseconds without a byte from the origin, or until its headers; 60 s. */
@@ -190,7 +199,8 @@ export async function* readManifestFile(
   options: ManifestFileOptions,
 ): AsyncGenerator<ManifestBatch, void, undefined> {
   const target = options.url.reveal();
-  const problem = checkFilesUrl(target, options.baseUrl);
+  const origins = options.origins ?? null;
+  const problem = checkFilesUrl(target, options.baseUrl, origins);
   if (problem !== null) throw fault('url-refused', problem);
   const caps: ManifestFileCaps = { ...DEFAULT_CAPS, ...options.caps };
   const idleMs = options.idleTimeoutMs ?? DEFAULT_IDLE_MS;
@@ -199,7 +209,7 @@ export async function* readManifestFile(
   const agent = new Agent({
     allowH2: false,
     connections: 1,
-    connect: { lookup: guardedLookup(isLoopbackUrl(target), options.resolve), timeout: idleMs },
+    connect: { lookup: guardedLookup(filesReach(target, origins), options.resolve), timeout: idleMs },
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
   });

@@ -188,6 +188,7 @@ async function* askPartner(
     const batches = readManifestFile({
       url: meta.url,
       baseUrl: new URL(config.partner.baseUrl),
+      origins: config.partner.filesOrigins,
       timeoutMs: config.partner.timeoutMs,
       signal: stop.signal,
       batchSize: SAMPLE_SKUS,
