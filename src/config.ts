@@ -4,6 +4,7 @@ import { unknownNames } from './config/hints.ts';
 import type { PlainVariable, Scope, SecretVariable } from './config/rules.ts';
 import { type KeptSecret, readSecret, type SecretSource, urlSecrets } from './config/secrets.ts';
 import { TABLE } from './config/variables.ts';
+import { connectionOf } from './lib/tls.ts';
 import { checkBaseUrl, isLoopbackUrl } from './partner/origin.ts';
 
 export type { SecretSource };
@@ -171,6 +172,17 @@ function combinationProblems(values: Partial<Values>, env: Environment): ConfigP
   return problems;
 }
 
+/** What connection URLs ask of TLS and cannot have. */
+function tlsProblem(name: Name, secret: KeptSecret, readFile: ReadFile): ConfigProblem | null {
+  if (name !== 'DATABASE_URL' && name !== 'REDIS_URL') return null;
+  try {
+    connectionOf(secret.read(), readFile);
+    return null;
+  } catch (error) {
+    return { variable: name, expected: error instanceof Error ? error.message : 'a URL' };
+  }
+}
+
 /** Reads every variable of the scopes. Wrong ones are absent from `values`; each is among `problems`. */
 function readAll(env: Environment, readFile: ReadFile, scopes: readonly Scope[]) {
   const problems: ConfigProblem[] = [];
@@ -185,6 +197,8 @@ function readAll(env: Environment, readFile: ReadFile, scopes: readonly Scope[])
     } else if (read !== null && 'seen' in read) {
       kept.set(name, read);
       values[name] = read;
+      const problem = tlsProblem(name, read, readFile);
+      if (problem !== null) problems.push(problem);
     } else {
       values[name] = read?.value ?? null;
     }
