@@ -101,6 +101,20 @@ test('no request is found inside another: one answer, and the connection is over
   });
 });
 
+test.each([
+  ['one header', `A: ${'a'.repeat(8200)}`],
+  ['many headers', Array.from({ length: 1500 }, (_, n) => `A${n}: b`).join('\r\n')],
+  ['more than 100 MB of them', Array.from({ length: 100 }, () => `A: ${'a'.repeat(1_100_000)}`).join('\r\n')],
+])('a head over 8 KiB is refused before it is whole: %s', async (_, headers) => {
+  await unharmed(async () => {
+    const head = Buffer.from(`GET /livez HTTP/1.1\r\nHost: x\r\n${headers}\r\n`);
+    const { text, over } = await exchange(port, [head], { ends: false });
+    expect(over).toBe(true);
+    // Whoever still writes when the refusal comes may see the reset and not the answer.
+    if (head.length < 100_000 || text !== '') expect(text).toMatch(/^HTTP\/1\.1 431 /);
+  });
+});
+
 describe.concurrent('connections that are held', () => {
   test('headers that never end are cut off', async ({ expect }) => {
     const socket = await dial(port);
