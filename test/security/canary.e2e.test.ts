@@ -170,12 +170,16 @@ describe.concurrent('canaries', () => {
         { preload: CRASH },
       );
       await daemon.until('app.started');
-      await until('every trouble', async () => {
-        // What failed is tried again at once, not after its minute.
-        await sql`update catalog_internal.tasks set next_at = least(next_at, now()), failures = 0 where outcome <> 'done'`;
-        await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest' and outcome = 'done'`;
-        return hits.every((count) => count() > 0);
-      });
+      await until(
+        'every trouble',
+        async () => {
+          // What failed is tried again at once, not after its minute.
+          await sql`update catalog_internal.tasks set next_at = least(next_at, now()), failures = 0 where outcome <> 'done'`;
+          await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest' and outcome = 'done'`;
+          return hits.every((count) => count() > 0);
+        },
+        80_000,
+      );
       await until('the fill', () => holds(sql, FILLED));
       const left = await leftBehind(backend, stack, daemon);
       const status = await runProgram(['status'], env);
