@@ -18,8 +18,8 @@ export class TlsParameterError extends Error {
 const MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 type Mode = (typeof MODES)[number];
 
-/** Parameters that are read here and taken out of the URL; the last two are other spellings in use. */
-const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'ssl', 'uselibpqcompat'];
+/** Parameters that are read here and taken out of the URL; with any of the last three a driver would decide by itself. */
+const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'ssl', 'uselibpqcompat', 'sslnegotiation'];
 const SPELLINGS: ReadonlyMap<string, Mode> = new Map([
   ['true', 'verify-full'],
   ['1', 'verify-full'],

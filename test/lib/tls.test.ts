@@ -29,6 +29,10 @@ test.each([
     { rejectUnauthorized: true, ca: 'CA', servername: 'h' },
   ],
   ['postgres://h/db?sslmode=verify-full', { rejectUnauthorized: true, servername: 'h' }],
+  [
+    'postgres://h/db?sslmode=verify-full&sslnegotiation=direct&uselibpqcompat=true',
+    { rejectUnauthorized: true, servername: 'h' },
+  ],
   ['postgres://h/db?ssl=true', { rejectUnauthorized: true, servername: 'h' }],
   ['postgres://h/db?sslrootcert=system', { rejectUnauthorized: true, servername: 'h' }],
   ['postgres://10.0.0.7/db?sslrootcert=%2Fca.pem', { rejectUnauthorized: true, ca: 'CA' }],
