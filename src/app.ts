@@ -274,6 +274,7 @@ function syncSettings({ partner, bulk, intervals, catalog, rate }: Config): Sync
     ...intervals,
     callsPerMinute: (sendsPerWindow(paceLimits({ rate })) * 60_000) / rate.windowMs,
     baseUrl: new URL(partner.baseUrl),
+    filesOrigins: partner.filesOrigins,
     downloadTimeoutMs: partner.downloadTimeoutMs,
     bulkMaxSkus: bulk.maxSkus,
     bulkLiveBudget: bulk.liveBudget,

@@ -4,6 +4,7 @@ import { unknownNames } from './config/hints.ts';
 import type { PlainVariable, Scope, SecretVariable } from './config/rules.ts';
 import { type KeptSecret, readSecret, type SecretSource, urlSecrets } from './config/secrets.ts';
 import { TABLE } from './config/variables.ts';
+import { connectionOf } from './lib/tls.ts';
 import { checkBaseUrl, isLoopbackUrl } from './partner/origin.ts';
 
 export type { SecretSource };
@@ -13,6 +14,8 @@ interface PartnerConfig {
   readonly baseUrl: string;
   /** Whether PARTNER_ALLOW_INSECURE lets http be used on hosts that are not loopback. */
   readonly allowInsecure: boolean;
+  /** PARTNER_FILES_ORIGINS; null: what is public, or loopback where `baseUrl` is. */
+  readonly filesOrigins: readonly string[] | null;
   readonly apiKey: SecretSource;
   readonly secret: SecretSource;
   readonly timeoutMs: number;
@@ -169,6 +172,17 @@ function combinationProblems(values: Partial<Values>, env: Environment): ConfigP
   return problems;
 }
 
+/** What connection URLs ask of TLS and cannot have. */
+function tlsProblem(name: Name, secret: KeptSecret, readFile: ReadFile): ConfigProblem | null {
+  if (name !== 'DATABASE_URL' && name !== 'REDIS_URL') return null;
+  try {
+    connectionOf(secret.read(), readFile);
+    return null;
+  } catch (error) {
+    return { variable: name, expected: error instanceof Error ? error.message : 'a URL' };
+  }
+}
+
 /** Reads every variable of the scopes. Wrong ones are absent from `values`; each is among `problems`. */
 function readAll(env: Environment, readFile: ReadFile, scopes: readonly Scope[]) {
   const problems: ConfigProblem[] = [];
@@ -183,6 +197,8 @@ function readAll(env: Environment, readFile: ReadFile, scopes: readonly Scope[])
     } else if (read !== null && 'seen' in read) {
       kept.set(name, read);
       values[name] = read;
+      const problem = tlsProblem(name, read, readFile);
+      if (problem !== null) problems.push(problem);
     } else {
       values[name] = read?.value ?? null;
     }
@@ -194,6 +210,7 @@ function partnerConfig(v: Values): PartnerConfig {
   return {
     baseUrl: v.PARTNER_BASE_URL,
     allowInsecure: v.PARTNER_ALLOW_INSECURE === 'true',
+    filesOrigins: v.PARTNER_FILES_ORIGINS,
     apiKey: v.PARTNER_API_KEY,
     secret: v.PARTNER_SECRET,
     timeoutMs: v.PARTNER_TIMEOUT,
@@ -245,6 +262,11 @@ function unloggable(kept: ReadonlyMap<Name, KeptSecret>): readonly string[] {
   const pairs = keys.flatMap((key) => secrets.map((secret) => `${key}:${secret}`));
   const urls = [...seen('DATABASE_URL'), ...seen('REDIS_URL')].flatMap(urlSecrets);
   return [...new Set([...pairs, ...secrets, ...keys, ...urls])];
+}
+
+/** Every secret of the environment that can be read, whether or not the rest of it is right: for what is said of an error. */
+export function secretsOf(env: Environment, readFile: ReadFile): readonly string[] {
+  return unloggable(readAll(env, readFile, SCOPES.all).kept);
 }
 
 /**

@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 import { type Command, EXIT, helpOf, readArguments, UsageError } from './cli/command.ts';
+import { complain } from './cli/complain.ts';
+import { endOnCrash } from './cli/crash.ts';
 import { demo } from './cli/demo.ts';
 import { doctor } from './cli/doctor.ts';
 import { healthcheck } from './cli/healthcheck.ts';
@@ -19,8 +21,6 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
 const EXIT_GRACE_MS = 1000;
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
-const complain = (line: string) => void process.stderr.write(`${line}\n`);
-
 function help(): string {
   return [
     'catalog-mirror: keeps your Postgres a true, fresh mirror of the marketplace catalog',
@@ -47,20 +47,11 @@ async function main(argv: readonly string[]): Promise<number> {
   return await command.run({ ...readArguments(command, args), print });
 }
 
-/** One message for a person: what is wrong, why, and what to do where the error says so. */
-function explain(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const lines = [error.message];
-  for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
-    lines.push(`  because: ${cause.message}`);
-  if ('hint' in error && typeof error.hint === 'string') lines.push(`  what to do: ${error.hint}`);
-  return lines.join('\n');
-}
-
+endOnCrash(complain);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  complain(explain(error));
+  complain(error);
   process.exitCode = error instanceof ConfigError || error instanceof UsageError ? EXIT.usage : EXIT.failed;
 }
 // What is still open now (a connection to a server that hangs) is nothing to wait for.

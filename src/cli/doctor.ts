@@ -7,6 +7,7 @@ import {
   checkRedis,
 } from './doctor/checks.ts';
 import { type Finding, warn } from './doctor/finding.ts';
+import { createScrubber } from '../telemetry/scrub.ts';
 import { type Command, EXIT } from './command.ts';
 
 export const doctor: Command = {
@@ -17,7 +18,12 @@ export const doctor: Command = {
   positionals: false,
   async run({ values, print }) {
     const config = loadConfig(processSources.env, processSources.readFile);
-    const findings = await examine(config);
+    // Messages of drivers and field names of the partner's answers are not ours: they may hold anything.
+    const scrubber = createScrubber(config.secrets);
+    const findings = (await examine(config)).map((finding) => ({
+      ...finding,
+      text: scrubber.text(finding.text),
+    }));
     if (values['json'] === true) print(JSON.stringify(findings));
     else for (const finding of findings) print(lineOf(finding));
     return findings.some(({ level }) => level === 'FAIL') ? EXIT.failed : EXIT.ok;

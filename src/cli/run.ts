@@ -6,6 +6,7 @@ import { databaseNow, type StillOwed, stillOwed } from '../store/once.ts';
 import { requestTask } from '../store/tasks.ts';
 import { createLogger, type Log } from '../telemetry/logger.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
+import { endOnCrash } from './crash.ts';
 import { stopSignal } from './stopping.ts';
 
 export const run: Command = {
@@ -21,6 +22,7 @@ export const run: Command = {
     const timeoutMs = timeoutOf(values);
     const config = loadConfig(processSources.env, processSources.readFile);
     const log = createLogger({ level: config.log.level, secrets: config.secrets });
+    endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }, 'an error that nobody caught'));
     for (const warning of config.warnings) log.warn({ event: 'config.warning', warning });
     return await runDaemon(config, log, systemClock, values['once'] === true ? { timeoutMs } : null);
   },

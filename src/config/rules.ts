@@ -1,4 +1,4 @@
-import { checkBaseUrl } from '../partner/origin.ts';
+import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 
 /** Which commands need a variable: those that call the partner, those that only use the mirror, or the health endpoint alone. */
@@ -150,4 +150,10 @@ export function parseBaseUrl(text: string): string | undefined {
 export function parseList(text: string): readonly string[] | undefined {
   const items = text.split(',').map((item) => item.trim());
   return items.includes('') ? undefined : [...new Set(items)];
+}
+
+/** Comma-separated origins of files, each in its one spelling; undefined where one is none. */
+export function parseOrigins(text: string): readonly string[] | undefined {
+  const origins = text.split(',').map((item) => parseFilesOrigin(item.trim()));
+  return origins.every((origin) => origin !== null) ? [...new Set(origins)] : undefined;
 }

@@ -6,6 +6,7 @@ import {
   integer,
   parseBaseUrl,
   parseList,
+  parseOrigins,
   pattern,
   plain,
   secret,
@@ -31,6 +32,15 @@ export const TABLE = {
     ['true', 'false'],
     'allows an http base URL on any host: the credential then travels in clear text',
   ),
+  PARTNER_FILES_ORIGINS: plain<readonly string[] | null>(
+    'partner',
+    'where manifest files may come from, and nowhere else. `public`: any https origin at a public address, or loopback where PARTNER_BASE_URL is. Or a list such as `https://files.example.com,https://10.0.0.7:8443`; what it names may be in a private network',
+    {
+      expected:
+        'public, or https:// origins separated by commas, without path (http on a loopback host only)',
+      parse: (text) => (text === 'public' ? null : parseOrigins(text)),
+    },
+  ).or(null, 'public'),
   PARTNER_API_KEY: secret(
     'partner',
     false,

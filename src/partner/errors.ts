@@ -58,7 +58,7 @@ const HINTS: Record<PartnerErrorKind, string> = {
   timeout: 'no complete answer in time: see PARTNER_TIMEOUT and PARTNER_DOWNLOAD_TIMEOUT',
   aborted: 'cancelled by this process',
   'url-refused':
-    'the manifest file must be at https on a public host (or on loopback where PARTNER_BASE_URL is)',
+    'the manifest file must be at https on a public host (or on loopback where PARTNER_BASE_URL is), or at one of PARTNER_FILES_ORIGINS',
   'url-expired': 'the presigned URL no longer works: the manifest is asked for again',
   'file-fault': 'the files origin did not hand out the manifest file',
   'file-corrupt': 'the manifest file is truncated or damaged: it is downloaded again',

@@ -11,7 +11,14 @@ import {
 } from './errors.ts';
 import { gunzipIfGzip, metered, withBoundedLines } from './file-stream.ts';
 import { lineReader, type ManifestLine, type RejectedLine } from './manifest-lines.ts';
-import { ADDRESS_REFUSED, checkFilesUrl, guardedLookup, isLoopbackUrl, type Resolver } from './origin.ts';
+import {
+  ADDRESS_REFUSED,
+  checkFilesUrl,
+  filesReach,
+  type FilesOrigins,
+  guardedLookup,
+  type Resolver,
+} from './origin.ts';
 import type { SecretUrl } from './secret-url.ts';
 
 export type { ManifestLine, RejectedLine } from './manifest-lines.ts';
@@ -33,6 +40,8 @@ export interface ManifestFileOptions {
   url: SecretUrl;
   /** The API's base URL: decides whether a files origin on loopback is allowed. */
   baseUrl: URL;
+  /** The only origins it may come from, where they are listed. */
+  origins?: FilesOrigins | undefined;
   /** Milliseconds for the whole download, the consumer's own time included. */
   timeoutMs: number;
   /** Milliseconds without a byte from the origin, or until its headers; 60 s. */
@@ -88,8 +97,9 @@ class Batcher {
   #lines: ManifestLine[] = [];
   #rejected: RejectedLine[] = [];
 
-  constructor(caps: ManifestFileCaps, size: number, progress: Progress) {
-    this.#read = lineReader(caps.lineBytes);
+  constructor(url: SecretUrl, caps: ManifestFileCaps, size: number, progress: Progress) {
+    // An error page in place of the file may hold the very signature that it complains about.
+    this.#read = lineReader(caps.lineBytes, (text) => url.hideIn(text));
     this.#caps = caps;
     this.#size = size;
     this.#progress = progress;
@@ -123,6 +133,7 @@ function limited(cap: number, what: string): (total: number) => void {
 
 async function* batchesOf(
   body: AsyncIterable<Buffer>,
+  url: SecretUrl,
   caps: ManifestFileCaps,
   size: number,
   progress: Progress,
@@ -135,7 +146,7 @@ async function* batchesOf(
   // Twice: the object may be gzip itself and be sent with Content-Encoding gzip on top (CONTRACT 7, files origin).
   const once = metered(gunzipIfGzip(wire), limited(caps.bytes, 'decompressed'));
   const plain = metered(gunzipIfGzip(once), limited(caps.bytes, 'decompressed'));
-  const batcher = new Batcher(caps, size, progress);
+  const batcher = new Batcher(url, caps, size, progress);
   const batches = split2('\n', (line) => batcher.add(line), { readableHighWaterMark: 1 });
   // A failure anywhere upstream destroys `batches` with it, so the loop below throws it.
   pipeline(withBoundedLines(plain, caps.lineBytes), batches, () => undefined);
@@ -165,8 +176,7 @@ function asPartnerError(
   begun: boolean,
 ): PartnerError {
   if (error instanceof PartnerError) return error;
-  const target = options.url.reveal();
-  const cause = safeCause(error, [target.href, `${target.pathname}${target.search}`, target.search]);
+  const cause = safeCause(error, options.url.secrets());
   const code = failureCode(error) ?? '';
   let kind = classifyFailure(error, options.signal, timer);
   if (kind === 'network') {
@@ -189,7 +199,8 @@ export async function* readManifestFile(
   options: ManifestFileOptions,
 ): AsyncGenerator<ManifestBatch, void, undefined> {
   const target = options.url.reveal();
-  const problem = checkFilesUrl(target, options.baseUrl);
+  const origins = options.origins ?? null;
+  const problem = checkFilesUrl(target, options.baseUrl, origins);
   if (problem !== null) throw fault('url-refused', problem);
   const caps: ManifestFileCaps = { ...DEFAULT_CAPS, ...options.caps };
   const idleMs = options.idleTimeoutMs ?? DEFAULT_IDLE_MS;
@@ -198,7 +209,7 @@ export async function* readManifestFile(
   const agent = new Agent({
     allowH2: false,
     connections: 1,
-    connect: { lookup: guardedLookup(isLoopbackUrl(target), options.resolve), timeout: idleMs },
+    connect: { lookup: guardedLookup(filesReach(target, origins), options.resolve), timeout: idleMs },
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
   });
@@ -215,7 +226,7 @@ export async function* readManifestFile(
     response.body.on('error', () => undefined);
     progress.totalBytes = checkHead(response, caps);
     progress.bodyBegun = true;
-    yield* batchesOf(response.body, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
+    yield* batchesOf(response.body, options.url, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
   } catch (error) {
     throw asPartnerError(error, options, timer, progress.bodyBegun);
   } finally {

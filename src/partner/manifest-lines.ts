@@ -32,6 +32,8 @@ export interface RejectedLine {
 
 const INT4_MAX = 2_147_483_647;
 const SAMPLE_LENGTH = 200;
+/** So much of a line is searched for secrets before the sample is cut from it: a secret must not be cut in two. */
+const SEARCHED_LENGTH = 8192;
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)$/;
 
 // `hash` is unchecked here: a live line's is ignored whatever it is, so the rule needs price_source beside it.
@@ -113,15 +115,16 @@ function settleLine(data: z.infer<typeof lineSchema>): ManifestLine | RejectionR
 /**
  * Makes the reader of manifest lines (specification 2.6). A live line's hash is dropped, a snapshot line without one is
  * rejected; `sizes` and `updated_at` may be absent or null, but not of another type. Never throws.
- * In: the greatest length of a line in bytes; a longer one is rejected as 'too-long'.
+ * In: the greatest length of a line in bytes; a longer one is rejected as 'too-long'. `hide` cuts secrets out of samples.
  */
-export function lineReader(lineBytes: number): LineReader {
+export function lineReader(lineBytes: number, hide = (text: string): string => text): LineReader {
   return (text, line) => {
     // A UTF-16 unit is at most three bytes, so most lines need no count.
     const tooLong = text.length * 3 > lineBytes && Buffer.byteLength(text) > lineBytes;
     const reject = (reason: RejectionReason, sku: unknown): RejectedLine => {
+      const shown = hide(text.slice(0, SEARCHED_LENGTH));
       // By way of a buffer: a slice would keep the whole chunk it was cut from alive.
-      const sample = toStorable(Buffer.from(text.slice(0, SAMPLE_LENGTH)).toString());
+      const sample = toStorable(Buffer.from(shown.slice(0, SAMPLE_LENGTH)).toString());
       return { line, reason, sku: isReadableSku(sku) ? sku : null, sample };
     };
     if (tooLong) return reject('too-long', salvageSku(text.slice(0, lineBytes)));

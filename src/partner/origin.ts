@@ -2,7 +2,7 @@ import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
 /** Why a URL is not used. */
-export type UrlProblem = 'not-a-url' | 'scheme' | 'credentials' | 'not-public' | 'query';
+export type UrlProblem = 'not-a-url' | 'scheme' | 'credentials' | 'not-public' | 'not-listed' | 'query';
 
 /** Code of the error by which the address guard stops a connection before it is made. */
 export const ADDRESS_REFUSED = 'ERR_ADDRESS_REFUSED';
@@ -38,9 +38,19 @@ function blockList(subnets: readonly (readonly [string, number])[], family: 'ipv
   return list;
 }
 
+/** Private networks, where a files origin may be that PARTNER_FILES_ORIGINS names. Metadata services are not among them. */
+const PRIVATE_V4: readonly (readonly [string, number])[] = [
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+];
+
 const refusedV4 = blockList(NOT_PUBLIC_V4, 'ipv4');
 const refusedV6 = blockList(NOT_PUBLIC_V6, 'ipv6');
 const globalUnicastV6 = blockList([['2000::', 3]], 'ipv6');
+const privateV4 = blockList(PRIVATE_V4, 'ipv4');
+const privateV6 = blockList([['fd00::', 8]], 'ipv6');
+const metadataV6 = blockList([['fd00:ec2::', 32]], 'ipv6');
 const loopbackV4 = blockList([['127.0.0.0', 8]], 'ipv4');
 
 /** The IPv4 address inside an IPv4-mapped (::ffff:0:0/96) or NAT64 (64:ff9b::/96) address; null for any other. */
@@ -60,6 +70,13 @@ export function isPublicAddress(address: string): boolean {
   const inner = embeddedV4(address);
   if (inner !== null) return isPublicAddress(inner);
   return globalUnicastV6.check(address, 'ipv6') && !refusedV6.check(address, 'ipv6');
+}
+
+function isPrivateAddress(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return privateV4.check(address, 'ipv4');
+  if (family !== 6 || address.includes('%')) return false;
+  return privateV6.check(address, 'ipv6') && !metadataV6.check(address, 'ipv6');
 }
 
 function isLoopbackAddress(address: string): boolean {
@@ -91,20 +108,59 @@ export function checkBaseUrl(url: URL, allowInsecure: boolean): UrlProblem | nul
   return url.protocol === 'http:' && (allowInsecure || isLoopbackUrl(url)) ? null : 'scheme';
 }
 
+/** PARTNER_FILES_ORIGINS: these origins and no other; null: any public https origin, or loopback where the base URL is. */
+export type FilesOrigins = readonly string[] | null;
+
+/** Which addresses a connection may be made to. */
+export type Reach = 'public' | 'loopback' | 'public-or-private';
+
+const REACHES: Readonly<Record<Reach, (address: string) => boolean>> = {
+  public: isPublicAddress,
+  loopback: isLoopbackAddress,
+  'public-or-private': (address) => isPublicAddress(address) || isPrivateAddress(address),
+};
+
+/** The addresses that a files URL may lead to: a loopback one to loopback alone, one that is listed also into private networks. */
+export function filesReach(url: URL, origins: FilesOrigins): Reach {
+  if (isLoopbackUrl(url)) return 'loopback';
+  return origins === null ? 'public' : 'public-or-private';
+}
+
 /**
- * Checks where a manifest file is to be fetched from: https at a public host; or, where the base URL is on loopback,
- * http or https on loopback (CONTRACT 7, files origin). Names are judged again by the address they resolve to.
- * In: the presigned URL, parsed or as text, and the base URL. Out: null where it can be fetched, else why not.
+ * Checks where a manifest file is to be fetched from: at one of the listed origins; without a list https at a public host,
+ * or, where the base URL is on loopback, http or https on loopback (CONTRACT 7, files origin). Names are judged again by
+ * the address they resolve to. In: the presigned URL, parsed or as text, the base URL, and the list.
+ * Out: null where it can be fetched, else why not.
  */
-export function checkFilesUrl(url: URL | string, baseUrl: URL): UrlProblem | null {
+export function checkFilesUrl(
+  url: URL | string,
+  baseUrl: URL,
+  origins: FilesOrigins = null,
+): UrlProblem | null {
   const target = typeof url === 'string' ? URL.parse(url) : url;
   if (target === null) return 'not-a-url';
   if (target.protocol !== 'https:' && target.protocol !== 'http:') return 'scheme';
   if (target.username !== '' || target.password !== '') return 'credentials';
-  if (isLoopbackUrl(target)) return isLoopbackUrl(baseUrl) ? null : 'not-public';
+  if (origins !== null && !origins.includes(target.origin)) return 'not-listed';
+  if (isLoopbackUrl(target)) return origins !== null || isLoopbackUrl(baseUrl) ? null : 'not-public';
   if (target.protocol !== 'https:') return 'scheme';
   const host = bareHost(target);
-  return host === '' || (isIP(host) !== 0 && !isPublicAddress(host)) ? 'not-public' : null;
+  const reached = REACHES[filesReach(target, origins)];
+  return host === '' || (isIP(host) !== 0 && !reached(host)) ? 'not-public' : null;
+}
+
+/** An origin for PARTNER_FILES_ORIGINS in its one spelling: https, or http on loopback, and nothing behind it; null for any other text. */
+export function parseFilesOrigin(text: string): string | null {
+  const url = URL.parse(text);
+  if (
+    url === null ||
+    url.username !== '' ||
+    url.password !== '' ||
+    /[?#\\]/.test(text) ||
+    url.pathname !== '/'
+  )
+    return null;
+  return checkFilesUrl(url, url, [url.origin]) === null ? url.origin : null;
 }
 
 /** Resolves a name to all its addresses; node:dns's `lookup` with `all: true`. */
@@ -118,10 +174,10 @@ const systemResolver: Resolver = (hostname, done) => dnsLookup(hostname, { all: 
 /**
  * A `lookup` for the connector of the files origin: the addresses judged are the ones connected to, so a name cannot
  * be rebound in between. A name with any refused address is refused whole, by an error with code ERR_ADDRESS_REFUSED.
- * In: whether the URL is a loopback one (then loopback alone passes, else public alone). Out: the lookup function.
+ * In: which addresses pass. Out: the lookup function.
  */
-export function guardedLookup(loopback: boolean, resolve: Resolver = systemResolver): LookupFunction {
-  const allowed = loopback ? isLoopbackAddress : isPublicAddress;
+export function guardedLookup(reach: Reach, resolve: Resolver = systemResolver): LookupFunction {
+  const allowed = REACHES[reach];
   return (hostname, options, done) => {
     resolve(hostname, (error, addresses) => {
       if (error !== null) return done(error, '');

@@ -1,5 +1,8 @@
 import { inspect } from 'node:util';
 
+/** Shorter values of a query (a number, a version) are no credentials, and may stand in any text. */
+const SHORTEST_SECRET = 8;
+
 /**
  * A presigned URL, which is a credential to whoever holds it (specification 8, Cache-Control of the manifest route).
  * Printing, serialising or inspecting it shows the host alone; `reveal` gives the URL to the one place that requests it.
@@ -13,6 +16,24 @@ export class SecretUrl {
 
   reveal(): URL {
     return new URL(this.#url);
+  }
+
+  /** The text without this URL, its query and each value of the query that is long enough to be a secret. */
+  hideIn(text: string): string {
+    return this.secrets().reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text);
+  }
+
+  /** What must not be shown of it, longest first. An answer may show a value as the URL writes it, decoded, or encoded anew. */
+  secrets(): string[] {
+    const { href, pathname, search, searchParams } = this.#url;
+    const written = search
+      .slice(1)
+      .split('&')
+      .map((pair) => pair.slice(pair.indexOf('=') + 1));
+    const values = [...searchParams.values()].flatMap((value) => [value, encodeURIComponent(value)]);
+    return [href, `${pathname}${search}`, search, ...written, ...values]
+      .filter((text) => text.length >= SHORTEST_SECRET)
+      .toSorted((a, b) => b.length - a.length);
   }
 
   toString(): string {

@@ -6,8 +6,9 @@ import {
   runMigrations,
   Worker,
 } from 'bullmq';
-import { Redis, ReplyError } from 'ioredis';
+import { Redis, type RedisOptions, ReplyError } from 'ioredis';
 import pg from 'pg';
+import { connectionOf, postgresConnection } from '../lib/tls.ts';
 import type { QueueName } from './jobs.ts';
 
 /** What is used of a BullMQ queue and worker; their full types differ by backend. */
@@ -75,9 +76,15 @@ function redisCode(error: unknown): string | null {
   return /^[A-Z]+/.exec(error.message)?.[0] ?? null;
 }
 
+/** A client of the Redis at this URL, which says whether and how it is spoken to by TLS. */
+export function openRedis(url: string, options: RedisOptions): Redis {
+  const { url: bare, tls } = connectionOf(url);
+  return new Redis(bare, { ...options, ...(tls !== null && { tls }) });
+}
+
 function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): QueueBackend {
   // BullMQ wants commands of a worker to wait for the connection rather than fail; `add` is bounded by the caller.
-  const connection = new Redis(url, {
+  const connection = openRedis(url, {
     maxRetriesPerRequest: null,
     retryStrategy: (n) => Math.min(5000, 200 * n),
   });
@@ -110,14 +117,17 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
 
 function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBackend {
   // A configuration and not a shared pool for each object: with a pool, recovery after an outage is slow.
+  const { url: connectionString, ssl } = postgresConnection(databaseUrl);
   const connection = {
-    connectionString: databaseUrl,
+    connectionString,
+    ssl,
     max: 2,
     schema: QUEUE_SCHEMA,
     application_name: 'catalog-mirror queues',
   };
   const pool = new pg.Pool({
-    connectionString: databaseUrl,
+    connectionString,
+    ssl,
     max: 1,
     application_name: 'catalog-mirror queues',
   });

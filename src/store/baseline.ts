@@ -1,4 +1,5 @@
 import { failpoint } from '../lib/failpoint.ts';
+import { postgresConnection } from '../lib/tls.ts';
 import { pipeline } from 'node:stream/promises';
 import { Readable } from 'node:stream';
 import pg from 'pg';
@@ -183,8 +184,10 @@ export class Baseline {
 }
 
 async function dial(databaseUrl: string): Promise<pg.Client> {
+  const { url, ssl } = postgresConnection(databaseUrl);
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString: url,
+    ssl,
     application_name: 'catalog-mirror manifest',
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
   });

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
+import { postgresConnection } from '../lib/tls.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -24,7 +25,9 @@ const RECONNECT_MOST_SECONDS = 2;
 export function connect(url: string, options: { max?: number; name?: string } = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
     throw new Error('postgres.js is without ops/patches: run npm ci with scripts, or npm run prepare');
-  return postgres(url, {
+  const { url: bare, ssl } = postgresConnection(url);
+  return postgres(bare, {
+    ssl,
     max: options.max ?? 12,
     onnotice: () => {},
     connect_timeout: 10,
@@ -86,13 +89,25 @@ export function storeTrouble(error: unknown): StoreTrouble | null {
 
 /** SQLSTATEs that no waiting will change: the role or its password is wrong. */
 const REFUSED = new Set(['28000', '28P01']);
+/** Nor these: the server's certificate is not one to be trusted, or not for this host. */
+const UNTRUSTED = new Set([
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_HAS_EXPIRED',
+  'CERT_SIGNATURE_FAILURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+]);
 
 const TELL_AFTER_MS = 2000;
 const TELL_EVERY_MS = 10_000;
 
 /**
  * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
- * its cause, and at once when Postgres refuses the role. `onWait` hears of the last reason after two seconds, and then
+ * its cause, and at once when Postgres refuses the role or its
+ * certificate is not trusted. `onWait` hears of the last reason after two seconds, and then
  * every ten.
  */
 export async function waitForDatabase(
@@ -118,6 +133,8 @@ export async function waitForDatabase(
       } catch (error) {
         if (REFUSED.has(sqlState(error) ?? ''))
           throw new Error('Postgres refuses the role', { cause: error });
+        if (UNTRUSTED.has(sqlState(error) ?? ''))
+          throw new Error('Postgres shows a certificate that is not to be trusted', { cause: error });
         reason = error;
         if (clock.monotonic() >= tellAt) {
           onWait?.(reason);

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { postgresConnection } from '../lib/tls.ts';
 
 /** Each daemon holds this lock, shared, for as long as it lives: who gets it alone is the only one. */
 const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
@@ -9,8 +10,10 @@ const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
  * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease.
  */
 export async function announcePresence(databaseUrl: string): Promise<() => Promise<void>> {
+  const { url, ssl } = postgresConnection(databaseUrl);
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString: url,
+    ssl,
     application_name: 'catalog-mirror presence',
     keepAlive: true,
   });

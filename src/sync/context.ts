@@ -8,6 +8,7 @@ import type { Pacer } from './pacing.ts';
 /** Durations in milliseconds; names and meanings as in the configuration. */
 export interface SyncSettings {
   readonly baseUrl: URL;
+  readonly filesOrigins?: readonly string[] | null;
   readonly downloadTimeoutMs: number;
   readonly bulkMaxSkus: number;
   readonly bulkLiveBudget: number;

@@ -188,6 +188,7 @@ async function download(
   const batches = readManifestFile({
     url: meta.url,
     baseUrl: settings.baseUrl,
+    origins: settings.filesOrigins,
     timeoutMs: settings.downloadTimeoutMs,
     signal,
   });

@@ -163,7 +163,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       response.destroy();
     });
   });
+  // By itself Node.js answers without saying what may be done with the answer.
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    send(request, response, json(417, { reason: 'expectation failed' })),
+  );
   server.maxConnections = 64;
+  // Longer than an answer may take: a connection on which nothing moves is one whose answers nobody reads. Node.js lets a
+  // write that is stuck pass once, so it is held for twice as long at most.
+  server.setTimeout(LONGEST_ANSWER_MS + 1000);
   server.listen(port, host);
   try {
     await once(server, 'listening');

@@ -119,9 +119,13 @@ describe('the guarded lookup', () => {
   };
   const ask = (loopback: boolean, all: boolean, resolve: Resolver) =>
     new Promise<{ code: string | undefined; address: string | LookupAddress[] }>((resolved) => {
-      guardedLookup(loopback, resolve)('files.example.com', { all }, (error, address) => {
-        resolved({ code: error?.code, address });
-      });
+      guardedLookup(loopback ? 'loopback' : 'public', resolve)(
+        'files.example.com',
+        { all },
+        (error, address) => {
+          resolved({ code: error?.code, address });
+        },
+      );
     });
 
   test('gives the very addresses it judged', async () => {

@@ -49,15 +49,18 @@ export interface StartOptions {
   /** Who runs it, where the tests are root. */
   readonly uid?: number;
   readonly gid?: number;
+  /** A module that is loaded before the program. */
+  readonly preload?: string;
   /** Ends itself by SIGKILL when it passes this point for the n-th time: name and n. */
   readonly failpoint?: readonly [Failpoint, number];
 }
 
 /** Starts the program with these arguments and this environment alone: nothing of the tests' own gets through but PATH. */
 export function startProgram(args: readonly string[], env: Env = {}, options: StartOptions = {}): Program {
-  const { failpoint, ...rest } = options;
-  const preload = failpoint === undefined ? [] : ['--import', ARM];
-  const child = spawn(process.execPath, [...preload, MAIN, ...args], {
+  const { failpoint, preload, ...rest } = options;
+  const modules = [...(failpoint === undefined ? [] : [ARM]), ...(preload === undefined ? [] : [preload])];
+  const imports = modules.flatMap((module) => ['--import', module]);
+  const child = spawn(process.execPath, [...imports, MAIN, ...args], {
     cwd: ROOT,
     ...rest,
     env: { PATH: process.env['PATH'], ...env, FAILPOINT: failpoint?.join(':') },

@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis';
 import { withMirror } from '../mirror.ts';
 import type { Config } from '../../config.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -7,6 +6,7 @@ import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import type { Permit } from '../../partner/permit.ts';
 import { readManifestFile } from '../../partner/manifest-file.ts';
 import { paceLimits } from '../../limits.ts';
+import { openRedis } from '../../queues/backend.ts';
 import { sqlState, type Sql } from '../../store/db.ts';
 import { createPacer } from '../../sync/pacing.ts';
 import { VERSION } from '../../version.ts';
@@ -91,8 +91,10 @@ async function migrations(sql: Sql): Promise<Finding[]> {
 export async function checkRedis(config: Config): Promise<Finding[]> {
   const url = config.queues.redisUrl?.read();
   if (url === undefined) return [ok('queues', 'in Postgres')];
-  const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null });
-  redis.on('error', () => {});
+  const redis = openRedis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null });
+  // What it says is more than the refused command does.
+  let trouble: Error | null = null;
+  redis.on('error', (error) => (trouble = error));
   try {
     await redis.connect();
     const info = await redis.info();
@@ -114,11 +116,7 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
     ];
   } catch (error) {
     return [
-      fail(
-        'redis',
-        error instanceof Error ? error.message : 'no connection',
-        'check REDIS_URL, and that the server runs',
-      ),
+      fail('redis', ((trouble ?? error) as Error).message, 'check REDIS_URL, and that the server runs'),
     ];
   } finally {
     redis.disconnect();
@@ -188,6 +186,7 @@ async function* askPartner(
     const batches = readManifestFile({
       url: meta.url,
       baseUrl: new URL(config.partner.baseUrl),
+      origins: config.partner.filesOrigins,
       timeoutMs: config.partner.timeoutMs,
       signal: stop.signal,
       batchSize: SAMPLE_SKUS,

@@ -1,0 +1,18 @@
+import { processSources, secretsOf } from '../config.ts';
+import { createScrubber } from '../telemetry/scrub.ts';
+
+/** Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages. */
+export function complain(error: unknown): void {
+  const scrubber = createScrubber(() => secretsOf(processSources.env, processSources.readFile));
+  process.stderr.write(`${scrubber.text(explain(error))}\n`);
+}
+
+/** One message for a person: what is wrong, why, and what to do where the error says so. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const lines = [error.message];
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
+    lines.push(`  because: ${cause.message}`);
+  if ('hint' in error && typeof error.hint === 'string') lines.push(`  what to do: ${error.hint}`);
+  return lines.join('\n');
+}

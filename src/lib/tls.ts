@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs';
+import { checkServerIdentity, type ConnectionOptions } from 'node:tls';
+
+/** A connection URL as the drivers take it, with what it says of TLS told apart: they understand it each in their own way. */
+export interface Connection {
+  /** Without the parameters of TLS; redis:// in place of rediss://. */
+  readonly url: string;
+  /** Options for `tls.connect`; null: no TLS. */
+  readonly tls: ConnectionOptions | null;
+}
+
+/** What is wrong with a connection URL's parameters of TLS. The message holds no part of the URL but its sslmode. */
+export class TlsParameterError extends Error {
+  override readonly name = 'TlsParameterError';
+  readonly kind = 'config';
+}
+
+const MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
+type Mode = (typeof MODES)[number];
+
+/** Parameters that are read here and taken out of the URL; with any of the last three a driver would decide by itself. */
+const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'ssl', 'uselibpqcompat', 'sslnegotiation'];
+const SPELLINGS: ReadonlyMap<string, Mode> = new Map([
+  ['true', 'verify-full'],
+  ['1', 'verify-full'],
+  ['false', 'disable'],
+  ['0', 'disable'],
+]);
+
+/** `sslrootcert=system`: the certificate authorities that Node.js trusts, NODE_EXTRA_CA_CERTS among them. */
+const SYSTEM = 'system';
+
+/**
+ * Reads what a postgres:// or redis:// URL asks of TLS, with the names and meanings of libpq: `sslmode` (disable, require,
+ * verify-ca, verify-full), `sslrootcert`, `sslcert`, `sslkey`. Without them Postgres is spoken to in the clear, rediss:// is
+ * verify-full. `readFile` reads the files that are named. Throws TlsParameterError.
+ */
+export function connectionOf(
+  url: string,
+  readFile: (path: string) => string = (path) => readFileSync(path, 'utf8'),
+): Connection {
+  const [, head = url, query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
+  const parameters = new URLSearchParams(query);
+  const rest = query.split('&').filter((pair) => !PARAMETERS.includes(nameOf(pair)));
+  const isRedis = /^rediss?:/i.test(head);
+  const bare = `${isRedis ? head.replace(/^rediss?:/i, 'redis:') : head}${rest.join('&') === '' ? '' : `?${rest.join('&')}`}${fragment}`;
+  const mode = modeOf(parameters, isRedis, /^rediss:/i.test(head));
+  if (mode === 'disable') return { url: bare, tls: null };
+  const host = (URL.parse(head)?.hostname ?? '').replace(/^\[(.*)\]$/, '$1');
+  return { url: bare, tls: tlsOptions(mode, host, parameters, readFile) };
+}
+
+/** For the drivers that call it `ssl`. */
+export function postgresConnection(url: string): {
+  readonly url: string;
+  readonly ssl: ConnectionOptions | false;
+} {
+  const { url: bare, tls } = connectionOf(url);
+  return { url: bare, ssl: tls ?? false };
+}
+
+const nameOf = (pair: string): string => [...new URLSearchParams(pair).keys()][0] ?? '';
+
+function modeOf(parameters: URLSearchParams, isRedis: boolean, isRediss: boolean): Mode {
+  const twice = PARAMETERS.find((name) => parameters.getAll(name).length > 1);
+  if (twice !== undefined) throw new TlsParameterError(`${twice} once`);
+  const given = parameters.get('sslmode') ?? parameters.get('ssl');
+  const named = given === null ? null : (SPELLINGS.get(given) ?? MODES.find((mode) => mode === given));
+  if (named === undefined) {
+    // `prefer` and `allow` go on in the clear with whoever says that it has no TLS.
+    throw new TlsParameterError(`an sslmode that is one of ${MODES.join(', ')}`);
+  }
+  const hasFiles = ['sslrootcert', 'sslcert', 'sslkey'].some((name) => parameters.has(name));
+  const mode = named ?? (hasFiles || isRediss ? 'verify-full' : 'disable');
+  if (isRedis && isRediss !== (mode !== 'disable')) {
+    throw new TlsParameterError('rediss:// where TLS is asked for, and redis:// where it is not');
+  }
+  return mode;
+}
+
+function tlsOptions(
+  mode: Exclude<Mode, 'disable'>,
+  host: string,
+  parameters: URLSearchParams,
+  readFile: (path: string) => string,
+): ConnectionOptions {
+  const file = (name: string): string | undefined => {
+    const path = parameters.get(name);
+    if (path === null || (name === 'sslrootcert' && path === SYSTEM)) return undefined;
+    try {
+      return readFile(path);
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+      throw new TlsParameterError(`${name} to be the path of a readable file${code}`);
+    }
+  };
+  const [ca, cert, key] = [file('sslrootcert'), file('sslcert'), file('sslkey')];
+  if ((cert === undefined) !== (key === undefined))
+    throw new TlsParameterError('sslcert and sslkey together');
+  if (mode === 'verify-ca' && ca === undefined) {
+    throw new TlsParameterError(
+      'sslrootcert beside sslmode=verify-ca: any public certificate would do otherwise',
+    );
+  }
+  const verified = mode === 'verify-full' || ca !== undefined;
+  return {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert, key }),
+    // Its own address: no name to be sent.
+    ...(!/^[\d.]+$|:/.test(host) && { servername: host }),
+    rejectUnauthorized: verified,
+    // By the host of the URL: where the driver hands over a connected socket, Node.js does not know it, and takes localhost.
+    checkServerIdentity: (_, certificate) =>
+      mode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
+  };
+}

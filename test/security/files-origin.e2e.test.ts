@@ -1,0 +1,100 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'vitest';
+import type { App } from '../../src/app.ts';
+import { deafPort } from '../support/net.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { until } from '../support/process.ts';
+import { createStack, type Stack } from '../support/stack.ts';
+import { canary, findings } from './canaries.ts';
+
+const signature = canary('the presigned signature');
+
+/** Has the sandbox name this URL as its manifest's, the next time it is asked. */
+function name(stack: Stack, url: string): void {
+  stack.sandbox.faults.add({
+    route: 'manifest',
+    mutate: (json) => ({ ...json, url: `${url}?X-Amz-Signature=${signature.core}` }),
+  });
+}
+
+/** Lets the manifest be fetched now, and waits for the log line of its end. */
+async function nextEnd(stack: Stack, app: App): Promise<Record<string, unknown>> {
+  const ends = () => stack.logs.filter(({ event }) => /^manifest\.(?:failed|done)$/.test(event));
+  const before = ends().length;
+  await stack.sql`update catalog_internal.tasks set next_at = now(), failures = 0 where task = 'manifest'`;
+  await app.knock('manifest');
+  await until('the end of a manifest', () => ends().length > before);
+  return ends()[before] ?? {};
+}
+
+test.concurrent('each refusal is a log line, an outcome and a metric, tells no signature, and is over with the next manifest', async ({
+  expect,
+}) => {
+  await using listener = await deafPort();
+  await using stack = await createStack({ sandbox: { skus: 40, seed: 5 } });
+  const { port } = listener;
+  const urls = [
+    'https://10.0.0.1/m.gz',
+    'https://169.254.169.254/latest/meta-data/',
+    'https://[fd00:ec2::254]/m.gz',
+    'https://[::ffff:10.0.0.1]/m.gz',
+    'https://2852039166/m.gz',
+    'http://files.example.com/m.gz',
+    `https://0.0.0.0:${port}/m.gz`,
+    `http://user:pass@127.0.0.1:${port}/m.gz`,
+  ];
+  name(stack, urls[0] ?? '');
+  const app = await stack.start();
+  await until('the first refusal', () => stack.logs.some(({ event }) => event === 'manifest.failed'));
+  const ends = stack.logs.filter(({ event }) => event === 'manifest.failed');
+  for (const url of urls.slice(1)) {
+    name(stack, url);
+    ends.push((await nextEnd(stack, app)) as (typeof ends)[number]);
+  }
+  expect(ends.map(({ because }) => because)).toEqual(urls.map(() => 'url-refused'));
+  for (const { hint } of ends) expect(hint).toContain('PARTNER_FILES_ORIGINS');
+  const metrics = await (await fetch(`http://127.0.0.1:${app.httpPort}/metrics`)).text();
+  expect(metrics).toContain(
+    `catalog_mirror_partner_requests_total{route="manifest-file",outcome="url-refused"} ${urls.length}`,
+  );
+  await nextEnd(stack, app);
+  await stack.caughtUp();
+  await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+  expect(findings({ logs: JSON.stringify(stack.logs), metrics }, [signature])).toEqual([]);
+  expect(listener.connections).toBe(0);
+});
+
+test.concurrent('no redirect is followed from any route, and no files origin sees the credential', async ({
+  expect,
+}) => {
+  await using listener = await deafPort();
+  const seen: NodeJS.Dict<string | string[]>[] = [];
+  const files = createServer((request, response) => {
+    seen.push(request.headers);
+    response.writeHead(302, { location: `http://127.0.0.1:${listener.port}/` }).end();
+  });
+  files.listen(0, '127.0.0.1');
+  await using stack = await createStack({ sandbox: { skus: 40, seed: 6 } });
+  const location = { Location: `http://127.0.0.1:${listener.port}/partner` };
+  name(stack, `http://127.0.0.1:${(files.address() as AddressInfo).port}/m.gz`);
+  stack.sandbox.faults.add({ route: 'bulk', status: 307, headers: location, body: {} });
+  stack.sandbox.faults.add({ route: 'delta', status: 301, headers: location, body: {} });
+  const app = await stack.start();
+  await until('the redirect of the file', () => seen.length > 0);
+  await until('its end', () => stack.logs.some(({ because }) => because === 'file-fault'));
+  stack.sandbox.faults.add({ route: 'manifest', status: 308, headers: location, body: {} });
+  expect(await nextEnd(stack, app)).toMatchObject({ event: 'manifest.failed' });
+  await nextEnd(stack, app);
+  await until('the redirect of bulk', () => stack.logs.some(({ event }) => event === 'bulk.failed'));
+  await stack.sql`update catalog_internal.tasks set next_at = now() where task = 'delta'`;
+  await app.knock('delta');
+  await until('the redirect of the delta', () => stack.logs.some(({ event }) => event === 'delta.failed'));
+  await new Promise((done) => files.close(done));
+  expect(listener.connections).toBe(0);
+  expect(seen).toHaveLength(1);
+  expect(Object.keys(seen[0] ?? {}).toSorted()).toEqual(['accept-encoding', 'connection', 'host']);
+  const downloads = stack.sandbox.requests.filter(({ route }) => route === 'file');
+  expect(downloads.length).toBeGreaterThan(0);
+  expect(downloads.filter(({ authorization }) => authorization)).toEqual([]);
+});

@@ -1,0 +1,318 @@
+import { randomBytes } from 'node:crypto';
+import { runMigrations } from 'bullmq';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { QUEUE_SCHEMA } from '../../src/queues/backend.ts';
+import { connect, migrateDatabase, type Sql, sqlState, type Tx } from '../../src/store/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+
+/*
+ * Who may do what (CONTRACT 4), for every object there is: read from the system catalogs, so that a new one without a
+ * decision here fails.
+ */
+
+const READ = ['SELECT'];
+const WATCH = ['DELETE', 'INSERT', 'SELECT', 'UPDATE'];
+type Role = 'catalog_reader' | 'catalog_watcher' | 'stranger';
+type Rights = Partial<Record<Role, readonly string[]>>;
+
+/** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
+const DECIDED: Readonly<Record<string, Rights>> = {
+  'schema catalog': { catalog_reader: ['USAGE'], catalog_watcher: ['USAGE'] },
+  'schema catalog_internal': {},
+  'schema catalog_queue': {},
+  'table catalog.skus': { catalog_reader: READ },
+  'table catalog.prices': { catalog_reader: READ },
+  'table catalog.products': { catalog_reader: READ },
+  'table catalog.price_history': { catalog_reader: READ },
+  'table catalog.product_history': { catalog_reader: READ },
+  'table catalog.watchlist': { catalog_reader: READ, catalog_watcher: WATCH },
+  'view catalog.current_prices': { catalog_reader: READ },
+  'view catalog.sync_status': { catalog_reader: READ },
+  'view catalog.delta_audit': { catalog_reader: READ },
+  'sequence catalog.price_history_id_seq': {},
+  'sequence catalog.product_history_id_seq': {},
+  'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
+  // Called by catalog.sync_status as its reader; without USAGE on the schema nobody can name them.
+  'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
+  'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),
+  'function catalog_internal.lane_of(text)': {},
+  'function catalog_internal.mark_due(text[],text,boolean)': {},
+  'function catalog_internal.past_moves(text,timestamp with time zone)': {},
+  'function catalog_internal.watch_added()': {},
+};
+
+function everyone(right: string): Rights {
+  return { catalog_reader: [right], catalog_watcher: [right], stranger: [right] };
+}
+
+const ROLES: readonly Role[] = ['catalog_reader', 'catalog_watcher', 'stranger'];
+const SCHEMAS = ['catalog', 'catalog_internal', QUEUE_SCHEMA];
+
+let database: TestDatabase;
+let sql: Sql;
+const stranger = `stranger_${randomBytes(6).toString('hex')}`;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await runMigrations(client, QUEUE_SCHEMA);
+  await client.end();
+  await migrateDatabase(database.url);
+  sql = connect(database.url, { max: 4 });
+  await sql.unsafe(`create role ${stranger} nologin`);
+  await sql`insert into catalog.skus (sku, in_manifest) values ('A', true)`;
+});
+
+afterAll(async () => {
+  await sql.unsafe(`drop role ${stranger}`);
+  await sql.end({ timeout: 2 });
+  await database.drop();
+});
+
+const nameOf = (role: Role) => (role === 'stranger' ? stranger : role);
+
+interface Thing {
+  readonly kind: 'table' | 'view' | 'sequence' | 'function' | 'schema';
+  readonly schema: string;
+  readonly name: string;
+  readonly oid: number;
+}
+
+async function things(): Promise<readonly Thing[]> {
+  return await sql<Thing[]>`
+    select case relkind when 'S' then 'sequence' when 'v' then 'view' when 'm' then 'view' else 'table' end as kind,
+      n.nspname as schema, format('%s.%s', n.nspname, c.relname) as name, c.oid::int
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any (${SCHEMAS}) and c.relkind in ('r', 'p', 'f', 'v', 'm', 'S')
+    union all
+    select 'function', n.nspname, p.oid::regprocedure::text, p.oid::int
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = any (${SCHEMAS})
+    union all
+    select 'schema', nspname, nspname, oid::int from pg_namespace where nspname = any (${SCHEMAS})`;
+}
+
+const RIGHTS: Readonly<Record<Thing['kind'], readonly string[]>> = {
+  table: ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER'],
+  view: ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER'],
+  sequence: ['USAGE', 'SELECT', 'UPDATE'],
+  function: ['EXECUTE'],
+  schema: ['USAGE', 'CREATE'],
+};
+
+/** What the server says that each role may do with a thing, with some column of it, or hand on. */
+async function rightsOn({ kind, oid }: Thing): Promise<Rights> {
+  const check = {
+    table: 'has_table_privilege',
+    view: 'has_table_privilege',
+    sequence: 'has_sequence_privilege',
+    function: 'has_function_privilege',
+    schema: 'has_schema_privilege',
+  }[kind];
+  const ofColumns = ['SELECT', 'INSERT', 'UPDATE', 'REFERENCES'];
+  const columns = kind === 'table' || kind === 'view';
+  const [version] = await sql<[{ number: number }]>`
+    select current_setting('server_version_num')::int as number`;
+  const maintain = kind === 'table' && version.number >= 170_000 ? ['MAINTAIN'] : [];
+  const asked = [...RIGHTS[kind], ...maintain].flatMap((right) => [right, `${right} WITH GRANT OPTION`]);
+  const rows = await sql.unsafe<{ role: Role; right: string }[]>(
+    `select role, "right" from unnest($1::text[], $2::text[]) as r(role, name), unnest($3::text[]) as "right"
+     where ${check}(r.name, $4::oid, "right") ${columns ? `or split_part("right", ' ', 1) = any ($5) and has_any_column_privilege(r.name, $4::oid, "right")` : 'and $5::text[] is not null'}
+     order by 1, 2`,
+    [[...ROLES], ROLES.map(nameOf), asked, oid, ofColumns],
+  );
+  return Object.fromEntries(
+    [...Map.groupBy(rows, ({ role }) => role)].map(([role, of]) => [role, of.map(({ right }) => right)]),
+  );
+}
+
+const keyOf = ({ kind, name }: Thing) => `${kind} ${name}`;
+
+test('every object has a decision, and each role has the rights decided and no other', async () => {
+  const all = await things();
+  const undecided = all.filter(
+    (thing) =>
+      DECIDED[keyOf(thing)] === undefined &&
+      (thing.schema === 'catalog' || (thing.schema === 'catalog_internal' && thing.kind === 'function')),
+  );
+  expect(undecided.map(keyOf), 'objects without a decision').toEqual([]);
+  const present = new Set(all.map(keyOf));
+  expect(
+    Object.keys(DECIDED).filter((key) => !present.has(key)),
+    'decisions without an object',
+  ).toEqual([]);
+  expect(all.filter(({ schema }) => schema === QUEUE_SCHEMA).length).toBeGreaterThan(3);
+  expect(all.filter(({ schema }) => schema === 'catalog_internal').length).toBeGreaterThan(15);
+  const found: Record<string, Rights> = {};
+  const decided: Record<string, Rights> = {};
+  for (const thing of all) {
+    // BullMQ's functions are open to all as it makes them; nobody can name them without USAGE on their schema.
+    if (thing.schema === QUEUE_SCHEMA && thing.kind === 'function') continue;
+    found[keyOf(thing)] = await rightsOn(thing);
+    decided[keyOf(thing)] = DECIDED[keyOf(thing)] ?? {};
+  }
+  expect(found).toEqual(decided);
+});
+
+test('tables to come are readable and no more; nothing is granted to everyone', async () => {
+  await sql`create table catalog.of_tomorrow (id bigint generated always as identity)`;
+  try {
+    const tomorrow = (await things()).filter(({ name }) => name.includes('of_tomorrow'));
+    expect(await Promise.all(tomorrow.map(rightsOn))).toEqual(
+      tomorrow.map(({ kind }) => (kind === 'table' ? { catalog_reader: READ } : {})),
+    );
+    expect(tomorrow.map(({ kind }) => kind).toSorted()).toEqual(['sequence', 'table']);
+  } finally {
+    await sql`drop table catalog.of_tomorrow`;
+  }
+  const toEveryone = await sql`
+    select c.oid::regclass::text as what from pg_class c, aclexplode(c.relacl) a
+    where c.relnamespace = any (${SCHEMAS}::regnamespace[]) and a.grantee = 0
+    union all select attrelid::regclass::text from pg_attribute, aclexplode(attacl) a
+    where attrelid in (select oid from pg_class where relnamespace = any (${SCHEMAS}::regnamespace[])) and a.grantee = 0
+    union all select nspname from pg_namespace, aclexplode(nspacl) a
+    where oid = any (${SCHEMAS}::regnamespace[]) and a.grantee = 0`;
+  expect([...toEveryone]).toEqual([]);
+});
+
+test('the roles are no more than groups: no login, no attribute, member of nothing', async () => {
+  const roles = await sql`
+    select rolname, rolcanlogin or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls as more,
+      exists (select from pg_auth_members m where m.member = r.oid) as member
+    from pg_roles r where rolname in ('catalog_reader', 'catalog_watcher') order by 1`;
+  expect([...roles]).toEqual([
+    { rolname: 'catalog_reader', more: false, member: false },
+    { rolname: 'catalog_watcher', more: false, member: false },
+  ]);
+});
+
+test('every function that runs with the daemon’s rights has its search_path pinned, temporary schema last', async () => {
+  const definers = await sql<{ name: string; path: string | null }[]>`
+    select p.oid::regprocedure::text as name,
+      (select setting from unnest(proconfig) as setting where setting like 'search_path=%') as path
+    from pg_proc p where pronamespace = any (${SCHEMAS}::regnamespace[]) and prosecdef order by 1`;
+  expect(definers.map(({ name }) => name)).toEqual([
+    'catalog.take_request(text)',
+    'catalog_internal.catalog_state(catalog_internal.sync)',
+    'catalog_internal.present_ceiling(catalog_internal.pace)',
+    'catalog_internal.watch_added()',
+  ]);
+  for (const { name, path } of definers)
+    expect([name, path]).toEqual([name, 'search_path=pg_catalog, pg_temp']);
+});
+
+/** Runs a statement as one of the roles, and undoes it; 'done', or the SQLSTATE that it failed with. */
+async function attempt(role: Role, ...statements: string[]): Promise<string> {
+  const undone = new Error('undone');
+  const work = async (tx: Tx) => {
+    await tx.unsafe(`set local role ${nameOf(role)}`);
+    for (const statement of statements) await tx.unsafe(statement);
+    throw undone;
+  };
+  return await sql.begin(work).then(
+    () => 'done',
+    (error: unknown) => (error === undone ? 'done' : (sqlState(error) ?? String(error))),
+  );
+}
+
+describe('really tried', () => {
+  const DENIED = '42501';
+  const tries: [statement: string, allowed: readonly Role[]][] = [
+    ['select * from catalog.skus', ['catalog_reader']],
+    ['select * from catalog.prices', ['catalog_reader']],
+    ['select * from catalog.products', ['catalog_reader']],
+    ['select * from catalog.price_history', ['catalog_reader']],
+    ['select * from catalog.product_history', ['catalog_reader']],
+    ['select * from catalog.current_prices', ['catalog_reader']],
+    ['select * from catalog.sync_status', ['catalog_reader']],
+    ['select * from catalog.delta_audit', ['catalog_reader']],
+    ['select * from catalog.watchlist', ['catalog_reader', 'catalog_watcher']],
+    ["insert into catalog.watchlist (sku) values ('A')", ['catalog_watcher']],
+    ["insert into catalog.watchlist (sku) values ('never heard of')", ['catalog_watcher']],
+    ['update catalog.watchlist set weight = 2', ['catalog_watcher']],
+    ['delete from catalog.watchlist', ['catalog_watcher']],
+    ["select catalog.take_request('orders')", ['catalog_watcher']],
+    ['truncate catalog.watchlist', []],
+    ['create table catalog.mine (id int)', []],
+    ['create function catalog.mine() returns int language sql as $$ select 1 $$', []],
+    ['create view catalog.mine as select 1', []],
+    ['alter table catalog.watchlist disable trigger all', []],
+    ['drop trigger watch_added on catalog.watchlist', []],
+    ['comment on table catalog.skus is null', []],
+    ["insert into catalog.skus (sku, in_manifest) values ('B', true)", []],
+    ["update catalog.skus set state = 'priced'", []],
+    ['delete from catalog.prices', []],
+    ["insert into catalog.price_history (sku, size, observed_at) values ('A', '9', now())", []],
+    ["select nextval('catalog.price_history_id_seq')", []],
+    ["select setval('catalog.price_history_id_seq', 1)", []],
+    ['select * from catalog_internal.due', []],
+    ['select * from catalog_internal.settings', []],
+    ['select * from catalog_internal.pace_sends', []],
+    ['delete from catalog_internal.pace_sends', []],
+    ["select catalog_internal.mark_due(array['A'], 'refresh')", []],
+    ["select catalog_internal.lane_of('new')", []],
+    ["select catalog_internal.past_moves('A', now())", []],
+    ['select catalog_internal.catalog_state(null)', []],
+    [`select * from ${QUEUE_SCHEMA}.bullmq_job`, []],
+    [`create table ${QUEUE_SCHEMA}.mine (id int)`, []],
+    ['create schema mine', []],
+    ['copy catalog.watchlist to program $$id$$', []],
+  ];
+
+  test.each(tries)('%s', async (statement, allowed) => {
+    const outcomes: Record<string, string> = {};
+    for (const role of ROLES) outcomes[role] = await attempt(role, statement);
+    expect(outcomes).toEqual(
+      Object.fromEntries(ROLES.map((role) => [role, allowed.includes(role) ? 'done' : DENIED])),
+    );
+  });
+
+  test('what a watcher puts into its own temporary schema changes nothing for the daemon’s functions', async () => {
+    const shadows = [
+      'create temp table settings (rate_limit int, rate_window float, rate_floor int)',
+      'create temp table pace (silent_until timestamptz)',
+      'create temp table pace_sends (sent_at timestamptz, lane text, foreign_user boolean)',
+      'create temp table skus (sku text, in_manifest boolean)',
+      'create temp table due (sku text)',
+      "create function pg_temp.now() returns timestamptz language sql as $$ select 'epoch'::timestamptz $$",
+      'set local search_path = pg_temp, catalog, public',
+    ];
+    const result = await sql
+      .begin(async (tx) => {
+        await tx.unsafe('set local role catalog_watcher');
+        for (const statement of shadows) await tx.unsafe(statement);
+        await tx.unsafe("select catalog.take_request('orders')");
+        await tx.unsafe("insert into catalog.watchlist (sku) values ('watched')");
+        const [own] = await tx`
+          select (select count(*) from pg_temp.pace_sends) + (select count(*) from pg_temp.skus)
+            + (select count(*) from pg_temp.due) as rows`;
+        await tx.unsafe('reset role');
+        const [real] = await tx`
+          select (select count(*)::int from catalog_internal.pace_sends where foreign_user) as sends,
+            (select count(*)::int from catalog_internal.due where sku = 'watched' and due_at > now() - interval '1 hour') as due`;
+        throw Object.assign(new Error('undone'), { own, real });
+      })
+      .catch((error: unknown) => error);
+    expect(result).toMatchObject({ own: { rows: '0' }, real: { sends: 1, due: 1 } });
+  });
+
+  test('a role that is a member of both, and logs in, has what both have', async () => {
+    const name = `seller_${randomBytes(6).toString('hex')}`;
+    await sql.unsafe(`create role ${name} login password 'x' in role catalog_reader, catalog_watcher`);
+    const url = new URL(database.url);
+    url.username = name;
+    url.password = 'x';
+    const own = connect(url.href, { max: 1 });
+    try {
+      expect(await own`select sku from catalog.skus`).toEqual([{ sku: 'A' }]);
+      await own`insert into catalog.watchlist (sku) values ('A')`;
+      const seen = await own`delete from catalog.watchlist where sku = 'A' returning sku`;
+      expect([...seen]).toEqual([{ sku: 'A' }]);
+      await expect(own`delete from catalog.skus`).rejects.toMatchObject({ code: DENIED });
+    } finally {
+      await own.end();
+      await sql.unsafe(`drop role ${name}`);
+    }
+  });
+});

@@ -1,0 +1,282 @@
+import { describe, inject, test } from 'vitest';
+import { createQueueBackend } from '../../src/queues/backend.ts';
+import { Baseline } from '../../src/store/baseline.ts';
+import { connect, migrateDatabase, sqlState } from '../../src/store/db.ts';
+import { announcePresence } from '../../src/store/presence.ts';
+import { createDatabase } from '../support/db.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { runProgram, until } from '../support/process.ts';
+import { backends, createStack } from '../support/stack.ts';
+import { certificate, type TlsProxy, tlsProxyTo, type TlsProxyOptions } from './tls-proxy.ts';
+
+const CA = certificate('ca.pem');
+const OTHER_CA = certificate('other-ca.pem');
+
+/** The URL by way of the proxy, with what it asks of TLS. */
+function through(url: string, proxy: TlsProxy, host: string, parameters: Record<string, string>): string {
+  const changed = new URL(url);
+  changed.hostname = host;
+  changed.port = String(proxy.port);
+  for (const [name, value] of Object.entries(parameters)) changed.searchParams.set(name, value);
+  return changed.href;
+}
+
+/** What becomes of one use of a connection: 'done', or the code of the error that ends it. */
+async function outcome(use: () => Promise<unknown>): Promise<string> {
+  return await use().then(
+    () => 'done',
+    (error: unknown) => sqlState(error) ?? String(error),
+  );
+}
+
+/** Everything that speaks to Postgres. */
+const POSTGRES: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
+  'the pool of the store': async (url) => {
+    const sql = connect(url, { max: 1 });
+    try {
+      await sql`select 1`;
+    } finally {
+      await sql.end({ timeout: 0 });
+    }
+  },
+  'the connection of a manifest': async (url) => (await Baseline.open(url)).close(),
+  'the connection of presence': async (url) => (await announcePresence(url))(),
+  'the queues': async (url) => {
+    const errors: Error[] = [];
+    const backend = createQueueBackend({
+      redisUrl: null,
+      databaseUrl: url,
+      prefix: 'test',
+      onError: (error) => errors.push(error),
+    });
+    try {
+      await backend.prepare();
+      const queue = backend.openQueue('reprice');
+      queue.on('error', (error) => errors.push(error));
+      await queue.add('knock', {}, {});
+      await queue.close();
+      if (errors[0] !== undefined) throw errors[0];
+    } finally {
+      await backend.close();
+    }
+  },
+  'the migrations': migrateDatabase,
+};
+
+const NAME_WRONG = 'ERR_TLS_CERT_ALTNAME_INVALID';
+const UNKNOWN_CA = 'SELF_SIGNED_CERT_IN_CHAIN';
+type Case = [
+  what: string,
+  given: { sslmode?: string; sslrootcert?: string },
+  host: string,
+  shows: TlsProxyOptions['shows'],
+  outcome: string,
+];
+
+/** sslmode as libpq means it. */
+const CASES: readonly Case[] = [
+  [
+    'verify-full, right authority and name',
+    { sslmode: 'verify-full', sslrootcert: CA },
+    'localhost',
+    'localhost',
+    'done',
+  ],
+  [
+    'verify-full, right authority and address',
+    { sslmode: 'verify-full', sslrootcert: CA },
+    '127.0.0.1',
+    'address',
+    'done',
+  ],
+  [
+    'verify-full, another authority',
+    { sslmode: 'verify-full', sslrootcert: OTHER_CA },
+    'localhost',
+    'localhost',
+    UNKNOWN_CA,
+  ],
+  ['verify-full, public authorities', { sslmode: 'verify-full' }, 'localhost', 'localhost', UNKNOWN_CA],
+  [
+    'verify-full, system authorities',
+    { sslmode: 'verify-full', sslrootcert: 'system' },
+    'localhost',
+    'localhost',
+    UNKNOWN_CA,
+  ],
+  [
+    'verify-full, another name',
+    { sslmode: 'verify-full', sslrootcert: CA },
+    'localhost',
+    'elsewhere',
+    NAME_WRONG,
+  ],
+  [
+    'verify-full, a name for an address',
+    { sslmode: 'verify-full', sslrootcert: CA },
+    '127.0.0.1',
+    'localhost',
+    NAME_WRONG,
+  ],
+  [
+    'verify-full, an address for a name',
+    { sslmode: 'verify-full', sslrootcert: CA },
+    'localhost',
+    'address',
+    NAME_WRONG,
+  ],
+  ['an authority and no mode', { sslrootcert: CA }, 'localhost', 'elsewhere', NAME_WRONG],
+  ['verify-ca, another name', { sslmode: 'verify-ca', sslrootcert: CA }, 'localhost', 'elsewhere', 'done'],
+  [
+    'verify-ca, another authority',
+    { sslmode: 'verify-ca', sslrootcert: OTHER_CA },
+    'localhost',
+    'localhost',
+    UNKNOWN_CA,
+  ],
+  [
+    'require with an authority, another name',
+    { sslmode: 'require', sslrootcert: CA },
+    'localhost',
+    'elsewhere',
+    'done',
+  ],
+  [
+    'require with another authority',
+    { sslmode: 'require', sslrootcert: OTHER_CA },
+    'localhost',
+    'localhost',
+    UNKNOWN_CA,
+  ],
+  ['require alone', { sslmode: 'require' }, 'localhost', 'elsewhere', 'done'],
+];
+
+describe.concurrent('Postgres by TLS', () => {
+  test.for(CASES)('%s', async ([, given, host, shows, expected], { expect }) => {
+    const database = await createDatabase();
+    await migrateDatabase(database.url);
+    await using proxy = await tlsProxyTo(database.url, {
+      protocol: 'postgres',
+      ...(shows !== undefined && { shows }),
+    });
+    const url = through(database.url, proxy, host, given);
+    const outcomes: Record<string, string> = {};
+    for (const [who, use] of Object.entries(POSTGRES)) outcomes[who] = await outcome(() => use(url));
+    expect(outcomes).toEqual(Object.fromEntries(Object.keys(POSTGRES).map((who) => [who, expected])));
+    expect(proxy.clear).toBe('');
+    // Whoever is refused has heard nothing: no password, no statement.
+    if (expected !== 'done') expect(proxy.passed).toBe(0);
+    else expect(proxy.secured).toBeGreaterThanOrEqual(Object.keys(POSTGRES).length);
+    await database.drop();
+  });
+
+  test.for(['require', 'verify-full'])(
+    'a server, or somebody in between, that says it has no TLS hears nothing more: %s',
+    async (sslmode, { expect }) => {
+      const real = inject('postgresUrl');
+      await using proxy = await tlsProxyTo(real, { protocol: 'postgres', refuses: true });
+      const url = through(real, proxy, 'localhost', { sslmode });
+      for (const use of Object.values(POSTGRES)) expect(await outcome(() => use(url))).not.toBe('done');
+      expect([proxy.clear, proxy.passed]).toEqual(['', 0]);
+    },
+  );
+
+  test('a client shows its certificate', async ({ expect }) => {
+    const real = inject('postgresUrl');
+    await using proxy = await tlsProxyTo(real, { protocol: 'postgres' });
+    const files = { sslrootcert: CA, sslcert: certificate('client.pem'), sslkey: certificate('client.key') };
+    const url = through(real, proxy, 'localhost', files);
+    expect(await outcome(() => POSTGRES['the pool of the store']?.(url) ?? Promise.reject())).toBe('done');
+    expect([proxy.secured, proxy.clients]).toEqual([1, ['client']]);
+  });
+});
+
+const REDIS_CASES: readonly Case[] = [
+  ['right authority and name', { sslrootcert: CA }, 'localhost', 'localhost', 'done'],
+  ['right authority and address', { sslrootcert: CA }, '127.0.0.1', 'address', 'done'],
+  ['another authority', { sslrootcert: OTHER_CA }, 'localhost', 'localhost', UNKNOWN_CA],
+  ['public authorities', {}, 'localhost', 'localhost', UNKNOWN_CA],
+  ['another name', { sslrootcert: CA }, 'localhost', 'elsewhere', NAME_WRONG],
+  ['a name for an address', { sslrootcert: CA }, '127.0.0.1', 'localhost', NAME_WRONG],
+  ['verify-ca, another name', { sslmode: 'verify-ca', sslrootcert: CA }, 'localhost', 'elsewhere', 'done'],
+  ['require, another name', { sslmode: 'require' }, 'localhost', 'elsewhere', 'done'],
+];
+
+const withRedis = inject('redisUrl') === null ? describe.skip : describe.concurrent;
+withRedis('Redis by TLS', () => {
+  test.for(REDIS_CASES)('%s', async ([, given, host, shows, expected], { expect }) => {
+    const real = inject('redisUrl') ?? '';
+    await using proxy = await tlsProxyTo(real, { protocol: 'redis', ...(shows !== undefined && { shows }) });
+    // In capitals, too: a scheme is a scheme.
+    const url = through(real, proxy, host, given).replace(/^redis:/, 'REDISS:');
+    const errors: Error[] = [];
+    const onError = (error: Error) => errors.push(error);
+    const backend = createQueueBackend({ redisUrl: url, databaseUrl: '', prefix: 'test-tls', onError });
+    const answered = backend.ping(20_000).then(
+      () => 'done',
+      () => 'no answer',
+    );
+    await until('an answer or an error', async () => {
+      return errors.length > 0 || (await Promise.race([answered, Promise.resolve(null)])) !== null;
+    });
+    expect(errors.length > 0 ? sqlState(errors[0]) : await answered).toBe(expected);
+    expect(proxy.clear).toBe('');
+    if (expected !== 'done') expect(proxy.passed).toBe(0);
+    await backend.close();
+  });
+});
+
+describe.concurrent('a mirror by TLS', () => {
+  test.for(backends())(
+    'is filled, and everything it says is said by TLS: queues in %s',
+    async (backend, { expect }) => {
+      await using stack = await createStack({ backend, sandbox: { skus: 60, seed: 17 } });
+      await using postgres = await tlsProxyTo(stack.databaseUrl, { protocol: 'postgres' });
+      const redisUrl = stack.env['REDIS_URL'];
+      await using redis = await tlsProxyTo(redisUrl ?? stack.databaseUrl, { protocol: 'redis' });
+      const files = { sslrootcert: CA };
+      const env = {
+        ...stack.env,
+        DATABASE_URL: through(stack.databaseUrl, postgres, 'localhost', { ...files, sslmode: 'verify-full' }),
+        ...(redisUrl !== undefined && {
+          REDIS_URL: through(redisUrl, redis, 'localhost', files).replace('redis:', 'rediss:'),
+        }),
+      };
+      const ran = await runProgram(['run', '--once', '--timeout', '30s'], env);
+      expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
+      await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+      const doctor = await runProgram(['doctor'], env);
+      expect(doctor.stdout).not.toMatch(/^FAIL/m);
+      for (const proxy of backend === 'redis' ? [postgres, redis] : [postgres]) {
+        expect(proxy.secured).toBeGreaterThan(3);
+        expect([proxy.clear, proxy.connections - proxy.secured]).toEqual(['', 0]);
+      }
+    },
+  );
+
+  test('with an authority that is not the server’s, ends at once and says why; doctor does too', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({ sandbox: { skus: 20 } });
+    await using proxy = await tlsProxyTo(stack.databaseUrl, { protocol: 'postgres' });
+    const parameters = { sslmode: 'verify-full', sslrootcert: OTHER_CA };
+    const env = { ...stack.env, DATABASE_URL: through(stack.databaseUrl, proxy, 'localhost', parameters) };
+    const run = await runProgram(['run'], env, { timeoutMs: 20_000 });
+    expect({ code: run.code, signal: run.signal }).toEqual({ code: 1, signal: null });
+    expect(run.stderr).toContain('a certificate that is not to be trusted');
+    const doctor = await runProgram(['doctor'], env);
+    expect(doctor.code).toBe(1);
+    expect(doctor.stdout).toMatch(/^FAIL postgres .*a certificate that is not to be trusted \(SELF_SIGNED/m);
+    expect(proxy.passed).toBe(0);
+  });
+
+  test('takes NODE_EXTRA_CA_CERTS where the URL names no authority', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 20 } });
+    await using proxy = await tlsProxyTo(stack.databaseUrl, { protocol: 'postgres' });
+    const url = through(stack.databaseUrl, proxy, 'localhost', { sslmode: 'verify-full' });
+    const env = { ...stack.env, DATABASE_URL: url, NODE_EXTRA_CA_CERTS: CA };
+    const migrated = await runProgram(['migrate'], env);
+    expect({ code: migrated.code, stderr: migrated.stderr }).toEqual({ code: 0, stderr: '' });
+    expect([proxy.secured > 0, proxy.clear]).toEqual([true, '']);
+  });
+});

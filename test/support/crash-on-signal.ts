@@ -1,0 +1,20 @@
+/*
+ * Loaded before the program (node --import): at SIGUSR2 an error is thrown that nobody catches, with CRASH_TEXT wherever
+ * an error can carry something; SIGURG has a promise reject with it instead.
+ */
+
+function crash(): Error {
+  const text = process.env['CRASH_TEXT'] ?? '';
+  const inner = Object.assign(new TypeError(`Invalid URL: ${text}`), {
+    code: 'ERR_INVALID_URL',
+    input: text,
+  });
+  return Object.assign(new Error(`broken: ${text}`, { cause: inner }), { options: { headers: [text] } });
+}
+
+process.on('SIGUSR2', () => {
+  setImmediate(() => {
+    throw crash();
+  });
+});
+process.on('SIGURG', () => void Promise.reject(crash()));
