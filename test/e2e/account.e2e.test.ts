@@ -196,8 +196,8 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await stack.start();
     await stack.start();
     for (const [round, { busy, windows }] of [
-      { busy: 0.85 * limits.most, windows: 3 },
-      { busy: RESUME_FLOOR, windows: 2 },
+      { busy: 0.7 * limits.most, windows: 3 },
+      { busy: RESUME_FLOOR, windows: 1 },
     ].entries()) {
       await busyWindows(stack, 1, busy);
       moveMarket(sandbox.world, round);
@@ -228,7 +228,7 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await longSinceStarted(stack);
     await stack.start();
     await stack.start();
-    await busyWindows(stack, 1, limits.most * 0.85);
+    await busyWindows(stack, 1, 0.7 * limits.most);
     await using others = new PoliteOthers(stack);
     others.begin(WINDOW_MS / 10);
     await until('ten requests of a modest one', () => arrivals(stack, 'foreign').length >= 10);
