@@ -13,7 +13,7 @@ import { HOUR, mark, knownSkus, useStore } from '../store/support.ts';
 
 const MINUTE = 60_000;
 /** SKUs that wait for their first price; every twentieth is live. */
-const FILL = 600_000;
+const FILL = 300_000;
 const LIVE_BUDGET = 5;
 /** What a lane behind the first is sure of in a call of a hundred with five live SKUs. */
 const GUARANTEED = 4;
