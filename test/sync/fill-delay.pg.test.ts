@@ -23,6 +23,8 @@ let database: TestDatabase;
 let sandbox: Sandbox;
 let sql: Sql;
 let replicas: SyncContext[];
+/** The same at ten calls a second: most of their calls wait for a place. */
+let paced: SyncContext[];
 
 beforeAll(async () => {
   [database, sandbox] = await Promise.all([
@@ -33,6 +35,7 @@ beforeAll(async () => {
   sql = connect(database.url, { max: 4 });
   await longFill();
   replicas = [replica(database.url), replica(database.url)];
+  paced = [replica(database.url, 600), replica(database.url, 600)];
 });
 
 /** What earlier reports left is as if it had been asked. */
@@ -45,7 +48,7 @@ beforeEach(async () => {
 });
 
 afterAll(async () => {
-  await Promise.all([...replicas.map(stopReplica), sql.end({ timeout: 2 }), sandbox.close()]);
+  await Promise.all([...[...replicas, ...paced].map(stopReplica), sql.end({ timeout: 2 }), sandbox.close()]);
   await database.drop();
 });
 
@@ -75,7 +78,7 @@ async function longFill(): Promise<void> {
 }
 
 /** What a daemon re-prices with, on connections of its own. The sandbox knows none of these SKUs and says so (0009). */
-function replica(url: string): SyncContext {
+function replica(url: string, callsPerMinute = 100_000): SyncContext {
   const own = connect(url, { max: 4 });
   const baseUrl = new URL(sandbox.url);
   return {
@@ -93,7 +96,11 @@ function replica(url: string): SyncContext {
       clock: systemClock,
       observe: () => {},
     }),
-    pacer: createPacer(own, systemClock, { maxPerWindow: 100_000, windowMs: MINUTE, backoffMs: MINUTE }),
+    pacer: createPacer(own, systemClock, {
+      maxPerWindow: callsPerMinute,
+      windowMs: MINUTE,
+      backoffMs: MINUTE,
+    }),
     clock: systemClock,
     random: Math.random,
     emit: () => {},
@@ -129,12 +136,16 @@ interface Call {
   readonly skus: readonly string[];
 }
 
-/** Two replicas with two calls under way each, until stopped. */
+/** Two replicas with so many calls under way each, until stopped. */
 class Fleet implements AsyncDisposable {
   begun = 0;
   readonly calls: Call[] = [];
   #stopped = false;
-  readonly #workers: Promise<void>[] = replicas.flatMap((ctx) => [this.#work(ctx), this.#work(ctx)]);
+  readonly #workers: readonly Promise<void>[];
+
+  constructor(contexts: readonly SyncContext[] = replicas, workers = 2) {
+    this.#workers = contexts.flatMap((ctx) => Array.from({ length: workers }, () => this.#work(ctx)));
+  }
 
   async #work(ctx: SyncContext): Promise<void> {
     for (let number = 1; !this.#stopped; number += 1) {
@@ -192,6 +203,21 @@ describe('while very many SKUs wait for their first price', () => {
     const before = fleet.calls.filter((call) => call.begun < begun);
     const asked = new Set([...before, ...next].flatMap(({ skus }) => skus));
     expect([...changed, ...live].filter((sku) => !asked.has(sku))).toEqual([]);
+  });
+
+  test('so it is where many calls wait for their place in the pace, and none of these goes out half empty', async () => {
+    await sql`insert into catalog_internal.pace (ceiling, raised_at) values (100000, now()) on conflict (id) do nothing`;
+    await using fleet = new Fleet(paced, 4);
+    await fleet.next(0, 8);
+    const changed = names('C', 60);
+    await report(changed);
+    const from = fleet.calls.length;
+    await until('what waited has asked', () => fleet.calls.length >= from + 16);
+    const calls = fleet.calls.slice(from, from + 16);
+    // Eight were waiting. One or two may have been planned at the very moment of the report, or of another's claim.
+    const asked = new Set(calls.slice(0, 4).flatMap(({ skus }) => skus));
+    expect(changed.filter((sku) => !asked.has(sku))).toEqual([]);
+    expect(calls.filter(({ skus }) => skus.length < 90).length).toBeLessThanOrEqual(2);
   });
 
   test('of a report larger than two calls the watched SKUs are first, by their weight', async () => {
