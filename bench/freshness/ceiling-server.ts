@@ -2,7 +2,8 @@
 export class CeilingServer {
   readonly #budget: number;
   readonly #ceiling: number;
-  #log: { at: number; computed: number }[] = [];
+  readonly #log: { readonly at: number; readonly computed: number }[] = [];
+  #sum = 0;
 
   constructor(budget: number, ceiling: number | null) {
     this.#budget = budget;
@@ -11,8 +12,8 @@ export class CeilingServer {
 
   /** Live computations of the last minute. */
   recent(now: number): number {
-    this.#log = this.#log.filter(({ at }) => at > now - 60_000);
-    return this.#log.reduce((sum, { computed }) => sum + computed, 0);
+    while ((this.#log[0]?.at ?? Infinity) <= now - 60_000) this.#sum -= this.#log.shift()?.computed ?? 0;
+    return this.#sum;
   }
 
   /** The most of one call in the last minute. */
@@ -27,6 +28,7 @@ export class CeilingServer {
   compute(asked: number, now: number): number {
     const computed = Math.max(0, Math.min(asked, this.#budget, this.#ceiling - this.recent(now)));
     this.#log.push({ at: now, computed });
+    this.#sum += computed;
     return computed;
   }
 

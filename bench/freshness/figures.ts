@@ -1,9 +1,11 @@
-import type { PaceLimits } from '../../src/partner/pacer.ts';
+import { type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
 import { simulateLive } from './live.ts';
 import { Account, Market, type Weights } from './market.ts';
 import { knownRatesOptimum } from './optimum.ts';
 import { simulateFill } from './packing.ts';
-import { type Neighbours, simulatePacing } from './pacing.ts';
+import { type Neighbours, SharedAccount } from './neighbours.ts';
+import { simulatePacing } from './pacing.ts';
+import { seeded } from './random.ts';
 
 export interface Figure {
   readonly what: string;
@@ -45,6 +47,7 @@ export function* runBench(seeds: readonly number[], size: BenchSize): Generator<
   for (const ceiling of [null, 200]) {
     for (const weights of ['zipf', 'watch'] as const) yield* liveFigures(seeds, size, weights, ceiling);
   }
+  yield* burstyFigures(seeds, size);
   yield* redrawFigures(seeds, size);
   yield* incidentFigures(seeds, size);
   yield* packingFigures(seeds, size);
@@ -60,6 +63,7 @@ function runLive(
     ceiling: number | null;
     redrawHours?: number;
     hours?: number;
+    neighbours?: Neighbours;
   },
 ) {
   const market = new Market(size.skus, run.weights, seed);
@@ -74,6 +78,9 @@ function runLive(
       liveBudget: LIVE_BUDGET,
       liveCeiling: run.ceiling,
       ...(run.redrawHours === undefined ? {} : { redrawEveryMinutes: run.redrawHours * 60 }),
+      ...(run.neighbours === undefined
+        ? {}
+        : { shared: new SharedAccount(run.neighbours, hours * 3_600_000, seeded(seed)) }),
     },
     [cold, warm],
   );
@@ -161,6 +168,31 @@ function* liveFigures(
     '≤',
     0.01,
   );
+}
+
+/**
+ * Neighbours whose bursts have the mirror refused some thirty times a day: looks are lost, and every wait is longer. Rounds
+ * are those of the undisturbed pace, so that they do not grow with what they measure.
+ */
+function* burstyFigures(seeds: readonly number[], size: BenchSize): Generator<Figure> {
+  const undisturbed = size.skus / (sendsPerWindow(LIMITS) * LIVE_BUDGET);
+  for (const weights of ['zipf', 'watch'] as const) {
+    const runs = seeds.map((seed) =>
+      runLive(seed, size, { policy: 'index', weights, ceiling: null, neighbours: 'bursty' }),
+    );
+    const name = `${weights}, bursty neighbours: `;
+    yield figure(
+      `${name}live calls refused a day`,
+      runs.map(({ looks }) => (looks.refused * 24) / size.hours),
+    );
+    yield figure(
+      `${name}longest wait in undisturbed rounds`,
+      runs.map(({ warm }) => warm.worstMinutes / undisturbed),
+      '≤',
+      4.5,
+      true,
+    );
+  }
 }
 
 function* redrawFigures(seeds: readonly number[], size: BenchSize): Generator<Figure> {

@@ -49,7 +49,10 @@ export class Heap {
   }
 
   #swap(a: number, b: number): void {
-    [this.#keys[a], this.#keys[b]] = [this.#keys[b] as number, this.#keys[a] as number];
-    [this.#items[a], this.#items[b]] = [this.#items[b] as number, this.#items[a] as number];
+    const [key, item] = [this.#keys[a] as number, this.#items[a] as number];
+    this.#keys[a] = this.#keys[b] as number;
+    this.#items[a] = this.#items[b] as number;
+    this.#keys[b] = key;
+    this.#items[b] = item;
   }
 }

@@ -53,25 +53,22 @@ export async function repriceOnce(
   requestTimeoutMs: number,
   signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
 ): Promise<Turn> {
-  const { sql, settings } = ctx;
+  const { sql } = ctx;
   const pause = await callPause(sql);
   if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
-  await wakeHeld(sql, WAKE_AT_ONCE);
-  const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
-  const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
-  const owed = await peekOwed(sql, settings.bulkMaxSkus, early);
-  const limits = planLimits(settings, state, plan, { turn: turn.number, failures: pause.failures });
-  const quotas = planBatch(owed, early, limits);
-  if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
-  const company = waitForCompanyMs(owed, limits, turn.sinceLastCallMs);
-  if (company > 0) return { kind: 'company', forMs: company };
-
+  const first = await planCall(ctx, turn, pause.failures);
+  if (first.kind !== 'planned') return first;
   const place = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
   if (place.kind === 'wait') return place;
-  const claim = await claimPlanned(ctx, plan, quotas, requestTimeoutMs + LEASE_SLACK_MS);
-  if (claim === null) {
+  // While this call waited for its place, others claimed what it had planned, and something urgent may have come.
+  const planned = await planCall(ctx, turn, pause.failures);
+  const claim =
+    planned.kind === 'planned'
+      ? await claimPlanned(ctx, planned.plan, planned.quotas, requestTimeoutMs + LEASE_SLACK_MS)
+      : null;
+  if (planned.kind !== 'planned' || claim === null) {
     await place.permit.cancel();
-    return { kind: 'idle', nextInMs: 250 };
+    return planned.kind === 'planned' ? { kind: 'idle', nextInMs: 250 } : planned;
   }
   const skus = claim.skus.map(({ sku }) => sku);
   failpoint('bulk.claimed');
@@ -79,7 +76,7 @@ export async function repriceOnce(
     const answer = await ctx.client.bulk(place.permit, skus, signals.hard);
     failpoint('bulk.answered');
     if (pause.failures > 0) await noteCallWorked(sql);
-    await settle(ctx, claim, reconcile(skus, answer), { state, plan, probe: limits.probe });
+    await settle(ctx, claim, reconcile(skus, answer), planned);
   } catch (error) {
     if (error instanceof PartnerError) return await callFailed(ctx, claim, error, pause.failures);
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
@@ -89,6 +86,35 @@ export async function repriceOnce(
     throw error;
   }
   return { kind: 'called', skus: skus.length };
+}
+
+/** What a call is to carry, and what was known when that was decided. */
+interface Planned {
+  readonly kind: 'planned';
+  readonly quotas: readonly Quota[];
+  readonly state: SyncState;
+  readonly plan: LivePlan;
+  /** Whether the call tries if an incident is over. */
+  readonly probe: boolean;
+}
+
+/** Plans a bulk call from what the ledger owes at this moment; or says why it is not the time to call. */
+async function planCall(
+  ctx: SyncContext,
+  turn: { readonly number: number; readonly sinceLastCallMs: number },
+  failures: number,
+): Promise<Planned | Turn> {
+  const { sql, settings } = ctx;
+  await wakeHeld(sql, WAKE_AT_ONCE);
+  const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
+  const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
+  const owed = await peekOwed(sql, settings.bulkMaxSkus, early);
+  const limits = planLimits(settings, state, plan, { turn: turn.number, failures });
+  const quotas = planBatch(owed, early, limits);
+  if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
+  const company = waitForCompanyMs(owed, limits, turn.sinceLastCallMs);
+  if (company > 0) return { kind: 'company', forMs: company };
+  return { kind: 'planned', quotas, state, plan, probe: limits.probe };
 }
 
 /** Claims what was planned; live SKUs by value where the plan has a price for a look, everything else by turn. */
@@ -154,12 +180,7 @@ export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']
   return { ...none, live: early(settings.liveMs), sweep: early(snapshotMs(settings)) };
 }
 
-async function settle(
-  ctx: SyncContext,
-  claim: Claim,
-  envelope: Envelope,
-  planned: { readonly state: SyncState; readonly plan: LivePlan; readonly probe: boolean },
-): Promise<void> {
+async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, planned: Planned): Promise<void> {
   const { sql, settings, random } = ctx;
   const { state, plan } = planned;
   let unpricedEntries = 0;
@@ -196,7 +217,7 @@ async function learn(
   ctx: SyncContext,
   claim: Claim,
   envelope: Envelope,
-  { plan, probe }: { readonly plan: LivePlan; readonly probe: boolean },
+  { plan, probe }: Planned,
   budget: number,
 ): Promise<void> {
   const deferred = (asked: ClaimedSku) => envelope.verdicts.get(asked.sku)?.kind === 'deferred';

@@ -4,6 +4,7 @@ import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/partner/
 import { connect, type Sql } from '../../src/store/db.ts';
 import { pruneSends, readPace, unsend, withPace } from '../../src/store/pace.ts';
 import { type Acquired, createPacer, type PacerEvents } from '../../src/sync/pacing.ts';
+import { mostWithin } from '../support/arrivals.ts';
 import { HOUR, useStore } from './support.ts';
 
 const store = useStore();
@@ -30,13 +31,6 @@ async function sendTimes(): Promise<number[]> {
     { at: Date }[]
   >`select sent_at as at from catalog_internal.pace_sends order by sent_at`;
   return rows.map(({ at }) => at.getTime());
-}
-
-function mostWithin(times: readonly number[], spanMs: number): number {
-  return Math.max(
-    0,
-    ...times.map((at) => times.filter((other) => other > at - spanMs && other <= at).length),
-  );
 }
 
 describe('the shared pace', () => {

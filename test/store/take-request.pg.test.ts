@@ -4,6 +4,7 @@ import { ceilingAt, guardMs, initialPace, type PaceLimits, sendsPerWindow } from
 import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
 import { storeSettings } from '../../src/store/sync-state.ts';
 import { createPacer } from '../../src/sync/pacing.ts';
+import { mostWithin } from '../support/arrivals.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 const LIMIT = 60;
@@ -77,10 +78,6 @@ async function race(forMs: number, foreign: boolean): Promise<{ own: number[]; f
   };
 }
 
-function mostWithin(times: readonly number[], spanMs: number): number {
-  return Math.max(0, ...times.map((from) => times.filter((at) => at >= from && at < from + spanMs).length));
-}
-
 describe('catalog.take_request', () => {
   test('says 0 = go, and writes the request into the log that the mirror goes by', async () => {
     expect(await take('orders')).toBe(0);
@@ -98,12 +95,7 @@ describe('catalog.take_request', () => {
 
   test('and the mirror together never fill a window beyond the account’s limit; the mirror gives way to its floor', async () => {
     const { own, foreign } = await race(3500, true);
-    expect(
-      mostWithin(
-        [...own, ...foreign].toSorted((a, b) => a - b),
-        WINDOW_MS,
-      ),
-    ).toBeLessThanOrEqual(LIMIT);
+    expect(mostWithin([...own, ...foreign], WINDOW_MS)).toBeLessThanOrEqual(LIMIT);
     const settledFrom = (own[0] ?? 0) + 2 * SPAN_MS;
     const late = own.filter((at) => at >= settledFrom && at < settledFrom + WINDOW_MS).length;
     expect(late).toBeLessThanOrEqual(FLOOR + 3);

@@ -1,0 +1,174 @@
+import {
+  chooseLive,
+  earlyMinutes,
+  learnRate,
+  LEAST_MINUTES,
+  MOST_ROUNDS,
+  nextLookMinutes,
+  PRIOR,
+  type Rate,
+  rateFromPast,
+  type RateGroup,
+  roundMinutes,
+  SHORTLIST,
+  solvePrice,
+} from '../../src/sync/live-policy.ts';
+import { Heap } from './heap.ts';
+import type { LiveRun } from './live.ts';
+import type { Market } from './market.ts';
+
+const RESOLVE_EVERY = 10;
+/** METADATA_INTERVAL's default, and how much of the past counts (past_moves in SQL). */
+const METADATA_MINUTES = 7 * 24 * 60;
+const PAST_MINUTES = 3 * 24 * 60;
+
+/** The live lane of the due ledger, with what is known of each SKU's rate. */
+export class Ledger {
+  readonly #market: Market;
+  readonly #index: boolean;
+  readonly #heap = new Heap();
+  readonly #due: Float64Array;
+  readonly #rates: Rate[];
+  readonly #names: string[];
+  readonly #incident: boolean;
+  #price = 1;
+  #most = Infinity;
+  #early = 0;
+  #solvedAt = -Infinity;
+
+  constructor(market: Market, { policy, incident }: Pick<LiveRun, 'policy' | 'incident'>) {
+    this.#market = market;
+    this.#index = policy === 'index';
+    this.#incident = incident !== undefined;
+    this.#due = new Float64Array(market.size);
+    this.#rates = Array.from({ length: market.size }, (_, i) =>
+      incident === undefined ? PRIOR : pastRate(market, i, incident.sweptMinutes),
+    );
+    this.#names = Array.from({ length: market.size }, (_, i) => String(i));
+    // A fill has just ended, in this order; of the rates nothing is known.
+    for (let i = 0; i < market.size; i += 1)
+      this.#heap.push(this.#incident ? (market.lastLook[i] as number) : i / market.size, i);
+  }
+
+  get nextDue(): number {
+    return this.#heap.first;
+  }
+
+  /** Where there are fewer looks than wanted, no slot stays empty: the next ones due are taken a little early. */
+  get earlyMinutes(): number {
+    return this.#index ? this.#early : 0;
+  }
+
+  owed(minute: number, most: number): number {
+    // In round robin everything is always due, as its interval is one round.
+    return !this.#index || this.#heap.first <= minute ? most : 0;
+  }
+
+  plan(minute: number, looks: number): void {
+    if (!this.#index || minute - this.#solvedAt < RESOLVE_EVERY) return;
+    const first = this.#solvedAt === -Infinity;
+    this.#solvedAt = minute;
+    const round = roundMinutes(this.#market.size, looks);
+    this.#most = this.#incident ? Math.max(MOST_ROUNDS * round, METADATA_MINUTES) : MOST_ROUNDS * round;
+    this.#early = earlyMinutes(round);
+    this.#price = solvePrice(groupsOf(this.#rates, this.#market.weights), looks, this.#most);
+    if (first && this.#incident) this.#placeAll();
+  }
+
+  /** As sync/live-order.ts places everything when an incident begins. */
+  #placeAll(): void {
+    while (this.#heap.size > 0) this.#heap.pop();
+    for (let i = 0; i < this.#market.size; i += 1)
+      this.#schedule(i, (this.#market.lastLook[i] as number) + this.#wait(i));
+  }
+
+  #wait(item: number): number {
+    return nextLookMinutes(
+      this.#market.weights[item] as number,
+      this.#rates[item] as Rate,
+      this.#price,
+      this.#most,
+    );
+  }
+
+  choose(count: number, minute: number): number[] {
+    const taken: number[] = [];
+    const most = this.#index ? Math.max(SHORTLIST, 3 * count) : count;
+    const tooSoon: number[] = [];
+    while (taken.length < most && this.#heap.size > 0) {
+      const item = this.#heap.pop();
+      const soon = this.#index && this.#tau(item, minute) < LEAST_MINUTES;
+      (soon ? tooSoon : taken).push(item);
+    }
+    for (const item of tooSoon) this.#heap.push(this.#due[item] as number, item);
+    if (!this.#index) return taken;
+    const chosen = new Set(
+      chooseLive(
+        taken.map((item) => ({
+          sku: this.#names[item] as string,
+          weight: this.#market.weights[item] as number,
+          rate: this.#rates[item] as Rate,
+          tau: this.#tau(item, minute),
+        })),
+        count,
+        this.#most,
+      ).map(({ sku }) => Number(sku)),
+    );
+    for (const item of taken) if (!chosen.has(item)) this.#heap.push(this.#due[item] as number, item);
+    return [...chosen];
+  }
+
+  settle(item: number, minute: number, changed: boolean): void {
+    const before = this.#tauBefore[item];
+    if (before !== undefined && before < Infinity)
+      this.#rates[item] = learnRate(this.#rates[item] as Rate, before, changed);
+    this.#schedule(item, this.#index ? minute + this.#wait(item) : minute);
+  }
+
+  defer(item: number, minute: number): void {
+    // DEFERRED_INTERVAL's default.
+    this.#schedule(item, minute + 5);
+  }
+
+  readonly #tauBefore: (number | undefined)[] = [];
+
+  #tau(item: number, minute: number): number {
+    const last = this.#market.lastLook[item] as number;
+    const tau = minute - last;
+    this.#tauBefore[item] = tau;
+    return tau;
+  }
+
+  #schedule(item: number, due: number): void {
+    this.#due[item] = due;
+    this.#heap.push(due, item);
+  }
+}
+
+function pastRate(market: Market, item: number, sweptMinutes: number): Rate {
+  const looks = Math.floor(PAST_MINUTES / sweptMinutes);
+  return rateFromPast(market.pastMoves(item, looks, sweptMinutes), PAST_MINUTES);
+}
+
+/** SKUs by rate and weight in half powers of two, as store/live.ts groups them in SQL. */
+function groupsOf(rates: readonly Rate[], weights: Float64Array): RateGroup[] {
+  const groups = new Map<number, { count: number; lambda: number; weight: number }>();
+  for (let i = 0; i < rates.length; i += 1) {
+    const { alpha, beta } = rates[i] as Rate;
+    const lambda = alpha / beta;
+    const weight = weights[i] as number;
+    const key = Math.round(Math.log2(lambda) * 2) * 1000 + Math.round(Math.log2(weight) * 2);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { count: 1, lambda, weight });
+    else {
+      group.count += 1;
+      group.lambda += lambda;
+      group.weight += weight;
+    }
+  }
+  return [...groups.values()].map(({ count, lambda, weight }) => ({
+    count,
+    lambda: lambda / count,
+    weight: weight / count,
+  }));
+}

@@ -1,0 +1,292 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPartnerClient } from '../../src/partner/client.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import { createPacer } from '../../src/sync/pacing.ts';
+import { repriceOnce } from '../../src/sync/reprice.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { until } from '../support/process.ts';
+import { HOUR, mark, knownSkus, useStore } from '../store/support.ts';
+
+const MINUTE = 60_000;
+/** SKUs that wait for their first price; every twentieth is live. */
+const FILL = 300_000;
+const LIVE_BUDGET = 5;
+/** What a lane behind the first is sure of in a call of a hundred with five live SKUs. */
+const GUARANTEED = 4;
+const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
+
+let database: TestDatabase;
+let sandbox: Sandbox;
+let sql: Sql;
+let replicas: SyncContext[];
+/** The same at ten calls a second: most of their calls wait for a place. */
+let paced: SyncContext[];
+
+beforeAll(async () => {
+  [database, sandbox] = await Promise.all([
+    createDatabase(),
+    startSandbox({ skus: 10, rateLimit: 1_000_000 }),
+  ]);
+  await migrateDatabase(database.url);
+  sql = connect(database.url, { max: 4 });
+  await longFill();
+  replicas = [replica(database.url), replica(database.url)];
+  paced = [replica(database.url, 600), replica(database.url, 600)];
+});
+
+/** What earlier reports left is as if it had been asked. */
+beforeEach(async () => {
+  await sql`
+    update catalog_internal.due set lane = catalog_internal.lane_of('sweep'), due_at = now() + interval '1 day'
+    where lane = 1`;
+  await sql`delete from catalog.watchlist`;
+  await sql`update catalog_internal.sync set live_budget = null`;
+});
+
+afterAll(async () => {
+  await Promise.all([...[...replicas, ...paced].map(stopReplica), sql.end({ timeout: 2 }), sandbox.close()]);
+  await database.drop();
+});
+
+/** N… waits for a first price; L… for its live turn, E… after an error, M… for metadata, S… for its sweep; C… and B… owe nothing. */
+async function longFill(): Promise<void> {
+  const put = (name: string, count: number, reason: string, due: string) => sql`
+    with skus as (
+      insert into catalog.skus (sku, state, price_source, in_manifest)
+      select ${name} || n, ${reason === 'new' ? 'pending' : 'priced'}, 'snapshot', true from generate_series(1, ${count}::int) n
+      returning sku
+    )
+    insert into catalog_internal.due (sku, lane, reason, live, due_at)
+    select sku, catalog_internal.lane_of(${reason}), ${reason},
+      ${reason === 'live'} or ${reason === 'new'} and right(sku, 2) in ('00', '20', '40', '60', '80'), now() + ${due}::interval
+    from skus`;
+  await put('N', FILL, 'new', '-1 hour');
+  for (const [name, reason] of [
+    ['L', 'live'],
+    ['E', 'error'],
+    ['M', 'metadata'],
+    ['S', 'sweep'],
+  ] as const)
+    await put(name, 3000, reason, '-1 minute');
+  for (const name of ['B', 'C']) await put(name, 5000, 'sweep', '1 day');
+  await sql`update catalog_internal.sync set snapshot_id = 'token'`;
+  await sql`analyze catalog.skus, catalog_internal.due`;
+}
+
+/** What a daemon re-prices with, on connections of its own. The sandbox knows none of these SKUs and says so (0009). */
+function replica(url: string, callsPerMinute = 100_000): SyncContext {
+  const own = connect(url, { max: 4 });
+  const baseUrl = new URL(sandbox.url);
+  return {
+    sql: own,
+    databaseUrl: () => url,
+    client: createPartnerClient({
+      baseUrl,
+      credentials: () => sandbox,
+      timeoutMs: MINUTE,
+      bodyKey: 'skus',
+      priceFields: ['price'],
+      skuField: 'sku',
+      allowInsecure: false,
+      userAgent: 'test',
+      clock: systemClock,
+      observe: () => {},
+    }),
+    pacer: createPacer(own, systemClock, {
+      maxPerWindow: callsPerMinute,
+      windowMs: MINUTE,
+      backoffMs: MINUTE,
+    }),
+    clock: systemClock,
+    random: Math.random,
+    emit: () => {},
+    settings: {
+      baseUrl,
+      downloadTimeoutMs: MINUTE,
+      bulkMaxSkus: 100,
+      bulkLiveBudget: LIVE_BUDGET,
+      deltaMs: MINUTE,
+      manifestMs: HOUR,
+      catalogCheckMs: HOUR,
+      liveMs: HOUR,
+      livePolicy: 'index',
+      callsPerMinute: 118,
+      deferredMs: MINUTE,
+      errorMs: MINUTE,
+      metadataMs: 168 * HOUR,
+      sweepMs: 24 * HOUR,
+      sweepMinAgeMs: HOUR / 2,
+      manifestMaxShrink: 0.5,
+    },
+  };
+}
+
+async function stopReplica(ctx: SyncContext): Promise<void> {
+  await ctx.client.close();
+  await ctx.sql.end({ timeout: 2 });
+}
+
+interface Call {
+  /** Its place in the order in which calls were begun: planned, that is. */
+  readonly begun: number;
+  readonly skus: readonly string[];
+}
+
+/** Two replicas with so many calls under way each, until stopped. */
+class Fleet implements AsyncDisposable {
+  begun = 0;
+  readonly calls: Call[] = [];
+  #stopped = false;
+  readonly #workers: readonly Promise<void>[];
+
+  constructor(contexts: readonly SyncContext[] = replicas, workers = 2) {
+    this.#workers = contexts.flatMap((ctx) => Array.from({ length: workers }, () => this.#work(ctx)));
+  }
+
+  async #work(ctx: SyncContext): Promise<void> {
+    for (let number = 1; !this.#stopped; number += 1) {
+      const begun = this.begun;
+      this.begun += 1;
+      const bulk: typeof ctx.client.bulk = async (permit, skus, signal) => {
+        this.calls.push({ begun, skus });
+        return await ctx.client.bulk(permit, skus, signal);
+      };
+      const recorded = { ...ctx, client: { ...ctx.client, bulk } };
+      const turn = await repriceOnce(recorded, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
+      if (turn.kind !== 'called') throw new Error(`no call: ${JSON.stringify(turn)}`);
+    }
+  }
+
+  /** The first `count` calls to ask of those that were begun from the `from`th on. */
+  async next(from: number, count: number): Promise<Call[]> {
+    const found = () => this.calls.filter(({ begun }) => begun >= from);
+    await until(`${count} calls`, async () => {
+      await Promise.race([...this.#workers, Promise.resolve()]);
+      return found().length >= count;
+    });
+    return found().slice(0, count);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#workers);
+  }
+}
+
+const names = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name}${i + 1}`);
+
+async function report(changed: readonly string[], nowLive: readonly string[] = []): Promise<void> {
+  const delta = { since: 'token', toSnapshot: 'token', changed, nowLive, removed: [] };
+  expect(await applyDelta(sql, delta)).toMatchObject({ applied: true });
+}
+
+function counted(calls: readonly Call[]): Map<string, number>[] {
+  return calls.map(
+    ({ skus }) =>
+      new Map([...Map.groupBy(skus, (sku) => sku[0] ?? '')].map(([name, { length }]) => [name, length])),
+  );
+}
+
+describe('while very many SKUs wait for their first price', () => {
+  test('what a delta reports is in one of the next two calls that are planned', async () => {
+    await using fleet = new Fleet();
+    await fleet.next(0, 8);
+    // As much as two calls have room for, beside what is guaranteed to the lanes behind.
+    const [changed, live] = [names('C', 130), names('B', 2 * (LIVE_BUDGET - 1))];
+    await report(changed, live);
+    const { begun } = fleet;
+    const next = await fleet.next(begun, 2);
+    const before = fleet.calls.filter((call) => call.begun < begun);
+    const asked = new Set([...before, ...next].flatMap(({ skus }) => skus));
+    expect([...changed, ...live].filter((sku) => !asked.has(sku))).toEqual([]);
+  });
+
+  test('so it is where many calls wait for their place in the pace, and none of these goes out half empty', async () => {
+    await sql`insert into catalog_internal.pace (ceiling, raised_at) values (100000, now()) on conflict (id) do nothing`;
+    await using fleet = new Fleet(paced, 4);
+    await fleet.next(0, 8);
+    const changed = names('C', 60);
+    await report(changed);
+    const from = fleet.calls.length;
+    await until('what waited has asked', () => fleet.calls.length >= from + 16);
+    const calls = fleet.calls.slice(from, from + 16);
+    // Eight were waiting. One or two may have been planned at the very moment of the report, or of another's claim.
+    const asked = new Set(calls.slice(0, 4).flatMap(({ skus }) => skus));
+    expect(changed.filter((sku) => !asked.has(sku))).toEqual([]);
+    expect(calls.filter(({ skus }) => skus.length < 90).length).toBeLessThanOrEqual(2);
+  });
+
+  test('of a report larger than two calls the watched SKUs are first, by their weight', async () => {
+    const changed = names('C', 3000);
+    const watched = changed.slice(-40);
+    await sql`alter table catalog.watchlist disable trigger watch_added`;
+    await sql`insert into catalog.watchlist (sku, weight) select sku, 20 from unnest(${watched}::text[]) as s(sku)`;
+    await sql`alter table catalog.watchlist enable trigger watch_added`;
+    await report(changed);
+    await using fleet = new Fleet();
+    const asked = new Set((await fleet.next(0, 2)).flatMap(({ skus }) => skus));
+    expect(watched.filter((sku) => !asked.has(sku))).toEqual([]);
+  });
+
+  test('every lane behind has its part of each call, and no SKU is asked twice', async () => {
+    await using fleet = new Fleet();
+    const calls = await fleet.next(0, 40);
+    for (const call of counted(calls)) {
+      expect(call.get('N')).toBeGreaterThanOrEqual(80);
+      for (const lane of ['E', 'M', 'S']) expect(call.get(lane)).toBeGreaterThanOrEqual(GUARANTEED);
+      expect(call.get('L')).toBeGreaterThanOrEqual(LIVE_BUDGET - 1);
+    }
+    const asked = calls.flatMap(({ skus }) => skus);
+    expect(new Set(asked).size).toBe(asked.length);
+    // Too few live slots for a part of each: a slot in every second call is the lane's behind.
+    const newLive = asked.filter((sku) => /^N\d*[02468]0$/.test(sku));
+    expect(newLive.length).toBeGreaterThanOrEqual(calls.length / 2 - 4);
+  });
+
+  test('and very many changes are reported too, every lane has its part all the same, first prices included', async () => {
+    await report(names('B', 5000));
+    await using fleet = new Fleet();
+    const calls = await fleet.next(0, 30);
+    for (const call of counted(calls)) {
+      expect(call.get('B')).toBeGreaterThanOrEqual(70);
+      for (const lane of ['N', 'E', 'M', 'S']) expect(call.get(lane)).toBeGreaterThanOrEqual(GUARANTEED);
+      expect(call.get('L')).toBeGreaterThanOrEqual(LIVE_BUDGET - 1);
+    }
+  });
+});
+
+describe('while little is owed', () => {
+  const store = useStore();
+
+  test('a call waits for company, but not for long; a reported change goes at once and takes the others along', async () => {
+    await knownSkus(store.sql, ['S1', 'S2', 'C1']);
+    await store.sql`update catalog.skus set state = 'priced'`;
+    await store.sql`update catalog_internal.sync set snapshot_id = 'token'`;
+    const ctx = replica(store.url);
+    const turn = (sinceLastCallMs: number) =>
+      repriceOnce(ctx, { number: 1, sinceLastCallMs }, MINUTE, signals);
+    try {
+      await mark(store.sql, ['S1'], 'sweep', false);
+      const waits = await turn(0);
+      expect(waits).toMatchObject({ kind: 'company' });
+      expect(waits.kind === 'company' && waits.forMs).toBeLessThanOrEqual(4000);
+      expect(await turn(4000)).toEqual({ kind: 'called', skus: 1 });
+      await mark(store.sql, ['S2'], 'sweep', false);
+      expect(await turn(0)).toMatchObject({ kind: 'company' });
+      await applyDelta(store.sql, {
+        since: 'token',
+        toSnapshot: 'token',
+        changed: ['C1'],
+        nowLive: [],
+        removed: [],
+      });
+      expect(await turn(0)).toEqual({ kind: 'called', skus: 2 });
+    } finally {
+      await stopReplica(ctx);
+    }
+  });
+});
