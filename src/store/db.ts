@@ -1,7 +1,7 @@
-import { fileURLToPath } from 'node:url';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { postgresConnection } from '../lib/tls.ts';
+import { MIGRATIONS, MigrationError, migrationFailed, refuseNewer } from './migrations.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -159,14 +159,22 @@ function keepArrayTypes(sql: Sql): void {
   (sql.options as { fetch_types: boolean }).fetch_types = false;
 }
 
-/** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
-const migrationsFolder = fileURLToPath(new URL('../../drizzle', import.meta.url));
+export interface MigrateOptions {
+  readonly folder?: string;
+  /** How long to wait for a table that another session has locked. */
+  readonly lockTimeoutMs?: number;
+}
+
+/** Behind a migration that waits for a lock, everybody else waits too. */
+const MIGRATION_LOCK_TIMEOUT_MS = 10_000;
 
 /**
  * Applies pending migrations in one transaction, under an advisory lock, so that replicas starting together apply them
- * once. Needs a direct connection (no transaction pooler).
+ * once. Throws MigrationError, leaving everything as it was, where one fails, and where a later version has migrated the
+ * database. Needs a direct connection (no transaction pooler).
  */
-export async function migrateDatabase(url: string): Promise<void> {
+export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<void> {
+  const { folder = MIGRATIONS, lockTimeoutMs = MIGRATION_LOCK_TIMEOUT_MS } = options;
   // Half of what the program takes to load, and of no use to commands that do not migrate, such as a container's healthcheck.
   const [{ drizzle }, { migrate }] = await Promise.all([
     import('drizzle-orm/postgres-js'),
@@ -175,12 +183,16 @@ export async function migrateDatabase(url: string): Promise<void> {
   const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
   try {
     await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
+    await refuseNewer(sql, folder);
+    await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
     // drizzle changes the client it is given (Date and JSON parameters throw afterwards): this one is for it alone.
     await migrate(drizzle(sql), {
-      migrationsFolder,
+      migrationsFolder: folder,
       migrationsSchema: 'catalog_internal',
       migrationsTable: 'migrations',
     });
+  } catch (error) {
+    throw error instanceof MigrationError ? error : await migrationFailed(error, folder);
   } finally {
     await sql.end({ timeout: 5 });
   }

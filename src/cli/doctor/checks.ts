@@ -8,6 +8,7 @@ import { readManifestFile } from '../../partner/manifest-file.ts';
 import { paceLimits } from '../../limits.ts';
 import { openRedis } from '../../queues/backend.ts';
 import { sqlState, type Sql } from '../../store/db.ts';
+import { migrationState } from '../../store/migrations.ts';
 import { createPacer } from '../../sync/pacing.ts';
 import { VERSION } from '../../version.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
@@ -67,10 +68,21 @@ async function migrations(sql: Sql): Promise<Finding[]> {
   const [rights] = await sql<[{ create: boolean; migrated: boolean; reader: boolean }]>`
     select has_database_privilege(current_database(), 'CREATE') as create,
       to_regclass('catalog.skus') is not null as migrated, to_regrole('catalog_reader') is not null as reader`;
+  const { pending, unknown } = await migrationState(sql);
   const findings = [
-    rights.migrated
-      ? ok('migrations', 'applied')
-      : warn('migrations', 'not applied yet', '`run` and `migrate` apply them'),
+    unknown > 0
+      ? fail(
+          'migrations',
+          `${unknown} of a later version`,
+          'run that version again, or restore a backup from before the upgrade',
+        )
+      : pending === 0
+        ? ok('migrations', 'applied')
+        : warn(
+            'migrations',
+            rights.migrated ? `${pending} pending` : 'not applied yet',
+            '`run` and `migrate` apply them',
+          ),
     rights.reader
       ? ok('roles', 'catalog_reader exists')
       : warn(

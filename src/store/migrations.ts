@@ -1,0 +1,90 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Sql } from './db.ts';
+
+/** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
+export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
+
+interface Entry {
+  readonly tag: string;
+  /** When the migration was written, in epoch milliseconds: what the table of applied migrations goes by. */
+  readonly when: number;
+}
+
+/** Why the tables cannot be brought to this version. Nothing of it was applied. */
+export class MigrationError extends Error {
+  override readonly name = 'MigrationError';
+  readonly kind: 'migration-failed' | 'database-newer';
+  readonly hint: string;
+
+  constructor(kind: MigrationError['kind'], message: string, hint: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
+    this.kind = kind;
+    this.hint = hint;
+  }
+}
+
+async function journal(folder: string): Promise<readonly Entry[]> {
+  const text = await readFile(join(folder, 'meta/_journal.json'), 'utf8');
+  return (JSON.parse(text) as { entries: Entry[] }).entries;
+}
+
+/** How many of the migrations of `folder` are still to be applied, and how many were applied that it does not know. */
+export async function migrationState(
+  sql: Sql,
+  folder = MIGRATIONS,
+): Promise<{ readonly pending: number; readonly unknown: number }> {
+  const entries = await journal(folder);
+  const [table] = await sql<
+    [{ there: boolean }]
+  >`select to_regclass('catalog_internal.migrations') is not null as there`;
+  if (!table.there) return { pending: entries.length, unknown: 0 };
+  const applied = await sql<{ at: number }[]>`
+    select created_at::float8 as at from catalog_internal.migrations`;
+  const last = Math.max(0, ...applied.map(({ at }) => at));
+  const newest = Math.max(...entries.map(({ when }) => when));
+  return {
+    pending: entries.filter(({ when }) => when > last).length,
+    unknown: applied.filter(({ at }) => at > newest).length,
+  };
+}
+
+/**
+ * Throws where a later version has migrated this database: what it changed is unknown here, and writing to it as if it were
+ * the former could spoil rows.
+ */
+export async function refuseNewer(sql: Sql, folder: string): Promise<void> {
+  const { unknown } = await migrationState(sql, folder);
+  if (unknown === 0) return;
+  throw new MigrationError(
+    'database-newer',
+    `the database was migrated by a later version of catalog-mirror (migrations that this one does not know: ${unknown})`,
+    'run that version again, or restore a backup from before the upgrade',
+  );
+}
+
+/** An error of the migrating transaction, saying which migration it came from. */
+export async function migrationFailed(error: unknown, folder: string): Promise<MigrationError> {
+  const query = error instanceof Error && 'query' in error ? String(error.query) : null;
+  const tag = query === null ? null : await tagOf(query, folder);
+  // The library's own message is the whole statement; what Postgres said is its cause.
+  const cause = query !== null && error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return new MigrationError(
+    'migration-failed',
+    `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
+    'the next start tries it again',
+    cause,
+  );
+}
+
+async function tagOf(query: string, folder: string): Promise<string | null> {
+  try {
+    for (const { tag } of await journal(folder)) {
+      if ((await readFile(join(folder, `${tag}.sql`), 'utf8')).includes(query)) return tag;
+    }
+  } catch {
+    // Without its files there is no telling, and their absence is what the error says anyway.
+  }
+  return null;
+}

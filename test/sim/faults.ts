@@ -1,0 +1,110 @@
+import type { Pending, Raw } from './partner.ts';
+
+/** Draws of one history. */
+export type Draw = (below: number) => number;
+
+type Envelope = {
+  results: Record<string, unknown>;
+  not_found: string[];
+  deferred: string[];
+  errors: string[];
+};
+
+const FORBIDDEN: Raw = { status: 403, body: { message: 'Forbidden' } };
+
+/** What stands in place of the partner's answer; never a false one. */
+const REFUSALS: readonly Raw[] = [
+  FORBIDDEN,
+  { status: 429, body: { message: 'Too Many Requests' } },
+  { status: 401, body: { message: 'Unauthorized' } },
+  { status: 500, body: { message: 'Internal Server Error' } },
+  { status: 500, body: { errorMessage: 'Internal Server Error' } },
+  { status: 502, body: '<html>bad gateway</html>' },
+  { status: 200, body: '<html>hello</html>' },
+  { status: 200, body: {} },
+  { failed: 'timeout' },
+  { failed: 'network' },
+  { failed: 'unreadable' },
+];
+
+/** Refusals of the delta beside those of the world itself. */
+const DELTA_REFUSALS: readonly Raw[] = [
+  { status: 410, body: { message: 'Gone' } },
+  { status: 400, body: { message: 'chain broken', code: '0010' } },
+  { status: 400, body: { message: 'too large', code: '0013' } },
+  { status: 400, body: { statusCode: 400, message: 'since must be a string' } },
+  { status: 503, body: { message: 'stale', code: '0014' } },
+];
+
+/** Bends a bulk envelope so that it no longer adds up, or says less than it could. Returns the SKUs it does not settle. */
+const BENT: readonly ((envelope: Envelope, sku: string) => void)[] = [
+  // Left out altogether.
+  (envelope, sku) => drop(envelope, sku),
+  // Two fates at once.
+  (envelope, sku) =>
+    void (Object.hasOwn(envelope.results, sku) ? envelope.not_found : envelope.deferred).push(sku),
+  (envelope, sku) => void (envelope.errors.includes(sku) ? envelope.deferred : envelope.errors).push(sku),
+  // Put off, or failed, although it could be had.
+  (envelope, sku) => {
+    drop(envelope, sku);
+    envelope.deferred.push(sku);
+  },
+  (envelope, sku) => {
+    drop(envelope, sku);
+    envelope.errors.push(sku);
+  },
+  // A record that says nothing.
+  (envelope, sku) => {
+    drop(envelope, sku);
+    envelope.results[sku] = { code: '0000', message: 'success' };
+  },
+];
+
+function drop(envelope: Envelope, sku: string): void {
+  delete envelope.results[sku];
+  for (const part of ['not_found', 'deferred', 'errors'] as const)
+    envelope[part] = envelope[part].filter((other) => other !== sku);
+}
+
+/** The answer as it arrives: mostly the partner's own, now and then a refusal or a bent envelope. */
+export function arriving(pending: Pending, draw: Draw): Raw {
+  const own = pending.compute();
+  const luck = draw(100);
+  if (luck < 8) return pick(REFUSALS, draw);
+  if (pending.route === 'delta' && luck < 11) return pick(DELTA_REFUSALS, draw);
+  if (pending.route === 'manifest-file' && luck < 20) return cut(own, draw);
+  if (pending.route === 'bulk' && luck < 40) return bent(own, pending.skus, draw);
+  return own;
+}
+
+function bent(own: Raw, skus: readonly string[], draw: Draw): Raw {
+  if ('failed' in own || own.status !== 200) return own;
+  const body = structuredClone(own.body) as Envelope;
+  const times = 1 + draw(2);
+  for (let n = 0; n < times; n += 1) pick(BENT, draw)(body, pick(skus, draw));
+  // A SKU that nobody asked about.
+  if (draw(2) === 0) body.not_found.push(`FOREIGN-${draw(3)}`);
+  return { status: 200, body };
+}
+
+function cut(own: Raw, draw: Draw): Raw {
+  if ('failed' in own || !Buffer.isBuffer(own.body)) return own;
+  return { status: 200, body: own.body.subarray(0, draw(own.body.length)) };
+}
+
+export function pick<T>(list: readonly T[], draw: Draw): T {
+  return list[draw(list.length)] as T;
+}
+
+/** The SKUs that a bulk answer settles: in one of results and not_found, in nothing else, and readable. */
+export function settledBy(raw: Raw): ReadonlySet<string> {
+  if ('failed' in raw || raw.status !== 200 || typeof raw.body !== 'object' || raw.body === null)
+    return new Set();
+  const { results = {}, not_found = [], deferred = [], errors = [] } = raw.body as Partial<Envelope>;
+  const records = Object.entries(results).flatMap(([sku, record]) =>
+    typeof record === 'object' && record !== null && 'size_map' in record ? [sku] : [],
+  );
+  const named = [...Object.keys(results), ...not_found, ...deferred, ...errors];
+  const once = new Set(named.filter((sku) => named.indexOf(sku) === named.lastIndexOf(sku)));
+  return new Set([...records, ...not_found].filter((sku) => once.has(sku)));
+}

@@ -1,0 +1,43 @@
+import { armFailpoint, type Failpoint } from '../../src/lib/failpoint.ts';
+import { type Draw, pick } from './faults.ts';
+import type { Rig } from './rig.ts';
+import { Crash, type Fortune } from './worker.ts';
+
+/** Nothing happens to it. */
+export const CALM: Fortune = { pauses: () => false, lifetime: Infinity, commit: () => 'done' };
+
+/** What a daemon meets: pauses before statements, conflicts, lost answers of COMMIT, and in one of three its end. */
+export function fortuneOf(draw: Draw, rig: Rig): Fortune {
+  return {
+    pauses: () => draw(12) === 0,
+    lifetime: draw(3) === 0 ? 1 + draw(80) : Infinity,
+    commit: () => {
+      const luck = draw(60);
+      if (luck === 1) rig.note('unanswered commit');
+      return luck === 0 ? 'conflict' : luck === 1 ? 'unanswered' : 'done';
+    },
+  };
+}
+
+const MANIFEST_POINTS: readonly Failpoint[] = [
+  'manifest.answered',
+  'manifest.staging',
+  'manifest.staged',
+  'manifest.marked',
+  'manifest.token-moved',
+  'manifest.committed',
+];
+
+/** A manifest has a connection of its own, which no worker sees: its process ends at a point of the code. */
+export function crashInManifest(draw: Draw, rig: Rig): void {
+  armFailpoint(pick(MANIFEST_POINTS, draw), () => {
+    rig.note('crash in a manifest');
+    crashNowhere();
+    throw new Crash();
+  });
+}
+
+/** Takes that back. */
+export function crashNowhere(): void {
+  armFailpoint('task.worked', () => {});
+}

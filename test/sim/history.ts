@@ -1,0 +1,296 @@
+import type { SyncContext, SyncSettings } from '../../src/sync/context.ts';
+import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import { requestTask } from '../../src/store/tasks.ts';
+import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
+import { arriving, type Draw, pick } from './faults.ts';
+import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
+import { type Job, runJob } from './jobs.ts';
+import { moveOnce } from './market.ts';
+import type { Pending } from './partner.ts';
+import { Crash, type Daemon, isInjected, type Worker } from './worker.ts';
+import type { Rig } from './rig.ts';
+import { Judge } from './judge.ts';
+import { readOwed } from './mirror.ts';
+
+const MINUTE = 60_000;
+
+/** What one history is made of; all of it follows from the seed. */
+export interface Plan {
+  readonly draw: Draw;
+  /** Daemons; each asks about prices and polls the catalog at the same time. */
+  readonly daemons: number;
+}
+
+interface Working {
+  readonly worker: Worker;
+  readonly ctx: SyncContext;
+}
+
+const SHIFTS = ['catalog', 'prices'] as const;
+
+/** One history: a market that moves, daemons that follow it with faults, and what must hold all the while. */
+export class History {
+  readonly #rig: Rig;
+  readonly #draw: Draw;
+  readonly #judge: Judge;
+  readonly #daemons: Daemon[] = [];
+  /** Two of each daemon: one for the catalog, one for prices. */
+  readonly #workers: Working[] = [];
+  readonly #settings: Partial<SyncSettings>;
+  readonly #paced: boolean;
+  /** What was done, for whoever reads a failure. */
+  readonly log: string[] = [];
+  readonly #unexpected: unknown[] = [];
+  #price = 100_000;
+  #turn = 0;
+
+  constructor(rig: Rig, plan: Plan) {
+    this.#rig = rig;
+    this.#draw = plan.draw;
+    this.#judge = new Judge(rig);
+    this.#settings = { bulkMaxSkus: pick([3, 8, 100], plan.draw) };
+    this.#paced = plan.draw(5) === 0;
+    for (let nth = 0; nth < plan.daemons; nth += 1) this.#bear(nth);
+  }
+
+  /** The whole history: the faults, the rest after them, and the judgement. */
+  async live(length: number): Promise<void> {
+    if (this.#draw(3) === 0) crashInManifest(this.#draw, this.#rig);
+    if (this.#draw(3) > 0) await this.#refreshSome();
+    await this.#look();
+    this.#move();
+    this.#snapshot();
+    for (let step = 0; step < length; step += 1) {
+      const [what, act] = this.#choose();
+      this.log.push(what);
+      await act();
+    }
+    await this.rest();
+    if (this.#draw(4) === 0) await this.#everythingTrue();
+    await expectHistoryIsAChain(this.#rig.sql);
+  }
+
+  /** Brings the mirror to rest: one daemon without faults, until nothing is owed. */
+  async rest(): Promise<void> {
+    const { world } = this.#rig.partner;
+    for (const { worker } of this.#workers) await worker.end();
+    crashNowhere();
+    this.log.push('rest');
+    world.startBuilder();
+    for (const { sku } of world.truth().values()) world.setFailing(sku, false);
+    this.#snapshot();
+    this.#bear(0, CALM);
+    await this.#untilNothingIsOwed();
+    await this.#look();
+  }
+
+  #bear(nth: number, fortune = fortuneOf(this.#draw, this.#rig)): void {
+    const daemon: Daemon = { alive: true, statements: 0, fortune };
+    this.#daemons[nth] = daemon;
+    for (const place of [2 * nth, 2 * nth + 1]) {
+      const [worker, ctx] = this.#rig.worker(place, daemon, this.#settings, this.#paced);
+      this.#workers[place] = { worker, ctx };
+    }
+  }
+
+  /** Somebody wants SKUs looked at: there is something to do from the start. */
+  async #refreshSome(): Promise<void> {
+    const skus = [...this.#rig.partner.world.truth().values()].filter(({ listed }) => listed);
+    const some = Array.from({ length: 1 + this.#draw(6) }, () => pick(skus, this.#draw).sku);
+    await refreshSkus(this.#rig.sql, some);
+  }
+
+  #choose(): [string, () => unknown] {
+    const overtaking = this.#rig.partner.pending.some(({ slow }) => slow);
+    const ways: [number, string, () => unknown][] = [
+      [35, 'move', () => this.#move()],
+      // What a slow answer has missed is to be reported before it arrives.
+      [overtaking ? 60 : 25, 'snapshot', () => this.#snapshot()],
+      [
+        15,
+        'time',
+        () => this.#rig.time.pass(pick([1000, 20_000, 2 * MINUTE, 6 * MINUTE, 40 * MINUTE], this.#draw)),
+      ],
+      [5, 'world', () => this.#disturb()],
+    ];
+    for (const [nth, daemon] of this.#daemons.entries()) {
+      if (!daemon.alive) ways.push([60, `daemon ${nth} starts`, () => this.#bear(nth)]);
+      else ways.push([2, `daemon ${nth} dies`, () => this.#kill(daemon)]);
+    }
+    for (const { worker, ctx } of this.#workers) {
+      if (worker.paused)
+        ways.push([120, `${worker.name} goes on`, () => this.#go(worker, () => worker.go())]);
+      else if (worker.daemon.alive && !worker.busy) ways.push(...this.#jobs({ worker, ctx }));
+    }
+    for (const pending of this.#rig.partner.pending) {
+      const whose = `${pending.route} of ${pending.worker.name}`;
+      if (pending.answer === null) {
+        ways.push([120, `${whose} is answered`, () => this.#answer(pending)]);
+      } else ways.push([pending.slow ? 4 : 120, `${whose} arrives`, () => this.#deliver(pending)]);
+    }
+    return this.#weighed(ways);
+  }
+
+  #weighed(ways: readonly [number, string, () => unknown][]): [string, () => unknown] {
+    let luck = this.#draw(ways.reduce((sum, [weight]) => sum + weight, 0));
+    for (const [weight, what, act] of ways) {
+      luck -= weight;
+      if (luck < 0) return [what, act];
+    }
+    throw new Error('no way to go');
+  }
+
+  #jobs(working: Working): [number, string, () => unknown][] {
+    const { worker } = working;
+    const jobs: [number, Job][] =
+      SHIFTS[this.#workers.findIndex((other) => other.worker === worker) % 2] === 'prices'
+        ? [[60, 'reprice']]
+        : [
+            [50, 'delta'],
+            [4, 'manifest'],
+            [1, 'catalog-check'],
+            [1, 'live-plan'],
+            [1, 'metadata'],
+            [1, 'maintenance'],
+          ];
+    return jobs.map(([weight, job]) => [weight, `${worker.name} ${job}`, () => this.#begin(working, job)]);
+  }
+
+  async #begin(working: Working, job: Job): Promise<void> {
+    if (job === 'manifest' || job === 'catalog-check') await requestTask(this.#rig.sql, job);
+    await this.#go(working.worker, () => working.worker.start(() => this.#work(working, job)));
+  }
+
+  /** Lets a worker go on to where it stops; where its process ended meanwhile, the others end with it. */
+  async #go(worker: Worker, how: () => Promise<void>): Promise<void> {
+    await how();
+    if (!worker.daemon.alive) await this.#end(worker.daemon);
+    await this.#look();
+  }
+
+  async #end(daemon: Daemon): Promise<void> {
+    for (const { worker } of this.#workers) if (worker.daemon === daemon) await worker.end();
+  }
+
+  async #work({ worker, ctx }: Working, job: Job): Promise<void> {
+    try {
+      await runJob(ctx, job, (this.#turn += 1));
+    } catch (error) {
+      if (error instanceof Crash) worker.daemon.alive = false;
+      else if (!isInjected(error)) this.#unexpected.push(error);
+    }
+  }
+
+  #move(): void {
+    const times = 1 + this.#draw(3);
+    const underWay = this.#rig.partner.pending.flatMap(({ skus, answer }) => (answer === null ? [] : skus));
+    for (let n = 0; n < times; n += 1) {
+      this.#price += 1;
+      moveOnce(this.#rig.partner.world, this.#draw, this.#price, underWay);
+    }
+    for (const sku of this.#judge.truth.swungBack()) {
+      this.#price += 1;
+      this.#rig.partner.world.setPrice(sku, 'one', this.#price);
+    }
+    this.#judge.truth.marketMoved(this.#rig.time.at);
+  }
+
+  #snapshot(): void {
+    this.#rig.partner.world.buildSnapshot();
+    this.#judge.truth.snapshotBuilt();
+  }
+
+  /** Troubles of the catalog itself. */
+  #disturb(): void {
+    const { world } = this.#rig.partner;
+    const ways: (() => void)[] = [
+      () => world.breakChain(),
+      () => world.expireSnapshots(1),
+      () => world.stopBuilder(),
+      () => world.startBuilder(),
+      () => world.startBuilder(),
+      () => world.revokeUrls(),
+      () => world.setFailing(pick([...world.truth().keys()], this.#draw), true),
+    ];
+    pick(ways, this.#draw)();
+  }
+
+  async #kill(daemon: Daemon): Promise<void> {
+    this.#rig.note('crash');
+    await this.#end(daemon);
+    await this.#look();
+  }
+
+  #answer(pending: Pending): void {
+    pending.answer = arriving(pending, this.#draw);
+    pending.slow = this.#draw(2) === 0;
+  }
+
+  async #deliver(pending: Pending): Promise<void> {
+    const { worker, answer, deliver } = pending;
+    if (answer === null) return;
+    await deliver(answer);
+    if (!worker.daemon.alive) await this.#end(worker.daemon);
+    this.#throwUnexpected();
+    await this.#judge.lookAfter(pending);
+  }
+
+  async #look(): Promise<void> {
+    this.#throwUnexpected();
+    await this.#judge.look();
+  }
+
+  /** Errors that nobody injected. */
+  #throwUnexpected(): void {
+    if (this.#unexpected.length > 0) throw this.#unexpected[0];
+  }
+
+  async #untilNothingIsOwed(): Promise<void> {
+    let fetched = false;
+    for (let round = 0; round < 120; round += 1) {
+      const owed = await readOwed(this.#rig.sql, this.#rig.partner.world.newestSnapshot());
+      if (owed.due === 0 && !owed.behind) return;
+      if (owed.behind && !fetched) {
+        fetched = true;
+        await this.#serve(owed.broken ? 'manifest' : 'delta');
+        continue;
+      }
+      if (!owed.behind && owed.free > 0 && (await this.#serve('reprice'))) continue;
+      fetched = false;
+      // A ceiling on live looks that was learned tells no time: it is asked again.
+      await this.#rig.time.pass(Math.max(1, Number(owed.next ?? 20_000)));
+    }
+    throw new Error(
+      `it does not come to rest: ${JSON.stringify(await readOwed(this.#rig.sql, this.#rig.partner.world.newestSnapshot()))}`,
+    );
+  }
+
+  /** Runs a job of the one daemon that is left, its requests answered at once and truly. Whether it made a call. */
+  async #serve(job: 'delta' | 'manifest' | 'reprice'): Promise<boolean> {
+    const working = this.#workers[job === 'reprice' ? 1 : 0];
+    if (working === undefined) throw new Error('nobody is left');
+    const { worker, ctx } = working;
+    let called = false;
+    await worker.start(async () => {
+      called = await runJob(ctx, job, (this.#turn += 1)).catch((error: unknown) => {
+        this.#unexpected.push(error);
+        return false;
+      });
+    });
+    while (worker.busy) {
+      const [pending] = this.#rig.partner.pending;
+      if (pending === undefined) throw new Error('a daemon that waits for nothing');
+      await pending.deliver(pending.compute());
+    }
+    this.#throwUnexpected();
+    return called;
+  }
+
+  async #everythingTrue(): Promise<void> {
+    const { sql, partner } = this.#rig;
+    await refreshAll(sql, 'prices');
+    await this.#untilNothingIsOwed();
+    await this.#look();
+    await expectMirrorIsTrue(sql, partner.world);
+  }
+}

@@ -1,0 +1,57 @@
+import { settledBy } from './faults.ts';
+import { type Mirror, readMirror } from './mirror.ts';
+import type { Pending } from './partner.ts';
+import type { Rig } from './rig.ts';
+import { Truth } from './truth.ts';
+
+/** DEFERRED_INTERVAL, but for the milliseconds that statements take. */
+const DEFERRED_AT_LEAST_MS = 4.9 * 60_000;
+
+/** Looks at the mirror after every step, and throws where something is as it must never be. */
+export class Judge {
+  readonly truth: Truth;
+  readonly #rig: Rig;
+  /** Until when a SKU that was deferred must not be asked about. */
+  readonly #waits = new Map<string, number>();
+  #before: Mirror | null = null;
+
+  constructor(rig: Rig) {
+    this.#rig = rig;
+    this.truth = new Truth(rig.partner.world, rig.time.at);
+  }
+
+  /** What must hold after every step. */
+  async look(): Promise<void> {
+    const mirror = await readMirror(this.#rig.sql);
+    this.#rig.time.at = mirror.at;
+    const breaches = [...this.truth.breaches(mirror, this.#before), ...this.#askedTooSoon(mirror)];
+    if (breaches.length > 0) throw new Error(breaches.join('\n'));
+    this.#before = mirror;
+  }
+
+  /** The same, after a bulk answer: it settles no SKU of which it says nothing, or two things. */
+  async lookAfter({ skus, answer, route }: Pending): Promise<void> {
+    const before = this.#before;
+    await this.look();
+    if (route !== 'bulk' || before === null || answer === null) return;
+    const settled = settledBy(answer);
+    for (const sku of skus) {
+      const [was, is] = [before.rows.get(sku), this.#before?.rows.get(sku)];
+      if (settled.has(sku) && was?.claim !== null && is?.owed === true) this.#rig.note('overtaken by a mark');
+      if (settled.has(sku) || was?.owed !== true) continue;
+      if (is?.owed !== true) throw new Error(`${sku} was settled by an answer that says nothing of it`);
+      if (is.state !== was.state)
+        throw new Error(`${sku} became ${is.state} by an answer that says nothing of it`);
+    }
+  }
+
+  *#askedTooSoon(mirror: Mirror): Generator<string> {
+    for (const { sku, deferrals, claim } of mirror.rows.values()) {
+      const was = this.#before?.rows.get(sku);
+      if (claim !== null && claim !== was?.claim && mirror.at < (this.#waits.get(sku) ?? 0))
+        yield `${sku} was asked again before its wait was over`;
+      if (deferrals > (was?.deferrals ?? 0)) this.#waits.set(sku, mirror.at + DEFERRED_AT_LEAST_MS);
+      if (deferrals === 0) this.#waits.delete(sku);
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { classifyAnswer, codeOf, PartnerError, type Route } from '../../src/partner/errors.ts';
+import type { PartnerClient } from '../../src/partner/client.ts';
+import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
+import type { Permit } from '../../src/partner/permit.ts';
+import { readBulk, readDelta } from '../../src/partner/wire.ts';
+import { Presigner, snapshotOf } from '../../src/sandbox/files.ts';
+import { LiveCeiling } from '../../src/sandbox/limits.ts';
+import { resolveOptions, type SandboxOptions, type Settings } from '../../src/sandbox/options.ts';
+import { answerBulk, answerDelta, answerManifest, type RouteContext } from '../../src/sandbox/routes.ts';
+import { manifestLine } from '../../src/sandbox/wire.ts';
+import { World } from '../../src/sandbox/world.ts';
+import type { Worker } from './worker.ts';
+
+/** An answer on its way: a status and a body, or how the connection failed. */
+export type Raw =
+  | { readonly status: number; readonly body: unknown }
+  | { readonly failed: 'timeout' | 'network' | 'unreadable' };
+
+/** One request of a worker: asked, then answered by the partner, then delivered. Whatever else happens may come between. */
+export interface Pending {
+  readonly worker: Worker;
+  readonly route: Route;
+  /** SKUs of a bulk call. */
+  readonly skus: readonly string[];
+  answer: Raw | null;
+  /** Whether the answer takes its time to arrive. */
+  slow: boolean;
+  /** The partner's own answer, at this moment. */
+  readonly compute: () => Raw;
+  readonly deliver: (raw: Raw) => Promise<void>;
+}
+
+const NAMES = { priceFields: ['price'], skuField: 'sku' };
+
+/** The sandbox's answers without its server: workers ask, the scheduler says when they are answered and how. */
+export class SimPartner {
+  world: World;
+  settings: Settings;
+  pending: Pending[] = [];
+  readonly #presigner = new Presigner();
+  readonly #server: Server;
+  readonly #byName = new Map<string, Worker>();
+  #ceiling = new LiveCeiling(null);
+  base = '';
+
+  constructor() {
+    this.settings = resolveOptions({ skus: 0 });
+    this.world = new World(this.settings);
+    this.#server = createServer((request, response) => void this.#file(request.url ?? '', response));
+  }
+
+  async open(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.listen(0, '127.0.0.1', resolve);
+    });
+    this.base = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  /** A new world. */
+  begin(options: SandboxOptions): void {
+    this.settings = resolveOptions(options);
+    this.world = new World(this.settings);
+    this.#ceiling = new LiveCeiling(this.settings.liveCeilingPerMinute);
+    this.pending = [];
+  }
+
+  /** The partner's client as this worker has it. */
+  clientOf(worker: Worker): PartnerClient {
+    this.#byName.set(worker.name, worker);
+    const ask = <T>(permit: Permit, route: Route, compute: () => Raw, read: Reader<T>, skus: string[] = []) =>
+      settling(permit, async () => read(accepted(route, await this.#ask(worker, route, skus, compute))));
+    return {
+      manifest: (permit) =>
+        ask(
+          permit,
+          'manifest',
+          () => answerManifest({ ...this.#context(), base: `${this.base}/${worker.name}` }),
+          (body) => readable('manifest', readManifestMeta(body, {})),
+        ),
+      delta: (permit, since) =>
+        ask(
+          permit,
+          'delta',
+          () => answerDelta(this.#context(), since),
+          (body) => readable('delta', readDelta(body, NAMES)),
+        ),
+      bulk: (permit, skus) =>
+        ask(
+          permit,
+          'bulk',
+          () => answerBulk(this.#context(), JSON.stringify({ skus })),
+          (body) => readable('bulk', readBulk(body, NAMES)),
+          [...skus],
+        ),
+      lowest: () => Promise.reject(new Error('no part of the mirror asks singly')),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  #context(): RouteContext {
+    const { settings, world } = this;
+    return { settings, world, ceiling: this.#ceiling, presigner: this.#presigner, base: this.base };
+  }
+
+  async #ask(worker: Worker, route: Route, skus: readonly string[], compute: () => Raw): Promise<Raw> {
+    let mine: Pending | undefined;
+    try {
+      return await worker.answer<Raw>((deliver) => {
+        mine = { worker, route, skus, answer: null, slow: false, compute, deliver };
+        this.pending.push(mine);
+      });
+    } finally {
+      this.pending = this.pending.filter((pending) => pending !== mine);
+    }
+  }
+
+  async #file(path: string, response: ServerResponse): Promise<void> {
+    const url = new URL(path, this.base);
+    const [, name = '', ...rest] = url.pathname.split('/');
+    const own = `/${rest.join('/')}`;
+    const worker = this.#byName.get(name);
+    if (worker === undefined) return void response.destroy();
+    const compute = (): Raw => {
+      const { settings, world } = this;
+      if (this.#presigner.check(own, url.searchParams, settings.now(), world.urlGeneration) !== null)
+        return { status: 403, body: 'refused' };
+      const lines = world.lines(snapshotOf(own) ?? '');
+      if (lines === null) return { status: 404, body: 'freed' };
+      const text = [...lines].map((line) => manifestLine(settings.dialect, line)).join('');
+      return { status: 200, body: gzipSync(text, { level: 1 }) };
+    };
+    try {
+      const raw = await this.#ask(worker, 'manifest-file', [], compute);
+      if ('failed' in raw) return void response.destroy();
+      response.writeHead(raw.status, { connection: 'close' }).end(raw.body);
+    } catch {
+      response.destroy();
+    }
+  }
+}
+
+type Reader<T> = (body: unknown) => T;
+
+async function settling<T>(permit: Permit, work: () => Promise<T>): Promise<T> {
+  let value: T;
+  try {
+    value = await work();
+  } catch (error) {
+    if (error instanceof PartnerError) await permit.settle(error.kind);
+    throw error;
+  }
+  await permit.settle('ok');
+  return value;
+}
+
+/** The body of an answer worth reading, as JSON brings it. */
+function accepted(route: Route, raw: Raw): unknown {
+  if ('failed' in raw) throw new PartnerError(raw.failed, route);
+  const body: unknown = JSON.parse(JSON.stringify(raw.body));
+  const kind = classifyAnswer(route, raw.status, body);
+  if (kind === null) return body;
+  const code = codeOf(body);
+  throw new PartnerError(
+    kind,
+    route,
+    code === undefined ? { status: raw.status } : { status: raw.status, code },
+  );
+}
+
+function readable<T>(route: Route, reading: { ok: true; value: T } | { ok: false; problem: string }): T {
+  if (reading.ok) return reading.value;
+  throw new PartnerError('unreadable', route, { status: 200, detail: reading.problem });
+}

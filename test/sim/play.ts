@@ -1,0 +1,48 @@
+import { seeded } from '../hostile/random.ts';
+import { History } from './history.ts';
+import type { Rig } from './rig.ts';
+
+/** The mirror as every history finds it: filled by a daemon without faults. */
+export async function fillMirror(rig: Rig): Promise<void> {
+  const history = new History(rig, { draw: () => 0, daemons: 1 });
+  await history.rest();
+}
+
+/**
+ * Plays a history of each seed from `first` on, until `wanted` of them had a delta applied. SEED=n in the environment plays
+ * that one alone, to see a failure again; then false.
+ */
+export async function playHistories(
+  rig: Rig,
+  { first, wanted, daemons }: { readonly first: number; readonly wanted: number; readonly daemons: number },
+): Promise<boolean> {
+  const only = process.env['SEED'];
+  if (only !== undefined) {
+    await playOne(rig, Number(only), daemons);
+    return false;
+  }
+  for (let seed = first; rig.count(WITH_DELTA) < wanted; seed += 1) await playOne(rig, seed, daemons);
+  return true;
+}
+
+/** Histories in which a delta brought something. */
+export const WITH_DELTA = 'histories with a delta';
+
+async function playOne(rig: Rig, seed: number, daemons: number): Promise<void> {
+  const draw = seeded(seed);
+  await rig.reset({
+    liveBudget: draw(3) === 0 ? 2 : 5,
+    deltaMaxChanges: draw(6) === 0 ? 3 : null,
+    deltaHops: draw(3) === 0 ? 1 : Infinity,
+  });
+  const length = 20 + draw(16);
+  const history = new History(rig, { draw, daemons });
+  const before = rig.count('delta.applied');
+  try {
+    await history.live(length);
+  } catch (error) {
+    const steps = history.log.map((step, n) => `${n + 1}. ${step}`).join('\n');
+    throw new Error(`SEED=${seed} fails, after\n${steps}`, { cause: error });
+  }
+  if (rig.count('delta.applied') > before) rig.note(WITH_DELTA);
+}

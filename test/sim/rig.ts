@@ -1,0 +1,171 @@
+import { afterAll, beforeAll } from 'vitest';
+import type { SandboxOptions } from '../../src/sandbox/index.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import type { SyncContext, SyncEvent, SyncSettings } from '../../src/sync/context.ts';
+import { createPacer, type Pacer } from '../../src/sync/pacing.ts';
+import { SimPartner } from './partner.ts';
+import { Crash, type Daemon, Worker } from './worker.ts';
+import { createSimDatabase, type SimDatabase, SimTime } from './time.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** Intervals as by default, but that deltas are polled whenever the scheduler likes. */
+const SETTINGS: Omit<SyncSettings, 'baseUrl'> = {
+  downloadTimeoutMs: 60_000,
+  bulkMaxSkus: 100,
+  bulkLiveBudget: 5,
+  deltaMs: 100,
+  manifestMs: 7 * 24 * HOUR,
+  catalogCheckMs: HOUR,
+  liveMs: 30 * MINUTE,
+  livePolicy: 'index',
+  callsPerMinute: 120,
+  deferredMs: 5 * MINUTE,
+  errorMs: MINUTE,
+  metadataMs: 7 * 24 * HOUR,
+  sweepMs: 24 * HOUR,
+  sweepMinAgeMs: 6 * HOUR,
+  manifestMaxShrink: 0.5,
+};
+
+/** A catalog with something of everything: snapshot and live, ghosts, mislisted and unlisted SKUs. */
+export const CATALOG: SandboxOptions = {
+  seed: 7,
+  skus: 10,
+  liveShare: 0.3,
+  ghostShare: 0.1,
+  mislistedShare: 0.1,
+  unlistedShare: 0.1,
+  noopShare: 0.5,
+};
+
+/** Where histories take place: a database with a clock of its own, filled from a small catalog, and the partner. */
+export class Rig {
+  readonly partner = new SimPartner();
+  readonly #counts = new Map<string, number>();
+  #database: SimDatabase | undefined;
+  #time: SimTime | undefined;
+  #pools: Sql[] = [];
+  #tables: readonly string[] = [];
+  #filledAt = 0;
+  #born = 0;
+
+  get sql(): Sql {
+    if (this.#database === undefined) throw new Error('not open');
+    return this.#database.sql;
+  }
+
+  get time(): SimTime {
+    if (this.#time === undefined) throw new Error('not open');
+    return this.#time;
+  }
+
+  /** Opens it, and has `fill` bring the mirror to where every history begins. */
+  async open(fill: () => Promise<void>): Promise<void> {
+    this.#database = await createSimDatabase();
+    this.#time = new SimTime(this.sql);
+    this.#pools = [0, 1, 2, 3].map(() => connect(this.#database?.url ?? '', { max: 1 }));
+    await this.partner.open();
+    const tables = await this.sql<{ name: string }[]>`
+      select schemaname || '.' || tablename as name from pg_tables
+      where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'`;
+    this.#tables = tables.map(({ name }) => name);
+    this.newWorld({});
+    await fill();
+    this.#filledAt = this.time.at;
+    await this.sql.unsafe(
+      `create schema seed; ${this.#each((t) => `create table seed."${t}" as table ${t}`)}`,
+    );
+  }
+
+  async close(): Promise<void> {
+    this.partner.close();
+    await Promise.all(this.#pools.map((pool) => pool.end({ timeout: 2 })));
+    await this.#database?.drop();
+  }
+
+  newWorld(options: SandboxOptions): void {
+    this.partner.begin({ ...CATALOG, ...options, now: () => this.time.at });
+  }
+
+  /** Back to the beginning: the filled mirror, its world, its time. */
+  async reset(options: SandboxOptions): Promise<void> {
+    await this.sql.unsafe(
+      this.#each((t) => `delete from ${t}; insert into ${t} overriding system value table seed."${t}"`),
+    );
+    await this.time.set(this.#beginning);
+    this.newWorld(options);
+    // The one that the fill ended with: the same world gives it the same name.
+    this.partner.world.buildSnapshot();
+    await this.time.set(this.#filledAt);
+  }
+
+  readonly #beginning = Date.parse('2026-11-20T06:00:00Z');
+
+  #each(statement: (table: string) => string): string {
+    return this.#tables.map(statement).join(';');
+  }
+
+  /** A worker of a daemon, on the nth connection; `paced` goes by the ledger of sends. */
+  worker(
+    nth: number,
+    daemon: Daemon,
+    settings: Partial<SyncSettings>,
+    paced: boolean,
+  ): [Worker, SyncContext] {
+    this.#born += 1;
+    const worker = new Worker(`w${this.#born}`, this.#pools[nth] as Sql, daemon);
+    const ctx: SyncContext = {
+      sql: worker.sql,
+      databaseUrl: () => {
+        if (!daemon.alive) throw new Crash();
+        return this.#database?.url ?? '';
+      },
+      client: this.partner.clientOf(worker),
+      pacer: paced ? this.#pacer(worker) : UNPACED,
+      clock: this.time,
+      random: () => 0.5,
+      settings: { ...SETTINGS, baseUrl: new URL(this.partner.base), ...settings },
+      emit: (event) => this.#count(event),
+    };
+    return [worker, ctx];
+  }
+
+  #pacer(worker: Worker): Pacer {
+    return createPacer(worker.sql, this.time, { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 });
+  }
+
+  /** Counts something that happened. */
+  note(what: string, times = 1): void {
+    this.#counts.set(what, this.count(what) + times);
+  }
+
+  /** How often it happened so far. */
+  count(what: string): number {
+    return this.#counts.get(what) ?? 0;
+  }
+
+  #count(event: SyncEvent): void {
+    this.note(event.event);
+    if (event.event !== 'bulk.applied') return;
+    for (const what of ['late', 'deferred', 'omitted', 'contradictory', 'unreadable', 'foreign'] as const)
+      this.note(`bulk ${what}`, event[what]);
+  }
+}
+
+const UNPACED: Pacer = {
+  acquire: () =>
+    Promise.resolve({
+      kind: 'granted',
+      permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve() },
+    }),
+};
+
+/** A rig for the test file. To be called at a file's top level. */
+export function useRig(fill: (rig: Rig) => Promise<void>): Rig {
+  const rig = new Rig();
+  beforeAll(() => rig.open(() => fill(rig)));
+  afterAll(() => rig.close());
+  return rig;
+}

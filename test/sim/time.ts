@@ -1,0 +1,97 @@
+import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+import { createDatabase } from '../support/db.ts';
+
+/** Milliseconds at which every history begins: a moment like any other. */
+const BEGINNING = Date.parse('2026-11-20T06:00:00Z');
+
+/**
+ * Postgres on a clock of the simulation's own: `now()` and `clock_timestamp()` of a schema that the search path has before
+ * pg_catalog. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
+ * `clock_timestamp()` takes a millisecond.
+ */
+const CLOCK = `
+  create schema sim;
+  create sequence sim.clock;
+  select setval('sim.clock', ${BEGINNING});
+  create function sim.now() returns timestamptz language sql volatile as
+    $$ select to_timestamp(pg_sequence_last_value('sim.clock'::regclass) / 1000.0) $$;
+  create function sim.clock_timestamp() returns timestamptz language sql volatile as
+    $$ select to_timestamp(nextval('sim.clock') / 1000.0) $$`;
+
+/** Functions that pin their search path tell the time by it too. */
+const PINNED = `
+  do $$
+  declare one record;
+  begin
+    for one in select p.oid::regprocedure as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+      where n.nspname in ('catalog', 'catalog_internal') and p.proconfig is not null
+    loop
+      execute format('alter function %s set search_path = sim, pg_catalog, pg_temp', one.name);
+    end loop;
+  end $$`;
+
+export interface SimDatabase {
+  readonly url: string;
+  /** For the simulation itself: no replica sends anything over it. */
+  readonly sql: Sql;
+  drop(): Promise<void>;
+}
+
+/** A migrated database in which time is the simulation's. */
+export async function createSimDatabase(): Promise<SimDatabase> {
+  const database = await createDatabase();
+  const setup = connect(database.url, { max: 1 });
+  await setup.unsafe(CLOCK);
+  const name = new URL(database.url).pathname.slice(1);
+  await setup.unsafe(`alter database ${name} set search_path = sim, pg_catalog, public`);
+  await setup.end();
+  await migrateDatabase(database.url);
+  const sql = connect(database.url, { max: 1 });
+  await sql.unsafe(PINNED);
+  return {
+    url: database.url,
+    sql,
+    async drop() {
+      await sql.end({ timeout: 2 });
+      await database.drop();
+    },
+  };
+}
+
+/** The clock of the simulated world: Postgres has it, this is what everyone else knows of it. */
+export class SimTime implements Clock {
+  at = BEGINNING;
+  private readonly sql: Sql;
+
+  constructor(sql: Sql) {
+    this.sql = sql;
+  }
+
+  now(): number {
+    return this.at;
+  }
+
+  monotonic(): number {
+    return this.at;
+  }
+
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (!signal?.aborted) await this.pass(ms);
+  }
+
+  /** Lets `ms` milliseconds go by. */
+  async pass(ms: number): Promise<void> {
+    const { sql } = this;
+    const [row] = await sql<[{ at: string }]>`
+      select setval('sim.clock', last_value + ${Math.ceil(ms)}) as at from sim.clock`;
+    this.at = Number(row.at);
+  }
+
+  /** Sets the clock, also back: a new history begins. */
+  async set(at: number): Promise<void> {
+    const { sql } = this;
+    await sql`select setval('sim.clock', ${at})`;
+    this.at = at;
+  }
+}

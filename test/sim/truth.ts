@@ -1,0 +1,137 @@
+import type { World } from '../../src/sandbox/index.ts';
+import type { Mirror, Row } from './mirror.ts';
+
+/** What the price routes say of a SKU from a moment on, as text. */
+interface Version {
+  readonly from: number;
+  readonly content: string;
+}
+
+interface Line {
+  readonly source: string;
+  /** Which version of the SKU was present when the snapshot was built. */
+  readonly version: number;
+}
+
+const NOT_FOUND = 'not found';
+
+function contentOf(sizes: Record<string, number | null>): string {
+  return JSON.stringify(Object.entries(sizes).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** What was true when, and what must hold of a mirror of it at any moment. */
+export class Truth {
+  readonly #world: World;
+  readonly #versions = new Map<string, Version[]>();
+  /** In the order they were built. */
+  readonly #snapshots = new Map<string, ReadonlyMap<string, Line>>();
+
+  /** A moment just before each SKU became removed. */
+  readonly #removed = new Map<string, number>();
+
+  constructor(world: World, at: number) {
+    this.#world = world;
+    this.marketMoved(at);
+    this.snapshotBuilt();
+  }
+
+  /** To be called after every move of the market. */
+  marketMoved(at: number): void {
+    for (const { sku, answer, sizeMap } of this.#world.truth().values()) {
+      const versions = this.#versions.get(sku) ?? [];
+      const content = answer === 'record' ? contentOf(sizeMap) : NOT_FOUND;
+      if (versions.at(-1)?.content !== content) versions.push({ from: at, content });
+      this.#versions.set(sku, versions);
+    }
+  }
+
+  /** Snapshot-priced SKUs that the last moves have brought back to what they were before (see swinging.pg.test.ts). */
+  swungBack(): string[] {
+    return [...this.#world.truth().values()].flatMap(({ sku, answer, priceSource, sizeMap }) => {
+      const former = this.#versions.get(sku)?.slice(0, -1) ?? [];
+      const back = answer === 'record' && former.some(({ content }) => content === contentOf(sizeMap));
+      return back && priceSource !== 'live' ? [sku] : [];
+    });
+  }
+
+  /** To be called after every snapshot. */
+  snapshotBuilt(): void {
+    const id = this.#world.newestSnapshot();
+    if (id === null) return;
+    const listed = [...this.#world.truth().values()].filter(({ priceSource }) => priceSource !== null);
+    const lines = listed.map(({ sku, priceSource }): [string, Line] => [
+      sku,
+      { source: priceSource ?? '', version: (this.#versions.get(sku)?.length ?? 0) - 1 },
+    ]);
+    this.#snapshots.set(id, new Map(lines));
+  }
+
+  /** What is wrong with a mirror that was `before` a moment ago; nothing, if all is well. */
+  breaches(mirror: Mirror, before: Mirror | null): string[] {
+    const found = [...this.#cursorAhead(mirror)];
+    for (const row of mirror.rows.values()) {
+      const was = before?.rows.get(row.sku);
+      if (row.owed === null) found.push(`${row.sku} has no row in the ledger`);
+      if (was !== undefined && (was.asked ?? 0) > (row.asked ?? 0))
+        found.push(`${row.sku}: an older answer took the place of a newer one`);
+      if (
+        was?.state === 'removed' &&
+        row.state === 'priced' &&
+        (row.asked ?? 0) <= (this.#removed.get(row.sku) ?? 0)
+      )
+        found.push(`${row.sku} came back by an answer that its removal overtook`);
+      if (row.state === 'removed' && was?.state !== 'removed') this.#removed.set(row.sku, before?.at ?? 0);
+      if (!this.#trueWhenAsked(row)) found.push(`${row.sku} was never so since it was asked: ${shown(row)}`);
+    }
+    return found;
+  }
+
+  /** Nothing that the token's snapshot holds may be missing in the mirror without being owed. */
+  *#cursorAhead({ token, rows }: Mirror): Generator<string> {
+    if (token === null) {
+      if (rows.size > 0) yield 'lines without their token';
+      return;
+    }
+    const ids = [...this.#snapshots.keys()];
+    const since = ids.slice(ids.indexOf(token)).map((id) => this.#snapshots.get(id));
+    const [present] = since;
+    if (!ids.includes(token) || present === undefined) {
+      yield `no snapshot is named ${token}`;
+      return;
+    }
+    for (const sku of new Set([...present.keys(), ...rows.keys()])) {
+      const row = rows.get(sku);
+      const cohort = row?.listed === true ? row.source : null;
+      // A manifest may have brought what the next delta will report.
+      if (!since.some((lines) => (lines?.get(sku)?.source ?? null) === cohort)) {
+        yield `${sku} is ${present.get(sku)?.source ?? 'not listed'} at ${token}, ${row === undefined ? 'unknown' : String(cohort)} here`;
+        continue;
+      }
+      const line = present.get(sku);
+      if (row === undefined || line?.source !== 'snapshot' || cohort !== 'snapshot' || row.owed !== false)
+        continue;
+      const versions = this.#versions.get(sku)?.slice(line.version) ?? [];
+      if (!versions.some(({ content }) => content === contentIn(row)))
+        yield `${sku} is behind the token and not owed: ${shown(row)}`;
+    }
+  }
+
+  #trueWhenAsked(row: Row): boolean {
+    // A removal takes the prices by itself.
+    if (row.state === 'pending' || row.state === 'removed') return row.prices === null;
+    const versions = this.#versions.get(row.sku) ?? [{ from: 0, content: NOT_FOUND }];
+    return versions.some(({ content }, n) => {
+      const until = versions[n + 1]?.from ?? Infinity;
+      return content === contentIn(row) && until >= (row.asked ?? Infinity);
+    });
+  }
+}
+
+function contentIn(row: Row): string {
+  if (row.state === 'priced') return contentOf(row.prices ?? {});
+  return row.state === 'pending' ? 'pending' : NOT_FOUND;
+}
+
+function shown(row: Row): string {
+  return JSON.stringify(row);
+}
