@@ -148,6 +148,19 @@ export async function auditReports(
   return seenFirst;
 }
 
+/**
+ * Marks SKUs of which a look saw a move that this delta, the first that must, does not report: their prices may have gone
+ * back in between, which no delta ever tells. To be called after auditReports and before the token moves.
+ */
+export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> {
+  await tx`
+    select catalog_internal.mark_due(array_agg(u.sku order by u.sku), 'changed')
+    from catalog_internal.unreported_moves u cross join catalog_internal.sync y
+    where y.caught_up and y.snapshot_id <> ${toSnapshot} and u.reported_at is null
+      and u.seen_at <= y.token_at and u.seen_at > coalesce(y.built_after, '-infinity')
+    having count(*) > 0`;
+}
+
 /** Counts moves that looks saw before the delta did. The last statement of its transaction. */
 export async function countSeenFirst(tx: Tx, { count, seconds }: SeenFirst): Promise<void> {
   if (count === 0) return;
@@ -182,7 +195,7 @@ function priceKnown(tx: Tx, moment: ReturnType<Tx>, lookAt: Date | null) {
 /*
  * In a baseline's transaction, before its token is stored. A new manifest takes the place of a chain's reports: moves
  * that wait for one are dropped unjudged, unless the token stays, as deltas are ahead of the manifest or at the same
- * snapshot. $1 the manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
+ * snapshot; they are looked at again, for a price that went back leaves the manifest's hash as it was. $1 the manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
  */
 export const REBASE_AUDIT = `
   with dropped as materialized (
@@ -191,5 +204,10 @@ export const REBASE_AUDIT = `
       or (u.reported_at is null and y.snapshot_id is distinct from $1
         and (y.snapshot_id is not distinct from $2 or y.chain_broken_at is not null))
     order by u.sku for update of u
+  ),
+  deleted as (
+    delete from catalog_internal.unreported_moves u using dropped d where u.sku = d.sku returning u.sku, u.reported_at
   )
-  delete from catalog_internal.unreported_moves u using dropped d where u.sku = d.sku`;
+  select catalog_internal.mark_due(array_agg(sku order by sku), 'changed') from deleted
+  where reported_at is null and sku not in (select sku from diff where kind = 'absent')
+  having count(*) > 0`;

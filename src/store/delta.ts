@@ -1,4 +1,4 @@
-import { auditReports, countSeenFirst } from './audit.ts';
+import { auditReports, countSeenFirst, markUnreported } from './audit.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 
@@ -46,6 +46,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     const seenFirst = all.length > 0 ? await auditReports(tx, { ...delta, changed: reported }) : null;
     const counts = reported.length > 0 ? await reportChanged(tx, reported, delta.nowLive) : null;
     if (delta.removed.length > 0) await reportRemoved(tx, delta.removed);
+    await markUnreported(tx, delta.toSnapshot);
     failpoint('delta.reported');
     await tx`
       update catalog_internal.sync set

@@ -24,7 +24,7 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
   const luck = draw(100);
   const live = sold.filter(({ priceSource }) => priceSource === 'live');
   if (luck < 6 && live.length > 0) {
-    // Back to what it was at first, fingerprint and all. For the others see swinging.pg.test.ts.
+    // Back to what it was at first, fingerprint and all. For the others see test/store/swinging.pg.test.ts.
     const { sku, sizeMap } = pick(live, draw);
     for (const size of Object.keys(sizeMap)) world.dropSize(sku, size);
     for (const [size, first] of Object.entries(born.get(sku)?.sizeMap ?? { one: price }))

@@ -45,7 +45,7 @@ export class Truth {
     }
   }
 
-  /** Snapshot-priced SKUs that the last moves have brought back to what they were before (see swinging.pg.test.ts). */
+  /** Snapshot-priced SKUs that the last moves have brought back to what they were before (see test/store/swinging.pg.test.ts). */
   swungBack(): string[] {
     return [...this.#world.truth().values()].flatMap(({ sku, answer, priceSource, sizeMap }) => {
       const former = this.#versions.get(sku)?.slice(0, -1) ?? [];

@@ -145,7 +145,8 @@ test(
           unchanged: of('noop').length,
           seenFirst: of('reported').length,
           never: of('dropped').length,
-          waiting: of('went-back').length,
+          // Asked about again after two snapshots, they are seen to have moved (back), and two snapshots later to stay.
+          waiting: more < 2 ? of('went-back').length : 0,
         });
       }),
       { numRuns: 25, endOnFailure: false },
