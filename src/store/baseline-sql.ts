@@ -86,12 +86,10 @@ export const UPDATE_ABSENT = `
   update catalog.skus s set in_manifest = false, hash = null
   from diff d where d.kind = 'absent' and s.sku = d.sku`;
 
-/** A SKU that crossed is what the catalog now says, whatever its deferrals had taught. */
-export const UPDATE_LIVE_FLAGS = `
-  update catalog_internal.due u set live = d.price_source = 'live'
-  from diff d where d.crossed and u.sku = d.sku and u.live <> (d.price_source = 'live')`;
-
-/** In pieces of ten thousand, so that no array grows with the catalog. */
+/**
+ * In pieces of ten thousand, so that no array grows with the catalog. A SKU that crossed is what the catalog now says, whatever
+ * its deferrals had taught.
+ */
 export const MARK_DUE = `
   select count(catalog_internal.mark_due(skus, mark, counts_as_live))
   from (

@@ -139,7 +139,6 @@ export class Baseline {
     await run(statements.INSERT_NEW);
     await run(statements.UPDATE_CHANGED);
     await run(statements.UPDATE_ABSENT);
-    await run(statements.UPDATE_LIVE_FLAGS);
     await run(statements.MARK_DUE);
     failpoint('manifest.marked');
     await run(REBASE_AUDIT, [token.snapshotId, token.tokenAtRequest]);
