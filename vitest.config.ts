@@ -23,7 +23,7 @@ export default defineConfig({
           globalSetup: ['test/globalSetup.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          maxWorkers: 2,
+          maxWorkers: 3,
         },
       },
     ],
