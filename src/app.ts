@@ -94,7 +94,7 @@ async function start(
   const rereadCredential = credentialReader(config, log, () => own.cleared());
   const client = openClient(config, clock, telemetry.onRequest, rereadCredential);
   onStop(() => client.close());
-  const events = { ...paceLines(log), afterRefusal: rereadCredential };
+  const events = { ...paceLines(log), waited: telemetry.onTurn, afterRefusal: rereadCredential };
   const pacer = createPacer(sql, clock, limits, events, own);
   const ctx: SyncContext = {
     sql,

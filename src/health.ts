@@ -1,5 +1,5 @@
 import type { Clock } from './lib/clock.ts';
-import { ceilingAt, initialPace, type PaceLimits } from './partner/pacer.ts';
+import { ceilingAt, initialPace, ownMost, type PaceLimits } from './partner/pacer.ts';
 import { explainRefusal, refusalOf } from './partner/refusal.ts';
 import { type QueueBackend, within } from './queues/backend.ts';
 import type { Runner } from './queues/runner.ts';
@@ -37,12 +37,15 @@ const DEAD_AFTER_MS = 300_000;
 
 /** How the pace row reads to people: present ceiling, silence, and what may be said of a refusal. */
 export function paceReader(limits: PaceLimits): PaceReader {
-  return ({ state, sends, now }) => {
+  return ({ state, sends, others, now }) => {
     const pace = state ?? initialPace(limits, now);
     return {
       ceilingPerMinute: (ceilingAt(limits, pace, now) * 60_000) / limits.windowMs,
       backingOffUntil: pace.silentUntil === null ? null : new Date(pace.silentUntil),
       usedInWindow: sends.length,
+      othersInWindow: others,
+      mostInWindow: ownMost(limits, others),
+      limitInWindow: limits.account?.limit ?? limits.maxPerWindow,
       refusal: explainRefusal(limits, pace),
       refused: refusalOf(limits, pace),
     };
@@ -72,7 +75,7 @@ export function createHealth(parts: HealthParts): {
 
   return {
     async metrics() {
-      metrics.setMirrorStats(await within(stats(), STATS_WITHIN_MS).catch(() => null));
+      metrics.setMirrorStats(await within(stats(), STATS_WITHIN_MS).catch(() => null), storeTrouble());
       return await metrics.text();
     },
     live() {

@@ -6,7 +6,7 @@ import type { Sql } from '../store/db.ts';
 import { readStats } from '../store/stats.ts';
 import type { DeltaAudit, MirrorStats } from '../store/stats-types.ts';
 import { readSyncState, type SyncState } from '../store/sync-state.ts';
-import { readTasks, type TaskState } from '../store/tasks.ts';
+import type { TaskState } from '../store/tasks.ts';
 import { type Command, EXIT } from './command.ts';
 import { withMirror } from './mirror.ts';
 
@@ -35,19 +35,18 @@ export const status: Command = {
 /** What both forms are made of. */
 export async function readStatus(sql: Sql, config: MirrorConfig): Promise<Status> {
   const limits = paceLimits(config);
-  const [stats, sync, tasks] = await Promise.all([
+  const [stats, sync] = await Promise.all([
     readStats(sql, {
       windowMs: limits.windowMs,
       liveBudget: config.bulk.liveBudget,
       paceOf: paceReader(limits),
     }),
     readSyncState(sql),
-    readTasks(sql),
   ]);
   return {
     stats,
     sync,
-    tasks,
+    tasks: stats.tasks,
     requestsPerMinute: stats.pace.ceilingPerMinute,
     skusPerCall: config.bulk.maxSkus,
   };

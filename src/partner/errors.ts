@@ -1,5 +1,6 @@
 /** The requests the partner client makes: four API routes, and the manifest file at its presigned URL. */
-export type Route = 'manifest' | 'delta' | 'bulk' | 'lowest' | 'manifest-file';
+export const ROUTES = ['manifest', 'delta', 'bulk', 'lowest', 'manifest-file'] as const;
+export type Route = (typeof ROUTES)[number];
 
 /** What went wrong, told from status, body keys and `code`; callers branch on this and on nothing else. */
 export type PartnerErrorKind =
@@ -130,6 +131,23 @@ const CODES: ReadonlyMap<string, { status: number; routes: readonly Route[]; kin
     ['0013', { status: 400, routes: ['delta'], kind: 'delta-too-large' }],
     ['0014', { status: 503, routes: ['manifest', 'delta'], kind: 'snapshot-stale' }],
   ]);
+
+const FILE_KINDS: readonly PartnerErrorKind[] = [
+  'url-refused',
+  'url-expired',
+  'file-fault',
+  'file-corrupt',
+  'file-too-large',
+];
+const ANYWHERE: readonly PartnerErrorKind[] = ['network', 'timeout', 'aborted'];
+
+/** The kinds of error that a request of this route can end with. */
+export function kindsOf(route: Route): PartnerErrorKind[] {
+  if (route === 'manifest-file') return [...FILE_KINDS, ...ANYWHERE];
+  const elsewhere = new Set(FILE_KINDS);
+  for (const { kind, routes } of CODES.values()) if (!routes.includes(route)) elsewhere.add(kind);
+  return (Object.keys(HINTS) as PartnerErrorKind[]).filter((kind) => !elsewhere.has(kind));
+}
 
 function classifyForbidden(fields: Body | null): PartnerErrorKind {
   const configured =

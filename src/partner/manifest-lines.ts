@@ -11,16 +11,18 @@ export interface ManifestLine {
 }
 
 /** Why a line was rejected. */
-export type RejectionReason =
-  | 'not-json'
-  | 'not-an-object'
-  | 'no-sku'
-  | 'bad-sku'
-  | 'unknown-price-source'
-  | 'bad-hash'
-  | 'bad-sizes'
-  | 'bad-updated-at'
-  | 'too-long';
+export const REJECTIONS = [
+  'not-json',
+  'not-an-object',
+  'no-sku',
+  'bad-sku',
+  'unknown-price-source',
+  'bad-hash',
+  'bad-sizes',
+  'bad-updated-at',
+  'too-long',
+] as const;
+export type RejectionReason = (typeof REJECTIONS)[number];
 
 /** A line that is not applied: its number from 1, its SKU where one could be read, and the start of it (≤ 200 characters). */
 export interface RejectedLine {

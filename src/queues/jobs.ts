@@ -1,4 +1,5 @@
-import type { TaskName } from '../store/tasks.ts';
+import { TASK_ENDS, type TaskName } from '../store/tasks.ts';
+import { SHIFT_ENDS } from '../sync/shift.ts';
 
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
 export type QueueName = (typeof QUEUES)[number];
@@ -37,6 +38,13 @@ export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   metadata: 1,
   maintenance: 1,
 };
+
+/** How the jobs of a queue end: as their work does, or not run at all (not due, held back), or with a fault. */
+export function jobOutcomes(queue: QueueName): string[] {
+  return queue === 'reprice'
+    ? [...SHIFT_ENDS, 'paused', 'fault']
+    : [...TASK_ENDS, 'not-due', 'paused', 'fault'];
+}
 
 /** The queue that each task's jobs go through. */
 export const QUEUE_OF: Readonly<Record<TaskName, QueueName>> = {

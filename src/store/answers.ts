@@ -56,6 +56,8 @@ export interface Applied {
   readonly accepted: number;
   readonly priceChanges: number;
   readonly metadataChanges: number;
+  /** For each report of the delta that this answer answers: seconds from the report to the commit of the answer. */
+  readonly reportSeconds: readonly number[];
   /** SKUs whose size keys changed their meaning (size_map.size_type corrected). */
   readonly sizeTypeChanges: readonly string[];
 }
@@ -71,8 +73,9 @@ export async function applyAnswer(
   fates: readonly Fate[],
   next: NextLooks,
 ): Promise<Applied> {
-  return await transaction(sql, async (tx) => {
+  const { lockedAt, reported, ...applied } = await transaction(sql, async (tx) => {
     const mine = await lockLooks(tx, claim, next.everythingLive ?? false);
+    const lockedAt = performance.now();
     const ours = new Map(mine.map(({ sku, answerable }) => [sku, answerable]));
     const answered = fates.filter(
       (fate) => ours.get(fate.sku) === true && (fate.kind === 'record' || fate.kind === 'not_found'),
@@ -96,11 +99,22 @@ export async function applyAnswer(
     await holdBack(tx, claim, fates);
     await auditLooks(tx, findings(mine, answered, movedSkus), claim.askedAt);
     failpoint('bulk.settled');
-    return { accepted: ours.size, priceChanges, ...metadata };
+    const reported = answered.flatMap(
+      ({ sku }) => mine.find((look) => look.sku === sku)?.reportedSeconds ?? [],
+    );
+    return { accepted: ours.size, priceChanges, ...metadata, reported, lockedAt };
   });
+  const sinceLock = (performance.now() - lockedAt) / 1000;
+  return { ...applied, reportSeconds: reported.map((seconds) => seconds + sinceLock) };
 }
 
-type Look = LiveLook & Standing & { readonly answerable: boolean; readonly live: boolean };
+type Look = LiveLook &
+  Standing & {
+    readonly answerable: boolean;
+    readonly live: boolean;
+    /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
+    readonly reportedSeconds: number | null;
+  };
 
 /**
  * Locks the asked SKUs and tells how each stands whose claim is still this one. Row locks in order of sku, SKUs before
@@ -116,6 +130,9 @@ async function lockLooks(tx: Tx, claim: Claim, everythingLive: boolean): Promise
       (s.price_source = 'live' or ${everythingLive}) as live, r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
       past.moves as "pastMoves", past.minutes as "pastMinutes",
       (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
+      case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
+          and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
+        then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
       ${standingColumns(tx, claim.askedAt)}
     from catalog_internal.due d join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog.watchlist w using (sku)

@@ -28,6 +28,13 @@ export async function noteCallFailed(sql: Sql, pauseMs: number, because: string)
 
 export async function noteCallWorked(sql: Sql): Promise<void> {
   await sql`
-    update catalog_internal.tasks set failures = 0, outcome = 'done', next_at = clock_timestamp(), succeeded_at = clock_timestamp()
+    update catalog_internal.tasks set failures = 0, outcome = 'done', next_at = clock_timestamp()
     where task = 'reprice'`;
+}
+
+/** Writes down that answers are applied: to five seconds, as the row is everyone's. */
+export async function noteCallApplied(sql: Sql): Promise<void> {
+  await sql`
+    update catalog_internal.tasks set succeeded_at = clock_timestamp()
+    where task = 'reprice' and coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds'`;
 }

@@ -73,7 +73,8 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /** Why Postgres takes no writes although it answers: nothing is wrong with the statement, and waiting helps. */
-export type StoreTrouble = 'disk-full' | 'out-of-memory' | 'too-many-connections' | 'read-only';
+export const STORE_TROUBLES = ['disk-full', 'out-of-memory', 'too-many-connections', 'read-only'] as const;
+export type StoreTrouble = (typeof STORE_TROUBLES)[number];
 
 const TROUBLES: Readonly<Record<string, StoreTrouble>> = {
   '53100': 'disk-full',

@@ -1,4 +1,5 @@
 import type { IncidentCause } from './incident.ts';
+import type { TaskState } from './tasks.ts';
 
 /** A distribution over SKUs as it is now. `le` are upper bounds in seconds, `count` is cumulative (Prometheus histogram form). */
 export interface AgeDistribution {
@@ -38,6 +39,11 @@ export interface MirrorStats {
     readonly ceilingPerMinute: number;
     readonly backingOffUntil: Date | null;
     readonly usedInWindow: number;
+    /** Requests of the account's other users in it, and the most that the mirror may send beside them. */
+    readonly othersInWindow: number;
+    readonly mostInWindow: number;
+    /** The account's limit. */
+    readonly limitInWindow: number;
     /** What may be said of the present refusals, as a line for people, and in parts; null while requests are let through. */
     readonly refusal: string | null;
     readonly refused: {
@@ -61,4 +67,5 @@ export interface MirrorStats {
   /** While everything is taken for live-priced: since when and by which evidence. */
   readonly incident: { readonly since: Date; readonly because: IncidentCause } | null;
   readonly deltaAudit: DeltaAudit;
+  readonly tasks: readonly TaskState[];
 }

@@ -4,6 +4,7 @@ import { readLivePlan } from './live.ts';
 import { readPace } from './pace.ts';
 import type { AgeDistribution, MirrorStats } from './stats-types.ts';
 import { readSyncState } from './sync-state.ts';
+import { readTasks } from './tasks.ts';
 
 /** Upper bounds of the age distributions, in seconds: from a minute to a month. */
 export const AGE_BUCKETS = [
@@ -24,21 +25,24 @@ export async function readStats(
   sql: Sql,
   options: { readonly windowMs: number; readonly liveBudget: number; readonly paceOf: PaceReader },
 ): Promise<MirrorStats> {
-  const [state, skus, prices, [metadata], due, [deferred], pace, deltaAudit, plan] = await Promise.all([
-    readSyncState(sql),
-    sql<{ state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[]>`
+  const [state, skus, prices, [metadata], due, [deferred], pace, deltaAudit, plan, tasks] = await Promise.all(
+    [
+      readSyncState(sql),
+      sql<{ state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[]>`
       select state, coalesce(price_source, 'unknown') as "priceSource", count(*)::int as count
       from catalog.skus group by 1, 2`,
-    readPriceAges(sql),
-    readMetadataAges(sql),
-    readDue(sql),
-    sql<[{ count: number; oldest: number }]>`
+      readPriceAges(sql),
+      readMetadataAges(sql),
+      readDue(sql),
+      sql<[{ count: number; oldest: number }]>`
       select count(*)::int as count, coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as oldest
       from catalog_internal.due where deferrals > 0`,
-    readPace(sql, options.windowMs),
-    readDeltaAudit(sql),
-    readLivePlan(sql),
-  ]);
+      readPace(sql, options.windowMs),
+      readDeltaAudit(sql),
+      readLivePlan(sql),
+      readTasks(sql),
+    ],
+  );
   return {
     snapshotId: state.snapshotId,
     snapshotGeneratedAt: state.snapshotGeneratedAt,
@@ -60,6 +64,7 @@ export async function readStats(
     pace: options.paceOf(pace),
     liveBudgetPerCall: Math.floor(state.liveBudget ?? options.liveBudget),
     deltaAudit,
+    tasks,
     live: {
       computedPerMinute: plan.computed,
       ceilingPerMinute: plan.ceilingPerMinute,

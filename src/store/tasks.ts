@@ -12,7 +12,8 @@ export const TASKS = [
 export type TaskName = (typeof TASKS)[number];
 
 /** How a run of a task ended: all well, to be tried again with back-off, or put off without having been tried. */
-export type TaskEnd = 'done' | 'failed' | 'postponed';
+export const TASK_ENDS = ['done', 'failed', 'postponed'] as const;
+export type TaskEnd = (typeof TASK_ENDS)[number];
 
 export interface TaskRun {
   readonly run: string;

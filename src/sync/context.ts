@@ -66,6 +66,8 @@ export type SyncEvent =
       readonly priceChanges: number;
       readonly metadataChanges: number;
       readonly unpricedEntries: number;
+      /** For each report of the delta that the answer answers: seconds from the report to its commit. */
+      readonly reportSeconds: readonly number[];
     }
   | {
       readonly event: 'bulk.failed';

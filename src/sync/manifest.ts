@@ -21,6 +21,9 @@ const SUPERSEDED_AGAIN_MS = 600_000;
 /** By how much generated_at may be ahead of our own clock and still be believed: no clock in use is a day off. */
 const CLOCK_SKEW_MS = 86_400_000;
 
+/** Why a baseline was applied: the first one, a broken delta chain, `refresh --manifest`, or its interval was over. */
+export const REBASELINE_CAUSES = ['fill', 'chain-broken', 'asked', 'schedule'] as const;
+
 /** Lines and samples of one download. */
 interface Downloaded {
   lines: number;
@@ -130,14 +133,15 @@ function done(
       ...applied,
       live: meta.livePricedSkuCount,
       snapshot: meta.snapshotId,
-      because:
-        before.manifestAppliedAt === null
-          ? 'fill'
-          : before.chainBrokenAt === null
-            ? 'schedule'
-            : 'chain-broken',
+      because: causeOf(before),
     },
   };
+}
+
+function causeOf(before: SyncState): (typeof REBASELINE_CAUSES)[number] {
+  if (before.manifestAppliedAt === null) return 'fill';
+  if (before.chainBrokenAt !== null) return 'chain-broken';
+  return before.shrinkConfirmed ? 'asked' : 'schedule';
 }
 
 function failed(ctx: SyncContext, run: TaskRun, because: string, hint: string): Outcome {

@@ -17,6 +17,10 @@ import { createOwnRefusals, type OwnRefusals } from './own-refusals.ts';
 import type { Sql } from '../store/db.ts';
 import { unsend, withPace } from '../store/pace.ts';
 
+/** Who asks for leave to send. */
+export const LANES = ['reprice', 'delta', 'manifest'] as const;
+export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe'];
+
 /** After so long a task that a held-back process gave back may be taken by any. */
 const HELD_MS = 1000;
 
@@ -48,6 +52,8 @@ export interface PacerEvents {
   }): void;
   /** A probe succeeded: requests go again, slower. */
   resumed?(event: { ceiling: number }): void;
+  /** An `acquire` ended after `ms`: its turn came (null), or it was put off. */
+  waited?(event: { lane: string; ms: number; putOff: PaceWait | null }): void;
   /**
    * Somebody was refused since this process last sent, and it would send now: the time to look at a credential file
    * again.
@@ -141,13 +147,19 @@ export function createPacer(
     }
   }
 
-  // One waits, the others stand behind it: otherwise all would wake for the same slot.
+  return { acquire: oneByOne(turn, clock, events) };
+}
+
+/** One waits, the others stand behind it: otherwise all would wake for the same slot. Tells how long each waited. */
+function oneByOne(turn: Pacer['acquire'], clock: Clock, events: PacerEvents): Pacer['acquire'] {
   let last: Promise<unknown> = Promise.resolve();
-  return {
-    acquire(lane, maxWaitMs, signal) {
-      const mine = last.then(() => turn(lane, maxWaitMs, signal));
-      last = mine.catch(() => {});
-      return mine;
-    },
+  return async (lane, ...patience) => {
+    const askedAt = clock.monotonic();
+    const mine = last.then(() => turn(lane, ...patience));
+    last = mine.catch(() => {});
+    const acquired = await mine;
+    const putOff = acquired.kind === 'wait' ? acquired.because : null;
+    if (putOff !== 'stopping') events.waited?.({ lane, ms: clock.monotonic() - askedAt, putOff });
+    return acquired;
   };
 }

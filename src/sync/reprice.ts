@@ -12,7 +12,7 @@ import {
   releaseClaim,
   wakeHeld,
 } from '../store/due.ts';
-import { callPause, noteCallFailed, noteCallWorked } from '../store/call-pause.ts';
+import { callPause, noteCallApplied, noteCallFailed, noteCallWorked } from '../store/call-pause.ts';
 import { isConnectionLost, storeTrouble } from '../store/db.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { readSyncState, storeLiveBudget, type SyncState } from '../store/sync-state.ts';
@@ -77,6 +77,7 @@ export async function repriceOnce(
     failpoint('bulk.answered');
     if (pause.failures > 0) await noteCallWorked(sql);
     await settle(ctx, claim, reconcile(skus, answer), planned);
+    await noteCallApplied(sql);
   } catch (error) {
     if (error instanceof PartnerError) return await callFailed(ctx, claim, error, pause.failures);
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
@@ -206,6 +207,7 @@ async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, planne
     priceChanges: applied.priceChanges,
     metadataChanges: applied.metadataChanges,
     unpricedEntries,
+    reportSeconds: applied.reportSeconds,
   });
   if (applied.sizeTypeChanges.length > 0)
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });

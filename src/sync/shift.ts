@@ -1,11 +1,13 @@
 import type { SyncContext } from './context.ts';
 import { repriceOnce } from './reprice.ts';
 
+/** Why a shift ended: nothing owed, a wait, its time was over, or the process is stopping. */
+export const SHIFT_ENDS = ['idle', 'wait', 'over', 'stopping'] as const;
+
 export interface Shift {
   readonly calls: number;
   readonly skus: number;
-  /** Why it ended: nothing owed, a wait, its time was over, or the process is stopping. */
-  readonly end: 'idle' | 'wait' | 'over' | 'stopping';
+  readonly end: (typeof SHIFT_ENDS)[number];
 }
 
 /** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */

@@ -3,6 +3,7 @@ import type { RequestObservation } from '../partner/client.ts';
 import type { StoreEvent } from '../queues/store-pause.ts';
 import type { TaskReport } from '../queues/task-run.ts';
 import type { SyncEvent } from '../sync/context.ts';
+import type { PacerEvents } from '../sync/pacing.ts';
 import type { Log } from './logger.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -16,6 +17,7 @@ export interface Telemetry {
   readonly onTask: (report: TaskReport) => void;
   readonly onRequest: (observation: RequestObservation) => void;
   readonly onStore: (event: StoreEvent) => void;
+  readonly onTurn: NonNullable<PacerEvents['waited']>;
 }
 
 /** One line of re-pricing progress at most this often. */
@@ -34,9 +36,12 @@ export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telem
     metrics.priceChanges.inc(event.priceChanges);
     metrics.metadataChanges.inc(event.metadataChanges);
     metrics.unpricedEntries.inc(event.unpricedEntries);
+    metrics.unreadableRecords.inc({ source: 'bulk' }, event.unreadable);
+    for (const seconds of event.reportSeconds) metrics.changeLatency.observe(seconds);
     if (event.omitted + event.contradictory + event.unreadable + event.foreign > 0) {
+      const { reportSeconds: _, ...counts } = event;
       log.warn(
-        { ...event, event: 'bulk.unaccounted' },
+        { ...counts, event: 'bulk.unaccounted' },
         'a bulk answer does not add up; SKUs that were asked stay due, others are left as they are',
       );
     }
@@ -65,6 +70,9 @@ export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telem
             metrics.manifestLines.inc({ outcome: 'rejected' }, count);
           }
           return log.warn(event, 'manifest lines rejected; samples are in catalog_internal.quarantine');
+        case 'delta.applied':
+          metrics.unreadableRecords.inc({ source: 'delta' }, event.skipped);
+          return log.info(event);
         default:
           return lineOf(log, event);
       }
@@ -74,6 +82,10 @@ export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telem
       event.event === 'store.paused'
         ? log.warn(event, 'Postgres refuses to write; the job is held back and tried again')
         : log.info(event, 'Postgres takes writes again'),
+    onTurn({ lane, ms, putOff }) {
+      if (putOff === null) metrics.partnerRequestWait.observe({ lane }, ms / 1000);
+      else metrics.partnerRequestPutOffs.inc({ lane, because: putOff });
+    },
     onRequest({ route, outcome, ms, status }) {
       metrics.partnerRequests.inc({ route, outcome });
       metrics.partnerRequestDuration.observe({ route }, ms / 1000);
@@ -85,7 +97,10 @@ export function createTelemetry(log: Log, metrics: Metrics, clock: Clock): Telem
 /** Events that are a log line and nothing else. */
 function lineOf(
   log: Log,
-  event: Exclude<SyncEvent, { event: 'bulk.applied' | 'manifest.downloaded' | 'manifest.rejected-lines' }>,
+  event: Exclude<
+    SyncEvent,
+    { event: 'bulk.applied' | 'delta.applied' | 'manifest.downloaded' | 'manifest.rejected-lines' }
+  >,
 ): void {
   switch (event.event) {
     case 'bulk.failed':
@@ -105,7 +120,6 @@ function lineOf(
     case 'incident.ended':
       return log.info(event, 'the catalog is priced as usual again');
     case 'manifest.progress':
-    case 'delta.applied':
     case 'live-budget.learned':
     case 'live-ceiling.learned':
       return log.info(event);
@@ -129,7 +143,10 @@ function onTask(log: Log, metrics: Metrics, { task, outcome, ms, error }: TaskRe
     );
   }
   if (outcome.kind === 'postponed') return log.debug({ ...line, because: outcome.because });
-  if (task === 'manifest') metrics.manifestLines.inc({ outcome: 'applied' }, appliedLines(outcome.counts));
+  if (task === 'manifest') {
+    metrics.manifestLines.inc({ outcome: 'applied' }, appliedLines(outcome.counts));
+    metrics.rebaselines.inc({ because: String(outcome.counts['because']) });
+  }
   const worthALine =
     task === 'manifest' ||
     task === 'catalog-check' ||

@@ -1,27 +1,22 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { MirrorStats } from '../store/stats-types.ts';
-import { registerMirrorGauges } from './mirror-gauges.ts';
+import { kindsOf, ROUTES } from '../partner/errors.ts';
+import { REJECTIONS } from '../partner/manifest-lines.ts';
+import { jobOutcomes, QUEUES } from '../queues/jobs.ts';
+import { STORE_TROUBLES } from '../store/db.ts';
+import { deltaTrouble } from '../sync/delta.ts';
+import { REBASELINE_CAUSES } from '../sync/manifest.ts';
+import { REFUSAL_HINTS } from '../sync/manifest-verdict.ts';
+import { LANES, WAITS } from '../sync/pacing.ts';
+import { registerMirrorGauges, type SetMirrorStats } from './mirror-gauges.ts';
 
 const PREFIX = 'catalog_mirror_';
 
-/** The client's routes (partner/errors.ts): each has its series from the start, so that a first error shows in a rate. */
-const ROUTES = ['manifest', 'delta', 'bulk', 'lowest', 'manifest-file'];
-
-/** Why a manifest line is rejected (partner/manifest-lines.ts). */
-const REJECTIONS = [
-  'not-json',
-  'not-an-object',
-  'no-sku',
-  'bad-sku',
-  'unknown-price-source',
-  'bad-hash',
-  'bad-sizes',
-  'bad-updated-at',
-  'too-long',
-];
-
 /** From a cached answer to a manifest download. */
 const REQUEST_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800];
+/** A request waits 15 s for its turn before it is put off, and as long behind others of its process. */
+const WAIT_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60];
+/** From the next call to a backlog of a day. */
+const REPORT_BUCKETS = [2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 10_800, 21_600, 86_400];
 const JOB_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800];
 
 /** Every metric of the daemon. Counters and histograms are fed where things happen; the rest is read from the mirror. */
@@ -29,17 +24,23 @@ export interface Metrics {
   /** Prometheus text format, with the Node.js runtime's own metrics. */
   text(): Promise<string>;
   /** Replaces everything that is read from the mirror; null when it could not be read. */
-  setMirrorStats(stats: MirrorStats | null): void;
+  readonly setMirrorStats: SetMirrorStats;
   readonly bulkSkus: Counter<'outcome'>;
   readonly bulkUnaccountedSkus: Counter;
   readonly priceChanges: Counter;
   readonly metadataChanges: Counter;
+  /** From a delta's report of a SKU to the commit of the answer that it asked for. */
+  readonly changeLatency: Histogram;
   readonly unpricedEntries: Counter;
+  readonly unreadableRecords: Counter<'source'>;
   readonly partnerRequests: Counter<'route' | 'outcome'>;
   readonly partnerRequestDuration: Histogram<'route'>;
+  readonly partnerRequestWait: Histogram<'lane'>;
+  readonly partnerRequestPutOffs: Counter<'lane' | 'because'>;
   readonly manifestLines: Counter<'outcome'>;
   readonly manifestRejectedLines: Counter<'reason'>;
   readonly syncs: Counter<'kind' | 'outcome'>;
+  readonly rebaselines: Counter<'because'>;
   readonly jobs: Counter<'queue' | 'outcome'>;
   readonly jobDuration: Histogram<'queue' | 'outcome'>;
 }
@@ -51,6 +52,16 @@ function counter<Label extends string = string>(
   labelNames: Label[] = [],
 ) {
   return new Counter<Label>({ name: PREFIX + name, help, labelNames, registers: [registry] });
+}
+
+function histogram<Label extends string = string>(
+  registry: Registry,
+  name: string,
+  help: string,
+  buckets: number[],
+  labelNames: Label[] = [],
+) {
+  return new Histogram<Label>({ name: PREFIX + name, help, buckets, labelNames, registers: [registry] });
 }
 
 function callMetrics(registry: Registry) {
@@ -65,15 +76,15 @@ function callMetrics(registry: Registry) {
     'Requests sent, by route and outcome (ok or the kind of error).',
     ['route', 'outcome'],
   );
-  const partnerRequestDuration = new Histogram({
-    name: `${PREFIX}partner_request_duration_seconds`,
-    help: 'Time from sending a request to the end of its answer, by route.',
-    labelNames: ['route'],
-    buckets: REQUEST_BUCKETS,
-    registers: [registry],
-  });
+  const partnerRequestDuration = histogram(
+    registry,
+    'partner_request_duration_seconds',
+    'Time from sending a request to the end of its answer, by route.',
+    REQUEST_BUCKETS,
+    ['route'],
+  );
   for (const route of ROUTES) {
-    partnerRequests.inc({ route, outcome: 'ok' }, 0);
+    for (const outcome of ['ok', ...kindsOf(route)]) partnerRequests.inc({ route, outcome }, 0);
     partnerRequestDuration.zero({ route });
   }
   return {
@@ -88,8 +99,43 @@ function callMetrics(registry: Registry) {
   };
 }
 
+function turnMetrics(registry: Registry) {
+  const partnerRequestWait = histogram(
+    registry,
+    'partner_request_wait_seconds',
+    'How long a request waited for its turn in the pace, by who asked; those put off are in partner_request_put_offs_total.',
+    WAIT_BUCKETS,
+    ['lane'],
+  );
+  const partnerRequestPutOffs = counter(
+    registry,
+    'partner_request_put_offs_total',
+    'Requests whose turn was too far off to wait for, by who asked and what they would have waited for.',
+    ['lane', 'because'],
+  );
+  for (const lane of LANES) {
+    partnerRequestWait.zero({ lane });
+    for (const because of WAITS) partnerRequestPutOffs.inc({ lane, because }, 0);
+  }
+  return { partnerRequestWait, partnerRequestPutOffs };
+}
+
 function changeMetrics(registry: Registry) {
+  const unreadableRecords = counter(
+    registry,
+    'unreadable_records_total',
+    'Entries of answers that could not be read, by route: the SKUs of a bulk answer stay due, those of a delta are skipped.',
+    ['source'],
+  );
+  for (const source of ['bulk', 'delta']) unreadableRecords.inc({ source }, 0);
   return {
+    changeLatency: histogram(
+      registry,
+      'change_latency_seconds',
+      "From a delta's last report of a SKU to the commit of the answer that it asked for.",
+      REPORT_BUCKETS,
+    ),
+    unreadableRecords,
     priceChanges: counter(
       registry,
       'price_changes_total',
@@ -104,7 +150,7 @@ function changeMetrics(registry: Registry) {
   };
 }
 
-function syncMetrics(registry: Registry) {
+function lineMetrics(registry: Registry) {
   const manifestLines = counter(registry, 'manifest_lines_total', 'Manifest lines read, by outcome.', [
     'outcome',
   ]);
@@ -116,21 +162,36 @@ function syncMetrics(registry: Registry) {
     ['reason'],
   );
   for (const reason of REJECTIONS) manifestRejectedLines.inc({ reason }, 0);
+  return { manifestLines, manifestRejectedLines };
+}
+
+/** How the run of a manifest or a delta can end; a broken chain is no end, but a manifest's cause. */
+const SYNC_OUTCOMES = {
+  manifest: [...kindsOf('manifest'), ...kindsOf('manifest-file'), ...Object.keys(REFUSAL_HINTS)],
+  delta: kindsOf('delta').filter((kind) => deltaTrouble({ kind }) !== 'fetch-manifest'),
+};
+
+function runMetrics(registry: Registry) {
   const syncs = counter(registry, 'syncs_total', 'Manifest and delta runs, by outcome.', ['kind', 'outcome']);
-  for (const kind of ['manifest', 'delta']) syncs.inc({ kind, outcome: 'ok' }, 0);
-  return {
-    manifestLines,
-    syncs,
-    manifestRejectedLines,
-    jobs: counter(registry, 'jobs_total', 'Jobs ended, by queue and outcome.', ['queue', 'outcome']),
-    jobDuration: new Histogram({
-      name: `${PREFIX}job_duration_seconds`,
-      help: 'Time one job took, by queue and outcome.',
-      labelNames: ['queue', 'outcome'],
-      buckets: JOB_BUCKETS,
-      registers: [registry],
-    }),
-  };
+  for (const [kind, outcomes] of Object.entries(SYNC_OUTCOMES))
+    for (const outcome of ['ok', ...outcomes, 'fault', ...STORE_TROUBLES]) syncs.inc({ kind, outcome }, 0);
+  const rebaselines = counter(registry, 'rebaselines_total', 'Manifests applied, by why.', ['because']);
+  for (const because of REBASELINE_CAUSES) rebaselines.inc({ because }, 0);
+  const jobs = counter(registry, 'jobs_total', 'Jobs ended, by queue and outcome.', ['queue', 'outcome']);
+  const jobDuration = histogram(
+    registry,
+    'job_duration_seconds',
+    'Time one job took, by queue and outcome.',
+    JOB_BUCKETS,
+    ['queue', 'outcome'],
+  );
+  for (const queue of QUEUES) {
+    for (const outcome of jobOutcomes(queue)) {
+      jobs.inc({ queue, outcome }, 0);
+      jobDuration.zero({ queue, outcome });
+    }
+  }
+  return { syncs, rebaselines, jobs, jobDuration };
 }
 
 /**
@@ -150,7 +211,9 @@ export function createMetrics(options: { readonly version: string; readonly now?
   return {
     ...callMetrics(registry),
     ...changeMetrics(registry),
-    ...syncMetrics(registry),
+    ...turnMetrics(registry),
+    ...lineMetrics(registry),
+    ...runMetrics(registry),
     setMirrorStats: registerMirrorGauges(registry, PREFIX, options.now ?? Date.now),
     text: () => registry.metrics(),
   };

@@ -1,6 +1,8 @@
 import type { Registry } from 'prom-client';
 import type { AgeDistribution, MirrorStats } from '../store/stats-types.ts';
+import { MACHINE_VIEWS } from './machine-views.ts';
 import { type GaugeSample, type Sampled, sampledCounter, sampledGauge, sampledHistogram } from './sampled.ts';
+import { filled, type Moment, one, oneOf, seconds, type View } from './views.ts';
 
 const STATES = ['pending', 'priced', 'not_found', 'removed'];
 const PRICE_SOURCES = ['snapshot', 'live'];
@@ -11,34 +13,11 @@ const REASONS = ['new', 'changed', 'live', 'deferred', 'error', 'metadata', 'swe
 
 const NOTHING: AgeDistribution = { buckets: [], count: 0, sumSeconds: 0 };
 
-const seconds = (time: Date | null): number | null => (time === null ? null : time.getTime() / 1000);
-
-/** `samples`, and a 0 for each expected label set (members in the same order) that is not among them. */
-function filled(
-  samples: readonly GaugeSample[],
-  expected: readonly Readonly<Record<string, string>>[],
-): GaugeSample[] {
-  const present = new Set(samples.map(({ labels }) => JSON.stringify(labels)));
-  const missing = expected.filter((labels) => !present.has(JSON.stringify(labels)));
-  return [...samples, ...missing.map((labels) => ({ labels, value: 0 }))];
-}
-
 const bySource = PRICE_SOURCES.map((source) => ({ price_source: source }));
 const byReason = REASONS.map((reason) => ({ reason }));
 const byState = STATES.flatMap((state) =>
   [...PRICE_SOURCES, 'unknown'].map((source) => ({ state, price_source: source })),
 );
-
-interface View {
-  readonly name: string;
-  readonly help: string;
-  /** The series of a moment; `now` in epoch milliseconds. */
-  readonly samples: (stats: MirrorStats, now: number) => readonly GaugeSample[];
-}
-
-const one = (value: number | null): GaugeSample[] => [{ value }];
-/** No series where there is nothing to say. */
-const some = (value: number | null): GaugeSample[] => (value === null ? [] : [{ value }]);
 
 const VIEWS: readonly View[] = [
   {
@@ -59,8 +38,7 @@ const VIEWS: readonly View[] = [
   {
     name: 'catalog_state',
     help: 'State of the catalog: 1 for the present one of ok, stale and none, else 0.',
-    samples: (s) =>
-      CATALOG_STATES.map((state) => ({ labels: { state }, value: state === s.catalogState ? 1 : 0 })),
+    samples: (s) => oneOf('state', CATALOG_STATES, s.catalogState),
   },
   {
     name: 'skus',
@@ -131,16 +109,6 @@ const VIEWS: readonly View[] = [
     samples: (s) => one(s.deltaAudit.movesWaiting),
   },
   {
-    name: 'request_ceiling_per_minute',
-    help: 'Requests a minute that the mirror allows itself at present.',
-    samples: (s) => one(s.pace.ceilingPerMinute),
-  },
-  {
-    name: 'requests_in_window',
-    help: 'Requests in the present rolling window, of all that share the ledger.',
-    samples: (s) => one(s.pace.usedInWindow),
-  },
-  {
     name: 'live_budget_per_call',
     help: 'Live SKUs put into one bulk call at present.',
     samples: (s) => one(s.liveBudgetPerCall),
@@ -153,42 +121,17 @@ const VIEWS: readonly View[] = [
   {
     name: 'live_ceiling_per_minute',
     help: "The partner's ceiling on live computations as far as it is learned; no series while none was met.",
-    samples: (s) => some(s.live.ceilingPerMinute),
+    samples: (s) => one(s.live.ceilingPerMinute),
   },
   {
     name: 'live_longest_wait_seconds',
     help: 'Longest planned wait between two looks at a live SKU, while looks are too few for LIVE_INTERVAL; no series otherwise.',
-    samples: (s) => some(s.live.longestWaitSeconds),
+    samples: (s) => one(s.live.longestWaitSeconds),
   },
   {
     name: 'incident',
     help: '1 while the whole catalog is taken for live-priced, by the evidence for it, else 0.',
-    samples: (s) =>
-      INCIDENT_CAUSES.map((because) => ({
-        labels: { because },
-        value: s.incident?.because === because ? 1 : 0,
-      })),
-  },
-  {
-    name: 'backing_off',
-    help: '1 while a refusal keeps the whole fleet silent, else 0.',
-    samples: (s, now) =>
-      one(s.pace.backingOffUntil !== null && s.pace.backingOffUntil.getTime() > now ? 1 : 0),
-  },
-  {
-    name: 'refusals',
-    help: "Refusals in a row (403, 401, the authorizer's 500) with nothing let through in between; 0 while requests pass.",
-    samples: (s) => one(s.pace.refused?.times ?? 0),
-  },
-  {
-    name: 'refused_since_timestamp_seconds',
-    help: 'When the first of the present refusals came; no series while requests pass.',
-    samples: (s) => some(s.pace.refused === null ? null : s.pace.refused.since.getTime() / 1000),
-  },
-  {
-    name: 'credential_suspected',
-    help: '1 while refusals outlive windows without other own requests, else 0: a wrong credential, or other traffic that fills the limit all the time.',
-    samples: (s) => one(s.pace.refused?.suspected === 'credential' ? 1 : 0),
+    samples: (s) => oneOf('because', INCIDENT_CAUSES, s.incident?.because ?? null),
   },
 ];
 
@@ -217,23 +160,24 @@ const COUNTERS: readonly View[] = [
   },
 ];
 
+/** Shows what was read, and why this daemon cannot write where that is so. */
+export type SetMirrorStats = (stats: MirrorStats | null, storeTrouble?: Moment['storeTrouble']) => void;
+
 /**
  * Registers every metric that is read from the mirror. Returns the function that fills them; null empties them, so that a
  * database that does not answer shows as absent series (and `mirror_stats_available` 0), not as old numbers.
  */
-export function registerMirrorGauges(
-  registry: Registry,
-  prefix: string,
-  now: () => number,
-): (stats: MirrorStats | null) => void {
+export function registerMirrorGauges(registry: Registry, prefix: string, now: () => number): SetMirrorStats {
   const available = sampledGauge(registry, {
     name: `${prefix}mirror_stats_available`,
     help: '1 when the metrics read from the mirror are those of this scrape, 0 when Postgres did not give them.',
   });
-  const gauges = VIEWS.map(({ name, help, samples }): [Sampled<GaugeSample>, View['samples']] => [
-    sampledGauge(registry, { name: `${prefix}${name}`, help }),
-    samples,
-  ]);
+  const gauges = [...VIEWS, ...MACHINE_VIEWS].map(
+    ({ name, help, samples }): [Sampled<GaugeSample>, View['samples']] => [
+      sampledGauge(registry, { name: `${prefix}${name}`, help }),
+      samples,
+    ],
+  );
   const counters = COUNTERS.map(({ name, help, samples }): [Sampled<GaugeSample>, View['samples']] => [
     sampledCounter(registry, { name: `${prefix}${name}`, help }),
     samples,
@@ -248,10 +192,11 @@ export function registerMirrorGauges(
   });
   available.set([{ value: 0 }]);
 
-  return (stats) => {
+  return (stats, storeTrouble = null) => {
+    const moment = { now: now(), storeTrouble };
     available.set([{ value: stats === null ? 0 : 1 }]);
     for (const [metric, samples] of [...gauges, ...counters])
-      metric.set(stats === null ? [] : samples(stats, now()));
+      metric.set(stats === null ? [] : samples(stats, moment));
     if (stats === null) {
       priceAge.set([]);
       metadataAge.set([]);

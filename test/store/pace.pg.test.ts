@@ -156,3 +156,25 @@ describe('the shared pace', () => {
     expect(await sendTimes()).toEqual([]);
   });
 });
+
+test('every wait for a turn is told: how long until it came, or what put it off', async () => {
+  const waits: { lane: string; ms: number; putOff: string | null }[] = [];
+  const limits = { maxPerWindow: 8, windowMs: 1000, backoffMs: 60_000 };
+  const one = pacer(store.sql, limits, { waited: (event) => waits.push(event) });
+  const first = granted(await one.acquire('delta', 0));
+  await one.acquire('reprice', 0);
+  await one.acquire('reprice', HOUR);
+  await first.settle('throttled-or-forbidden');
+  await one.acquire('manifest', 100);
+  await one.acquire('manifest', 100, AbortSignal.abort());
+  expect(waits.map(({ lane, putOff }) => [lane, putOff])).toEqual([
+    ['delta', null],
+    ['reprice', 'spacing'],
+    ['reprice', null],
+    ['manifest', 'silence'],
+  ]);
+  const [at = 0, next = 0] = await sendTimes();
+  // Asked after the first was sent: it waited for less than what lies between the two.
+  expect(waits[2]?.ms).toBeGreaterThan(100);
+  expect(waits[2]?.ms).toBeLessThan(next - at + 250);
+});

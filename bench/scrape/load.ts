@@ -1,0 +1,33 @@
+import type { Sql } from '../../src/store/db.ts';
+
+/**
+ * A mirror of `skus` SKUs as it is in the middle of its work, written set by set: one in twenty live, prices up to a day
+ * old (live ones up to an hour), one in fifty owed a look, one in a hundred of the live ones deferred, few not found,
+ * removed or not priced yet. Metadata without content, no prices: a scrape reads neither.
+ */
+export async function loadMirror(sql: Sql, skus: number): Promise<void> {
+  await sql`
+    insert into catalog.skus (sku, state, price_source, hash, sizes, in_manifest, priced_at, asked_at, first_priced_at)
+    select 'SKU-' || lpad(n::text, 9, '0'),
+      case when n % 1000 = 1 then 'not_found' when n % 1000 = 2 then 'removed' when n % 1000 = 3 then 'pending' else 'priced' end,
+      case when n % 20 = 0 then 'live' else 'snapshot' end, case when n % 20 = 0 then null else md5(n::text) end, 12,
+      n % 1000 <> 2, at, at, at
+    from generate_series(1, ${skus}) as n,
+      lateral (select case when n % 1000 <> 3 then now() - make_interval(secs => (n::bigint * 7919) % case when n % 20 = 0 then 3600 else 86400 end) end as at) a`;
+  await sql`
+    insert into catalog.products (sku, product, refreshed_at, changed_at)
+    select sku, '{}', priced_at, priced_at from catalog.skus where state = 'priced'`;
+  await sql`
+    insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, deferrals, held_until)
+    select sku, catalog_internal.lane_of(reason), reason, live, at, 1, deferrals, case when deferrals > 0 then now() + interval '5 minutes' end
+    from (
+      select sku, n, price_source = 'live' as live, (price_source = 'live' and n % 100 = 0)::int as deferrals,
+        case when state = 'pending' then 'new' when state in ('not_found', 'removed') then 'metadata'
+          when n % 200 = 7 then 'changed' when price_source = 'live' then 'live' else 'sweep' end as reason,
+        case when n % 50 = 7 or n % 100 = 0 then now() - make_interval(secs => n % 600)
+          else now() + make_interval(secs => 60 + n % 80000) end as at
+      from (select *, substr(sku, 5)::int as n from catalog.skus) s
+    ) d`;
+  await sql`update catalog_internal.sync set snapshot_id = 's', snapshot_generated_at = now(), manifest_applied_at = now()`;
+  await sql.unsafe('vacuum analyze catalog.skus, catalog.products, catalog_internal.due');
+}
