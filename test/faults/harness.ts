@@ -78,6 +78,18 @@ export async function get(app: App, path: string): Promise<{ status: number; tex
   return { status: response.status, text: await response.text() };
 }
 
+/** Waits until the daemon says that it is not ready, and why. */
+export function untilUnready(app: App, reason: string): Promise<void> {
+  return until(
+    `a daemon that says: ${reason}`,
+    async () => {
+      const { status, text } = await get(app, '/readyz');
+      return status === 503 && text.includes(reason);
+    },
+    PATIENCE_MS,
+  );
+}
+
 /** The SKUs that bulk calls have asked about so far, each as often as it was asked. */
 export function askedSkus(stack: Stack): number {
   return stack.sandbox.requests.reduce((sum, { skus }) => sum + (skus?.length ?? 0), 0);

@@ -15,6 +15,7 @@ import {
   untilLogged,
   untilSql,
   untilTimely,
+  untilUnready,
   untilWhole,
 } from './harness.ts';
 
@@ -139,11 +140,7 @@ describe('Postgres', () => {
     const app = await stack.start({ DATABASE_URL: url });
     const restart = async () => {
       await postgres.stop();
-      await until(
-        'a daemon that says so',
-        async () => (await get(app, '/readyz')).status === 503,
-        PATIENCE_MS,
-      );
+      await untilUnready(app, 'Postgres does not answer');
       postgres = await boot();
       proxy.aim(postgres.url);
       await until(

@@ -7,7 +7,16 @@ import { atCommit, type CommitCut } from '../support/postgres-wire.ts';
 import { pause, until } from '../support/process.ts';
 import { type Proxy, proxyTo, type Watcher, when } from '../support/proxy.ts';
 import { createStack, type Stack } from '../support/stack.ts';
-import { askedSkus, expectWhole, get, PATIENCE_MS, untilSql, untilTimely, untilWhole } from './harness.ts';
+import {
+  askedSkus,
+  expectWhole,
+  get,
+  PATIENCE_MS,
+  untilSql,
+  untilTimely,
+  untilUnready,
+  untilWhole,
+} from './harness.ts';
 
 const SANDBOX = { skus: 400, liveShare: 0.05, latencyMs: 10 };
 
@@ -94,14 +103,7 @@ describe('Postgres over a bad line', () => {
       await untilTimely(sql, `point ${round}`, there);
       disturb(proxy);
       if (name.endsWith('for a while')) {
-        await until(
-          'a daemon that says so',
-          async () => {
-            const { status, text } = await get(app, '/readyz');
-            return status === 503 && text.includes('Postgres does not answer');
-          },
-          PATIENCE_MS,
-        );
+        await untilUnready(app, 'Postgres does not answer');
         expect((await get(app, '/livez')).status).toBe(200);
         proxy.heal();
       }

@@ -6,7 +6,15 @@ import { until } from '../support/process.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 import { hasRedisServer, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { createStack } from '../support/stack.ts';
-import { expectWhole, get, PATIENCE_MS, untilLogged, untilTimely, untilWhole } from './harness.ts';
+import {
+  expectWhole,
+  get,
+  PATIENCE_MS,
+  untilLogged,
+  untilTimely,
+  untilUnready,
+  untilWhole,
+} from './harness.ts';
 
 const SANDBOX = { skus: 500, liveShare: 0.05, latencyMs: 30 };
 const POINTS = [
@@ -56,14 +64,7 @@ withRedisServer('a Redis that is', () => {
       const strike = async () => {
         await disturb({ redis, proxy });
         if (!name.endsWith('for a while')) return;
-        await until(
-          'a daemon that says so',
-          async () => {
-            const { status, text } = await get(app, '/readyz');
-            return status === 503 && text.includes('the queues (redis) do not answer');
-          },
-          PATIENCE_MS,
-        );
+        await untilUnready(app, 'the queues (redis) do not answer');
         expect((await get(app, '/livez')).status).toBe(200);
         proxy.heal();
       };
@@ -94,14 +95,7 @@ withRedisServer('a Redis that is', () => {
     const app = await stack.start();
     await untilTimely(sql, 'half a fill', POINTS[2] ?? '');
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
-    await until(
-      'a daemon that says so',
-      async () => {
-        const { status, text } = await get(app, '/readyz');
-        return status === 503 && text.includes('the queues (redis) take no jobs: out of memory (OOM)');
-      },
-      PATIENCE_MS,
-    );
+    await untilUnready(app, 'the queues (redis) take no jobs: out of memory (OOM)');
     moveMarket(world, 0);
     await untilLogged(stack, 'queues.error');
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
