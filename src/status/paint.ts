@@ -27,9 +27,9 @@ export function bar(part: number, whole: number, cells: number, ascii: boolean, 
   return drawn + (rest === '' ? '' : rest.repeat(Math.max(0, cells - drawn.length)));
 }
 
-/** Text of others without what a terminal would take for a command. */
+/** Text of others without what a terminal would take for a command, and without what turns the direction of reading. */
 export function harmless(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\uFFFD');
+  return text.replace(/[\p{Cc}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu, '\uFFFD');
 }
 
 /** A line in pieces of at most `width` columns, broken between words; the later ones are indented. */
