@@ -149,7 +149,7 @@ describe('its cost', () => {
   });
 });
 
-describe.skipIf(CHROMIUM === null)('in Chromium', () => {
+describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();
@@ -202,10 +202,12 @@ describe.skipIf(CHROMIUM === null)('in Chromium', () => {
   });
 
   test('it says when the daemon no longer answers', async () => {
-    const tab = await browser.open(`${url}/`, { width: 390, scheme: 'dark' });
+    const other = await stack.start();
+    const look = { width: 390, scheme: 'dark' } as const;
+    const tab = await browser.open(`http://127.0.0.1:${other.httpPort}/`, look);
     const lost = `getComputedStyle(document.querySelector('#lost')).display === 'block'`;
     expect(await tab.evaluate(lost)).toBe(false);
-    await app.stop();
+    await other.stop();
     await until('the word', async () => await tab.evaluate<boolean>(lost), 15_000);
     await picture(tab, 'lost-390');
   });

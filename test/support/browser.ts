@@ -133,6 +133,8 @@ async function openTab(
   if (look.script === false) await here('Emulation.setScriptExecutionDisabled', { value: true });
   const size = { width: look.width, height: 800, deviceScaleFactor: 1, mobile: look.width < 600 };
   await here('Emulation.setDeviceMetricsOverride', size);
+  // Tabs behind the newest one count as seen too.
+  await here('Emulation.setFocusEmulationEnabled', { enabled: true });
   const features = [{ name: 'prefers-color-scheme', value: look.scheme }];
   await here('Emulation.setEmulatedMedia', { features });
   await here('Page.navigate', { url });
