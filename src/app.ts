@@ -22,8 +22,11 @@ import { createTelemetry } from './telemetry/events.ts';
 import { errorLines, paceLines } from './telemetry/lines.ts';
 import type { Log } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
+import { type Problem, rememberProblems } from './telemetry/problems.ts';
+import { createScrubber } from './telemetry/scrub.ts';
 import { type HttpServer, startHttpServer } from './telemetry/server.ts';
-import { createHealth } from './health.ts';
+import { createHealth, ownReasons } from './health.ts';
+import { createStatusPages } from './status-page.ts';
 import { VERSION } from './version.ts';
 
 export interface App {
@@ -78,11 +81,12 @@ export async function startApp(config: Config, log: Log, clock: Clock, giveUp?: 
 
 async function start(
   config: Config,
-  log: Log,
+  plainLog: Log,
   clock: Clock,
   onStop: (dispose: () => Promise<unknown>) => void,
   giveUp?: AbortSignal,
 ): Promise<Omit<App, 'stop'>> {
+  const { log, problems } = rememberProblems(plainLog, createScrubber(config.secrets), clock);
   const metrics = createMetrics({ version: VERSION });
   const telemetry = createTelemetry(log, metrics, clock);
   const onError = errorLines(log, clock);
@@ -108,18 +112,7 @@ async function start(
   };
   const pause = createStorePause(clock, telemetry.onStore);
   const runner = await startRunner({ config, ctx, backend, metrics, telemetry, onError, onStop, pause });
-  const health = createHealth({
-    sql,
-    backend,
-    runner,
-    clock,
-    metrics,
-    limits,
-    liveBudget: config.bulk.liveBudget,
-    storeTrouble: pause.trouble,
-    ownTrouble: () => own.explain(),
-  });
-  const http: HttpServer = await startHttpServer({ ...config.http, ...health, log });
+  const http = await openHttp({ config, ctx, backend, runner, metrics, limits, pause, own, log, problems });
   onStop(() => http.close());
   log.info({
     event: 'app.started',
@@ -134,6 +127,55 @@ async function start(
     httpPort: http.port,
     knock: (task) => runner.knock(task),
   };
+}
+
+interface HttpParts {
+  readonly config: Config;
+  readonly ctx: SyncContext;
+  readonly backend: QueueBackend;
+  readonly runner: Runner;
+  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly limits: ReturnType<typeof paceLimits>;
+  readonly pause: StorePause;
+  readonly own: ReturnType<typeof createOwnRefusals>;
+  readonly log: Log;
+  readonly problems: () => readonly Problem[];
+}
+
+/** Endpoints for machines, and the status page unless it is switched off. */
+async function openHttp({
+  config,
+  ctx,
+  limits,
+  pause,
+  own,
+  log,
+  problems,
+  ...rest
+}: HttpParts): Promise<HttpServer> {
+  const { sql, clock } = ctx;
+  const { liveBudget, maxSkus: skusPerCall } = config.bulk;
+  const ownTrouble = () => own.explain();
+  const health = createHealth({
+    ...rest,
+    sql,
+    clock,
+    limits,
+    liveBudget,
+    storeTrouble: pause.trouble,
+    ownTrouble,
+  });
+  const pages = createStatusPages({
+    sql,
+    clock,
+    limits,
+    skusPerCall,
+    stats: health.stats,
+    problems,
+    ownReasons: () => ownReasons(pause.trouble(), own.explain()),
+    log,
+  });
+  return await startHttpServer({ ...config.http, ...health, ...(config.http.statusPage && { pages }), log });
 }
 
 interface StoreParts {

@@ -32,7 +32,7 @@ interface PartnerConfig {
 
 /** What the health endpoint and the log need. */
 export interface HttpConfig {
-  readonly http: { readonly host: string; readonly port: number };
+  readonly http: { readonly host: string; readonly port: number; readonly statusPage: boolean };
   readonly log: { readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent' };
   /** For the operator: what is valid but looks like a mistake. Never holds a secret value. */
   readonly warnings: readonly string[];
@@ -294,7 +294,7 @@ export function loadConfig(
   const v = values as Values;
   const clearText = v.PARTNER_BASE_URL?.startsWith('http:') && !isLoopbackUrl(new URL(v.PARTNER_BASE_URL));
   const http: HttpConfig = {
-    http: { host: v.HTTP_HOST, port: v.HTTP_PORT },
+    http: { host: v.HTTP_HOST, port: v.HTTP_PORT, statusPage: v.STATUS_PAGE === 'on' },
     log: { level: v.LOG_LEVEL },
     warnings: [
       ...unknownNames(env, VARIABLES),

@@ -10,6 +10,7 @@ import type { MirrorStats } from './store/stats-types.ts';
 import { readSyncState } from './store/sync-state.ts';
 import { readLivePlan } from './store/live.ts';
 import { callPause } from './store/call-pause.ts';
+import type { Reason } from './status/verdict.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import type { Health } from './telemetry/server.ts';
 
@@ -52,8 +53,20 @@ export function paceReader(limits: PaceLimits): PaceReader {
   };
 }
 
-/** What `/metrics`, `/livez` and `/readyz` answer. */
+/** What a daemon knows of itself, for the verdict: nothing gets in while Postgres refuses to write. */
+export function ownReasons(trouble: StoreTrouble | null, refused: string | null): Reason[] {
+  return [
+    ...(trouble === null ? [] : [{ level: 'broken' as const, text: pausedText(trouble) }]),
+    ...(refused === null ? [] : [{ level: 'degraded' as const, text: refused }]),
+  ];
+}
+
+const pausedText = (trouble: StoreTrouble) =>
+  `Postgres refuses to write (${trouble}); the mirror pauses and tries again`;
+
+/** What `/metrics`, `/livez` and `/readyz` answer, and the statistics that they share. */
 export function createHealth(parts: HealthParts): {
+  stats: () => Promise<MirrorStats>;
   metrics: () => Promise<string>;
   live: () => Health;
   ready: () => Promise<Health>;
@@ -74,6 +87,7 @@ export function createHealth(parts: HealthParts): {
   }
 
   return {
+    stats,
     async metrics() {
       metrics.setMirrorStats(await within(stats(), STATS_WITHIN_MS).catch(() => null), storeTrouble());
       return await metrics.text();
@@ -96,9 +110,7 @@ export function createHealth(parts: HealthParts): {
       const trouble = storeTrouble();
       const own = ownTrouble();
       const degraded = [
-        ...(trouble === null
-          ? []
-          : [`Postgres refuses to write (${trouble}); the mirror pauses and tries again`]),
+        ...(trouble === null ? [] : [pausedText(trouble)]),
         ...database.degraded,
         ...(own === null ? [] : [own]),
       ];

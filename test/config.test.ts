@@ -76,7 +76,7 @@ test('with the credential alone, everything else has the documented default', ()
       sweepMinAgeMs: 1_800_000,
     },
     catalog: { staleAfterMs: 86_400_000, manifestMaxShrink: 0.5 },
-    http: { host: '127.0.0.1', port: 9464 },
+    http: { host: '127.0.0.1', port: 9464, statusPage: true },
     log: { level: 'info' },
     warnings: [],
   });
@@ -293,7 +293,7 @@ describe('what a command does not need', () => {
 
   test('is neither required nor read by `http`', () => {
     const config = loadConfig({ DATABASE_URL_FILE: '/gone', HTTP_PORT: '1' }, files(), { need: 'http' });
-    expect(config.http).toEqual({ host: '127.0.0.1', port: 1 });
+    expect(config.http).toEqual({ host: '127.0.0.1', port: 1, statusPage: true });
     expect(config).not.toHaveProperty('database');
   });
 });

@@ -10,6 +10,8 @@ export interface Command {
   readonly usage: string;
   readonly options: ParseArgsOptionsConfig;
   readonly optionHelp: Readonly<Record<string, string>>;
+  /** Options of type boolean that may have a value all the same: `--watch`, `--watch 5`, `--watch=5`. */
+  readonly optionalValues?: readonly string[];
   /** Whether words beside the options are allowed. */
   readonly positionals: boolean;
   run(args: CommandArgs): Promise<number>;
@@ -35,10 +37,10 @@ export class UsageError extends Error {
 
 /** Reads the arguments of a command; throws UsageError naming every unknown or incomplete option. */
 export function readArguments(
-  command: Pick<Command, 'options' | 'positionals'>,
+  command: Pick<Command, 'options' | 'positionals' | 'optionalValues'>,
   argv: readonly string[],
 ): { values: Record<string, string | boolean | undefined>; positionals: string[] } {
-  const { tokens, positionals } = parseArgs({
+  const { tokens } = parseArgs({
     args: [...argv],
     options: command.options,
     strict: false,
@@ -47,13 +49,22 @@ export function readArguments(
   });
   const problems: string[] = [];
   const values: Record<string, string | boolean | undefined> = {};
+  const positionals: string[] = [];
+  let open: string | null = null;
   for (const token of tokens) {
+    const takes = open;
+    open = null;
+    if (token.kind === 'positional' && takes !== null) values[takes] = token.value;
+    else if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
     const known = Object.hasOwn(command.options, token.name) ? command.options[token.name] : undefined;
     if (known === undefined) problems.push(`${token.rawName}: no such option`);
     else if (known.type === 'string' && token.value === undefined)
       problems.push(`${token.rawName}: expects a value`);
-    else if (known.type === 'boolean' && token.value !== undefined)
+    else if (command.optionalValues?.includes(token.name) === true) {
+      values[token.name] = token.value ?? true;
+      if (token.value === undefined) open = token.name;
+    } else if (known.type === 'boolean' && token.value !== undefined)
       problems.push(`${token.rawName}: takes no value`);
     else values[token.name] = token.value ?? true;
   }
@@ -87,7 +98,8 @@ export function numberOption(
 export function helpOf(name: string, command: Command): string {
   const options = Object.entries(command.optionHelp).map(([option, text]) => {
     const { type } = command.options[option] ?? { type: 'boolean' };
-    return `  --${option}${type === 'string' ? ' <value>' : ''}`.padEnd(30) + text;
+    const value = command.optionalValues?.includes(option) === true ? ' [value]' : '';
+    return `  --${option}${type === 'string' ? ' <value>' : value}`.padEnd(30) + text;
   });
   return [
     `catalog-mirror ${name}: ${command.summary}`,

@@ -3,8 +3,12 @@ import { createScrubber } from '../telemetry/scrub.ts';
 
 /** Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages. */
 export function complain(error: unknown): void {
-  const scrubber = createScrubber(() => secretsOf(processSources.env, processSources.readFile));
-  process.stderr.write(`${scrubber.text(explain(error))}\n`);
+  process.stderr.write(`${withoutSecrets(explain(error))}\n`);
+}
+
+/** Text without any secret of the environment. */
+export function withoutSecrets(text: string): string {
+  return createScrubber(() => secretsOf(processSources.env, processSources.readFile)).text(text);
 }
 
 /** One message for a person: what is wrong, why, and what to do where the error says so. */

@@ -210,5 +210,6 @@ function showHowToLook(app: App, print: (line: string) => void): void {
     `  psql '${app.databaseUrl}' -c 'select sku, size, price, name from catalog.current_prices where not stale limit 20'`,
   );
   print(`  curl http://127.0.0.1:${app.httpPort}/metrics`);
+  print(`  or the status page in a browser: http://127.0.0.1:${app.httpPort}/`);
   print('');
 }

@@ -11,21 +11,29 @@ const NO_TABLES = new Set(['42P01', '3F000']);
 
 /**
  * The mirror's database for a command beside the daemon: the configured one, the embedded one of a running daemon, or
- * else the embedded one started for as long as the command takes.
+ * else the embedded one started for as long as the command takes. `giveUp` ends the wait for it.
  */
-export async function withMirror<T>(config: MirrorConfig, work: (sql: Sql) => Promise<T>): Promise<T> {
+export async function withMirror<T>(
+  config: MirrorConfig,
+  work: (sql: Sql) => Promise<T>,
+  giveUp?: AbortSignal,
+): Promise<T> {
   const dataDir = join(config.database.dataDir, 'postgres');
   const found = config.database.url?.read() ?? (await locateEmbeddedPostgres(dataDir));
-  if (found !== null) return await withConnection(found, work);
+  if (found !== null) return await withConnection(found, work, giveUp);
   await using embedded = await startEmbeddedPostgres({ dataDir });
   await migrateDatabase(embedded.url);
-  return await withConnection(embedded.url, work);
+  return await withConnection(embedded.url, work, giveUp);
 }
 
-async function withConnection<T>(url: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+async function withConnection<T>(
+  url: string,
+  work: (sql: Sql) => Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
   const sql = connect(url, { max: 4 });
   try {
-    await waitForDatabase(sql, systemClock, PATIENCE_MS);
+    await waitForDatabase(sql, systemClock, PATIENCE_MS, { signal });
     return await work(sql);
   } catch (error) {
     if (!NO_TABLES.has(sqlState(error) ?? '')) throw error;

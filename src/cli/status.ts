@@ -1,154 +1,127 @@
 import { type MirrorConfig, loadConfig, processSources } from '../config.ts';
 import { paceReader } from '../health.ts';
 import { paceLimits } from '../limits.ts';
-import { formatAge } from '../lib/duration.ts';
+import { systemClock } from '../lib/clock.ts';
+import { asJson } from '../status/json.ts';
+import { awayScreen, screen } from '../status/screen.ts';
+import type { Terminal } from '../status/paint.ts';
+import { readStatus, type Status } from '../status/status.ts';
+import { type Health, judge, type Verdict, verdictOf } from '../status/verdict.ts';
 import type { Sql } from '../store/db.ts';
 import { readStats } from '../store/stats.ts';
-import type { DeltaAudit, MirrorStats } from '../store/stats-types.ts';
-import { readSyncState, type SyncState } from '../store/sync-state.ts';
-import type { TaskState } from '../store/tasks.ts';
-import { type Command, EXIT } from './command.ts';
+import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
+import { complain, withoutSecrets } from './complain.ts';
 import { withMirror } from './mirror.ts';
+import { stopSignal } from './stopping.ts';
+import { createCanvas, terminalOf } from './terminal.ts';
 
-interface Status {
-  readonly stats: MirrorStats;
-  readonly sync: SyncState;
-  readonly tasks: readonly TaskState[];
-  readonly requestsPerMinute: number;
-  readonly skusPerCall: number;
-}
+const WATCH_SECONDS = 2;
+const LONGEST_WATCH_SECONDS = 86_400;
+const EXIT_OF: Readonly<Record<Health, number>> = {
+  healthy: EXIT.ok,
+  degraded: EXIT.degraded,
+  broken: EXIT.broken,
+};
 
 export const status: Command = {
-  summary: 'how the mirror stands, one screen',
-  usage: 'status [--json]',
-  options: { json: { type: 'boolean' } },
-  optionHelp: { json: 'for programs' },
+  summary: 'how the mirror stands, one screen; exit 0 healthy, 1 degraded, 2 broken',
+  usage: 'status [--json] [--watch [seconds]]',
+  options: { json: { type: 'boolean' }, watch: { type: 'boolean' } },
+  optionHelp: {
+    json: 'for programs',
+    watch: `again and again until Ctrl-C (every ${WATCH_SECONDS} seconds)`,
+  },
+  optionalValues: ['watch'],
   positionals: false,
-  async run({ values, print }) {
+  async run({ values }) {
+    const every = watchSeconds(values);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    const now = await withMirror(config, (sql) => readStatus(sql, config));
-    print(values['json'] === true ? JSON.stringify(asJson(now)) : screen(now, new Date()));
+    const show = values['json'] === true ? jsonOf : screenOf;
+    if (every === null) return await showOnce(config, show);
+    await watch(config, show, every * 1000);
     return EXIT.ok;
   },
 };
 
-/** What both forms are made of. */
-export async function readStatus(sql: Sql, config: MirrorConfig): Promise<Status> {
+/** A look at the mirror; `status` null: it could not be read, and the verdict says why. */
+interface Look {
+  readonly status: Status | null;
+  readonly verdict: Verdict;
+  readonly now: Date;
+}
+
+type Show = (look: Look, terminal: Terminal) => string;
+
+const jsonOf: Show = ({ status, verdict, now }) =>
+  JSON.stringify(status === null ? { ...verdict, at: now } : asJson(status, verdict, now));
+const screenOf: Show = ({ status, verdict, now }, terminal) =>
+  status === null ? awayScreen(verdict, now, terminal) : screen(status, verdict, now, terminal);
+
+function watchSeconds(values: CommandArgs['values']): number | null {
+  const { watch: given } = values;
+  if (given === undefined) return null;
+  if (given === true) return WATCH_SECONDS;
+  const seconds = Number(given);
+  if (given === '' || !(seconds >= 0.1 && seconds <= LONGEST_WATCH_SECONDS))
+    throw new UsageError([`--watch: expected seconds from 0.1 to ${LONGEST_WATCH_SECONDS}`]);
+  return seconds;
+}
+
+/** What `status` reads, without the daemon's help. */
+export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Status> {
   const limits = paceLimits(config);
-  const [stats, sync] = await Promise.all([
-    readStats(sql, {
-      windowMs: limits.windowMs,
-      liveBudget: config.bulk.liveBudget,
-      paceOf: paceReader(limits),
-    }),
-    readSyncState(sql),
-  ]);
-  return {
-    stats,
-    sync,
-    tasks: stats.tasks,
-    requestsPerMinute: stats.pace.ceilingPerMinute,
-    skusPerCall: config.bulk.maxSkus,
+  const { liveBudget, maxSkus } = config.bulk;
+  return await readStatus(sql, {
+    stats: () => readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf: paceReader(limits) }),
+    limits,
+    skusPerCall: maxSkus,
+  });
+}
+
+async function look(sql: Sql, config: MirrorConfig): Promise<Look> {
+  const read = await readStatusOf(sql, config);
+  const now = new Date();
+  return { status: read, verdict: judge(read, now), now };
+}
+
+/** A mirror that cannot be read is as broken as one can be. */
+function away(error: unknown): Look {
+  const text = withoutSecrets(error instanceof Error ? error.message : String(error));
+  return { status: null, verdict: verdictOf([{ level: 'broken', text }]), now: new Date() };
+}
+
+async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
+  const seen = await withMirror(config, (sql) => look(sql, config)).catch((error: unknown) => {
+    complain(error);
+    return away(error);
+  });
+  process.stdout.write(`${show(seen, terminalOf(process.stdout, processSources.env))}\n`);
+  return EXIT_OF[seen.verdict.verdict];
+}
+
+async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise<void> {
+  const signal = stopSignal();
+  const stopped = new AbortController();
+  const stopping = signal.promise.then(() => stopped.abort());
+  const canvas = createCanvas(process.stdout);
+  const draw = (seen: Look) => canvas.draw(show(seen, terminalOf(process.stdout, processSources.env)));
+  const looking = async (sql: Sql) => {
+    while (!stopped.signal.aborted) {
+      draw(await look(sql, config));
+      await systemClock.sleep(everyMs, stopped.signal);
+    }
   };
-}
-
-/** When the backlog is worked off at the present ceiling, in minutes: the cheap SKUs fill calls, live ones their budget. */
-export function backlogMinutes(stats: MirrorStats, skusPerCall: number): number {
-  const live = stats.due
-    .filter((d) => d.reason === 'live' || d.reason === 'deferred')
-    .reduce((n, d) => n + d.count, 0);
-  const all = stats.due.reduce((n, d) => n + d.count, 0);
-  const calls = Math.max(
-    Math.ceil(all / skusPerCall),
-    Math.ceil(live / Math.max(1, stats.liveBudgetPerCall)),
-  );
-  return calls / Math.max(1, stats.pace.ceilingPerMinute);
-}
-
-/** The form for programs. */
-export function asJson({ stats, sync, tasks, skusPerCall }: Status): Record<string, unknown> {
-  const { snapshotId, ...rest } = stats;
-  return {
-    snapshotId,
-    ...rest,
-    chainBrokenAt: sync.chainBrokenAt,
-    manifestRefused: sync.manifestRefused,
-    backlogMinutes: backlogMinutes(stats, skusPerCall),
-    tasks,
-  };
-}
-
-const INCIDENT_CAUSES = {
-  'live-count': 'the catalog counts it so',
-  deferrals: 'snapshot-priced SKUs are deferred',
-} as const;
-
-/** The screen for a person: the most important first. */
-export function screen({ stats, sync, tasks, skusPerCall }: Status, now: Date): string {
-  const ago = (at: Date | null) =>
-    at === null ? 'never' : `${at.toISOString()} (${formatAge((now.getTime() - at.getTime()) / 1000)} ago)`;
-  const count = (n: number) => n.toLocaleString('en-US');
-  const due = stats.due.reduce((n, d) => n + d.count, 0);
-  const byState = stats.skus.map((s) => `${count(s.count)} ${s.state}/${s.priceSource}`).join(', ');
-  const oldest = Math.max(0, ...stats.priceAge.map((p) => p.oldestSeconds));
-  const minutes = backlogMinutes(stats, skusPerCall);
-  return [
-    `catalog     ${stats.catalogState}${sync.catalogFault === null ? '' : ` (the catalog routes answer ${sync.catalogFault})`}`,
-    `snapshot    ${stats.snapshotId ?? 'none'}, generated ${ago(stats.snapshotGeneratedAt)}`,
-    `baseline    ${ago(stats.manifestAppliedAt)}${sync.manifestRefused === null ? '' : `; the newest manifest is refused: ${sync.manifestRefused}`}`,
-    `delta       ${ago(stats.deltaCheckedAt)}${sync.chainBrokenAt === null ? '' : '; chain broken, waiting for a fresh manifest'}`,
-    `SKUs        ${byState === '' ? 'none yet' : byState}`,
-    `backlog     ${count(due)} owed now${due === 0 ? '' : `, worked off in about ${formatAge(minutes * 60)}`}`,
-    ...stats.due.map(
-      (d) =>
-        `            ${d.reason.padEnd(10)}${count(d.count).padStart(9)}  oldest ${formatAge(d.oldestAgeSeconds)}`,
-    ),
-    `deferred    ${count(stats.deferredSkus)}`,
-    `live        ${stats.live.computedPerMinute} computed in the last minute, budget ${stats.liveBudgetPerCall} a call${liveNote(stats)}`,
-    `oldest      price ${formatAge(oldest)}, metadata ${formatAge(stats.oldestMetadataAgeSeconds)}`,
-    ...(stats.incident === null
-      ? []
-      : [
-          `incident    since ${ago(stats.incident.since)}: everything is taken for live-priced (${INCIDENT_CAUSES[stats.incident.because]})`,
-        ]),
-    `audit       ${auditLine(stats.deltaAudit)}`,
-    `pace        ${stats.pace.usedInWindow} requests in the last window, ceiling ${stats.pace.ceilingPerMinute.toFixed(0)} a minute${paceNote(stats, now)}`,
-    ...tasks.filter((t) => t.task !== 'reprice').map((t) => taskLine(t, now)),
-  ].join('\n');
-}
-
-/** How well the delta and the mirror's own looks agree. */
-export function auditLine(audit: DeltaAudit): string {
-  const count = (n: number) => n.toLocaleString('en-US');
-  const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
-  return [
-    `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} without a move`,
-    `moves ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} waiting`,
-  ].join('; ');
-}
-
-function liveNote({ live }: MirrorStats): string {
-  const ceiling =
-    live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} a minute`;
-  const wait =
-    live.longestWaitSeconds === null
-      ? ''
-      : `; too few looks for LIVE_INTERVAL, by worth, none later than ${formatAge(live.longestWaitSeconds)}`;
-  return ceiling + wait;
-}
-
-function paceNote({ pace }: MirrorStats, now: Date): string {
-  const silent = pace.backingOffUntil === null ? 0 : pace.backingOffUntil.getTime() - now.getTime();
-  return `${silent > 0 ? `; silent for ${formatAge(silent / 1000)} more` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
-}
-
-function taskLine(task: TaskState, now: Date): string {
-  const name = `task ${task.task}`.padEnd(20);
-  const next = `next in ${formatAge(Math.max(0, task.nextAt.getTime() - now.getTime()) / 1000)}`;
-  if (task.running) {
-    const shown = Object.entries(task.progress ?? {}).map(([key, value]) => `${key} ${value ?? '?'}`);
-    return `${name}running ${shown.join(', ')}`.trimEnd();
+  try {
+    while (!stopped.signal.aborted) {
+      const watching = withMirror(config, looking, stopped.signal).catch((error: unknown) => {
+        if (!stopped.signal.aborted) draw(away(error));
+      });
+      // A server that hangs does not hold up the end.
+      await Promise.race([watching, stopping]);
+      await systemClock.sleep(everyMs, stopped.signal);
+    }
+  } finally {
+    canvas.close();
+    signal.dispose();
   }
-  const failures = task.failures > 0 ? `, ${task.failures} failures in a row` : '';
-  return `${name}${task.outcome ?? 'not run yet'}${failures}, ${next}`;
 }

@@ -188,6 +188,12 @@ export const TABLE = {
     65_535,
     'port of the metrics and health server; 0: any free port, printed in the log',
   ),
+  STATUS_PAGE: choice(
+    'http',
+    'on',
+    ['on', 'off'],
+    'the page at `GET /` and `GET /status.json` of that server; off: both are 404',
+  ),
   LOG_LEVEL: choice(
     'http',
     'info',

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { postgresConnection } from '../lib/tls.ts';
+import type { Sql } from './db.ts';
 
 /** Each daemon holds this lock, shared, for as long as it lives: who gets it alone is the only one. */
 const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
@@ -40,4 +41,14 @@ export async function announcePresence(databaseUrl: string): Promise<() => Promi
   await client.query(`select pg_advisory_lock_shared(${PRESENCE_LOCK})`);
   if (rows[0]?.alone === true) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
   return () => client.end().catch(() => {});
+}
+
+/** How many daemons are here now. */
+export async function countDaemons(sql: Sql): Promise<number> {
+  const [{ daemons }] = await sql<[{ daemons: number }]>`
+    select count(distinct pid)::int as daemons from pg_locks
+    where locktype = 'advisory' and objsubid = 1 and mode = 'ShareLock' and granted
+      and database = (select oid from pg_database where datname = current_database())
+      and ((classid::bigint << 32) | objid::bigint) = ${sql.unsafe(PRESENCE_LOCK)}::bigint`;
+  return daemons;
 }

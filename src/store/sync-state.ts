@@ -71,3 +71,19 @@ export async function storeSettings(sql: Sql, s: SqlSettings): Promise<void> {
       metadata_interval = ${s.metadataInterval}, catalog_stale_after = ${s.catalogStaleAfter},
       rate_limit = ${s.rateLimit}, rate_share = ${s.rateShare}, rate_window = ${s.rateWindow}, rate_floor = ${s.rateFloor}`;
 }
+
+/** The ages that SQL takes for the target, in seconds, as the last daemon to start was configured. */
+export interface AgeTargets {
+  readonly liveSeconds: number;
+  /** Without a sweep of its own, METADATA_INTERVAL brings a price along. */
+  readonly snapshotSeconds: number;
+  readonly metadataSeconds: number;
+}
+
+export async function readAgeTargets(sql: Sql): Promise<AgeTargets> {
+  const [row] = await sql<[AgeTargets]>`
+    select live_interval as "liveSeconds", metadata_interval as "metadataSeconds",
+      case when sweep_interval > 0 then least(sweep_interval, metadata_interval) else metadata_interval end as "snapshotSeconds"
+    from catalog_internal.settings`;
+  return row;
+}

@@ -9,6 +9,13 @@ export interface Health {
   readonly [detail: string]: unknown;
 }
 
+/** A page beside the endpoints for machines. */
+export type Page = () => Promise<{
+  readonly type: string;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}>;
+
 export interface HttpServerOptions {
   readonly host: string;
   /** 0: any free port. */
@@ -17,6 +24,8 @@ export interface HttpServerOptions {
   readonly metrics: () => Promise<string>;
   readonly live: () => Health;
   readonly ready: () => Promise<Health>;
+  /** By path. */
+  readonly pages?: ReadonlyMap<string, Page>;
   readonly log: Log;
   readonly clock?: Clock;
 }
@@ -45,6 +54,7 @@ interface Answer {
   readonly status: number;
   readonly type: string;
   readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 const LONGEST_ANSWER_MS = 5000;
@@ -85,7 +95,18 @@ function routes(options: HttpServerOptions, clock: Clock): ReadonlyMap<string, (
   const check = async () => healthAnswer(await options.ready());
   const scrape = async () => ({ status: 200, type: PROMETHEUS_TEXT, body: await options.metrics() });
   // The time limit is inside what is shared: work that never ends holds up nobody who asks after it.
+  const pages = [...(options.pages ?? [])].map(([path, page]): [string, () => Promise<Answer>] => [
+    path,
+    shared(() =>
+      inTime(
+        clock,
+        page().then((answer) => ({ status: 200, ...answer })),
+        unavailable('the page took too long'),
+      ),
+    ),
+  ]);
   return new Map<string, () => Promise<Answer>>([
+    ...pages,
     ['/livez', async () => healthAnswer(options.live())],
     ['/readyz', shared(() => inTime(clock, check(), unavailable('the check took too long')))],
     ['/metrics', shared(() => inTime(clock, scrape(), unavailable('the scrape took too long')))],
@@ -107,6 +128,7 @@ function send(
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     ...(hasBody && { connection: 'close' }),
+    ...answer.headers,
     ...extra,
   });
   response.end(answer.body);
@@ -125,7 +147,7 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
 }
 
 /**
- * Serves GET and HEAD of `/metrics`, `/livez` and `/readyz`; 405 for other methods, 404 for other paths. Nothing over HTTP
+ * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths. Nothing over HTTP
  * changes state. An answer that fails or takes more than 5 s is a 503: a probe never hangs, a request never throws.
  *
  * @throws ListenError when the address cannot be listened on.

@@ -1,7 +1,10 @@
 import type { App } from '../../src/app.ts';
-import { asJson, readStatus, screen } from '../../src/cli/status.ts';
+import { readStatusOf } from '../../src/cli/status.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
+import { asJson } from '../../src/status/json.ts';
+import { screen } from '../../src/status/screen.ts';
+import { judge } from '../../src/status/verdict.ts';
 import { readyz } from '../contract/harness.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 
@@ -30,11 +33,16 @@ export interface Refused {
 
 /** What the two forms of `status` print. */
 export async function statusOf({ sql, env }: Stack): Promise<{ text: string; json: unknown }> {
-  const status = await readStatus(
+  const status = await readStatusOf(
     sql,
     loadConfig(env, () => '', { need: 'database' }),
   );
-  return { text: screen(status, new Date()), json: JSON.parse(JSON.stringify(asJson(status))) };
+  const now = new Date();
+  const verdict = judge(status, now);
+  return {
+    text: screen(status, verdict, now, { width: null, colour: false, ascii: false }),
+    json: JSON.parse(JSON.stringify(asJson(status, verdict, now))),
+  };
 }
 
 /** Every place where one can look, at about the same moment: the last degraded reason, the pace line of the screen, … */

@@ -194,8 +194,10 @@ describe.concurrent('a wrong secret', () => {
       expect(heldBack()).toBe(true);
     });
     // Now it leaves every probe to the other one.
-    await letSilenceEnd(sql);
-    await eventually(() => expect(turns().at(-1)).toMatchObject({ event: 'pace.resumed' }));
+    await atWork(stack, async () => {
+      await letSilenceEnd(sql);
+      expect(turns().at(-1)).toMatchObject({ event: 'pace.resumed' });
+    });
     const refused = refusedRequests(stack).length;
     await stack.everythingDue();
     await stack.caughtUp();

@@ -2,7 +2,7 @@ import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { chooseAccount } from '../../src/embedded/account.ts';
 import { findPlatformPackage, prepareBinaries } from '../../src/embedded/binaries.ts';
 import { ownerOf } from '../../src/embedded/data-dir.ts';
@@ -178,7 +178,8 @@ describe('trouble at the start', () => {
     await expect(startEmbeddedPostgres({ dataDir, settings: FAST, startTimeoutMs: 0 })).rejects.toMatchObject(
       { kind: 'start-failed' },
     );
-    expect(await clusterProcesses(dataDir)).toEqual([]);
+    // Its children end after it.
+    await vi.waitFor(async () => expect(await clusterProcesses(dataDir)).toEqual([]), 5000);
   });
 
   test('an initdb that was cut off is done again', async () => {

@@ -150,9 +150,13 @@ describe.concurrent('commands beside a daemon', () => {
 
   test('status and refresh on a database without tables say what to do', async ({ expect }) => {
     await using stack = await createStack();
-    for (const args of [['status'], ['refresh', '--all']]) {
+    for (const [name, exit] of [
+      ['status', 2],
+      ['refresh', 1],
+    ] as const) {
+      const args = name === 'refresh' ? [name, '--all'] : [name];
       const { code, stderr } = await runProgram(args, { DATABASE_URL: stack.databaseUrl });
-      expect(code).toBe(1);
+      expect([name, code]).toEqual([name, exit]);
       expect(stderr).toContain('catalog-mirror migrate');
     }
   });
@@ -217,7 +221,8 @@ describe.concurrent('commands beside a daemon', () => {
     const env = { DATABASE_URL: stack.databaseUrl };
     const screen = await runProgram(['status'], env);
     expect(screen).toMatchObject({ code: 0, stderr: '' });
-    expect(screen.stdout).toMatch(/^catalog {5}ok\nsnapshot {4}\S+, generated 20/);
+    expect(screen.stdout).toMatch(/^healthy: 30 SKUs, 0 owed, delta checked \d+s ago\n\ncatalog {5}ok\n/);
+    expect(screen.stdout).toMatch(/^snapshot {4}\S+, generated 20/m);
     expect(screen.stdout).toMatch(/^SKUs +30 priced\/snapshot$/m);
     const json = JSON.parse((await runProgram(['status', '--json'], env)).stdout) as Record<string, unknown>;
     expect(json).toMatchObject({

@@ -168,7 +168,8 @@ describe.concurrent('a Postgres', () => {
 
   test('that stays away ends a command with a clear word and a code that is not zero', async ({ expect }) => {
     const ran = await runProgram(['status'], { DATABASE_URL: 'postgres://x:y@127.0.0.1:1/x' });
-    expect(ran.code).toBe(1);
+    expect(ran.code).toBe(2);
+    expect(ran.stdout).toBe('broken: Postgres does not answer');
     expect(ran.stderr).toBe('Postgres does not answer\n  because: connect ECONNREFUSED 127.0.0.1:1');
   });
 

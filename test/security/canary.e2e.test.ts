@@ -128,12 +128,13 @@ async function environment(stack: Stack, role: string, secrets: Secrets) {
 
 /** Everything that the program has left behind, in whatever place. */
 async function leftBehind(backend: Backend, stack: Stack, daemon: Program) {
-  const [metrics, ready, live, other] = await Promise.all(
-    ['/metrics', '/readyz', '/livez', '/'].map(async (path) => (await daemon.get(path)).body),
+  const [metrics, ready, live, page, status] = await Promise.all(
+    ['/metrics', '/readyz', '/livez', '/', '/status.json'].map(async (path) => (await daemon.get(path)).body),
   );
   return {
     metrics: metrics ?? '',
-    http: [ready, live, other].join('\n'),
+    http: [ready, live].join('\n'),
+    page: `${page ?? ''}\n${status ?? ''}`,
     tables: await allRows(stack.sql),
     redis:
       backend === 'redis' ? await allKeys(inject('redisUrl') ?? '', stack.env['QUEUE_PREFIX'] ?? '') : '',
@@ -297,6 +298,8 @@ function expectFull(
   else expect(places['tables']).toContain('catalog_queue');
   expect(places['metrics']).toContain('catalog_mirror_partner_requests_total');
   expect(places['http']).toContain('"ok":true');
+  expect(places['page']).toContain(sandbox.world.newestSnapshot());
+  expect(places['page']).toContain('bulk.failed');
   expect(places['status']).toContain(sandbox.world.newestSnapshot());
   expect(places['status --json']).toContain(sandbox.world.newestSnapshot());
   expect(places['doctor']).toContain('OK   manifest file');

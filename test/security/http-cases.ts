@@ -20,6 +20,7 @@ const TARGETS = [
   '/livez',
   '/readyz',
   '/',
+  '/status.json',
   '*',
   '',
   '/metrics?a=b',

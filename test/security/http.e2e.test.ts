@@ -74,7 +74,13 @@ test('thousands of requests, wrong in every way: each is answered or closed, and
           if (![200, 404, 405, 417].includes(status)) continue;
           expect(headers.get('cache-control')).toBe('no-store');
           expect(headers.get('x-content-type-options')).toBe('nosniff');
-          expect(headers.get('content-type')).toMatch(/^(?:application\/json|text\/plain); .*charset=utf-8$/);
+          expect(headers.get('content-type')).toMatch(
+            /^(?:application\/json|text\/(?:plain|html)); .*charset=utf-8$/,
+          );
+          if (headers.get('content-type')?.startsWith('text/html') === true)
+            expect(headers.get('content-security-policy')).toMatch(
+              /^default-src 'none'; script-src 'sha256-/,
+            );
           expect(headers.get('access-control-allow-origin')).toBeUndefined();
           expect(headers.get('x-powered-by') ?? headers.get('server')).toBeUndefined();
         }

@@ -16,8 +16,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sync: ['lib', 'partner', 'store'],
   queues: ['lib', 'store', 'sync'],
   telemetry: ['lib', 'config', 'partner', 'store', 'sync', 'queues'],
-  app: ['lib', 'config', 'partner', 'store', 'sync', 'queues', 'telemetry', 'embedded'],
-  cli: ['lib', 'config', 'partner', 'store', 'sync', 'queues', 'telemetry', 'embedded', 'sandbox', 'app'],
+  status: ['lib', 'store'],
+  app: ['lib', 'config', 'partner', 'store', 'sync', 'queues', 'telemetry', 'embedded', 'status'],
+  cli: [
+    'lib',
+    'config',
+    'partner',
+    'store',
+    'sync',
+    'queues',
+    'telemetry',
+    'embedded',
+    'sandbox',
+    'status',
+    'app',
+  ],
   main: ['cli', 'config', 'app'],
 };
 

@@ -131,6 +131,8 @@ describe('an answer that comes too late', () => {
     await look(store.sql, found('A', { 9: 90 }));
     await mark(sql, ['A']);
     const claim = await claimAll(sql);
+    // A removal in the very millisecond of the request counts as before it.
+    await sql`select pg_sleep(0.002)`;
     await removeByDelta(store.sql, 'A');
     await applyAnswer(sql, claim, [found('A', { 9: 95 })], LOOKS);
     expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'removed', removed: true });

@@ -1,0 +1,86 @@
+import { formatAge, formatDuration } from '../lib/duration.ts';
+import type { AgeDistribution, DeltaAudit, MirrorStats } from '../store/stats-types.ts';
+import type { BacklogEstimate } from './backlog.ts';
+
+/* Figures as people read them, the same on the screen and on the page. */
+
+export const count = (n: number): string => n.toLocaleString('en-US');
+export const percent = (part: number, whole: number): string =>
+  `${whole === 0 ? '0' : (Math.floor((1000 * part) / whole) / 10).toFixed(1)} %`;
+export const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);
+/** Seconds as a person would configure them. */
+export const interval = (seconds: number): string => formatDuration(seconds * 1000);
+export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
+
+/** One bar of a distribution of ages. `late`: all of it is beyond the target. */
+export interface AgeBand {
+  readonly label: string;
+  readonly count: number;
+  readonly late: boolean;
+}
+
+const BANDS = [300, 1800, 3600, 21_600, 86_400, 604_800];
+
+/** A distribution in bars, without empty ones before the first and after the last. */
+export function ageBands(ages: AgeDistribution, targetSeconds: number): AgeBand[] {
+  const below = (seconds: number) => ages.buckets.find(({ le }) => le === seconds)?.count ?? 0;
+  const bands = [...BANDS, Infinity].map((to, i): AgeBand => {
+    const from = BANDS[i - 1] ?? 0;
+    return {
+      label: to === Infinity ? `over ${interval(from)}` : `to ${interval(to)}`,
+      count: (to === Infinity ? ages.count : below(to)) - (i === 0 ? 0 : below(from)),
+      late: from >= targetSeconds,
+    };
+  });
+  const filled = bands.map(({ count: n }) => n > 0);
+  return bands.slice(Math.max(0, filled.indexOf(true)), filled.lastIndexOf(true) + 1);
+}
+
+/** How well the delta and the mirror's own looks agree. */
+export function auditLine(audit: DeltaAudit): string {
+  const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
+  return [
+    `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} without a move`,
+    `moves ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} waiting`,
+  ].join('; ');
+}
+
+const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;
+
+/** When the backlog is worked off, in words; empty where nothing is owed. */
+export function estimateLine(estimate: BacklogEstimate): string {
+  const { owed, minutes, least, most, sure, because } = estimate;
+  if (owed === 0) return '';
+  const why = because.join(', ');
+  if (minutes === null || least === null || sure === 'unknown') return `no estimate: ${why}`;
+  const [from, to] = [formatAge(least * 60), most === null ? 'much longer' : formatAge(most * 60)];
+  const span = from === to ? '' : `${from} to ${to}; `;
+  return `worked off in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
+}
+
+export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
+  const ceiling =
+    live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} a minute`;
+  const wait =
+    live.longestWaitSeconds === null
+      ? ''
+      : `; too few looks for LIVE_INTERVAL, by worth, none later than ${formatAge(live.longestWaitSeconds)}`;
+  return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} a call${ceiling}${wait}`;
+}
+
+export function paceLine({ pace }: MirrorStats, now: Date): string {
+  const silent = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
+  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} a minute${silent > 0 ? `; silent for ${formatAge(silent)} more` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
+}
+
+const INCIDENT_CAUSES = {
+  'live-count': 'the catalog counts it so',
+  deferrals: 'snapshot-priced SKUs are deferred',
+} as const;
+
+export function incidentLine(
+  { since, because }: NonNullable<MirrorStats['incident']>,
+  ago: (at: Date) => string,
+): string {
+  return `since ${ago(since)}: everything is taken for live-priced (${INCIDENT_CAUSES[because]})`;
+}

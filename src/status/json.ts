@@ -1,0 +1,22 @@
+import { backlogMinutes, estimateBacklog } from './backlog.ts';
+import type { Status } from './status.ts';
+import type { Verdict } from './verdict.ts';
+
+/** The form for programs; its members are documented in the README and only ever added to. */
+export function asJson(status: Status, verdict: Verdict, now: Date): Record<string, unknown> {
+  const { stats, sync, tasks, targets, daemons, failedCalls } = status;
+  return {
+    ...verdict,
+    at: now,
+    ...stats,
+    catalogFault: sync.catalogFault,
+    chainBrokenAt: sync.chainBrokenAt,
+    manifestRefused: sync.manifestRefused,
+    targets,
+    backlogMinutes: backlogMinutes(status),
+    backlog: estimateBacklog(status, now),
+    failedCalls,
+    daemons,
+    tasks,
+  };
+}

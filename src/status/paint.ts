@@ -1,0 +1,49 @@
+/** How a terminal is written to. */
+export interface Terminal {
+  /** Columns; null: lines are as long as they are (a pipe, a file). */
+  readonly width: number | null;
+  readonly colour: boolean;
+  /** Bars of ASCII alone. */
+  readonly ascii: boolean;
+}
+
+const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
+export type Tint = keyof typeof CODES;
+export type Paint = (tint: Tint, text: string) => string;
+
+export function painter({ colour }: Terminal): Paint {
+  return (tint, text) => (colour && text !== '' ? `\u001B[${CODES[tint]}m${text}\u001B[0m` : text);
+}
+
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+/** A bar for `part` of `whole`; anything above nothing shows. `rest` fills it up to its full width. */
+export function bar(part: number, whole: number, cells: number, ascii: boolean, rest = ''): string {
+  const share = whole > 0 ? Math.min(1, Math.max(0, part / whole)) : 0;
+  const eighths = share > 0 ? Math.max(1, Math.round(share * cells * 8)) : 0;
+  const drawn = ascii
+    ? '#'.repeat(Math.ceil(eighths / 8))
+    : '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '');
+  return drawn + (rest === '' ? '' : rest.repeat(Math.max(0, cells - drawn.length)));
+}
+
+/** Text of others without what a terminal would take for a command, and without what turns the direction of reading. */
+export function harmless(text: string): string {
+  return text.replace(/[\p{Cc}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu, '\uFFFD');
+}
+
+/** A line in pieces of at most `width` columns, broken between words; the later ones are indented. */
+export function wrap(line: string, columns: number | null, deep: number): string[] {
+  if (columns === null || line.length <= columns) return [line];
+  const width = Math.max(columns, 8);
+  const indent = Math.min(deep, Math.floor(width / 2));
+  const lines: string[] = [];
+  let rest = line;
+  while (rest.length > width) {
+    const space = rest.lastIndexOf(' ', width);
+    const at = space > indent ? space : width;
+    lines.push(rest.slice(0, at).trimEnd());
+    rest = `${' '.repeat(indent)}${rest.slice(at).trimStart()}`;
+  }
+  return [...lines, rest];
+}

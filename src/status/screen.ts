@@ -1,0 +1,224 @@
+import { formatAge } from '../lib/duration.ts';
+import type { MirrorStats } from '../store/stats-types.ts';
+import type { TaskState } from '../store/tasks.ts';
+import { estimateBacklog } from './backlog.ts';
+import {
+  ageBands,
+  auditLine,
+  count,
+  estimateLine,
+  incidentLine,
+  interval,
+  liveLine,
+  paceLine,
+  percent,
+  secondsBetween,
+  sum,
+} from './figures.ts';
+import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './paint.ts';
+import type { Status } from './status.ts';
+import { type Health, type Verdict, verdictLine } from './verdict.ts';
+
+const LABEL = 12;
+const WIDEST_BAR = 40;
+const NARROWEST_BAR = 4;
+/** Columns of a row of bars that are not bar: indent, name, number, note. */
+const BESIDE_BAR = LABEL + 11 + 12 + 14;
+const TINTS: Readonly<Record<Health, Tint>> = { healthy: 'green', degraded: 'yellow', broken: 'red' };
+
+/** One part of the screen: a label, a line, and rows of bars below it. */
+interface Part {
+  readonly label: string;
+  readonly text: string;
+  readonly tint?: Tint | undefined;
+  readonly rows?: readonly Row[];
+}
+
+interface Row {
+  readonly name: string;
+  readonly part: number;
+  readonly whole: number;
+  readonly number: string;
+  readonly note?: string;
+  readonly tint: Tint;
+}
+
+/** The screen for a person: first the verdict in words, then what it stands on. Pure. */
+export function screen(status: Status, verdict: Verdict, now: Date, terminal: Terminal): string {
+  const paint = painter(terminal);
+  const ago = (at: Date | null) =>
+    at === null ? 'never' : `${at.toISOString()} (${formatAge(secondsBetween(at, now))} ago)`;
+  const parts = [
+    ...catalogParts(status, ago),
+    ...freshnessParts(status),
+    ...backlogParts(status, now),
+    ...paceParts(status, now),
+    ...status.tasks.filter(({ task }) => task !== 'reprice').map((task) => taskPart(task, now)),
+  ];
+  return [
+    ...verdictLines(verdictLine(verdict, status, now), verdict.verdict, terminal),
+    '',
+    ...parts.flatMap((part) => partLines(part, terminal, paint)),
+  ].join('\n');
+}
+
+/** The screen while the mirror cannot be read. */
+export function awayScreen(verdict: Verdict, now: Date, terminal: Terminal): string {
+  return verdictLines(verdictLine(verdict, null, now), verdict.verdict, terminal).join('\n');
+}
+
+function verdictLines(line: string, health: Health, terminal: Terminal): string[] {
+  const paint = painter(terminal);
+  return wrap(harmless(line), terminal.width, 2).map((text) => paint(TINTS[health], paint('bold', text)));
+}
+
+function partLines({ label, text, tint, rows = [] }: Part, terminal: Terminal, paint: Paint): string[] {
+  const shown = label.padEnd(LABEL);
+  const lines = wrap(`${shown}${harmless(text)}`.trimEnd(), terminal.width, LABEL);
+  const painted = lines.map((line, i) => {
+    const [head, body] = i === 0 ? [line.slice(0, shown.length), line.slice(shown.length)] : ['', line];
+    return paint('dim', head) + (tint === undefined ? body : paint(tint, body));
+  });
+  return [...painted, ...rows.map((row) => rowLine(row, terminal, paint))];
+}
+
+function rowLine(
+  { name, part, whole, number, note = '', tint }: Row,
+  terminal: Terminal,
+  paint: Paint,
+): string {
+  const cells = Math.min(WIDEST_BAR, (terminal.width ?? 100) - BESIDE_BAR);
+  const indent = ' '.repeat(cells < NARROWEST_BAR ? 2 : LABEL);
+  const drawn =
+    cells < NARROWEST_BAR
+      ? ''
+      : `${paint(tint, bar(part, whole, cells, terminal.ascii))}${' '.repeat(cells - bar(part, whole, cells, terminal.ascii).length)}`;
+  const said = ` ${number.padStart(10)} ${note}`.trimEnd();
+  const line = `${indent}${harmless(name).padEnd(10)} ${drawn}${said}`;
+  return drawn === '' && terminal.width !== null ? line.slice(0, terminal.width) : line;
+}
+
+function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) => string): Part[] {
+  const byState = stats.skus.map((s) => `${count(s.count)} ${s.state}/${s.priceSource}`).join(', ');
+  const fault = sync.catalogFault === null ? '' : ` (the catalog routes answer ${sync.catalogFault})`;
+  const refused =
+    sync.manifestRefused === null ? '' : `; the newest manifest is refused: ${sync.manifestRefused}`;
+  const broken = sync.chainBrokenAt === null ? '' : '; chain broken, waiting for a fresh manifest';
+  return [
+    {
+      label: 'catalog',
+      text: `${stats.catalogState}${fault}`,
+      tint: stats.catalogState === 'ok' ? undefined : 'yellow',
+    },
+    {
+      label: 'snapshot',
+      text: `${stats.snapshotId ?? 'none'}, generated ${ago(stats.snapshotGeneratedAt)}`,
+    },
+    {
+      label: 'baseline',
+      text: `${ago(stats.manifestAppliedAt)}${refused}`,
+      tint: refused === '' ? undefined : 'yellow',
+    },
+    {
+      label: 'delta',
+      text: `${ago(stats.deltaCheckedAt)}${broken}`,
+      tint: broken === '' ? undefined : 'yellow',
+    },
+    { label: 'daemons', text: daemons === 0 ? 'none running' : `${daemons} running` },
+    { label: 'SKUs', text: byState === '' ? 'none yet' : byState },
+    ...(stats.incident === null
+      ? []
+      : [{ label: 'incident', text: incidentLine(stats.incident, ago), tint: 'yellow' as const }]),
+  ];
+}
+
+function freshnessParts({ stats, targets }: Status): Part[] {
+  const oldest = Math.max(0, ...stats.priceAge.map((p) => p.oldestSeconds));
+  return [
+    ...stats.priceAge.map(({ priceSource, ages, oldestSeconds }): Part => {
+      const target = priceSource === 'live' ? targets.liveSeconds : targets.snapshotSeconds;
+      const fresh = stats.freshSkus.find((f) => f.priceSource === priceSource)?.count ?? 0;
+      return {
+        label: 'prices',
+        text: `${priceSource}: target ${interval(target)}, ${percent(fresh, ages.count)} of ${count(ages.count)} fresh, oldest ${formatAge(oldestSeconds)}`,
+        rows: ageBands(ages, target).map((band) => ({
+          name: band.label,
+          part: band.count,
+          whole: ages.count,
+          number: count(band.count),
+          note: band.late ? 'over target' : '',
+          tint: band.late ? 'yellow' : 'green',
+        })),
+      };
+    }),
+    {
+      label: 'oldest',
+      text: `price ${formatAge(oldest)}, metadata ${formatAge(stats.oldestMetadataAgeSeconds)} (target ${interval(targets.metadataSeconds)})`,
+    },
+  ];
+}
+
+function backlogParts(status: Status, now: Date): Part[] {
+  const { stats } = status;
+  const estimate = estimateBacklog(status, now);
+  const words = estimateLine(estimate);
+  const waiting = stats.deferredSkus === 0 ? '' : `, oldest ${formatAge(stats.oldestDeferredAgeSeconds)}`;
+  return [
+    {
+      label: 'backlog',
+      text: `${count(estimate.owed)} owed now${words === '' ? '' : `, ${words}`}`,
+      rows: stats.due.map(({ reason, count: n, oldestAgeSeconds }) => ({
+        name: reason,
+        part: n,
+        whole: sum(stats.due.map((due) => due.count)),
+        number: count(n),
+        note: `oldest ${formatAge(oldestAgeSeconds)}`,
+        tint: 'cyan',
+      })),
+    },
+    { label: 'deferred', text: `${count(stats.deferredSkus)}${waiting}` },
+    { label: 'audit', text: auditLine(stats.deltaAudit) },
+  ];
+}
+
+function paceParts({ stats, mostInWindow, failedCalls }: Status, now: Date): Part[] {
+  return [
+    { label: 'live', text: liveLine(stats) },
+    {
+      label: 'pace',
+      text: paceLine(stats, now),
+      tint: stats.pace.refusal === null ? undefined : 'yellow',
+      rows: [paceRow(stats, mostInWindow)],
+    },
+    ...(failedCalls === 0
+      ? []
+      : [{ label: 'calls', text: `${failedCalls} bulk calls failed in a row`, tint: 'yellow' as const }]),
+  ];
+}
+
+function paceRow({ pace }: MirrorStats, most: number): Row {
+  return {
+    name: 'used',
+    part: pace.usedInWindow,
+    whole: most,
+    number: `${count(pace.usedInWindow)}/${count(most)}`,
+    note: 'of the share',
+    tint: 'cyan',
+  };
+}
+
+function taskPart(task: TaskState, now: Date): Part {
+  const label = `task ${task.task}`.padEnd(20);
+  if (task.running) {
+    const shown = Object.entries(task.progress ?? {}).map(([key, value]) => `${key} ${value ?? '?'}`);
+    return { label, text: `running ${shown.join(', ')}`.trimEnd() };
+  }
+  const failures = task.failures > 0 ? `, ${task.failures} failures in a row` : '';
+  const last =
+    task.succeededAt === null ? '' : `, last success ${formatAge(secondsBetween(task.succeededAt, now))} ago`;
+  return {
+    label,
+    text: `${task.outcome ?? 'not run yet'}${last}${failures}, next in ${formatAge(Math.max(0, secondsBetween(now, task.nextAt)))}`,
+    tint: task.failures > 0 ? 'yellow' : undefined,
+  };
+}

@@ -1,0 +1,249 @@
+import type { Status } from '../../src/status/status.ts';
+import type { MirrorStats } from '../../src/store/stats-types.ts';
+import type { TaskState } from '../../src/store/tasks.ts';
+
+/* Mirrors as status may find them, at one moment. */
+
+export const NOW = new Date('2026-11-21T12:00:00.000Z');
+const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
+const ahead = (seconds: number) => ago(-seconds);
+
+const BOUNDS = [60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000];
+
+/** A distribution from what each bucket holds; what the list leaves out is none. */
+function ages(counts: readonly number[]): MirrorStats['metadataAge'] {
+  let below = 0;
+  const buckets = BOUNDS.map((le, i) => ({ le, count: (below += counts[i] ?? 0) }));
+  const count = counts.reduce((a, b) => a + b, 0);
+  return { buckets, count, sumSeconds: count * 100 };
+}
+
+const WINDOW = { othersInWindow: 0, mostInWindow: 118, limitInWindow: 200 };
+
+const NO_PRICES = { priceAge: [], freshSkus: [], metadataAge: ages([]), oldestMetadataAgeSeconds: 0 };
+
+const STATS: MirrorStats = {
+  snapshotId: 'snap-0042',
+  tasks: [],
+  snapshotGeneratedAt: ago(7500),
+  manifestAppliedAt: ago(3 * 86_400),
+  deltaCheckedAt: ago(100),
+  catalogState: 'ok',
+  skus: [
+    { state: 'priced', priceSource: 'snapshot', count: 18_900 },
+    { state: 'priced', priceSource: 'live', count: 1000 },
+    { state: 'not_found', priceSource: 'unknown', count: 100 },
+  ],
+  priceAge: [
+    {
+      priceSource: 'snapshot',
+      ages: ages([900, 1500, 1000, 1200, 2300, 4000, 4000, 3500, 500]),
+      oldestSeconds: 80_000,
+    },
+    { priceSource: 'live', ages: ages([80, 320, 300, 280, 20]), oldestSeconds: 1900 },
+  ],
+  freshSkus: [
+    { priceSource: 'snapshot', count: 18_850 },
+    { priceSource: 'live', count: 980 },
+  ],
+  metadataAge: ages([19_900]),
+  oldestMetadataAgeSeconds: 80_000,
+  due: [
+    { reason: 'changed', count: 50, oldestAgeSeconds: 20 },
+    { reason: 'live', count: 20, oldestAgeSeconds: 100 },
+  ],
+  deferredSkus: 0,
+  oldestDeferredAgeSeconds: 0,
+  pace: {
+    ceilingPerMinute: 118,
+    backingOffUntil: null,
+    usedInWindow: 64,
+    ...WINDOW,
+    refusal: null,
+    refused: null,
+  },
+  liveBudgetPerCall: 5,
+  live: { computedPerMinute: 34, ceilingPerMinute: null, longestWaitSeconds: null },
+  incident: null,
+  deltaAudit: {
+    since: ago(86_400),
+    reportsConfirmed: 800,
+    reportsUnchanged: 40,
+    movesSeenFirst: 12,
+    seenFirstSeconds: 7200,
+    movesNeverReported: 0,
+    movesWaiting: 3,
+  },
+};
+
+const task = (name: TaskState['task'], more: Partial<TaskState> = {}): TaskState => ({
+  task: name,
+  nextAt: ahead(200),
+  running: false,
+  startedAt: ago(101),
+  finishedAt: ago(100),
+  succeededAt: ago(100),
+  failures: 0,
+  outcome: 'done',
+  progress: null,
+  ...more,
+});
+
+const HEALTHY: Status = {
+  stats: STATS,
+  sync: {
+    snapshotId: 'snap-0042',
+    snapshotGeneratedAt: ago(7500),
+    manifestAppliedAt: ago(3 * 86_400),
+    manifestLines: 20_000,
+    deltaCheckedAt: ago(100),
+    snapshotMovedAt: null,
+    livePricedSkuCount: 1000,
+    catalogFault: null,
+    chainBrokenAt: null,
+    rejectedSnapshotId: null,
+    manifestRefused: null,
+    shrinkConfirmed: false,
+    liveBudget: 5,
+    catalogState: 'ok',
+  },
+  tasks: [
+    task('catalog-check', { nextAt: ahead(2000) }),
+    task('delta'),
+    task('live-plan', { nextAt: ahead(500) }),
+    task('maintenance', { nextAt: ahead(30) }),
+    task('manifest', { nextAt: ahead(4 * 86_400), succeededAt: ago(3 * 86_400) }),
+    task('metadata', { nextAt: ahead(60) }),
+    task('reprice'),
+  ],
+  targets: { liveSeconds: 1800, snapshotSeconds: 86_400, metadataSeconds: 604_800 },
+  failedCalls: 0,
+  daemons: 1,
+  skusPerCall: 100,
+  fullPerMinute: 118,
+  mostInWindow: 118,
+};
+
+type Change = Partial<Omit<Status, 'stats' | 'sync'>> & {
+  readonly stats?: Partial<MirrorStats>;
+  readonly sync?: Partial<Status['sync']>;
+};
+
+/** The healthy mirror with something else about it. */
+export function mirrorWith({ stats, sync, ...rest }: Change): Status {
+  return { ...HEALTHY, ...rest, stats: { ...STATS, ...stats }, sync: { ...HEALTHY.sync, ...sync } };
+}
+
+const withTask = (name: TaskState['task'], more: Partial<TaskState>) =>
+  HEALTHY.tasks.map((one) => (one.task === name ? task(name, more) : one));
+
+const refused = (suspected: string, times: number, since: number) => ({
+  refusal: `throttled or refused; a 403 since ${ago(since).toISOString()}${times === 1 ? '' : `, ${times} times in a row`}${suspected === 'credential' ? ', in windows without other own requests: the credential is suspected, or other traffic fills the limit all the time' : '; own requests were 110 of 118: the rate is suspected'}`,
+  refused: {
+    outcome: 'throttled-or-forbidden',
+    times,
+    since: ago(since),
+    ownRequests: suspected === 'credential' ? 0 : 110,
+    ownMost: 118,
+    suspected,
+  },
+});
+
+const UNFILLED = {
+  snapshotId: null,
+  snapshotGeneratedAt: null,
+  manifestAppliedAt: null,
+  deltaCheckedAt: null,
+  catalogState: 'none' as const,
+  skus: [],
+  due: [],
+  ...NO_PRICES,
+};
+const NEVER = { succeededAt: null, startedAt: null, finishedAt: null, outcome: null, nextAt: ago(1) };
+
+export const CASES = {
+  'empty database': mirrorWith({
+    stats: UNFILLED,
+    daemons: 0,
+    tasks: HEALTHY.tasks.map((one) => ({ ...one, ...NEVER })),
+  }),
+  'first manifest': mirrorWith({
+    stats: UNFILLED,
+    tasks: withTask('manifest', { ...NEVER, running: true, progress: { lines: 12_000 } }),
+  }),
+  'first manifest failed': mirrorWith({
+    stats: UNFILLED,
+    tasks: withTask('manifest', { ...NEVER, failures: 2, outcome: 'unavailable', nextAt: ahead(110) }),
+  }),
+  'first fill': mirrorWith({
+    stats: {
+      skus: [
+        { state: 'priced', priceSource: 'snapshot', count: 5000 },
+        { state: 'pending', priceSource: 'snapshot', count: 14_000 },
+        { state: 'pending', priceSource: 'live', count: 1000 },
+      ],
+      priceAge: [{ priceSource: 'snapshot', ages: ages([4000, 1000]), oldestSeconds: 190 }],
+      freshSkus: [{ priceSource: 'snapshot', count: 5000 }],
+      manifestAppliedAt: ago(200),
+      due: [{ reason: 'new', count: 15_000, oldestAgeSeconds: 200 }],
+    },
+  }),
+  healthy: HEALTHY,
+  'backing off': mirrorWith({
+    stats: {
+      pace: {
+        ceilingPerMinute: 59,
+        backingOffUntil: ahead(42),
+        usedInWindow: 110,
+        ...WINDOW,
+        ...refused('rate', 1, 18),
+      },
+      due: [{ reason: 'changed', count: 5000, oldestAgeSeconds: 300 }],
+      deferredSkus: 30,
+      oldestDeferredAgeSeconds: 600,
+    },
+  }),
+  'wrong secret suspected': mirrorWith({
+    stats: {
+      pace: {
+        ceilingPerMinute: 24,
+        backingOffUntil: ahead(300),
+        usedInWindow: 0,
+        ...WINDOW,
+        ...refused('credential', 7, 1500),
+      },
+    },
+  }),
+  incident: mirrorWith({
+    stats: {
+      incident: { since: ago(5400), because: 'live-count' },
+      live: { computedPerMinute: 190, ceilingPerMinute: 200, longestWaitSeconds: 18_000 },
+      due: [{ reason: 'live', count: 9000, oldestAgeSeconds: 1200 }],
+    },
+  }),
+  'stale catalog': mirrorWith({
+    stats: { catalogState: 'stale', snapshotGeneratedAt: ago(2 * 86_400) },
+    sync: { catalogFault: '0012', chainBrokenAt: ago(600), manifestRefused: 'rejected-token' },
+    tasks: withTask('delta', { failures: 4, outcome: 'no-snapshot', succeededAt: ago(90_000) }),
+  }),
+  'calls failing': mirrorWith({ failedCalls: 3 }),
+  'daemon gone': mirrorWith({ daemons: 0, tasks: withTask('delta', { nextAt: ago(900) }) }),
+  'daemon long gone': mirrorWith({ daemons: 0, tasks: withTask('delta', { nextAt: ago(90_000) }) }),
+  'looks late': mirrorWith({
+    stats: {
+      due: [
+        { reason: 'deferred', count: 3, oldestAgeSeconds: 99_000 },
+        { reason: 'sweep', count: 4000, oldestAgeSeconds: 9000 },
+      ],
+    },
+  }),
+} as const satisfies Record<string, Status>;
+
+/** Every member that may be null is there. */
+export const EVERYTHING: Status = mirrorWith({
+  stats: {
+    live: { computedPerMinute: 190, ceilingPerMinute: 200, longestWaitSeconds: 18_000 },
+    incident: { since: ago(5400), because: 'deferrals' },
+    pace: CASES['backing off'].stats.pace,
+  },
+});

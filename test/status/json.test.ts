@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { asJson } from '../../src/status/json.ts';
+import { judge } from '../../src/status/verdict.ts';
+import { EVERYTHING, NOW } from './cases.ts';
+
+/** The paths of all members: `due[].reason`, `backlog.because[]`. */
+function pathsOf(value: unknown, path = ''): string[] {
+  if (Array.isArray(value)) {
+    const inside = [...new Set(value.flatMap((item) => pathsOf(item, `${path}[]`)))];
+    return inside.length === 0 ? [`${path}[]`] : inside;
+  }
+  if (typeof value !== 'object' || value === null) return [path];
+  return Object.entries(value).flatMap(([name, member]) =>
+    pathsOf(member, path === '' ? name : `${path}.${name}`),
+  );
+}
+
+function documented(): string[] {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  const [, section = ''] = readme.split('`status --json` is one object.');
+  const [table = ''] = section.split('###');
+  const rows = table.split('\n').filter((line) => line.startsWith('| `'));
+  return rows.flatMap((row) =>
+    [...(row.split(' | ')[0] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
+  );
+}
+
+const json = () =>
+  JSON.parse(JSON.stringify(asJson(EVERYTHING, judge(EVERYTHING, NOW), NOW))) as Record<string, unknown>;
+
+test('status --json has the members that the README documents, each of them and no other', () => {
+  expect(documented().length).toBeGreaterThan(50);
+  expect(pathsOf(json()).toSorted()).toEqual(documented().toSorted());
+});
+
+test('times are ISO 8601 and the figures are figures', () => {
+  expect(json()).toMatchObject({
+    verdict: 'degraded',
+    at: '2026-11-21T12:00:00.000Z',
+    deltaCheckedAt: '2026-11-21T11:58:20.000Z',
+    backlog: { owed: 70, sure: 'rough' },
+    daemons: 1,
+  });
+});

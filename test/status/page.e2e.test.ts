@@ -1,0 +1,214 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../src/app.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createStatusPages } from '../../src/status-page.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
+import { type Browser, CHROMIUM, startBrowser, type Tab } from '../support/browser.ts';
+import { moveMarket } from '../support/market.ts';
+import { until } from '../support/process.ts';
+import { createStack, type Stack } from '../support/stack.ts';
+
+/** Where pictures of the page go, for a person to look at. */
+const { SCREENSHOTS } = process.env;
+const EVIL = `<img src=x onerror="document.title='taken'">"'<script>document.title='taken'</script>`;
+
+let stack: Stack;
+let app: App;
+let url: string;
+
+beforeAll(async () => {
+  stack = await createStack({
+    sandbox: { skus: 300, liveShare: 0.1, seed: 97 },
+    env: { LIVE_INTERVAL: '30m', LOG_LEVEL: 'info' },
+  });
+  app = await stack.start();
+  url = `http://127.0.0.1:${app.httpPort}`;
+  await stack.caughtUp();
+  moveMarket(stack.sandbox.world, 0);
+  await stack.sql`update catalog_internal.tasks set next_at = now() where task = 'delta'`;
+  await stack.caughtUp();
+  await addChange('100', 7_654_321);
+});
+afterAll(() => stack[Symbol.asyncDispose]());
+
+/** A price change of a SKU whose name is an attack. */
+async function addChange(size: string, price: number): Promise<void> {
+  await stack.sql`
+    insert into catalog.products (sku, name, product, refreshed_at, changed_at) values (${EVIL}, ${EVIL}, '{}', now(), now())
+    on conflict do nothing`;
+  await stack.sql`
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+    values (${EVIL}, ${size}, 100, ${price}, now())`;
+}
+
+/** What SQL says, in the words of the page. */
+async function truth() {
+  const [row] = await stack.sql<[{ skus: number; owed: number; deferred: number; snapshot: string }]>`
+    select skus::int, due_skus::int as owed, deferred_skus::int as deferred, snapshot_id as snapshot
+    from catalog.sync_status`;
+  const changes = await stack.sql<{ text: string }[]>`
+    select sku || ' ' || size || ' ' || coalesce(to_char(new_price, 'FM999,999,999'), '–') as text
+    from catalog.price_history order by id desc limit 20`;
+  return {
+    skus: row.skus.toLocaleString('en-US'),
+    owed: row.owed.toLocaleString('en-US'),
+    deferred: row.deferred.toLocaleString('en-US'),
+    snapshot: row.snapshot,
+    changes: changes.map(({ text }) => text),
+  };
+}
+
+const get = (path: string, init?: RequestInit) => fetch(`${url}${path}`, init);
+
+describe('over HTTP', () => {
+  test('the page holds what SQL says, without its script', async () => {
+    const answer = await get('/');
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const page = await answer.text();
+    const told = await truth();
+    expect(page).toContain('<b id="verdict">healthy</b>');
+    expect(page).toContain(`<span id="skus">${told.skus}</span>`);
+    expect(page).toContain(`<dd id="snapshot">${told.snapshot}</dd>`);
+    expect(page.match(/<td class="number[^"]*">7,654,321<\/td>/g)).toHaveLength(1);
+    expect(page).not.toContain('<img');
+    expect(page).toContain('&lt;img src=x');
+  });
+
+  test('status.json is status --json, with changes and problems', async () => {
+    const body = (await (await get('/status.json')).json()) as Record<string, unknown>;
+    const told = await truth();
+    expect(body).toMatchObject({
+      verdict: 'healthy',
+      reasons: [],
+      snapshotId: told.snapshot,
+      daemons: 1,
+      problems: [],
+    });
+    expect(body['changes']).toHaveLength(20);
+    expect((body['changes'] as object[])[0]).toMatchObject({
+      sku: EVIL,
+      name: EVIL,
+      size: '100',
+      oldPrice: 100,
+      newPrice: 7_654_321,
+    });
+  });
+
+  test('both only read', async () => {
+    for (const path of ['/', '/status.json'])
+      for (const method of ['POST', 'PUT', 'DELETE']) expect((await get(path, { method })).status).toBe(405);
+  });
+
+  test('switched off, neither is there, and the rest is', async () => {
+    const other = await stack.start({ STATUS_PAGE: 'off' });
+    const statuses = await Promise.all(
+      ['/', '/status.json', '/livez', '/metrics'].map(
+        async (path) => (await fetch(`http://127.0.0.1:${other.httpPort}${path}`)).status,
+      ),
+    );
+    await other.stop();
+    expect(statuses).toEqual([404, 404, 200, 200]);
+  });
+});
+
+describe('its cost', () => {
+  const log = createLogger({ level: 'silent', secrets: () => [] });
+  const parts = (stats: Parameters<typeof createStatusPages>[0]['stats']) => ({
+    sql: stack.sql,
+    clock: systemClock,
+    limits: { maxPerWindow: 100, windowMs: 60_000 },
+    skusPerCall: 100,
+    problems: () => [],
+    ownReasons: () => [],
+    log,
+    stats,
+  });
+
+  test('however many look, Postgres is asked once', async () => {
+    let reads = 0;
+    const never = new Promise<never>(() => {});
+    const pages = createStatusPages(
+      parts(() => {
+        reads += 1;
+        return reads > 1 ? never : Promise.reject(new Error('away'));
+      }),
+    );
+    const bodies = await Promise.all(
+      Array.from({ length: 50 }, async (_, n) => await pages.get(n % 2 === 0 ? '/' : '/status.json')?.()),
+    );
+    expect(reads).toBe(1);
+    expect(bodies[0]?.body).toContain('<b id="verdict">broken</b>');
+    expect(JSON.parse(bodies[1]?.body ?? '')).toMatchObject({
+      verdict: 'broken',
+      reasons: ['the mirror cannot be read: Postgres does not answer'],
+    });
+  });
+});
+
+describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser[Symbol.asyncDispose]());
+
+  const shown = async (tab: Tab) =>
+    await tab.evaluate<Awaited<ReturnType<typeof truth>> & { verdict: string }>(`(() => {
+      const text = (what) => document.querySelector(what).textContent.trim();
+      const rows = [...document.querySelectorAll('#changes tbody tr')].map((row) => [1, 2, 4].map((n) => row.cells[n].textContent.trim()).join(' '));
+      return { skus: text('#skus'), owed: text('#owed'), deferred: text('#deferred'), snapshot: text('#snapshot'),
+        verdict: text('#verdict'), changes: rows };
+    })()`);
+  const picture = async (tab: Tab, name: string) => {
+    if (SCREENSHOTS === undefined) return;
+    await mkdir(SCREENSHOTS, { recursive: true });
+    await writeFile(join(SCREENSHOTS, `${name}.png`), await tab.screenshot());
+  };
+
+  test('it shows what SQL says, takes names for text, and refreshes itself', async () => {
+    const tab = await browser.open(`${url}/`, { width: 1280, scheme: 'light' });
+    expect(await shown(tab)).toEqual({ ...(await truth()), verdict: 'healthy' });
+    expect(await tab.evaluate(`document.querySelectorAll('main img, main script').length`)).toBe(0);
+    await tab.evaluate(`document.querySelector('main').dataset.first = 'yes'`);
+    await addChange('200', 815);
+    await until('the new change', async () => (await shown(tab)).changes[0] === `${EVIL} 200 815`, 15_000);
+    expect(await shown(tab)).toEqual({ ...(await truth()), verdict: 'healthy' });
+    expect(await tab.evaluate(`document.querySelector('main').dataset.first ?? 'replaced'`)).toBe('replaced');
+    expect(await tab.evaluate('document.title')).toBe('healthy: catalog-mirror');
+    expect(tab.errors).toEqual([]);
+    await picture(tab, 'light-1280');
+  });
+
+  const background = `getComputedStyle(document.body).backgroundColor`;
+  test.each([390, 320, 768, 1280])('it fits a screen of %i pixels, light and dark', async (width) => {
+    const [light, dark] = await Promise.all([
+      browser.open(`${url}/`, { width, scheme: 'light' }),
+      browser.open(`${url}/`, { width, scheme: 'dark' }),
+    ]);
+    for (const tab of [light, dark]) {
+      expect(await tab.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
+      expect(tab.errors).toEqual([]);
+    }
+    expect([await light.evaluate(background), await dark.evaluate(background)]).toEqual([
+      'rgb(244, 245, 247)',
+      'rgb(18, 21, 26)',
+    ]);
+    await picture(light, `light-${width}`);
+    await picture(dark, `dark-${width}`);
+  });
+
+  test('it says when the daemon no longer answers', async () => {
+    const other = await stack.start();
+    const look = { width: 390, scheme: 'dark' } as const;
+    const tab = await browser.open(`http://127.0.0.1:${other.httpPort}/`, look);
+    const lost = `getComputedStyle(document.querySelector('#lost')).display === 'block'`;
+    expect(await tab.evaluate(lost)).toBe(false);
+    await other.stop();
+    await until('the word', async () => await tab.evaluate<boolean>(lost), 15_000);
+    await picture(tab, 'lost-390');
+  });
+});

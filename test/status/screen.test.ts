@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import type { Terminal } from '../../src/status/paint.ts';
+import { awayScreen, screen } from '../../src/status/screen.ts';
+import { judge, verdictOf } from '../../src/status/verdict.ts';
+import { CASES, mirrorWith, NOW } from './cases.ts';
+
+const PIPE: Terminal = { width: null, colour: false, ascii: false };
+// oxlint-disable-next-line no-control-regex
+const CSI = /\u001B\[\d+m/g;
+
+const drawn = (name: keyof typeof CASES, terminal: Terminal = PIPE) =>
+  screen(CASES[name], judge(CASES[name], NOW), NOW, terminal);
+const names = Object.keys(CASES) as (keyof typeof CASES)[];
+
+test.each(names)('the screen of: %s', async (name) => {
+  await expect(`${drawn(name)}\n`).toMatchFileSnapshot(`golden/${name.replaceAll(' ', '-')}.txt`);
+});
+
+test('the screen while the store is away is its verdict', () => {
+  const verdict = verdictOf([{ level: 'broken', text: 'Postgres does not answer' }]);
+  expect(awayScreen(verdict, NOW, PIPE)).toBe('broken: Postgres does not answer');
+});
+
+test('a terminal of 80 columns, in colour', async () => {
+  await expect(`${drawn('backing off', { width: 80, colour: true, ascii: false })}\n`).toMatchFileSnapshot(
+    'golden/terminal-80-colour.txt',
+  );
+});
+
+test('without colour there is no escape, with it the same text', () => {
+  for (const name of names) {
+    expect(drawn(name)).not.toContain('\u001B');
+    const colour = drawn(name, { ...PIPE, colour: true });
+    expect(colour).toMatch(CSI);
+    expect(colour.replace(CSI, '')).toBe(drawn(name));
+  }
+});
+
+test.each([20, 30, 40, 60, 80, 120, 200])('no line is wider than a terminal of %i columns', (width) => {
+  for (const name of names) {
+    for (const colour of [false, true]) {
+      const lines = drawn(name, { width, colour, ascii: false }).replace(CSI, '').split('\n');
+      expect([name, Math.max(...lines.map((line) => line.length)) <= width]).toEqual([name, true]);
+    }
+  }
+});
+
+test('bars are ASCII where nothing else can be shown', () => {
+  // oxlint-disable-next-line no-control-regex
+  for (const name of names) expect(drawn(name, { ...PIPE, ascii: true })).toMatch(/^[\u0000-\u007F]*$/);
+});
+
+test('what the partner names cannot command the terminal', () => {
+  const status = mirrorWith({ stats: { snapshotId: 'a\u001B]0;title\u0007b\r\u009B2Jc\u202Ed' } });
+  const text = screen(status, judge(status, NOW), NOW, PIPE);
+  // oxlint-disable-next-line no-control-regex
+  expect(text.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u202E]/);
+  expect(text).toContain('a\uFFFD]0;title\uFFFDb\uFFFD\uFFFD2Jc\uFFFDd');
+});
+
+test('half of the share fills half of the bar', () => {
+  const status = mirrorWith({ stats: { pace: { ...CASES.healthy.stats.pace, usedInWindow: 59 } } });
+  const text = screen(status, judge(status, NOW), NOW, PIPE);
+  expect(text).toMatch(/^ +used +█{20} +59\/118 of the share$/m);
+});

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { createCanvas, terminalOf } from '../../src/cli/terminal.ts';
+
+function output(isTTY: boolean) {
+  const written: string[] = [];
+  return { written, isTTY, columns: 70, rows: 4, write: (text: string) => written.push(text) > 0 };
+}
+
+test.each([
+  [true, {}, { width: 70, colour: true, ascii: false }],
+  [true, { NO_COLOR: '1' }, { width: 70, colour: false, ascii: false }],
+  [true, { NO_COLOR: '' }, { width: 70, colour: true, ascii: false }],
+  [true, { TERM: 'dumb' }, { width: 70, colour: false, ascii: true }],
+  [true, { LANG: 'C' }, { width: 70, colour: true, ascii: true }],
+  [true, { LANG: 'C', LC_ALL: 'de_DE.utf8' }, { width: 70, colour: true, ascii: false }],
+  [false, { LANG: 'C.UTF-8' }, { width: null, colour: false, ascii: false }],
+])('what a terminal (%s) with %o takes', (isTTY, env, expected) => {
+  expect(terminalOf(output(isTTY), env)).toEqual(expected);
+});
+
+test('a canvas overwrites in place, keeps to the height, and gives the terminal back with the last look', () => {
+  const out = output(true);
+  const canvas = createCanvas(out);
+  canvas.draw('1\n2\n3\n4\n5');
+  canvas.draw('a');
+  canvas.close();
+  expect(out.written).toEqual([
+    '\u001B[?1049h\u001B[?25l\u001B[H1\u001B[K\n2\u001B[K\n3\u001B[K\n\u001B[J',
+    '\u001B[Ha\u001B[K\n\u001B[J',
+    '\u001B[?25h\u001B[?1049la\n',
+  ]);
+  expect(out.written.join('')).not.toContain('\u001B[2J');
+});
+
+test('a pipe gets the looks one after the other, and no escapes', () => {
+  const out = output(false);
+  const canvas = createCanvas(out);
+  canvas.draw('a\nb');
+  canvas.draw('c');
+  canvas.close();
+  expect(out.written).toEqual(['a\nb\n', 'c\n']);
+});
