@@ -84,5 +84,5 @@ describe.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('promt
 
   test('sees every alert fire when it should, and be silent else', () => {
     expect(promtool(['test', 'rules', ...caseFiles], CASES)).toEqual({ status: 0, said: '' });
-  });
+  }, 60_000);
 });
