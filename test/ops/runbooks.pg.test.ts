@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+
+const RUNBOOKS = new URL('../../ops/runbooks/', import.meta.url);
+
+const statements = readdirSync(RUNBOOKS).flatMap((file) =>
+  [...readFileSync(new URL(file, RUNBOOKS), 'utf8').matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(
+    ([, text = ''], at): [string, string] => [`${file} ${at + 1}`, text],
+  ),
+);
+
+let database: TestDatabase;
+let sql: Sql;
+beforeAll(async () => {
+  database = await createDatabase();
+  await migrateDatabase(database.url);
+  sql = connect(database.url, { max: 1 });
+});
+afterAll(async () => {
+  await sql.end({ timeout: 2 });
+  await database.drop();
+});
+
+test('there are statements to run', () => expect(statements.length).toBeGreaterThan(15));
+
+test.each(statements)('%s runs, read-only, as a reader where it says nothing else', async (_, text) => {
+  const owner = text.startsWith('-- as the owner of the schema\n');
+  await sql.begin('read only', async (tx) => {
+    if (!owner) await tx.unsafe('set local role catalog_reader');
+    await tx.unsafe(text);
+  });
+  expect(owner).toBe(text.includes('catalog_internal.'));
+});
