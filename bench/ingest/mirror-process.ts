@@ -1,0 +1,69 @@
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPartnerClient } from '../../src/partner/client.ts';
+import { connect } from '../../src/store/db.ts';
+import { syncManifest } from '../../src/sync/manifest.ts';
+
+/*
+ * The mirror's own way, in a process of its own: the manifest asked for, downloaded, read, staged and merged, as the daemon
+ * does it. In: the database's URL and the upstream's. Tells its parent how long that took and the most memory it ever held.
+ */
+
+export interface Ended {
+  readonly ms: number;
+  readonly rssMb: number;
+}
+
+const MINUTE = 60_000;
+const [databaseUrl = '', upstreamUrl = ''] = process.argv.slice(2);
+const sql = connect(databaseUrl, { max: 2 });
+const baseUrl = new URL(upstreamUrl);
+const client = createPartnerClient({
+  baseUrl,
+  credentials: () => ({ apiKey: 'key', secret: 'secret' }),
+  timeoutMs: MINUTE,
+  bodyKey: 'skus',
+  priceFields: ['price'],
+  skuField: 'sku',
+  allowInsecure: false,
+  userAgent: 'bench',
+  clock: systemClock,
+});
+const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve() };
+
+const startedAt = performance.now();
+const outcome = await syncManifest(
+  {
+    sql,
+    databaseUrl: () => databaseUrl,
+    client,
+    pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit }) },
+    clock: systemClock,
+    random: () => 0.5,
+    emit: () => undefined,
+    settings: {
+      baseUrl,
+      downloadTimeoutMs: 60 * MINUTE,
+      bulkMaxSkus: 100,
+      bulkLiveBudget: 5,
+      deltaMs: 5 * MINUTE,
+      manifestMs: 7 * 24 * 60 * MINUTE,
+      catalogCheckMs: 60 * MINUTE,
+      liveMs: 30 * MINUTE,
+      livePolicy: 'index',
+      callsPerMinute: 120,
+      deferredMs: 5 * MINUTE,
+      errorMs: MINUTE,
+      metadataMs: 7 * 24 * 60 * MINUTE,
+      sweepMs: 24 * 60 * MINUTE,
+      sweepMinAgeMs: 30 * MINUTE,
+      manifestMaxShrink: 0.5,
+    },
+  },
+  { run: '1', failures: 0 },
+);
+const ms = performance.now() - startedAt;
+if (outcome.kind !== 'done') throw new Error(`no baseline: ${JSON.stringify(outcome)}`);
+process.send?.({ ms, rssMb: process.resourceUsage().maxRSS / 1024 } satisfies Ended);
+await client.close();
+await sql.end({ timeout: 5 });
+process.disconnect?.();

@@ -1,0 +1,132 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import * as statements from '../../src/store/baseline-sql.ts';
+
+/** What a manifest brings with it, and its two files. */
+export interface Manifest {
+  readonly snapshotId: string;
+  readonly generatedAt: Date;
+  readonly lines: number;
+  readonly gzip: string;
+  readonly split: string;
+}
+
+interface Statement {
+  readonly text: string;
+  readonly values?: readonly (string | number | Date | null)[];
+}
+
+/** The statements of a baseline from comparing on, as store/baseline.ts sends them. */
+function mergeOf(manifest: Manifest): Statement[] {
+  const { snapshotId, generatedAt, lines } = manifest;
+  return [
+    { text: statements.BEGIN_COMPARE },
+    { text: statements.COMPARE },
+    { text: statements.COUNT_COMPARED },
+    { text: 'commit' },
+    { text: 'analyze differing' },
+    { text: 'begin' },
+    { text: 'select from catalog_internal.sync for update' },
+    { text: statements.DIFF, values: [new Date(), generatedAt, 300] },
+    { text: 'analyze diff' },
+    { text: statements.INSERT_NEW },
+    { text: statements.UPDATE_CHANGED },
+    { text: statements.UPDATE_ABSENT },
+    { text: statements.MARK_DUE },
+    { text: statements.COUNT_DIFF },
+    { text: statements.MOVE_TOKEN, values: [snapshotId, generatedAt, null, lines, null] },
+    { text: 'commit' },
+  ];
+}
+
+/** The statement as psql takes it, which has no parameters. */
+function literally({ text, values = [] }: Statement): string {
+  return `${text.replaceAll(/\$(\d)/g, (_, nth: string) => {
+    const value = values[Number(nth) - 1] ?? null;
+    return value === null ? 'null' : `'${value instanceof Date ? value.toISOString() : value}'`;
+  })};\n`;
+}
+
+export async function hasPsql(): Promise<boolean> {
+  const child = spawn('psql', ['--version'], { stdio: 'ignore' });
+  return await new Promise((resolve) => {
+    child.once('error', () => resolve(false));
+    child.once('exit', (code) => resolve(code === 0));
+  });
+}
+
+/** What a user would do instead: the file through psql into one jsonb column, taken apart and merged in SQL. */
+export async function byPsql(databaseUrl: string, manifest: Manifest): Promise<void> {
+  const [first = '', ...staging] = statements.CREATE_STAGING.split(';');
+  const script = [
+    `${first};`,
+    ...staging.filter((text) => !text.includes('table staging')).map((text) => `${text};`),
+    'create temporary table raw (line jsonb);',
+    `\\copy raw from program 'gzip -dc ${manifest.gzip}' csv quote e'\\x01' delimiter e'\\x02'`,
+    `create temporary view staging as select line->>'sku' as sku, (line->>'sizes')::integer as sizes, line->>'hash' as hash,
+      line->>'price_source' as price_source, line->>'updated_at' as updated_at from raw;`,
+    ...mergeOf(manifest).map(literally),
+  ];
+  const child = spawn('psql', ['-qXAt', '-v', 'ON_ERROR_STOP=1', databaseUrl], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  child.stdin.end(script.join('\n'));
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`psql ended with ${code}`);
+}
+
+async function withStaged(
+  databaseUrl: string,
+  manifest: Manifest,
+  merge: (client: pg.Client) => Promise<void>,
+): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(statements.CREATE_STAGING);
+    const lines = createReadStream(manifest.split, { highWaterMark: 256 * 1024 });
+    await pipeline(lines, client.query(copyFrom(statements.COPY_STAGING)));
+    await merge(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** What the machine allows at best: lines that are split and checked already, copied and merged as the mirror does it. */
+export async function floor(databaseUrl: string, manifest: Manifest): Promise<void> {
+  await withStaged(databaseUrl, manifest, async (client) => {
+    for (const { text, values = [] } of mergeOf(manifest)) await client.query(text, [...values]);
+  });
+}
+
+/** The same lines, merged by one upsert that leaves alone what is the same. */
+export async function byUpsert(databaseUrl: string, manifest: Manifest): Promise<void> {
+  await withStaged(databaseUrl, manifest, async (client) => {
+    await client.query(`
+      begin;
+      create temporary table written (sku text, is_new boolean, live boolean) on commit drop;
+      with written_rows as (
+        insert into catalog.skus as s (sku, price_source, hash, sizes, in_manifest, updated_at)
+        select sku, price_source, hash, sizes, true, updated_at::timestamptz from staging
+        on conflict (sku) do update set price_source = excluded.price_source, hash = excluded.hash, sizes = excluded.sizes,
+          in_manifest = true, updated_at = excluded.updated_at,
+          hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end
+        where (s.price_source, s.hash, s.sizes, s.in_manifest, s.updated_at)
+          is distinct from (excluded.price_source, excluded.hash, excluded.sizes, true, excluded.updated_at)
+        returning sku, xmax = 0 as is_new, price_source = 'live' as live
+      )
+      insert into written select * from written_rows;
+      create temporary table gone on commit drop as
+        select sku from catalog.skus s where in_manifest and not exists (select from staging t where t.sku = s.sku);
+      update catalog.skus s set in_manifest = false, hash = null from gone where s.sku = gone.sku;
+      select catalog_internal.mark_due(array_agg(sku), case when is_new then 'new' else 'changed' end, live)
+        from written group by is_new, live;
+      select catalog_internal.mark_due(array_agg(sku), 'absent') from gone having count(*) > 0`);
+    await client.query(literally(mergeOf(manifest).at(-2) ?? { text: '' }));
+    await client.query('commit');
+  });
+}

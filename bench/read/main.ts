@@ -1,0 +1,133 @@
+import { fork } from 'node:child_process';
+import type { Sql } from '../../src/store/db.ts';
+import { scattered } from '../apply/answer.ts';
+import { median, quantile, timed } from '../frame/measure.ts';
+import { loadRecords } from '../frame/records.ts';
+import { withMirrorDatabase } from '../frame/server.ts';
+import { report, type Row, sizes } from '../frame/table.ts';
+import { loadMirror } from '../scrape/load.ts';
+
+/*
+ * npm run bench:read [-- --skus 1000000 --rounds 200 --json FILE]
+ * What sellers read, from a mirror of that many SKUs with 14 sizes each, while another process applies answers as fast as it
+ * can. Beside it, in the same turns, a statement that reads nothing: what the machine and the wire take.
+ */
+
+const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 200 });
+const SIZES = 14;
+const HISTORY = 2_000_000;
+const names = scattered(skus);
+const some = (count: number) => Array.from({ length: count }, () => names.next().value);
+
+/** The work, and in how many rounds it is done once. */
+type Works = Readonly<Record<string, { readonly every: number; readonly read: () => Promise<unknown> }>>;
+
+function worksOf(sql: Sql): Works {
+  return {
+    nothing: { every: 1, read: () => sql`select 1` },
+    'one SKU, with product and freshness': {
+      every: 1,
+      read: () => sql`select * from catalog.current_prices where sku = ${some(1)[0] ?? ''}`,
+    },
+    '500 SKUs': {
+      every: 5,
+      read: () => sql`select * from catalog.current_prices where sku = any(${some(500)})`,
+    },
+    'the last 100 changes': {
+      every: 1,
+      read: () => sql`select * from catalog.price_history order by id desc limit 100`,
+    },
+    'the moves of the last hour': {
+      every: 40,
+      read: () => sql`
+        select sku, size, old_price, new_price, observed_at from catalog.price_history
+        where observed_at > now() - interval '1 hour' order by id desc`,
+    },
+    'all stale SKUs': {
+      every: 100,
+      read: () => sql`select distinct sku from catalog.current_prices where stale`,
+    },
+  };
+}
+
+/** Milliseconds of each, by name. */
+async function measure(works: Works): Promise<Map<string, number[]>> {
+  const times = new Map(Object.keys(works).map((name): [string, number[]] => [name, []]));
+  for (let round = 0; round <= rounds; round += 1)
+    for (const [name, { every, read }] of Object.entries(works)) {
+      if (round % every !== 0) continue;
+      const ms = await timed(read);
+      if (round > 0) times.get(name)?.push(ms);
+    }
+  return times;
+}
+
+/** Moves as a month leaves them: the last hour holds a seven-hundredth of them. */
+async function loadHistory(sql: Sql): Promise<void> {
+  await sql`
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+    select 'SKU-' || lpad((1 + (n::bigint * 7368787) % ${skus})::text, 9, '0'), '42', n, n + 1,
+      now() - interval '30 days' * (1 - n / ${HISTORY}::float8)
+    from generate_series(1, ${HISTORY}) as n`;
+  await sql.unsafe('vacuum analyze catalog.price_history');
+}
+
+await withMirrorDatabase(
+  async ({ sql, url }) => {
+    await loadMirror(sql, skus);
+    await loadRecords(sql, SIZES);
+    await loadHistory(sql);
+    const quiet = await measure(worksOf(sql));
+    const writer = fork(new URL('writer.ts', import.meta.url), [url, String(skus)]);
+    let applied = 0;
+    writer.on('message', (count) => (applied += Number(count)));
+    await new Promise((resolve) => {
+      writer.once('message', resolve);
+    });
+    const startedAt = performance.now();
+    const busy = await measure(worksOf(sql));
+    const perSecond = (applied * 1000) / (performance.now() - startedAt);
+    const gone = new Promise((resolve) => {
+      writer.once('exit', resolve);
+    });
+    writer.disconnect();
+    await gone;
+    report(
+      [
+        ...rowsOf('quiet', quiet),
+        ...rowsOf('while answers are applied', busy),
+        {
+          work: 'answers applied meanwhile',
+          ours: perSecond,
+          unit: 'SKUs/s',
+        },
+      ],
+      json,
+    );
+  },
+  { settings: { shared_buffers: '1GB', max_wal_size: '8GB' } },
+);
+
+function rowsOf(when: string, times: ReadonlyMap<string, readonly number[]>): Row[] {
+  const nothing = times.get('nothing') ?? [];
+  return [...times]
+    .filter(([name]) => name !== 'nothing')
+    .flatMap(([name, ms]): Row[] => {
+      const one = name.startsWith('one SKU') && when !== 'quiet';
+      return [
+        {
+          work: `${name}, ${when}, p50`,
+          ours: median(ms),
+          unit: 'ms',
+          against: { what: 'select 1', value: median(nothing) },
+        },
+        {
+          work: `${name}, ${when}, p99`,
+          ours: quantile(ms, 0.99),
+          unit: 'ms',
+          ...(one ? { reach: { is: '≤', limit: 1 } } : {}),
+        },
+        ...(one ? [{ work: `select 1, ${when}, p99`, ours: quantile(nothing, 0.99), unit: 'ms' }] : []),
+      ];
+    });
+}
