@@ -82,10 +82,10 @@ export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {
-    const lines = problems.map(({ variable, expected, got }) => {
+    const lines = problems.map(({ variable, expected, got, but }) => {
       const shown =
         got === undefined ? '' : `, got ${JSON.stringify(got.length > 100 ? `${got.slice(0, 100)}…` : got)}`;
-      return `${variable}: expected ${expected}${shown}`;
+      return `${variable}: expected ${expected}${shown}${but === undefined ? '' : `; ${but}`}`;
     });
     super(`invalid configuration\n${lines.join('\n')}`);
     this.problems = problems;

@@ -221,13 +221,20 @@ describe('secrets in files', () => {
     expect(load(env, { '/run/s': content }).partner.secret.read()).toBe(value);
   });
 
-  test.each(['', '\n', 'abc\n\n', 'a\nb', 'abc\r'])('%j is refused, without being shown', (content) => {
+  test.each([
+    ['', null],
+    ['\n', null],
+    ['abc\n\n', 'ends in a newline'],
+    ['a\nb', 'has more than one line'],
+    ['abc\r', 'ends in a carriage return (CR)'],
+  ])('%j is refused by name, without being shown', (content, blemish) => {
     const error = problemsOf(() => load(env, { '/run/s': content }));
     expect(error.problems).toEqual([
       {
         variable: 'PARTNER_SECRET_FILE',
         expected: expect.stringContaining('a file that holds'),
         got: '/run/s',
+        ...(blemish !== null && { but: `the value ${blemish}` }),
       },
     ]);
   });

@@ -1,55 +1,174 @@
 import { type Config, loadConfig, processSources } from '../config.ts';
-import {
-  checkCredential,
-  checkMirrorDatabase,
-  checkPartner,
-  checkRate,
-  checkRedis,
-} from './doctor/checks.ts';
-import { type Finding, warn } from './doctor/finding.ts';
+import { systemClock } from '../lib/clock.ts';
+import { paceLimits } from '../limits.ts';
 import { createScrubber } from '../telemetry/scrub.ts';
-import { type Command, EXIT } from './command.ts';
+import { sqlState, type Sql } from '../store/db.ts';
+import { readPace } from '../store/pace.ts';
+import { type Command, EXIT, numberOption, UsageError } from './command.ts';
+import { checkBaseUrl } from './doctor/connection.ts';
+import { checkCredential } from './doctor/credential.ts';
+import { fail, type Finding, skipped, warn } from './doctor/finding.ts';
+import { readOwnMirror } from './doctor/own-mirror.ts';
+import { askPartner, type PartnerReport } from './doctor/partner.ts';
+import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
+import { readFacts } from './doctor/postgres-facts.ts';
+import { checkRedis } from './doctor/redis.ts';
+import { asJson, type Report, screenOf } from './doctor/report.ts';
+import { judgeShare } from './doctor/share.ts';
+import { ledgerTurns, ownTurns } from './doctor/turns.ts';
+import { withMirror } from './mirror.ts';
+import { terminalOf } from './terminal.ts';
+
+const REQUESTS = 5;
+const MOST_REQUESTS = 50;
+const now = () => systemClock.now();
 
 export const doctor: Command = {
   summary: 'checks the configuration against reality, one line a check',
-  usage: 'doctor [--json]',
-  options: { json: { type: 'boolean' } },
-  optionHelp: { json: 'for programs' },
+  usage: [
+    'doctor                       # all checks; finds the names that the partner does not document',
+    'doctor --requests 2          # with at most two requests to the partner',
+    'doctor | grep ^PARTNER_      # the settings alone, as an environment file has them',
+    'doctor --json                # one object; exit 1 on any FAIL',
+  ].join('\n'),
+  options: { requests: { type: 'string' }, json: { type: 'boolean' } },
+  optionHelp: {
+    requests: `most requests to the partner, 0 to ${MOST_REQUESTS} (default ${REQUESTS}); each waits for its turn in the account's budget`,
+    json: 'for programs',
+  },
   positionals: false,
   async run({ values, print }) {
+    const problems: string[] = [];
+    const most = numberOption(values, 'requests', REQUESTS, { min: 0, max: MOST_REQUESTS }, problems);
+    if (problems.length > 0) throw new UsageError(problems);
     const config = loadConfig(processSources.env, processSources.readFile);
-    // Messages of drivers and field names of the partner's answers are not ours: they may hold anything.
-    const scrubber = createScrubber(config.secrets);
-    const findings = (await examine(config)).map((finding) => ({
-      ...finding,
-      text: scrubber.text(finding.text),
-    }));
-    if (values['json'] === true) print(JSON.stringify(findings));
-    else for (const finding of findings) print(lineOf(finding));
-    return findings.some(({ level }) => level === 'FAIL') ? EXIT.failed : EXIT.ok;
+    const report = scrubbed(await examine(config, most), config.secrets);
+    print(
+      values['json'] === true
+        ? JSON.stringify(asJson(report))
+        : screenOf(report, terminalOf(process.stdout, processSources.env)),
+    );
+    return report.findings.some(({ level }) => level === 'FAIL') ? EXIT.failed : EXIT.ok;
   },
 };
 
-async function examine(config: Config): Promise<Finding[]> {
-  const warnings = config.warnings.map((text): Finding => ({ check: 'environment', level: 'WARN', text }));
-  const mirror = await checkMirrorDatabase(config);
-  const paced = !mirror.some(({ check, level }) => check === 'postgres' && level === 'FAIL');
-  return [
-    ...warnings,
-    ...checkCredential(config),
-    checkRate(config),
-    ...mirror,
-    ...(await checkRedis(config)),
-    ...(paced ? await checkPartner(config) : [notAsked]),
-  ];
+/** Messages of drivers and field names of the partner's answers are not ours: they may hold anything. */
+function scrubbed(report: Report, secrets: () => readonly string[]): Report {
+  const scrubber = createScrubber(secrets);
+  const clean = (text: string) => scrubber.text(text);
+  return {
+    ...report,
+    findings: report.findings.map(({ todo, ...finding }) => ({
+      ...finding,
+      text: clean(finding.text),
+      ...(todo !== undefined && { todo: clean(todo) }),
+    })),
+    // A name that would have to be changed is not one to pin.
+    settings: Object.fromEntries(
+      Object.entries(report.settings).filter(([, value]) => clean(value) === value),
+    ),
+    unknown: report.unknown.map((line) => clean(line)),
+  };
 }
 
-const notAsked = warn(
-  'partner',
-  'not asked',
-  'requests to the partner are counted in Postgres: mend that first',
-);
+async function examine(config: Config, most: number): Promise<Report> {
+  const redis = await checkRedis(config);
+  const baseUrl = await checkBaseUrl(config.partner.baseUrl, now);
+  const reachable = !baseUrl.some(({ level }) => level === 'FAIL');
+  const { findings, partner } = await examineMirror(config, reachable ? most : 0);
+  const notReached = reachable ? [] : [skipped('partner', 'the base URL cannot be used')];
+  return {
+    findings: [
+      ...config.warnings.map((text) =>
+        warn('environment', text, 'correct the name, or leave the variable out'),
+      ),
+      ...checkCredential(config),
+      ...findings,
+      ...redis,
+      ...baseUrl,
+      ...notReached,
+      ...partner.findings,
+    ],
+    requests: partner.requests,
+    most,
+    settings: partner.settings,
+    unknown: partner.unknown,
+  };
+}
 
-function lineOf({ level, check, text, todo }: Finding): string {
-  return `${level.padEnd(5)}${check.padEnd(16)}${text}${todo === undefined ? '' : `\n${' '.repeat(21)}${todo}`}`;
+interface Examined {
+  readonly findings: readonly Finding[];
+  readonly partner: PartnerReport;
+}
+
+const nothingAsked = (findings: readonly Finding[]): PartnerReport => ({
+  findings,
+  requests: [],
+  settings: {},
+  unknown: [],
+});
+
+/** The database, and with the ledger of requests in it, the partner. */
+async function examineMirror(config: Config, most: number): Promise<Examined> {
+  try {
+    return await withMirror(config, async (sql) => {
+      const facts = await readFacts(sql, now);
+      const settings = {
+        url: config.database.url?.read() ?? null,
+        queues: config.queues.redisUrl === null ? ('postgres' as const) : ('redis' as const),
+      };
+      const findings = judgePostgres(facts, settings);
+      const blocked = ledgerTrouble(facts);
+      const others = facts.migrated && blocked === null ? await readOthers(sql, config) : null;
+      const share = judgeShare(config, others);
+      if (blocked !== null)
+        return { findings: [...findings, ...share], partner: nothingAsked([skipped('partner', blocked)]) };
+      if (most === 0) return { findings: [...findings, ...share], partner: nothingAsked([]) };
+      const partner = await consult(sql, config, facts, most);
+      return { findings: [...findings, ...share], partner };
+    });
+  } catch (error) {
+    return {
+      findings: [unreachable(error), ...judgeShare(config, null)],
+      partner: nothingAsked(most === 0 ? [] : [skipped('partner', 'requests are counted in Postgres')]),
+    };
+  }
+}
+
+/** Why requests cannot be counted in this database; null where they can. */
+function ledgerTrouble(facts: PostgresFacts): string | null {
+  if (facts.unknown > 0) return 'requests are counted in Postgres, and its tables are of a later version';
+  if (!facts.migrated) return null;
+  if (!facts.owns) return 'requests are counted in Postgres, and this role may not';
+  if (facts.pending > 0) return 'requests are counted in Postgres: apply the pending migrations first';
+  const writes = !facts.inRecovery && !facts.readOnly && facts.writeProblem === null;
+  return writes ? null : 'requests are counted in Postgres, and it takes no writes';
+}
+
+async function readOthers(sql: Sql, config: Config): Promise<number> {
+  return (await readPace(sql, config.rate.windowMs)).others;
+}
+
+async function consult(sql: Sql, config: Config, facts: PostgresFacts, most: number): Promise<PartnerReport> {
+  const limits = paceLimits(config);
+  // Before the first run there is no ledger, and no daemon that sends.
+  const turns = facts.migrated ? ledgerTurns(sql, systemClock, limits) : ownTurns(systemClock, limits);
+  const mirror = await readOwnMirror(facts.migrated ? sql : null);
+  return await askPartner({ config, turns, mirror, most, now });
+}
+
+function unreachable(error: unknown): Finding {
+  const cause =
+    error instanceof Error && error.cause instanceof Error && error.cause.message !== ''
+      ? `: ${error.cause.message}`
+      : '';
+  const text = `${error instanceof Error ? error.message : 'no connection'} (${sqlState(error) ?? 'no code'})${cause}`;
+  const pooler = /unsupported startup parameter/.test(cause);
+  return fail(
+    'postgres',
+    text,
+    pooler
+      ? 'a transaction pooler stands in between: give the server itself in DATABASE_URL'
+      : 'check DATABASE_URL, and that the server runs',
+  );
 }

@@ -6,6 +6,8 @@ export interface ConfigProblem {
   readonly expected: string;
   /** The offending value; absent where it is, or could be, a secret. */
   readonly got?: string;
+  /** What is wrong with a value that is not shown. */
+  readonly but?: string;
 }
 
 /** An empty variable is an unset one. */

@@ -1,3 +1,4 @@
+import { blemishesOf } from './blemishes.ts';
 import type { SecretVariable } from './rules.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';
 
@@ -64,7 +65,8 @@ export function readSecret(
     try {
       const content = reread();
       if (spec.accepts(content)) return keepSecret(content, reread, spec.accepts);
-      return { variable, expected: `a file that holds ${spec.expected}, and nothing else`, got: path };
+      const expected = `a file that holds ${spec.expected}, and nothing else`;
+      return { variable, expected, got: path, ...blemished(content) };
     } catch (error) {
       // The path is not shown: the commonest mistake is to put the secret itself there.
       const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
@@ -78,7 +80,12 @@ export function readSecret(
   }
   return spec.accepts(value)
     ? keepSecret(value, null, spec.accepts)
-    : { variable: name, expected: spec.expected };
+    : { variable: name, expected: spec.expected, ...blemished(value) };
+}
+
+function blemished(value: string): { but?: string } {
+  const found = blemishesOf(value);
+  return found.length === 0 ? {} : { but: `the value ${found.join(' and ')}` };
 }
 
 /** A connection URL's own secrets: the whole of it, and each way its password may be read (as it stands and decoded). */

@@ -19,3 +19,6 @@ export const fail = (check: string, text: string, todo: string): Finding => ({
   text,
   todo,
 });
+/** A check that cannot be made because of what another one has found. */
+export const skipped = (check: string, because: string): Finding =>
+  warn(check, `skipped: ${because}`, 'mend that first, then run doctor again');

@@ -1,0 +1,89 @@
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls, TLSSocket } from 'node:tls';
+import { connectionOf } from '../../lib/tls.ts';
+import { failureCode } from '../../partner/errors.ts';
+import { isLoopbackUrl } from '../../partner/origin.ts';
+import { fail, type Finding, ok, warn } from './finding.ts';
+
+const DAY_MS = 86_400_000;
+const RENEW_WITHIN_MS = 14 * DAY_MS;
+const CONNECT_MS = 10_000;
+
+/** How a certificate's end is judged; `validTo` and `now` in epoch milliseconds. */
+export function judgeCertificate(validTo: number, now: number): Finding {
+  const until = new Date(validTo).toISOString().slice(0, 10);
+  const days = Math.floor((validTo - now) / DAY_MS);
+  return validTo - now < RENEW_WITHIN_MS
+    ? warn(
+        'tls',
+        `the partner's certificate ends in ${days} days (${until})`,
+        'ask the operator of the service: after that day nothing is sent',
+      )
+    : ok('tls', `the partner's certificate is trusted, and valid until ${until}`);
+}
+
+/** Whether the partner's host is there and, by https, whether its certificate is trusted. Sends no request. */
+export async function checkBaseUrl(baseUrl: string, now: () => number): Promise<Finding[]> {
+  const url = new URL(baseUrl);
+  const isHttps = url.protocol === 'https:';
+  const shown = `${url.origin}${url.pathname === '/' ? '' : url.pathname}`;
+  try {
+    const validTo = await reach(url, isHttps);
+    if (validTo !== null) return [ok('base url', shown), judgeCertificate(validTo, now())];
+  } catch (error) {
+    const code = failureCode(error) ?? 'no answer';
+    const todo = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
+      ? 'check PARTNER_BASE_URL, or name the authority that signed it in NODE_EXTRA_CA_CERTS'
+      : 'check PARTNER_BASE_URL, DNS, firewall and proxy';
+    const what = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
+      ? 'shows a certificate that is not trusted'
+      : 'cannot be reached';
+    return [fail('base url', `${shown} ${what} (${code})`, todo)];
+  }
+  return isLoopbackUrl(url)
+    ? [ok('base url', `${shown}: plain http, on this host`)]
+    : [warn('base url', `${shown}: plain http, the credential travels in clear text`, 'use https')];
+}
+
+/** End of the certificate in epoch milliseconds; null by http. Rejects where there is no connection or no trust. */
+async function reach(url: URL, isHttps: boolean): Promise<number | null> {
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const port = Number(url.port || (isHttps ? 443 : 80));
+  const isName = !/^[\d.]+$|:/.test(host);
+  const socket: Socket = isHttps
+    ? connectTls({ host, port, ALPNProtocols: ['http/1.1'], ...(isName && { servername: host }) })
+    : connectTcp({ host, port });
+  try {
+    return await new Promise<number | null>((resolve, reject) => {
+      socket.setTimeout(CONNECT_MS, () => reject(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })));
+      socket.once('error', reject);
+      socket.once(isHttps ? 'secureConnect' : 'connect', () =>
+        resolve(socket instanceof TLSSocket ? Date.parse(socket.getPeerCertificate().valid_to) : null),
+      );
+    });
+  } finally {
+    socket.on('error', () => {});
+    socket.destroy();
+  }
+}
+
+/** What a connection URL means for those on the way: null where there is nothing to say. `check` names the line. */
+export function judgeEncryption(check: string, variable: string, text: string): Finding | null {
+  const url = URL.parse(text);
+  const host = url?.searchParams.get('host') ?? url?.hostname ?? '';
+  if (url === null || host === '' || host.startsWith('/') || host.startsWith('%2F') || isLoopbackUrl(url))
+    return null;
+  const isRedis = /^rediss?:/i.test(text);
+  const { tls } = connectionOf(text);
+  if (tls === null) {
+    const todo = isRedis ? `use rediss:// in ${variable}` : `add sslmode=verify-full to ${variable}`;
+    return warn(check, `${host} is spoken to in clear text, password included`, todo);
+  }
+  if (tls.rejectUnauthorized === false)
+    return warn(
+      check,
+      `encrypted, but anybody may pose as ${host}: its certificate is not checked`,
+      `add sslmode=verify-full, with sslrootcert where the authority is your own, to ${variable}`,
+    );
+  return ok(check, `encrypted, and the certificate of ${host} is checked`);
+}

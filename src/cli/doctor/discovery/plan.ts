@@ -1,0 +1,164 @@
+import type { ManifestCandidates } from '../../../partner/manifest-answer.ts';
+import { bulkElements, complaintOf, entriesIn, manyNames, namesRead, strangerOf } from './shapes.ts';
+
+/** SKUs to ask for, from the beginning of the manifest file or from the mirror. */
+export interface Sample {
+  readonly snapshot: readonly string[];
+  /** Each costs the partner a live computation: few are asked for. */
+  readonly live: readonly string[];
+  /** Manifest field whose URL gave a file that reads; null: none did. */
+  readonly urlPath: string | null;
+  /** Why there is no file; null where there is, or where there was no URL. */
+  readonly problem: { readonly message: string; readonly hint: string } | null;
+}
+
+/** One bulk call and what came of it. `kind` is 'ok' or the error's. */
+export interface BulkTry {
+  readonly sent: ReadonlyMap<string, readonly string[]>;
+  readonly kind: string;
+  readonly body: unknown;
+}
+
+/** One delta and what came of it; `path`: the manifest field that the token came from, null: the mirror's own token. */
+export interface DeltaTry {
+  readonly path: string | null;
+  readonly kind: string;
+  readonly body: unknown;
+}
+
+/** What is known so far. */
+export interface Evidence {
+  /** Null: not asked yet. */
+  readonly manifest: {
+    readonly kind: string;
+    readonly body: unknown;
+    readonly candidates: ManifestCandidates;
+  } | null;
+  /** Null: not looked for yet. */
+  readonly sample: Sample | null;
+  readonly bulk: readonly BulkTry[];
+  readonly delta: readonly DeltaTry[];
+  /** Token of the mirror, where it has one: a delta from there may hold elements. */
+  readonly ownToken: string | null;
+}
+
+/** The configured names that questions go by. */
+export interface Names {
+  readonly bulkBodyKey: string;
+  readonly snapshotId: string | null;
+}
+
+export type Question =
+  | { readonly ask: 'manifest' }
+  | { readonly ask: 'sample' }
+  | { readonly ask: 'bulk'; readonly body: ReadonlyMap<string, readonly string[]>; readonly why: string }
+  | { readonly ask: 'delta'; readonly since: string; readonly path: string | null; readonly why: string }
+  | { readonly ask: 'nothing' };
+
+const SAMPLE_SNAPSHOT = 12;
+const SAMPLE_LIVE = 2;
+
+/** The name under which the partner reads the list, and where it is not the only one that was answered. */
+export function bodyKeyOf(evidence: Evidence, configured: string): string | null {
+  for (const { sent, kind, body } of evidence.bulk) {
+    const read = kind === 'ok' ? namesRead(sent, body) : [];
+    if (read.length > 0) return read.includes(configured) ? configured : (read[0] ?? null);
+  }
+  return null;
+}
+
+/** SKUs of one call under a name that is known, or believed in. */
+function sampleList({ snapshot, live }: Pick<Sample, 'snapshot' | 'live'>): string[] {
+  return [...snapshot.slice(0, SAMPLE_SNAPSHOT), ...live.slice(0, SAMPLE_LIVE)];
+}
+
+/**
+ * The next thing to ask, from what is known. Each question but 'sample' is one request. The order is by what the mirror cannot do
+ * without: catalog, body key, token; then what is still unseen.
+ */
+export function nextQuestion(evidence: Evidence, names: Names): Question {
+  if (evidence.manifest === null) return { ask: 'manifest' };
+  if (evidence.sample === null) return { ask: 'sample' };
+  const { sample } = evidence;
+  const key = bodyKeyOf(evidence, names.bulkBodyKey);
+  if (key === null) {
+    const body = nextBody(evidence.bulk, sample, names.bulkBodyKey);
+    if (body !== null) return { ask: 'bulk', body, why: 'body key, prices, spelling of lists' };
+  }
+  return nextDelta(evidence, names) ?? nextLook(evidence, sample, key) ?? { ask: 'nothing' };
+}
+
+/** The next body to try: all names at once, then what the partner's complaint names, then the configured name by itself. */
+function nextBody(
+  tries: readonly BulkTry[],
+  sample: Sample,
+  configured: string,
+): Map<string, readonly string[]> | null {
+  const last = tries.at(-1);
+  if (last === undefined)
+    return manyNames(configured, sampleList(sample), sample.snapshot.slice(SAMPLE_SNAPSHOT));
+  if (last.kind !== 'bad-request') return null;
+  const alone = new Set(tries.filter(({ sent }) => sent.size === 1).flatMap(({ sent }) => [...sent.keys()]));
+  const { wanted, unwanted } = complaintOf(last.body);
+  // A validator that refuses unknown names leaves the right one out of its complaint.
+  const spared = unwanted.length > 0 ? [...last.sent.keys()].filter((name) => !unwanted.includes(name)) : [];
+  const next = [...wanted, ...spared, configured].find((name) => !alone.has(name));
+  if (next === undefined) return null;
+  // What it complains of may be the SKU that nobody has.
+  const stranger = last.sent.has(next) && unwanted.length === 0 ? [] : [strangerOf(0)];
+  return new Map([[next, [...sampleList(sample), ...stranger]]]);
+}
+
+/** The answers by which a delta tells that it does not know the token. */
+const UNKNOWN_TOKEN = new Set(['snapshot-expired', 'since-missing', 'bad-request']);
+
+/** The field that a delta has confirmed as the snapshot's identifier. */
+export function confirmedToken(delta: readonly DeltaTry[]): string | null {
+  return delta.find(({ path, kind }) => path !== null && takesToken(kind))?.path ?? null;
+}
+
+/** Fields whose value a delta did not know. */
+export function rejectedTokens(delta: readonly DeltaTry[]): string[] {
+  return delta.flatMap(({ path, kind }) => (path !== null && UNKNOWN_TOKEN.has(kind) ? [path] : []));
+}
+
+/** A change set that is too large was counted from a token that is known. */
+const takesToken = (kind: string): boolean => kind === 'ok' || kind === 'delta-too-large';
+
+function nextDelta({ manifest, delta }: Evidence, names: Names): Question | null {
+  const asked = delta.at(-1);
+  const settled = confirmedToken(delta) !== null;
+  // Any other answer says nothing of the token, and would say so again.
+  if (settled || (asked !== undefined && !UNKNOWN_TOKEN.has(asked.kind))) return null;
+  const tried = new Set(delta.map(({ path }) => path));
+  const all = manifest?.candidates.snapshotId ?? [];
+  const ranked = all.toSorted(
+    (a, b) => Number(b.path === names.snapshotId) - Number(a.path === names.snapshotId),
+  );
+  const next = ranked.find(({ path }) => !tried.has(path));
+  if (next === undefined) return null;
+  return { ask: 'delta', since: next.value, path: next.path, why: 'whether this is the snapshot identifier' };
+}
+
+/** What is worth one more request once names and token are known. */
+function nextLook(evidence: Evidence, sample: Sample, key: string | null): Question | null {
+  const bodies = evidence.bulk.filter(({ kind }) => kind === 'ok').map(({ body }) => body);
+  const seen = new Set(bodies.flatMap((body) => entriesIn(body)).map(({ sku }) => sku));
+  const asked = new Set(
+    evidence.bulk
+      .filter(({ kind }) => kind === 'ok')
+      .flatMap(({ sent }) => (key === null ? [] : (sent.get(key) ?? []))),
+  );
+  const unpriced = seen.size === 0 && sample.snapshot.some((sku) => !asked.has(sku));
+  const unseenLive = sample.live.length > 0 && !sample.live.some((sku) => asked.has(sku));
+  const unspelled = bodies.every((body) => bulkElements(body, asked) === null) && !asked.has(strangerOf(0));
+  if (key !== null && (unpriced || unseenLive || unspelled)) {
+    const fresh = sample.snapshot.filter((sku) => !asked.has(sku));
+    const body = new Map([[key, [...sampleList({ ...sample, snapshot: fresh }), strangerOf(0)]]]);
+    return { ask: 'bulk', body, why: unpriced ? 'prices' : 'entries of live SKUs, spelling of lists' };
+  }
+  const ownAsked = evidence.delta.some(({ path }) => path === null);
+  const isNewest = evidence.manifest?.candidates.snapshotId.some(({ value }) => value === evidence.ownToken);
+  if (evidence.ownToken === null || ownAsked || isNewest === true) return null;
+  return { ask: 'delta', since: evidence.ownToken, path: null, why: 'spelling of the delta’s lists' };
+}

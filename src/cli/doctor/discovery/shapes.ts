@@ -1,0 +1,227 @@
+import { isObject, readSizeEntry } from '../../../partner/wire.ts';
+
+/*
+ * What the shape of an answer shows of the names that the specification does not (2.4, 2.5). Pure: bodies come in as the
+ * partner sent them, field names go out, and never a value.
+ */
+
+const LISTS = ['not_found', 'deferred', 'errors'] as const;
+const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
+
+/** Names under which such a list commonly goes; the configured one comes before them. */
+const BODY_KEYS = [
+  'skus',
+  'sku',
+  'items',
+  'sku_list',
+  'skuList',
+  'list',
+  'products',
+  'product_skus',
+  'productSkus',
+  'ids',
+  'sku_ids',
+  'skuIds',
+  'product_ids',
+  'productIds',
+  'codes',
+  'sku_codes',
+  'skuCodes',
+  'product_codes',
+  'styles',
+  'style_ids',
+  'styleIds',
+  'models',
+  'keys',
+  'values',
+  'data',
+  'query',
+];
+
+/** A SKU that no catalog has: the place where the answer names it shows which name was read, and how lists are spelled. */
+export const strangerOf = (index: number): string => `catalog-mirror-doctor-${index}`;
+
+/**
+ * The body that asks under many names at once: unknown top-level keys are ignored (specification 4.1), and each name carries a
+ * SKU of its own, so that the answer tells which one was read. The configured name carries the sample.
+ */
+export function manyNames(
+  configured: string,
+  sample: readonly string[],
+  more: readonly string[],
+): Map<string, readonly string[]> {
+  const names = [...new Set([configured, ...BODY_KEYS])];
+  return new Map(
+    names.map((name, i) => {
+      const own = i === 0 ? sample : more.slice(2 * i - 2, 2 * i);
+      return [name, [...own, strangerOf(i)]];
+    }),
+  );
+}
+
+/** Every text that stands in a part of an answer as a value or a key. */
+function textsIn(value: unknown, found: Set<string>): void {
+  if (typeof value === 'string') found.add(value);
+  else if (Array.isArray(value)) for (const item of value) textsIn(item, found);
+  else if (isObject(value)) {
+    for (const [key, item] of Object.entries(value)) {
+      found.add(key);
+      textsIn(item, found);
+    }
+  }
+}
+
+/** The names whose SKUs a bulk answer speaks of, in the order in which they were sent. */
+export function namesRead(sent: ReadonlyMap<string, readonly string[]>, body: unknown): string[] {
+  if (!isObject(body)) return [];
+  const texts = new Set(isObject(body['results']) ? Object.keys(body['results']) : []);
+  for (const list of LISTS) textsIn(body[list], texts);
+  return [...sent].filter(([, skus]) => skus.some((sku) => texts.has(sku))).map(([name]) => name);
+}
+
+const NAME = /^[A-Za-z_][\w.-]{0,63}$/;
+const NOT_A_NAME = new Set(
+  'a an the body request value values each this that it field fields property key parameter message error validation at of invalid missing required is'.split(
+    ' ',
+  ),
+);
+const UNWANTED = /(?:property )?["'`]?([\w.-]+)["'`]? (?:should not exist|is not allowed)/g;
+const WANTED = [
+  /each value in ["'`]?([\w.-]+)/g,
+  /required (?:property|field|key|parameter):? ["'`]?([\w.-]+)/g,
+  /(?:missing|expected|needs?|requires?) (?:an? |the )?(?:array |list )?(?:field|key|property|parameter):? ["'`]?([\w.-]+)/g,
+  /["'`]?([\w.-]+)["'`]? (?:must|should|is required|is missing|cannot be|may not be|has to|needs to)/g,
+];
+
+/** What a refusal of a body says of names: those it asks for, and those that it does not want. */
+export interface Complaint {
+  readonly wanted: readonly string[];
+  readonly unwanted: readonly string[];
+}
+
+/** Reads the message of a 400 (specification 7.2), or the messages of a list of them. */
+export function complaintOf(body: unknown): Complaint {
+  const texts = new Set<string>();
+  textsIn(body, texts);
+  const wanted = new Set<string>();
+  const unwanted = new Set<string>();
+  const add = (to: Set<string>, pattern: RegExp, text: string) => {
+    for (const [, name = ''] of text.matchAll(pattern))
+      if (NAME.test(name) && !NOT_A_NAME.has(name.toLowerCase())) to.add(name);
+  };
+  for (const text of texts) {
+    if (text.length > 2000) continue;
+    add(unwanted, UNWANTED, text);
+    for (const pattern of WANTED) add(wanted, pattern, text.replaceAll(UNWANTED, ''));
+  }
+  return { wanted: [...wanted].filter((name) => !unwanted.has(name)), unwanted: [...unwanted] };
+}
+
+/** How the elements of lists carry their SKU: as themselves, in a member, or both ways; null where no element was seen. */
+export interface ElementShape {
+  readonly kind: 'text' | 'object' | 'unclear';
+  /** Member that carries the SKU; null where elements are text, or where it cannot be told. */
+  readonly field: string | null;
+  /** Members of the objects that were seen. */
+  readonly members: readonly string[];
+}
+
+function elementShape(elements: readonly unknown[], known: ReadonlySet<string>): ElementShape | null {
+  const objects = elements.filter(isObject);
+  if (elements.length === 0) return null;
+  if (objects.length === 0)
+    return {
+      kind: elements.every((e) => typeof e === 'string') ? 'text' : 'unclear',
+      field: null,
+      members: [],
+    };
+  const members = [...new Set(objects.flatMap((object) => Object.keys(object)))];
+  const times = (name: string, fits: (value: unknown) => boolean) =>
+    objects.filter((object) => Object.hasOwn(object, name) && fits(object[name])).length;
+  const byValue = members.filter((name) => times(name, (v) => typeof v === 'string' && known.has(v)) > 0);
+  const texts = members.filter((name) => times(name, (v) => typeof v === 'string') === objects.length);
+  const byName = texts.filter((name) => /sku/i.test(name));
+  const [field] = [byValue, byName, texts].find((names) => names.length === 1) ?? [];
+  return { kind: 'object', field: field ?? null, members };
+}
+
+const listed = (body: unknown, names: readonly string[]): unknown[] =>
+  isObject(body)
+    ? names.flatMap((name) => {
+        const list: unknown = body[name];
+        return Array.isArray(list) ? (list as unknown[]) : [];
+      })
+    : [];
+
+/** How a bulk answer's `not_found`, `deferred` and `errors` spell their SKUs; `asked` are the SKUs that were sent. */
+export function bulkElements(body: unknown, asked: ReadonlySet<string>): ElementShape | null {
+  return elementShape(listed(body, LISTS), asked);
+}
+
+/** How a delta's lists spell their SKUs. */
+export function deltaElements(body: unknown, known: ReadonlySet<string>): ElementShape | null {
+  return elementShape(listed(body, DELTA_LISTS), known);
+}
+
+/** One `size_map` entry, with the SKU that it belongs to. */
+export interface SeenEntry {
+  readonly sku: string;
+  readonly entry: unknown;
+}
+
+/** Every `size_map` entry of a bulk answer's records. */
+export function entriesIn(body: unknown): SeenEntry[] {
+  const results = isObject(body) && isObject(body['results']) ? body['results'] : {};
+  return Object.entries(results).flatMap(([sku, record]) => {
+    const sizes = isObject(record) && isObject(record['size_map']) ? record['size_map'] : {};
+    return Object.entries(sizes)
+      .filter(([size]) => size !== 'size_type')
+      .map(([, entry]) => ({ sku, entry }));
+  });
+}
+
+/** How prices stand in entries. */
+export interface PriceShape {
+  readonly entries: number;
+  /** Entries that the configured names read (a bare number is read without a name). */
+  readonly read: number;
+  /** Names to configure, in order; empty where entries are bare numbers; null where it cannot be told. */
+  readonly fields: readonly string[] | null;
+  /** Members that could hold a price. */
+  readonly candidates: readonly string[];
+  /** Set where the configured names read something that is hardly a price. */
+  readonly doubtful: boolean;
+}
+
+/** Least ask price in baht (specification 8): what is lower is a count or a rank, not a price. */
+const LEAST_PRICE = 50;
+const PRICE_WORDS = /price|lowest|ask|amount|baht|thb|cost|value/i;
+const NOT_PRICE_WORDS =
+  /count|qty|quantity|stock|listing|size|rank|id$|_at$|time|date|rate|percent|fee|number|age|total_?items/i;
+
+/** Where the entries carry their price, and whether the configured names find it; null where no entry has any content. */
+export function priceShape(seen: readonly SeenEntry[], configured: readonly string[]): PriceShape | null {
+  const all = seen.map(({ entry }) => entry).filter((entry) => entry !== null);
+  const objects = all.filter(isObject);
+  const priced = (entry: unknown, names: readonly string[]) => readSizeEntry(entry, names).price;
+  const amounts = (name: string) =>
+    objects.map((object) => priced(object, [name])).filter((price) => price !== null);
+  const isDear = (name: string) => amounts(name).some((price) => price >= LEAST_PRICE);
+  const names = [...new Set(objects.flatMap((object) => Object.keys(object)))];
+  const numeric = names.filter((name) => amounts(name).length > 0);
+  const likely = numeric.filter((name) => isDear(name) && !NOT_PRICE_WORDS.test(name));
+  const worded = likely.filter((name) => PRICE_WORDS.test(name));
+  const [only] = [worded, likely, numeric.filter(isDear)].find((tier) => tier.length === 1) ?? [];
+  const used = configured.filter((name) => numeric.includes(name));
+  // A price that is null where others have one: nobody asks for that size at the moment.
+  const isBlank = (entry: unknown) =>
+    isObject(entry) && [...used, ...(only === undefined ? [] : [only])].some((name) => entry[name] === null);
+  const entries = all.filter((entry) => !isBlank(entry));
+  if (entries.length === 0) return null;
+  const read = entries.filter((entry) => priced(entry, configured) !== null).length;
+  const doubtful = used.length > 0 && !used.some(isDear) && likely.length > 0;
+  const shape = { entries: entries.length, read, candidates: numeric, doubtful };
+  if (objects.length === 0) return { ...shape, fields: read > 0 ? [] : null };
+  if (read > 0 && !doubtful) return { ...shape, fields: used };
+  return { ...shape, fields: only === undefined ? null : [only] };
+}

@@ -1,0 +1,320 @@
+import { manifestFields, readManifestMeta } from '../../../partner/manifest-answer.ts';
+import { readBulk, readDelta } from '../../../partner/wire.ts';
+import { harmless } from '../../../status/paint.ts';
+import { fail, type Finding, ok, warn } from '../finding.ts';
+import { bodyKeyOf, confirmedToken, type Evidence, rejectedTokens } from './plan.ts';
+import {
+  bulkElements,
+  deltaElements,
+  type ElementShape,
+  entriesIn,
+  type PriceShape,
+  priceShape,
+} from './shapes.ts';
+
+/** The five names as configured; null: found by shape. */
+export interface FieldNames {
+  readonly bulkBodyKey: string;
+  readonly price: readonly string[];
+  readonly sku: string;
+  readonly manifestUrl: string | null;
+  readonly snapshotId: string | null;
+}
+
+/** What is known of the undocumented names. */
+export interface Discovered {
+  readonly findings: readonly Finding[];
+  /** Variables and the values that the partner's answers have shown to be right. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** What was not seen, and why. */
+  readonly unknown: readonly string[];
+}
+
+type Part = Partial<Discovered>;
+
+const shown = (name: string) => `\`${harmless(name).slice(0, 64)}\``;
+const several = (names: readonly string[]) => names.slice(0, 8).map(shown).join(', ');
+const MESSAGE_LENGTH = 160;
+
+/** Judges all evidence. Pure; no value of an answer gets into the findings but what a refusal says in words. */
+export function discovered(evidence: Evidence, names: FieldNames): Discovered {
+  const parts = [
+    urlPart(evidence, names),
+    tokenPart(evidence, names),
+    filePart(evidence),
+    bodyPart(evidence, names),
+    pricePart(evidence, names),
+    listPart(evidence, names),
+    deltaPart(evidence),
+  ];
+  return {
+    findings: parts.flatMap(({ findings = [] }) => findings),
+    settings: Object.assign({}, ...parts.map(({ settings = {} }) => settings)) as Record<string, string>,
+    unknown: parts.flatMap(({ unknown = [] }) => unknown),
+  };
+}
+
+function readBy(body: unknown, { manifestUrl, snapshotId }: FieldNames) {
+  const options = { urlField: manifestUrl ?? undefined, snapshotIdField: snapshotId ?? undefined };
+  return { fields: manifestFields(body, options), reading: readManifestMeta(body, options) };
+}
+
+function urlPart({ manifest, sample }: Evidence, names: FieldNames): Part {
+  if (manifest?.kind !== 'ok') return {};
+  const { fields, reading } = readBy(manifest.body, names);
+  const variable = 'PARTNER_MANIFEST_URL_FIELD';
+  const path = sample?.urlPath ?? fields.url;
+  if (path === null) {
+    const problem = reading.ok ? 'not found' : reading.problem;
+    return { findings: [fail('manifest url', problem, `set ${variable} to the name of the field`)] };
+  }
+  const settings: Record<string, string> = sample?.urlPath === path ? { [variable]: path } : {};
+  if (fields.url === path) return { findings: [ok('manifest url', `in ${shown(path)}`)], settings };
+  const instead =
+    names.manifestUrl === null ? 'by its shape alone it is not found' : `not in ${shown(names.manifestUrl)}`;
+  return {
+    findings: [fail('manifest url', `in ${shown(path)}; ${instead}`, `set ${variable}=${harmless(path)}`)],
+    settings,
+  };
+}
+
+function tokenPart({ manifest, delta }: Evidence, names: FieldNames): Part {
+  if (manifest?.kind !== 'ok') return {};
+  const variable = 'PARTNER_SNAPSHOT_ID_FIELD';
+  const { fields, reading } = readBy(manifest.body, names);
+  const confirmed = confirmedToken(delta);
+  if (confirmed !== null) {
+    const settings = { [variable]: confirmed };
+    if (fields.snapshotId === confirmed)
+      return { findings: [ok('snapshot id', `in ${shown(confirmed)}; the delta takes it`)], settings };
+    const instead =
+      fields.snapshotId === null
+        ? names.snapshotId === null
+          ? 'by its shape alone it is not found'
+          : `not in ${shown(names.snapshotId)}`
+        : `not in ${shown(fields.snapshotId)}`;
+    const text = `in ${shown(confirmed)}: the delta takes it; ${instead}`;
+    return { findings: [fail('snapshot id', text, `set ${variable}=${harmless(confirmed)}`)], settings };
+  }
+  const todo = `set ${variable} to the field whose value the delta takes as since`;
+  const unknown = [`${variable}: no delta has confirmed it`];
+  if (fields.snapshotId === null) {
+    const candidates = manifest.candidates.snapshotId.map(({ path }) => path);
+    const might = candidates.length === 0 ? '' : `; it might be ${several(candidates)}`;
+    const problem = reading.ok ? 'not found' : reading.problem;
+    return { findings: [fail('snapshot id', `${problem}${might}`, todo)], unknown };
+  }
+  if (rejectedTokens(delta).includes(fields.snapshotId))
+    return {
+      findings: [
+        fail('snapshot id', `the delta does not know the value of ${shown(fields.snapshotId)}`, todo),
+      ],
+      unknown,
+    };
+  return { findings: [ok('snapshot id', `in ${shown(fields.snapshotId)}, not tried on the delta`)], unknown };
+}
+
+function filePart({ manifest, sample }: Evidence): Part {
+  if (manifest?.kind !== 'ok' || sample === null) return {};
+  if (sample.problem !== null)
+    return { findings: [fail('manifest file', sample.problem.message, sample.problem.hint)] };
+  if (sample.urlPath === null) return {};
+  const { snapshot, live } = sample;
+  return snapshot.length + live.length > 0
+    ? { findings: [ok('manifest file', 'downloads and reads')] }
+    : { findings: [warn('manifest file', 'holds no line', 'ask the operator of the service')] };
+}
+
+function bodyPart(evidence: Evidence, names: FieldNames): Part {
+  const { bulk } = evidence;
+  const variable = 'PARTNER_BULK_BODY_KEY';
+  const key = bodyKeyOf(evidence, names.bulkBodyKey);
+  const last = bulk.at(-1);
+  if (last === undefined) return { unknown: [`${variable}: no bulk call was made`] };
+  if (key !== null) {
+    const settings = { [variable]: key };
+    if (key === names.bulkBodyKey)
+      return { findings: [ok('bulk body', `the SKUs under ${shown(key)} are answered`)], settings };
+    const text = `the partner reads ${shown(key)}, not ${shown(names.bulkBodyKey)}`;
+    return { findings: [fail('bulk body', text, `set ${variable}=${harmless(key)}`)], settings };
+  }
+  const unknown = [`${variable}: none of the names that were tried is read`];
+  const todo = `set ${variable} to the body key that the partner expects: ask the operator of the service`;
+  const tried = new Set(bulk.flatMap(({ sent }) => [...sent.keys()])).size;
+  if (last.kind === 'ok')
+    return {
+      findings: [fail('bulk body', `the answer speaks of no SKU under any of ${tried} names`, todo)],
+      unknown,
+    };
+  if (last.kind !== 'bad-request') return { unknown };
+  const said = messageOf(last.body);
+  const text = `refused under ${tried} names${said === null ? '' : `; the partner says: ${said}`}`;
+  return { findings: [fail('bulk body', text, todo)], unknown };
+}
+
+/** What a refusal says in words. */
+function messageOf(body: unknown): string | null {
+  if (typeof body !== 'object' || body === null || !('message' in body)) return null;
+  const { message } = body;
+  const text = typeof message === 'string' ? message : JSON.stringify(message);
+  return text === undefined ? null : `"${harmless(text).slice(0, MESSAGE_LENGTH)}"`;
+}
+
+const answered = ({ bulk }: Evidence) => bulk.filter(({ kind }) => kind === 'ok').map(({ body }) => body);
+
+function pricePart(evidence: Evidence, names: FieldNames): Part {
+  const bodies = answered(evidence);
+  if (bodies.length === 0) return {};
+  const entries = bodies.flatMap((body) => entriesIn(body));
+  const live = new Set(evidence.sample?.live ?? []);
+  const shapes = {
+    snapshot: priceShape(
+      entries.filter(({ sku }) => !live.has(sku)),
+      names.price,
+    ),
+    live: priceShape(
+      entries.filter(({ sku }) => live.has(sku)),
+      names.price,
+    ),
+  };
+  const found = [shapes.snapshot, shapes.live].filter((shape) => shape !== null);
+  const unknown = shapes.live !== null ? [] : ['price of a live entry: none was answered with a price'];
+  if (found.length === 0) {
+    const [unreadable] = bodies.flatMap((body) => unreadableIn(body, names));
+    if (unreadable !== undefined)
+      return {
+        findings: [fail('prices', `records do not read: ${unreadable}`, 'ask the operator of the service')],
+        unknown,
+      };
+    const text = 'no size_map entry in the sample';
+    return { findings: [warn('prices', text, 'run doctor again later, or look at a SKU by hand')], unknown };
+  }
+  const findings = priceFindings(found);
+  const fields = [...new Set(found.flatMap((shape) => (shape.doubtful ? [] : (shape.fields ?? []))))];
+  return {
+    findings,
+    unknown,
+    settings: fields.length === 0 ? {} : { PARTNER_PRICE_FIELDS: fields.join(',') },
+  };
+}
+
+function unreadableIn(body: unknown, names: FieldNames): string[] {
+  const reading = readBulk(body, { priceFields: names.price, skuField: names.sku });
+  if (!reading.ok) return [reading.problem];
+  return [...reading.value.results.values()].flatMap((record) =>
+    'unreadable' in record ? [record.unreadable] : [],
+  );
+}
+
+function priceFindings(shapes: readonly PriceShape[]): Finding[] {
+  const total = (of: (shape: PriceShape) => number) => shapes.reduce((sum, shape) => sum + of(shape), 0);
+  const [entries, read] = [total((shape) => shape.entries), total((shape) => shape.read)];
+  const candidates = [...new Set(shapes.flatMap((shape) => shape.candidates))];
+  const fields = [...new Set(shapes.flatMap((shape) => shape.fields ?? []))];
+  const variable = 'PARTNER_PRICE_FIELDS';
+  const set = `set ${variable}=${harmless(fields.join(','))}`;
+  if (shapes.some(({ doubtful }) => doubtful)) {
+    const text = `what is read as the price is below 50 THB everywhere; members with numbers: ${several(candidates)}`;
+    return [
+      warn(
+        'prices',
+        text,
+        fields.length === 0
+          ? `set ${variable} to the right one`
+          : `compare a price by hand; if it is wrong, ${set}`,
+      ),
+    ];
+  }
+  if (shapes.some((shape) => shape.fields === null)) {
+    const might = candidates.length === 0 ? '' : `; members with numbers: ${several(candidates)}`;
+    return [
+      fail(
+        'prices',
+        `no readable price in ${entries - read} of ${entries} size_map entries${might}`,
+        `set ${variable} to the member that holds it`,
+      ),
+    ];
+  }
+  if (shapes.some((shape) => shape.read === 0))
+    return [
+      fail('prices', `the price stands in ${several(fields)}: ${read} of ${entries} entries read`, set),
+    ];
+  if (read < entries)
+    return [
+      warn(
+        'prices',
+        `${entries - read} of ${entries} entries carry no readable price`,
+        'look at catalog.prices.entry',
+      ),
+    ];
+  const where = fields.length === 0 ? 'bare numbers, no name needed' : `in ${several(fields)}`;
+  return [ok('prices', `${entries} size_map entries read: ${where}`)];
+}
+
+function listPart(evidence: Evidence, names: FieldNames): Part {
+  const variable = 'PARTNER_SKU_FIELD';
+  const sent = evidence.bulk.flatMap((attempt) => [...attempt.sent.values()].flat());
+  const known = new Set([...sent, ...(evidence.sample?.snapshot ?? []), ...(evidence.sample?.live ?? [])]);
+  const places: readonly (readonly [string, readonly (ElementShape | null)[]])[] = [
+    ['bulk', answered(evidence).map((body) => bulkElements(body, known))],
+    ['delta', evidence.delta.map(({ kind, body }) => (kind === 'ok' ? deltaElements(body, known) : null))],
+  ];
+  const unknown = places
+    .filter(([place, shapes]) => shapes.every((shape) => shape === null) && asked(evidence, place))
+    .map(([place]) => `spelling of SKUs in the lists of the ${place}: the answers held none`);
+  const shapes = places.flatMap(([, all]) => all).filter((shape) => shape !== null);
+  if (shapes.length === 0) return { unknown };
+  const objects = shapes.filter(({ kind }) => kind === 'object');
+  if (objects.length === 0)
+    return { findings: [ok('lists', 'name SKUs as plain text, no name needed')], unknown };
+  const fields = [...new Set(objects.map(({ field }) => field))];
+  const [field] = fields;
+  if (fields.length !== 1 || field === null || field === undefined) {
+    const members = [...new Set(objects.flatMap((shape) => shape.members))];
+    return {
+      findings: [
+        fail(
+          'lists',
+          `hold objects with ${several(members)}`,
+          `set ${variable} to the member that carries the SKU`,
+        ),
+      ],
+      unknown,
+    };
+  }
+  const settings = { [variable]: field };
+  return field === names.sku
+    ? { findings: [ok('lists', `carry the SKU in ${shown(field)}`)], settings, unknown }
+    : {
+        findings: [
+          fail(
+            'lists',
+            `carry the SKU in ${shown(field)}, not in ${shown(names.sku)}`,
+            `set ${variable}=${harmless(field)}`,
+          ),
+        ],
+        settings,
+        unknown,
+      };
+}
+
+const asked = (evidence: Evidence, place: string): boolean =>
+  place === 'bulk' ? answered(evidence).length > 0 : evidence.delta.some(({ kind }) => kind === 'ok');
+
+function deltaPart({ delta }: Evidence): Part {
+  const answers = delta.filter(({ kind }) => kind === 'ok');
+  // Names of members are another check's matter: here only the frame is read.
+  const frames = answers.map(({ body }) => readDelta(emptied(body), { priceFields: [], skuField: 'sku' }));
+  const wrong = frames.find((reading) => !reading.ok);
+  if (wrong !== undefined && !wrong.ok)
+    return { findings: [fail('delta', wrong.problem, 'ask the operator of the service')] };
+  return answers.length === 0 ? {} : { findings: [ok('delta', 'answers')] };
+}
+
+/** A delta's body with its lists emptied. */
+function emptied(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null) return body;
+  return Object.fromEntries(
+    Object.entries(body).map(([name, value]): [string, unknown] => [name, Array.isArray(value) ? [] : value]),
+  );
+}

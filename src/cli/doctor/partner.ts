@@ -1,0 +1,297 @@
+import type { Config } from '../../config.ts';
+import { formatAge } from '../../lib/duration.ts';
+import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
+import { manifestCandidates, readManifestMeta } from '../../partner/manifest-answer.ts';
+import { readManifestFile } from '../../partner/manifest-file.ts';
+import { createProbe, type Probe, type ProbeAnswer } from '../../partner/probe.ts';
+import { VERSION } from '../../version.ts';
+import { fail, type Finding, ok, warn } from './finding.ts';
+import { type Evidence, nextQuestion, type Question, type Sample } from './discovery/plan.ts';
+import { discovered } from './discovery/verdict.ts';
+import { judgeSkew } from './clock.ts';
+import type { Refused, Turns } from './turns.ts';
+
+/** One request that was sent. */
+export interface SentRequest {
+  readonly route: string;
+  readonly outcome: string;
+}
+
+export interface PartnerReport {
+  readonly findings: readonly Finding[];
+  readonly requests: readonly SentRequest[];
+  readonly settings: Readonly<Record<string, string>>;
+  readonly unknown: readonly string[];
+}
+
+/** What the mirror's own database can add. */
+export interface OwnMirror {
+  readonly token: string | null;
+  readonly skus: Pick<Sample, 'snapshot' | 'live'>;
+}
+
+export interface AskOptions {
+  readonly config: Config;
+  readonly turns: Turns;
+  readonly mirror: OwnMirror;
+  /** Most requests to send. */
+  readonly most: number;
+  readonly now: () => number;
+}
+
+const FILE_LINES = 400;
+const NO_ANSWER = new Set(['network', 'timeout', 'aborted']);
+
+/** Asks the partner what the evidence so far leaves open, in at most so many requests, each with its turn in the ledger. */
+export async function askPartner(options: AskOptions): Promise<PartnerReport> {
+  const { config, now } = options;
+  const { partner } = config;
+  const probe = createProbe(
+    {
+      baseUrl: new URL(partner.baseUrl),
+      credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
+      timeoutMs: partner.timeoutMs,
+      userAgent: `catalog-mirror/${VERSION} doctor`,
+      maxBodyBytes: 16 * 1024 * 1024,
+    },
+    now,
+  );
+  try {
+    return await converse(options, probe);
+  } finally {
+    await probe.close();
+  }
+}
+
+async function converse(options: AskOptions, probe: Probe): Promise<PartnerReport> {
+  const { config, turns, mirror, most, now } = options;
+  const { fields } = config.partner;
+  const answers: ProbeAnswer[] = [];
+  const stopped: Finding[] = [];
+  const unasked: string[] = [];
+  let evidence: Evidence = { manifest: null, sample: null, bulk: [], delta: [], ownToken: mirror.token };
+  for (;;) {
+    const question = nextQuestion(evidence, fields);
+    if (question.ask === 'nothing') break;
+    if (question.ask === 'sample') {
+      evidence = { ...evidence, sample: await takeSample(config, evidence, mirror) };
+      continue;
+    }
+    if (answers.length >= most) {
+      unasked.push(
+        `${'why' in question ? question.why : question.ask}: not asked, all ${most} requests are used`,
+      );
+      break;
+    }
+    const turn = await turns.take();
+    if (turn.kind === 'wait') {
+      stopped.push(putOff(turn.because, turn.forMs, await turns.refused(), now()));
+      break;
+    }
+    const answer = await send(probe, question, turn.permit);
+    answers.push(answer);
+    evidence = noted(evidence, question, answer);
+    const { error } = answer;
+    if (error === null) continue;
+    if (isRefusal(error)) {
+      stopped.push(refusal(error, await turns.refused(), now()));
+      break;
+    }
+    if (NO_ANSWER.has(error.kind) || error.kind === 'not-a-route') {
+      stopped.push(fail(error.route, error.message, error.hint));
+      break;
+    }
+    stopped.push(...otherError(error));
+    if (question.ask === 'bulk' && error.kind !== 'bad-request') break;
+  }
+  const { findings, settings, unknown } = discovered(evidence, fields);
+  return {
+    findings: [
+      ...letThrough(answers),
+      ...skew(answers),
+      ...catalog(evidence, config, now()),
+      ...findings,
+      ...stopped,
+    ],
+    requests: answers.map(({ route, error }) => ({ route, outcome: error?.kind ?? 'ok' })),
+    settings,
+    unknown: [...unknown, ...unasked],
+  };
+}
+
+const isRefusal = ({ kind }: PartnerError): boolean =>
+  AUTH_CLASS.has(kind) || kind === 'account-not-configured';
+
+/** Errors that the evidence does not speak for by itself. */
+function otherError(error: PartnerError): Finding[] {
+  if (error.kind === 'bad-request' || error.kind === 'snapshot-expired' || error.kind === 'delta-too-large')
+    return [];
+  if (error.kind === 'snapshot-stale') return [warn(error.route, error.message, error.hint)];
+  return [fail(error.route, error.message, error.hint)];
+}
+
+async function send(
+  probe: Probe,
+  question: Exclude<Question, { ask: 'nothing' | 'sample' }>,
+  permit: Parameters<Probe['manifest']>[0],
+): Promise<ProbeAnswer> {
+  if (question.ask === 'manifest') return await probe.manifest(permit);
+  return question.ask === 'bulk'
+    ? await probe.bulk(permit, question.body)
+    : await probe.delta(permit, question.since);
+}
+
+function noted(evidence: Evidence, question: Question, { error, body }: ProbeAnswer): Evidence {
+  const kind = error?.kind ?? 'ok';
+  switch (question.ask) {
+    case 'manifest':
+      return {
+        ...evidence,
+        manifest: { kind, body, candidates: manifestCandidates(error === null ? body : null) },
+      };
+    case 'bulk':
+      return { ...evidence, bulk: [...evidence.bulk, { sent: question.body, kind, body }] };
+    case 'delta':
+      return { ...evidence, delta: [...evidence.delta, { path: question.path, kind, body }] };
+    default:
+      return evidence;
+  }
+}
+
+/** SKUs from the beginning of the first file that reads, else from the mirror. No request with the api_key. */
+async function takeSample(config: Config, evidence: Evidence, mirror: OwnMirror): Promise<Sample> {
+  const configured = config.partner.fields.manifestUrl;
+  const urls = (evidence.manifest?.candidates.url ?? []).toSorted(
+    (a, b) => Number(b.path === configured) - Number(a.path === configured),
+  );
+  let problem: Sample['problem'] = null;
+  for (const { path, value } of urls.slice(0, 3)) {
+    try {
+      return { ...(await beginningOf(config, value)), urlPath: path, problem: null };
+    } catch (error) {
+      problem ??= error instanceof PartnerError ? error : new PartnerError('file-fault', 'manifest-file');
+    }
+  }
+  return { ...mirror.skus, urlPath: null, problem };
+}
+
+async function beginningOf(
+  { partner }: Config,
+  url: Evidence['manifest'] extends null
+    ? never
+    : NonNullable<Evidence['manifest']>['candidates']['url'][number]['value'],
+): Promise<Pick<Sample, 'snapshot' | 'live'>> {
+  const stop = new AbortController();
+  const found = { snapshot: [] as string[], live: [] as string[] };
+  try {
+    const batches = readManifestFile({
+      url,
+      baseUrl: new URL(partner.baseUrl),
+      origins: partner.filesOrigins,
+      timeoutMs: partner.timeoutMs,
+      signal: stop.signal,
+      batchSize: FILE_LINES,
+    });
+    for await (const { lines, rejected } of batches) {
+      if (lines.length === 0 && rejected.length > 0)
+        throw new PartnerError('file-corrupt', 'manifest-file', {
+          detail: `its first ${rejected.length} lines do not read`,
+        });
+      for (const { sku, priceSource } of lines) found[priceSource].push(sku);
+      break;
+    }
+    return found;
+  } finally {
+    stop.abort();
+  }
+}
+
+function letThrough(answers: readonly ProbeAnswer[]): Finding[] {
+  const through = answers.find(
+    ({ error }) => error === null || !(isRefusal(error) || NO_ANSWER.has(error.kind)),
+  );
+  return through === undefined || answers.some(({ error }) => error !== null && isRefusal(error))
+    ? []
+    : [ok('credential', `the ${through.route} route answers`)];
+}
+
+function skew(answers: readonly ProbeAnswer[]): Finding[] {
+  const dated = answers.find(({ date }) => date !== null);
+  if (dated?.date === undefined || dated.date === null) return [];
+  // The header counts whole seconds: its middle, against the middle of the request.
+  const theirs = dated.date.getTime() + 500;
+  return [judgeSkew('clock', "the partner's Date header", theirs - (dated.sentAt + dated.receivedAt) / 2)];
+}
+
+/** What the manifest route says of the catalog. */
+function catalog({ manifest }: Evidence, config: Config, now: number): Finding[] {
+  if (manifest?.kind !== 'ok') return [];
+  const { url, snapshotId } = manifest.candidates;
+  const reading = readManifestMeta(manifest.body, {
+    urlField: url[0]?.path,
+    snapshotIdField: snapshotId[0]?.path,
+  });
+  if (!reading.ok) return [];
+  const { skuCount, livePricedSkuCount, generatedAt } = reading.value;
+  const count = skuCount === null ? 'an unknown number of SKUs' : `${skuCount.toLocaleString('en-US')} SKUs`;
+  const live =
+    livePricedSkuCount === null ? '' : `, ${livePricedSkuCount.toLocaleString('en-US')} of them live`;
+  if (generatedAt === null) return [ok('manifest', `${count}${live}, of unknown age`)];
+  const ageMs = now - generatedAt.getTime();
+  const text = `${count}${live}, generated ${generatedAt.toISOString()} (${formatAge(ageMs / 1000)} ago)`;
+  return ageMs > config.catalog.staleAfterMs
+    ? [
+        warn(
+          'manifest',
+          text,
+          'older than CATALOG_STALE_AFTER: prices are re-asked by age until a newer one is built',
+        ),
+      ]
+    : [ok('manifest', text)];
+}
+
+const at = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+const seconds = (ms: number): string => formatAge(Math.ceil(ms / 1000));
+
+/** What to do about a refusal, by what is suspected of it. */
+function remedy({ suspected, silentMs }: Refused, now: number): string {
+  const again = silentMs > 0 ? `run doctor again after ${at(now + silentMs)}` : 'run doctor again';
+  switch (suspected) {
+    case 'account':
+      return `ask the operator of the service to complete the supplier account; then ${again}`;
+    case 'rate':
+      return `nothing, at first: ${again}; if it comes back, lower PARTNER_RATE_SHARE`;
+    default:
+      return `check PARTNER_API_KEY and PARTNER_SECRET, and what else uses the account; then ${again}`;
+  }
+}
+
+/** A request of this run was refused. */
+export function refusal(error: PartnerError, refused: Refused | null, now: number): Finding {
+  if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
+  const silence =
+    refused !== null && refused.silentMs > 0 ? `; nobody sends for ${seconds(refused.silentMs)}` : '';
+  const text = `${error.message}${refused === null ? '' : `: ${refused.explained}`}${silence}`;
+  return fail('credential', text, refused === null ? error.hint : remedy(refused, now));
+}
+
+/** No request may be sent now. */
+export function putOff(because: string, forMs: number, refused: Refused | null, now: number): Finding {
+  if (because === 'probe')
+    return warn(
+      'credential',
+      'not asked: a daemon is asking whether requests are let through again',
+      'run doctor again in a minute',
+    );
+  if (refused !== null)
+    return fail(
+      'credential',
+      `not asked: nobody sends for another ${seconds(forMs)}; ${refused.explained}`,
+      remedy({ ...refused, silentMs: forMs }, now),
+    );
+  return warn(
+    'partner',
+    `not asked: the mirror's share is used up for ${seconds(forMs)}`,
+    `run doctor again after ${at(now + forMs)}`,
+  );
+}

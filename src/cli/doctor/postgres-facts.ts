@@ -1,0 +1,96 @@
+import { type Sql, sqlState, storeTrouble } from '../../store/db.ts';
+import { migrationState } from '../../store/migrations.ts';
+import { countDaemons } from '../../store/presence.ts';
+import type { PostgresFacts } from './postgres.ts';
+
+type ServerRow = Omit<
+  PostgresFacts,
+  'pending' | 'unknown' | 'daemons' | 'pooled' | 'aheadMs' | 'writeProblem'
+> & {
+  readonly at: number;
+};
+
+/** Reads what there is to judge of the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch milliseconds. */
+export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFacts> {
+  const askedAt = now();
+  const [{ at }] = await sql<
+    [{ at: number }]
+  >`select extract(epoch from clock_timestamp())::float8 * 1000 as at`;
+  const aheadMs = at - (askedAt + now()) / 2;
+  const [row] = await sql<[ServerRow]>`
+    select current_setting('server_version_num')::int as "versionNumber", current_setting('server_version') as version,
+      current_user::text as role, current_database()::text as database, pg_is_in_recovery() as "inRecovery",
+      current_setting('default_transaction_read_only')::boolean as "readOnly",
+      has_database_privilege(current_database(), 'CREATE') as "mayCreate",
+      has_database_privilege(current_database(), 'TEMPORARY') as "mayTemp",
+      r.rolcreaterole or r.rolsuper as "mayCreateRoles",
+      to_regrole('catalog_reader') is not null as "hasReader", to_regrole('catalog_watcher') is not null as "hasWatcher",
+      t.relowner is not null as migrated,
+      coalesce(pg_has_role(t.relowner, 'USAGE'), true) as owns,
+      least(
+        current_setting('max_connections')::int - case when r.rolsuper then 0 else
+          current_setting('superuser_reserved_connections')::int
+          + coalesce(current_setting('reserved_connections', true)::int, 0) end,
+        case when r.rolsuper or r.rolconnlimit < 0 then null else r.rolconnlimit end,
+        case when r.rolsuper or d.datconnlimit < 0 then null else d.datconnlimit end) as "connectionsMost",
+      (select count(*)::int from pg_stat_activity
+       where backend_type = 'client backend' and application_name not like 'catalog-mirror%') as "connectionsOthers"
+    from pg_roles r
+      join pg_database d on d.datname = current_database()
+      left join (pg_class t join pg_namespace n on n.oid = t.relnamespace and n.nspname = 'catalog')
+        on t.relname = 'skus'
+    where r.rolname = current_user`;
+  const { pending, unknown } = row.owns ? await migrationState(sql) : { pending: 0, unknown: 0 };
+  const writes = row.inRecovery || row.readOnly || !row.mayTemp ? null : await writeProblem(sql);
+  return {
+    ...row,
+    pending,
+    unknown,
+    aheadMs,
+    writeProblem: writes,
+    daemons: await countDaemons(sql),
+    pooled: await isPooled(sql),
+  };
+}
+
+/** A write that is taken back: what a full disk says shows here. */
+async function writeProblem(sql: Sql): Promise<string | null> {
+  const undone = new Error('taken back');
+  try {
+    await sql.begin(async (tx) => {
+      await tx`create temporary table doctor_writes on commit drop as select repeat('x', 100) from generate_series(1, 1000)`;
+      throw undone;
+    });
+    return null;
+  } catch (error) {
+    if (error === undone) return null;
+    return (
+      storeTrouble(error) ??
+      `${error instanceof Error ? error.message : 'failed'} (${sqlState(error) ?? 'no code'})`
+    );
+  }
+}
+
+/**
+ * Whether an idle session is moved to another server process while a transaction of another session is open, as a transaction
+ * pooler does, which hands the process last used to whoever comes first.
+ */
+async function isPooled(sql: Sql): Promise<boolean> {
+  // Both connections are opened first: where array types are not fetched anew, postgres.js 3.4.9 never hands out a reserved
+  // connection that it has to open for it.
+  await Promise.all([sql`select pg_sleep(0.02)`, sql`select pg_sleep(0.02)`]);
+  const idle = await sql.reserve();
+  const busy = await sql.reserve();
+  const pidOf = async () => (await idle<[{ pid: number }]>`select pg_backend_pid() as pid`)[0].pid;
+  try {
+    const before = await pidOf();
+    await busy`begin`;
+    await busy`select pg_backend_pid()`;
+    const after = await pidOf();
+    await busy`rollback`;
+    return before !== after;
+  } finally {
+    idle.release();
+    busy.release();
+  }
+}

@@ -1,0 +1,91 @@
+import type { MirrorConfig } from '../../config.ts';
+import { openRedis } from '../../queues/backend.ts';
+import { judgeEncryption } from './connection.ts';
+import { fail, type Finding, ok, warn } from './finding.ts';
+
+/** BullMQ works from 5.0 on, and advises 6.2 (docs.bullmq.io). */
+const LEAST_MAJOR = 5;
+const ADVISED = [6, 2] as const;
+const CONNECT_MS = 10_000;
+
+/** What INFO of a Redis says of its fitness for queues. `prefix`: QUEUE_PREFIX. */
+export function judgeRedis(info: string, prefix: string): Finding[] {
+  const value = (key: string) => new RegExp(`^${key}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
+  const findings = [versionOf(value('redis_version'), prefix)];
+  if (value('role') === 'slave')
+    findings.push(fail('redis role', 'a read-only replica', 'give the primary in REDIS_URL'));
+  if (value('cluster_enabled') === '1' && !/\{.+\}/.test(prefix))
+    findings.push(
+      fail(
+        'redis cluster',
+        `QUEUE_PREFIX ${prefix} has no hash tag`,
+        `set QUEUE_PREFIX={${prefix}}: the keys of a queue must share a slot`,
+      ),
+    );
+  const policy = value('maxmemory_policy');
+  findings.push(
+    policy === 'noeviction'
+      ? ok('redis policy', 'noeviction')
+      : fail(
+          'redis policy',
+          policy || 'unknown',
+          'set maxmemory-policy noeviction: evicted keys are lost jobs',
+        ),
+  );
+  findings.push(persistence(value));
+  return findings;
+}
+
+function versionOf(version: string, prefix: string): Finding {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const text = `version ${version}, keys below ${prefix}:`;
+  if (major < LEAST_MAJOR) return fail('redis', text, 'Redis 6.2 or newer is needed');
+  const old = major < ADVISED[0] || (major === ADVISED[0] && minor < ADVISED[1]);
+  return old ? warn('redis', text, 'BullMQ advises Redis 6.2 or newer') : ok('redis', text);
+}
+
+function persistence(value: (key: string) => string): Finding {
+  if (value('aof_enabled') === '1') {
+    return value('aof_last_write_status') === 'err'
+      ? fail('redis aof', 'the last write to disk failed', 'look at the disk of the Redis server')
+      : ok('redis aof', 'on');
+  }
+  if (value('rdb_last_bgsave_status') === 'err')
+    return fail(
+      'redis aof',
+      'off, and the last snapshot failed',
+      'look at the disk of the Redis server: it may refuse writes',
+    );
+  return warn(
+    'redis aof',
+    'off',
+    'nothing is lost without it: schedules are put back at a restart; appendonly yes saves the pause',
+  );
+}
+
+/** Version, persistence, eviction and encryption of Redis, where the queues are there. */
+export async function checkRedis(config: MirrorConfig): Promise<Finding[]> {
+  const url = config.queues.redisUrl?.read();
+  if (url === undefined) return [ok('queues', 'in Postgres')];
+  const redis = openRedis(url, {
+    lazyConnect: true,
+    maxRetriesPerRequest: 0,
+    connectTimeout: CONNECT_MS,
+    commandTimeout: CONNECT_MS,
+    retryStrategy: () => null,
+  });
+  // What it says is more than the refused command does.
+  let trouble: Error | null = null;
+  redis.on('error', (error) => (trouble = error));
+  try {
+    await redis.connect();
+    const tls = judgeEncryption('redis tls', 'REDIS_URL', url);
+    return [...judgeRedis(await redis.info(), config.queues.prefix), ...(tls === null ? [] : [tls])];
+  } catch (error) {
+    return [
+      fail('redis', ((trouble ?? error) as Error).message, 'check REDIS_URL, and that the server runs'),
+    ];
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,82 @@
+import { harmless, painter, type Terminal, type Tint, wrap } from '../../status/paint.ts';
+import type { Finding } from './finding.ts';
+import type { SentRequest } from './partner.ts';
+
+/** All that a run of doctor found. */
+export interface Report {
+  readonly findings: readonly Finding[];
+  readonly requests: readonly SentRequest[];
+  /** Most requests that it was allowed. */
+  readonly most: number;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly unknown: readonly string[];
+}
+
+const TINTS: Readonly<Record<Finding['level'], Tint>> = { OK: 'green', WARN: 'yellow', FAIL: 'red' };
+const LEVEL = 5;
+const CHECK = 17;
+
+const countOf = ({ findings }: Report, level: Finding['level']): number =>
+  findings.filter((finding) => finding.level === level).length;
+
+/** The form for programs; its members are documented in the README and only ever added to. */
+export function asJson(report: Report): Record<string, unknown> {
+  const { findings, requests, most, settings, unknown } = report;
+  return {
+    ok: countOf(report, 'FAIL') === 0,
+    checks: findings.map(({ check, level, text, todo }) => ({ check, level, text, todo: todo ?? null })),
+    requests: { most, sent: requests },
+    settings: Object.entries(settings).map(([name, value]) => ({ name, value })),
+    unknown,
+  };
+}
+
+/** The form for a person: a line a check, what to do below it, then the settings as an environment file has them. Pure. */
+export function screenOf(report: Report, terminal: Terminal): string {
+  const paint = painter(terminal);
+  const { findings, unknown } = report;
+  const [fails, warns] = [countOf(report, 'FAIL'), countOf(report, 'WARN')];
+  const verdict =
+    fails > 0 ? `${fails} FAIL, ${warns} WARN` : warns > 0 ? `no FAIL, ${warns} WARN` : 'all well';
+  const tint = fails > 0 ? 'red' : warns > 0 ? 'yellow' : 'green';
+  return [
+    ...findings.flatMap((finding) => linesOf(finding, terminal)),
+    ...settingsLines(report, paint),
+    ...(unknown.length === 0 ? [] : ['', paint('bold', '# not found out')]),
+    ...unknown.flatMap((line) => wrap(`# ${harmless(line)}`, terminal.width, 2)),
+    '',
+    ...wrap(`${verdict}; ${requestsLine(report)}`, terminal.width, 2).map((line) => paint(tint, line)),
+  ].join('\n');
+}
+
+function linesOf({ level, check, text, todo }: Finding, terminal: Terminal): string[] {
+  const paint = painter(terminal);
+  const indent = LEVEL + CHECK;
+  const [first = '', ...rest] = wrap(`${' '.repeat(indent)}${harmless(text)}`, terminal.width, indent);
+  const arrow = terminal.ascii ? '->' : '→';
+  const advice =
+    todo === undefined
+      ? []
+      : wrap(`${' '.repeat(indent)}${arrow} ${harmless(todo)}`, terminal.width, indent + 2);
+  const head = `${paint(TINTS[level], level.padEnd(LEVEL))}${check.padEnd(CHECK)}`;
+  return [`${head}${first.slice(indent)}`, ...rest, ...advice.map((line) => paint('cyan', line))];
+}
+
+function settingsLines({ settings }: Report, paint: ReturnType<typeof painter>): string[] {
+  const lines = Object.entries(settings).flatMap(([name, value]) => {
+    const line = envLine(name, value);
+    return line === null ? [] : [line];
+  });
+  return lines.length === 0 ? [] : ['', paint('bold', '# settings to pin'), ...lines];
+}
+
+/** `NAME=value` for an environment file and a shell; null where the value fits into neither. */
+export function envLine(name: string, value: string): string | null {
+  if (/^[\w.,:@/+-]+$/.test(value)) return `${name}=${value}`;
+  return /['\p{Cc}]/u.test(value) ? null : `${name}='${value}'`;
+}
+
+function requestsLine({ requests, most }: Report): string {
+  const sent = requests.map(({ route, outcome }) => (outcome === 'ok' ? route : `${route} (${outcome})`));
+  return `${requests.length} of at most ${most} requests sent${sent.length === 0 ? '' : `: ${sent.join(', ')}`}`;
+}

@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { asJson, envLine, type Report, screenOf } from '../../src/cli/doctor/report.ts';
+
+const REPORT: Report = {
+  findings: [
+    { check: 'bulk body', level: 'FAIL', text: 'the partner reads `items`', todo: 'set it' },
+    { check: 'writes', level: 'OK', text: 'taken' },
+  ],
+  requests: [{ route: 'bulk', outcome: 'ok' }],
+  most: 5,
+  settings: { PARTNER_BULK_BODY_KEY: 'items' },
+  unknown: ['price of a live entry'],
+};
+
+function pathsOf(value: unknown, path = ''): string[] {
+  if (Array.isArray(value)) {
+    const inside = [...new Set(value.flatMap((item) => pathsOf(item, `${path}[]`)))];
+    return inside.length === 0 ? [`${path}[]`] : inside;
+  }
+  if (typeof value !== 'object' || value === null) return [path];
+  return Object.entries(value).flatMap(([name, member]) =>
+    pathsOf(member, path === '' ? name : `${path}.${name}`),
+  );
+}
+
+test('doctor --json has the members that the README documents, each of them and no other', () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  const [, section = ''] = readme.split('`doctor --json` is one object');
+  const [table = ''] = section.split('\n#');
+  const documented = table
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .flatMap((row) => [...(row.split(' | ')[0] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''));
+  expect(pathsOf(asJson(REPORT)).toSorted()).toEqual(documented.toSorted());
+});
+
+test('the screen says what to do below what is wrong, and its settings are an environment file', () => {
+  const screen = screenOf(REPORT, { width: null, colour: false, ascii: false });
+  expect(screen.split('\n')).toEqual([
+    'FAIL bulk body        the partner reads `items`',
+    '                      → set it',
+    'OK   writes           taken',
+    '',
+    '# settings to pin',
+    'PARTNER_BULK_BODY_KEY=items',
+    '',
+    '# not found out',
+    '# price of a live entry',
+    '',
+    '1 FAIL, 0 WARN; 1 of at most 5 requests sent: bulk',
+  ]);
+});
+
+test('no line is wider than the terminal', () => {
+  const screen = screenOf(REPORT, { width: 40, colour: false, ascii: true });
+  expect(Math.max(...screen.split('\n').map((line) => line.length))).toBeLessThanOrEqual(40);
+});
+
+test('a name that a shell would take apart is quoted, and one that cannot be is left out', () => {
+  expect(['a.b', 'a b', "a'b"].map((value) => envLine('X', value))).toEqual(['X=a.b', "X='a b'", null]);
+});

@@ -1,0 +1,136 @@
+import { expect, test } from 'vitest';
+import { blemishesOf, isBasicPair } from '../../src/config/blemishes.ts';
+import { judgeSkew } from '../../src/cli/doctor/clock.ts';
+import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
+import type { Finding } from '../../src/cli/doctor/finding.ts';
+import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
+import { judgeRedis } from '../../src/cli/doctor/redis.ts';
+import { judgeShare } from '../../src/cli/doctor/share.ts';
+import { loadConfig } from '../../src/config.ts';
+
+const bad = (findings: readonly Finding[]) =>
+  findings.filter(({ level }) => level !== 'OK').map(({ level, check }) => `${level} ${check}`);
+
+const GOOD: PostgresFacts = {
+  versionNumber: 160_004,
+  version: '16.4',
+  role: 'mirror',
+  database: 'shop',
+  inRecovery: false,
+  readOnly: false,
+  writeProblem: null,
+  mayCreate: true,
+  mayTemp: true,
+  mayCreateRoles: true,
+  hasReader: true,
+  hasWatcher: true,
+  migrated: true,
+  owns: true,
+  pending: 0,
+  unknown: 0,
+  connectionsMost: 100,
+  connectionsOthers: 10,
+  daemons: 1,
+  pooled: false,
+  aheadMs: 20,
+};
+
+test.each<[string, Partial<PostgresFacts>, string[]]>([
+  ['all well', {}, []],
+  ['an old server', { versionNumber: 130_012 }, ['FAIL postgres']],
+  ['a pooler', { pooled: true }, ['FAIL postgres pooler']],
+  ['a standby', { inRecovery: true }, ['FAIL writes']],
+  ['read-only', { readOnly: true }, ['FAIL writes']],
+  ['a full disk', { writeProblem: 'disk-full' }, ['FAIL writes']],
+  ['no rights yet', { migrated: false, mayCreate: false }, ['FAIL rights']],
+  ['no right to migrate further', { mayCreate: false, pending: 1 }, ['WARN rights', 'WARN migrations']],
+  ['tables of another role', { owns: false }, ['FAIL rights']],
+  [
+    'no roles, and no right to make them',
+    { hasReader: false, mayCreateRoles: false, migrated: false },
+    ['WARN roles'],
+  ],
+  ['roles that will be made', { hasReader: false, hasWatcher: false, migrated: false }, []],
+  ['a later version', { unknown: 2 }, ['FAIL migrations']],
+  ['few connections', { connectionsOthers: 70 }, ['WARN connections']],
+  ['a clock that is off', { aheadMs: -90_000 }, ['WARN postgres clock']],
+])('Postgres: %s', (_name, facts, expected) => {
+  const settings = { url: 'postgres://127.0.0.1/shop', queues: 'postgres' as const };
+  expect(bad(judgePostgres({ ...GOOD, ...facts }, settings))).toEqual(expected);
+});
+
+test.each<[string, string, string | null]>([
+  ['clear text', 'postgres://u:p@db.example.com/x', 'WARN'],
+  ['encrypted and unchecked', 'postgres://u:p@db.example.com/x?sslmode=require', 'WARN'],
+  ['checked', 'postgres://u:p@db.example.com/x?sslmode=verify-full', 'OK'],
+  ['this host', 'postgres://u:p@localhost/x', null],
+  ['a Redis in clear text', 'redis://cache.example.com', 'WARN'],
+  ['a Redis by TLS', 'rediss://cache.example.com', 'OK'],
+])('encryption: %s', (_name, url, level) => {
+  expect(judgeEncryption('tls', 'X', url)?.level ?? null).toBe(level);
+});
+
+const DAY = 86_400_000;
+test('a certificate that ends within two weeks is a warning', () => {
+  expect([13, 15].map((days) => judgeCertificate(days * DAY, 0).level)).toEqual(['WARN', 'OK']);
+});
+
+test('clocks may differ by a minute', () => {
+  expect([500, -59_000, 61_000].map((ms) => judgeSkew('clock', 'x', ms).level)).toEqual(['OK', 'OK', 'WARN']);
+  expect(judgeSkew('clock', 'x', -90_000).text).toBe('90 s ahead of x');
+});
+
+const INFO = 'redis_version:7.0.1\r\nrole:master\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n';
+test.each<[string, string, string[]]>([
+  ['all well', INFO, []],
+  ['evicts', INFO.replace('noeviction', 'allkeys-lru'), ['FAIL redis policy']],
+  ['keeps nothing', INFO.replace('aof_enabled:1', 'aof_enabled:0'), ['WARN redis aof']],
+  ['cannot write', `${INFO}aof_last_write_status:err\r\n`, ['FAIL redis aof']],
+  ['a replica', INFO.replace('master', 'slave'), ['FAIL redis role']],
+  ['too old', INFO.replace('7.0.1', '4.0.0'), ['FAIL redis']],
+  ['rather old', INFO.replace('7.0.1', '6.0.9'), ['WARN redis']],
+  ['a cluster', `${INFO}cluster_enabled:1\r\n`, ['FAIL redis cluster']],
+])('Redis: %s', (_name, info, expected) => {
+  expect(bad(judgeRedis(info, 'catalog-mirror'))).toEqual(expected);
+});
+
+test.each<[string, Record<string, string>, number]>([
+  ['the defaults', {}, 0],
+  ['the whole limit', { PARTNER_RATE_SHARE: '1' }, 1],
+  ['a floor above the share', { PARTNER_RATE_SHARE: '0.1' }, 1],
+  ['a limit beyond the documented', { PARTNER_RATE_LIMIT: '500' }, 1],
+  ['the documented limit by another window', { PARTNER_RATE_LIMIT: '20', PARTNER_RATE_WINDOW: '6s' }, 0],
+])('the request share: %s', (_name, env, warnings) => {
+  const config = loadConfig(env, () => '', { need: 'database' });
+  expect(bad(judgeShare(config, 0))).toHaveLength(warnings);
+});
+
+test('what a request share of the defaults comes to', () => {
+  const [line] = judgeShare(
+    loadConfig({}, () => '', { need: 'database' }),
+    7,
+  );
+  expect(line?.text).toBe(
+    "118 requests a minute of the account's 200; 40 at least while others ask; others asked for 7",
+  );
+});
+
+test.each<[string, string[]]>([
+  ['good', []],
+  ['good\n', ['ends in a newline']],
+  ['good\r\n', ['ends in a newline (CR LF)']],
+  ['good\r', ['ends in a carriage return (CR)']],
+  ['go\nod', ['has more than one line']],
+  [' good', ['begins or ends in white space']],
+  ["'good'", ['stands in quotes']],
+  ['a"b"', []],
+  ['Basic Z29vZA==', ['begins with "Basic ": give the bare value, it is encoded here']],
+  ['go\u0000od', ['holds a control character']],
+])('a damaged value: %j', (text, found) => {
+  expect(blemishesOf(text)).toEqual(found);
+});
+
+test('api_key and secret in base64 are known as such', () => {
+  expect(isBasicPair(btoa('key:secret'), 'key')).toBe(true);
+  expect(isBasicPair(btoa('other:secret'), 'key')).toBe(false);
+});

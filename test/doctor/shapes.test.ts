@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import {
+  bulkElements,
+  complaintOf,
+  manyNames,
+  namesRead,
+  priceShape,
+  strangerOf,
+} from '../../src/cli/doctor/discovery/shapes.ts';
+
+const entries = (...all: unknown[]) => all.map((entry) => ({ sku: 'A', entry }));
+const NAMES = ['price', 'lowest_price', 'lowest', 'lowest_ask', 'amount'];
+
+describe('the price of an entry', () => {
+  test.each<[string, unknown[], string[] | null]>([
+    ['numbers', [5000, 6100], []],
+    ['numeric text', ['5000'], []],
+    ['a configured name', [{ lowest: 5000, listings: 3 }], ['lowest']],
+    ['another name', [{ thb: 5000, listings: 300 }], ['thb']],
+    ['a name that says nothing, and no other', [{ x: 5000 }], ['x']],
+    ['two names that say as much', [{ ask_thb: 5000, bid_value: 4000 }], null],
+    ['no number', [{ shown: 'from 5,000' }], null],
+    ['text that is no number', ['THB 5,000'], null],
+  ])('%s', (_name, all, fields) => {
+    expect(priceShape(entries(...all), NAMES)?.fields).toEqual(fields);
+  });
+
+  test('a configured name that holds a count is doubted', () => {
+    const shape = priceShape(entries({ amount: 3, thb: 5000 }, { amount: 1, thb: 7000 }), NAMES);
+    expect(shape).toMatchObject({ doubtful: true, fields: ['thb'] });
+  });
+
+  test('a size that has no price at the moment is no fault', () => {
+    expect(priceShape(entries({ price: null }, { price: 90 }), NAMES)).toMatchObject({ entries: 1, read: 1 });
+    expect(priceShape(entries(null), NAMES)).toBeNull();
+  });
+});
+
+describe('the name of the list', () => {
+  const sent = manyNames('skus', ['A', 'B'], ['C', 'D', 'E']);
+
+  test('each name carries SKUs of its own, none twice, and a stranger', () => {
+    const all = [...sent.values()].flat();
+    expect(new Set(all).size).toBe(all.length);
+    expect(sent.get('skus')).toEqual(['A', 'B', strangerOf(0)]);
+    expect([...sent.keys()].slice(0, 2)).toEqual(['skus', 'sku']);
+  });
+
+  test.each<[string, unknown, string[]]>([
+    ['a record', { results: { C: {} } }, ['sku']],
+    ['a stranger in not_found', { results: {}, not_found: [{ who: strangerOf(3) }] }, ['sku_list']],
+    ['an object of reasons', { errors: { [strangerOf(0)]: 'no' } }, ['skus']],
+    ['nobody', { results: {}, not_found: ['Z'] }, []],
+    ['no object', 'fine', []],
+  ])('is told by who is answered: %s', (_name, body, names) => {
+    expect(namesRead(sent, body)).toEqual(names);
+  });
+
+  test.each<[unknown, string[], string[]]>([
+    [{ statusCode: 400, message: 'wanted must be an array' }, ['wanted'], []],
+    [{ message: ['each value in ids must be a string', 'ids should not be empty'] }, ['ids'], []],
+    [{ message: "body must have required property 'product_list'" }, ['product_list'], []],
+    [{ message: '"entries" is required' }, ['entries'], []],
+    [{ message: ['property foo should not exist', 'bar must be an array'] }, ['bar'], ['foo']],
+    [{ message: 'Bad request' }, [], []],
+    [null, [], []],
+  ])('is told by what a refusal says: %j', (body, wanted, unwanted) => {
+    expect(complaintOf(body)).toEqual({ wanted, unwanted });
+  });
+});
+
+test.each<[string, unknown, { kind: string; field: string | null } | null]>([
+  ['text', { not_found: ['A'] }, { kind: 'text', field: null }],
+  ['a member whose value was asked', { deferred: [{ id: 7, what: 'A' }] }, { kind: 'object', field: 'what' }],
+  ['a member by its name', { errors: [{ sku_no: 'Z', why: 'x' }] }, { kind: 'object', field: 'sku_no' }],
+  ['no telling', { errors: [{ p: 'Z', q: 'x' }] }, { kind: 'object', field: null }],
+  ['nothing in them', { not_found: [] }, null],
+])('elements of lists: %s', (_name, body, shape) => {
+  const found = bulkElements(body, new Set(['A']));
+  expect(found && { kind: found.kind, field: found.field }).toEqual(shape);
+});
