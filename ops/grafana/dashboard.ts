@@ -1,0 +1,139 @@
+import {
+  AnnotationQueryBuilder,
+  type Dashboard,
+  DashboardBuilder,
+  DashboardCursorSync,
+  DatasourceVariableBuilder,
+  QueryVariableBuilder,
+  RowBuilder,
+  TextBoxVariableBuilder,
+  VariableRefresh,
+  VariableSort,
+} from '@grafana/grafana-foundation-sdk/dashboard';
+import { type Colour, DATASOURCE, link, type Row } from './panels.ts';
+import { cohorts } from './rows/cohorts.ts';
+import { deferred } from './rows/deferred.ts';
+import { due } from './rows/due.ts';
+import { freshness } from './rows/freshness.ts';
+import { outcomes } from './rows/outcomes.ts';
+import { reports } from './rows/reports.ts';
+import { requests } from './rows/requests.ts';
+import { runtime } from './rows/runtime.ts';
+import { tasks } from './rows/tasks.ts';
+import { trust } from './rows/trust.ts';
+import { read } from './expressions.ts';
+
+/** The `uid` that provisioning/datasources gives the Prometheus of docker-compose.yml. */
+export const DATASOURCE_UID = 'catalog-mirror-prometheus';
+
+/** In the order in which they are read: from "may I sell by these prices" to the process. */
+const ROWS: readonly Row[] = [
+  trust,
+  freshness,
+  due,
+  deferred,
+  reports,
+  requests,
+  outcomes,
+  cohorts,
+  tasks,
+  runtime,
+];
+
+interface Mark {
+  readonly name: string;
+  /** Grafana marks the times at which the value is 1, or the time that the value is. */
+  readonly expr: string;
+  readonly title: string;
+  readonly colour: Colour;
+  readonly valueIsTime?: true;
+}
+
+const MARKS: readonly Mark[] = [
+  {
+    name: 'Alerts',
+    expr: 'max by (alertname, severity) (ALERTS{alertname=~"CatalogMirror.*", alertstate="firing"})',
+    title: '{{alertname}} ({{severity}})',
+    colour: 'red',
+  },
+  {
+    name: 'Refusals',
+    expr: `${read('backing_off')} == 1`,
+    title: 'Silence after a refusal',
+    colour: 'orange',
+  },
+  {
+    name: 'Incidents',
+    expr: `${read('incident', 'because')} == 1`,
+    title: 'Everything is live-priced ({{because}})',
+    colour: 'yellow',
+  },
+  {
+    name: 'Baselines',
+    // Grafana's times are milliseconds.
+    expr: `1000 * ${read('manifest_applied_timestamp_seconds')}`,
+    title: 'A manifest was applied',
+    colour: 'blue',
+    valueIsTime: true,
+  },
+];
+
+function annotation({ name, expr, title, colour, valueIsTime }: Mark): AnnotationQueryBuilder {
+  return new AnnotationQueryBuilder()
+    .name(name)
+    .datasource(DATASOURCE)
+    .enable(true)
+    .iconColor(colour)
+    .expr(expr)
+    .titleFormat(title)
+    .useValueForTime(valueIsTime === true);
+}
+
+function withVariables(builder: DashboardBuilder): DashboardBuilder {
+  return builder
+    .withVariable(
+      new DatasourceVariableBuilder('datasource')
+        .label('Prometheus')
+        .type('prometheus')
+        .current({ selected: true, text: 'Prometheus', value: DATASOURCE_UID }),
+    )
+    .withVariable(
+      // All = every daemon there is, not `.*`: the runtime's metrics have no prefix, and other programs export them too.
+      new QueryVariableBuilder('instance')
+        .label('Daemon')
+        .datasource(DATASOURCE)
+        .query({ query: 'label_values(catalog_mirror_build_info, instance)', refId: 'instance' })
+        .refresh(VariableRefresh.OnTimeRangeChanged)
+        .sort(VariableSort.AlphabeticalAsc)
+        .multi(true)
+        .includeAll(true)
+        .current({ selected: true, text: 'All', value: '$__all' }),
+    )
+    .withVariable(
+      new TextBoxVariableBuilder('repository')
+        .label('Repository')
+        .description('Where the runbooks can be read; links of the panels begin with it.')
+        .defaultValue('https://git.example.com/catalog-mirror/blob/main'),
+    );
+}
+
+/** The dashboard as Grafana imports it. */
+export function buildDashboard(): Dashboard {
+  const builder = withVariables(
+    new DashboardBuilder('catalog-mirror')
+      .uid('catalog-mirror')
+      .description('Whether the mirror of the catalog can be trusted, and what keeps it from being fresher.')
+      .tags(['catalog-mirror'])
+      .time({ from: 'now-6h', to: 'now' })
+      .refresh('30s')
+      .tooltip(DashboardCursorSync.Crosshair)
+      .annotations(MARKS.map(annotation))
+      .links([link('README', 'README.md'), link('Runbooks', 'ops/runbooks')]),
+  );
+  let id = 0;
+  for (const { title, panels } of ROWS) {
+    builder.withRow(new RowBuilder(title).id((id += 1)));
+    for (const panel of panels) builder.withPanel(panel.id((id += 1)));
+  }
+  return builder.build();
+}

@@ -1,0 +1,38 @@
+import { read } from '../expressions.ts';
+import { type Row, series } from '../panels.ts';
+
+export const cohorts: Row = {
+  title: 'Cohort sizes',
+  panels: [
+    series({
+      title: 'Priced SKUs by cohort',
+      description: 'How many SKUs the partner computes live, and how many it prices by snapshot.',
+      unit: 'short',
+      queries: [{ expr: read('skus{state="priced"}', 'price_source'), legend: '{{price_source}}' }],
+      width: 8,
+      stacked: true,
+    }),
+    series({
+      title: 'SKUs without a price',
+      description:
+        'pending: never priced so far. not_found: the price routes do not know them. removed: no longer listed.',
+      unit: 'short',
+      queries: [
+        {
+          expr: `sum by (state) (${read('skus{state!="priced"}', 'state', 'price_source')})`,
+          legend: '{{state}}',
+        },
+      ],
+      width: 8,
+    }),
+    series({
+      title: 'Incident',
+      description:
+        '1 while the whole catalog is taken for live-priced, by the evidence: the counts of the snapshot, or deferrals.',
+      unit: 'bool',
+      queries: [{ expr: read('incident', 'because'), legend: '{{because}}' }],
+      width: 8,
+      max: 1,
+    }),
+  ],
+};

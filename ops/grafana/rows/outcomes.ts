@@ -1,0 +1,69 @@
+import { countIn, perMinute } from '../expressions.ts';
+import { type Row, series } from '../panels.ts';
+
+export const outcomes: Row = {
+  title: 'Outcomes',
+  panels: [
+    series({
+      title: 'SKUs in bulk answers',
+      description: 'By what became of them: resolved, not found, deferred, error.',
+      unit: 'cpm',
+      queries: [{ expr: perMinute('bulk_skus_total', ['outcome']), legend: '{{outcome}}' }],
+      width: 8,
+      stacked: true,
+    }),
+    series({
+      title: 'Bulk answers that do not add up, in an hour',
+      description:
+        'SKUs that an answer left out, named with two fates or named unasked, and size_map entries without a readable price (see PARTNER_PRICE_FIELDS).',
+      unit: 'short',
+      queries: [
+        { expr: countIn('bulk_unaccounted_skus_total', '1h'), legend: 'unaccounted SKUs' },
+        { expr: countIn('unpriced_entries_total', '1h'), legend: 'entries without a price' },
+      ],
+      width: 8,
+      runbooks: ['quarantine'],
+    }),
+    series({
+      title: 'Unreadable records in six hours',
+      description:
+        'Manifest lines by why they were rejected, and entries of answers by route. More than ten raise a ticket.',
+      unit: 'short',
+      queries: [
+        {
+          expr: `${countIn('manifest_rejected_lines_total', '6h', ['reason'])} > 0`,
+          legend: 'manifest: {{reason}}',
+        },
+        { expr: countIn('unreadable_records_total', '6h', ['source']), legend: 'answer: {{source}}' },
+      ],
+      width: 8,
+      runbooks: ['quarantine'],
+    }),
+    series({
+      title: 'Manifest and delta runs in an hour',
+      description: 'By how they ended; outcomes that did not occur are left out.',
+      unit: 'short',
+      queries: [
+        { expr: `${countIn('syncs_total', '1h', ['kind', 'outcome'])} > 0`, legend: '{{kind}}: {{outcome}}' },
+      ],
+      width: 8,
+      runbooks: ['manifest-failing', 'delta-stalled'],
+    }),
+    series({
+      title: 'Manifest lines in an hour',
+      description: 'Lines read, applied or rejected.',
+      unit: 'short',
+      queries: [{ expr: countIn('manifest_lines_total', '1h', ['outcome']), legend: '{{outcome}}' }],
+      width: 8,
+      runbooks: ['manifest-failing'],
+    }),
+    series({
+      title: 'Baselines in six hours',
+      description: 'Manifests applied, by why. Three because of a broken chain raise a ticket.',
+      unit: 'short',
+      queries: [{ expr: countIn('rebaselines_total', '6h', ['because']), legend: '{{because}}' }],
+      width: 8,
+      runbooks: ['rebaseline-loop'],
+    }),
+  ],
+};

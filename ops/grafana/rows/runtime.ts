@@ -1,0 +1,76 @@
+import { CHOSEN } from '../expressions.ts';
+import { type Row, series } from '../panels.ts';
+
+/** What prom-client exports of the process and of Node.js, by daemon. */
+export const runtime: Row = {
+  title: 'Runtime',
+  panels: [
+    series({
+      title: 'Processor',
+      description: 'Cores in use, by daemon.',
+      unit: 'short',
+      queries: [
+        { expr: `rate(process_cpu_seconds_total{${CHOSEN}}[$__rate_interval])`, legend: '{{instance}}' },
+      ],
+      width: 6,
+    }),
+    series({
+      title: 'Memory',
+      description: 'Resident memory of the process, and the part of its heap that is in use.',
+      unit: 'bytes',
+      queries: [
+        { expr: `process_resident_memory_bytes{${CHOSEN}}`, legend: '{{instance}} resident' },
+        { expr: `nodejs_heap_size_used_bytes{${CHOSEN}}`, legend: '{{instance}} heap' },
+      ],
+      width: 6,
+    }),
+    series({
+      title: 'Event loop',
+      description: 'By how much timers come late: the 99th percentile since the scrape before.',
+      unit: 's',
+      queries: [{ expr: `nodejs_eventloop_lag_p99_seconds{${CHOSEN}}`, legend: '{{instance}}' }],
+      width: 6,
+    }),
+    series({
+      title: 'Garbage collection',
+      description: 'Part of the time spent in it, by daemon.',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr: `sum by (instance) (rate(nodejs_gc_duration_seconds_sum{${CHOSEN}}[$__rate_interval]))`,
+          legend: '{{instance}}',
+        },
+      ],
+      width: 6,
+    }),
+    series({
+      title: 'Daemons',
+      description: 'Each daemon that was scraped, with its version and that of Node.js.',
+      unit: 'short',
+      queries: [
+        {
+          expr: `max by (instance, version, node) (catalog_mirror_build_info{${CHOSEN}})`,
+          legend: '{{instance}}: {{version}} on Node.js {{node}}',
+        },
+      ],
+      width: 8,
+      runbooks: ['absent'],
+    }),
+    series({
+      title: 'Postgres could be read',
+      description: '1 when the daemon read the mirror for this scrape, 0 when Postgres did not answer it.',
+      unit: 'bool',
+      queries: [{ expr: `catalog_mirror_mirror_stats_available{${CHOSEN}}`, legend: '{{instance}}' }],
+      width: 8,
+      max: 1,
+      runbooks: ['stats-unavailable'],
+    }),
+    series({
+      title: 'Open files',
+      description: 'File descriptors in use, sockets among them.',
+      unit: 'short',
+      queries: [{ expr: `process_open_fds{${CHOSEN}}`, legend: '{{instance}}' }],
+      width: 8,
+    }),
+  ],
+};

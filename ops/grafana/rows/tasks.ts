@@ -1,0 +1,55 @@
+import { measured, perMinute, read, since } from '../expressions.ts';
+import { type Row, series } from '../panels.ts';
+
+export const tasks: Row = {
+  title: 'Tasks and jobs',
+  panels: [
+    series({
+      title: 'Time since a task last did its work',
+      description:
+        'In any daemon. For reprice: since a bulk answer was applied, which is long where nothing is due.',
+      unit: 's',
+      queries: [{ expr: since('task_last_success_timestamp_seconds', 'task'), legend: '{{task}}' }],
+      width: 12,
+      runbooks: ['backlog-stuck'],
+    }),
+    series({
+      title: 'Failures of a task in a row',
+      description: 'In any daemon; 0 after a success. Five of the manifest raise a ticket.',
+      unit: 'short',
+      queries: [{ expr: read('task_failures', 'task'), legend: '{{task}}' }],
+      width: 12,
+      runbooks: ['manifest-failing'],
+    }),
+    series({
+      title: 'Jobs',
+      description: 'Jobs ended, by queue and outcome; not-due is a knock before its time and does nothing.',
+      unit: 'cpm',
+      queries: [
+        { expr: `${perMinute('jobs_total', ['queue', 'outcome'])} > 0`, legend: '{{queue}}: {{outcome}}' },
+      ],
+      width: 8,
+    }),
+    series({
+      title: 'Duration of jobs',
+      description: 'Time that 95 % of the jobs took at most, by queue.',
+      unit: 's',
+      queries: [
+        {
+          expr: measured(0.95, 'job_duration_seconds', '$__rate_interval', ['queue']),
+          legend: '{{queue}}',
+        },
+      ],
+      width: 8,
+    }),
+    series({
+      title: 'Jobs held back by Postgres',
+      description: '1 while a daemon holds jobs back because Postgres takes no writes, by why.',
+      unit: 'bool',
+      queries: [{ expr: read('store_paused', 'because'), legend: '{{because}}' }],
+      width: 8,
+      max: 1,
+      runbooks: ['store-paused'],
+    }),
+  ],
+};

@@ -1,0 +1,108 @@
+import { read, since } from '../expressions.ts';
+import { type Row, stat } from '../panels.ts';
+import { WITHIN_TARGET } from './freshness.ts';
+
+export const trust: Row = {
+  title: 'Can I trust the prices now?',
+  panels: [
+    stat({
+      title: 'Within target',
+      description:
+        'Part of the priced SKUs whose price is no older than the target of their class and for which no look is owed. The objective is 95 %.',
+      unit: 'percentunit',
+      queries: [{ expr: WITHIN_TARGET, legend: '{{price_source}}' }],
+      width: 4,
+      base: 'red',
+      thresholds: [
+        [0.7, 'orange'],
+        [0.95, 'green'],
+      ],
+      noValue: 'no price yet',
+      runbooks: ['freshness-burn'],
+    }),
+    stat({
+      title: 'Oldest unpriced change',
+      description:
+        'For how long the change that was reported first has been waiting for its price; 0 when none is. Changes that the partner deferred count under "deferred" below.',
+      unit: 's',
+      queries: [{ expr: read('oldest_due_age_seconds{reason="changed"}'), legend: 'changed' }],
+      width: 4,
+      thresholds: [
+        [300, 'orange'],
+        [1800, 'red'],
+      ],
+      runbooks: ['backlog-stuck'],
+    }),
+    stat({
+      title: 'State',
+      description:
+        'What the mirror is at; of several states that hold, the most hindering. Where daemons differ, each of their states is shown.',
+      unit: 'short',
+      queries: [{ expr: `${read('state', 'state')} == 1`, legend: '{{state}}' }],
+      width: 4,
+      names: {
+        following: 'green',
+        filling: 'blue',
+        incident: 'orange',
+        'backing-off': 'orange',
+        stale: 'red',
+        'store-paused': 'red',
+      },
+      noValue: 'not known',
+      runbooks: ['stats-unavailable', 'store-paused'],
+    }),
+    stat({
+      title: 'Catalog',
+      description:
+        'stale: the partner reports no changes at present, and the mirror asks by age instead. none: there is no baseline yet.',
+      unit: 'short',
+      queries: [{ expr: `${read('catalog_state', 'state')} == 1`, legend: '{{state}}' }],
+      width: 3,
+      names: { ok: 'green', stale: 'red', none: 'blue' },
+      noValue: 'not known',
+      runbooks: ['snapshot-old'],
+    }),
+    stat({
+      title: 'Delta last checked',
+      description:
+        'Time since the delta was last asked with success: what was reported since is not known here.',
+      unit: 's',
+      queries: [{ expr: since('delta_checked_timestamp_seconds'), legend: 'ago' }],
+      width: 3,
+      thresholds: [
+        [900, 'orange'],
+        [1800, 'red'],
+      ],
+      noValue: 'never',
+      runbooks: ['delta-stalled'],
+    }),
+    stat({
+      title: 'Snapshot built',
+      description:
+        "Age of the partner's snapshot that the mirror follows. A new one is built every six hours.",
+      unit: 's',
+      queries: [{ expr: since('snapshot_generated_timestamp_seconds'), legend: 'ago' }],
+      width: 3,
+      thresholds: [
+        [43_200, 'orange'],
+        [64_800, 'red'],
+      ],
+      noValue: 'not known',
+      runbooks: ['snapshot-old'],
+    }),
+    stat({
+      title: 'Counted',
+      description:
+        'Time since the catalog was counted: numbers of SKUs and ages on this dashboard are as of then. Counting a large catalog takes a twentieth of the time at most, so it is done less often.',
+      unit: 's',
+      queries: [{ expr: since('catalog_counted_timestamp_seconds'), legend: 'ago' }],
+      width: 3,
+      thresholds: [
+        [300, 'orange'],
+        [1800, 'red'],
+      ],
+      noValue: 'never',
+      runbooks: ['stats-unavailable'],
+    }),
+  ],
+};

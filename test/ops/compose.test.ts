@@ -1,0 +1,98 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+const yaml = (file: string): unknown => parse(readFileSync(new URL(file, ROOT), 'utf8'), { merge: true });
+
+interface Service {
+  readonly image: string;
+  readonly profiles?: readonly string[];
+  readonly ports?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly network_mode?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+const compose = yaml('docker-compose.yml') as {
+  services: Record<string, Service>;
+  volumes: Record<string, unknown>;
+};
+const service = (name: string): Service => compose.services[name] ?? { image: 'none' };
+const prometheus = yaml('ops/prometheus/prometheus.yml') as {
+  global: { scrape_interval: string };
+  rule_files: string[];
+  scrape_configs: { static_configs: { targets: string[] }[] }[];
+};
+const sources = yaml('ops/grafana/provisioning/datasources/prometheus.yml') as {
+  datasources: { uid: string; url: string; jsonData: { timeInterval: string } }[];
+};
+const providers = yaml('ops/grafana/provisioning/dashboards/catalog-mirror.yml') as {
+  providers: { options: { path: string } }[];
+};
+
+/** Where a container's path comes from in the repository. */
+function mounted(name: string, inside: string): string {
+  for (const volume of service(name).volumes ?? []) {
+    const [from = '', to = ''] = volume.split(':');
+    if (from.startsWith('./') && inside.startsWith(to)) return from.slice(2) + inside.slice(to.length);
+  }
+  return 'not mounted';
+}
+
+test('every port of the host is loopback, every image has its version, every mount is there', () => {
+  for (const [name, { image, ports = [], volumes = [] }] of Object.entries(compose.services)) {
+    for (const port of ports) expect(port, `service ${name}`).toMatch(/^127\.0\.0\.1:/);
+    expect(image, `service ${name}`).toMatch(/:[\w.-]*\d|:local$/);
+    for (const volume of volumes) {
+      const [from = ''] = volume.split(':');
+      if (from.startsWith('./')) expect(existsSync(new URL(from, ROOT)), `mount ${volume}`).toBe(true);
+      else expect(Object.keys(compose.volumes)).toContain(from);
+    }
+  }
+});
+
+test('Prometheus and Grafana come with the profile `monitoring`, and with exact versions', () => {
+  for (const name of ['prometheus', 'grafana']) {
+    expect(service(name).profiles).toEqual(['monitoring']);
+    expect(service(name).image).toMatch(/:v?\d+\.\d+\.\d+$/);
+  }
+});
+
+test('Prometheus reads its configuration and both rule files from the mount', () => {
+  expect(existsSync(new URL(mounted('prometheus', '/etc/prometheus/prometheus.yml'), ROOT))).toBe(true);
+  expect(prometheus.rule_files.toSorted()).toEqual(['alerts.yml', 'recording.yml']);
+  for (const file of prometheus.rule_files)
+    expect(existsSync(new URL(mounted('prometheus', `/etc/prometheus/${file}`), ROOT)), `file ${file}`).toBe(
+      true,
+    );
+});
+
+test('every scraped target is a service that serves metrics at that port', () => {
+  const targets = prometheus.scrape_configs.flatMap((job) => job.static_configs.flatMap((s) => s.targets));
+  // The address that a daemon is reached at: its own, or that of the service whose network it shares.
+  const daemons = Object.entries(compose.services)
+    .filter(([, { environment }]) => environment?.['PARTNER_BASE_URL'] !== undefined)
+    .map(([name, { network_mode }]) => network_mode?.replace('service:', '') ?? name);
+  expect(targets.toSorted()).toEqual(daemons.map((name) => `${name}:9464`).toSorted());
+  for (const name of daemons)
+    expect(
+      service(name).ports?.some((port) => port.endsWith(':9464')),
+      `service ${name}`,
+    ).toBe(true);
+  expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toContain('EXPOSE 9464');
+});
+
+test('Grafana is provisioned with that Prometheus and with the dashboard', () => {
+  const [source] = sources.datasources;
+  expect(source).toMatchObject({ uid: DATASOURCE_UID, url: 'http://prometheus:9090' });
+  expect(source?.jsonData.timeInterval).toBe(prometheus.global.scrape_interval);
+  const folder = providers.providers[0]?.options.path ?? '';
+  expect(mounted('grafana', folder)).toBe('ops/grafana/dashboards');
+  expect(existsSync(new URL(`${mounted('grafana', folder)}/catalog-mirror.json`, ROOT))).toBe(true);
+  const home = service('grafana').environment?.['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH'] ?? '';
+  expect(existsSync(new URL(mounted('grafana', home), ROOT))).toBe(true);
+  for (const file of ['datasources/prometheus.yml', 'dashboards/catalog-mirror.yml'])
+    expect(existsSync(new URL(mounted('grafana', `/etc/grafana/provisioning/${file}`), ROOT))).toBe(true);
+});

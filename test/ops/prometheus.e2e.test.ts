@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../src/app.ts';
+import { readLivePlan } from '../../src/store/live.ts';
+import { refreshManifest } from '../../src/store/refresh.ts';
+import { bendLines, letAge, runNow } from '../contract/harness.ts';
+import { until } from '../support/process.ts';
+import { type Course, hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
+import { createStack, type Stack } from '../support/stack.ts';
+import {
+  ALERT_RULES,
+  type Expression,
+  MARK_EXPRESSIONS,
+  PANEL_EXPRESSIONS,
+  RECORDING_RULES,
+  RULE_EXPRESSIONS,
+  selectorsOf,
+} from './expressions.ts';
+
+/*
+ * A daemon at work, with everything going wrong that may, watched by a real Prometheus: what the panels and the rules ask
+ * has answers, and they make sense. Skipped where there is no Prometheus.
+ */
+
+const HOURS = 3 * 3600;
+const SWEEP_SECONDS = 2 * 3600;
+/** What a value of a panel can be in this minute, by unit. */
+const RANGES: Readonly<Record<string, readonly [number, number]>> = {
+  percentunit: [0, 1],
+  bool: [0, 1],
+  s: [0, HOURS],
+  cpm: [0, 100_000],
+  short: [0, 10_000],
+  bytes: [1e6, 4e9],
+};
+/** By metric, where the unit allows too much. */
+const RANGES_OF_RULES: Readonly<Record<string, readonly [number, number]>> = {
+  'catalog_mirror:filling': [0, 1],
+  'catalog_mirror:backing_off': [0, 1],
+  'catalog_mirror:due_skus': [0, 1000],
+  'catalog_mirror:unfresh:ratio': [0, 1],
+};
+const BURN = [0, 20] as const;
+
+/** As Grafana fills them in, for a Prometheus that scrapes every second. */
+const filledIn = (expr: string) => expr.replaceAll('$__rate_interval', '5s').replaceAll('$instance', '.+');
+
+let stack: Stack;
+let app: App;
+let prometheus: Prometheus;
+
+const has = async (expr: string) => (await prometheus.now(expr)).length > 0;
+const seen = (expr: string) => until(expr, () => has(expr), 30_000);
+
+/** Moves the prices of `count` snapshot-priced SKUs. */
+function move(count: number, price: number): void {
+  const { world } = stack.sandbox;
+  const some = [...world.truth().values()].filter(
+    (row) => row.priceSource === 'snapshot' && row.listed && Object.keys(row.sizeMap).length > 0,
+  );
+  for (const row of some.slice(0, count)) world.setPrice(row.sku, Object.keys(row.sizeMap)[0] ?? '', price);
+}
+
+/** What a mirror meets in a bad week, one after the other. Counts of the catalog may be some seconds old: where it matters, SQL is asked. */
+async function live(): Promise<void> {
+  const { sandbox, sql } = stack;
+  const audit = async () => {
+    const [row] = await sql<[{ waiting: number; first: number }]>`
+      select moves_waiting::int as waiting, moves_seen_first::int as first from catalog.delta_audit`;
+    return row;
+  };
+  // Two snapshots, so that a look knows what the delta must have said; then moves that a look sees first.
+  for (let i = 0; i < 2; i += 1) {
+    sandbox.world.buildSnapshot();
+    await runNow(stack, app, 'delta');
+  }
+  move(7, 616_161);
+  await letAge(sql, SWEEP_SECONDS);
+  await until('moves that a look sees first', async () => (await audit()).waiting === 7);
+  sandbox.world.buildSnapshot();
+  await runNow(stack, app, 'delta');
+  await until('their reports', async () => (await audit()).first === 7);
+
+  // Changes that are reported, some of them in answers that do not add up, and calls that fail.
+  sandbox.faults.add({ route: 'bulk', times: 2, status: 500, body: { Message: 'fault' } });
+  sandbox.faults.add({
+    route: 'bulk',
+    times: 3,
+    mutate: (json) => ({ ...json, not_found: [...(json['not_found'] as unknown[]), 'NEVER-ASKED', 17] }),
+  });
+  sandbox.world.step(60);
+  sandbox.world.buildSnapshot();
+  await runNow(stack, app, 'delta');
+  await seen('catalog_mirror_change_latency_seconds_count > 10');
+
+  // Live looks that do not suffice, and more bad lines than a ticket takes.
+  await until('a ceiling', async () => (await readLivePlan(sql)).ceilingPerMinute !== null);
+  await runNow(stack, app, 'live-plan');
+  sandbox.faults.add({ route: 'file', file: bendLines((lines) => [...lines, ...Array(14).fill('{')]) });
+  await refreshManifest(sql);
+  await runNow(stack, app, 'manifest');
+
+  // Another service of the account, and refusals for as long as it takes to be seen.
+  await sql`select catalog.take_request('orders')`;
+  sandbox.faults.add({ route: '*', times: Infinity, status: 403, body: { message: 'Forbidden' } });
+  await letAge(sql, SWEEP_SECONDS);
+  await seen('catalog_mirror_refused_since_timestamp_seconds');
+  sandbox.faults.clear();
+  await seen('catalog_mirror_refusals == 0 and catalog_mirror_backing_off == 0');
+  await seen('ALERTS{alertname="CatalogMirrorQuarantine", alertstate="firing"}');
+}
+
+describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
+  beforeAll(async () => {
+    stack = await createStack({
+      sandbox: { skus: 400, seed: 2311, liveShare: 0.1, liveCeilingPerMinute: 60, noopShare: 0.2 },
+      env: {
+        LIVE_INTERVAL: '5s',
+        SWEEP_INTERVAL: `${SWEEP_SECONDS}s`,
+        PARTNER_BACKOFF: '3s',
+        PARTNER_RATE_LIMIT: '6000',
+      },
+    });
+    app = await stack.start();
+    prometheus = await startPrometheus(`127.0.0.1:${app.httpPort}`);
+    await live();
+  }, 150_000);
+  afterAll(async () => {
+    await prometheus?.[Symbol.asyncDispose]();
+    await stack?.[Symbol.asyncDispose]();
+  });
+
+  function expectSensible(courses: readonly Course[], [least, most]: readonly [number, number]): void {
+    const values = courses.flatMap((course) => course.values.map(([, value]) => value));
+    expect(values.length).toBeGreaterThan(0);
+    const wrong = courses.flatMap(({ metric, values }) =>
+      values
+        .filter(([, value]) => !(value >= least && value <= most))
+        .map(([, value]) => `${JSON.stringify(metric)} ${value}`),
+    );
+    expect(wrong.slice(0, 5)).toEqual([]);
+  }
+
+  test.each(PANEL_EXPRESSIONS)('$where', async ({ expr, unit }) => {
+    expectSensible(await prometheus.course(filledIn(expr)), RANGES[unit] ?? [0, -1]);
+  });
+
+  test.each(RECORDING_RULES)('$record', async ({ record = '' }) => {
+    expectSensible(await prometheus.course(record), RANGES_OF_RULES[record] ?? BURN);
+  });
+
+  test.each(MARK_EXPRESSIONS)('$where can be read', async ({ expr }) => {
+    for (const { values } of await prometheus.course(expr))
+      for (const [, value] of values) expect(value).toBeGreaterThan(0);
+  });
+
+  test.each(ALERT_RULES)('the condition of $alert can be read', async ({ expr }) => {
+    await prometheus.now(expr);
+  });
+
+  test.each([...PANEL_EXPRESSIONS, ...MARK_EXPRESSIONS, ...RULE_EXPRESSIONS])(
+    'what $where selects is there',
+    async ({ expr }: Expression) => {
+      for (const { metric, matchers } of selectorsOf(expr)) {
+        // A value that is excluded has to be there too.
+        for (const matcher of matchers.map((m) => m.replace('!=', '=').replace('!~', '=~'))) {
+          expect(await prometheus.series(`${metric}{${matcher}}`), `${metric}{${matcher}}`).not.toEqual([]);
+        }
+        expect(await prometheus.series(metric), `series of ${metric}`).not.toEqual([]);
+      }
+    },
+  );
+
+  test('what is shown is what SQL says', async () => {
+    const shown = PANEL_EXPRESSIONS.find(({ where }) => where === 'panel "Priced SKUs by cohort" A');
+    await until('the counts of SQL', async () => {
+      const rows = await stack.sql<{ source: string; count: number }[]>`
+        select price_source as source, count(*)::int as count from catalog.skus
+        where state = 'priced' group by 1`;
+      const courses = await prometheus.now(filledIn(shown?.expr ?? ''));
+      const counts = new Map(courses.map(({ metric, values }) => [metric['price_source'], values[0]?.[1]]));
+      return rows.length > 1 && rows.every(({ source, count }) => counts.get(source) === count);
+    });
+  });
+});

@@ -1,0 +1,68 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { type Command, readArguments } from '../../src/cli/command.ts';
+import { doctor } from '../../src/cli/doctor.ts';
+import { healthcheck } from '../../src/cli/healthcheck.ts';
+import { plan } from '../../src/cli/plan.ts';
+import { refresh } from '../../src/cli/refresh.ts';
+import { status } from '../../src/cli/status.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+
+const RUNBOOKS = new URL('../../ops/runbooks/', import.meta.url);
+const COMMANDS: Readonly<Record<string, Command>> = { doctor, healthcheck, plan, refresh, status };
+/** What only a running daemon can be asked. */
+const ADDRESS = 'http://127.0.0.1:9464';
+const PATHS = ['/metrics', '/readyz', '/livez'];
+
+const books = readdirSync(RUNBOOKS).map(
+  (file) => [file, readFileSync(new URL(file, RUNBOOKS), 'utf8')] as const,
+);
+const blocks = books.flatMap(([file, book]) =>
+  [...book.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text = '']) => [file, text] as const),
+);
+const commands = blocks.flatMap(([file, text]) =>
+  text
+    .trim()
+    .split('\n')
+    .map((line): [string, string] => [file, line]),
+);
+/** Commands of the program, in blocks and within sentences. */
+const own = books.flatMap(([file, book]) =>
+  [...book.matchAll(/(?:npm start --|catalog-mirror) ([a-z]+[^`;\n]*)/g)].map(
+    ([, words = '']): [string, string] => [file, words.trim()],
+  ),
+);
+
+test('there are commands to try', () => {
+  expect(commands.length).toBeGreaterThan(20);
+  expect(own.length).toBeGreaterThan(20);
+});
+
+test.each(blocks)('%s: the shell can read its commands', (_, text) => {
+  expect(spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' }).stderr).toBe('');
+});
+
+test.each(own)('%s: the program knows `%s`', (_, words) => {
+  const [name = '', ...args] = words.split(/\s+/);
+  const command = COMMANDS[name];
+  expect(Object.keys(COMMANDS)).toContain(name);
+  if (command !== undefined) expect(readArguments(command, args)).toHaveProperty('values');
+});
+
+test.each(commands.filter(([, line]) => line.startsWith('curl')))('%s: %s', async (_, line) => {
+  const [, url = '', pattern = ''] = /^curl -s (\S+)(?: \| grep (?:-E )?(.*))?$/.exec(line) ?? [];
+  expect(PATHS.map((path) => ADDRESS + path)).toContain(url);
+  if (pattern === '') return;
+  const metrics = await createMetrics({ version: '1' }).text();
+  const said = spawnSync('bash', ['-c', line.replace(/^curl -s \S+ \| /, '')], {
+    input: metrics,
+    encoding: 'utf8',
+  });
+  expect(said.stdout.split('\n').length).toBeGreaterThan(1);
+});
+
+test('there is no other kind of command', () => {
+  const others = commands.filter(([, line]) => !/^(?:npm start -- \w|curl -s )/.test(line));
+  expect(others.map(([, line]) => line)).toEqual(["df -h    # on the database's host"]);
+});

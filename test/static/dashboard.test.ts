@@ -1,0 +1,143 @@
+import { existsSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { buildDashboard, DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { STATS } from '../telemetry/stats.ts';
+import {
+  ALERT_RULES,
+  DASHBOARD,
+  DASHBOARD_TEXT,
+  MARK_EXPRESSIONS,
+  PANEL_EXPRESSIONS,
+  RECORDING_RULES,
+  RULE_EXPRESSIONS,
+  selectorsOf,
+} from '../ops/expressions.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+const panels = DASHBOARD.panels.filter(({ type }) => type !== 'row');
+const everything = [...PANEL_EXPRESSIONS, ...MARK_EXPRESSIONS, ...RULE_EXPRESSIONS];
+
+test('the committed dashboard is the one that `npm run dashboard` writes', () => {
+  expect(`${JSON.stringify(buildDashboard(), null, 2)}\n` === DASHBOARD_TEXT).toBe(true);
+});
+
+test('every panel says what it shows, in which unit, with which legend', () => {
+  expect(panels.length).toBeGreaterThan(30);
+  for (const { title, description, fieldConfig, datasource, targets = [] } of panels) {
+    expect(`${title}. ${description}`).toMatch(/^[A-Z].{3,}\. .{20,}[.:)]$/);
+    expect(fieldConfig?.defaults.unit, `panel ${title}`).toMatch(/^\w+$/);
+    expect(datasource?.uid, `panel ${title}`).toBe('${datasource}');
+    expect(targets.length, `panel ${title}`).toBeGreaterThan(0);
+    for (const { expr, legendFormat } of targets) {
+      expect(expr, `panel ${title}`).toMatch(/\w/);
+      expect(legendFormat, `panel ${title}`).toMatch(/\w/);
+    }
+    expect(new Set(targets.map(({ refId }) => refId)).size, `panel ${title}`).toBe(targets.length);
+  }
+  expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
+  expect(new Set(DASHBOARD.panels.map(({ id }) => id)).size).toBe(DASHBOARD.panels.length);
+});
+
+test('every label in a legend is one that the expression keeps', () => {
+  const lost = panels.flatMap(({ title, targets = [] }) =>
+    targets.flatMap(({ expr, legendFormat }) =>
+      [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)]
+        .map(([, label = '']) => label)
+        // Recorded series and plain selectors keep their labels.
+        .filter(
+          (label) => / by \(|max |sum /.test(expr) && !new RegExp(`by \\([^)]*\\b${label}\\b`).test(expr),
+        )
+        .map((label) => `${title}: ${label}`),
+    ),
+  );
+  expect(lost).toEqual([]);
+});
+
+test('a panel that shows names has a colour for every name that there can be', async () => {
+  const metrics = createMetrics({ version: '1' });
+  metrics.setMirrorStats(STATS);
+  const text = await metrics.text();
+  const named = panels.filter(({ fieldConfig }) => (fieldConfig?.overrides.length ?? 0) > 0);
+  expect(named.map(({ title }) => title)).toEqual(['State', 'Catalog']);
+  for (const { title, targets = [], fieldConfig } of named) {
+    const [{ metric } = { metric: '?' }] = selectorsOf(targets[0]?.expr ?? '');
+    const states = [...text.matchAll(new RegExp(`^${metric}\\{state="([^"]+)"\\}`, 'gm'))].map(
+      ([, state]) => state,
+    );
+    expect(states.length, `panel ${title}`).toBeGreaterThan(2);
+    const coloured = fieldConfig?.overrides.map(({ matcher }) => matcher.options);
+    expect(new Set(coloured), `panel ${title}`).toEqual(new Set(states));
+  }
+});
+
+test('the panels fill their lines and do not overlap', () => {
+  const taken = new Set<string>();
+  for (const { title, gridPos } of DASHBOARD.panels) {
+    expect(gridPos.x + gridPos.w, `panel ${title}`).toBeLessThanOrEqual(24);
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x += 1) {
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y += 1) {
+        expect(taken.has(`${x},${y}`), `panel ${title}`).toBe(false);
+        taken.add(`${x},${y}`);
+      }
+    }
+  }
+  expect(taken.size % 24).toBe(0);
+});
+
+test('every link leads to a file of the repository', () => {
+  const urls = [DASHBOARD, ...DASHBOARD.panels].flatMap(({ links = [] }) => links.map(({ url }) => url));
+  expect(urls.length).toBeGreaterThan(15);
+  for (const url of urls) {
+    expect(url).toMatch(/^\$\{repository\}\//);
+    expect(existsSync(new URL(url.replace('${repository}/', ''), ROOT)), `link ${url}`).toBe(true);
+  }
+});
+
+test('variables have their names, and the data source is the provisioned one', () => {
+  const { list } = DASHBOARD.templating;
+  expect(list.map(({ name }) => name)).toEqual(['datasource', 'instance', 'repository']);
+  expect(list[0]?.current?.value).toBe(DATASOURCE_UID);
+  const used = new Set([...DASHBOARD_TEXT.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name));
+  expect(used).toEqual(new Set(['__all', '__rate_interval', 'datasource', 'instance', 'repository']));
+});
+
+test('what is read from Postgres is not added up over daemons, what a process counts is not taken of one', async () => {
+  const text = await createMetrics({ version: '1' }).text();
+  const counted = [...text.matchAll(/^# TYPE catalog_mirror_(\w+) (counter|histogram)$/gm)]
+    .map(([, name = '']) => name)
+    .filter((name) => !/^(?:delta_reports|moves_seen_first|price_age|metadata_age)/.test(name));
+  expect(counted.length).toBeGreaterThan(15);
+  for (const { where, expr } of everything) {
+    for (const { metric } of selectorsOf(expr)) {
+      const name = metric.replace(/^catalog_mirror_/, '');
+      if (name === metric || name === 'build_info' || name === 'mirror_stats_available') continue;
+      const isCounted = counted.some((each) => name === each || name.startsWith(`${each}_`));
+      const inside = new RegExp(
+        `(\\w+)(?: by \\([^)]*\\))? \\((?:rate\\(|increase\\(|deriv\\()?${metric}\\b`,
+      );
+      const bare = new RegExp(`(sum|max)\\((?:\\w+\\()?${metric}\\b`);
+      const by = inside.exec(expr)?.[1] ?? bare.exec(expr)?.[1];
+      expect(by, `${where}: ${metric}`).toBe(isCounted ? 'sum' : 'max');
+    }
+  }
+});
+
+test('every metric of ours is on the dashboard or in a rule', async () => {
+  const text = await createMetrics({ version: '1' }).text();
+  const exported = [...text.matchAll(/^# TYPE (catalog_mirror_\w+) /gm)].map(([, name = '']) => name);
+  const used = new Set(
+    everything.flatMap(({ expr }) =>
+      selectorsOf(expr).flatMap(({ metric }) => [metric, metric.replace(/_(?:bucket|sum|count)$/, '')]),
+    ),
+  );
+  expect(exported.length).toBeGreaterThan(45);
+  expect(exported.filter((name) => !used.has(name))).toEqual([]);
+  const known = new Set([
+    ...exported,
+    ...exported.flatMap((name) => ['_bucket', '_sum', '_count'].map((end) => name + end)),
+    ...RECORDING_RULES.map(({ record }) => record),
+  ]);
+  expect([...used].filter((name) => name.startsWith('catalog_mirror') && !known.has(name))).toEqual([]);
+  expect(ALERT_RULES.length).toBeGreaterThan(10);
+});
