@@ -25,7 +25,7 @@ export async function writePrices(
     old as (select p.* from catalog.prices p join answered using (sku)),
     diff as materialized (
       select sku, size, old.price as old_price, new.price as new_price, new.entry, new.sku is null as gone,
-        old.price is distinct from new.price as moved, old.changed_at
+        old.sku is null as appeared, old.price is distinct from new.price as moved
       from new full join old using (sku, size)
       where new.sku is null or old.sku is null
         or old.price is distinct from new.price or old.entry is distinct from new.entry
@@ -33,12 +33,15 @@ export async function writePrices(
     vanished as (
       delete from catalog.prices p using diff where diff.gone and p.sku = diff.sku and p.size = diff.size
     ),
-    written as (
-      insert into catalog.prices as p (sku, size, price, entry, changed_at)
-      select sku, size, new_price, entry, case when moved then ${at}::timestamptz else coalesce(changed_at, ${at}) end
-      from diff where not gone order by sku, size
-      on conflict (sku, size) do update
-        set price = excluded.price, entry = excluded.entry, changed_at = excluded.changed_at
+    -- An update and an insert, where an upsert would lock each row before it writes it. The SKU's row is locked.
+    changed as (
+      update catalog.prices p set price = diff.new_price, entry = diff.entry,
+        changed_at = case when moved then ${at}::timestamptz else p.changed_at end
+      from diff where not (gone or appeared) and p.sku = diff.sku and p.size = diff.size
+    ),
+    added as (
+      insert into catalog.prices (sku, size, price, entry, changed_at)
+      select sku, size, new_price, entry, ${at} from diff where appeared order by sku, size
     ),
     noted as (
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at)

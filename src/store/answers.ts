@@ -86,18 +86,19 @@ export async function applyAnswer(
       writeStates(tx, answered, claim.askedAt),
     ]);
     failpoint('bulk.written');
-    // Back from live with the hash of before, a SKU whose price moved meanwhile is not what it was.
-    if (moved.length > 0)
-      await tx`update catalog.skus set hash_before_live = null where sku = any(${moved}) and hash_before_live is not null`;
     const movedSkus = new Set(moved);
     const ahead = mine
       .filter(({ live, answerable }) => live && answerable)
       .flatMap((look) => next.live?.({ ...look, moved: movedSkus.has(look.sku) }) ?? []);
-    await writeRates(tx, ahead);
     const settled = fates.filter((fate) => fate.kind === 'record' || fate.kind === 'not_found');
-    await settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs])));
-    await holdBack(tx, claim, fates);
-    await auditLooks(tx, findings(mine, answered, movedSkus), claim.askedAt);
+    // Sent in one go, and carried out in this order.
+    await Promise.all([
+      forgetFormerHashes(tx, moved),
+      writeRates(tx, ahead),
+      settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
+      holdBack(tx, claim, fates),
+      auditLooks(tx, findings(mine, answered, movedSkus), claim.askedAt),
+    ]);
     failpoint('bulk.settled');
     const reported = answered.flatMap(
       ({ sku }) => mine.find((look) => look.sku === sku)?.reportedSeconds ?? [],
@@ -122,9 +123,11 @@ type Look = LiveLook &
  */
 async function lockLooks(tx: Tx, claim: Claim, everythingLive: boolean): Promise<Look[]> {
   const asked = claim.skus.map(({ sku }) => sku);
-  await tx`select from catalog.skus where sku = any(${asked}) order by sku for update`;
+  // Two statements, sent in one go: the second is to see what was committed while the first waited for its locks.
   // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
-  return await tx<Look[]>`
+  const [, looks] = await Promise.all([
+    tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
+    tx<Look[]>`
     select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})
         and (s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
@@ -136,12 +139,15 @@ async function lockLooks(tx: Tx, claim: Claim, everythingLive: boolean): Promise
       ${standingColumns(tx, claim.askedAt)}
     from catalog_internal.due d join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog.watchlist w using (sku)
+    -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
-      select * from catalog_internal.past_moves(s.sku, s.first_priced_at)
-      where r.sku is null and (s.price_source = 'live' or ${everythingLive})
+      select p.* from (select where r.sku is null and (s.price_source = 'live' or ${everythingLive}) offset 0) unknown
+        cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
     ) past on true
     where d.sku = any(${asked}) and d.claim = ${claim.number}
-    order by d.sku for update of d`;
+    order by d.sku for update of d`,
+  ]);
+  return looks;
 }
 
 function findings(
@@ -155,6 +161,13 @@ function findings(
     const finding = look === undefined ? null : findingOf(look, kind, moved.has(sku));
     return finding === null ? [] : [{ sku, finding }];
   });
+}
+
+/** Back from live with the hash of before, a SKU whose price moved meanwhile is not what it was. */
+async function forgetFormerHashes(tx: Tx, moved: readonly string[]): Promise<void> {
+  if (moved.length === 0) return;
+  await tx`
+    update catalog.skus set hash_before_live = null where sku = any(${moved as string[]}) and hash_before_live is not null`;
 }
 
 async function writeStates(tx: Tx, answered: readonly Fate[], at: Date): Promise<void> {

@@ -1,15 +1,49 @@
 /*
- * The statements of a baseline, in the order they run. `diff` is made by one full join of the staged lines with the
- * mirror and holds only what differs; everything after it works from `diff`, so that a manifest in which nothing moved
- * writes nothing.
+ * The statements of a baseline, in the order they run. `differing` is made by one full join of the staged lines with the
+ * mirror, while everybody else goes on; `diff` is made of it once its SKUs are locked. Everything after that works from
+ * `diff`, so that a manifest in which nothing moved writes nothing, and locks are held for as long as the changes take.
  */
 
+/**
+ * The join and the sorts are as large as the catalog: with the server's own 4 MB they go through many small files, and
+ * compiling them takes longer than it saves.
+ */
 export const CREATE_STAGING = `
+  select set_config('work_mem', '64MB', false), set_config('jit', 'off', false);
   create temporary table staging (sku text not null, sizes integer, hash text, price_source text, updated_at text);
   create temporary table rejected_skus (sku text not null);
   create temporary table duplicates (sku text not null)`;
 
 export const COPY_STAGING = 'copy staging (sku, sizes, hash, price_source, updated_at) from stdin';
+
+/** COMPARE and COUNT_COMPARED see the mirror at one moment, so that their counts add up. */
+export const BEGIN_COMPARE = 'begin isolation level repeatable read';
+
+/**
+ * What differs at this moment, and what stands in two lines. Nothing else can differ when it is merged: meanwhile only
+ * deltas change what is compared here, and what a delta reported is left as it said.
+ */
+export const COMPARE = `
+  create temporary table differing as
+  select sku, s.sku is null as is_absent, coalesce(m.in_manifest, false) as was_listed,
+    s.sizes, s.hash, s.price_source, s.updated_at
+  from staging s
+  full join catalog.skus m using (sku)
+  where (s.sku is null and m.in_manifest)
+    or (s.sku is not null and (
+      m.in_manifest is not true or s.hash is distinct from m.hash or s.price_source is distinct from m.price_source
+      or s.sizes is distinct from m.sizes or s.updated_at::timestamptz is distinct from m.updated_at
+      or sku in (select sku from duplicates)))`;
+
+/**
+ * Lines of SKUs that the mirror does not count as listed are counted by SKU; of the others there are as many as
+ * listed SKUs that are not absent, unless some stand in two lines.
+ */
+export const COUNT_COMPARED = `
+  select (select count(*) from catalog.skus where in_manifest)::int as "listedBefore",
+    (select count(*) from differing where is_absent)::int as absent,
+    coalesce(sum(lines), 0)::int as "strangerLines", count(*)::int as strangers
+  from (select count(*) as lines from differing where not is_absent and not was_listed group by sku) s`;
 
 export const NOTE_DUPLICATES = `
   insert into duplicates select sku from staging group by sku having count(*) > 1`;
@@ -22,22 +56,22 @@ export const DROP_DUPLICATES = `
   ) d
   where s.ctid = d.ctid and d.nth > 1`;
 
-export const COUNT_STAGED = `
-  select (select count(*) from staging)::int as skus,
-    (select count(*) from duplicates)::int as duplicates,
-    (select count(*) from catalog.skus where in_manifest)::int as "listedBefore"`;
-
 /**
  * $1 when the manifest was asked for, $2 generated_at, $3 margin in seconds between the clocks.
- * SKUs that a delta reported after $1 are left out: the delta knows better. \`kind\`: what differs; \`mark\`: the reason to
+ * Locks what differs, in order of sku. SKUs that a delta reported after $1 are left out: the delta knows better. \`kind\`:
+ * what differs; \`mark\`: the reason to
  * price it, null where that is provably needless (specification 4.2 rule 5: the hash covers price state), that is where
  * neither hash nor cohort moved, or where the price was asked after the snapshot was generated. A SKU back from being
  * live with the hash it had before, whose looks found no move meanwhile, is looked at in its turn only.
  */
 export const DIFF = `
   create temporary table diff on commit drop as
-  with compared as (
-    select sku, s.sku is null as is_absent, m.sku is null as is_new,
+  with locked as materialized (
+    select ctid as place, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, asked_at, reported_at
+    from catalog.skus where sku in (select sku from differing) order by sku for update
+  ),
+  compared as (
+    select sku, m.place, s.is_absent, m.sku is null as is_new,
       s.sizes, s.hash, s.price_source, s.updated_at::timestamptz as updated_at,
       m.state, m.hash_before_live,
       s.price_source is distinct from m.price_source as crossed,
@@ -46,11 +80,11 @@ export const DIFF = `
       s.sizes is distinct from m.sizes or s.updated_at::timestamptz is distinct from m.updated_at as rest_moved,
       coalesce(m.asked_at > $2::timestamptz + make_interval(secs => $3::float8), false) as asked_since,
       sku in (select sku from duplicates) as doubled
-    from staging s
-    full join catalog.skus m using (sku)
+    from differing s
+    left join locked m using (sku)
     where m.reported_at is null or m.reported_at < $1::timestamptz
   )
-  select sku, sizes, hash, price_source, updated_at, crossed and not is_new and not is_absent as crossed,
+  select sku, place, sizes, hash, price_source, updated_at, crossed and not is_new and not is_absent as crossed,
     case when is_absent then 'absent' when is_new then 'new' when crossed or hash_moved or was_unlisted or rest_moved then 'changed' end as kind,
     case
       when is_absent then 'absent'
@@ -66,25 +100,23 @@ export const DIFF = `
   where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
     or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or doubled))`;
 
-export const LOCK_DIFF = `
-  select from catalog.skus where sku in (select sku from diff where kind <> 'new') order by sku for update`;
-
 export const INSERT_NEW = `
   insert into catalog.skus as s (sku, price_source, hash, sizes, in_manifest, updated_at)
   select sku, price_source, hash, sizes, true, updated_at from diff where kind = 'new' order by sku
   on conflict (sku) do update set price_source = excluded.price_source, hash = excluded.hash, sizes = excluded.sizes,
     in_manifest = true, updated_at = excluded.updated_at`;
 
+/** By their places, which stay as they are while the rows are locked. */
 export const UPDATE_CHANGED = `
   update catalog.skus s set price_source = d.price_source, hash = d.hash, sizes = d.sizes, in_manifest = true,
     updated_at = d.updated_at,
     hash_before_live = case when d.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end
-  from diff d where d.kind = 'changed' and s.sku = d.sku`;
+  from diff d where d.kind = 'changed' and s.ctid = d.place`;
 
 /** Absence is not deletion: the SKU keeps its state and prices and is asked once (specification 4.2 rule 3). */
 export const UPDATE_ABSENT = `
   update catalog.skus s set in_manifest = false, hash = null
-  from diff d where d.kind = 'absent' and s.sku = d.sku`;
+  from diff d where d.kind = 'absent' and s.ctid = d.place`;
 
 /**
  * In pieces of ten thousand, so that no array grows with the catalog. A SKU that crossed is what the catalog now says, whatever

@@ -1,7 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import { postgresConnection } from '../lib/tls.ts';
-import { pipeline } from 'node:stream/promises';
-import { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from './audit.ts';
@@ -24,6 +23,15 @@ export interface StagedCounts {
   readonly duplicates: number;
   /** SKUs that the mirror counted as listed before. */
   readonly listedBefore: number;
+}
+
+interface ComparedCounts {
+  readonly listedBefore: number;
+  /** Of the listed SKUs, those without a line. */
+  readonly absent: number;
+  /** Different SKUs with lines that the mirror does not count as listed, and their lines. */
+  readonly strangers: number;
+  readonly strangerLines: number;
 }
 
 export interface BaselineToken {
@@ -52,8 +60,8 @@ export class BaselineSuperseded extends Error {
   readonly kind = 'superseded';
 }
 
-/** Kept below the 64 KiB pieces in which COPY data leaves the socket best. */
-const COPY_CHUNK = 60_000;
+/** Bytes that one COPY carries. */
+const COPY_BYTES = 256 * 1024;
 /** By how much the upstream's clock may differ from the database's when generated_at is compared with asked_at. */
 const CLOCK_MARGIN_SECONDS = 300;
 const RETRYABLE = new Set(['40001', '40P01']);
@@ -66,6 +74,10 @@ const RETRYABLE = new Set(['40001', '40P01']);
 export class Baseline {
   readonly #client: pg.Client;
   readonly #databaseUrl: string;
+  #staged = 0;
+  /** Rows in COPY's text format that are yet to be sent: the first `#filled` bytes. */
+  readonly #rows = Buffer.allocUnsafeSlow(COPY_BYTES);
+  #filled = 0;
 
   private constructor(client: pg.Client, databaseUrl: string) {
     this.#client = client;
@@ -88,24 +100,58 @@ export class Baseline {
 
   /** Stages lines, and the SKUs of rejected lines, whose rows are then left as they are. */
   async stage(lines: readonly StagedLine[], rejectedSkus: readonly string[]): Promise<void> {
-    if (lines.length > 0) {
-      const copy = this.#client.query(copyFrom(statements.COPY_STAGING));
-      await pipeline(Readable.from(copyChunks(lines)), copy);
-    }
+    this.#staged += lines.length;
+    // Written at once into one buffer: what waits on the heap makes it grow, and it stays grown.
+    const text = lines.map(copyText).join('');
+    const bytes = Buffer.byteLength(text);
+    if (this.#filled + bytes > this.#rows.length) await this.#copyFilled();
+    if (bytes > this.#rows.length) await this.#copy(Buffer.from(text));
+    else this.#filled += this.#rows.write(text, this.#filled);
     if (rejectedSkus.length > 0) {
       await this.#client.query('insert into rejected_skus select unnest($1::text[])', [rejectedSkus]);
     }
   }
 
-  /** Makes staged lines one for each SKU and counts. To be called once, after the last line. */
+  async #copyFilled(): Promise<void> {
+    const rows = this.#rows.subarray(0, this.#filled);
+    this.#filled = 0;
+    if (rows.length > 0) await this.#copy(rows);
+  }
+
+  /**
+   * A COPY for each piece: one for the whole file would hold back VACUUM everywhere for as long as the download takes. When it is
+   * done, the rows have been sent and their buffer is free.
+   */
+  async #copy(rows: Buffer): Promise<void> {
+    const copy = this.#client.query(copyFrom(statements.COPY_STAGING));
+    copy.end(rows);
+    await finished(copy);
+  }
+
+  /** Compares the staged lines with the mirror, one line for each SKU, and counts. To be called once, after the last line. */
   async count(): Promise<StagedCounts> {
-    await this.#client.query(statements.NOTE_DUPLICATES);
-    await this.#client.query(statements.DROP_DUPLICATES);
-    await this.#client.query('analyze staging');
-    const { rows } = await this.#client.query<{ [key in keyof StagedCounts]: number }>(
-      statements.COUNT_STAGED,
-    );
-    return rows[0] as StagedCounts;
+    await this.#copyFilled();
+    const compared = await this.#compare();
+    const { listedBefore, absent, strangers, strangerLines } = compared;
+    const doubled = strangers < strangerLines || this.#staged - strangerLines !== listedBefore - absent;
+    let duplicates = 0;
+    let skus = this.#staged;
+    if (doubled) {
+      await this.#client.query('drop table differing');
+      duplicates = (await this.#client.query(statements.NOTE_DUPLICATES)).rowCount ?? 0;
+      skus -= (await this.#client.query(statements.DROP_DUPLICATES)).rowCount ?? 0;
+      await this.#compare();
+    }
+    await this.#client.query('drop table staging; analyze differing');
+    return { skus, duplicates, listedBefore };
+  }
+
+  async #compare(): Promise<ComparedCounts> {
+    await this.#client.query(statements.BEGIN_COMPARE);
+    await this.#client.query(statements.COMPARE);
+    const { rows } = await this.#client.query<ComparedCounts>(statements.COUNT_COMPARED);
+    await this.#client.query('commit');
+    return rows[0] as ComparedCounts;
   }
 
   /**
@@ -135,7 +181,6 @@ export class Baseline {
     await run('select from catalog_internal.sync for update');
     await run(statements.DIFF, [token.requestedAt, token.generatedAt, CLOCK_MARGIN_SECONDS]);
     await run('analyze diff');
-    await run(statements.LOCK_DIFF);
     await run(statements.INSERT_NEW);
     await run(statements.UPDATE_CHANGED);
     await run(statements.UPDATE_ABSENT);
@@ -196,17 +241,9 @@ async function dial(databaseUrl: string): Promise<pg.Client> {
   return client;
 }
 
-/** Lines in COPY's text format, in few large pieces. */
-function* copyChunks(lines: readonly StagedLine[]): Generator<string> {
-  let chunk = '';
-  for (const line of lines) {
-    chunk += `${escapeCopy(line.sku)}\t${line.sizes ?? '\\N'}\t${escapeCopy(line.hash)}\t${line.priceSource}\t${escapeCopy(line.updatedAt)}\n`;
-    if (chunk.length >= COPY_CHUNK) {
-      yield chunk;
-      chunk = '';
-    }
-  }
-  if (chunk !== '') yield chunk;
+/** A line in COPY's text format. A time is one as toISOString writes it. */
+function copyText({ sku, sizes, hash, priceSource, updatedAt }: StagedLine): string {
+  return `${copyField(sku)}\t${sizes ?? '\\N'}\t${copyField(hash)}\t${priceSource}\t${updatedAt ?? '\\N'}\n`;
 }
 
 const COPY_ESCAPES: Readonly<Record<string, string>> = {
@@ -215,7 +252,11 @@ const COPY_ESCAPES: Readonly<Record<string, string>> = {
   '\n': '\\n',
   '\r': '\\r',
 };
+const TO_ESCAPE = /[\\\t\n\r]/;
+const EACH_TO_ESCAPE = /[\\\t\n\r]/g;
 
-function escapeCopy(value: string | null): string {
-  return value === null ? '\\N' : value.replaceAll(/[\\\t\n\r]/g, (c) => COPY_ESCAPES[c] ?? c);
+function copyField(value: string | null): string {
+  if (value === null) return '\\N';
+  // Asked first: there is hardly ever one, and replacing none costs more than all the rest of the line.
+  return TO_ESCAPE.test(value) ? value.replaceAll(EACH_TO_ESCAPE, (c) => COPY_ESCAPES[c] ?? c) : value;
 }

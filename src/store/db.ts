@@ -18,18 +18,27 @@ export const IDLE_TRANSACTION_MS = 10_000;
 /** So soon a connection is tried again when Postgres was away for long; the driver's own 20 s leave too much undone. */
 const RECONNECT_MOST_SECONDS = 2;
 
+export type Notice = postgres.Notice;
+
+export interface ConnectOptions {
+  readonly max?: number;
+  readonly name?: string;
+  /** Hears what Postgres tells beside answers; nobody does otherwise. */
+  readonly onNotice?: (notice: Notice) => void;
+}
+
 /**
  * A pool of connections to the seller's Postgres. Times come back as Date, int8 as string. Connects lazily. Throws where
  * the driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
  */
-export function connect(url: string, options: { max?: number; name?: string } = {}): Sql {
+export function connect(url: string, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
     throw new Error('postgres.js is without ops/patches: run npm ci with scripts, or npm run prepare');
   const { url: bare, ssl } = postgresConnection(url);
   return postgres(bare, {
     ssl,
     max: options.max ?? 12,
-    onnotice: () => {},
+    onnotice: options.onNotice ?? (() => {}),
     connect_timeout: 10,
     backoff: (failures) => Math.min(RECONNECT_MOST_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
     connection: {
@@ -102,26 +111,37 @@ const UNTRUSTED = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ]);
 
-const TELL_AFTER_MS = 2000;
-const TELL_EVERY_MS = 10_000;
+const TELL_AFTER_MS = 1000;
+const TELL_EVERY_MS = 20_000;
 
 /**
  * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
  * its cause, and at once when Postgres refuses the role or its
- * certificate is not trusted. `onWait` hears of the last reason after two seconds, and then
- * every ten.
+ * certificate is not trusted. `onWait` hears of the last reason (undefined: no answer at all so far) after one second,
+ * and then every twenty. Returns the milliseconds that it took.
  */
 export async function waitForDatabase(
   sql: Sql,
   clock: Clock,
   timeoutMs: number,
-  options: { readonly signal?: AbortSignal | undefined; readonly onWait?: (reason: unknown) => void } = {},
-): Promise<void> {
+  options: {
+    readonly signal?: AbortSignal | undefined;
+    readonly onWait?: (reason: unknown, waitedMs: number) => void;
+  } = {},
+): Promise<number> {
   const { signal, onWait } = options;
   const settled = new AbortController();
   const over = AbortSignal.any([settled.signal, ...(signal === undefined ? [] : [signal])]);
   let reason: unknown;
-  let tellAt = clock.monotonic() + TELL_AFTER_MS;
+  const startedAt = clock.monotonic();
+  const waited = () => clock.monotonic() - startedAt;
+  const telling = async () => {
+    await clock.sleep(TELL_AFTER_MS, over);
+    while (!over.aborted) {
+      onWait?.(reason, waited());
+      await clock.sleep(TELL_EVERY_MS, over);
+    }
+  };
   const inTime = clock.sleep(timeoutMs, over).then(() => {
     throw new Error('Postgres does not answer', { cause: reason });
   });
@@ -137,18 +157,17 @@ export async function waitForDatabase(
         if (UNTRUSTED.has(sqlState(error) ?? ''))
           throw new Error('Postgres shows a certificate that is not to be trusted', { cause: error });
         reason = error;
-        if (clock.monotonic() >= tellAt) {
-          onWait?.(reason);
-          tellAt = clock.monotonic() + TELL_EVERY_MS;
-        }
       }
       await clock.sleep(250, over);
     }
   };
+  const told = telling();
   try {
     await Promise.race([answered(), inTime]);
+    return waited();
   } finally {
     settled.abort();
+    await told;
   }
 }
 
@@ -176,15 +195,15 @@ const MIGRATION_LOCK_TIMEOUT_MS = 10_000;
  */
 export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<void> {
   const { folder = MIGRATIONS, lockTimeoutMs = MIGRATION_LOCK_TIMEOUT_MS } = options;
-  // Half of what the program takes to load, and of no use to commands that do not migrate, such as a container's healthcheck.
-  const [{ drizzle }, { migrate }] = await Promise.all([
-    import('drizzle-orm/postgres-js'),
-    import('drizzle-orm/postgres-js/migrator'),
-  ]);
   const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
   try {
     await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
-    await refuseNewer(sql, folder);
+    if ((await refuseNewer(sql, folder)) === 0) return;
+    // As much to load as half of the program, so not before there is something to migrate.
+    const [{ drizzle }, { migrate }] = await Promise.all([
+      import('drizzle-orm/postgres-js'),
+      import('drizzle-orm/postgres-js/migrator'),
+    ]);
     await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
     // drizzle changes the client it is given (Date and JSON parameters throw afterwards): this one is for it alone.
     await migrate(drizzle(sql), {

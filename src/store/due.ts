@@ -194,3 +194,11 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
     where d.sku = old.sku`;
   return moved.count;
 }
+
+/** How many SKUs are owed a look now, and how many of them have not had their first. */
+export async function owedNow(sql: Sql): Promise<{ readonly skus: number; readonly firstLooks: number }> {
+  const [row] = await sql<[{ skus: number; firstLooks: number }]>`
+    select count(*)::int as skus, (count(*) filter (where reason = 'new'))::int as "firstLooks"
+    from catalog_internal.due where due_at <= clock_timestamp()`;
+  return row;
+}

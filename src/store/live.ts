@@ -34,7 +34,7 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
       coalesce(extract(epoch from ceiling_at) * 1000, 0)::float8 as "ceilingAt",
       recent.computed, recent.best,
       (select count(*)::int from (
-         select from catalog_internal.due where claim is not null and held_until is not null and live limit 1000
+         select from catalog_internal.due where claim is not null and live limit 1000
        ) claimed) as "underWay",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (

@@ -52,11 +52,11 @@ export async function migrationState(
 
 /**
  * Throws where a later version has migrated this database: what it changed is unknown here, and writing to it as if it were
- * the former could spoil rows.
+ * the former could spoil rows. Returns how many migrations are still to be applied.
  */
-export async function refuseNewer(sql: Sql, folder: string): Promise<void> {
-  const { unknown } = await migrationState(sql, folder);
-  if (unknown === 0) return;
+export async function refuseNewer(sql: Sql, folder: string): Promise<number> {
+  const { pending, unknown } = await migrationState(sql, folder);
+  if (unknown === 0) return pending;
   throw new MigrationError(
     'database-newer',
     `the database was migrated by a later version of catalog-mirror (migrations that this one does not know: ${unknown})`,

@@ -46,6 +46,9 @@ export const due = internal.table(
     index('due_urgent')
       .on(t.live, t.rank.desc().nullsFirst(), t.dueAt)
       .where(sql`held_until is null and lane = 1`),
+    index('due_live_claims')
+      .on(t.claim)
+      .where(sql`claim is not null and live`),
     index('due_held')
       .on(t.heldUntil)
       .where(sql`held_until is not null`),
@@ -231,6 +234,18 @@ export const deltaAudit = internal.table(
       .default(sql`0`),
   },
   (t) => [check('delta_audit_one_row', sql`${t.id}`)],
+);
+
+/** One row: what takes a scan of the catalog to count, as of `counted_at` (store/catalog-figures.ts). */
+export const catalogFigures = internal.table(
+  'catalog_figures',
+  {
+    id: boolean().primaryKey().default(true),
+    countedAt: instant('counted_at').notNull(),
+    countedInMs: doublePrecision('counted_in_ms').notNull(),
+    figures: jsonb().notNull(),
+  },
+  (t) => [check('catalog_figures_one_row', sql`${t.id}`)],
 );
 
 /** Samples of what could not be read, newest kept. */

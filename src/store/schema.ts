@@ -86,7 +86,11 @@ export const priceHistory = catalog.table(
     newPrice: integer('new_price'),
     observedAt: instant('observed_at').notNull(),
   },
-  (t) => [index('price_history_sku').on(t.sku, t.id)],
+  // BRIN: rows are written in order of time, so some pages of it tell the moves of an hour from those of months.
+  (t) => [
+    index('price_history_sku').on(t.sku, t.id),
+    index('price_history_observed_at').using('brin', t.observedAt),
+  ],
 );
 
 export const productHistory = catalog.table(

@@ -20,13 +20,11 @@ export interface DeltaAudit {
   readonly movesWaiting: number;
 }
 
-/** The mirror's state as SQL sees it, read in one go for metrics, `status` and health. Ages in seconds, times as Date. */
-export interface MirrorStats {
-  readonly snapshotId: string | null;
-  readonly snapshotGeneratedAt: Date | null;
-  readonly manifestAppliedAt: Date | null;
-  readonly deltaCheckedAt: Date | null;
-  readonly catalogState: 'ok' | 'stale' | 'none';
+/** What takes a scan of the catalog to count, all of it as of one moment. Ages in seconds. */
+export interface CatalogFigures {
+  readonly countedAt: Date;
+  /** How long counting took, in milliseconds. */
+  readonly countedInMs: number;
   readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
   readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
   readonly freshSkus: readonly { priceSource: string; count: number }[];
@@ -35,6 +33,15 @@ export interface MirrorStats {
   readonly due: readonly { reason: string; count: number; oldestAgeSeconds: number }[];
   readonly deferredSkus: number;
   readonly oldestDeferredAgeSeconds: number;
+}
+
+/** The mirror's state as SQL sees it, read in one go for metrics, `status` and health. Ages in seconds, times as Date. */
+export interface MirrorStats extends CatalogFigures {
+  readonly snapshotId: string | null;
+  readonly snapshotGeneratedAt: Date | null;
+  readonly manifestAppliedAt: Date | null;
+  readonly deltaCheckedAt: Date | null;
+  readonly catalogState: 'ok' | 'stale' | 'none';
   readonly pace: {
     readonly ceilingPerMinute: number;
     readonly backingOffUntil: Date | null;

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { through } from '../support/net.ts';
+import { atStatement } from '../support/postgres-wire.ts';
 import { until } from '../support/process.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 
@@ -183,6 +184,28 @@ describe.each(CUTS)('a connection that is %s', (_, cut) => {
     expect(await slow).toBe('lost');
     await ended;
   });
+});
+
+test('a connection lost while the driver asks for the types of arrays: the statement behind it settles, and nothing is left unhandled', async () => {
+  await using proxy = await proxyTo(database.url);
+  const types = atStatement(/pg_catalog\.pg_type/);
+  proxy.watch(types.watcher);
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => void unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  const sql = connect(through(database.url, proxy), { max: 1 });
+  try {
+    const first = reasonOf(sql`select 1 as one`);
+    await until('the statement on types is lost', () => types.hits() > 0);
+    proxy.heal();
+    expect(await first).toMatch(/nothing|CONNECTION_CLOSED|ECONNRESET/);
+    const [{ ids }] = await sql<[{ ids: number[] }]>`select array[1, 2]::int[] as ids`;
+    expect(ids).toEqual([1, 2]);
+    expect(unhandled).toEqual([]);
+  } finally {
+    process.off('unhandledRejection', note);
+    await sql.end({ timeout: 2 });
+  }
 });
 
 test('connections that are all lost at once, again and again: nothing hangs and nothing is answered to another', async () => {

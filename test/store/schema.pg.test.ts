@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { refreshSkus } from '../../src/store/refresh.ts';
 import { connect, migrateDatabase, type Sql, type Tx } from '../../src/store/db.ts';
 import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/delta.ts';
 import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
@@ -249,6 +250,16 @@ describe('the views tell the same truth as the ledger', () => {
     await mark(sql, ['A'], 'metadata');
     expect(await stale()).toEqual([false]);
     await mark(sql, ['A'], 'changed');
+    expect(await stale()).toEqual([true]);
+  });
+
+  test('a SKU that no manifest lists is fresh or stale, however old its price, never neither', async () => {
+    const { sql } = store;
+    await refreshSkus(sql, ['A']);
+    await look(sql, found('A', { 9: 90 }));
+    await passHours(sql, 3);
+    expect(await stale()).toEqual([false]);
+    await passHours(sql, 30);
     expect(await stale()).toEqual([true]);
   });
 

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { countingClient } from '../../bench/frame/trips.ts';
+import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { claimAll, found, HOUR, knownSkus, LOOKS, mark, useStore } from './support.ts';
+
+const store = useStore();
+
+const NEXT = { ...LOOKS, live: ({ sku }: { sku: string }) => ({ sku, alpha: 1, beta: 720, nextMs: HOUR }) };
+
+test('an answer takes three round trips between BEGIN and COMMIT, whatever it holds', async () => {
+  const { sql, trips } = countingClient(store.url);
+  const skus = ['A', 'B', 'C', 'D', 'E'];
+  await knownSkus(store.sql, skus.slice(1));
+  await knownSkus(store.sql, ['A'], { priceSource: 'live' });
+  const taken: number[] = [];
+  for (let look = 0; look < 3; look += 1) {
+    await mark(store.sql, skus);
+    await store.sql`update catalog.skus set reported_at = clock_timestamp()`;
+    const claim = await claimAll(store.sql);
+    const fates: Fate[] = [
+      found('A', { '42': look }),
+      found('B', { '42': look }),
+      { sku: 'C', kind: 'not_found' },
+      { sku: 'D', kind: 'deferred', waitMs: 0 },
+      { sku: 'E', kind: 'error', waitMs: 0 },
+    ];
+    const before = trips();
+    await applyAnswer(sql, claim, fates, NEXT);
+    taken.push(trips() - before);
+    await store.sql`update catalog_internal.due set held_until = null`;
+  }
+  // Statements are prepared as they are met first: by the second look those of first prices, then those of moves.
+  expect(taken[2]).toBe(5);
+  expect(taken[0]).toBeGreaterThan(5);
+  await sql.end({ timeout: 2 });
+});

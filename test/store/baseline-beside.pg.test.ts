@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { Baseline } from '../../src/store/baseline.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
+import { found, look, pricesOf, useStore } from './support.ts';
+
+/* What others see and can do while a manifest is on its way into the mirror. */
+
+const store = useStore();
+const SKUS = Array.from({ length: 500 }, (_, n) => `SKU-${n}`);
+const all = (hash: string) => SKUS.map((sku) => line(sku, { hash }));
+
+/** Resolves once a manifest's connection waits for somebody's lock. */
+async function untilItWaits(sql: Sql): Promise<void> {
+  const waiting = async () => {
+    const [row] = await sql<[{ count: number }]>`
+      select count(*)::int from pg_stat_activity
+      where datname = current_database() and application_name = 'catalog-mirror manifest' and wait_event_type = 'Lock'`;
+    return row.count;
+  };
+  await expect.poll(waiting, { timeout: 10_000, interval: 5 }).toBe(1);
+}
+
+/** What a reader finds, in one statement: how many SKUs have the new hash, and which snapshot the mirror stands on. */
+async function seen(reader: Sql): Promise<string> {
+  const [row] = await reader<[{ moved: number; snapshot: string }]>`
+    select count(*) filter (where hash = 'h2')::int as moved, (select snapshot_id from catalog.sync_status) as snapshot
+    from catalog.skus`;
+  return `${row.moved} of ${row.snapshot}`;
+}
+
+describe('readers', () => {
+  test('find the former mirror or the new one, never a part of it, and wait for nobody', async () => {
+    await standing(store, ...all('h1'));
+    const reader = connect(store.url, { max: 1 });
+    // Whoever waits for a lock at all fails.
+    await reader`set lock_timeout = '1ms'`;
+    const finds = new Set<string>();
+    const during = { running: true };
+    const reading = (async () => {
+      while (during.running) finds.add(await seen(reader));
+    })();
+    try {
+      let merging: Promise<unknown> = Promise.resolve();
+      await store.sql.begin(async (other) => {
+        // The merge gets as far as the ledger: the SKUs are written, and nothing is committed.
+        await other`select from catalog_internal.due where sku = 'SKU-0' for update`;
+        merging = baseline(store.url, all('h2'));
+        await untilItWaits(store.sql);
+        expect(await seen(reader)).toBe('0 of m0');
+      });
+      await merging;
+      expect(await seen(reader)).toBe('500 of m1');
+    } finally {
+      during.running = false;
+      await reading;
+      await reader.end({ timeout: 2 });
+    }
+    expect([...finds].toSorted()).toEqual(['0 of m0', '500 of m1']);
+  });
+});
+
+describe('while a manifest is staged and compared, but not merged', () => {
+  test('a delta and a bulk answer are applied, and outlast it', async () => {
+    const { sql, url } = store;
+    await standing(store, line('A'), line('B'), line('C'));
+    await sql`set lock_timeout = '1s'`;
+    await baseline(url, [line('A', { hash: 'h2' }), line('B', { hash: 'h2' }), line('C', { hash: 'h2' })], {
+      beforeMerge: async () => {
+        const change = { since: 'm0', toSnapshot: 'd1', changed: ['A'], removed: [], nowLive: [] };
+        expect(await applyDelta(sql, change)).toMatchObject({ applied: true, marked: 1 });
+        await look(sql, found('B', { 9: 95 }));
+      },
+    });
+    expect(await pricesOf(sql, 'B')).toEqual({ 9: 95 });
+    expect(await skuRow(sql, 'A')).toMatchObject({ hash: null });
+    expect(await skuRow(sql, 'B')).toMatchObject({ hash: 'h2' });
+    // B was asked after the snapshot was generated: its price is fresh.
+    expect(await marks(sql)).toEqual({ A: 'changed', C: 'changed' });
+  });
+});
+
+describe('while a manifest is merged', () => {
+  test('a bulk answer for SKUs that it leaves alone is applied', async () => {
+    const { sql, url } = store;
+    await standing(store, line('moves'), line('stays'));
+    let merging: Promise<unknown> = Promise.resolve();
+    await sql.begin(async (other) => {
+      await other`select from catalog_internal.due where sku = 'moves' for update`;
+      merging = baseline(url, [line('moves', { hash: 'h2' }), line('stays')]);
+      await untilItWaits(sql);
+      await look(sql, found('stays', { 9: 95 }));
+      expect(await pricesOf(sql, 'stays')).toEqual({ 9: 95 });
+    });
+    await merging;
+    expect(await marks(sql)).toEqual({ moves: 'changed' });
+  });
+
+  test('a row that an answer moved just before is written where it is now', async () => {
+    const { sql, url } = store;
+    await standing(store, line('A'), line('gone'));
+    const run = await Baseline.open(url);
+    try {
+      const { at, token } = await run.moment();
+      await run.stage([line('A', { hash: 'h2' })], []);
+      await run.count();
+      let merging: Promise<unknown> = Promise.resolve();
+      await sql.begin(async (other) => {
+        await other`update catalog.skus set sizes = 7, priced_at = now() where sku in ('A', 'gone')`;
+        const rest = { generatedAt: GENERATED_AT, requestedAt: at, tokenAtRequest: token };
+        merging = run.merge({ snapshotId: 'm1', lines: 1, livePricedSkuCount: null, ...rest });
+        await untilItWaits(sql);
+      });
+      await merging;
+    } finally {
+      await run.close();
+    }
+    expect(await skuRow(sql, 'A')).toMatchObject({ hash: 'h2', sizes: 3 });
+    expect(await skuRow(sql, 'gone')).toMatchObject({ hash: null, listed: false });
+  });
+});

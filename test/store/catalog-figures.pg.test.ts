@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest';
+import {
+  AGE_BUCKETS,
+  countCatalog,
+  countCatalogAlone,
+  storedFigures,
+} from '../../src/store/catalog-figures.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { createFiguresReader, planFigures, readFigures } from '../../src/store/figures-reader.ts';
+import type { CatalogFigures } from '../../src/store/stats-types.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+/**
+ * A catalog of every kind of SKU, drawn by `seed`: ages up to forty days, half a second off any bound so that the moment of
+ * counting does not matter; a third owed a look, some of them for metadata alone, deferred, erring, claimed or waiting.
+ */
+async function someCatalog(sql: Sql, skus: number, seed: number): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx`select setseed(${seed})`;
+    await tx`
+      insert into catalog.skus (sku, state, price_source, in_manifest, priced_at, asked_at)
+      select 'S' || g, state, (array['snapshot', 'live', null])[ceil(random() * 3)], true,
+        case when state <> 'pending' then at end, case when state <> 'pending' then at end
+      from generate_series(1, ${skus}) g,
+        lateral (select g as of, (array['pending', 'priced', 'priced', 'priced', 'not_found', 'removed'])[ceil(random() * 6)] as state,
+          now() - make_interval(secs => floor(power(10, random() * 6.5)) + 0.5) as at) one`;
+    await tx`
+      insert into catalog.products (sku, product, refreshed_at, changed_at)
+      select sku, '{}', coalesce(priced_at, now()), now() from catalog.skus where state <> 'pending'`;
+    await tx`
+      insert into catalog.prices (sku, size, price, changed_at) select sku, '42', 100, now() from catalog.skus where state = 'priced'`;
+    await tx`
+      insert into catalog_internal.due (sku, lane, reason, live, due_at, deferrals, failures, held_until, claim)
+      select sku, 1, (array['changed', 'live', 'sweep', 'metadata', 'new'])[ceil(random() * 5)], random() < 0.3,
+        now() + make_interval(secs => floor(random() * 3000 - 1000) + 0.5), (random() < 0.2)::int, (random() < 0.1)::int,
+        case when random() < 0.3 then now() + make_interval(secs => floor(random() * 1000 - 500) + 0.5) end, case when random() < 0.1 then 7 end
+      from catalog.skus`;
+  });
+}
+
+/** The same figures as a reader would count them, one plain question each. */
+async function plainly(sql: Sql): Promise<Record<string, unknown>> {
+  const [{ skus, fresh, price, metadata }] = await sql<[Record<string, unknown>]>`
+    select
+      (select json_object_agg(k, n) from (select state || ' ' || coalesce(price_source, 'unknown') as k, count(*) as n from catalog.skus group by 1) t) as skus,
+      (select json_object_agg(k, n) from (
+        select coalesce(s.price_source, 'unknown') as k, count(*) filter (where not c.stale and s.priced_at >= now() - case
+          when s.price_source = 'live' then interval '30 minutes' else interval '1 day' end) as n
+        from catalog.skus s join catalog.current_prices c using (sku) group by 1) t) as fresh,
+      (select json_object_agg(k, n) from (
+        select coalesce(price_source, 'unknown') || ' ' || le as k, count(*) filter (where now() - priced_at <= make_interval(secs => le)) as n
+        from catalog.skus, unnest(${AGE_BUCKETS}::float8[]) le where state = 'priced' group by 1) t) as price,
+      (select json_object_agg(k, n) from (
+        select le as k, count(*) filter (where now() - refreshed_at <= make_interval(secs => le)) as n
+        from catalog.products join catalog.skus using (sku), unnest(${AGE_BUCKETS}::float8[]) le where state = 'priced' group by 1) t) as metadata`;
+  const [{ due, deferred }] = await sql<[Record<string, unknown>]>`
+    select (select json_build_object('due', due_skus, 'deferred', deferred_skus) from catalog.sync_status) as due,
+      (select count(*)::int from catalog_internal.due where deferrals > 0) as deferred`;
+  return { skus, fresh, price, metadata, due, deferred };
+}
+
+function shown(figures: CatalogFigures): Record<string, unknown> {
+  return {
+    skus: Object.fromEntries(figures.skus.map((r) => [`${r.state} ${r.priceSource}`, r.count])),
+    fresh: Object.fromEntries(figures.freshSkus.map((r) => [r.priceSource, r.count])),
+    price: Object.fromEntries(
+      figures.priceAge.flatMap(({ priceSource, ages }) =>
+        ages.buckets.map(({ le, count }) => [`${priceSource} ${le}`, count]),
+      ),
+    ),
+    metadata: Object.fromEntries(figures.metadataAge.buckets.map(({ le, count }) => [le, count])),
+    due: { due: figures.due.reduce((sum, { count }) => sum + count, 0), deferred: figures.deferredSkus },
+    deferred: figures.deferredSkus,
+  };
+}
+
+describe('counting the catalog', () => {
+  test.each([0.1, 0.2, 0.3, 0.4])('says what plain questions say (seed %d)', async (seed) => {
+    const { sql } = store;
+    await someCatalog(sql, 2000, seed);
+    const figures = await countCatalog(sql);
+    expect(shown(figures)).toEqual(await plainly(sql));
+    const [sums] = await sql<[{ sum: number; oldest: number; n: number }]>`
+      select sum(extract(epoch from now() - priced_at))::float8 as sum, max(extract(epoch from now() - priced_at))::float8 as oldest,
+        count(*)::int as n from catalog.skus where state = 'priced'`;
+    const { metadataAge, oldestMetadataAgeSeconds } = figures;
+    expect(Math.abs(metadataAge.sumSeconds / sums.sum - 1)).toBeLessThan(1e-4);
+    expect(metadataAge.count).toBe(sums.n);
+    expect(Math.abs(oldestMetadataAgeSeconds - sums.oldest)).toBeLessThan(10);
+  });
+
+  test('of an empty mirror gives zeros and no cohorts', async () => {
+    const figures = await countCatalog(store.sql);
+    expect(figures).toMatchObject({
+      skus: [],
+      priceAge: [],
+      freshSkus: [],
+      due: [],
+      deferredSkus: 0,
+      oldestMetadataAgeSeconds: 0,
+      metadataAge: { count: 0, sumSeconds: 0 },
+    });
+  });
+
+  test('works where the database takes no writes: nothing is kept', async () => {
+    const { sql, url } = store;
+    await someCatalog(sql, 50, 0.5);
+    const reader = connect(url, { max: 1 });
+    try {
+      await reader`set default_transaction_read_only = on`;
+      expect((await countCatalog(reader)).metadataAge.count).toBeGreaterThan(0);
+    } finally {
+      await reader.end({ timeout: 2 });
+    }
+    expect(await storedFigures(sql)).toBeNull();
+  });
+
+  test('beside others is left to the one who is at it', async () => {
+    const { sql } = store;
+    await sql.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.catalog_figures'))`;
+      await countCatalogAlone(sql);
+      expect(await storedFigures(sql)).toBeNull();
+    });
+    await countCatalogAlone(sql);
+    expect(await storedFigures(sql)).not.toBeNull();
+  });
+});
+
+test.each([
+  [null, 'count'],
+  [{ ageMs: 0, countedInMs: 25 }, 'count'],
+  [{ ageMs: 0, countedInMs: 1000 }, 'show'],
+  [{ ageMs: 18_999, countedInMs: 1000 }, 'show'],
+  [{ ageMs: 19_000, countedInMs: 1000 }, 'show-and-count'],
+  [{ ageMs: 157_999, countedInMs: 1000 }, 'show-and-count'],
+  [{ ageMs: 158_000, countedInMs: 1000 }, 'count'],
+] as const)('figures %j: %s', (last, plan) => {
+  expect(planFigures(last)).toBe(plan);
+});
+
+describe('figures of a large catalog', () => {
+  /** As if the count had taken so long, so long ago. */
+  async function counted(countedInMs: number, secondsAgo: number): Promise<void> {
+    await someCatalog(store.sql, 20, 0.6);
+    await countCatalog(store.sql);
+    await store.sql`
+      update catalog_internal.catalog_figures
+      set counted_in_ms = ${countedInMs}, counted_at = now() - make_interval(secs => ${secondsAgo}), figures = figures || '{"deferredSkus": 999}'`;
+  }
+  const deferred = async () => (await storedFigures(store.sql))?.figures.deferredSkus;
+
+  test('are shown as they are while counting has its rest', async () => {
+    await counted(1000, 10);
+    expect((await createFiguresReader(store.sql)()).deferredSkus).toBe(999);
+    expect((await readFigures(store.sql)).deferredSkus).toBe(999);
+    expect(await deferred()).toBe(999);
+  });
+
+  test('are shown at once while a daemon counts new ones', async () => {
+    await counted(1000, 60);
+    const read = createFiguresReader(store.sql);
+    expect((await read()).deferredSkus).toBe(999);
+    await expect.poll(deferred).not.toBe(999);
+  });
+
+  test('are waited for when the last are too old for anybody', async () => {
+    await counted(1000, 300);
+    expect((await createFiguresReader(store.sql)()).deferredSkus).not.toBe(999);
+  });
+
+  test('are counted by a command when they are too old', async () => {
+    await counted(1000, 300);
+    expect((await readFigures(store.sql)).deferredSkus).not.toBe(999);
+  });
+});
