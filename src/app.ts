@@ -1,25 +1,21 @@
-import { join } from 'node:path';
 import type { Config } from './config.ts';
-import { startEmbeddedPostgres } from './embedded/postgres.ts';
 import type { Clock } from './lib/clock.ts';
 import { createPartnerClient, type PartnerClient } from './partner/client.ts';
 import { AUTH_CLASS, type PartnerErrorKind } from './partner/errors.ts';
 import { sendsPerWindow } from './partner/pacer.ts';
-import { createQueueBackend, type QueueBackend } from './queues/backend.ts';
+import type { QueueBackend } from './queues/backend.ts';
 import { schedules } from './queues/jobs.ts';
 import { createRunner, type Runner } from './queues/runner.ts';
 import { createStorePause, type StorePause } from './queues/store-pause.ts';
 import { handlersOf } from './handlers.ts';
-import { paceLimits, rateFloor } from './limits.ts';
-import { connect, migrateDatabase, type Sql, waitForDatabase } from './store/db.ts';
-import { announcePresence } from './store/presence.ts';
-import { storeSettings } from './store/sync-state.ts';
+import { paceLimits } from './limits.ts';
+import type { Sql } from './store/db.ts';
+import { owedNow } from './store/due.ts';
 import type { TaskName } from './store/tasks.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createOwnRefusals } from './sync/own-refusals.ts';
 import { createPacer } from './sync/pacing.ts';
-import { createTelemetry } from './telemetry/events.ts';
-import { errorLines, paceLines } from './telemetry/lines.ts';
+import { createTelemetry, type Telemetry } from './telemetry/events.ts';
 import type { Log } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { type Problem, rememberProblems } from './telemetry/problems.ts';
@@ -27,6 +23,7 @@ import { createScrubber } from './telemetry/scrub.ts';
 import { type HttpServer, startHttpServer } from './telemetry/server.ts';
 import { createHealth, ownReasons } from './health.ts';
 import { createStatusPages } from './status-page.ts';
+import { migrateMirror, openMirror, openQueues, type OnStop } from './stores.ts';
 import { VERSION } from './version.ts';
 
 export interface App {
@@ -39,24 +36,9 @@ export interface App {
   stop(): Promise<void>;
 }
 
-const DATABASE_PATIENCE_MS = 60_000;
 /** Requests under way at a stop get this long; what they answer is then lost and stays due. */
 const GRACE_MS = 4000;
 const RESTORE_EVERY_MS = 10_000;
-
-/** Where the mirror lives: the configured Postgres, or an embedded one of this process. */
-export async function openDatabase(
-  config: Pick<Config, 'database'>,
-  log: Log,
-): Promise<{ url: string; close: () => Promise<void> }> {
-  const configured = config.database.url?.read();
-  if (configured !== undefined) return { url: configured, close: () => Promise.resolve() };
-  const embedded = await startEmbeddedPostgres({
-    dataDir: join(config.database.dataDir, 'postgres'),
-    log: (event, detail) => log.debug({ ...detail, event: `postgres.${event}` }),
-  });
-  return { url: embedded.url, close: () => embedded.stop() };
-}
 
 /**
  * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres backend
@@ -83,22 +65,24 @@ async function start(
   config: Config,
   plainLog: Log,
   clock: Clock,
-  onStop: (dispose: () => Promise<unknown>) => void,
+  onStop: OnStop,
   giveUp?: AbortSignal,
 ): Promise<Omit<App, 'stop'>> {
   const { log, problems } = rememberProblems(plainLog, createScrubber(config.secrets), clock);
   const metrics = createMetrics({ version: VERSION });
-  const telemetry = createTelemetry(log, metrics, clock);
-  const onError = errorLines(log, clock);
   const limits = paceLimits(config);
 
-  const { database, sql, backend } = await openStores(config, { log, clock, onError, onStop, giveUp });
+  const { database, sql } = await openMirror(config, { log, clock, onStop, giveUp });
+  const queuesInPostgres = config.queues.redisUrl === null;
+  const telemetry = createTelemetry({ log, metrics, clock, owed: () => owedNow(sql), queuesInPostgres });
+  const backend = await openQueues(config, database.url, telemetry, onStop);
+  await migrateMirror(config, sql, database.url, onStop);
 
   const own = createOwnRefusals(clock, limits);
   const rereadCredential = credentialReader(config, log, () => own.cleared());
   const client = openClient(config, clock, telemetry.onRequest, rereadCredential);
   onStop(() => client.close());
-  const events = { ...paceLines(log), waited: telemetry.onTurn, afterRefusal: rereadCredential };
+  const events = { ...telemetry.pace, afterRefusal: rereadCredential };
   const pacer = createPacer(sql, clock, limits, events, own);
   const ctx: SyncContext = {
     sql,
@@ -111,7 +95,7 @@ async function start(
     emit: telemetry.onSync,
   };
   const pause = createStorePause(clock, telemetry.onStore);
-  const runner = await startRunner({ config, ctx, backend, metrics, telemetry, onError, onStop, pause });
+  const runner = await startRunner({ config, ctx, backend, telemetry, onStop, pause });
   const http = await openHttp({ config, ctx, backend, runner, metrics, limits, pause, own, log, problems });
   onStop(() => http.close());
   log.info({
@@ -178,64 +162,17 @@ async function openHttp({
   return await startHttpServer({ ...config.http, ...health, ...(config.http.statusPage && { pages }), log });
 }
 
-interface StoreParts {
-  readonly log: Log;
-  readonly clock: Clock;
-  readonly onError: (error: Error) => void;
-  readonly onStop: (dispose: () => Promise<unknown>) => void;
-  readonly giveUp: AbortSignal | undefined;
-}
-
-/** Postgres, answering and migrated, and the queues' backend, prepared. */
-async function openStores(config: Config, { log, clock, onError, onStop, giveUp }: StoreParts) {
-  const database = await openDatabase(config, log);
-  onStop(() => database.close());
-  const sql = connect(database.url);
-  onStop(() => sql.end({ timeout: 5 }));
-  await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, {
-    signal: giveUp,
-    onWait: (error) =>
-      log.warn(
-        { event: 'database.waiting', err: error, patienceSeconds: DATABASE_PATIENCE_MS / 1000 },
-        'Postgres does not answer yet; it is tried again until the patience is over',
-      ),
-  });
-  const backend = createQueueBackend({
-    redisUrl: config.queues.redisUrl?.read() ?? null,
-    databaseUrl: database.url,
-    prefix: config.queues.prefix,
-    onError,
-  });
-  onStop(() => backend.close());
-  await backend.prepare();
-  await migrateDatabase(database.url);
-  onStop(await announcePresence(database.url));
-  await storeSettings(sql, {
-    liveInterval: config.intervals.liveMs / 1000,
-    sweepInterval: config.intervals.sweepMs / 1000,
-    metadataInterval: config.intervals.metadataMs / 1000,
-    catalogStaleAfter: config.catalog.staleAfterMs / 1000,
-    rateLimit: config.rate.limit,
-    rateShare: paceLimits(config).maxPerWindow,
-    rateWindow: config.rate.windowMs / 1000,
-    rateFloor: rateFloor(config),
-  });
-  return { database, sql, backend };
-}
-
 interface RunnerParts {
   readonly config: Config;
   readonly ctx: SyncContext;
   readonly backend: QueueBackend;
-  readonly metrics: ReturnType<typeof createMetrics>;
-  readonly telemetry: ReturnType<typeof createTelemetry>;
-  readonly onError: (error: Error) => void;
-  readonly onStop: (dispose: () => Promise<unknown>) => void;
+  readonly telemetry: Telemetry;
+  readonly onStop: OnStop;
   readonly pause: StorePause;
 }
 
 async function startRunner(parts: RunnerParts): Promise<Runner> {
-  const { config, ctx, backend, metrics, telemetry, onError, onStop } = parts;
+  const { config, ctx, backend, telemetry, onStop } = parts;
   const stopping = new AbortController();
   const hard = new AbortController();
   const { intervals, rate, partner } = config;
@@ -253,11 +190,9 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
       knock: (task) => runner.knock(task),
       pause: parts.pause,
     }),
-    onJob: ({ queue, outcome, ms }) => {
-      metrics.jobs.inc({ queue, outcome });
-      metrics.jobDuration.observe({ queue, outcome }, ms / 1000);
-    },
-    onError,
+    onJob: telemetry.onJob,
+    onError: telemetry.onQueueError,
+    onFault: telemetry.onFault,
   });
   onStop(async () => {
     stopping.abort();
@@ -266,7 +201,10 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
     clearTimeout(timer);
   });
   await runner.start();
-  const restoring = setInterval(() => void runner.restoreSchedules().catch(onError), RESTORE_EVERY_MS);
+  const restoring = setInterval(
+    () => void runner.restoreSchedules().catch(telemetry.onQueueError),
+    RESTORE_EVERY_MS,
+  );
   onStop(async () => clearInterval(restoring));
   return runner;
 }
@@ -280,7 +218,7 @@ function credentialReader({ partner }: Config, log: Log, onChange: () => void): 
     // Both are read, not one of two.
     const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
     if (!changed) return;
-    log.info({ event: 'credential.changed' }, 'the credential file has changed; the next request uses it');
+    log.info({ event: 'credential.changed' });
     onChange();
   };
 }
@@ -288,7 +226,7 @@ function credentialReader({ partner }: Config, log: Log, onChange: () => void): 
 function openClient(
   config: Config,
   clock: Clock,
-  observe: ReturnType<typeof createTelemetry>['onRequest'],
+  observe: Telemetry['onRequest'],
   rereadCredential: () => void,
 ): PartnerClient {
   const { partner } = config;

@@ -1,7 +1,7 @@
 import type { Handler } from './queues/runner.ts';
 import { runTask, type TaskReport } from './queues/task-run.ts';
 import type { StorePause } from './queues/store-pause.ts';
-import type { TaskName, TaskRun } from './store/tasks.ts';
+import type { RunTask, TaskName, TaskRun } from './store/tasks.ts';
 import type { SyncContext } from './sync/context.ts';
 import { syncDelta } from './sync/delta.ts';
 import { planLive } from './sync/live-plan.ts';
@@ -30,7 +30,7 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
   const runner = { sql: ctx.sql, clock: ctx.clock, signal: stopping, report };
   const shift = createShift(ctx, parts.requestTimeoutMs);
 
-  async function task(name: TaskName, work: (run: TaskRun) => Promise<Outcome>): Promise<string> {
+  async function task(name: RunTask, work: (run: TaskRun) => Promise<Outcome>): Promise<string> {
     const outcome = await runTask(runner, name, work);
     return outcome?.kind ?? 'not-due';
   }

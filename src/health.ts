@@ -5,12 +5,14 @@ import { type QueueBackend, within } from './queues/backend.ts';
 import type { Runner } from './queues/runner.ts';
 import type { Sql, StoreTrouble } from './store/db.ts';
 import { readPace } from './store/pace.ts';
+import { createFiguresReader } from './store/figures-reader.ts';
 import { type PaceReader, readStats } from './store/stats.ts';
 import type { MirrorStats } from './store/stats-types.ts';
 import { readSyncState } from './store/sync-state.ts';
 import { readLivePlan } from './store/live.ts';
 import { callPause } from './store/call-pause.ts';
-import type { Reason } from './status/verdict.ts';
+import { readTasks } from './store/tasks.ts';
+import { failingTasks, type Reason } from './status/verdict.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import type { Health } from './telemetry/server.ts';
 
@@ -28,8 +30,6 @@ export interface HealthParts {
   readonly ownTrouble: () => string | null;
 }
 
-/** Statistics scan the catalog, so scrapes within this share one reading. */
-const STATS_FOR_MS = 10_000;
 const ANSWER_WITHIN_MS = 3000;
 /** Over a line that swallows everything a statement would wait for ever; scrapers give up after ten seconds. */
 const STATS_WITHIN_MS = 8000;
@@ -75,16 +75,8 @@ export function createHealth(parts: HealthParts): {
   const paceOf = paceReader(limits);
   const startedAt = clock.monotonic();
   let storeAnswers = true;
-  let reading: { at: number; stats: Promise<MirrorStats> } | null = null;
-
-  function stats(): Promise<MirrorStats> {
-    const now = clock.monotonic();
-    if (reading === null || now - reading.at > STATS_FOR_MS) {
-      reading = { at: now, stats: readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf }) };
-      reading.stats.catch(() => (reading = null));
-    }
-    return reading.stats;
-  }
+  const figures = createFiguresReader(sql);
+  const stats = () => readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf, figures });
 
   return {
     stats,
@@ -139,12 +131,13 @@ async function degradedReasons(
   limits: PaceLimits,
 ): Promise<string[]> {
   const pace = paceOf(await readPace(sql, limits.windowMs));
-  const [{ failures }, plan] = await Promise.all([callPause(sql), readLivePlan(sql)]);
+  const [{ failures }, plan, tasks] = await Promise.all([callPause(sql), readLivePlan(sql), readTasks(sql)]);
   return [
     ...(state.catalogState === 'stale' ? ['the catalog is stale; SKUs are re-priced by age'] : []),
     ...(plan.incident === null ? [] : ['an incident: the whole catalog is live-priced, prices age']),
     ...(state.manifestRefused === null ? [] : [`the newest manifest is refused: ${state.manifestRefused}`]),
     ...(pace.refusal === null ? [] : [pace.refusal]),
+    ...failingTasks(tasks, pace.refusal),
     ...(failures > 0 ? [`bulk calls are failing (${failures} in a row)`] : []),
   ];
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { type App, openDatabase, startApp } from '../app.ts';
+import { type App, startApp } from '../app.ts';
+import { openDatabase } from '../stores.ts';
 import { type Config, loadConfig, processSources } from '../config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';

@@ -1,4 +1,4 @@
-import { openDatabase } from '../app.ts';
+import { openDatabase } from '../stores.ts';
 import { loadConfig, processSources } from '../config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createQueueBackend } from '../queues/backend.ts';

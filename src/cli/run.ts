@@ -5,8 +5,10 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import { databaseNow, type StillOwed, stillOwed } from '../store/once.ts';
 import { requestTask } from '../store/tasks.ts';
 import { createLogger, type Log } from '../telemetry/logger.ts';
+import { noiseLines } from '../telemetry/noise.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { endOnCrash } from './crash.ts';
+import { captureNoise } from './noise.ts';
 import { stopSignal } from './stopping.ts';
 
 export const run: Command = {
@@ -22,7 +24,8 @@ export const run: Command = {
     const timeoutMs = timeoutOf(values);
     const config = loadConfig(processSources.env, processSources.readFile);
     const log = createLogger({ level: config.log.level, secrets: config.secrets });
-    endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }, 'an error that nobody caught'));
+    endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }));
+    captureNoise(noiseLines(log, systemClock));
     for (const warning of config.warnings) log.warn({ event: 'config.warning', warning });
     return await runDaemon(config, log, systemClock, values['once'] === true ? { timeoutMs } : null);
   },
@@ -72,9 +75,9 @@ async function runDaemon(
 }
 
 const LOOK_EVERY_MS = 200;
-const TELL_EVERY_MS = 10_000;
+const TELL_EVERY_MS = 30_000;
 
-/** Waits until nothing is owed; tells every ten seconds what still is. */
+/** Waits until nothing is owed; tells every thirty seconds what still is. */
 export async function untilCaughtUp(
   app: Pick<App, 'sql' | 'knock'>,
   log: Log,
@@ -90,7 +93,7 @@ export async function untilCaughtUp(
     const owed = await stillOwed(app.sql, since);
     const now = clock.monotonic();
     if (owed.baseline && owed.deltaCaughtUp && owed.due.length === 0) {
-      log.info({ event: 'once.caught-up', seconds: Math.round((now - startedAt) / 1000) });
+      log.info({ event: 'once.caught-up', durationSeconds: Math.round((now - startedAt) / 1000) });
       return EXIT.ok;
     }
     if (timeoutMs !== null && now - startedAt >= timeoutMs) {
@@ -106,7 +109,7 @@ export async function untilCaughtUp(
   }
 }
 
-function told(owed: StillOwed): Record<string, unknown> {
+function told(owed: StillOwed) {
   return {
     baseline: owed.baseline,
     deltaCaughtUp: owed.deltaCaughtUp,

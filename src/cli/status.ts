@@ -8,6 +8,7 @@ import type { Terminal } from '../status/paint.ts';
 import { readStatus, type Status } from '../status/status.ts';
 import { type Health, judge, type Verdict, verdictOf } from '../status/verdict.ts';
 import type { Sql } from '../store/db.ts';
+import { readFigures } from '../store/figures-reader.ts';
 import { readStats } from '../store/stats.ts';
 import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
 import { complain, withoutSecrets } from './complain.ts';
@@ -72,7 +73,13 @@ export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Stat
   const limits = paceLimits(config);
   const { liveBudget, maxSkus } = config.bulk;
   return await readStatus(sql, {
-    stats: () => readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf: paceReader(limits) }),
+    stats: () =>
+      readStats(sql, {
+        windowMs: limits.windowMs,
+        liveBudget,
+        paceOf: paceReader(limits),
+        figures: () => readFigures(sql),
+      }),
     limits,
     skusPerCall: maxSkus,
   });

@@ -1,6 +1,7 @@
 import { chmod, cp, lstat, mkdtemp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
+import type { EmbeddedLog } from './events.ts';
 import type { Account } from './account.ts';
 import { runCommand } from './command.ts';
 import { makeFolders } from './data-dir.ts';
@@ -18,7 +19,7 @@ export interface BinariesOptions {
   account: Account | null;
   /** Where root may put a copy that a service user can reach. */
   systemFolder: string;
-  log: (event: string, detail: Record<string, unknown>) => void;
+  log: EmbeddedLog;
 }
 
 const SUPPORTED = new Set(['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64']);

@@ -12,6 +12,7 @@ import {
   symlink,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import type { EmbeddedLog } from './events.ts';
 import type { Account } from './account.ts';
 import { canEnter } from './command.ts';
 import { EmbeddedError, errnoOf, unless } from './errors.ts';
@@ -90,7 +91,7 @@ export async function placeDataDir(
   paths: ClusterPaths,
   account: Account | null,
   systemFolder: string,
-  log: (event: string, detail: Record<string, unknown>) => void,
+  log: EmbeddedLog,
 ): Promise<string> {
   const { dataDir } = paths;
   const exists = (await unless(['ENOENT'], lstat(dataDir))) !== undefined;
@@ -133,7 +134,7 @@ async function relocate(
   dataDir: string,
   systemFolder: string,
   account: Account,
-  log: (event: string, detail: Record<string, unknown>) => void,
+  log: EmbeddedLog,
 ): Promise<string> {
   await makeFolders(systemFolder);
   // A name never used before: another checkout that once had this path may still link to its own cluster.

@@ -1,6 +1,7 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock, type Clock } from '../lib/clock.ts';
+import type { EmbeddedLog } from './events.ts';
 import { chooseAccount } from './account.ts';
 import { findPlatformPackage, prepareBinaries } from './binaries.ts';
 import { clusterPaths, makeFolders, onDisk, ownerOf, placeDataDir, type ClusterPaths } from './data-dir.ts';
@@ -28,7 +29,7 @@ export interface EmbeddedOptions {
   dataDir: string;
   /** Server settings that go over the defaults, e.g. `{ fsync: 'off' }` in tests. */
   settings?: Record<string, string>;
-  log?: (event: string, detail: Record<string, unknown>) => void;
+  log?: EmbeddedLog;
   clock?: Clock;
   /** How long the server may take until it accepts connections, crash recovery included; 120 s unless told. */
   startTimeoutMs?: number;

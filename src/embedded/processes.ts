@@ -1,6 +1,7 @@
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
+import type { EmbeddedLog } from './events.ts';
 import { runCommand } from './command.ts';
 import { EmbeddedError, errnoOf, unless } from './errors.ts';
 import { isAlive } from './lock.ts';
@@ -120,11 +121,7 @@ export async function escalate(
  * @param dataDir absolute path free of links; the caller holds its owner lock
  * @throws EmbeddedError `not-stopped`
  */
-export async function clearOrphans(
-  dataDir: string,
-  clock: Clock,
-  log: (event: string, detail: Record<string, unknown>) => void,
-): Promise<void> {
+export async function clearOrphans(dataDir: string, clock: Clock, log: EmbeddedLog): Promise<void> {
   const orphans = await clusterProcesses(dataDir);
   const file = await readPostmasterFile(dataDir);
   if (orphans.length === 0) {

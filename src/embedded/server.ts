@@ -4,6 +4,7 @@ import { open, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
+import type { EmbeddedLog } from './events.ts';
 import type { Account } from './account.ts';
 import type { Binaries } from './binaries.ts';
 import { CHILD_ENV } from './command.ts';
@@ -93,7 +94,7 @@ export async function startServer(
   deps: {
     watchdog: Watchdog;
     clock: Clock;
-    log: (event: string, detail: Record<string, unknown>) => void;
+    log: EmbeddedLog;
     pickPort?: () => Promise<number>;
   },
 ): Promise<Server> {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { EmbeddedLog } from './events.ts';
 import { CHILD_ENV } from './command.ts';
 
 /**
@@ -40,10 +41,7 @@ export interface Watchdog {
  *
  * @param home the data directory's real path, which is the server's working directory
  */
-export function startWatchdog(
-  home: string,
-  log: (event: string, detail: Record<string, unknown>) => void,
-): Watchdog {
+export function startWatchdog(home: string, log: EmbeddedLog): Watchdog {
   const child = spawn('/bin/sh', ['-c', SCRIPT, 'catalog-mirror-watchdog', home], {
     detached: true,
     cwd: '/',

@@ -23,11 +23,13 @@ import {
 
 export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
 
-/** One finished request, for metrics: `ms` milliseconds; `date` is the upstream's Date header, for clock skew. */
+/** One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its turn; `skus` of a bulk call; `date` is the upstream's Date header, for clock skew. */
 export interface RequestObservation {
   route: Route;
   outcome: 'ok' | PartnerErrorKind;
   ms: number;
+  waitedMs: number | undefined;
+  skus: number | undefined;
   status: number | null;
   date: Date | null;
 }
@@ -134,7 +136,7 @@ class HttpPartnerClient implements PartnerClient {
       parse: JSON.parse,
       signal,
     };
-    return this.#ask(permit, request, (body) => unwrap(readBulk(body, this.#names), 'bulk'));
+    return this.#ask(permit, request, (body) => unwrap(readBulk(body, this.#names), 'bulk'), skus.length);
   }
 
   async lowest(permit: Permit, sku: string, signal?: AbortSignal): Promise<LowestRecord> {
@@ -154,7 +156,12 @@ class HttpPartnerClient implements PartnerClient {
   }
 
   /** Sends, reads, then settles the permit once and reports; a null request is one that no URL can carry. */
-  async #ask<T>(permit: Permit, request: ApiRequest | null, read: (body: unknown) => T): Promise<T> {
+  async #ask<T>(
+    permit: Permit,
+    request: ApiRequest | null,
+    read: (body: unknown) => T,
+    skus?: number,
+  ): Promise<T> {
     const { clock } = this.#options;
     const head: AnswerHead = { status: null, date: null };
     const route = request?.route ?? 'lowest';
@@ -164,7 +171,8 @@ class HttpPartnerClient implements PartnerClient {
       try {
         await permit.settle(outcome);
       } finally {
-        this.#options.observe?.({ route, outcome, ms, ...head });
+        const { status, date } = head;
+        this.#options.observe?.({ route, outcome, ms, waitedMs: permit.waitedMs, skus, status, date });
       }
     };
     let value: T;

@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
-const CHUNK_BYTES = 256 * 1024;
+const CHUNK_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
 
 /** Passes chunks on, telling `seen` the running total of bytes before each; `seen` may throw to stop the stream. */

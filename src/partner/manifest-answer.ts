@@ -114,6 +114,65 @@ function chooseSnapshotId(leaves: readonly Leaf[]): Choice {
   ]);
 }
 
+function choicesOf(leaves: readonly Leaf[], names: ManifestNames): { url: Choice; snapshotId: Choice } {
+  const choice = (field: string | undefined, choose: (from: readonly Leaf[]) => Choice): Choice =>
+    field === undefined ? choose(leaves) : { leaf: named(leaves, field), candidates: [] };
+  return {
+    url: choice(names.urlField, chooseUrl),
+    snapshotId: choice(names.snapshotIdField, chooseSnapshotId),
+  };
+}
+
+/** The fields that `readManifestMeta` reads with these names; null where it finds none, or none that is usable. */
+export function manifestFields(
+  body: unknown,
+  names: ManifestNames,
+): { url: string | null; snapshotId: string | null } {
+  if (!isObject(body)) return { url: null, snapshotId: null };
+  const { url, snapshotId } = choicesOf(leavesOf(body), names);
+  return {
+    url: asHttpUrl(url.leaf?.value) === null ? null : (url.leaf?.path ?? null),
+    snapshotId: asSnapshotId(snapshotId.leaf?.value) === null ? null : (snapshotId.leaf?.path ?? null),
+  };
+}
+
+/** The fields that the specification does name: none of them is the identifier. */
+const DOCUMENTED = ['url_expires_at', 'generated_at', 'sku_count', 'live_priced_sku_count'];
+
+/** Fields that may hold what the specification does not name, the likeliest first; a path may be dotted. */
+export interface ManifestCandidates {
+  readonly url: readonly { readonly path: string; readonly value: SecretUrl }[];
+  readonly snapshotId: readonly { readonly path: string; readonly value: string }[];
+}
+
+/**
+ * All fields of a manifest response that could be its URL or its snapshot identifier, whatever they are called: those that
+ * are found by shape first, then what is left over. For `doctor`, which tries them. Never throws.
+ */
+export function manifestCandidates(body: unknown): ManifestCandidates {
+  if (!isObject(body)) return { url: [], snapshotId: [] };
+  const leaves = leavesOf(body);
+  const chosen = chooseSnapshotId(leaves);
+  const rest = leaves.filter(({ path, words, value }) => {
+    const other = has(words, [...NOT_ID_WORDS, ...URL_WORDS]) || DOCUMENTED.includes(path);
+    return asSnapshotId(value) !== null && !other && !chosen.candidates.some((leaf) => leaf.path === path);
+  });
+  const alien = (leaf: Leaf) => Number(has(leaf.words, OTHER_ID_WORDS));
+  const ids = [...chosen.candidates, ...rest.toSorted((a, b) => alien(a) - alien(b))];
+  const urls = leaves.filter((leaf) => asHttpUrl(leaf.value) !== null);
+  const likely = chooseUrl(leaves).candidates;
+  return {
+    url: [...new Set([...likely, ...urls])].flatMap(({ path, value }) => {
+      const url = asHttpUrl(value);
+      return url === null ? [] : [{ path, value: new SecretUrl(url) }];
+    }),
+    snapshotId: ids.flatMap(({ path, value }) => {
+      const id = asSnapshotId(value);
+      return id === null ? [] : [{ path, value: id }];
+    }),
+  };
+}
+
 /** A count that a table's integer holds; null where it is none. */
 function readInt4(value: unknown): number | null {
   const count = readCount(value);
@@ -147,14 +206,9 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
   if (!isObject(body))
     return { ok: false, problem: 'the body is not an object', hint: 'check PARTNER_BASE_URL' };
   const leaves = leavesOf(body);
-  const urlField = names.urlField;
-  const urlChoice =
-    urlField === undefined ? chooseUrl(leaves) : { leaf: named(leaves, urlField), candidates: [] };
+  const { url: urlChoice, snapshotId: idChoice } = choicesOf(leaves, names);
   const url = asHttpUrl(urlChoice.leaf?.value);
   if (url === null) return fault('presigned URL', 'PARTNER_MANIFEST_URL_FIELD', urlChoice, leaves);
-  const idField = names.snapshotIdField;
-  const idChoice =
-    idField === undefined ? chooseSnapshotId(leaves) : { leaf: named(leaves, idField), candidates: [] };
   const snapshotId = asSnapshotId(idChoice.leaf?.value);
   if (snapshotId === null) return fault('snapshot identifier', 'PARTNER_SNAPSHOT_ID_FIELD', idChoice, leaves);
   const announced = named(leaves, 'sku_count')?.value ?? body['sku_count'] ?? null;

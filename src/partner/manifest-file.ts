@@ -48,7 +48,7 @@ export interface ManifestFileOptions {
   idleTimeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
   caps?: Partial<ManifestFileCaps> | undefined;
-  /** Lines, rejected ones included, in one batch; 5000. */
+  /** Lines, rejected ones included, in one batch; 500. */
   batchSize?: number | undefined;
   /** How names are resolved; the system's resolver. */
   resolve?: Resolver | undefined;
@@ -69,7 +69,7 @@ const DEFAULT_CAPS: ManifestFileCaps = {
   lines: 100_000_000,
 };
 const DEFAULT_IDLE_MS = 60_000;
-const DEFAULT_BATCH_SIZE = 5000;
+const DEFAULT_BATCH_SIZE = 500;
 /** Connection failures that, once the body has begun, mean that it was cut. */
 const CUT_CODES: ReadonlySet<string> = new Set([
   'UND_ERR_SOCKET',

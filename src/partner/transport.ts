@@ -42,6 +42,8 @@ export interface ApiRequest {
 export interface AnswerHead {
   status: number | null;
   date: Date | null;
+  /** What was sent with a status other than 200, where it was JSON: it may hold anything. */
+  refusal?: unknown;
 }
 
 /** The one connection pool to the partner API. */
@@ -120,7 +122,7 @@ class UndiciTransport implements Transport {
     }
     head.status = response.statusCode;
     head.date = dateOf(response.headers['date']);
-    if (response.statusCode !== 200) throw await this.#refusal(route, response);
+    if (response.statusCode !== 200) throw await this.#refusal(route, response, head);
     return this.#read(request, response, fail);
   }
 
@@ -143,10 +145,11 @@ class UndiciTransport implements Transport {
   }
 
   /** The error of an answer other than 200. The status decides even where the body cannot be read. */
-  async #refusal(route: Route, response: Dispatcher.ResponseData): Promise<PartnerError> {
+  async #refusal(route: Route, response: Dispatcher.ResponseData, head: AnswerHead): Promise<PartnerError> {
     const status = response.statusCode;
     const text = await readBody(response.body, this.#options.maxBodyBytes).catch(() => '');
     const body = parseOrNull(text);
+    head.refusal = body;
     const code = codeOf(body);
     const kind = classifyAnswer(route, status, body) ?? 'unreadable';
     return new PartnerError(kind, route, code === undefined ? { status } : { status, code });

@@ -159,7 +159,8 @@ function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBa
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    const late = Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' });
+    timer = setTimeout(() => reject(late), timeoutMs);
   });
   try {
     return await Promise.race([promise, timeout]);

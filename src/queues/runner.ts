@@ -13,7 +13,10 @@ export interface RunnerOptions {
   readonly schedules: readonly Schedule[];
   readonly handlers: Readonly<Record<TaskName, Handler>>;
   readonly onJob: (job: { queue: QueueName; job: string; outcome: string; ms: number }) => void;
+  /** Errors of the queues and of the connections to their store. */
   readonly onError: (error: Error) => void;
+  /** A handler threw: Postgres is away, or there is a defect. */
+  readonly onFault: (job: string, error: unknown) => void;
 }
 
 export interface Runner {
@@ -38,7 +41,7 @@ const SCHEDULE_LOCK = 'catalog_mirror.schedules';
 
 /** The queues and workers of one process: schedules knock, handlers do, and what is owed stands in Postgres. */
 export function createRunner(options: RunnerOptions): Runner {
-  const { backend, handlers, onJob, onError } = options;
+  const { backend, handlers, onJob, onError, onFault } = options;
   const queues = new Map<QueueName, JobQueue>();
   const restoreSchedules = () => restore(options, queues);
   const workers: JobWorker[] = [];
@@ -56,7 +59,7 @@ export function createRunner(options: RunnerOptions): Runner {
       } catch (error) {
         // A job that throws would be kept as failed and retried by the store; the next knock does the same, and cleaner.
         outcome = 'fault';
-        onError(error as Error);
+        onFault(job.name, error);
       }
       underWay -= 1;
       lastJobAt = performance.now();

@@ -2,13 +2,13 @@ import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type Outcome, retryInMs } from '../sync/outcome.ts';
 import { type Sql, storeTrouble } from '../store/db.ts';
-import { endTask, renewTask, startTask, type TaskName, type TaskRun } from '../store/tasks.ts';
+import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/tasks.ts';
 
 const LEASE_MS = 20_000;
 const RENEW_EVERY_MS = 5000;
 
 export interface TaskReport {
-  readonly task: TaskName;
+  readonly task: RunTask;
   readonly outcome: Outcome;
   readonly ms: number;
   /** What was thrown, where the work did not end in an outcome of its own. */
@@ -28,7 +28,7 @@ export interface TaskRunner {
  */
 export async function runTask(
   runner: TaskRunner,
-  task: TaskName,
+  task: RunTask,
   work: (run: TaskRun) => Promise<Outcome>,
 ): Promise<Outcome | null> {
   const { sql, clock, signal } = runner;
@@ -73,7 +73,7 @@ export async function runTask(
 
 async function renew(
   { sql, clock }: TaskRunner,
-  task: TaskName,
+  task: RunTask,
   run: TaskRun,
   finished: AbortSignal,
 ): Promise<void> {

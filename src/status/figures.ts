@@ -73,6 +73,16 @@ export function paceLine({ pace }: MirrorStats, now: Date): string {
   return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} a minute${silent > 0 ? `; silent for ${formatAge(silent)} more` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
 }
 
+/** Counts so young go for those of this moment. */
+const PRESENT_SECONDS = 10;
+
+/** How old the counts of a large catalog are; null while they are those of this moment. */
+export function countedLine({ countedAt, countedInMs }: MirrorStats, now: Date): string | null {
+  const age = secondsBetween(countedAt, now);
+  if (age < PRESENT_SECONDS) return null;
+  return `counted ${formatAge(age)} ago, which took ${formatDuration(Math.round(countedInMs))}`;
+}
+
 const INCIDENT_CAUSES = {
   'live-count': 'the catalog counts it so',
   deferrals: 'snapshot-priced SKUs are deferred',

@@ -4,6 +4,7 @@ import { estimateBacklog } from './backlog.ts';
 import {
   ageBands,
   auditLine,
+  countedLine,
   count,
   estimateLine,
   incidentLine,
@@ -152,6 +153,7 @@ const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>
 export function catalog({ stats, sync }: Status, now: Date): Html {
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes answer ${sync.catalogFault})`;
   const iso = (at: Date) => `${at.toISOString()} (${formatAge(secondsBetween(at, now))} ago)`;
+  const counted = countedLine(stats, now);
   return html`<section id="catalog">
     <h2>Catalog</h2>
     <dl>
@@ -177,6 +179,12 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
       }
       <dt>SKUs</dt>
       <dd><span id="skus">${count(sum(stats.skus.map((s) => s.count)))}</span></dd>
+      ${
+        counted === null
+          ? null
+          : html`<dt></dt>
+              <dd class="dim">${counted}</dd>`
+      }
       ${stats.skus.toSorted(byState).map(
         (s) =>
           html`<dt></dt>

@@ -5,6 +5,7 @@ import { estimateBacklog } from './backlog.ts';
 import {
   ageBands,
   auditLine,
+  countedLine,
   count,
   estimateLine,
   incidentLine,
@@ -49,7 +50,7 @@ export function screen(status: Status, verdict: Verdict, now: Date, terminal: Te
   const ago = (at: Date | null) =>
     at === null ? 'never' : `${at.toISOString()} (${formatAge(secondsBetween(at, now))} ago)`;
   const parts = [
-    ...catalogParts(status, ago),
+    ...catalogParts(status, now, ago),
     ...freshnessParts(status),
     ...backlogParts(status, now),
     ...paceParts(status, now),
@@ -98,7 +99,8 @@ function rowLine(
   return drawn === '' && terminal.width !== null ? line.slice(0, terminal.width) : line;
 }
 
-function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) => string): Part[] {
+function catalogParts({ stats, sync, daemons }: Status, now: Date, ago: (at: Date | null) => string): Part[] {
+  const counted = countedLine(stats, now);
   const byState = stats.skus.map((s) => `${count(s.count)} ${s.state}/${s.priceSource}`).join(', ');
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes answer ${sync.catalogFault})`;
   const refused =
@@ -125,7 +127,10 @@ function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) =
       tint: broken === '' ? undefined : 'yellow',
     },
     { label: 'daemons', text: daemons === 0 ? 'none running' : `${daemons} running` },
-    { label: 'SKUs', text: byState === '' ? 'none yet' : byState },
+    {
+      label: 'SKUs',
+      text: [byState === '' ? 'none yet' : byState, ...(counted === null ? [] : [counted])].join('; '),
+    },
     ...(stats.incident === null
       ? []
       : [{ label: 'incident', text: incidentLine(stats.incident, ago), tint: 'yellow' as const }]),

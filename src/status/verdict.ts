@@ -1,5 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count, secondsBetween, sum } from './figures.ts';
+import type { TaskState } from '../store/tasks.ts';
 import type { Status } from './status.ts';
 
 /** healthy: prices are as fresh as they are meant to be. degraded: they are not, or will not be. broken: nothing moves, and a person has to look. */
@@ -24,7 +25,8 @@ const UNATTENDED_SECONDS = 60;
 const DEAD_SECONDS = 3600;
 /** How long a look may be owed whose time nothing but work stands before. */
 const LATE_SECONDS = 3600;
-const FAILURES = 3;
+
+const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);
 
 const degraded = (text: string): Reason => ({ level: 'degraded', text });
 const broken = (text: string): Reason => ({ level: 'broken', text });
@@ -73,7 +75,7 @@ function progressReasons({ stats, tasks, daemons }: Status, now: Date): Reason[]
     if (manifest !== undefined && manifest.failures > 0)
       return [
         broken(
-          `no baseline yet: the manifest failed ${manifest.failures === 1 ? 'once' : `${manifest.failures} times`} (${manifest.outcome ?? 'unknown'})`,
+          `no baseline yet: the manifest failed ${times(manifest.failures)} (${manifest.outcome ?? 'unknown'})`,
         ),
       ];
     return [degraded('no baseline yet')];
@@ -91,17 +93,23 @@ function refusalReasons({ stats: { pace } }: Status): Reason[] {
   return [lasting ? broken(pace.refusal) : degraded(pace.refusal)];
 }
 
+/**
+ * Deltas and manifests that failed last: nobody hears of changes meanwhile, whatever else looks well. Nothing while requests are
+ * refused: that is said for all of them.
+ */
+export function failingTasks(tasks: readonly TaskState[], refusal: string | null): string[] {
+  if (refusal !== null) return [];
+  return tasks
+    .filter(({ task, failures }) => (task === 'delta' || task === 'manifest') && failures > 0)
+    .map(({ task, failures, outcome }) => `the ${task} failed ${times(failures)} (${outcome ?? 'unknown'})`);
+}
+
 function catalogReasons({ stats, sync, tasks, failedCalls }: Status): Reason[] {
-  const failing = tasks.filter(
-    ({ task, failures }) => (task === 'delta' || task === 'manifest') && failures >= FAILURES,
-  );
   return [
     ...(stats.catalogState === 'stale' ? ['the catalog is stale; SKUs are re-priced by age'] : []),
     ...(stats.incident === null ? [] : ['an incident: the whole catalog is live-priced, prices age']),
     ...(sync.manifestRefused === null ? [] : [`the newest manifest is refused: ${sync.manifestRefused}`]),
-    ...(stats.manifestAppliedAt === null
-      ? []
-      : failing.map((t) => `${t.task} failed ${t.failures} times in a row (${t.outcome ?? 'unknown'})`)),
+    ...(stats.manifestAppliedAt === null ? [] : failingTasks(tasks, stats.pace.refusal)),
     ...(failedCalls > 0 ? [`bulk calls are failing (${failedCalls} in a row)`] : []),
   ].map(degraded);
 }

@@ -3,6 +3,7 @@ import type { PartnerClient } from '../partner/client.ts';
 import type { PartnerErrorKind } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
 import type { IncidentCause } from '../store/incident.ts';
+import type { Failure } from './outcome.ts';
 import type { Pacer } from './pacing.ts';
 
 /** Durations in milliseconds; names and meanings as in the configuration. */
@@ -29,7 +30,12 @@ export interface SyncSettings {
 
 /** Something worth a log line or a counter that happens inside a run; the end of a run is its Outcome. */
 export type SyncEvent =
-  | { readonly event: 'manifest.downloaded'; readonly outcome: 'ok' | PartnerErrorKind; readonly ms: number }
+  | {
+      readonly event: 'manifest.downloaded';
+      readonly outcome: 'ok' | PartnerErrorKind;
+      readonly status: number | undefined;
+      readonly ms: number;
+    }
   | {
       readonly event: 'manifest.progress';
       readonly lines: number;
@@ -38,7 +44,11 @@ export type SyncEvent =
       readonly bytes: number;
       readonly remainingSeconds: number | null;
     }
-  | { readonly event: 'manifest.rejected-lines'; readonly reasons: Readonly<Record<string, number>> }
+  | {
+      readonly event: 'manifest.rejected-lines';
+      readonly rejected: number;
+      readonly reasons: Readonly<Record<string, number>>;
+    }
   | {
       readonly event: 'delta.applied';
       readonly toSnapshot: string;
@@ -50,7 +60,7 @@ export type SyncEvent =
       readonly crossedToSnapshot: number;
       readonly skipped: number;
     }
-  | { readonly event: 'delta.chain-broken'; readonly because: string }
+  | ({ readonly event: 'delta.chain-broken' } & Failure)
   | {
       readonly event: 'bulk.applied';
       readonly asked: number;
@@ -69,12 +79,7 @@ export type SyncEvent =
       /** For each report of the delta that the answer answers: seconds from the report to its commit. */
       readonly reportSeconds: readonly number[];
     }
-  | {
-      readonly event: 'bulk.failed';
-      readonly because: string;
-      readonly skus: number;
-      readonly pausedMs: number;
-    }
+  | ({ readonly event: 'bulk.failed'; readonly skus: number; readonly pausedMs: number } & Failure)
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] }
   | { readonly event: 'live-budget.learned'; readonly budget: number }
   | {

@@ -5,7 +5,7 @@ import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { ask } from './ask.ts';
 import type { SyncContext } from './context.ts';
-import { type Outcome, retryAfter } from './outcome.ts';
+import { failureOf, type Outcome, retryAfter } from './outcome.ts';
 
 /** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */
 const CROWD = 500;
@@ -92,7 +92,7 @@ async function troubled(
   const trouble = deltaTrouble(error);
   if (trouble === 'fetch-manifest') {
     await noteBrokenChain(ctx.sql, token);
-    ctx.emit({ event: 'delta.chain-broken', because: error.kind });
+    ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
     return { kind: 'postponed', nextInMs: Math.min(ctx.settings.deltaMs, 5000), because: error.kind };
   }
   if (trouble === 'catalog-fault') {
@@ -101,7 +101,6 @@ async function troubled(
   return {
     kind: 'failed',
     nextInMs: retryAfter(error.kind, failuresBefore, ctx.settings.deltaMs),
-    because: error.kind,
-    hint: error.hint,
+    ...failureOf(error),
   };
 }

@@ -11,7 +11,7 @@ import { ask, type Asked } from './ask.ts';
 import type { SyncContext } from './context.ts';
 import { weighCounts } from './incident.ts';
 import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-verdict.ts';
-import { type Outcome, retryAfter, retryInMs } from './outcome.ts';
+import { type Failure, failureOf, type Outcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
 /** A presigned URL that stops working early is asked for again this often in one run (specification 4.2 rule 9). */
@@ -38,9 +38,12 @@ interface Downloaded {
 export async function syncManifest(ctx: SyncContext, run: TaskRun, signal?: AbortSignal): Promise<Outcome> {
   for (let attempt = 1; ; attempt += 1) {
     const outcome = await baselineOnce(ctx, run, signal);
-    if (outcome !== 'url-expired') return outcome;
+    if (!(outcome instanceof PartnerError)) return outcome;
     if (attempt >= URL_TRIES)
-      return failed(ctx, run, 'url-expired', 'the presigned URL keeps failing; see the partner');
+      return failed(ctx, run, {
+        ...failureOf(outcome),
+        hint: 'the presigned URL keeps failing; see the partner',
+      });
   }
 }
 
@@ -48,7 +51,7 @@ async function baselineOnce(
   ctx: SyncContext,
   run: TaskRun,
   signal?: AbortSignal,
-): Promise<Outcome | 'url-expired'> {
+): Promise<Outcome | PartnerError> {
   const baseline = await Baseline.open(ctx.databaseUrl());
   try {
     const moment = await baseline.moment();
@@ -88,8 +91,8 @@ async function baselineOnce(
     return done(ctx, meta, state, downloaded, staged.duplicates, applied);
   } catch (error) {
     if (error instanceof PartnerError) {
-      if (error.kind === 'url-expired') return 'url-expired';
-      return failed(ctx, run, error.kind, error.hint);
+      if (error.kind === 'url-expired') return error;
+      return failed(ctx, run, failureOf(error));
     }
     if (error instanceof BaselineSuperseded) {
       // Soon again, not after a whole interval: the chain may have broken while this run was at work.
@@ -144,13 +147,13 @@ function causeOf(before: SyncState): (typeof REBASELINE_CAUSES)[number] {
   return before.shrinkConfirmed ? 'asked' : 'schedule';
 }
 
-function failed(ctx: SyncContext, run: TaskRun, because: string, hint: string): Outcome {
-  return { kind: 'failed', nextInMs: retryInMs(run.failures, ctx.settings.manifestMs), because, hint };
+function failed(ctx: SyncContext, run: TaskRun, failure: Failure): Outcome {
+  return { kind: 'failed', nextInMs: retryInMs(run.failures, ctx.settings.manifestMs), ...failure };
 }
 
 async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal): Promise<Outcome> {
   await noteManifestRefused(ctx.sql, reason);
-  return failed(ctx, run, reason, REFUSAL_HINTS[reason]);
+  return failed(ctx, run, { because: reason, hint: REFUSAL_HINTS[reason] });
 }
 
 /** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (specification 7.4 rule 7). */
@@ -158,20 +161,20 @@ async function catalogTrouble(ctx: SyncContext, run: TaskRun, error: PartnerErro
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
   const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.manifestMs);
-  return { kind: 'failed', nextInMs, because: error.kind, hint: error.hint };
+  return { kind: 'failed', nextInMs, ...failureOf(error) };
 }
 
 async function timedDownload(...args: Parameters<typeof download>): Promise<Downloaded> {
   const [{ clock, emit }] = args;
   const startedAt = clock.monotonic();
-  const ended = (outcome: 'ok' | PartnerErrorKind) =>
-    emit({ event: 'manifest.downloaded', outcome, ms: clock.monotonic() - startedAt });
+  const ended = (outcome: 'ok' | PartnerErrorKind, status?: number) =>
+    emit({ event: 'manifest.downloaded', outcome, status, ms: clock.monotonic() - startedAt });
   try {
     const downloaded = await download(...args);
     ended('ok');
     return downloaded;
   } catch (error) {
-    if (error instanceof PartnerError) ended(error.kind);
+    if (error instanceof PartnerError) ended(error.kind, error.status);
     throw error;
   }
 }
@@ -214,7 +217,9 @@ async function download(
     reportedAt = now;
     await reportProgress(ctx, run, meta, total, bytes, now - startedAt);
   }
-  if (total.rejected > 0) ctx.emit({ event: 'manifest.rejected-lines', reasons: total.reasons });
+  if (total.rejected > 0) {
+    ctx.emit({ event: 'manifest.rejected-lines', rejected: total.rejected, reasons: total.reasons });
+  }
   return total;
 }
 

@@ -1,4 +1,5 @@
 import { doubling } from '../lib/backoff.ts';
+import type { PartnerError } from '../partner/errors.ts';
 import { refuses } from '../partner/pacer.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
@@ -10,8 +11,25 @@ export type Outcome =
     }
   /** Nothing was tried, or only begun: not a failure. */
   | { readonly kind: 'postponed'; readonly nextInMs: number; readonly because: string }
-  /** Tried in vain. `because` is an error kind or the reason of a refusal. */
-  | { readonly kind: 'failed'; readonly nextInMs: number; readonly because: string; readonly hint: string };
+  /** Tried in vain. */
+  | ({ readonly kind: 'failed'; readonly nextInMs: number } & Failure);
+
+/** Why something was in vain. `because` is an error kind or the reason of a refusal. */
+export interface Failure {
+  readonly because: string;
+  readonly hint: string;
+  /** Of the answer, where there was one. */
+  readonly httpStatus?: number | undefined;
+  /** The partner's code in it (specification 7.3). */
+  readonly code?: string | undefined;
+  /** The error in words: no value, no URL, no secret. */
+  readonly problem?: string | undefined;
+}
+
+/** What an error of the partner says of why something was in vain. */
+export function failureOf({ kind, hint, status, code, message }: PartnerError): Failure {
+  return { because: kind, hint, httpStatus: status, code, problem: message };
+}
 
 const RETRY_FIRST_MS = 60_000;
 const RETRY_MOST_MS = 3_600_000;

@@ -11,7 +11,7 @@ import {
   refuses,
   settled,
 } from '../partner/pacer.ts';
-import { explainRefusal } from '../partner/refusal.ts';
+import { explainRefusal, refusalOf } from '../partner/refusal.ts';
 import type { Permit } from '../partner/permit.ts';
 import { createOwnRefusals, type OwnRefusals } from './own-refusals.ts';
 import type { Sql } from '../store/db.ts';
@@ -48,6 +48,8 @@ export interface PacerEvents {
     silentUntil: number;
     episodes: number;
     occupancy: number;
+    /** What it may mean, as in the status: the text changes with every refusal, this does not. */
+    suspected: string;
     explained: string | null;
   }): void;
   /** A probe succeeded: requests go again, slower. */
@@ -107,6 +109,8 @@ export function createPacer(
         silentUntil: after.silentUntil,
         episodes: after.episodes,
         occupancy: sends,
+        suspected:
+          own.explain() === null ? (refusalOf(limits, after)?.suspected ?? 'nothing') : 'own-credential',
         explained: own.explain() ?? explainRefusal(limits, after),
       });
     }
@@ -159,7 +163,9 @@ function oneByOne(turn: Pacer['acquire'], clock: Clock, events: PacerEvents): Pa
     last = mine.catch(() => {});
     const acquired = await mine;
     const putOff = acquired.kind === 'wait' ? acquired.because : null;
-    if (putOff !== 'stopping') events.waited?.({ lane, ms: clock.monotonic() - askedAt, putOff });
-    return acquired;
+    const ms = clock.monotonic() - askedAt;
+    if (putOff !== 'stopping') events.waited?.({ lane, ms, putOff });
+    if (acquired.kind === 'wait') return acquired;
+    return { ...acquired, permit: { ...acquired.permit, waitedMs: ms } };
   };
 }

@@ -24,7 +24,7 @@ import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, lookAhead
 import { nextLooks, snapshotMs } from './next-looks.ts';
 import { weighCall } from './incident.ts';
 import { probeSize } from './incident-verdict.ts';
-import { PATIENCE_MS } from './outcome.ts';
+import { failureOf, PATIENCE_MS } from './outcome.ts';
 import { type Early, planBatch, type PlanLimits, waitForCompanyMs } from './reprice-plan.ts';
 
 /** How one turn ended: a call was made, or nothing is owed, or it is not the time to call. */
@@ -277,6 +277,6 @@ async function callFailed(
   }
   const pausedMs = doubling(settings.errorMs, failures + 1, CALL_PAUSE_MOST_MS);
   await noteCallFailed(sql, pausedMs, error.kind);
-  ctx.emit({ event: 'bulk.failed', because: error.kind, skus: skus.length, pausedMs });
+  ctx.emit({ event: 'bulk.failed', ...failureOf(error), skus: skus.length, pausedMs });
   return { kind: 'wait', forMs: pausedMs, because: error.kind };
 }

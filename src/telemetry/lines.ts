@@ -1,37 +1,138 @@
 import type { Clock } from '../lib/clock.ts';
+import type { StoreEvent } from '../queues/store-pause.ts';
+import { isConnectionLost, sqlState } from '../store/db.ts';
 import type { PacerEvents } from '../sync/pacing.ts';
-import type { Log } from './logger.ts';
+import { type Log, sparingly } from './logger.ts';
+import type { Troubles } from './troubles.ts';
 
-const ERROR_LINE_EVERY_MS = 10_000;
-
-/** Log lines for the turns of the pace. */
-export function paceLines(log: Log): PacerEvents {
+/** Log lines for the turns of the pace; `passed` is to be called with every request that was let through. */
+export function paceLines(
+  log: Log,
+  troubles: Troubles,
+  clock: Pick<Clock, 'now'>,
+): Required<Pick<PacerEvents, 'silenced' | 'resumed'>> & { readonly passed: () => void } {
+  function over(more: { readonly requestsPerWindow?: number }): void {
+    const ended = troubles.over('pace');
+    // The silence may have been another daemon's: its own line is there.
+    if (ended === null) {
+      if (more.requestsPerWindow !== undefined) log.debug({ event: 'pace.resumed', ...more });
+      return;
+    }
+    const { say, ...facts } = ended;
+    sparingly(log, 'info', say, { event: 'pace.resumed', ...more, ...facts });
+  }
   return {
-    silenced: ({ explained, ...event }) =>
-      log.warn(
-        { event: 'pace.silenced', ...event, silentUntil: new Date(event.silentUntil).toISOString() },
+    silenced({ outcome, suspected, explained, silentUntil, episodes, occupancy }) {
+      const { say, ...facts } = troubles.again('pace', `${outcome} ${suspected}`);
+      sparingly(
+        log,
+        'warn',
+        say,
+        {
+          event: 'pace.silenced',
+          outcome,
+          suspected,
+          silentUntil: new Date(silentUntil).toISOString(),
+          silentSeconds: Math.round((silentUntil - clock.now()) / 1000),
+          episodes,
+          ownRequests: occupancy,
+          ...facts,
+        },
         `${explained ?? 'throttled or refused'}; nobody sends until then, then one probe`,
-      ),
-    resumed: (event) =>
-      log.info({ event: 'pace.resumed', ...event }, 'the probe was answered; requests go on, slower'),
+      );
+    },
+    resumed: ({ ceiling }) => over({ requestsPerWindow: Math.round(ceiling) }),
+    passed: () => over({}),
   };
 }
 
-/** While a store is down, errors come by the dozen from every connection: one line in ten seconds, with their number. */
-export function errorLines(log: Log, clock: Clock): (error: Error) => void {
-  let silentUntil = 0;
-  let suppressed = 0;
-  return (error) => {
-    const now = clock.monotonic();
-    if (now < silentUntil) {
-      suppressed += 1;
-      return;
-    }
-    log.warn(
-      { event: 'queues.error', err: error, suppressed },
-      'the queues or their store have trouble; they go on trying',
-    );
-    silentUntil = now + ERROR_LINE_EVERY_MS;
-    suppressed = 0;
+/** Connection errors of the drivers beside those that mean the end of a connection. */
+const AWAY = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'CONNECT_TIMEOUT',
+  'CONNECTION_ENDED',
+]);
+
+function isAway(error: unknown): boolean {
+  return isConnectionLost(error) || AWAY.has(sqlState(error) ?? '');
+}
+
+/** What an error looks like: the same again needs no line of its own. */
+function lookOf(error: unknown): string {
+  if (isAway(error)) return 'away';
+  if (!(error instanceof Error)) return typeof error;
+  return sqlState(error) ?? `${error.name} ${error.message}`;
+}
+
+export interface StoreLines {
+  /** Errors of the queues and their connections: they come by the dozen while a store is down. */
+  readonly onQueueError: (error: unknown) => void;
+  /** A job's handler threw. */
+  readonly onFault: (job: string, error: unknown) => void;
+  /** Postgres takes no writes, or takes them again. */
+  readonly onStore: (event: StoreEvent) => void;
+  /** A job has ended, not by throwing: what it needs is there. */
+  readonly worked: (job: string) => void;
+}
+
+/** Lines on Postgres and the queues. `inPostgres`: the queues live there too, and are away with it. */
+export function storeLines(log: Log, troubles: Troubles, inPostgres: boolean): StoreLines {
+  const held = new Set<string>();
+  let resumed: Extract<StoreEvent, { event: 'store.resumed' }> | null = null;
+
+  function lost(err: unknown, job?: string): void {
+    const { say, ...facts } = troubles.again('store', 'away');
+    sparingly(log, 'warn', say, { event: 'store.lost', err, job, ...facts });
+  }
+
+  function writes(): void {
+    if (resumed === null || held.size > 0) return;
+    const ended = troubles.over('writes');
+    if (ended === null) return;
+    const { say, ...facts } = ended;
+    sparingly(log, 'info', say, { event: 'store.resumed', kind: resumed.kind, job: resumed.job, ...facts });
+  }
+
+  function queuesBack(): void {
+    const ended = troubles.over('queues');
+    if (ended?.say === true)
+      log.info({ event: 'queues.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
+  }
+
+  return {
+    onQueueError(err) {
+      if (inPostgres && isAway(err)) return lost(err);
+      const { say, ...facts } = troubles.again('queues', lookOf(err));
+      sparingly(log, 'warn', say, { event: 'queues.error', err, ...facts });
+    },
+    onFault(job, err) {
+      if (isAway(err)) return lost(err, job);
+      const { say, ...facts } = troubles.again(`job ${job}`, lookOf(err));
+      sparingly(log, 'warn', say, { event: 'job.failed', job, err, ...facts });
+    },
+    onStore(event) {
+      if (event.event === 'store.resumed') {
+        held.delete(event.job);
+        resumed = event;
+        return writes();
+      }
+      held.add(event.job);
+      const { kind, job, ms } = event;
+      const { say, ...facts } = troubles.again('writes', kind);
+      sparingly(log, 'warn', say, { event: 'store.paused', kind, job, retryInMs: ms, ...facts });
+    },
+    worked(job) {
+      const back = troubles.over('store');
+      if (back?.say === true)
+        log.info({ event: 'store.back', times: back.times, lastedSeconds: back.lastedSeconds });
+      const well = troubles.over(`job ${job}`);
+      if (well?.say === true)
+        log.info({ event: 'job.recovered', job, times: well.times, lastedSeconds: well.lastedSeconds });
+      queuesBack();
+      writes();
+    },
   };
 }

@@ -1,26 +1,36 @@
 import { type DestinationStream, destination as openDestination, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../config.ts';
 import { describeError } from './describe-error.ts';
+import type { Level } from './log-event.ts';
+import { declared, type EventAt, type EventName, type FieldOf } from './log-events.ts';
 import { createScrubber } from './scrub.ts';
 
-/** What a log line carries beside its message. `event` is its stable name (`delta.applied`), for programs to look for. */
-interface LogFields {
-  readonly event: string;
-  /** An error, by custom under `err`: any member that is an Error is described with its kind, code and causes. */
-  readonly [member: string]: unknown;
-}
-
-type Write = (fields: LogFields, message?: string) => void;
+/**
+ * Writes a line. `event` is its stable name (`delta.applied`), for programs to look for, one of those that log-events.ts declares
+ * for the level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
+ * described with its kind, code and causes. Without a message the line has the declared one.
+ */
+type Write<L extends Level> = <E extends EventAt<L>>(fields: Line<E>, message?: string) => void;
+type Line<E extends EventName> = { readonly event: E } & { readonly [F in FieldOf<E>]?: unknown };
 
 export interface Log {
-  readonly trace: Write;
-  readonly debug: Write;
-  readonly info: Write;
-  readonly warn: Write;
-  readonly error: Write;
-  readonly fatal: Write;
-  /** A log whose every line carries these members as well. */
-  child(bindings: Readonly<Record<string, unknown>>): Log;
+  readonly debug: Write<'debug'>;
+  readonly info: Write<'info'>;
+  readonly warn: Write<'warn'>;
+  readonly error: Write<'error'>;
+  readonly fatal: Write<'fatal'>;
+}
+
+/** A line at its level where it is to be said, else at debug: for what comes again and again. */
+export function sparingly<L extends 'info' | 'warn', E extends EventAt<L> & EventAt<'debug'>>(
+  log: Log,
+  level: L,
+  say: boolean,
+  fields: Line<E>,
+  message?: string,
+): void {
+  const write = (say ? log[level] : log.debug) as (fields: Line<E>, message?: string) => void;
+  write(fields, message);
 }
 
 export interface LoggerOptions {
@@ -32,7 +42,8 @@ export interface LoggerOptions {
 }
 
 /**
- * A log of JSON lines: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `event`, `msg` and the call's own members.
+ * A log of JSON lines: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `event`, `msg`, the call's own members, and
+ * from `warn` on what its declaration says that comes next.
  * Each line is scrubbed after it has been serialised (secrets in every usual encoding, Authorization values, query strings
  * of URLs), because what leaks is in messages, causes and nested members that redaction by path does not reach.
  */
@@ -46,7 +57,7 @@ export function createLogger(options: LoggerOptions): Log {
         value instanceof Error ? describeError(value, withStacks) : value,
       ]),
     );
-  return pino(
+  const log = pino(
     {
       level: options.level,
       timestamp: stdTimeFunctions.isoTime,
@@ -57,4 +68,21 @@ export function createLogger(options: LoggerOptions): Log {
     },
     options.destination ?? openDestination({ fd: 1, sync: true }),
   );
+  const write =
+    (level: 'debug' | 'info') =>
+    (fields: { readonly event: EventName }, message?: string): void =>
+      log[level](fields, message ?? declared(fields.event).says);
+  const alarm =
+    (level: 'warn' | 'error' | 'fatal') =>
+    (fields: { readonly event: EventName }, message?: string): void => {
+      const { says, next } = declared(fields.event);
+      log[level]({ ...fields, next }, message ?? says);
+    };
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: alarm('warn'),
+    error: alarm('error'),
+    fatal: alarm('fatal'),
+  };
 }

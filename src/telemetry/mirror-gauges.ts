@@ -41,6 +41,11 @@ const VIEWS: readonly View[] = [
     samples: (s) => oneOf('state', CATALOG_STATES, s.catalogState),
   },
   {
+    name: 'catalog_counted_timestamp_seconds',
+    help: 'When the catalog was last counted: what skus, fresh_skus, due_skus, deferred_skus and all ages are as of. Counting takes a twentieth of the time at most.',
+    samples: (s) => one(seconds(s.countedAt)),
+  },
+  {
     name: 'skus',
     help: 'SKUs in the mirror, by state and price source.',
     samples: (s) =>
@@ -170,7 +175,7 @@ export type SetMirrorStats = (stats: MirrorStats | null, storeTrouble?: Moment['
 export function registerMirrorGauges(registry: Registry, prefix: string, now: () => number): SetMirrorStats {
   const available = sampledGauge(registry, {
     name: `${prefix}mirror_stats_available`,
-    help: '1 when the metrics read from the mirror are those of this scrape, 0 when Postgres did not give them.',
+    help: '1 when Postgres answered this scrape, 0 when it did not and the metrics read from the mirror are missing.',
   });
   const gauges = [...VIEWS, ...MACHINE_VIEWS].map(
     ({ name, help, samples }): [Sampled<GaugeSample>, View['samples']] => [

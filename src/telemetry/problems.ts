@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { declared, type EventName } from './log-events.ts';
 import type { Log } from './logger.ts';
 import type { Scrubber } from './scrub.ts';
 
@@ -11,6 +12,8 @@ export interface Problem {
   readonly times: number;
 }
 
+type Fields = { readonly event: EventName; readonly [member: string]: unknown };
+
 const MOST = 20;
 const LONGEST_MESSAGE = 300;
 
@@ -22,11 +25,10 @@ export function rememberProblems(
 ): { readonly log: Log; readonly problems: () => readonly Problem[] } {
   let kept: readonly Problem[] = [];
 
-  function keep(level: Problem['level'], fields: Parameters<Log['warn']>[0], text = ''): void {
+  function keep(level: Problem['level'], { event, ...fields }: Fields, text: string): void {
     const because = typeof fields['because'] === 'string' ? ` (${fields['because']})` : '';
     const clean = scrubber.text(`${text}${because}`.trim());
     const message = clean.length > LONGEST_MESSAGE ? `${clean.slice(0, LONGEST_MESSAGE)}…` : clean;
-    const event = scrubber.text(fields.event);
     const at = new Date(clock.now());
     const [last, ...rest] = kept;
     const again = last?.event === event && last.message === message && last.level === level;
@@ -35,22 +37,17 @@ export function rememberProblems(
       : [{ at, level, event, message, times: 1 }, ...kept].slice(0, MOST);
   }
 
-  const remembering = (inner: Log): Log => {
-    const write =
-      (level: Problem['level']): Log['warn'] =>
-      (fields, message) => {
-        keep(level, fields, message);
-        inner[level](fields, message);
-      };
-    return {
-      trace: (fields, message) => inner.trace(fields, message),
-      debug: (fields, message) => inner.debug(fields, message),
-      info: (fields, message) => inner.info(fields, message),
-      warn: write('warn'),
-      error: write('error'),
-      fatal: write('fatal'),
-      child: (bindings) => remembering(inner.child(bindings)),
+  function remembering<L extends Problem['level']>(level: L): Log[L] {
+    return (fields: Fields, message?: string): void => {
+      keep(level, fields, message ?? declared(fields.event).says);
+      (log[level] as (fields: Fields, message?: string) => void)(fields, message);
     };
+  }
+  const remembered: Log = {
+    ...log,
+    warn: remembering('warn'),
+    error: remembering('error'),
+    fatal: remembering('fatal'),
   };
-  return { log: remembering(log), problems: () => kept };
+  return { log: remembered, problems: () => kept };
 }

@@ -1,3 +1,6 @@
+import type { EventName } from './log-events.ts';
+
+const UNREADABLE: EventName = 'log.unreadable';
 const HIDDEN = '[redacted]';
 const LONGEST_TEXT = 16_384;
 
@@ -132,7 +135,7 @@ export function createScrubber(secrets: () => readonly string[]): Scrubber {
       try {
         parsed = JSON.parse(line);
       } catch {
-        return `${JSON.stringify({ event: 'log.unreadable', message: scrubText(line) })}\n`;
+        return `${JSON.stringify({ level: 'error', event: UNREADABLE, text: scrubText(line) })}\n`;
       }
       return `${JSON.stringify(scrubValue(parsed))}\n`;
     },

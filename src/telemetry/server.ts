@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import type { Log } from './logger.ts';
+import { type Log, sparingly } from './logger.ts';
+import { createTroubles } from './troubles.ts';
 
 /** How the daemon is: `ok` decides between 200 and 503, all of it is the JSON body. */
 export interface Health {
@@ -155,6 +156,12 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { host, port, log, clock = systemClock } = options;
   const table = routes(options, clock);
+  const troubles = createTroubles(clock);
+
+  function failed(err: unknown, path?: string): void {
+    const { say, ...facts } = troubles.again(path ?? '', String(err));
+    sparingly(log, 'warn', say, { event: 'http.failed', path, err, ...facts });
+  }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '').split('?', 1)[0] ?? '';
@@ -167,7 +174,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     try {
       answer = await route();
     } catch (error) {
-      log.warn({ event: 'http.failed', path, err: error }, 'an HTTP answer could not be made');
+      failed(error, path);
       answer = unavailable('the check failed');
     }
     send(request, response, answer);
@@ -181,7 +188,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
   const server = createServer({ ...limits, connectionsCheckingInterval: 1000 }, (request, response) => {
     handle(request, response).catch((error: unknown) => {
-      log.warn({ event: 'http.failed', err: error }, 'an HTTP answer could not be sent');
+      failed(error);
       response.destroy();
     });
   });
@@ -199,9 +206,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   } catch (error) {
     throw new ListenError(host, port, error);
   }
-  server.on('error', (error) =>
-    log.warn({ event: 'http.failed', err: error }, 'the HTTP server reported an error'),
-  );
+  server.on('error', (error) => failed(error));
 
   const address = server.address();
   return {

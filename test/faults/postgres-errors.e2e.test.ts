@@ -107,7 +107,7 @@ describe('Postgres', () => {
     const app = await stack.start();
     await untilSql(sql, 'lines', someKnown);
     const free = await failWrites(sql, '53100');
-    const paused = await untilLogged(stack, 'store.paused', ({ ms }) => Number(ms) >= 4000);
+    const paused = await untilLogged(stack, 'store.paused', ({ retryInMs }) => Number(retryInMs) >= 4000);
     expect(paused).toMatchObject({ kind: 'disk-full', job: 'reprice' });
     const { status, text } = await get(app, '/readyz');
     expect({ status, degraded: (JSON.parse(text) as { degraded: string[] }).degraded }).toEqual({
@@ -125,8 +125,10 @@ describe('Postgres', () => {
     await expectWhole(sql, sandbox.world);
   });
 
-  test.concurrent('that is restarted in a fill and in a delta: the daemon goes on by itself', async () => {
-    const folder = await temporaryFolder();
+  test.concurrent('that is restarted in a fill and in a delta: the daemon goes on by itself', async ({
+    onTestFinished,
+  }) => {
+    const folder = await temporaryFolder(onTestFinished);
     const boot = () => startEmbeddedPostgres({ dataDir: join(folder, 'pg'), settings: { fsync: 'off' } });
     let postgres = await boot();
     await using stack = await createStack({
@@ -162,7 +164,8 @@ describe('Postgres', () => {
       await untilWhole(sql, world);
       await expectWhole(sql, world);
       await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
-      await untilLogged(stack, 'queues.error');
+      await untilLogged(stack, 'store.lost');
+      await untilLogged(stack, 'store.back');
       await untilTimely(
         sql,
         'no claims',

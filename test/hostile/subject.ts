@@ -8,7 +8,6 @@ import { syncManifest } from '../../src/sync/manifest.ts';
 import type { Outcome } from '../../src/sync/outcome.ts';
 import { repriceOnce } from '../../src/sync/reprice.ts';
 import { createTelemetry } from '../../src/telemetry/events.ts';
-import type { Log } from '../../src/telemetry/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 
 /*
@@ -33,9 +32,15 @@ const DAY = 86_400_000;
 const [databaseUrl = '', baseUrl = ''] = process.argv.slice(2);
 const sql = connect(databaseUrl, { max: 4 });
 const silent = () => undefined;
-const log = { trace: silent, debug: silent, info: silent, warn: silent, error: silent, fatal: silent };
+const log = { debug: silent, info: silent, warn: silent, error: silent, fatal: silent };
 const metrics = createMetrics({ version: 'test' });
-const telemetry = createTelemetry(log as unknown as Log, metrics, systemClock);
+const telemetry = createTelemetry({
+  log,
+  metrics,
+  clock: systemClock,
+  owed: () => Promise.resolve({ skus: 0, firstLooks: 0 }),
+  queuesInPostgres: true,
+});
 const never = new AbortController().signal;
 
 const ctx: SyncContext = {

@@ -48,7 +48,9 @@ describe.concurrent('a daemon that is frozen', () => {
     expect(await runProgram(['run', '--once'], stack.env)).toMatchObject({ code: 0 });
 
     frozen.signal('SIGCONT');
-    await until('its return', () => frozen.logged('partner.request').some(({ ms }) => Number(ms) > 700));
+    await until('its return', () =>
+      frozen.logged('partner.request').some(({ durationMs }) => Number(durationMs) > 700),
+    );
     expectStopped(await frozen.end('SIGTERM'), expect);
     await expectMirrorIsTrue(sql, sandbox.world);
     const moves = await sql`select new_price from catalog.price_history where sku = ${sku} order by id`;

@@ -83,6 +83,11 @@ test.concurrent('no redirect is followed from any route, and no files origin see
   const app = await stack.start();
   await until('the redirect of the file', () => seen.length > 0);
   await until('its end', () => stack.logs.some(({ because }) => because === 'file-fault'));
+  expect(stack.logs.find(({ because }) => because === 'file-fault')).toMatchObject({
+    event: 'manifest.failed',
+    httpStatus: 302,
+    problem: 'manifest-file: file-fault (status 302)',
+  });
   stack.sandbox.faults.add({ route: 'manifest', status: 308, headers: location, body: {} });
   expect(await nextEnd(stack, app)).toMatchObject({ event: 'manifest.failed' });
   await nextEnd(stack, app);

@@ -23,6 +23,8 @@ const WINDOW = { othersInWindow: 0, mostInWindow: 118, limitInWindow: 200 };
 const NO_PRICES = { priceAge: [], freshSkus: [], metadataAge: ages([]), oldestMetadataAgeSeconds: 0 };
 
 const STATS: MirrorStats = {
+  countedAt: ago(2),
+  countedInMs: 150,
   snapshotId: 'snap-0042',
   tasks: [],
   snapshotGeneratedAt: ago(7500),

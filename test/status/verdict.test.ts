@@ -6,7 +6,7 @@ import { CASES, mirrorWith, NOW } from './cases.ts';
 test.each([
   ['empty database', 'broken', 'no baseline yet, and no daemon is running'],
   ['first manifest', 'degraded', 'no baseline yet: the manifest is being fetched and applied'],
-  ['first manifest failed', 'broken', 'no baseline yet: the manifest failed 2 times (unavailable)'],
+  ['first manifest failed', 'broken', 'no baseline yet: the manifest failed 2 times in a row (unavailable)'],
   ['first fill', 'degraded', 'filling: 5,000 of 20,000 SKUs asked'],
   ['healthy', 'healthy', undefined],
   ['backing off', 'degraded', expect.stringContaining('the rate is suspected')],
@@ -29,9 +29,26 @@ test('all that is wrong is said, the worst first, and what a daemon knows of its
       'no room',
       'the catalog is stale; SKUs are re-priced by age',
       'the newest manifest is refused: rejected-token',
-      'delta failed 4 times in a row (no-snapshot)',
+      'the delta failed 4 times in a row (no-snapshot)',
     ],
   });
+});
+
+test('a delta that failed last is said at once: nobody hears of changes meanwhile', () => {
+  const { tasks, ...rest } = CASES.healthy;
+  const failed = tasks.map((one) =>
+    one.task === 'delta' ? { ...one, failures: 1, outcome: 'network' } : one,
+  );
+  expect(judge({ ...rest, tasks: failed }, NOW)).toEqual({
+    verdict: 'degraded',
+    reasons: ['the delta failed once (network)'],
+  });
+});
+
+test('while requests are refused that is said, and not that each task fails', () => {
+  const { tasks, ...rest } = CASES['backing off'];
+  const failed = tasks.map((one) => ({ ...one, failures: 2, outcome: 'throttled-or-forbidden' }));
+  expect(judge({ ...rest, tasks: failed }, NOW).reasons).toEqual(judge(CASES['backing off'], NOW).reasons);
 });
 
 const owing = (count: number, reason = 'changed') => ({ due: [{ reason, count, oldestAgeSeconds: 1 }] });

@@ -34,6 +34,12 @@ async function listen(serve: (socket: Socket) => void): Promise<Port> {
   };
 }
 
+/** A port of 127.0.0.1 that nobody listened on a moment ago. */
+export async function freePort(): Promise<number> {
+  await using port = await deafPort();
+  return port.port;
+}
+
 /** Takes connections and never says a word. */
 export function deafPort(): Promise<Port> {
   return listen(() => {});

@@ -60,3 +60,17 @@ export function atCommit(
   };
   return { watcher, hits: () => hits };
 }
+
+/** Loses every connection that sends a statement like `of`, before the server sees it. To be set before they are made. */
+export function atStatement(of: RegExp): { readonly watcher: () => Watcher; hits(): number } {
+  let hits = 0;
+  const watcher = (): Watcher => {
+    const read = statementReader();
+    return (piece, direction) => {
+      if (direction === 'to-client' || !read(piece).some((statement) => of.test(statement))) return 'pass';
+      hits += 1;
+      return 'cut';
+    };
+  };
+  return { watcher, hits: () => hits };
+}

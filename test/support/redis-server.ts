@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
+import { freePort } from './net.ts';
 import { until } from './process.ts';
 
 /** Whether this machine has a Redis server's program, for tests that need one of their own. */
@@ -13,16 +13,6 @@ export interface RedisServer extends AsyncDisposable {
   /** Kills it and starts it again, empty, on the same port. */
   restart(): Promise<void>;
   command(...words: readonly [string, ...string[]]): Promise<unknown>;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Starts a Redis without persistence. */

@@ -17,20 +17,20 @@ function remembering() {
 
 test('warnings and worse are remembered, the newest first, whatever the log level; the log gets them all the same', () => {
   const { log, lines, problems } = remembering();
-  log.info({ event: 'fine' });
-  log.warn({ event: 'one', because: 'timeout' }, 'it failed');
-  log.child({ task: 'x' }).error({ event: 'two' });
+  log.info({ event: 'app.started' });
+  log.warn({ event: 'delta.failed', because: 'timeout' }, 'it failed');
+  log.error({ event: 'once.timeout' });
   expect(problems()).toMatchObject([
-    { level: 'error', event: 'two', message: '', times: 1 },
-    { level: 'warn', event: 'one', message: 'it failed (timeout)', times: 1 },
+    { level: 'error', event: 'once.timeout', message: 'the time of `run --once` is over', times: 1 },
+    { level: 'warn', event: 'delta.failed', message: 'it failed (timeout)', times: 1 },
   ]);
-  expect(lines.map((line) => (JSON.parse(line) as { event: string }).event)).toEqual(['two']);
+  expect(lines.map((line) => (JSON.parse(line) as { event: string }).event)).toEqual(['once.timeout']);
 });
 
 test('the same again is one with a number', () => {
   const { log, problems } = remembering();
-  for (let n = 0; n < 5; n += 1) log.warn({ event: 'one' }, 'again');
-  log.warn({ event: 'one' }, 'otherwise');
+  for (let n = 0; n < 5; n += 1) log.warn({ event: 'delta.failed' }, 'again');
+  log.warn({ event: 'delta.failed' }, 'otherwise');
   expect(problems().map(({ message, times }) => [message, times])).toEqual([
     ['otherwise', 1],
     ['again', 5],
@@ -41,8 +41,8 @@ test('they are scrubbed, short and few', () => {
   const { log, problems } = remembering();
   for (let n = 0; n < 100; n += 1)
     log.warn(
-      { event: `event ${n} canary-secret`, because: 'canary-secret', sku: 'not kept' },
-      `https://files.example.com/x?X-Amz-Signature=abc canary-secret ${'x'.repeat(5000)}`,
+      { event: 'delta.failed', because: 'canary-secret', hint: 'not kept' },
+      `${n} https://files.example.com/x?X-Amz-Signature=abc canary-secret ${'x'.repeat(5000)}`,
     );
   expect(problems()).toHaveLength(20);
   expect(JSON.stringify(problems())).not.toMatch(/canary|abc|not kept/);

@@ -145,7 +145,7 @@ describe('work that fails', () => {
       expect(answer.status).toBe(503);
       expect(await answer.json()).toEqual({ ok: false, reason: 'the check failed' });
     }
-    expect(lines).toHaveLength(4);
+    expect(lines).toHaveLength(3);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({
       event: 'http.failed',
       path: '/metrics',

@@ -12,6 +12,8 @@ export const ages = {
 
 /** A mirror in an incident, backing off. */
 export const STATS: MirrorStats = {
+  countedAt: new Date('2026-11-20T23:59:30Z'),
+  countedInMs: 1500,
   snapshotId: 's1',
   snapshotGeneratedAt: new Date('2026-11-20T00:00:00.250Z'),
   manifestAppliedAt: new Date('2026-11-20T01:00:00Z'),

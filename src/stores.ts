@@ -1,0 +1,101 @@
+import { join } from 'node:path';
+import type { Config } from './config.ts';
+import { embeddedLines } from './embedded-lines.ts';
+import { startEmbeddedPostgres } from './embedded/postgres.ts';
+import type { Clock } from './lib/clock.ts';
+import { paceLimits, rateFloor } from './limits.ts';
+import { createQueueBackend, type QueueBackend } from './queues/backend.ts';
+import { connect, migrateDatabase, type Sql, waitForDatabase } from './store/db.ts';
+import { announcePresence } from './store/presence.ts';
+import { storeSettings } from './store/sync-state.ts';
+import type { Telemetry } from './telemetry/events.ts';
+import type { Log } from './telemetry/logger.ts';
+import { noticeLines } from './telemetry/noise.ts';
+
+/** Takes what is to be done at the end, in reverse order. */
+export type OnStop = (dispose: () => Promise<unknown>) => void;
+
+const DATABASE_PATIENCE_MS = 60_000;
+
+/** Where the mirror lives: the configured Postgres, or an embedded one of this process. */
+export async function openDatabase(
+  config: Pick<Config, 'database'>,
+  log: Log,
+): Promise<{ url: string; close: () => Promise<void> }> {
+  const configured = config.database.url?.read();
+  if (configured !== undefined) return { url: configured, close: () => Promise.resolve() };
+  const embedded = await startEmbeddedPostgres({
+    dataDir: join(config.database.dataDir, 'postgres'),
+    log: embeddedLines(log),
+  });
+  return { url: embedded.url, close: () => embedded.stop() };
+}
+
+interface DatabaseParts {
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly onStop: OnStop;
+  readonly giveUp: AbortSignal | undefined;
+}
+
+/** Postgres, answering. */
+export async function openMirror(config: Config, { log, clock, onStop, giveUp }: DatabaseParts) {
+  const database = await openDatabase(config, log);
+  onStop(() => database.close());
+  const sql = connect(database.url, { onNotice: noticeLines(log, clock) });
+  onStop(() => sql.end({ timeout: 5 }));
+  let told = false;
+  const waitedMs = await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, {
+    signal: giveUp,
+    onWait(err, ms) {
+      told = true;
+      log.warn({
+        event: 'database.waiting',
+        waitedSeconds: Math.round(ms / 1000),
+        patienceSeconds: DATABASE_PATIENCE_MS / 1000,
+        ...(err === undefined ? {} : { err }),
+      });
+    },
+  });
+  if (told) log.info({ event: 'database.answers', waitedSeconds: Math.round(waitedMs / 1000) });
+  return { database, sql };
+}
+
+/** The queues' backend, prepared. */
+export async function openQueues(
+  config: Config,
+  databaseUrl: string,
+  telemetry: Telemetry,
+  onStop: OnStop,
+): Promise<QueueBackend> {
+  const backend = createQueueBackend({
+    redisUrl: config.queues.redisUrl?.read() ?? null,
+    databaseUrl,
+    prefix: config.queues.prefix,
+    onError: telemetry.onQueueError,
+  });
+  onStop(() => backend.close());
+  await backend.prepare();
+  return backend;
+}
+
+/** The mirror's own tables, and what everybody who reads them has to know of this configuration. */
+export async function migrateMirror(
+  config: Config,
+  sql: Sql,
+  databaseUrl: string,
+  onStop: OnStop,
+): Promise<void> {
+  await migrateDatabase(databaseUrl);
+  onStop(await announcePresence(databaseUrl));
+  await storeSettings(sql, {
+    liveInterval: config.intervals.liveMs / 1000,
+    sweepInterval: config.intervals.sweepMs / 1000,
+    metadataInterval: config.intervals.metadataMs / 1000,
+    catalogStaleAfter: config.catalog.staleAfterMs / 1000,
+    rateLimit: config.rate.limit,
+    rateShare: paceLimits(config).maxPerWindow,
+    rateWindow: config.rate.windowMs / 1000,
+    rateFloor: rateFloor(config),
+  });
+}

@@ -1,0 +1,228 @@
+import { createRunner } from '../../src/queues/runner.ts';
+import { schedules } from '../../src/queues/jobs.ts';
+import type { JobQueue, JobWorker, QueueBackend } from '../../src/queues/backend.ts';
+import { createStorePause } from '../../src/queues/store-pause.ts';
+import { handlersOf } from '../../src/handlers.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+import type { PartnerClient } from '../../src/partner/client.ts';
+import { PartnerError, type Route } from '../../src/partner/errors.ts';
+import { owedNow } from '../../src/store/due.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { createPacer } from '../../src/sync/pacing.ts';
+import { createTelemetry, type Telemetry } from '../../src/telemetry/events.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import type { LogLine } from '../support/stack.ts';
+import { CALM } from './fortune.ts';
+import type { Pending, Raw } from './partner.ts';
+import type { Rig } from './rig.ts';
+import type { SimTime } from './time.ts';
+import type { Worker } from './worker.ts';
+
+const MINUTE = 60_000;
+const LIMITS = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
+const NEVER = new AbortController().signal;
+/** So often every job is knocked, and the market looked at. */
+const KNOCK_MS = MINUTE;
+const SNAPSHOT_MS = 5 * MINUTE;
+const ANSWER_MS = 300;
+
+/** What is wrong with the world; a test changes it as it likes. */
+export interface Weather {
+  /** What the partner answers instead of its own. */
+  answer: (pending: Pending) => Raw | null;
+  /** The error of a statement that goes to Postgres. */
+  statement: (text: string) => Error | null;
+}
+
+type Process = (job: { name: string }) => Promise<unknown>;
+
+/**
+ * One daemon as app.ts puts it together (runner, handlers, pacer, telemetry, logger), on the simulation's clock, database and
+ * partner; only the queues' store is a plain table of knocks. Every line that it logs is in `lines`.
+ */
+export class Day {
+  readonly lines: LogLine[] = [];
+  readonly weather: Weather = { answer: () => null, statement: () => null };
+  readonly #rig: Rig;
+  readonly #worker: Worker;
+  readonly #processes = new Map<string, Process>();
+  readonly #knocked = new Set<string>();
+  readonly #start: () => Promise<void>;
+  #snapshotAt = 0;
+
+  constructor(rig: Rig, level: 'info' | 'debug') {
+    this.#rig = rig;
+    const [worker, base] = rig.worker(0, { alive: true, statements: 0, fortune: CALM }, REAL, false);
+    this.#worker = worker;
+    const clock = dayClock(rig.time);
+    const log = createLogger({
+      level,
+      secrets: () => [],
+      destination: {
+        write: (text: string) =>
+          this.lines.push({ ...(JSON.parse(text) as LogLine), at: new Date(rig.time.at).toISOString() }),
+      },
+    });
+    const telemetry = createTelemetry({
+      log,
+      metrics: createMetrics({ version: 'test' }),
+      clock,
+      owed: () => owedNow(rig.sql),
+      queuesInPostgres: true,
+    });
+    const sql = stormy(base.sql, this.weather);
+    const ctx = {
+      ...base,
+      sql,
+      clock,
+      client: observed(base.client, clock, telemetry),
+      pacer: createPacer(sql, clock, LIMITS, telemetry.pace),
+      emit: telemetry.onSync,
+    };
+    const handlers = handlersOf({
+      ctx,
+      stopping: NEVER,
+      hard: NEVER,
+      requestTimeoutMs: 30_000,
+      windowMs: MINUTE,
+      report: telemetry.onTask,
+      knock: (task) => runner.knock(task),
+      pause: createStorePause(clock, telemetry.onStore),
+    });
+    const runner = createRunner({
+      backend: this.#backend(),
+      sql: rig.sql,
+      schedules: schedules(5 * MINUTE),
+      handlers,
+      onJob: telemetry.onJob,
+      onError: telemetry.onQueueError,
+      onFault: telemetry.onFault,
+    });
+    this.#start = () => runner.start();
+  }
+
+  /** Lets `hours` go by: the market moves and is built every five minutes, every job is knocked every minute. */
+  async pass(hours: number): Promise<void> {
+    const { time, partner } = this.#rig;
+    if (this.#processes.size === 0) await this.#start();
+    const end = time.at + hours * 60 * MINUTE;
+    while (time.at < end) {
+      const next = time.at + KNOCK_MS;
+      if (time.at - this.#snapshotAt >= SNAPSHOT_MS) {
+        this.#snapshotAt = time.at;
+        partner.world.step(3);
+        partner.world.buildSnapshot();
+      }
+      for (const { job } of schedules(5 * MINUTE)) await this.#run(job);
+      for (const job of this.#knocked) await this.#run(job);
+      this.#knocked.clear();
+      await time.pass(Math.max(1, next - time.at));
+    }
+  }
+
+  /** How many lines there are from the nth on, by level and event, the most frequent first. */
+  tally(from = 0): [string, number][] {
+    const counts = new Map<string, number>();
+    for (const { event, level } of this.lines.slice(from)) {
+      const key = `${String(level)} ${event}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    return [...counts].toSorted(([, a], [, b]) => b - a);
+  }
+
+  async #run(job: string): Promise<void> {
+    const { partner, time } = this.#rig;
+    const run = this.#processes.get(job);
+    if (run === undefined) throw new Error(`nobody works on ${job}`);
+    await time.pass(1);
+    await this.#worker.start(async () => void (await run({ name: job })));
+    while (this.#worker.busy) {
+      const [pending] = partner.pending;
+      if (pending === undefined) throw new Error(`${job} waits for nothing`);
+      await time.pass(ANSWER_MS);
+      await pending.deliver(this.weather.answer(pending) ?? pending.compute());
+    }
+  }
+
+  /** Queues that only note who was knocked. */
+  #backend(): QueueBackend {
+    const queue: JobQueue = {
+      on: () => undefined,
+      add: (name) => Promise.resolve(this.#knocked.add(name)),
+      upsertJobScheduler: () => Promise.resolve(),
+      getJobScheduler: () => Promise.resolve(undefined),
+      close: () => Promise.resolve(),
+    };
+    const worker: JobWorker = { on: () => undefined, close: () => Promise.resolve() };
+    return {
+      kind: 'postgres',
+      prepare: () => Promise.resolve(),
+      openQueue: () => queue,
+      openWorker: (_, process) => {
+        for (const { job } of schedules(5 * MINUTE)) this.#processes.set(job, process as unknown as Process);
+        return worker;
+      },
+      onReconnect: () => undefined,
+      ping: () => Promise.resolve(),
+      describe: () => '',
+      close: () => Promise.resolve(),
+    };
+  }
+}
+
+/** The defaults of the configuration, where the rig has others. */
+const REAL = { deltaMs: 5 * MINUTE, sweepMinAgeMs: 30 * MINUTE };
+
+/** The simulation's clock. A sleep that only its own signal ends early is a lease's renewal: it ends with its run. */
+function dayClock(time: SimTime): Clock {
+  return {
+    now: () => time.now(),
+    monotonic: () => time.monotonic(),
+    async sleep(ms, signal) {
+      if (signal === undefined || signal === NEVER) return await time.pass(ms);
+      if (signal.aborted) return;
+      await new Promise((resolve) => {
+        signal.addEventListener('abort', resolve, { once: true });
+      });
+    },
+  };
+}
+
+/** The same client, whose requests are told as those of the real one are. */
+function observed(client: PartnerClient, clock: Clock, { onRequest }: Telemetry): PartnerClient {
+  async function told<T>(route: Route, waitedMs: number | undefined, ask: () => Promise<T>, skus?: number) {
+    const startedAt = clock.monotonic();
+    const ended = (outcome: 'ok' | PartnerError['kind'], status: number | null) =>
+      onRequest({ route, outcome, ms: clock.monotonic() - startedAt, waitedMs, skus, status, date: null });
+    try {
+      const answer = await ask();
+      ended('ok', 200);
+      return answer;
+    } catch (error) {
+      if (error instanceof PartnerError) ended(error.kind, error.status ?? null);
+      throw error;
+    }
+  }
+  return {
+    ...client,
+    manifest: (permit) => told('manifest', permit.waitedMs, () => client.manifest(permit)),
+    delta: (permit, since) => told('delta', permit.waitedMs, () => client.delta(permit, since)),
+    bulk: (permit, skus) => told('bulk', permit.waitedMs, () => client.bulk(permit, skus), skus.length),
+  };
+}
+
+/** The same database, in the weather that there is. */
+function stormy(sql: Sql, weather: Weather): Sql {
+  return new Proxy(sql, {
+    apply(target, self, args: unknown[]) {
+      const text = Array.isArray(args[0]) && 'raw' in args[0] ? args[0].join('?') : '';
+      const error = text === '' ? null : weather.statement(text);
+      return error === null ? Reflect.apply(target as never, self, args) : Promise.reject(error);
+    },
+    get(target, key) {
+      const error = key === 'begin' ? weather.statement('begin') : null;
+      return error === null ? (Reflect.get(target, key) as unknown) : () => Promise.reject(error);
+    },
+  });
+}

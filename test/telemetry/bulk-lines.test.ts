@@ -1,0 +1,126 @@
+import { expect, test } from 'vitest';
+import { createBulkLines, type Owed } from '../../src/telemetry/bulk-lines.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
+import { createTroubles } from '../../src/telemetry/troubles.ts';
+
+const QUIET = {
+  event: 'bulk.applied' as const,
+  asked: 100,
+  resolved: 95,
+  notFound: 3,
+  deferred: 2,
+  errors: 0,
+  omitted: 0,
+  contradictory: 0,
+  unreadable: 0,
+  foreign: 0,
+  late: 0,
+  priceChanges: 7,
+  metadataChanges: 1,
+  unpricedEntries: 0,
+  reportSeconds: [],
+};
+
+function watched(read: () => Promise<Owed>) {
+  let at = 0;
+  const clock = { now: () => at, monotonic: () => at, sleep: () => Promise.resolve() };
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    level: 'info',
+    secrets: () => [],
+    destination: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  const bulk = createBulkLines(log, createTroubles(clock), clock, read);
+  /** Lets a time go by in seconds, each of which is ticked, and what was begun end. */
+  async function pass(seconds: number, each = (): void => {}): Promise<void> {
+    for (let second = 0; second < seconds; second += 1) {
+      each();
+      at += 1000;
+      bulk.tick();
+      await Promise.resolve();
+    }
+    await new Promise(setImmediate);
+  }
+  const said = (event: string) => lines.filter((line) => line['event'] === event);
+  return { bulk, pass, said, lines };
+}
+
+test('a fill tells every minute what is done and left, and when it will end; then that it has ended', async () => {
+  let left = 20_000;
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, firstLooks: Math.max(0, left) }));
+  await pass(200, () => {
+    left = Math.max(0, left - 100);
+    bulk.applied(QUIET);
+  });
+  const progress = said('reprice.progress');
+  expect(progress[0]).toMatchObject({
+    level: 'info',
+    spanSeconds: 10,
+    calls: 10,
+    skus: 1000,
+    resolved: 950,
+    notFound: 30,
+    deferred: 20,
+    priceChanges: 70,
+    skusPerMinute: 6000,
+    skusLeft: 19_000,
+    firstLooksLeft: 19_000,
+    remainingSeconds: 190,
+  });
+  expect(progress.map(({ spanSeconds }) => spanSeconds)).toEqual([10, 60, 60, 60]);
+  // The fill ends between two lines of progress, and is told with the second.
+  await pass(60, () => bulk.applied(QUIET));
+  expect(said('reprice.filled')).toMatchObject([{ durationSeconds: 250, skus: 25_000 }]);
+});
+
+test('after a fill it is a line in five minutes, and none where nothing is called', async () => {
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, firstLooks: 0 }));
+  bulk.applied(QUIET);
+  await pass(3600);
+  expect(said('reprice.progress')).toHaveLength(1);
+  await pass(3600, () => bulk.applied(QUIET));
+  expect(said('reprice.progress').length).toBeLessThanOrEqual(13);
+  expect(said('reprice.filled')).toEqual([]);
+});
+
+test('where Postgres cannot tell what is left, the line comes without it', async () => {
+  const { bulk, pass, said } = watched(() => Promise.reject(new Error('away')));
+  bulk.applied(QUIET);
+  await pass(20);
+  expect(said('reprice.progress')).toMatchObject([{ calls: 1, skusLeft: null, remainingSeconds: null }]);
+});
+
+test('answers that do not add up are said at once, then summed up over ten minutes', async () => {
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, firstLooks: 0 }));
+  await pass(1200, () => bulk.applied({ ...QUIET, omitted: 2 }));
+  const [first, second, ...more] = said('bulk.unaccounted');
+  expect(first).toMatchObject({ level: 'warn', calls: 1, omitted: 2, asked: 100 });
+  expect(second).toMatchObject({ level: 'warn', calls: 599, omitted: 1198, asked: 59_900 });
+  expect(more).toHaveLength(1);
+});
+
+test('corrections of size_type are said at once, then counted, with a sample of the SKUs', async () => {
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, firstLooks: 0 }));
+  bulk.sizeTypes(['A']);
+  for (let n = 0; n < 30; n += 1) bulk.sizeTypes([`B${n}`]);
+  await pass(10 * 60);
+  const [first, second, ...more] = said('size-type.changed');
+  expect(first).toMatchObject({ level: 'warn', count: 1, skus: ['A'] });
+  expect(second).toMatchObject({ count: 30 });
+  expect(second?.['skus']).toHaveLength(20);
+  expect(more).toEqual([]);
+});
+
+test('calls that fail are one trouble, over with the first answer', async () => {
+  const { bulk, pass, lines } = watched(() => Promise.resolve({ skus: 0, firstLooks: 0 }));
+  const failure = { because: 'network', hint: 'look', problem: 'bulk: network' };
+  for (let n = 0; n < 5; n += 1) {
+    bulk.failed({ event: 'bulk.failed', skus: 100, pausedMs: 1000 * 2 ** n, ...failure });
+    await pass(5);
+  }
+  bulk.applied(QUIET);
+  expect(lines).toMatchObject([
+    { level: 'warn', event: 'bulk.failed', times: 1, skus: 100, pausedMs: 1000, because: 'network' },
+    { level: 'info', event: 'bulk.recovered', times: 5, lastedSeconds: 25 },
+  ]);
+});

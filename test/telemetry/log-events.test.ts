@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { TASKS } from '../../src/store/tasks.ts';
+import type { LogEvent } from '../../src/telemetry/log-event.ts';
+import { LOG_EVENTS } from '../../src/telemetry/log-events.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
+const events: readonly (readonly [string, LogEvent])[] = Object.entries(LOG_EVENTS);
+const ALARMS = new Set(['warn', 'error', 'fatal']);
+
+/** The declaration as rows of the table in ops/logs.md: events that are declared together share one. */
+function rows(): string[] {
+  const together = new Map<LogEvent, string[]>();
+  for (const [name, event] of events) together.set(event, [...(together.get(event) ?? []), name]);
+  const quoted = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
+  return [...together].map(
+    ([{ levels, says, fields, next }, names]) =>
+      `| ${quoted(names)} | ${levels.join(', ')} | ${says} | ${quoted(fields)} | ${next ?? ''} |`,
+  );
+}
+
+test('the table in ops/logs.md is the one the code has', () => {
+  const table = read('ops/logs.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'));
+  expect(table).toEqual(rows());
+});
+
+/** The code that logs: all of src but the declarations. */
+const logging = readdirSync(new URL('src', ROOT), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && !/telemetry\/log-events?[^/]*\.ts$/.test(file))
+  .map((file) => read(`src/${file}`))
+  .join('\n');
+
+test('every declared event is logged somewhere; that no other is, the compiler sees to', () => {
+  const unused = events.filter(([name]) => {
+    const [task = '', end] = name.split('.');
+    const ofTask = (TASKS as readonly string[]).includes(task) && logging.includes(`\`\${task}.${end}\``);
+    return !ofTask && !logging.includes(`'${name}'`);
+  });
+  expect(unused.map(([name]) => name)).toEqual([]);
+});
+
+test('a warning says what comes next, and what is counted or timed says so in its name', () => {
+  const silent = events.filter(
+    ([, { levels, next }]) => levels.some((level) => ALARMS.has(level)) && next === null,
+  );
+  expect(silent.map(([name]) => name)).toEqual([]);
+  const fields = new Set(events.flatMap(([, event]) => event.fields));
+  expect([...fields].filter((field) => /^(?:ms|seconds|duration|elapsed|wait|time)$/i.test(field))).toEqual(
+    [],
+  );
+});
+
+test('events that README and runbooks name are declared', () => {
+  const [, todo = ''] = read('README.md').split('### Endpoints, and what to do');
+  const [section = ''] = todo.split('\n### ');
+  const runbooks = readdirSync(new URL('ops/runbooks', ROOT)).map((file) => read(`ops/runbooks/${file}`));
+  const prefixes = new Set(events.map(([name]) => name.split('.')[0]));
+  const named = [section, ...runbooks].flatMap((text) =>
+    [...text.matchAll(/`([a-z-]+)\.([a-z-]+)`/g)]
+      .filter(([, prefix]) => prefixes.has(prefix ?? ''))
+      .map(([, prefix, end]) => `${prefix}.${end}`),
+  );
+  expect(named.length).toBeGreaterThan(5);
+  expect(named.filter((name) => !Object.hasOwn(LOG_EVENTS, name))).toEqual([]);
+});

@@ -1,0 +1,70 @@
+import { afterEach, expect, test } from 'vitest';
+import { captureNoise } from '../../src/cli/noise.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
+import { noiseLines, noticeLines } from '../../src/telemetry/noise.ts';
+
+let at = 0;
+const clock = { now: () => at, monotonic: () => at, sleep: () => Promise.resolve() };
+
+function logged() {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    level: 'debug',
+    secrets: () => ['hunter2-secret'],
+    destination: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  return { log, lines };
+}
+
+const ours = { ...console };
+const listeners = process.listeners('warning');
+afterEach(() => {
+  Object.assign(console, ours);
+  process.removeAllListeners('warning');
+  for (const listener of listeners) process.on('warning', listener);
+});
+
+test('what libraries print and Node.js warns of is a scrubbed line; the same again is one for debug', async () => {
+  const { log, lines } = logged();
+  captureNoise(noiseLines(log, clock));
+  console.warn('IMPORTANT! Eviction policy is %s, hunter2-secret', 'allkeys-lru');
+  console.warn('IMPORTANT! Eviction policy is %s, hunter2-secret', 'allkeys-lru');
+  console.error(new Error('from a library'));
+  process.emitWarning('too many listeners', 'MaxListenersExceededWarning');
+  await new Promise(setImmediate);
+  Object.assign(console, ours);
+  const text = 'IMPORTANT! Eviction policy is allkeys-lru, [redacted]';
+  expect(lines).toMatchObject([
+    { level: 'warn', event: 'library.noise', from: 'console.warn', text, times: 1 },
+    { level: 'debug', event: 'library.noise', from: 'console.warn', text, times: 2 },
+    {
+      level: 'warn',
+      event: 'library.noise',
+      from: 'console.error',
+      text: expect.stringContaining('from a library') as unknown,
+    },
+    {
+      level: 'warn',
+      event: 'library.noise',
+      from: 'MaxListenersExceededWarning',
+      text: 'too many listeners',
+    },
+  ]);
+});
+
+test('warnings of Postgres are lines, the same one rarely; notices only at debug', () => {
+  const { log, lines } = logged();
+  const tell = noticeLines(log, clock);
+  const collation = { severity: 'WARNING', code: '01000', message: 'collation version mismatch' };
+  tell(collation);
+  tell(collation);
+  tell({ severity: 'NOTICE', code: '42P07', message: 'relation exists, skipping' });
+  at += 60_000;
+  tell(collation);
+  expect(lines.map(({ level, code, times }) => [level, code, times])).toEqual([
+    ['warn', '01000', 1],
+    ['debug', '01000', 2],
+    ['debug', '42P07', undefined],
+    ['warn', '01000', 3],
+  ]);
+});

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { createRarely, createSums, createTroubles } from '../../src/telemetry/troubles.ts';
+
+const MINUTE = 60_000;
+const BEGINNING = Date.parse('2026-11-21T00:00:00Z');
+
+function clocked() {
+  let at = 0;
+  const clock = { now: () => BEGINNING + at, monotonic: () => at, sleep: () => Promise.resolve() };
+  return { clock, pass: (ms: number) => void (at += ms), at: () => at };
+}
+
+test('a trouble is said at once, then after a minute, five, a quarter of an hour and each hour; its end once', () => {
+  const { clock, pass, at } = clocked();
+  const troubles = createTroubles(clock);
+  const said: number[] = [];
+  for (let n = 0; n < 6 * 60; n += 1) {
+    const { say, times, since } = troubles.again('store', 'away');
+    expect({ times, since }).toEqual({ times: n + 1, since: '2026-11-21T00:00:00.000Z' });
+    if (say) said.push(at() / MINUTE);
+    pass(MINUTE);
+  }
+  expect(said).toEqual([0, 1, 6, 21, 81, 141, 201, 261, 321]);
+  expect(troubles.over('store')).toEqual({ say: true, times: 360, lastedSeconds: 360 * 60 });
+  expect(troubles.over('store')).toBeNull();
+  expect(troubles.over('another')).toBeNull();
+});
+
+test('another look of the same trouble is said at once, and only once', () => {
+  const { clock, pass } = clocked();
+  const troubles = createTroubles(clock);
+  const looks = ['network', 'network', 'timeout', 'network', 'timeout'].map((look) => {
+    pass(1000);
+    return troubles.again('delta', look).say;
+  });
+  expect(looks).toEqual([true, false, true, false, false]);
+});
+
+test('on and off is one trouble: its end is told when it has stayed away for five minutes', () => {
+  const { clock, pass } = clocked();
+  const troubles = createTroubles(clock);
+  troubles.again('pace', 'refused');
+  pass(30_000);
+  expect(troubles.over('pace')).toMatchObject({ say: true, lastedSeconds: 30 });
+  pass(20_000);
+  // Back within its gap: not said, nor is the end of it, which is known only later.
+  expect(troubles.again('pace', 'refused')).toMatchObject({ say: false, times: 2 });
+  pass(20_000);
+  expect(troubles.over('pace')).toMatchObject({ say: false });
+  expect(troubles.over('pace')).toBeNull();
+  pass(10 * MINUTE);
+  expect(troubles.again('pace', 'refused')).toMatchObject({ say: true, times: 3 });
+  pass(MINUTE);
+  expect(troubles.over('pace')).toMatchObject({ say: false });
+  pass(4 * MINUTE);
+  expect(troubles.over('pace')).toBeNull();
+  pass(MINUTE);
+  expect(troubles.over('pace')).toMatchObject({ say: true, times: 3, lastedSeconds: 730 });
+  expect(troubles.over('pace')).toBeNull();
+});
+
+test('one that comes back later than half an hour after its end is another', () => {
+  const { clock, pass } = clocked();
+  const troubles = createTroubles(clock);
+  troubles.again('store', 'away');
+  troubles.over('store');
+  pass(31 * MINUTE);
+  expect(troubles.again('store', 'away')).toEqual({
+    say: true,
+    times: 1,
+    since: '2026-11-21T00:31:00.000Z',
+  });
+});
+
+test('sums are said at once and then once in their time, with everything since', () => {
+  const { clock, pass } = clocked();
+  const sums = createSums<{ calls: number; skus: number }>(clock, 10 * MINUTE);
+  expect(sums.add({ calls: 1, skus: 5 })).toEqual({ calls: 1, skus: 5 });
+  expect(sums.due()).toBeNull();
+  expect(sums.add({ calls: 1, skus: 2 })).toBeNull();
+  pass(5 * MINUTE);
+  expect(sums.add({ calls: 1, skus: 3 })).toBeNull();
+  pass(5 * MINUTE);
+  expect(sums.due()).toEqual({ calls: 2, skus: 5 });
+  pass(60 * MINUTE);
+  expect(sums.due()).toBeNull();
+  expect(sums.add({ calls: 1, skus: 1 })).toEqual({ calls: 1, skus: 1 });
+});
+
+test('rarely is the first time, and then once in its time', () => {
+  const { clock, pass } = clocked();
+  const rarely = createRarely(clock, MINUTE);
+  expect([rarely(), rarely()]).toEqual([true, false]);
+  pass(MINUTE);
+  expect([rarely(), rarely()]).toEqual([true, false]);
+});
