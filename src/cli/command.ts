@@ -1,19 +1,47 @@
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 
-/** Exit codes, as documented in the README. */
-export const EXIT = { ok: 0, failed: 1, degraded: 1, broken: 2, timeout: 75, usage: 78 } as const;
+/** Exit codes. `--help` and the README show those that a command names, with what `EXIT_SAYS` says of them. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  finding: 1,
+  unanswered: 1,
+  degraded: 1,
+  broken: 2,
+  timeout: 75,
+  usage: 78,
+} as const;
+
+export type ExitName = keyof typeof EXIT;
+
+export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
+  ok: 'done; a daemon that was told to stop has stopped',
+  failed: 'failed; why is on stderr, or in the last line of the log',
+  finding: 'a check is FAIL',
+  unanswered: 'no daemon answers, or it is not well',
+  degraded: 'degraded: prices are older than meant, and the mirror works on it',
+  broken: 'broken: nothing moves until somebody looks',
+  timeout: 'the time of --timeout is over; what is still owed is on stderr',
+  usage: 'a wrong option, argument or setting: each is named, and nothing was touched',
+};
 
 /** One command of the program. `run` returns the exit code; what it prints for people goes to `print`. */
 export interface Command {
   readonly summary: string;
   /** Lines below "Usage:", without the program's name. */
   readonly usage: string;
+  /** Lines for a shell, each with what it is good for. */
+  readonly examples: readonly (readonly [line: string, purpose: string])[];
+  /** Codes that it may end with. */
+  readonly exits: readonly ExitName[];
   readonly options: ParseArgsOptionsConfig;
   readonly optionHelp: Readonly<Record<string, string>>;
   /** Options of type boolean that may have a value all the same: `--watch`, `--watch 5`, `--watch=5`. */
   readonly optionalValues?: readonly string[];
   /** Whether words beside the options are allowed. */
   readonly positionals: boolean;
+  /** Every word that may stand there, where they are known beforehand. */
+  readonly words?: readonly string[];
   run(args: CommandArgs): Promise<number>;
 }
 
@@ -94,21 +122,77 @@ export function numberOption(
   return number;
 }
 
+/**
+ * Exit codes in order, for `--help` and the README. `only` is the one command of `commands` that ends with it; null where
+ * several do.
+ */
+export function exitRows(
+  commands: ReadonlyMap<string, Pick<Command, 'exits'>>,
+): { readonly code: number; readonly only: string | null; readonly says: string }[] {
+  const names = Object.keys(EXIT) as ExitName[];
+  return names.flatMap((name) => {
+    const users = [...commands].filter(([, { exits }]) => exits.includes(name)).map(([user]) => user);
+    const only = users.length === 1 ? (users[0] ?? null) : null;
+    return users.length === 0 ? [] : [{ code: EXIT[name], only, says: EXIT_SAYS[name] }];
+  });
+}
+
+/** An option as it is written: `--port <value>`, `--watch [value]`, `--json`. */
+export function optionForm(option: string, command: Pick<Command, 'options' | 'optionalValues'>): string {
+  if (command.optionalValues?.includes(option) === true) return `--${option} [value]`;
+  return command.options[option]?.type === 'string' ? `--${option} <value>` : `--${option}`;
+}
+
+const LONGEST = 46;
+/** Two columns; what is too long for the first has a line of its own. */
+function inColumns(rows: readonly (readonly [string, string])[]): string[] {
+  const widths = rows.map(([{ length }]) => length + 2).filter((width) => width <= LONGEST);
+  const width = Math.max(0, ...widths);
+  return rows.map(([left, right]) =>
+    left.length < width ? `  ${left.padEnd(width)}${right}` : `  ${left}\n${' '.repeat(width + 2)}${right}`,
+  );
+}
+
+/** The help text of the program. */
+export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
+  return [
+    'catalog-mirror: keeps your Postgres a true, fresh mirror of the marketplace catalog',
+    '',
+    'Usage: catalog-mirror [command] [options]      without a command: run',
+    '',
+    ...inColumns([...commands].map(([name, { summary }]) => [name, summary])),
+    '',
+    'Exit codes:',
+    ...inColumns(
+      exitRows(commands).map(({ code, only, says }) => [
+        String(code),
+        only === null ? says : `${only}: ${says}`,
+      ]),
+    ),
+    '',
+    '`catalog-mirror <command> --help` tells more. Settings come from the environment; see the README.',
+  ].join('\n');
+}
+
 /** The help text of one command. */
 export function helpOf(name: string, command: Command): string {
-  const options = Object.entries(command.optionHelp).map(([option, text]) => {
-    const { type } = command.options[option] ?? { type: 'boolean' };
-    const value = command.optionalValues?.includes(option) === true ? ' [value]' : '';
-    return `  --${option}${type === 'string' ? ' <value>' : value}`.padEnd(30) + text;
-  });
+  const { summary, usage, examples, optionHelp } = command;
+  const options = Object.entries(optionHelp).map(
+    ([option, text]) => [optionForm(option, command), text] as const,
+  );
   return [
-    `catalog-mirror ${name}: ${command.summary}`,
+    `catalog-mirror ${name}: ${summary}`,
     '',
     'Usage:',
-    ...command.usage.split('\n').map((line) => `  catalog-mirror ${line}`),
+    ...usage.split('\n').map((line) => `  catalog-mirror ${line}`),
     '',
     'Options:',
-    ...options,
-    `${'  --help'.padEnd(30)}this text`,
+    ...inColumns([...options, ['--help', 'this text']]),
+    '',
+    'Examples:',
+    ...inColumns(examples),
+    '',
+    'Exit codes:',
+    ...inColumns(exitRows(new Map([[name, command]])).map(({ code, says }) => [String(code), says])),
   ].join('\n');
 }

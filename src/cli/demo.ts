@@ -29,6 +29,12 @@ export const demo: Command = {
   summary:
     'no credentials, no servers: a sandbox partner, a database and the daemon, filling and following a mirror',
   usage: 'demo [--skus 5000] [--live-share 0.05] [--seed 1]\ndemo --once',
+  examples: [
+    ['catalog-mirror demo', 'fill a mirror and follow its market until Ctrl-C'],
+    ['catalog-mirror demo --once', 'end after the first fill and one delta'],
+    ['catalog-mirror demo --skus 20000 --seed 7', 'another catalog, and a larger one'],
+  ],
+  exits: ['ok', 'failed', 'usage'],
   options: {
     once: { type: 'boolean' },
     skus: { type: 'string' },

@@ -25,12 +25,13 @@ const now = () => systemClock.now();
 
 export const doctor: Command = {
   summary: 'checks the configuration against reality, one line a check',
-  usage: [
-    'doctor                       # all checks; finds the names that the partner does not document',
-    'doctor --requests 2          # with at most two requests to the partner',
-    'doctor | grep ^PARTNER_      # the settings alone, as an environment file has them',
-    'doctor --json                # one object; exit 1 on any FAIL',
-  ].join('\n'),
+  usage: 'doctor [--requests N] [--json]',
+  examples: [
+    ['catalog-mirror doctor', 'all checks; finds the names that the partner does not document'],
+    ['catalog-mirror doctor --requests 0', 'all checks that ask the partner nothing'],
+    ['catalog-mirror doctor | grep ^PARTNER_', 'the settings alone, as an environment file has them'],
+  ],
+  exits: ['ok', 'failed', 'finding', 'usage'],
   options: { requests: { type: 'string' }, json: { type: 'boolean' } },
   optionHelp: {
     requests: `most requests to the partner, 0 to ${MOST_REQUESTS} (default ${REQUESTS}); each waits for its turn in the account's budget`,
@@ -48,7 +49,7 @@ export const doctor: Command = {
         ? JSON.stringify(asJson(report))
         : screenOf(report, terminalOf(process.stdout, processSources.env)),
     );
-    return report.findings.some(({ level }) => level === 'FAIL') ? EXIT.failed : EXIT.ok;
+    return report.findings.some(({ level }) => level === 'FAIL') ? EXIT.finding : EXIT.ok;
   },
 };
 

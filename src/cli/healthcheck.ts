@@ -7,6 +7,8 @@ const ANSWER_WITHIN_MS = 5000;
 export const healthcheck: Command = {
   summary: 'exit 0 when the daemon on this host answers /livez',
   usage: 'healthcheck',
+  examples: [['catalog-mirror healthcheck', 'as the HEALTHCHECK of a container']],
+  exits: ['ok', 'unanswered', 'usage'],
   options: {},
   optionHelp: {},
   positionals: false,
@@ -18,10 +20,10 @@ export const healthcheck: Command = {
     try {
       const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
       print(`${url}: ${statusCode} ${(await body.text()).trim()}`);
-      return statusCode === 200 ? EXIT.ok : EXIT.failed;
+      return statusCode === 200 ? EXIT.ok : EXIT.unanswered;
     } catch (error) {
       print(`${url}: ${error instanceof Error ? error.message : 'no answer'}`);
-      return EXIT.failed;
+      return EXIT.unanswered;
     }
   },
 };

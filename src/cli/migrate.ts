@@ -11,6 +11,8 @@ const PATIENCE_MS = 30_000;
 export const migrate: Command = {
   summary: 'applies pending migrations and exits',
   usage: 'migrate',
+  examples: [['catalog-mirror migrate', 'before the daemons of a new version start']],
+  exits: ['ok', 'failed', 'usage'],
   options: {},
   optionHelp: {},
   positionals: false,

@@ -14,6 +14,12 @@ const MINUTE_MS = 60_000;
 export const plan: Command = {
   summary: 'what the request share buys: time of a fill, ages, freshness',
   usage: 'plan [--skus N --live-share 0.05] [--requests N] [--json]',
+  examples: [
+    ['catalog-mirror plan', 'for the catalog that the mirror holds'],
+    ['catalog-mirror plan --skus 500000', 'for one of this size, before there is a mirror'],
+    ['catalog-mirror plan --skus 500000 --requests 60', 'with 60 requests a minute'],
+  ],
+  exits: ['ok', 'failed', 'usage'],
   options: {
     skus: { type: 'string' },
     'live-share': { type: 'string' },

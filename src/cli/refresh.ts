@@ -8,6 +8,11 @@ const LONGEST_SKU = 512;
 export const refresh: Command = {
   summary: 'marks SKUs due now, or asks for a new baseline',
   usage: 'refresh <sku>...\nrefresh --manifest\nrefresh --all\nrefresh --metadata',
+  examples: [
+    ['catalog-mirror refresh DD1391-100 FV5029-141', 'two SKUs, next; unknown ones are mirrored from now on'],
+    ['catalog-mirror refresh --manifest', 'after a manifest was refused because it shrank'],
+  ],
+  exits: ['ok', 'failed', 'usage'],
   options: { manifest: { type: 'boolean' }, all: { type: 'boolean' }, metadata: { type: 'boolean' } },
   optionHelp: {
     manifest: 'ask for a new baseline now; also confirms a manifest that lists far fewer SKUs',

@@ -14,6 +14,11 @@ import { stopSignal } from './stopping.ts';
 export const run: Command = {
   summary: 'the daemon; with --once, syncs until nothing is owed and exits',
   usage: 'run\nrun --once [--timeout 30m]',
+  examples: [
+    ['catalog-mirror run', 'the daemon, until SIGTERM or SIGINT'],
+    ['catalog-mirror run --once --timeout 30m', 'for cron: catch up and end, or say what is still owed'],
+  ],
+  exits: ['ok', 'failed', 'timeout', 'usage'],
   options: { once: { type: 'boolean' }, timeout: { type: 'string' } },
   optionHelp: {
     once: 'exit 0 when a baseline stands, the delta is caught up and no SKU is owed a look',

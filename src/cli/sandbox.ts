@@ -6,6 +6,12 @@ import { stopSignal } from './stopping.ts';
 export const sandbox: Command = {
   summary: 'a local server that behaves as the partner API does',
   usage: 'sandbox [--port 8080] [--skus 5000] [--live-share 0.05] [--seed 1]',
+  examples: [
+    ['catalog-mirror sandbox', 'on 127.0.0.1:8080, with 5,000 SKUs'],
+    ['catalog-mirror sandbox --port 0 --seed 7', 'on any free port, with another catalog'],
+    ['catalog-mirror sandbox --skus 50000 --live-share 0.2', 'more SKUs, a fifth of them live-priced'],
+  ],
+  exits: ['ok', 'failed', 'usage'],
   options: {
     host: { type: 'string' },
     port: { type: 'string' },

@@ -25,8 +25,14 @@ const EXIT_OF: Readonly<Record<Health, number>> = {
 };
 
 export const status: Command = {
-  summary: 'how the mirror stands, one screen; exit 0 healthy, 1 degraded, 2 broken',
+  summary: 'how the mirror stands, on one screen',
   usage: 'status [--json] [--watch [seconds]]',
+  examples: [
+    ['catalog-mirror status', 'one screen'],
+    ['catalog-mirror status --watch 5', 'drawn anew every five seconds'],
+    ['catalog-mirror status --json', 'one object for programs'],
+  ],
+  exits: ['ok', 'degraded', 'broken', 'usage'],
   options: { json: { type: 'boolean' }, watch: { type: 'boolean' } },
   optionHelp: {
     json: 'for programs',

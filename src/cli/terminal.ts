@@ -8,14 +8,19 @@ const CLOSE = `${CSI}?25h${CSI}?1049l`;
 
 type Output = Pick<WriteStream, 'write'> & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
 
-/** What may be written to this output: colour and a width only where it is a terminal that wants them. */
+/**
+ * What may be written to this output: a width only where it is a terminal, colour where it is one that takes it, unless
+ * NO_COLOR says no; FORCE_COLOR goes before both (`0` or `false`: none, else colour), as with Node.js itself.
+ */
 export function terminalOf(output: Output, env: Environment): Terminal {
   const isTerminal = output.isTTY === true;
+  const forced = env['FORCE_COLOR'] ?? '';
   const dumb = env['TERM'] === 'dumb';
   const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG'] || '';
   return {
     width: isTerminal ? (output.columns ?? 80) : null,
-    colour: isTerminal && !dumb && (env['NO_COLOR'] ?? '') === '',
+    colour:
+      forced === '' ? isTerminal && !dumb && (env['NO_COLOR'] ?? '') === '' : !/^(?:0|false)$/.test(forced),
     ascii: dumb || (locale !== '' && !/utf-?8/i.test(locale)),
   };
 }

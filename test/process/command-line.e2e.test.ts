@@ -6,7 +6,18 @@ import { describe, test } from 'vitest';
 import { FILLED, holds, runProgram, startProgram, temporaryFolder, until } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 
-const COMMANDS = ['run', 'demo', 'sandbox', 'doctor', 'status', 'plan', 'migrate', 'refresh', 'healthcheck'];
+const COMMANDS = [
+  'run',
+  'demo',
+  'sandbox',
+  'doctor',
+  'status',
+  'plan',
+  'migrate',
+  'refresh',
+  'healthcheck',
+  'completion',
+];
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };

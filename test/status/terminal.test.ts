@@ -13,6 +13,11 @@ test.each([
   [true, { TERM: 'dumb' }, { width: 70, colour: false, ascii: true }],
   [true, { LANG: 'C' }, { width: 70, colour: true, ascii: true }],
   [true, { LANG: 'C', LC_ALL: 'de_DE.utf8' }, { width: 70, colour: true, ascii: false }],
+  [true, { FORCE_COLOR: '0' }, { width: 70, colour: false, ascii: false }],
+  [true, { FORCE_COLOR: '' }, { width: 70, colour: true, ascii: false }],
+  [false, { FORCE_COLOR: '1' }, { width: null, colour: true, ascii: false }],
+  [false, { FORCE_COLOR: 'false' }, { width: null, colour: false, ascii: false }],
+  [false, { FORCE_COLOR: '1', NO_COLOR: '1' }, { width: null, colour: true, ascii: false }],
   [false, { LANG: 'C.UTF-8' }, { width: null, colour: false, ascii: false }],
 ])('what a terminal (%s) with %o takes', (isTTY, env, expected) => {
   expect(terminalOf(output(isTTY), env)).toEqual(expected);

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { EXIT, EXIT_SAYS, exitRows, helpOf, helpOfAll, readArguments } from '../../src/cli/command.ts';
+import { COMMANDS } from '../../src/cli/commands.ts';
+
+const commands = [...COMMANDS];
+
+test.each(commands)('%s: its help has every option, its examples and its exit codes', (name, command) => {
+  const help = helpOf(name, command);
+  expect(Object.keys(command.optionHelp)).toEqual(Object.keys(command.options));
+  for (const option of Object.keys(command.options)) expect(help).toContain(`  --${option}`);
+  expect(command.examples.length).toBeGreaterThan(0);
+  for (const [line, purpose] of command.examples) {
+    expect(help).toContain(`  ${line}`);
+    expect(help).toContain(purpose);
+  }
+  for (const exit of command.exits) expect(help).toMatch(new RegExp(`^  ${EXIT[exit]} +`, 'm'));
+  expect(command.exits).toEqual(expect.arrayContaining(['ok', 'usage']));
+});
+
+const examples = commands.flatMap(([name, { examples }]) => examples.map(([line]) => [name, line] as const));
+
+test.each(examples)('%s: the example `%s` is one that it reads', (name, line) => {
+  const [, words = ''] = /catalog-mirror ([^|)]*)/.exec(line) ?? [];
+  const [first, ...args] = words.trim().split(' ');
+  expect(first).toBe(name);
+  const command = COMMANDS.get(name);
+  expect(command && readArguments(command, args).positionals.every((word) => word !== '')).toBe(true);
+});
+
+test('the help of all names every command, and every exit code with whose it is', () => {
+  const help = helpOfAll(COMMANDS);
+  for (const [name, { summary }] of commands) expect(help).toContain(`  ${name.padEnd(13)}${summary}`);
+  expect(exitRows(COMMANDS).map(({ says }) => says)).toEqual(Object.values(EXIT_SAYS));
+  expect(help).toContain(`  2   status: ${EXIT_SAYS.broken}`);
+  expect(help).toContain(`  78  ${EXIT_SAYS.usage}`);
+});
