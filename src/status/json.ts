@@ -2,7 +2,7 @@ import { backlogMinutes, estimateBacklog } from './backlog.ts';
 import type { Status } from './status.ts';
 import type { Verdict } from './verdict.ts';
 
-/** The form for programs; its members are documented in the README and only ever added to. */
+/** The form for programs; its members are documented in docs/status.md and only ever added to. */
 export function asJson(status: Status, verdict: Verdict, now: Date): Record<string, unknown> {
   const { stats, sync, tasks, targets, daemons, failedCalls } = status;
   return {

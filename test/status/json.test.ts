@@ -17,9 +17,9 @@ function pathsOf(value: unknown, path = ''): string[] {
 }
 
 function documented(): string[] {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-  const [, section = ''] = readme.split('`status --json` is one object.');
-  const [table = ''] = section.split('###');
+  const page = readFileSync(new URL('../../docs/status.md', import.meta.url), 'utf8');
+  const [, section = ''] = page.split('`status --json` is one object.');
+  const [table = ''] = section.split('\n## ');
   const rows = table.split('\n').filter((line) => line.startsWith('| `'));
   return rows.flatMap((row) =>
     [...(row.split(' | ')[0] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
@@ -29,7 +29,7 @@ function documented(): string[] {
 const json = () =>
   JSON.parse(JSON.stringify(asJson(EVERYTHING, judge(EVERYTHING, NOW), NOW))) as Record<string, unknown>;
 
-test('status --json has the members that the README documents, each of them and no other', () => {
+test('status --json has the members that docs/status.md documents, each of them and no other', () => {
   expect(documented().length).toBeGreaterThan(50);
   expect(pathsOf(json()).toSorted()).toEqual(documented().toSorted());
 });

@@ -53,12 +53,10 @@ test('a warning says what comes next, and what is counted or timed says so in it
   );
 });
 
-test('events that README and runbooks name are declared', () => {
-  const [, todo = ''] = read('README.md').split('### Endpoints, and what to do');
-  const [section = ''] = todo.split('\n### ');
+test('events that the troubleshooting page and runbooks name are declared', () => {
   const runbooks = readdirSync(new URL('ops/runbooks', ROOT)).map((file) => read(`ops/runbooks/${file}`));
   const prefixes = new Set(events.map(([name]) => name.split('.')[0]));
-  const named = [section, ...runbooks].flatMap((text) =>
+  const named = [read('docs/troubleshooting.md'), ...runbooks].flatMap((text) =>
     [...text.matchAll(/`([a-z-]+)\.([a-z-]+)`/g)]
       .filter(([, prefix]) => prefixes.has(prefix ?? ''))
       .map(([, prefix, end]) => `${prefix}.${end}`),

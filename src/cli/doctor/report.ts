@@ -19,7 +19,7 @@ const CHECK = 17;
 const countOf = ({ findings }: Report, level: Finding['level']): number =>
   findings.filter((finding) => finding.level === level).length;
 
-/** The form for programs; its members are documented in the README and only ever added to. */
+/** The form for programs; its members are documented in docs/doctor.md and only ever added to. */
 export function asJson(report: Report): Record<string, unknown> {
   const { findings, requests, most, settings, unknown } = report;
   return {

@@ -1,0 +1,70 @@
+import { exitRows, optionForm } from '../../src/cli/command.ts';
+import { COMMANDS } from '../../src/cli/commands.ts';
+import { VARIABLES } from '../../src/config.ts';
+import type { Blocks } from './marked.ts';
+import { metricRows } from './metrics.ts';
+
+/** The documents with marked blocks, from the root of the repository. */
+export const DOCUMENTS = ['README.md', 'docs/commands.md', 'docs/metrics.md'];
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  // Within a cell a bar would end it.
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`;
+  return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
+}
+
+const code = (text: string) => `\`${text}\``;
+
+const commands = () =>
+  table(
+    ['command', 'does'],
+    [...COMMANDS.values()].map(({ usage, summary }) => [usage.split('\n').map(code).join('<br>'), summary]),
+  );
+
+const exitCodes = () =>
+  table(
+    ['exit code', 'of', 'says'],
+    exitRows(COMMANDS).map((row) => [String(row.code), row.only === null ? '' : code(row.only), row.says]),
+  );
+
+const configuration = () =>
+  table(
+    ['variable', 'default', 'meaning'],
+    VARIABLES.map(({ name, default: fallback, meaning, secret }) => [
+      `${code(name)}${secret ? ' †' : ''}`,
+      fallback === null ? '' : code(fallback),
+      meaning,
+    ]),
+  );
+
+/** Every command with its options and examples. */
+const options = () =>
+  [...COMMANDS]
+    .map(([name, command]) => {
+      const { summary, optionHelp, examples } = command;
+      const rows = Object.entries(optionHelp).map(([option, says]) => [
+        code(optionForm(option, command)),
+        says,
+      ]);
+      const width = Math.max(...examples.map(([{ length }]) => length));
+      const lines = examples.map(([line, purpose]) => `${line.padEnd(width)}    # ${purpose}`);
+      return [
+        `### \`${name}\``,
+        summary.replace(/^./, (first) => first.toUpperCase()) + '.',
+        ...(rows.length === 0 ? [] : [table(['option', 'does'], rows)]),
+        ['```sh', ...lines, '```'].join('\n'),
+      ].join('\n\n');
+    })
+    .join('\n\n');
+
+/** Everything that the documents have from the code. */
+export async function codeBlocks(): Promise<Blocks> {
+  return {
+    commands: commands(),
+    'commands and options': options(),
+    'exit codes': exitCodes(),
+    configuration: configuration(),
+    metrics: table(['metric', 'type', 'labels', 'says'], await metricRows()),
+  };
+}

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { temporaryFolder } from '../support/process.ts';
+import { createStack, type Stack } from '../support/stack.ts';
+import { codeBlocks, ROOT } from './markdown.ts';
+import { callsIn, howRun, type Line, LINES } from './shell.ts';
+
+vi.setConfig({ testTimeout: 120_000, maxConcurrency: 3 });
+
+/** The SKU of the examples is one of the sandbox's here; so is one whose sizes are corrected. */
+const EXAMPLE = 'DD1391-100';
+const CORRECTED = 'FV5029-141';
+
+const statements = codeBlocks('sql');
+let stack: Stack;
+let environment: Record<string, string>;
+
+/** A mirror in which everything that the examples ask for has happened. */
+beforeAll(async () => {
+  stack = await createStack({ sandbox: { skus: 150, liveShare: 0.05, seed: 71 } });
+  const { world } = stack.sandbox;
+  const offers = { '8': 5100, '9': 5000, '10': 5300 };
+  for (const sku of [EXAMPLE, CORRECTED]) world.add(sku, { sizes: offers, sizeType: 'US' });
+  world.buildSnapshot();
+  const app = await stack.start();
+  await stack.caughtUp();
+  world.setPrice(EXAMPLE, '9', 4800);
+  world.correctSizeType(CORRECTED, 'EU');
+  const [gone = ''] = [...world.truth().values()]
+    .filter(({ sku, listed, priceSource }) => listed && priceSource === 'snapshot' && sku !== EXAMPLE)
+    .map(({ sku }) => sku);
+  world.remove(gone);
+  world.buildSnapshot();
+  await stack.everythingDue();
+  await stack.caughtUp();
+  const bin = await temporaryFolder(() => {});
+  const program = fileURLToPath(new URL('src/main.ts', ROOT));
+  await put(join(bin, 'catalog-mirror'), `exec ${process.execPath} ${program} "$@"`);
+  // The documents name the usual ports; the daemon and the sandbox of the test are elsewhere.
+  const { host } = new URL(stack.sandbox.url);
+  const moved = `s/127\\.0\\.0\\.1:9464/127.0.0.1:${app.httpPort}/; s/127\\.0\\.0\\.1:8080/${host}/`;
+  await put(
+    join(bin, 'curl'),
+    `args=(); for word; do args+=("$(sed '${moved}' <<<"$word")"); done; PATH=\${PATH#*:} exec curl "\${args[@]}"`,
+  );
+  environment = {
+    ...stack.env,
+    HTTP_PORT: String(app.httpPort),
+    PATH: `${bin}:${process.env['PATH']}`,
+    NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compiled', ROOT)),
+  };
+}, 120_000);
+
+afterAll(async () => await stack[Symbol.asyncDispose]());
+
+async function put(file: string, script: string): Promise<void> {
+  await writeFile(file, `#!/usr/bin/env bash\n${script}\n`);
+  await chmod(file, 0o755);
+}
+
+/** What a block's statements may need to be: only what changes rights is the owner's. */
+function roleOf(block: string): string | null {
+  if (/^GRANT\b/m.test(block)) return null;
+  return /catalog\.(?:watchlist|take_request)/.test(block) ? 'catalog_watcher' : 'catalog_reader';
+}
+
+describe('SQL of the documents', () => {
+  test('there are statements to run', () => expect(statements.length).toBeGreaterThan(4));
+
+  test.each(statements)('$page:$line runs as the role that it is for, and finds something', async (block) => {
+    const role = roleOf(block.text);
+    const undo = new Error('undone');
+    const attempt = stack.sql.begin(async (tx) => {
+      await tx.unsafe('create role your_service');
+      if (role !== null) await tx.unsafe(`set local role ${role}`);
+      const results = (await tx.unsafe(block.text)) as unknown as { command?: string; count: number }[];
+      // Of one statement these are its rows, of several a list of such.
+      const each = Array.isArray(results[0]) ? results : [results as unknown as (typeof results)[0]];
+      expect(each.map((result) => result?.command === 'SELECT' && result.count === 0)).not.toContain(true);
+      throw undo;
+    });
+    await expect(attempt).rejects.toBe(undo);
+  });
+});
+
+/** Runs a command as a person would, from the root of the repository or from `cwd`. */
+async function inShell(command: string, cwd = fileURLToPath(ROOT)) {
+  const shell = spawn('bash', ['-o', 'pipefail', '-c', command], {
+    cwd,
+    env: environment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, stderr, [code]] = (await Promise.all([
+    text(shell.stdout),
+    text(shell.stderr),
+    once(shell, 'close'),
+  ])) as [string, string, [number | null]];
+  return { code, stdout, stderr };
+}
+
+/** The same call of the program, however it is written, is made once. */
+function eachOnce(lines: readonly Line[]): Line[] {
+  const key = ({ text }: Line) =>
+    /[|>$]/.test(text) || callsIn(text).length !== 1 ? text : (callsIn(text)[0] ?? []).join(' ');
+  return [...new Map(lines.toReversed().map((line) => [key(line), line])).values()].toReversed();
+}
+
+const inRepository = LINES.filter(
+  (line) => howRun(line) === undefined && !line.where.startsWith('ops/secrets'),
+);
+
+describe.concurrent('commands of the documents', () => {
+  test.each(eachOnce(inRepository))('$where: $text', async ({ text }) => {
+    const { code, stderr } = await inShell(text);
+    // The test's mirror is a minute old: whether it is well is not the question.
+    expect({ code: /\bstatus\b/.test(text) && code === 1 ? 0 : code, stderr }).toMatchObject({ code: 0 });
+  });
+});
+
+test('the secrets are made as their page says, in files that hold what was put in', async () => {
+  const folder = await temporaryFolder();
+  await mkdir(join(folder, 'ops/secrets'), { recursive: true });
+  const [block] = codeBlocks('sh').filter(({ page }) => page === 'ops/secrets/README.md');
+  const { code, stderr, stdout } = await inShell(`${block?.text}\nhead -c 99 *`, folder);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/postgres:\/\/catalog_mirror:[0-9a-f]{48}@postgres:5432\/catalog/);
+  expect(stdout).toContain('your api_key');
+});

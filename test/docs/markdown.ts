@@ -1,0 +1,32 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+export const ROOT = new URL('../../', import.meta.url);
+export const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
+
+/** Every page for people but the runbooks, which have tests of their own. */
+export const PAGES: readonly string[] = [
+  ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'ops/secrets/README.md'],
+  ...['ops/logs.md', 'ops/capacity.md'],
+  ...readdirSync(new URL('docs/', ROOT)).map((file) => `docs/${file}`),
+];
+
+export interface CodeBlock {
+  readonly page: string;
+  /** Number of its first line in the page. */
+  readonly line: number;
+  readonly text: string;
+}
+
+/** The blocks of code in this language, of all pages. */
+export function codeBlocks(language: string): CodeBlock[] {
+  return PAGES.flatMap((page) => {
+    const text = read(page);
+    return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]
+      .filter(([, of]) => of === language)
+      .map(({ index, 2: inside = '' }) => ({
+        page,
+        line: text.slice(0, index).split('\n').length + 1,
+        text: inside,
+      }));
+  });
+}

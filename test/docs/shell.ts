@@ -1,0 +1,112 @@
+import { COMMANDS } from '../../src/cli/commands.ts';
+import { readArguments } from '../../src/cli/command.ts';
+import { VARIABLES } from '../../src/config.ts';
+import { parse } from 'yaml';
+import { type CodeBlock, codeBlocks, read } from './markdown.ts';
+
+/** A command of the documents, which may go over several lines. */
+export interface Line {
+  readonly where: string;
+  readonly text: string;
+}
+
+const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+const compose = parse(read('docker-compose.yml'), { merge: true }) as {
+  services: Record<string, { profiles?: string[] }>;
+};
+
+/** A block's commands, without blank lines and comments. */
+function linesOf({ page, line, text }: CodeBlock): Line[] {
+  const commands = text.replaceAll('\\\n', ' ').split('\n');
+  return commands
+    .map((command) => command.replace(/(?:^|\s+)# .*$/, '').trim())
+    .filter((command) => command !== '')
+    .map((command) => ({ where: `${page}:${line}`, text: command }));
+}
+
+/** The arguments of every call of the program in a command; none where it calls none. */
+export function callsIn(text: string): string[][] {
+  return [
+    ...text.matchAll(
+      /(?:\bnpm start(?: --)?|\bnpm run demo(?: --)?|(?<![\w/.-])catalog-mirror)(?= |$)([^|&;>)]*)/g,
+    ),
+  ].map(([call, words = '']) => [
+    ...(call.startsWith('npm run demo') ? ['demo'] : []),
+    ...words
+      .trim()
+      .split(/\s+/)
+      .filter((word) => word !== ''),
+  ]);
+}
+
+/** Throws where the program would refuse these arguments. */
+export function checkCall([name = 'run', ...args]: readonly string[]): void {
+  if (['help', '--help', '--version'].includes(name)) return;
+  const command = COMMANDS.get(name.startsWith('-') ? 'run' : name);
+  if (command === undefined) throw new Error(`no such command: ${name}`);
+  readArguments(command, name.startsWith('-') ? [name, ...args] : args);
+}
+
+function checkScripts(text: string): void {
+  const named = [...text.matchAll(/\bnpm (?:run ([\w:]+)|(test|start|ci))/g)].map(
+    ([, run, own]) => run ?? own ?? '',
+  );
+  const unknown = named.filter((name) => name !== 'ci' && !Object.hasOwn(scripts, name));
+  if (named.length === 0 || unknown.length > 0) throw new Error(`no such script: ${unknown.join(', ')}`);
+}
+
+function checkCompose(text: string): void {
+  const profiles = new Set(Object.values(compose.services).flatMap((service) => service.profiles ?? []));
+  const asked = [...text.matchAll(/--profile (\S+)/g)].map(([, profile = '']) => profile);
+  const [, words = ''] = /\b(?:up|down|logs|exec|build|stop|restart)\b(.*)$/.exec(text) ?? [];
+  const services = words.split(' ').filter((word) => /^[a-z][\w-]*$/.test(word));
+  const unknown = [
+    ...asked.filter((profile) => !profiles.has(profile)),
+    ...services
+      .slice(0, /\bexec\b/.test(text) ? 1 : undefined)
+      .filter((name) => !Object.hasOwn(compose.services, name)),
+  ];
+  if (unknown.length > 0) throw new Error(`not in docker-compose.yml: ${unknown.join(', ')}`);
+}
+
+function checkVariables(text: string): void {
+  const names = [...text.matchAll(/\b([A-Z][A-Z_]+)=/g)].map(([, name = '']) => name);
+  const known = VARIABLES.flatMap(({ name }) => [name, `${name}_FILE`]);
+  const unknown = names.filter((name) => !known.includes(name));
+  if (names.length === 0 || unknown.length > 0) throw new Error(`no such variable: ${unknown.join(', ')}`);
+}
+
+/** Commands that the tests do not run: why not, and what is tried of them instead. The first that fits counts. */
+export const NOT_RUN: readonly {
+  readonly like: RegExp;
+  readonly because: string;
+  readonly check: (text: string) => void;
+}[] = [
+  { like: /^export /, because: 'stands for settings of the reader', check: checkVariables },
+  { like: /\bdocker compose\b/, because: 'needs a container engine', check: checkCompose },
+  { like: /^npm ci\b/, because: 'installs', check: checkScripts },
+  {
+    like: /^(?:SEED=\d+ )?npm (?:test|run (?:check|test:soak|bench|migration|dashboard|docs|format|build)\b)/,
+    because: 'is the tests, takes minutes, or writes files of the repository',
+    check: checkScripts,
+  },
+  {
+    like: /^(?:npm start$|npm run demo|npm start -- (?:sandbox|demo)|catalog-mirror (?:run|sandbox|demo)\b|\S+ (?:-- )?status --watch)/,
+    because: 'goes on until it is stopped, or fills a whole mirror',
+    check: () => {},
+  },
+  {
+    like: /^pg_dump /,
+    because: 'wants the pg_dump of the server',
+    check: (text) => {
+      const schemas = [...text.matchAll(/--schema=(\S+)/g)].map(([, schema]) => schema);
+      if (schemas.join(' ') !== 'catalog catalog_internal') throw new Error('not both schemas');
+    },
+  },
+  { like: /completion zsh/, because: 'is for zsh; test/cli/completion.test.ts loads it', check: () => {} },
+];
+
+export const howRun = ({ text }: Line) => NOT_RUN.find(({ like }) => like.test(text));
+
+/** Every command of the documents. */
+export const LINES: readonly Line[] = codeBlocks('sh').flatMap(linesOf);
