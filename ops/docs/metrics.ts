@@ -5,7 +5,7 @@ import { NOW, STATS } from '../../test/telemetry/stats.ts';
 const PREFIX = 'catalog_mirror_';
 
 /** A scrape in which every metric has a series. */
-async function everySeries(): Promise<string> {
+export async function everySeries(): Promise<string> {
   const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
   const refused = {
     outcome: 'unauthorised',

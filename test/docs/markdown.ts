@@ -5,8 +5,13 @@ export const read = (path: string): string => readFileSync(new URL(path, ROOT), 
 
 /** Every page for people but the runbooks, which have tests of their own. */
 export const PAGES: readonly string[] = [
-  ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'ops/secrets/README.md'],
-  ...['ops/logs.md', 'ops/capacity.md'],
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'ops/capacity.md',
+  'ops/logs.md',
+  'ops/secrets/README.md',
   ...readdirSync(new URL('docs/', ROOT)).map((file) => `docs/${file}`),
 ];
 

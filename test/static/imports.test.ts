@@ -75,6 +75,15 @@ test('the table itself has no circle', () => {
   expect(Object.keys(MAY_IMPORT).filter((room) => reaches(room, [room]))).toEqual([]);
 });
 
+test('ARCHITECTURE.md has the table as it is here', () => {
+  const page = readFileSync(resolve(SRC, '../ARCHITECTURE.md'), 'utf8');
+  const [, section = ''] = page.split('## Who may import whom');
+  const [table = ''] = section.split('\n## ');
+  const quoted = (rooms: readonly string[]) => rooms.map((room) => `\`${room}\``).join(', ');
+  const rows = Object.entries(MAY_IMPORT).map(([room, others]) => `| \`${room}\` | ${quoted(others)} |`);
+  expect(table.split('\n').filter((line) => line.startsWith('| `'))).toEqual(rows);
+});
+
 test('the environment is read in config.ts alone', () => {
   const readers = files.filter((file) => /process\.env|from 'node:process'/.test(readFileSync(file, 'utf8')));
   expect(readers.map((file) => relative(SRC, file))).toEqual(['config.ts']);

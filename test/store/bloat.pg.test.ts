@@ -9,8 +9,8 @@ const store = useStore();
 /** The tables that every look writes. */
 const TABLES = ['catalog.skus', 'catalog.prices', 'catalog.products', 'catalog_internal.due'];
 
-test('tables are stored as ARCHITECTURE.md says', async () => {
-  const text = readFileSync(new URL('../../ARCHITECTURE.md', import.meta.url), 'utf8');
+test('tables are stored as docs/internals.md says', async () => {
+  const text = readFileSync(new URL('../../docs/internals.md', import.meta.url), 'utf8');
   const lines = [...text.matchAll(/^\| `(catalog\w*\.\w+)` \| (`\w+=.*?) \|/gm)];
   const said = lines.map(([, table = '', settings = '']) => `${table}: ${settings.replaceAll('`', '')}`);
   const rows = await store.sql<{ stored: string }[]>`

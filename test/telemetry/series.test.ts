@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
+import { everySeries } from '../../ops/docs/metrics.ts';
 import { kindsOf, ROUTES } from '../../src/partner/errors.ts';
 import { REJECTIONS } from '../../src/partner/manifest-lines.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { NOW, own, STATS } from './stats.ts';
+import { NOW, own } from './stats.ts';
 
 const PREFIX = 'catalog_mirror_';
 const create = () => createMetrics({ version: '1.2.3', now: () => NOW });
