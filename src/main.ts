@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
+import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMANDS } from './cli/commands.ts';
 import { complain } from './cli/complain.ts';
 import { endOnCrash } from './cli/crash.ts';
@@ -23,7 +23,8 @@ async function main(argv: readonly string[]): Promise<number> {
 /** Does what a command's line says. */
 async function start(name: string, args: readonly string[]): Promise<number> {
   const command = COMMANDS.get(name);
-  if (command === undefined) throw new UsageError([`${name}: no such command; see --help`]);
+  if (command === undefined)
+    throw new UsageError([`${name}: no such command${didYouMean(name, [...COMMANDS.keys()])}; see --help`]);
   if (args.includes('--help') || args.includes('-h')) return (print(helpOf(name, command)), EXIT.ok);
   if (args.includes('--version')) return (print(VERSION), EXIT.ok);
   return await command.run({ ...readArguments(command, args), print });

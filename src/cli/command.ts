@@ -1,4 +1,5 @@
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
+import { nearest } from '../lib/nearest.ts';
 
 /** Exit codes. `--help` and the README show those that a command names, with what `EXIT_SAYS` says of them. */
 export const EXIT = {
@@ -63,6 +64,13 @@ export class UsageError extends Error {
   }
 }
 
+/** `; did you mean …?` where one of the words is near enough to be meant, else nothing. */
+export function didYouMean(word: string, words: readonly string[]): string {
+  // Two letters that changed places are two edits.
+  const meant = nearest(word, words, ({ length }) => (length > 2 ? 2 : 0));
+  return meant === undefined ? '' : `; did you mean ${meant}?`;
+}
+
 /** Reads the arguments of a command; throws UsageError naming every unknown or incomplete option. */
 export function readArguments(
   command: Pick<Command, 'options' | 'positionals' | 'optionalValues'>,
@@ -75,6 +83,7 @@ export function readArguments(
     allowPositionals: true,
     tokens: true,
   });
+  const flags = Object.keys(command.options).map((option) => `--${option}`);
   const problems: string[] = [];
   const values: Record<string, string | boolean | undefined> = {};
   const positionals: string[] = [];
@@ -86,7 +95,8 @@ export function readArguments(
     else if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
     const known = Object.hasOwn(command.options, token.name) ? command.options[token.name] : undefined;
-    if (known === undefined) problems.push(`${token.rawName}: no such option`);
+    if (known === undefined)
+      problems.push(`${token.rawName}: no such option${didYouMean(token.rawName, flags)}`);
     else if (known.type === 'string' && token.value === undefined)
       problems.push(`${token.rawName}: expects a value`);
     else if (command.optionalValues?.includes(token.name) === true) {

@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest';
-import { EXIT, EXIT_SAYS, exitRows, helpOf, helpOfAll, readArguments } from '../../src/cli/command.ts';
+import {
+  didYouMean,
+  EXIT,
+  EXIT_SAYS,
+  exitRows,
+  helpOf,
+  helpOfAll,
+  readArguments,
+} from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 
 const commands = [...COMMANDS];
@@ -33,4 +41,21 @@ test('the help of all names every command, and every exit code with whose it is'
   expect(exitRows(COMMANDS).map(({ says }) => says)).toEqual(Object.values(EXIT_SAYS));
   expect(help).toContain(`  2   status: ${EXIT_SAYS.broken}`);
   expect(help).toContain(`  78  ${EXIT_SAYS.usage}`);
+});
+
+test.each([
+  ['rnu', '; did you mean run?'],
+  ['stauts', '; did you mean status?'],
+  ['sandboxes', '; did you mean sandbox?'],
+  ['everything', ''],
+  ['', ''],
+])('%j is taken for a slip: %j', (word, said) => {
+  expect(didYouMean(word, [...COMMANDS.keys()])).toBe(said);
+});
+
+test('a wrong option says which one is near', () => {
+  const run = COMMANDS.get('run');
+  expect(() => run && readArguments(run, ['--onse', '--zzzzzz'])).toThrow(
+    '--onse: no such option; did you mean --once?\n--zzzzzz: no such option',
+  );
 });

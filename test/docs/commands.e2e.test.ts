@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../support/process.ts';
+import type { Sql } from '../../src/store/db.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { codeBlocks, ROOT } from './markdown.ts';
 import { callsIn, howRun, type Line, LINES } from './shell.ts';
@@ -86,6 +87,23 @@ describe('SQL of the documents', () => {
     });
     await expect(attempt).rejects.toBe(undo);
   });
+});
+
+test('the loop around take_request runs, and is counted', async () => {
+  const [block] = codeBlocks('ts').filter(({ text }) => text.includes('take_request'));
+  const AsyncFunction = (async () => {}).constructor as new (
+    name: string,
+    code: string,
+  ) => (sql: Sql) => Promise<void>;
+  const taken = async () => {
+    const [row] = await stack.sql<
+      [{ n: number }]
+    >`select count(*)::int as n from catalog_internal.pace_sends`;
+    return row.n;
+  };
+  const before = await taken();
+  await new AsyncFunction('sql', block?.text ?? 'throw 0')(stack.sql);
+  expect(await taken()).toBe(before + 1);
 });
 
 /** Runs a command as a person would, from the root of the repository or from `cwd`. */

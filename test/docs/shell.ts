@@ -28,7 +28,7 @@ function linesOf({ page, line, text }: CodeBlock): Line[] {
 export function callsIn(text: string): string[][] {
   return [
     ...text.matchAll(
-      /(?:\bnpm start(?: --)?|\bnpm run demo(?: --)?|(?<![\w/.-])catalog-mirror)(?= |$)([^|&;>)]*)/g,
+      /(?:\bnpm start(?: --)?|\bnpm run demo(?: --)?|(?<![\w/.-])catalog-mirror)(?= |$)([^|&;>)\n]*)/g,
     ),
   ].map(([call, words = '']) => [
     ...(call.startsWith('npm run demo') ? ['demo'] : []),

@@ -1,16 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Command, readArguments } from '../../src/cli/command.ts';
-import { doctor } from '../../src/cli/doctor.ts';
-import { healthcheck } from '../../src/cli/healthcheck.ts';
-import { plan } from '../../src/cli/plan.ts';
-import { refresh } from '../../src/cli/refresh.ts';
-import { status } from '../../src/cli/status.ts';
+import { readArguments } from '../../src/cli/command.ts';
+import { COMMANDS } from '../../src/cli/commands.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 
 const RUNBOOKS = new URL('../../ops/runbooks/', import.meta.url);
-const COMMANDS: Readonly<Record<string, Command>> = { doctor, healthcheck, plan, refresh, status };
 /** What only a running daemon can be asked. */
 const ADDRESS = 'http://127.0.0.1:9464';
 const PATHS = ['/metrics', '/readyz', '/livez'];
@@ -45,8 +40,8 @@ test.each(blocks)('%s: the shell can read its commands', (_, text) => {
 
 test.each(own)('%s: the program knows `%s`', (_, words) => {
   const [name = '', ...args] = words.split(/\s+/);
-  const command = COMMANDS[name];
-  expect(Object.keys(COMMANDS)).toContain(name);
+  const command = COMMANDS.get(name);
+  expect([...COMMANDS.keys()]).toContain(name);
   if (command !== undefined) expect(readArguments(command, args)).toHaveProperty('values');
 });
 
