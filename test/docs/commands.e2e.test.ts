@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { temporaryFolder } from '../support/process.ts';
+import { runProgram, temporaryFolder } from '../support/process.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { codeBlocks, ROOT } from './markdown.ts';
@@ -23,7 +23,7 @@ let environment: Record<string, string>;
 
 /** A mirror in which everything that the examples ask for has happened. */
 beforeAll(async () => {
-  stack = await createStack({ sandbox: { skus: 150, liveShare: 0.05, seed: 71 } });
+  stack = await createStack({ sandbox: { skus: 40, liveShare: 0.1, ghostShare: 0, seed: 71 } });
   const { world } = stack.sandbox;
   const offers = { '8': 5100, '9': 5000, '10': 5300 };
   for (const sku of [EXAMPLE, CORRECTED]) world.add(sku, { sizes: offers, sizeType: 'US' });
@@ -138,6 +138,12 @@ describe.concurrent('commands of the documents', () => {
     // The test's mirror is a minute old: whether it is well is not the question.
     expect({ code: /\bstatus\b/.test(text) && code === 1 ? 0 : code, stderr }).toMatchObject({ code: 0 });
   });
+});
+
+test('the plan that a page shows is the one that is printed', async () => {
+  const [shown] = codeBlocks('text').filter(({ text }) => text.startsWith('500,000 SKUs'));
+  const { code, stdout } = await runProgram(['plan', '--skus', '500000']);
+  expect({ code, plan: `${stdout}\n` }).toEqual({ code: 0, plan: shown?.text });
 });
 
 test('the secrets are made as their page says, in files that hold what was put in', async () => {
