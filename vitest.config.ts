@@ -13,7 +13,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/static/**', 'test/**/*.{pg,e2e}.test.ts'],
+          exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts'],
         },
       },
       {
@@ -24,6 +24,18 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           maxWorkers: 3,
+        },
+      },
+      {
+        // What is judged by the clock of the wall has the machine to itself, after all others.
+        test: {
+          name: 'timed',
+          include: ['test/**/*.timed.test.ts'],
+          globalSetup: ['test/globalSetup.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
         },
       },
     ],

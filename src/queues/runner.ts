@@ -68,6 +68,11 @@ export function createRunner(options: RunnerOptions): Runner {
     };
   }
 
+  async function knock(job: TaskName): Promise<void> {
+    const adding = queues.get(QUEUE_OF[job])?.add(job, {}, { deduplication: { id: `knock-${job}` } });
+    if (adding !== undefined) await within(adding, STORE_PATIENCE_MS).catch(onError);
+  }
+
   return {
     async start() {
       for (const name of QUEUES) {
@@ -83,11 +88,10 @@ export function createRunner(options: RunnerOptions): Runner {
         workers.push(worker);
       }
       backend.onReconnect(() => void restoreSchedules().catch(onError));
+      // A schedule that was kept comes in its own time, up to some seconds later: what is due now does not wait for it.
+      for (const { job } of options.schedules) void knock(job);
     },
-    async knock(job) {
-      const adding = queues.get(QUEUE_OF[job])?.add(job, {}, { deduplication: { id: `knock-${job}` } });
-      if (adding !== undefined) await within(adding, STORE_PATIENCE_MS).catch(onError);
-    },
+    knock,
     lastJobAt: () => lastJobAt,
     restoreSchedules,
     async stop() {

@@ -76,8 +76,11 @@ export class Baseline {
   readonly #databaseUrl: string;
   #staged = 0;
   /** Rows in COPY's text format that are yet to be sent: the first `#filled` bytes. */
-  readonly #rows = Buffer.allocUnsafeSlow(COPY_BYTES);
+  #rows = Buffer.allocUnsafeSlow(COPY_BYTES);
   #filled = 0;
+  /** Rows on their way, so that lines are read here while Postgres stores the ones before them. */
+  #sending = Promise.resolve();
+  #sentRows = Buffer.allocUnsafeSlow(COPY_BYTES);
 
   private constructor(client: pg.Client, databaseUrl: string) {
     this.#client = client;
@@ -104,18 +107,29 @@ export class Baseline {
     // Written at once into one buffer: what waits on the heap makes it grow, and it stays grown.
     const text = lines.map(copyText).join('');
     const bytes = Buffer.byteLength(text);
-    if (this.#filled + bytes > this.#rows.length) await this.#copyFilled();
-    if (bytes > this.#rows.length) await this.#copy(Buffer.from(text));
+    if (this.#filled + bytes > this.#rows.length) await this.#sendFilled();
+    if (bytes > this.#rows.length) await this.#send(Buffer.from(text));
     else this.#filled += this.#rows.write(text, this.#filled);
     if (rejectedSkus.length > 0) {
+      await this.#sending;
       await this.#client.query('insert into rejected_skus select unnest($1::text[])', [rejectedSkus]);
     }
   }
 
-  async #copyFilled(): Promise<void> {
-    const rows = this.#rows.subarray(0, this.#filled);
-    this.#filled = 0;
-    if (rows.length > 0) await this.#copy(rows);
+  /** Sends what is filled, once what was sent before has arrived, and goes on in the other buffer, which is free then. */
+  async #sendFilled(): Promise<void> {
+    const rows = this.#rows;
+    const filled = rows.subarray(0, this.#filled);
+    await this.#sending;
+    [this.#rows, this.#sentRows, this.#filled] = [this.#sentRows, rows, 0];
+    if (filled.length > 0) await this.#send(filled);
+  }
+
+  /** Begins to send rows once those before have arrived. What goes wrong on the way is thrown by the next wait for it. */
+  async #send(rows: Buffer): Promise<void> {
+    await this.#sending;
+    this.#sending = this.#copy(rows);
+    this.#sending.catch(() => {});
   }
 
   /**
@@ -130,7 +144,8 @@ export class Baseline {
 
   /** Compares the staged lines with the mirror, one line for each SKU, and counts. To be called once, after the last line. */
   async count(): Promise<StagedCounts> {
-    await this.#copyFilled();
+    await this.#sendFilled();
+    await this.#sending;
     const compared = await this.#compare();
     const { listedBefore, absent, strangers, strangerLines } = compared;
     const doubled = strangers < strangerLines || this.#staged - strangerLines !== listedBefore - absent;

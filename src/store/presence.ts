@@ -1,16 +1,30 @@
 import pg from 'pg';
+import { type Clock, systemClock } from '../lib/clock.ts';
 import { postgresConnection } from '../lib/tls.ts';
 import type { Sql } from './db.ts';
 
 /** Each daemon holds this lock, shared, for as long as it lives: who gets it alone is the only one. */
 const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
+/** Postgres may notice only some seconds later that a process is dead, and until then that process seems to be here. */
+const DEAD_FOR_SURE_MS = 10_000;
+const LOOK_AGAIN_MS = 250;
+
+/** What tells the claims and runs of this daemon from older ones: both draw their numbers from one sequence. */
+interface Birth {
+  readonly number: string;
+  readonly at: Date;
+}
 
 /**
- * Says that a daemon is here until the returned function is called or the process dies. The first one to come finds out
- * that way that whoever holds claims, tasks and the probe is dead, and frees them: after a crash nobody waits for leases to run out.
+ * Says that a daemon is here until the returned function is called or the process dies. Who is the only one knows
+ * that way that whoever holds older claims, tasks and the probe is dead, and frees them: after a crash nobody waits for leases to run out.
+ * Where others seem to be here it looks again for ten seconds, for they may be dead without Postgres knowing it.
  * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease.
  */
-export async function announcePresence(databaseUrl: string): Promise<() => Promise<void>> {
+export async function announcePresence(
+  databaseUrl: string,
+  clock: Clock = systemClock,
+): Promise<() => Promise<void>> {
   const { url, ssl } = postgresConnection(databaseUrl);
   const client = new pg.Client({
     connectionString: url,
@@ -21,26 +35,60 @@ export async function announcePresence(databaseUrl: string): Promise<() => Promi
   // Losing the connection loses the lock; the leases then do what they are for.
   client.on('error', () => {});
   await client.connect();
+  const { rows } = await client.query<Birth>(
+    "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
+  );
+  const [birth] = rows as [Birth];
+  const alone = await freeWhenAlone(client, birth);
+  await client.query(`select pg_advisory_lock_shared(${PRESENCE_LOCK})`);
+  if (alone) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
+  const leaving = new AbortController();
+  const looks = alone ? Promise.resolve() : lookAgain(client, birth, clock, leaving.signal);
+  return async () => {
+    leaving.abort();
+    await looks;
+    await client.end().catch(() => {});
+  };
+}
+
+async function lookAgain(client: pg.Client, birth: Birth, clock: Clock, signal: AbortSignal): Promise<void> {
+  const until = clock.monotonic() + DEAD_FOR_SURE_MS;
+  try {
+    while (clock.monotonic() < until) {
+      await clock.sleep(LOOK_AGAIN_MS, signal);
+      if (signal.aborted) return;
+      if (await freeWhenAlone(client, birth)) {
+        await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
+        return;
+      }
+    }
+  } catch {
+    // The connection is lost, and the lock with it.
+  }
+}
+
+/** Frees what was claimed before this birth, if nobody else is here; the lock is then held alone, and to be given back. */
+async function freeWhenAlone(client: pg.Client, birth: Birth): Promise<boolean> {
   const { rows } = await client.query<{ alone: boolean }>(
     `select pg_try_advisory_lock(${PRESENCE_LOCK}) as alone`,
   );
-  if (rows[0]?.alone === true) {
-    await client.query(
-      'update catalog_internal.due set claim = null, held_until = null where claim is not null',
-    );
-    // Where no baseline stands, a start is a new try, whatever the failures before it: something may have been put right.
-    await client.query(`
-      update catalog_internal.tasks set run = null, running_until = null,
-        next_at = case when task = 'manifest' and s.manifest_applied_at is null then now() else next_at end
-      from catalog_internal.sync s`);
-    // A probe whose sender is dead tells nobody anything.
-    await client.query(
-      'update catalog_internal.pace set probe_sent_at = null where probe_sent_at is not null',
-    );
-  }
-  await client.query(`select pg_advisory_lock_shared(${PRESENCE_LOCK})`);
-  if (rows[0]?.alone === true) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
-  return () => client.end().catch(() => {});
+  if (rows[0]?.alone !== true) return false;
+  await client.query(
+    'update catalog_internal.due set claim = null, held_until = null where claim is not null and claim < $1',
+    [birth.number],
+  );
+  // Where no baseline stands, a start is a new try, whatever the failures before it: something may have been put right.
+  await client.query(
+    `update catalog_internal.tasks set run = null, running_until = null,
+      next_at = case when task = 'manifest' and s.manifest_applied_at is null then now() else next_at end
+    from catalog_internal.sync s where run < $1 or (run is null and (finished_at is null or finished_at < $2))`,
+    [birth.number, birth.at],
+  );
+  // A probe whose sender is dead tells nobody anything.
+  await client.query('update catalog_internal.pace set probe_sent_at = null where probe_sent_at <= $1', [
+    birth.at,
+  ]);
+  return true;
 }
 
 /** How many daemons are here now. */

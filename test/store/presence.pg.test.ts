@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Clock } from '../../src/lib/clock.ts';
 import { announcePresence } from '../../src/store/presence.ts';
 import { readTasks } from '../../src/store/tasks.ts';
 import { useStore } from './support.ts';
@@ -7,6 +8,7 @@ const store = useStore();
 
 /** What daemons leave that died: a claim, a running task with failures behind it, and a probe. */
 async function remains(): Promise<void> {
+  await store.sql`select setval('catalog_internal.claim_numbers', 10)`;
   await store.sql`
     insert into catalog_internal.due (sku, lane, reason, due_at, claim, held_until)
     values ('A', 1, 'changed', now(), 7, now() + interval '1 minute')`;
@@ -41,11 +43,54 @@ test('where a baseline stands, a manifest that kept failing keeps its wait', asy
   await leave();
 });
 
-test('who is not alone touches nothing', async () => {
+/** A clock on which nothing passes but what is slept: each sleep begins with `before`. */
+function sleepsOnly(before: () => Promise<void>): Clock {
+  let ms = 0;
+  return {
+    now: () => ms,
+    monotonic: () => ms,
+    async sleep(slept) {
+      await before();
+      ms += slept;
+    },
+  };
+}
+
+test('who is not alone looks again for ten seconds, and touches nothing', async () => {
   const first = await announcePresence(store.url);
   await remains();
-  const second = await announcePresence(store.url);
-  expect(await left()).toEqual({ claims: 1, probes: 1, running: 2, soon: [] });
+  let looks = 0;
+  const over = Promise.withResolvers<void>();
+  const clock = sleepsOnly(() => {
+    looks += 1;
+    if (looks === 40) over.resolve();
+    return Promise.resolve();
+  });
+  const second = await announcePresence(store.url, clock);
+  await over.promise;
   await second();
+  expect(await left()).toEqual({ claims: 1, probes: 1, running: 2, soon: [] });
   await first();
+});
+
+test('a daemon whose death Postgres notices only after the next has started is cleared up after, and the next keeps what it has taken since', async () => {
+  const dead = await announcePresence(store.url);
+  await remains();
+  const noticed = Promise.withResolvers<void>();
+  const next = await announcePresence(
+    store.url,
+    sleepsOnly(() => noticed.promise),
+  );
+  await store.sql`
+    insert into catalog_internal.due (sku, lane, reason, due_at, claim, held_until)
+    values ('B', 1, 'changed', now(), nextval('catalog_internal.claim_numbers'), now() + interval '1 minute')`;
+  await store.sql`
+    update catalog_internal.tasks set run = nextval('catalog_internal.claim_numbers') where task = 'delta'`;
+  await dead();
+  noticed.resolve();
+  await expect.poll(left).toEqual({ claims: 1, probes: 0, running: 1, soon: ['manifest'] });
+  expect(await store.sql`select sku from catalog_internal.due where claim is not null`).toEqual([
+    { sku: 'B' },
+  ]);
+  await next();
 });

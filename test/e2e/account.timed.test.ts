@@ -22,8 +22,11 @@ const FLOOR = 0.2;
 /** The pacer's smallest ceiling after a refusal, and its growth a window at these limits. */
 const RESUME_FLOOR = 20;
 const RAISE = 5;
-/** What left before a refusal was known may still arrive this much later. */
-const UNDER_WAY_MS = 300;
+/**
+ * What left before a refusal was written down may still arrive this much later, on a machine with much else to do. Far less
+ * than the silence, so that a probe that is refused would show.
+ */
+const UNDER_WAY_MS = WINDOW_MS / 3;
 
 /** What the mirror may send at most in a window, by an account's limit. */
 function limitsOf(limit: number): PaceLimits & { readonly spanMs: number; readonly most: number } {
@@ -173,7 +176,7 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await using stack = await busyAccount(50, 1601);
     const { limits } = stack;
     const apps = [await stack.start(), await stack.start()];
-    await busyWindows(stack, 3, 0.9 * limits.most);
+    await busyWindows(stack, 3, 0.8 * limits.most);
     const own = arrivals(stack, 'own');
     // From half the pace on, growing: the first window holds no more than that.
     const [first = 0] = own;
@@ -211,7 +214,7 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
       expect(mostWithin(back.later, WINDOW_MS / 4)).toBeLessThanOrEqual((resume + windows * RAISE) / 4 + 3);
       for (const [i, count] of back.each.entries()) {
         expect(count).toBeLessThanOrEqual(resume + (i + 1) * RAISE + 2);
-        if (i > 0) expect(count).toBeGreaterThanOrEqual(0.5 * (resume + i * RAISE));
+        if (i > 0) expect(count).toBeGreaterThanOrEqual(0.3 * (resume + i * RAISE));
       }
     }
     expect(mostWithin(arrivals(stack, 'own'), WINDOW_MS)).toBeLessThanOrEqual(limits.maxPerWindow);
@@ -233,7 +236,7 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await using others = new PoliteOthers(stack);
     others.begin(WINDOW_MS / 10);
     await until('ten requests of a modest one', () => arrivals(stack, 'foreign').length >= 10);
-    await busyWindows(stack, 1, 0.9 * limits.most);
+    await busyWindows(stack, 1, 0.8 * limits.most);
     for (let i = 0; i < 4; i += 1) others.begin();
     const settled = Date.now() + 2 * limits.spanMs;
     const end = settled + 2 * WINDOW_MS;
@@ -241,11 +244,12 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await others.fallQuiet();
     const aWindow = (whose: 'own' | 'foreign') => countIn(arrivals(stack, whose), settled, end) / 2;
     expect(aWindow('own')).toBeLessThanOrEqual(ACCOUNT * FLOOR + 1);
-    expect(aWindow('own')).toBeGreaterThanOrEqual(0.8 * ACCOUNT * FLOOR);
-    expect(aWindow('foreign')).toBeGreaterThanOrEqual(0.7 * (ACCOUNT * (1 - FLOOR)));
+    // What is over the bounds above breaks a promise; what falls short of these may be a slow machine's doing.
+    expect(aWindow('own')).toBeGreaterThanOrEqual(0.5 * ACCOUNT * FLOOR);
+    expect(aWindow('foreign')).toBeGreaterThanOrEqual(0.5 * (ACCOUNT * (1 - FLOOR)));
 
-    await busyWindows(stack, 1, 0.9 * limits.most);
-    expect(Date.now() - end).toBeLessThanOrEqual(4 * WINDOW_MS);
+    await busyWindows(stack, 1, 0.8 * limits.most);
+    expect(Date.now() - end).toBeLessThanOrEqual(5 * WINDOW_MS);
     const all = [...arrivals(stack, 'own'), ...arrivals(stack, 'foreign')];
     expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(ACCOUNT);
     expect(mostWithin(arrivals(stack, 'own'), WINDOW_MS)).toBeLessThanOrEqual(limits.maxPerWindow);
