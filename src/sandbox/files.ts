@@ -5,7 +5,7 @@ import type { Dialect } from './options.ts';
 import { manifestLine } from './wire.ts';
 import type { ManifestLine } from './world.ts';
 
-export const FILES_PREFIX = '/files/';
+const FILES_PREFIX = '/files/';
 const CHUNK_CHARS = 64 * 1024;
 
 /** Why the files origin refuses a URL. */
