@@ -38,6 +38,11 @@ export function fileReply(dialect: Dialect, lines: Iterable<ManifestLine>, now: 
   };
 }
 
+/** Bytes as they are, or text. */
+export function bytesReply(contentType: string, body: Buffer, now: number): Reply {
+  return { status: 200, headers: { ...date(now), 'Content-Type': contentType }, body };
+}
+
 /** A refusal of the files origin. */
 export function fileErrorReply(refusal: FileRefusal | 'freed', now: number): Reply {
   const headers = { ...date(now), 'Content-Type': 'application/xml' };

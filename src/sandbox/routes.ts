@@ -1,18 +1,41 @@
 import { answerBulk, answerDelta, answerLowest, answerManifest } from './catalog/handlers.ts';
 import { manifestFile } from './catalog/file.ts';
+import {
+  bulkExample,
+  confirmExample,
+  creationExample,
+  deltaExample,
+  editExample,
+  intakeExample,
+  labelFileExample,
+  lowestExample,
+  manifestFileExample,
+  orderExample,
+  trackingExample,
+} from './examples.ts';
+import { answerIntake } from './intake/handlers.ts';
+import { answerLabel, labelFile } from './labels/handlers.ts';
+import { answerCreate, answerEdit, answerListings } from './listings/handlers.ts';
 import { answerOrder, answerPayout, answerProcessing, answerSettled } from './orders/handlers.ts';
+import { answerConfirm, answerTracking } from './orders/writes.ts';
+import { pageOfRoutes } from './page.ts';
+import type { Reply } from './respond.ts';
 import { createMatcher, type RouteDefinition } from './routing.ts';
+import type { Services } from './services.ts';
 
 const SHORT = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
 const MINUTE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';
 
-/** Every route there is: dispatch, the routes page and `sandbox --help` read this table, and there is no other. */
+/**
+ * Every route there is: dispatch, the routes page and `sandbox --help` read this table, and there is no other. Cache-Control
+ * is that of specification 8, which does not name the label: its answer holds a presigned URL, so the sandbox forbids to store it.
+ */
 export const ROUTES = {
   manifest: {
     origin: 'api',
     method: 'GET',
     path: '/partner/catalog/manifest',
-    summary: 'the newest snapshot and the URL of its file',
+    summary: 'the newest snapshot and the presigned URL of its file',
     cacheControl: 'private, max-age=300',
     handle: (services) => answerManifest(services),
   },
@@ -20,17 +43,19 @@ export const ROUTES = {
     origin: 'api',
     method: 'GET',
     path: '/partner/catalog/delta',
-    summary: 'what changed since a snapshot',
+    summary: 'what changed since a snapshot (?since=)',
     cacheControl: 'public, max-age=60, s-maxage=60',
     handle: (services, { query }) => answerDelta(services, query.get('since')),
+    example: deltaExample,
   },
   lowest: {
     origin: 'api',
     method: 'GET',
     path: '/partner/lowest/{sku}',
-    summary: 'lowest prices of a SKU by size',
+    summary: 'lowest price of a SKU in each size',
     cacheControl: 'public, max-age=300, s-maxage=600, stale-while-revalidate=120',
     handle: (services, { params }) => answerLowest(services, params['sku'] ?? ''),
+    example: lowestExample,
   },
   bulk: {
     origin: 'api',
@@ -39,12 +64,13 @@ export const ROUTES = {
     summary: 'the same for up to 100 SKUs',
     cacheControl: 'no-store',
     handle: (services, { text }) => answerBulk(services, text),
+    example: bulkExample,
   },
   processing_orders: {
     origin: 'api',
     method: 'GET',
     path: '/partner/processing/orders',
-    summary: 'orders that are neither settled nor failed, newest first',
+    summary: 'orders neither settled nor failed, newest first (?cursor=)',
     cacheControl: MINUTE,
     handle: answerProcessing,
   },
@@ -52,7 +78,7 @@ export const ROUTES = {
     origin: 'api',
     method: 'GET',
     path: '/partner/settled/orders',
-    summary: 'settled orders, newest first',
+    summary: 'settled orders, newest first (?cursor=)',
     cacheControl: 'public, max-age=600, s-maxage=1200, stale-while-revalidate=180',
     handle: answerSettled,
   },
@@ -63,14 +89,97 @@ export const ROUTES = {
     summary: 'one order',
     cacheControl: SHORT,
     handle: answerOrder,
+    example: orderExample('/partner/'),
   },
   payout: {
     origin: 'api',
     method: 'GET',
     path: '/partner/payout/{order_id}',
-    summary: 'what an order pays, after fees',
+    summary: 'what an order pays after fees',
     cacheControl: SHORT,
     handle: answerPayout,
+    example: orderExample('/partner/payout/'),
+  },
+  label: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/label/{orderId}',
+    summary: "the presigned URL of an order's shipping label",
+    cacheControl: 'no-store',
+    handle: answerLabel,
+    example: orderExample('/partner/label/'),
+  },
+  confirm_order: {
+    origin: 'api',
+    method: 'PUT',
+    path: '/partner/confirm/order',
+    summary: 'confirms an order; every call costs the fee',
+    cacheControl: null,
+    handle: answerConfirm,
+    example: confirmExample,
+  },
+  tracking: {
+    origin: 'api',
+    method: 'PUT',
+    path: '/partner/update/tracking',
+    summary: 'tracking numbers, written one by one',
+    cacheControl: null,
+    handle: answerTracking,
+    example: trackingExample,
+  },
+  live_listings: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/live/listings/{type}',
+    summary: 'live listings of type ask or preorder (?cursor=)',
+    cacheControl: MINUTE,
+    handle: answerListings,
+    example: () => ({ target: '/partner/live/listings/ask' }),
+  },
+  list_ask: {
+    origin: 'api',
+    method: 'POST',
+    path: '/partner/list/ask',
+    summary: 'creates an ask listing; nothing in vacation mode',
+    cacheControl: null,
+    handle: (services, call) => answerCreate(services, call, 'ask'),
+    example: creationExample,
+  },
+  list_preorder: {
+    origin: 'api',
+    method: 'POST',
+    path: '/partner/list/preorder',
+    summary: 'creates a pre-order listing',
+    cacheControl: null,
+    handle: (services, call) => answerCreate(services, call, 'preorder'),
+    example: creationExample,
+  },
+  edit_listing: {
+    origin: 'api',
+    method: 'PUT',
+    path: '/partner/edit/listing',
+    summary: 'sets the price of an ask listing',
+    cacheControl: null,
+    handle: (services, call) => answerEdit(services, call, 'ask'),
+    example: editExample('ask'),
+  },
+  edit_preorder: {
+    origin: 'api',
+    method: 'PUT',
+    path: '/partner/edit/preorder',
+    summary: 'sets the price of a pre-order listing',
+    cacheControl: null,
+    handle: (services, call) => answerEdit(services, call, 'preorder'),
+    example: editExample('preorder'),
+  },
+  batch_r2s: {
+    origin: 'api',
+    method: 'POST',
+    path: '/partner/batch/r2s',
+    summary: 'warehouse intake records, stored as sent',
+    cacheControl: null,
+    handle: answerIntake,
+    example: intakeExample,
   },
   file: {
     origin: 'files',
@@ -79,6 +188,24 @@ export const ROUTES = {
     summary: 'a manifest file, by its presigned URL',
     cacheControl: null,
     handle: manifestFile,
+    example: manifestFileExample,
+  },
+  label_file: {
+    origin: 'files',
+    method: 'GET',
+    path: '/files/labels/{file}',
+    summary: 'a label in PDF, by its presigned URL',
+    cacheControl: null,
+    handle: labelFile,
+    example: labelFileExample,
+  },
+  routes_page: {
+    origin: 'page',
+    method: 'GET',
+    path: '/',
+    summary: 'this list, for a browser; not part of the partner API',
+    cacheControl: null,
+    handle: routesPage,
   },
 } as const satisfies Record<string, RouteDefinition>;
 
@@ -86,3 +213,15 @@ export type RouteName = keyof typeof ROUTES;
 
 /** The route of a request; a fixed path goes before one with parameters. */
 export const matchRoute = createMatcher<RouteName>(ROUTES);
+
+/** The routes as lines of text: method, path, what it does. */
+export function routeLines(): string[] {
+  return Object.values(ROUTES).map(
+    ({ method, path, summary }) => `${method.padEnd(5)}${path.padEnd(32)}${summary}`,
+  );
+}
+
+/** GET /: the table for a browser. */
+function routesPage(services: Services): Reply {
+  return pageOfRoutes(services, Object.values(ROUTES));
+}

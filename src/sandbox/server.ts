@@ -5,7 +5,10 @@ import { Exchanges } from './exchange.ts';
 import { Faults, type Route } from './faults.ts';
 import { Presigner } from './files.ts';
 import { Gate } from './gate.ts';
+import { Intake } from './intake/intake.ts';
+import { Labels } from './labels/labels.ts';
 import { LiveCeiling } from './limits.ts';
+import { Listings } from './listings/listings.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from './options.ts';
 import { Orders } from './orders/orders.ts';
 import { RequestLog, type RequestRecord } from './requests.ts';
@@ -23,6 +26,8 @@ export interface Sandbox extends AsyncDisposable {
   readonly world: World;
   readonly account: Account;
   readonly orders: Orders;
+  readonly listings: Listings;
+  readonly intake: Intake;
   readonly faults: Faults;
   /** The last 20,000 requests, oldest first. */
   readonly requests: readonly RequestRecord[];
@@ -34,6 +39,8 @@ export interface Sandbox extends AsyncDisposable {
   rotateSecret(next: string, overlapMs?: number): void;
   /** Completes the supplier account, or makes it incomplete. */
   configureAccount(configured: boolean): void;
+  /** What happens at every `marketIntervalMs`: the market moves, a listing may sell, an order may move on. */
+  step(): void;
   /** Stops timers and server, and destroys every open connection. */
   close(): Promise<void>;
 }
@@ -49,6 +56,8 @@ class SandboxServer implements Sandbox {
   readonly world: World;
   readonly account: Account;
   readonly orders: Orders;
+  readonly listings: Listings;
+  readonly intake = new Intake();
   readonly faults = new Faults();
   readonly options: Settings;
   url = '';
@@ -56,6 +65,7 @@ class SandboxServer implements Sandbox {
   readonly #gate: Gate;
   readonly #ceiling: LiveCeiling;
   readonly #presigner = new Presigner();
+  readonly #labels = new Labels();
   readonly #server: Server;
   readonly #closing = new AbortController();
   readonly #timers: NodeJS.Timeout[] = [];
@@ -65,6 +75,7 @@ class SandboxServer implements Sandbox {
     this.world = new World(settings);
     this.account = new Account(settings.vacation, settings.sellerShipping);
     this.orders = new Orders(settings, this.account, (rng) => this.world.draw(rng));
+    this.listings = new Listings(settings, (rng) => this.world.draw(rng));
     this.#gate = new Gate(settings);
     this.#ceiling = new LiveCeiling(settings.liveCeilingPerMinute);
     const exchanges = new Exchanges(() => this.#services(), {
@@ -105,6 +116,13 @@ class SandboxServer implements Sandbox {
     this.#gate.authorizer.configured = configured;
   }
 
+  step(): void {
+    this.world.step();
+    const sold = this.listings.step();
+    if (sold !== null) this.orders.place(sold, { listingType: sold.listingType });
+    this.orders.step();
+  }
+
   async listen(): Promise<void> {
     const { host, port, marketIntervalMs, snapshotIntervalMs } = this.options;
     await new Promise<void>((resolve, reject) => {
@@ -116,10 +134,7 @@ class SandboxServer implements Sandbox {
     });
     const address = this.#server.address() as AddressInfo;
     this.url = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
-    this.#every(marketIntervalMs, () => {
-      this.world.step();
-      this.orders.step();
-    });
+    this.#every(marketIntervalMs, () => this.step());
     this.#every(snapshotIntervalMs, () => {
       if (this.world.builderRuns()) this.world.buildSnapshot();
     });
@@ -152,6 +167,10 @@ class SandboxServer implements Sandbox {
       base: this.url,
       account: this.account,
       orders: this.orders,
+      listings: this.listings,
+      intake: this.intake,
+      labels: this.#labels,
+      secret: this.secret,
     };
   }
 }

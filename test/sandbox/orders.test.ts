@@ -173,13 +173,15 @@ describe.concurrent('life of orders (specification 3)', () => {
   ]);
 
   it('moves step by step along the documented ways, until all have come to an end', async ({ expect }) => {
-    const caller = await start({ orders: 300, foreignOrders: 5 });
+    const caller = await start({ orders: 0, foreignOrders: 5 });
     await using _ = caller.sandbox;
     const { orders } = caller.sandbox;
     const foreign = [...orders].filter(({ own }) => !own).map(({ status }) => status);
+    for (let n = 0; n < 150; n += 1)
+      orders.place({ sku: 'A', size: '7', price: 900 }, { listingType: n % 2 === 0 ? 'ask' : 'preorder' });
     let before = new Map([...orders].map(({ id, status }) => [id, status]));
     const seen = new Set<string>();
-    for (let n = 0; n < 4000; n += 1) {
+    for (let n = 0; n < 2500; n += 1) {
       orders.step();
       for (const { id, status } of orders)
         if (before.get(id) !== status) seen.add(`${before.get(id)}>${status}`);
@@ -190,6 +192,24 @@ describe.concurrent('life of orders (specification 3)', () => {
       new Set(['settled', 'failed']),
     );
     expect([...orders].filter(({ own }) => !own).map(({ status }) => status)).toEqual(foreign);
+  });
+
+  it('has orders on either way at start', async ({ expect }) => {
+    const caller = await start();
+    await using _ = caller.sandbox;
+    const kinds = new Set([...caller.sandbox.orders].map((order) => `${order.status} ${order.listingType}`));
+    expect([...kinds].toSorted()).toEqual([
+      'failed ask',
+      'matched ask',
+      'matched preorder',
+      'pending ask',
+      'pending preorder',
+      'pre_order preorder',
+      'process ask',
+      'process preorder',
+      'settled ask',
+      'settled preorder',
+    ]);
   });
 
   it('goes on by itself with the market', async ({ expect }) => {

@@ -34,7 +34,7 @@ describe('general conventions (specification 1, 7)', () => {
       ['/partner/catalog/manifest', 'POST'],
       ['/partner/lowest/', 'GET'],
       ['/partner/lowest/A/B', 'GET'],
-      ['/', 'GET'],
+      ['/', 'POST'],
     ] as const) {
       expect([path, (await caller.send(path, { method })).status]).toEqual([path, 404]);
     }

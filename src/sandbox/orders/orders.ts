@@ -11,7 +11,7 @@ const CONFIRMED: Partial<Record<OrderStatus, OrderStatus>> = { process: 'matched
 const STEPS_THAT_MOVE = 0.3;
 
 /** Part of the moves out of a state that are failures. Which two states can fail is the sandbox's choice. */
-const FAILURES: Partial<Record<OrderStatus, number>> = { pending: 0.03, process: 0.03 };
+const FAILURES: Partial<Record<OrderStatus, number>> = { pending: 0.05, process: 0.05 };
 
 /** Every order there is, of the account and of another supplier. State in memory, seeded; time comes from the settings. */
 export class Orders {
@@ -109,11 +109,16 @@ export class Orders {
     move(order, fails ? 'failed' : nextOf(order), this.#settings.now());
   }
 
-  #add(goods: Goods, born: Pick<Order, 'own' | 'listingType' | 'status' | 'createdAt' | 'updatedAt'>): Order {
+  #add(
+    { sku, size, price }: Goods,
+    born: Pick<Order, 'own' | 'listingType' | 'status' | 'createdAt' | 'updatedAt'>,
+  ): Order {
     const seq = this.#orders.length + 1;
     const shipped = born.status === 'matched' || born.status === 'settled';
     const order: Order = {
-      ...goods,
+      sku,
+      size,
+      price,
       ...born,
       id: `O-${String(seq).padStart(6, '0')}`,
       seq,

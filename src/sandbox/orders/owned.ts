@@ -13,3 +13,8 @@ export function ofOwnOrder(orders: Orders, id = '', answer: (order: Readonly<Ord
 export function notFound(id: string): string {
   return `not Found order ID: ${id}`;
 }
+
+/** The message about somebody else's order on label and tracking (specification 7.4 rule 2). */
+export function unauthorized(id: string): string {
+  return `Unauthorized: order ${id} does not belong to this supplier`;
+}

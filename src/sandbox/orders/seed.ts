@@ -1,17 +1,21 @@
 import type { Settings } from '../options.ts';
 import type { Rng } from '../rng.ts';
-import type { Order, OrderStatus } from './order.ts';
+import type { ListingType, Order, OrderStatus } from './order.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Statuses of a hundred seeded orders. */
-const OF_A_HUNDRED: readonly (readonly [OrderStatus, number])[] = [
-  ['settled', 43],
-  ['process', 20],
-  ['matched', 14],
-  ['pending', 12],
-  ['pre_order', 8],
-  ['failed', 3],
+/** What a hundred seeded orders are. Each status is among the first six, so that six orders show all. */
+const OF_A_HUNDRED: readonly (readonly [OrderStatus, ListingType, number])[] = [
+  ['settled', 'ask', 36],
+  ['process', 'ask', 17],
+  ['matched', 'ask', 12],
+  ['pending', 'preorder', 3],
+  ['pre_order', 'preorder', 8],
+  ['failed', 'ask', 3],
+  ['pending', 'ask', 9],
+  ['settled', 'preorder', 7],
+  ['process', 'preorder', 3],
+  ['matched', 'preorder', 2],
 ];
 
 type Born = Pick<Order, 'own' | 'listingType' | 'status' | 'createdAt' | 'updatedAt'>;
@@ -25,22 +29,19 @@ export function bornOrders(settings: Settings, rng: Rng): Born[] {
 }
 
 function born(index: number, own: boolean, now: number, rng: Rng): Born {
-  const status = statusOf(index);
+  const { status, listingType } = kindOf(index);
   const closed = status === 'settled' || status === 'failed';
   const createdAt = now - Math.floor((closed ? 15 + rng.next() * 60 : rng.next() * 14) * DAY_MS);
   const updatedAt = createdAt + Math.floor(rng.next() * (now - createdAt));
-  const preorder = status === 'pre_order' || rng.chance(0.15);
-  return { own, listingType: preorder ? 'preorder' : 'ask', status, createdAt, updatedAt };
+  return { own, listingType, status, createdAt, updatedAt };
 }
 
-/** One of each status first, so that few orders show all; then the shares, exact in every hundred. */
-function statusOf(index: number): OrderStatus {
-  const one = OF_A_HUNDRED[index];
-  if (one !== undefined) return one[0];
+/** One of each kind first; then the shares, exact in every hundred. */
+function kindOf(index: number): Pick<Born, 'status' | 'listingType'> {
   let left = (index * 61) % 100;
-  for (const [status, share] of OF_A_HUNDRED) {
+  for (const [at, [status, listingType, share]] of OF_A_HUNDRED.entries()) {
     left -= share;
-    if (left < 0) return status;
+    if (index < OF_A_HUNDRED.length ? index === at : left < 0) return { status, listingType };
   }
-  return 'settled';
+  return { status: 'settled', listingType: 'ask' };
 }

@@ -6,6 +6,15 @@ import { commissionOf, expectedPayout, type Order } from './order.ts';
 // The specification shows `order_id`, `status`, `expected_payout` and the page's three fields (2.1, 2.2). Every other name
 // and shape in this file is the sandbox's choice.
 
+/** What the body of a confirmation has to hold. */
+export const CONFIRMATION = { order_id: 'text' } as const;
+
+/** What each element of a tracking update's `orders` has to hold. */
+export const TRACKED = { order_id: 'text', tracking_number: 'text', courier: 'text?' } as const;
+
+/** The answer to a tracking update. */
+export const TRACKING_DONE: Json = { message: 'success' };
+
 /** The order record (specification 2.2). */
 export function orderBody(dialect: Dialect, order: Order): Json {
   return {
@@ -29,6 +38,11 @@ export function orderPageBody(
   { rows, nextCursor }: Page<Order>,
 ): Json {
   return { type, orders: rows.map((order) => orderBody(dialect, order)), nextCursor };
+}
+
+/** The answer to a confirmation: the status as it still is. */
+export function confirmedBody({ id, status }: Order): Json {
+  return { order_id: id, status };
 }
 
 /** The payout of an order. `shipping_fee` is what was recorded, deducted or not. */
