@@ -37,8 +37,12 @@ export interface Command {
   readonly exits: readonly ExitName[];
   readonly options: ParseArgsOptionsConfig;
   readonly optionHelp: Readonly<Record<string, string>>;
+  /** Values that an option may have, where they are known beforehand. */
+  readonly choices?: Readonly<Record<string, readonly string[]>>;
   /** Options of type boolean that may have a value all the same: `--watch`, `--watch 5`, `--watch=5`. */
   readonly optionalValues?: readonly string[];
+  /** Lines below the options. */
+  readonly moreHelp?: readonly string[];
   /** Whether words beside the options are allowed. */
   readonly positionals: boolean;
   /** Every word that may stand there, where they are known beforehand. */
@@ -147,8 +151,13 @@ export function exitRows(
   });
 }
 
-/** An option as it is written: `--port <value>`, `--watch [value]`, `--json`. */
-export function optionForm(option: string, command: Pick<Command, 'options' | 'optionalValues'>): string {
+/** An option as it is written: `--port <value>`, `--seller-shipping yes|no`, `--watch [value]`, `--json`. */
+export function optionForm(
+  option: string,
+  command: Pick<Command, 'options' | 'optionalValues' | 'choices'>,
+): string {
+  const choices = command.choices?.[option];
+  if (choices !== undefined) return `--${option} ${choices.join('|')}`;
   if (command.optionalValues?.includes(option) === true) return `--${option} [value]`;
   return command.options[option]?.type === 'string' ? `--${option} <value>` : `--${option}`;
 }
@@ -198,6 +207,7 @@ export function helpOf(name: string, command: Command): string {
     '',
     'Options:',
     ...inColumns([...options, ['--help', 'this text']]),
+    ...(command.moreHelp ?? []),
     '',
     'Examples:',
     ...inColumns(examples),

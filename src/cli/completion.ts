@@ -35,11 +35,12 @@ export function createCompletion(commands: () => Commands): Command {
 /** What every command takes too. */
 const EVERYWHERE = { help: 'tells of the command', version: 'prints the version' };
 
-/** Options of a command: whether a value goes with them, or may. */
+/** Options of a command: whether a value goes with them, or may, and which there are. */
 function optionsOf(command: Command) {
   return Object.entries({ ...command.optionHelp, ...EVERYWHERE }).map(([option, says]) => ({
     flag: `--${option}`,
     says,
+    choices: command.choices?.[option] ?? [],
     value:
       command.options[option]?.type === 'string'
         ? ('needed' as const)
@@ -60,10 +61,17 @@ function bashScript(commands: Commands): string {
     const flags = options.map(({ flag }) => flag);
     return `    ${name}) words=${quoted((command.words ?? []).join(' '))} flags=${quoted(flags.join(' '))} valued=${quoted(valued.join(' '))} ;;`;
   });
+  const choices = [...commands].flatMap(([name, command]) =>
+    optionsOf(command)
+      .filter((option) => option.choices.length > 0)
+      .map(
+        (option) => `    ${quoted(`${name} ${option.flag}`)}) words=${quoted(option.choices.join(' '))} ;;`,
+      ),
+  );
   return `# catalog-mirror, completion for bash
 _catalog_mirror() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]} command=\${COMP_WORDS[1]}
-  local words='' flags='' valued='' flag left=''
+  local words='' flags='' valued='' flag left='' option=$previous
   COMPREPLY=()
   # Options without a command are those of run.
   if [[ $COMP_CWORD -gt 1 && $command != -* ]]; then :; else command=run; fi
@@ -72,8 +80,16 @@ ${cases.join('\n')}
     help) words=${quoted(names)} ;;
   esac
   if [[ $COMP_CWORD -eq 1 ]]; then words=${quoted(`${names} help`)}; elif [[ $COMP_CWORD -gt 2 ]]; then words=''; fi
-  # What stands behind an option or a sign is a value, and anybody's guess.
-  if [[ $previous == = || $current == = || " $valued " == *" $previous "* ]]; then return; fi
+  # What stands behind such an option, or behind a sign, is a value.
+  [[ $previous != = ]] || option=\${COMP_WORDS[COMP_CWORD - 2]}
+  if [[ $previous == = || $current == = || " $valued " == *" $option "* ]]; then
+    words=''
+    case "$command $option" in
+${choices.join('\n')}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "\${current#=}"))
+    return
+  fi
   for flag in $flags; do
     [[ " \${COMP_WORDS[*]} " == *" $flag "* ]] && [[ $flag != "$current" ]] || left+=" $flag"
   done
@@ -88,8 +104,9 @@ function zshScript(commands: Commands): string {
   const described = [...commands].map(([name, { summary }]) => `    ${quoted(`${name}:${summary}`)}`);
   const escaped = (text: string) => text.replace(/[[\]:\\]/g, String.raw`\$&`);
   const cases = [...commands].map(([name, command]) => {
-    const options = optionsOf(command).map(({ flag, says, value }) => {
-      const takes = { needed: ':value: ', possible: '::value: ' };
+    const options = optionsOf(command).map(({ flag, says, value, choices }) => {
+      const known = choices.length === 0 ? ' ' : `(${choices.join(' ')})`;
+      const takes = { needed: `:value:${known}`, possible: `::value:${known}` };
       return quoted(
         `${flag}${value === null ? '' : '='}[${escaped(says)}]${value === null ? '' : takes[value]}`,
       );

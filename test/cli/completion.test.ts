@@ -36,11 +36,13 @@ const CASES: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['refresh --me', ['--metadata']],
   ['status --json --w', ['--watch']],
   ['plan --live-', ['--live-share', '--live-ceiling', '--live-moves-every']],
+  ['sandbox --seller-shipping ', ['yes', 'no']],
+  ['sandbox --seller-shipping=n', ['no']],
   // A value that nobody knows beforehand.
   ['sandbox --port ', []],
   ['sandbox --port=', []],
   ['run --timeout 5', []],
-  ['sandbox --port 0 --se', ['--seed', '--secret']],
+  ['sandbox --port 0 --see', ['--seed']],
 ];
 
 /** Asks bash as readline does: with the words of the line, `=` being one of its own. */

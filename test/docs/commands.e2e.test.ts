@@ -9,7 +9,7 @@ import { runProgram, temporaryFolder } from '../support/process.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { codeBlocks, ROOT } from './markdown.ts';
-import { callsIn, howRun, type Line, LINES } from './shell.ts';
+import { callsIn, type Line, SCRIPTS, SINGLE } from './shell.ts';
 
 vi.setConfig({ testTimeout: 120_000, maxConcurrency: 3 });
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
   const moved = `s/127\\.0\\.0\\.1:9464/127.0.0.1:${app.httpPort}/; s/127\\.0\\.0\\.1:8080/${host}/`;
   await put(
     join(bin, 'curl'),
-    `args=(); for word; do args+=("$(sed '${moved}' <<<"$word")"); done; PATH=\${PATH#*:} exec curl "\${args[@]}"`,
+    `args=(); for word; do args+=("$(sed '${moved}' <<<"$word")"); done; PATH=\${PATH#*:} exec curl --fail-with-body "\${args[@]}"`,
   );
   environment = {
     ...stack.env,
@@ -108,7 +108,7 @@ test('the loop around take_request runs, and is counted', async () => {
 
 /** Runs a command as a person would, from the root of the repository or from `cwd`. */
 async function inShell(command: string, cwd = fileURLToPath(ROOT)) {
-  const shell = spawn('bash', ['-o', 'pipefail', '-c', command], {
+  const shell = spawn('bash', ['-ec', command], {
     cwd,
     env: environment,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -128,12 +128,8 @@ function eachOnce(lines: readonly Line[]): Line[] {
   return [...new Map(lines.toReversed().map((line) => [key(line), line])).values()].toReversed();
 }
 
-const inRepository = LINES.filter(
-  (line) => howRun(line) === undefined && !line.where.startsWith('ops/secrets'),
-);
-
 describe.concurrent('commands of the documents', () => {
-  test.each(eachOnce(inRepository))('$where: $text', async ({ text }) => {
+  test.for(eachOnce(SINGLE))('$where: $text', async ({ text }, { expect }) => {
     const { code, stderr } = await inShell(text);
     // The test's mirror is a minute old: whether it is well is not the question.
     expect({ code: /\bstatus\b/.test(text) && code === 1 ? 0 : code, stderr }).toMatchObject({ code: 0 });
@@ -146,12 +142,23 @@ test('the plan that a page shows is the one that is printed', async () => {
   expect({ code, plan: `${stdout}\n` }).toEqual({ code: 0, plan: shown?.text });
 });
 
-test('the secrets are made as their page says, in files that hold what was put in', async () => {
-  const folder = await temporaryFolder();
-  await mkdir(join(folder, 'ops/secrets'), { recursive: true });
-  const [block] = codeBlocks('sh').filter(({ page }) => page === 'ops/secrets/README.md');
-  const { code, stderr, stdout } = await inShell(`${block?.text}\nhead -c 99 *`, folder);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toMatch(/postgres:\/\/catalog_mirror:[0-9a-f]{48}@postgres:5432\/catalog/);
-  expect(stdout).toContain('your api_key');
+describe.concurrent('scripts of the documents', () => {
+  const [secrets, ...others] = SCRIPTS.toSorted(({ page }) => (page.startsWith('ops/secrets') ? -1 : 1));
+
+  test('the secrets are made as their page says, in files that hold what was put in', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const folder = await temporaryFolder(onTestFinished);
+    await mkdir(join(folder, 'ops/secrets'), { recursive: true });
+    const { code, stderr, stdout } = await inShell(`${secrets?.text}\nhead -c 99 *`, folder);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/postgres:\/\/catalog_mirror:[0-9a-f]{48}@postgres:5432\/catalog/);
+    expect(stdout).toContain('your api_key');
+  });
+
+  test.for(others)('$page:$line', async ({ text }, { expect }) => {
+    const { code, stdout, stderr } = await inShell(text);
+    expect({ code, stderr, said: stdout.length > 100 }).toEqual({ code: 0, stderr: '', said: true });
+  });
 });

@@ -82,6 +82,11 @@ export const NOT_RUN: readonly {
   readonly because: string;
   readonly check: (text: string) => void;
 }[] = [
+  {
+    like: /^(?:[A-Z_]+=\S+ )+npm start$/,
+    because: 'goes on until it is stopped',
+    check: checkVariables,
+  },
   { like: /^export /, because: 'stands for settings of the reader', check: checkVariables },
   { like: /\bdocker compose\b/, because: 'needs a container engine', check: checkCompose },
   { like: /^npm ci\b/, because: 'installs', check: checkScripts },
@@ -108,5 +113,19 @@ export const NOT_RUN: readonly {
 
 export const howRun = ({ text }: Line) => NOT_RUN.find(({ like }) => like.test(text));
 
+const BLOCKS = codeBlocks('sh').map((block) => ({ block, lines: linesOf(block) }));
+
 /** Every command of the documents. */
-export const LINES: readonly Line[] = codeBlocks('sh').flatMap(linesOf);
+export const LINES: readonly Line[] = BLOCKS.flatMap(({ lines }) => lines);
+
+/** Blocks in which lines need those before them (a folder, a variable, a function): they are run whole. */
+const WHOLE = BLOCKS.filter(
+  ({ block, lines }) =>
+    /^(?:cd |\w+=|\w+\(\) \{)/m.test(block.text) && lines.every((line) => howRun(line) === undefined),
+);
+export const SCRIPTS: readonly CodeBlock[] = WHOLE.map(({ block }) => block);
+
+/** Commands that are run by themselves. */
+export const SINGLE: readonly Line[] = BLOCKS.filter((each) => !WHOLE.includes(each))
+  .flatMap(({ lines }) => lines)
+  .filter((line) => howRun(line) === undefined);
