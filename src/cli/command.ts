@@ -12,6 +12,8 @@ export interface Command {
   readonly optionHelp: Readonly<Record<string, string>>;
   /** Options of type boolean that may have a value all the same: `--watch`, `--watch 5`, `--watch=5`. */
   readonly optionalValues?: readonly string[];
+  /** Lines below the options, such as examples. */
+  readonly moreHelp?: readonly string[];
   /** Whether words beside the options are allowed. */
   readonly positionals: boolean;
   run(args: CommandArgs): Promise<number>;
@@ -110,5 +112,6 @@ export function helpOf(name: string, command: Command): string {
     'Options:',
     ...options,
     `${'  --help'.padEnd(30)}this text`,
+    ...(command.moreHelp ?? []),
   ].join('\n');
 }

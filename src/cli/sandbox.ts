@@ -1,11 +1,11 @@
 import { parseDuration } from '../lib/duration.ts';
-import { type SandboxOptions, startSandbox } from '../sandbox/index.ts';
+import { routeLines, type SandboxOptions, startSandbox } from '../sandbox/index.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { stopSignal } from './stopping.ts';
 
 export const sandbox: Command = {
   summary: 'a local server that behaves as the partner API does',
-  usage: 'sandbox [--port 8080] [--skus 5000] [--live-share 0.05] [--seed 1]',
+  usage: 'sandbox [--port 8080] [--skus 5000] [--live-share 0.05] [--seed 1] [--orders 250] [--vacation]',
   options: {
     host: { type: 'string' },
     port: { type: 'string' },
@@ -18,6 +18,11 @@ export const sandbox: Command = {
     'live-ceiling': { type: 'string' },
     'market-interval': { type: 'string' },
     'snapshot-interval': { type: 'string' },
+    orders: { type: 'string' },
+    listings: { type: 'string' },
+    vacation: { type: 'boolean' },
+    'seller-shipping': { type: 'string' },
+    'confirm-delay': { type: 'string' },
     'api-key': { type: 'string' },
     secret: { type: 'string' },
     latency: { type: 'string' },
@@ -32,12 +37,33 @@ export const sandbox: Command = {
     'rate-limit': 'requests let through in any rolling minute (200)',
     'live-budget': 'live computations in one bulk call (5)',
     'live-ceiling': 'live computations in a rolling minute (no ceiling)',
-    'market-interval': 'time between moves of the market (5s)',
+    'market-interval': 'time between moves of the market: prices, sales, orders (5s)',
     'snapshot-interval': 'time between snapshots (1m)',
+    orders: 'orders of the account at start (250)',
+    listings: 'live listings of the account at start (600)',
+    vacation: 'the account is in vacation mode: no ask listing is created',
+    'seller-shipping': 'yes or no: whether the fee of a confirmation is deducted (yes)',
+    'confirm-delay': 'time from a confirmation to the move it starts (5s)',
     'api-key': 'api_key that is accepted (sandbox-key)',
     secret: 'secret that is accepted (sandbox-secret)',
     latency: 'wait before every answer (0s)',
   },
+  moreHelp: [
+    '',
+    'Routes (GET / lists them for a browser, each with a curl line that works):',
+    ...routeLines().map((line) => `  ${line}`),
+    '',
+    'Examples:',
+    '  catalog-mirror sandbox',
+    '      a whole partner account on http://127.0.0.1:8080; open that address for its routes',
+    '  catalog-mirror sandbox --orders 5000 --listings 0 --market-interval 1s',
+    '      many orders that move fast, nothing listed',
+    '  catalog-mirror sandbox --vacation --seller-shipping no --confirm-delay 1m',
+    '      an account on vacation that does not ship itself, with slow confirmations',
+    '  catalog-mirror sandbox --rate-limit 20',
+    '      a small budget, to see what a client does when it is spent',
+    '  curl -u sandbox-key:sandbox-secret http://127.0.0.1:8080/partner/processing/orders',
+  ],
   positionals: false,
   async run({ values, print }) {
     const server = await startSandbox(optionsOf(values));
@@ -46,6 +72,7 @@ export const sandbox: Command = {
     print(
       `  PARTNER_BASE_URL=${server.url} PARTNER_API_KEY=${server.apiKey} PARTNER_SECRET=${server.secret}`,
     );
+    print(`  routes: ${server.url}/`);
     await stop.promise;
     await server.close();
     stop.dispose();
@@ -80,10 +107,26 @@ export function optionsOf(values: Readonly<Record<string, string | boolean | und
       values['live-ceiling'] === undefined ? null : whole('live-ceiling', 0, 0, 1_000_000),
     marketIntervalMs: duration('market-interval', 5000),
     snapshotIntervalMs: duration('snapshot-interval', 60_000),
+    orders: whole('orders', 250, 0, 1_000_000),
+    listings: whole('listings', 600, 0, 1_000_000),
+    vacation: values['vacation'] === true,
+    sellerShipping: yesOrNo(values, 'seller-shipping', true, problems),
+    confirmDelayMs: duration('confirm-delay', 5000),
     apiKey: text('api-key', 'sandbox-key'),
     secret: text('secret', 'sandbox-secret'),
     latencyMs: duration('latency', 0),
   };
   if (problems.length > 0) throw new UsageError(problems);
   return options;
+}
+
+function yesOrNo(
+  values: Readonly<Record<string, string | boolean | undefined>>,
+  name: string,
+  fallback: boolean,
+  problems: string[],
+): boolean {
+  const given = values[name] ?? (fallback ? 'yes' : 'no');
+  if (given !== 'yes' && given !== 'no') problems.push(`--${name}: expected yes or no`);
+  return given === 'yes';
 }

@@ -1,7 +1,8 @@
+import type { RouteName } from './routes.ts';
 import type { Json } from './wire.ts';
 
 /** The routes that the sandbox tells apart; `unknown` = no such route. */
-export type Route = 'manifest' | 'delta' | 'bulk' | 'lowest' | 'file' | 'unknown';
+export type Route = RouteName | 'unknown';
 
 /**
  * One thing that goes wrong, on purpose. A request with a fault still counts against the rate limit. `status`, `body`,

@@ -5,15 +5,24 @@ import type { Dialect } from './options.ts';
 import { manifestLine } from './wire.ts';
 import type { ManifestLine } from './world.ts';
 
-export const FILES_PREFIX = '/files/';
+const FILES_PREFIX = '/files/';
 const CHUNK_CHARS = 64 * 1024;
 
 /** Why the files origin refuses a URL. */
 export type FileRefusal = 'expired' | 'revoked' | 'bad_signature';
 
+/** Signatures that only this sandbox can make. */
+export class Signatures {
+  readonly #key = randomBytes(32);
+
+  of(...parts: string[]): string {
+    return createHmac('sha256', this.#key).update(parts.join('\n')).digest('hex');
+  }
+}
+
 /** Makes and checks the presigned URLs of manifest files. Whoever holds one may download until it expires or is revoked. */
 export class Presigner {
-  readonly #key = randomBytes(32);
+  readonly #signatures = new Signatures();
 
   /** The path and query that downloads a snapshot's file until `expiresAt` (epoch milliseconds). */
   sign(snapshotId: string, expiresAt: number, generation: number): string {
@@ -21,7 +30,7 @@ export class Presigner {
     const query = new URLSearchParams({
       'X-Expires': String(expiresAt),
       'X-Generation': String(generation),
-      'X-Signature': this.#signature(path, String(expiresAt), String(generation)),
+      'X-Signature': this.#signatures.of(path, String(expiresAt), String(generation)),
     });
     return `${path}?${query.toString()}`;
   }
@@ -30,13 +39,9 @@ export class Presigner {
   check(path: string, query: URLSearchParams, now: number, generation: number): FileRefusal | null {
     const expires = query.get('X-Expires') ?? '';
     const signed = query.get('X-Generation') ?? '';
-    if (query.get('X-Signature') !== this.#signature(path, expires, signed)) return 'bad_signature';
+    if (query.get('X-Signature') !== this.#signatures.of(path, expires, signed)) return 'bad_signature';
     if (Number(signed) < generation) return 'revoked';
     return now >= Number(expires) ? 'expired' : null;
-  }
-
-  #signature(path: string, expires: string, generation: string): string {
-    return createHmac('sha256', this.#key).update(`${path}\n${expires}\n${generation}`).digest('hex');
   }
 }
 

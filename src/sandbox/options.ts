@@ -68,6 +68,18 @@ export interface SandboxOptions {
   staleAfterMs?: number | null;
   /** Whether a first snapshot is built at start. */
   initialSnapshot?: boolean;
+  /** Orders of the account at start. */
+  orders?: number;
+  /** Live listings of the account at start. */
+  listings?: number;
+  /** Orders at start that belong to another supplier, and as many listings. */
+  foreignOrders?: number;
+  /** Whether the account is in vacation mode. */
+  vacation?: boolean;
+  /** Whether the account is on a seller-shipping arrangement. */
+  sellerShipping?: boolean;
+  /** Time from a confirmation to the move that it starts. */
+  confirmDelayMs?: number;
   dialect?: Partial<Dialect>;
   /** Wait before every answer. */
   latencyMs?: number;
@@ -121,6 +133,12 @@ export function resolveOptions(options: SandboxOptions): Settings {
     snapshotIntervalMs: 0,
     staleAfterMs: null,
     initialSnapshot: true,
+    orders: 250,
+    listings: 600,
+    foreignOrders: 20,
+    vacation: false,
+    sellerShipping: true,
+    confirmDelayMs: 5000,
     latencyMs: 0,
     now: Date.now,
   };

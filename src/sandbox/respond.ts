@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { REFUSALS } from './auth.ts';
-import type { Fault, Route } from './faults.ts';
+import type { Fault } from './faults.ts';
 import { fileError, fileHeaders, fileStream, type FileRefusal } from './files.ts';
 import type { Dialect } from './options.ts';
 import { SERVICE_ERROR, type Json } from './wire.ts';
@@ -17,14 +17,15 @@ export interface Reply {
 
 /** A JSON answer of an API route, with the headers of specification 1.8 and 8. `now` dates it (epoch milliseconds). */
 export function jsonReply(
-  answer: { status: number; body: object; cacheControl?: string },
+  answer: { status: number; body: object },
   now: number,
+  cacheControl?: string | null,
 ): Reply {
   const headers: Record<string, string> = {
     ...apiHeaders(now),
     'Content-Type': 'application/json; charset=utf-8',
   };
-  if (answer.cacheControl !== undefined) headers['Cache-Control'] = answer.cacheControl;
+  if (typeof cacheControl === 'string') headers['Cache-Control'] = cacheControl;
   return { status: answer.status, headers, body: Buffer.from(JSON.stringify(answer.body)) };
 }
 
@@ -37,6 +38,11 @@ export function fileReply(dialect: Dialect, lines: Iterable<ManifestLine>, now: 
   };
 }
 
+/** Bytes as they are, or text. */
+export function bytesReply(contentType: string, body: Buffer, now: number): Reply {
+  return { status: 200, headers: { ...date(now), 'Content-Type': contentType }, body };
+}
+
 /** A refusal of the files origin. */
 export function fileErrorReply(refusal: FileRefusal | 'freed', now: number): Reply {
   const headers = { ...date(now), 'Content-Type': 'application/xml' };
@@ -44,11 +50,11 @@ export function fileErrorReply(refusal: FileRefusal | 'freed', now: number): Rep
 }
 
 /** The answer that a fault with `status` or `body` gives in place of the route's own. */
-export function faultReply(fault: Fault, route: Route, now: number): Reply {
+export function faultReply(fault: Fault, origin: 'api' | 'files' | 'page', now: number): Reply {
   const status = fault.status ?? 200;
-  const body = fault.body ?? (route === 'file' ? fileError('expired') : defaultBody(status));
+  const body = fault.body ?? (origin === 'files' ? fileError('expired') : defaultBody(status));
   if (typeof body !== 'string') return jsonReply({ status, body }, now);
-  const type = route === 'file' ? 'application/xml' : 'text/html; charset=utf-8';
+  const type = origin === 'files' ? 'application/xml' : 'text/html; charset=utf-8';
   return { status, headers: { ...apiHeaders(now), 'Content-Type': type }, body: Buffer.from(body) };
 }
 

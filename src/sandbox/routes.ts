@@ -1,147 +1,227 @@
-import type { Presigner } from './files.ts';
-import type { Route } from './faults.ts';
-import type { LiveCeiling } from './limits.ts';
-import type { Settings } from './options.ts';
+import { answerBulk, answerDelta, answerLowest, answerManifest } from './catalog/handlers.ts';
+import { manifestFile } from './catalog/file.ts';
 import {
-  bulkBody,
-  codeBody,
-  deltaBody,
-  manifestBody,
-  recordBody,
-  SERVICE_ERROR,
-  type BulkOutcome,
-  type Json,
-} from './wire.ts';
-import type { World } from './world.ts';
+  bulkExample,
+  confirmExample,
+  creationExample,
+  deltaExample,
+  editExample,
+  intakeExample,
+  labelFileExample,
+  lowestExample,
+  manifestFileExample,
+  orderExample,
+  trackingExample,
+} from './examples.ts';
+import { answerIntake } from './intake/handlers.ts';
+import { answerLabel, labelFile } from './labels/handlers.ts';
+import { answerCreate, answerEdit, answerListings } from './listings/handlers.ts';
+import { answerOrder, answerPayout, answerProcessing, answerSettled } from './orders/handlers.ts';
+import { answerConfirm, answerTracking } from './orders/writes.ts';
+import { pageOfRoutes } from './page.ts';
+import type { Reply } from './respond.ts';
+import { createMatcher, type RouteDefinition } from './routing.ts';
+import type { Services } from './services.ts';
 
-const BULK_MAX_SKUS = 100;
-const LOWEST_PREFIX = '/partner/lowest/';
-
-/** What the handlers work on. `base` is the sandbox's own address, for presigned URLs. */
-export interface RouteContext {
-  settings: Settings;
-  world: World;
-  ceiling: LiveCeiling;
-  presigner: Presigner;
-  base: string;
-}
-
-/** A handler's answer, with what the request record tells about it. */
-export interface Answer {
-  status: number;
-  body: object;
-  cacheControl?: string;
-  skus?: string[];
-  liveComputed?: number;
-}
-
-/** The route of an API request, and the SKU of a single lookup as the path has it (still percent-encoded). */
-export function matchRoute(method: string, path: string): { route: Route; rawSku?: string } {
-  if (method === 'GET' && path === '/partner/catalog/manifest') return { route: 'manifest' };
-  if (method === 'GET' && path === '/partner/catalog/delta') return { route: 'delta' };
-  if (method === 'POST' && path === '/partner/lowest/bulk') return { route: 'bulk' };
-  const rawSku = path.startsWith(LOWEST_PREFIX) ? path.slice(LOWEST_PREFIX.length) : '';
-  if (method === 'GET' && rawSku !== '' && !rawSku.includes('/')) return { route: 'lowest', rawSku };
-  return { route: 'unknown' };
-}
-
-/** GET /partner/catalog/manifest (specification 4.2, 2.7). */
-export function answerManifest(context: RouteContext): Answer {
-  const { settings, world, presigner, base } = context;
-  const snapshot = world.servable();
-  if (typeof snapshot === 'string') return { status: 503, body: codeBody(snapshot) };
-  const expiresAt = settings.now() + settings.urlTtlMs;
-  const url = base + presigner.sign(snapshot.id, expiresAt, world.urlGeneration);
-  return {
-    status: 200,
-    body: manifestBody(settings.dialect, snapshot, url, expiresAt),
-    cacheControl: 'private, max-age=300',
-  };
-}
-
-/** GET /partner/catalog/delta (specification 4.2, 2.8). */
-export function answerDelta(context: RouteContext, since: string | null): Answer {
-  const delta = context.world.delta(since);
-  if (typeof delta === 'string') return { status: delta === '0014' ? 503 : 400, body: codeBody(delta) };
-  const body = deltaBody(context.settings.dialect, delta);
-  return { status: 200, body, cacheControl: 'public, max-age=60, s-maxage=60' };
-}
+const SHORT = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
+const MINUTE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';
 
 /**
- * GET /partner/lowest/{sku} (specification 4.1). A live-priced SKU takes a live computation; where the ceiling refuses,
- * the answer is the transient 500 (what the partner does then is not shown).
+ * Every route there is: dispatch, the routes page and `sandbox --help` read this table, and there is no other. Cache-Control
+ * is that of specification 8, which does not name the label: its answer holds a presigned URL, so the sandbox forbids to store it.
  */
-export function answerLowest(context: RouteContext, rawSku: string): Answer {
-  const { settings, world, ceiling } = context;
-  const sku = decodeSku(rawSku);
-  if (sku === null) return invalid('sku is not a valid path segment');
-  const quote = world.quote(sku);
-  if (quote.fate === 'not_found') return { status: 400, body: codeBody('0009'), skus: [sku] };
-  const refused = quote.fate === 'failing' || (quote.live && !ceiling.take(settings.now()));
-  if (refused) return { status: 500, body: SERVICE_ERROR, skus: [sku] };
-  return {
-    status: 200,
-    body: recordBody(settings.dialect, quote.sizes, quote.details),
+export const ROUTES = {
+  manifest: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/catalog/manifest',
+    summary: 'the newest snapshot and the presigned URL of its file',
+    cacheControl: 'private, max-age=300',
+    handle: (services) => answerManifest(services),
+  },
+  delta: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/catalog/delta',
+    summary: 'what changed since a snapshot (?since=)',
+    cacheControl: 'public, max-age=60, s-maxage=60',
+    handle: (services, { query }) => answerDelta(services, query.get('since')),
+    example: deltaExample,
+  },
+  lowest: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/lowest/{sku}',
+    summary: 'lowest price of a SKU in each size',
     cacheControl: 'public, max-age=300, s-maxage=600, stale-while-revalidate=120',
-    skus: [sku],
-    liveComputed: Number(quote.live),
-  };
+    handle: (services, { params }) => answerLowest(services, params['sku'] ?? ''),
+    example: lowestExample,
+  },
+  bulk: {
+    origin: 'api',
+    method: 'POST',
+    path: '/partner/lowest/bulk',
+    summary: 'the same for up to 100 SKUs',
+    cacheControl: 'no-store',
+    handle: (services, { text }) => answerBulk(services, text),
+    example: bulkExample,
+  },
+  processing_orders: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/processing/orders',
+    summary: 'orders neither settled nor failed, newest first (?cursor=)',
+    cacheControl: MINUTE,
+    handle: answerProcessing,
+  },
+  settled_orders: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/settled/orders',
+    summary: 'settled orders, newest first (?cursor=)',
+    cacheControl: 'public, max-age=600, s-maxage=1200, stale-while-revalidate=180',
+    handle: answerSettled,
+  },
+  order: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/{order_id}',
+    summary: 'one order',
+    cacheControl: SHORT,
+    handle: answerOrder,
+    example: orderExample('/partner/'),
+  },
+  payout: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/payout/{order_id}',
+    summary: 'what an order pays after fees',
+    cacheControl: SHORT,
+    handle: answerPayout,
+    example: orderExample('/partner/payout/'),
+  },
+  label: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/label/{orderId}',
+    summary: "the presigned URL of an order's shipping label",
+    cacheControl: 'no-store',
+    handle: answerLabel,
+    example: orderExample('/partner/label/'),
+  },
+  confirm_order: {
+    origin: 'api',
+    method: 'PUT',
+    path: '/partner/confirm/order',
+    summary: 'confirms an order; every call costs the fee',
+    cacheControl: null,
+    handle: answerConfirm,
+    example: confirmExample,
+  },
+  tracking: {
+    origin: 'api',
+    method: 'PUT',
+    path: '/partner/update/tracking',
+    summary: 'tracking numbers, written one by one',
+    cacheControl: null,
+    handle: answerTracking,
+    example: trackingExample,
+  },
+  live_listings: {
+    origin: 'api',
+    method: 'GET',
+    path: '/partner/live/listings/{type}',
+    summary: 'live listings of type ask or preorder (?cursor=)',
+    cacheControl: MINUTE,
+    handle: answerListings,
+    example: () => ({ target: '/partner/live/listings/ask' }),
+  },
+  list_ask: {
+    origin: 'api',
+    method: 'POST',
+    path: '/partner/list/ask',
+    summary: 'creates an ask listing; nothing in vacation mode',
+    cacheControl: null,
+    handle: (services, call) => answerCreate(services, call, 'ask'),
+    example: creationExample,
+  },
+  list_preorder: {
+    origin: 'api',
+    method: 'POST',
+    path: '/partner/list/preorder',
+    summary: 'creates a pre-order listing',
+    cacheControl: null,
+    handle: (services, call) => answerCreate(services, call, 'preorder'),
+    example: creationExample,
+  },
+  edit_listing: {
+    origin: 'api',
+    method: 'PUT',
+    path: '/partner/edit/listing',
+    summary: 'sets the price of an ask listing',
+    cacheControl: null,
+    handle: (services, call) => answerEdit(services, call, 'ask'),
+    example: editExample('ask'),
+  },
+  edit_preorder: {
+    origin: 'api',
+    method: 'PUT',
+    path: '/partner/edit/preorder',
+    summary: 'sets the price of a pre-order listing',
+    cacheControl: null,
+    handle: (services, call) => answerEdit(services, call, 'preorder'),
+    example: editExample('preorder'),
+  },
+  batch_r2s: {
+    origin: 'api',
+    method: 'POST',
+    path: '/partner/batch/r2s',
+    summary: 'warehouse intake records, stored as sent',
+    cacheControl: null,
+    handle: answerIntake,
+    example: intakeExample,
+  },
+  file: {
+    origin: 'files',
+    method: 'GET',
+    path: '/files/{file}',
+    summary: 'a manifest file, by its presigned URL',
+    cacheControl: null,
+    handle: manifestFile,
+    example: manifestFileExample,
+  },
+  label_file: {
+    origin: 'files',
+    method: 'GET',
+    path: '/files/labels/{file}',
+    summary: 'a label in PDF, by its presigned URL',
+    cacheControl: null,
+    handle: labelFile,
+    example: labelFileExample,
+  },
+  routes_page: {
+    origin: 'page',
+    method: 'GET',
+    path: '/',
+    summary: 'this list, for a browser; not part of the partner API',
+    cacheControl: null,
+    handle: routesPage,
+  },
+} as const satisfies Record<string, RouteDefinition>;
+
+export type RouteName = keyof typeof ROUTES;
+
+/** The route of a request; a fixed path goes before one with parameters. */
+export const matchRoute = createMatcher<RouteName>(ROUTES);
+
+/** The routes as lines of text: method, path, what it does. */
+export function routeLines(): string[] {
+  return Object.values(ROUTES).map(
+    ({ method, path, summary }) => `${method.padEnd(5)}${path.padEnd(32)}${summary}`,
+  );
 }
 
-/** POST /partner/lowest/bulk (specification 4.1, 2.5). `text` is the request's body. */
-export function answerBulk(context: RouteContext, text: string): Answer {
-  const asked = readSkus(text, context.settings.dialect.bulkBodyKey);
-  if (typeof asked === 'string') return invalid(asked);
-  const { settings, world, ceiling } = context;
-  const unique = new Set(asked);
-  const outcome: BulkOutcome = {
-    bodies: new Map(),
-    notFound: [],
-    deferred: [],
-    errors: [],
-    requested: asked.length,
-    deduped: unique.size,
-  };
-  let liveComputed = 0;
-  for (const sku of unique) {
-    const quote = world.quote(sku);
-    if (quote.fate === 'not_found') outcome.notFound.push(sku);
-    else if (quote.fate === 'failing') outcome.errors.push(sku);
-    else if (quote.live && (liveComputed >= settings.liveBudget || !ceiling.take(settings.now()))) {
-      outcome.deferred.push(sku);
-    } else {
-      liveComputed += Number(quote.live);
-      outcome.bodies.set(sku, recordBody(settings.dialect, quote.sizes, quote.details));
-    }
-  }
-  const body = bulkBody(settings.dialect, outcome);
-  return { status: 200, body, cacheControl: 'no-store', skus: asked, liveComputed };
-}
-
-/** A validation failure (specification 7.2): the body repeats the status. */
-export function invalid(message: string): Answer {
-  return { status: 400, body: { statusCode: 400, message } };
-}
-
-/** The list of SKUs in a bulk body, or what is wrong with it. Unknown keys are ignored. */
-function readSkus(text: string, key: string): string[] | string {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    return 'body must be valid JSON';
-  }
-  const skus: unknown =
-    typeof body === 'object' && body !== null && Object.hasOwn(body, key) ? (body as Json)[key] : undefined;
-  if (!Array.isArray(skus)) return `${key} must be an array`;
-  if (!skus.every((sku) => typeof sku === 'string')) return `each value in ${key} must be a string`;
-  return skus.length > BULK_MAX_SKUS ? `${key} must contain no more than ${BULK_MAX_SKUS} elements` : skus;
-}
-
-function decodeSku(rawSku: string): string | null {
-  try {
-    return decodeURIComponent(rawSku);
-  } catch {
-    return null;
-  }
+/** GET /: the table for a browser. */
+function routesPage(services: Services): Reply {
+  return pageOfRoutes(services, Object.values(ROUTES));
 }

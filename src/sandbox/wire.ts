@@ -101,6 +101,7 @@ function elements(dialect: Dialect, kind: 'string' | 'object', skus: string[]): 
   return skus.map((sku) => ({ [dialect.skuField]: sku, ...extra(dialect, { note: 'n/a' }) }));
 }
 
-function extra(dialect: Dialect, members: Json): Json {
+/** Members that nobody documented, where the dialect sends such. */
+export function extra(dialect: Dialect, members: Json): Json {
   return dialect.extraFields ? members : {};
 }

@@ -2,7 +2,10 @@ import type { Details, Product, Sizes } from './catalogue.ts';
 import { Market, type AddOptions, type PriceSource } from './market.ts';
 import { stepMarket } from './moves.ts';
 import type { Settings } from './options.ts';
+import type { Rng } from './rng.ts';
 import { SnapshotChain, type CatalogCode, type Delta, type Snapshot } from './snapshots.ts';
+
+const DRAW_PROBES = 64;
 
 /** What is true about one SKU: the tests' oracle. */
 export interface TruthRow {
@@ -180,6 +183,29 @@ export class World {
       });
     }
     return truth;
+  }
+
+  /** Whether the price routes or the catalog know a SKU. */
+  knows(sku: string): boolean {
+    const item = this.#market.find(sku);
+    return item !== undefined && (item.priceable || item.rows);
+  }
+
+  /** A size of a SKU that is on the market now, and about its price, drawn by `rng`; null where hardly any is. */
+  draw(rng: Rng): { sku: string; size: string; price: number } | null {
+    const { items } = this.#market;
+    for (let probe = 0; probe < DRAW_PROBES; probe += 1) {
+      const item = items[rng.int(items.length)];
+      const [first, ...rest] = item?.priceable ? this.#market.sizesOf(item) : [];
+      if (item === undefined || first === undefined) continue;
+      const [size, price] = rng.pick([first, ...rest]);
+      return {
+        sku: item.sku,
+        size,
+        price: Math.max(100, Math.round((price ?? 1000) * (0.95 + rng.next() * 0.1))),
+      };
+    }
+    return null;
   }
 
   /** How the price routes see a SKU at this instant (specification 4.1). */

@@ -113,7 +113,7 @@ describe('request rate (specification 8)', () => {
     await caller.send(MANIFEST, { headers: { authorization: 'Basic %%%' } });
     for (let n = 0; n < 6; n += 1) expect((await fetch(url)).status).toBe(200);
     await caller.send(MANIFEST, { headers: { authorization: caller.basic(undefined, 'no') } });
-    expect((await caller.send('/partner/nothing')).status).toBe(404);
+    expect((await caller.send('/partner/no/such')).status).toBe(404);
     expect((await caller.manifest()).status).toBe(200);
     expect((await caller.manifest()).status).toBe(403);
     expect(caller.sandbox.counts('file')).toBe(6);

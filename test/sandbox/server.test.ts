@@ -29,11 +29,12 @@ describe('general conventions (specification 1, 7)', () => {
   it('answers 404 for a route or a method that does not exist, after the authorizer', async () => {
     caller = await start();
     for (const [path, method] of [
-      ['/partner/catalog', 'GET'],
+      ['/partner/no/such', 'GET'],
+      ['/partner', 'GET'],
       ['/partner/catalog/manifest', 'POST'],
       ['/partner/lowest/', 'GET'],
       ['/partner/lowest/A/B', 'GET'],
-      ['/', 'GET'],
+      ['/', 'POST'],
     ] as const) {
       expect([path, (await caller.send(path, { method })).status]).toEqual([path, 404]);
     }

@@ -29,6 +29,17 @@ export type Body = Record<string, unknown> & {
   to_snapshot: string;
   snapshot_id: string;
   url: string;
+  orders: Row[];
+  listings: Row[];
+  nextCursor: string | null;
+};
+
+/** A row of the order and listing lists. */
+export type Row = Record<string, unknown> & {
+  order_id: string;
+  status: string;
+  price: number;
+  created_at: string;
 };
 
 export interface Line {
@@ -75,6 +86,22 @@ export class Caller {
       body,
       headers: { 'content-type': 'application/json' },
     });
+  }
+
+  /** A write, with its JSON body. */
+  write(method: 'POST' | 'PUT', path: string, body: unknown): Promise<Seen> {
+    return this.send(path, { method, body: typeof body === 'string' ? body : JSON.stringify(body) });
+  }
+
+  /** Every page of a list, from the first to the one without a next. */
+  async pages(path: string, key: 'orders' | 'listings'): Promise<Row[][]> {
+    const all: Row[][] = [];
+    for (let target: string | null = path; target !== null;) {
+      const { json }: Seen = await this.send(target);
+      all.push(json[key]);
+      target = json.nextCursor === null ? null : `${path}?cursor=${json.nextCursor}`;
+    }
+    return all;
   }
 
   async lines(url?: string): Promise<Line[]> {

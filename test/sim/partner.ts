@@ -6,10 +6,15 @@ import type { PartnerClient } from '../../src/partner/client.ts';
 import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
 import type { Permit } from '../../src/partner/permit.ts';
 import { readBulk, readDelta } from '../../src/partner/wire.ts';
+import {
+  answerBulk,
+  answerDelta,
+  answerManifest,
+  type CatalogContext,
+} from '../../src/sandbox/catalog/handlers.ts';
 import { Presigner, snapshotOf } from '../../src/sandbox/files.ts';
 import { LiveCeiling } from '../../src/sandbox/limits.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from '../../src/sandbox/options.ts';
-import { answerBulk, answerDelta, answerManifest, type RouteContext } from '../../src/sandbox/routes.ts';
 import { manifestLine } from '../../src/sandbox/wire.ts';
 import { World } from '../../src/sandbox/world.ts';
 import type { Worker } from './worker.ts';
@@ -105,7 +110,7 @@ export class SimPartner {
     };
   }
 
-  #context(): RouteContext {
+  #context(): CatalogContext {
     const { settings, world } = this;
     return { settings, world, ceiling: this.#ceiling, presigner: this.#presigner, base: this.base };
   }

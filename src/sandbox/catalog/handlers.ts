@@ -1,0 +1,99 @@
+import { type Answer, invalid, readObject } from '../answer.ts';
+import type { Presigner } from '../files.ts';
+import type { LiveCeiling } from '../limits.ts';
+import type { Settings } from '../options.ts';
+import {
+  bulkBody,
+  codeBody,
+  deltaBody,
+  manifestBody,
+  recordBody,
+  SERVICE_ERROR,
+  type BulkOutcome,
+} from '../wire.ts';
+import type { World } from '../world.ts';
+
+const BULK_MAX_SKUS = 100;
+
+/** What the catalog's handlers work on. `base` is the sandbox's own address, for presigned URLs. */
+export interface CatalogContext {
+  settings: Settings;
+  world: World;
+  ceiling: LiveCeiling;
+  presigner: Presigner;
+  base: string;
+}
+
+/** GET /partner/catalog/manifest (specification 4.2, 2.7). */
+export function answerManifest(context: CatalogContext): Answer {
+  const { settings, world, presigner, base } = context;
+  const snapshot = world.servable();
+  if (typeof snapshot === 'string') return { status: 503, body: codeBody(snapshot) };
+  const expiresAt = settings.now() + settings.urlTtlMs;
+  const url = base + presigner.sign(snapshot.id, expiresAt, world.urlGeneration);
+  return { status: 200, body: manifestBody(settings.dialect, snapshot, url, expiresAt) };
+}
+
+/** GET /partner/catalog/delta (specification 4.2, 2.8). */
+export function answerDelta(context: CatalogContext, since: string | null): Answer {
+  const delta = context.world.delta(since);
+  if (typeof delta === 'string') return { status: delta === '0014' ? 503 : 400, body: codeBody(delta) };
+  return { status: 200, body: deltaBody(context.settings.dialect, delta) };
+}
+
+/**
+ * GET /partner/lowest/{sku} (specification 4.1). A live-priced SKU takes a live computation; where the ceiling refuses,
+ * the answer is the transient 500 (what the partner does then is not shown).
+ */
+export function answerLowest(context: CatalogContext, sku: string): Answer {
+  const { settings, world, ceiling } = context;
+  const quote = world.quote(sku);
+  if (quote.fate === 'not_found') return { status: 400, body: codeBody('0009'), skus: [sku] };
+  const refused = quote.fate === 'failing' || (quote.live && !ceiling.take(settings.now()));
+  if (refused) return { status: 500, body: SERVICE_ERROR, skus: [sku] };
+  return {
+    status: 200,
+    body: recordBody(settings.dialect, quote.sizes, quote.details),
+    skus: [sku],
+    liveComputed: Number(quote.live),
+  };
+}
+
+/** POST /partner/lowest/bulk (specification 4.1, 2.5). `text` is the request's body. */
+export function answerBulk(context: CatalogContext, text: string): Answer {
+  const asked = readSkus(text, context.settings.dialect.bulkBodyKey);
+  if (typeof asked === 'string') return invalid(asked);
+  const { settings, world, ceiling } = context;
+  const unique = new Set(asked);
+  const outcome: BulkOutcome = {
+    bodies: new Map(),
+    notFound: [],
+    deferred: [],
+    errors: [],
+    requested: asked.length,
+    deduped: unique.size,
+  };
+  let liveComputed = 0;
+  for (const sku of unique) {
+    const quote = world.quote(sku);
+    if (quote.fate === 'not_found') outcome.notFound.push(sku);
+    else if (quote.fate === 'failing') outcome.errors.push(sku);
+    else if (quote.live && (liveComputed >= settings.liveBudget || !ceiling.take(settings.now()))) {
+      outcome.deferred.push(sku);
+    } else {
+      liveComputed += Number(quote.live);
+      outcome.bodies.set(sku, recordBody(settings.dialect, quote.sizes, quote.details));
+    }
+  }
+  return { status: 200, body: bulkBody(settings.dialect, outcome), skus: asked, liveComputed };
+}
+
+/** The list of SKUs in a bulk body, or what is wrong with it. Unknown keys are ignored. */
+function readSkus(text: string, key: string): string[] | string {
+  const body = readObject(text);
+  if (typeof body === 'string') return body;
+  const skus = Object.hasOwn(body, key) ? body[key] : undefined;
+  if (!Array.isArray(skus)) return `${key} must be an array`;
+  if (!skus.every((sku) => typeof sku === 'string')) return `each value in ${key} must be a string`;
+  return skus.length > BULK_MAX_SKUS ? `${key} must contain no more than ${BULK_MAX_SKUS} elements` : skus;
+}

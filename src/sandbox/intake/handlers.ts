@@ -1,0 +1,30 @@
+import { type Answer, type Call, invalid, readObject } from '../answer.ts';
+import { readFields } from '../fields.ts';
+import type { Services } from '../services.ts';
+import type { IntakeRecord } from './intake.ts';
+
+// The specification shows the body of a rejection (7.2). The names of the request and of the success are the sandbox's choice,
+// and so is that a rejected SKU leaves nothing of its call stored, and that its status is 400.
+const ITEMS = 'items';
+
+/** POST /partner/batch/r2s (specification 4.4): only the SKU is looked at. */
+export function answerIntake({ world, intake }: Services, { text }: Call): Answer {
+  const body = readObject(text);
+  if (typeof body === 'string') return invalid(body);
+  const items: unknown = body[ITEMS];
+  if (!Array.isArray(items)) return invalid(`${ITEMS} must be an array`);
+  const records: IntakeRecord[] = [];
+  for (const item of items as unknown[]) {
+    const fields = readFields(item, { sku: 'text' });
+    if (typeof fields === 'string') return rejected(fields);
+    if (!world.knows(fields.sku)) return rejected(`unknown sku: ${fields.sku}`);
+    const { size, price, quantity } = item as Partial<IntakeRecord>;
+    records.push({ sku: fields.sku, size, price, quantity });
+  }
+  intake.add(records);
+  return { status: 200, body: { message: 'success', count: records.length } };
+}
+
+function rejected(message: string): Answer {
+  return { status: 400, body: { success: false, message } };
+}

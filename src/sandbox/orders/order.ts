@@ -1,0 +1,52 @@
+import type { Keyset } from '../cursor.ts';
+
+/** The states of an order (specification 3). */
+export type OrderStatus = 'pending' | 'pre_order' | 'process' | 'matched' | 'settled' | 'failed';
+
+/** What an order was sold from. The sandbox's choice of names: the specification does not show them. */
+export type ListingType = 'ask' | 'preorder';
+
+/** Part of the price that the marketplace keeps. The sandbox's choice: the specification does not show it. */
+const COMMISSION = 0.1;
+
+/** The fee of one shipping leg, whole baht. The sandbox's choice: the specification does not show it. */
+export const SHIPPING_FEE = 60;
+
+/** What changes hands: one size of a SKU at a price in whole baht. */
+export interface Goods {
+  readonly sku: string;
+  readonly size: string;
+  readonly price: number;
+}
+
+/** One order. Times are epoch milliseconds, amounts whole baht. */
+export interface Order extends Keyset, Goods {
+  readonly id: string;
+  /** Whether it belongs to the sandbox's account, and not to another supplier. */
+  readonly own: boolean;
+  readonly listingType: ListingType;
+  status: OrderStatus;
+  updatedAt: number;
+  /** Every shipping-leg fee recorded so far: one a confirmation. */
+  shippingFees: number;
+  /** The part of them that was deducted from the payout. */
+  deducted: number;
+  /** When the move that a confirmation started takes place; null = none is under way. */
+  movesAt: number | null;
+  tracking: { readonly number: string; readonly courier: string | null } | null;
+}
+
+/** The fee for the sale itself. */
+export function commissionOf({ price }: Goods): number {
+  return Math.round(price * COMMISSION);
+}
+
+/** What the seller gets, after fees. May be below zero where fees were recorded again and again. */
+export function expectedPayout(order: Order): number {
+  return order.price - commissionOf(order) - order.deducted;
+}
+
+/** Whether the order is on the processing list: it is neither settled nor failed (the sandbox's choice). */
+export function isOpen({ status }: Order): boolean {
+  return status !== 'settled' && status !== 'failed';
+}

@@ -1,0 +1,20 @@
+import { type Answer, invalid } from '../answer.ts';
+import type { Order } from './order.ts';
+import type { Orders } from './orders.ts';
+
+/** The answer about an order that has to exist and be the caller's (specification 7.4 rule 1). */
+export function ofOwnOrder(orders: Orders, id = '', answer: (order: Readonly<Order>) => Answer): Answer {
+  const order = orders.find(id);
+  if (order === undefined) return invalid(notFound(id));
+  return order.own ? answer(order) : invalid('uid not match');
+}
+
+/** The message about an order or listing that does not exist. */
+export function notFound(id: string): string {
+  return `not Found order ID: ${id}`;
+}
+
+/** The message about somebody else's order on label and tracking (specification 7.4 rule 2). */
+export function unauthorized(id: string): string {
+  return `Unauthorized: order ${id} does not belong to this supplier`;
+}

@@ -1,0 +1,83 @@
+import type { Answer, Call } from './answer.ts';
+import type { Reply } from './respond.ts';
+import type { Services } from './services.ts';
+
+/** One route: what dispatch, the routes page and the command's help know about it. */
+export type RouteDefinition = ApiRoute | PlainRoute;
+
+interface RouteBase {
+  readonly method: 'GET' | 'POST' | 'PUT';
+  /** Parameters in braces stand for one segment each. */
+  readonly path: string;
+  /** What it does, in a few words. */
+  readonly summary: string;
+  /** Cache-Control of a successful answer (specification 8); null = the header is absent. */
+  readonly cacheControl: string | null;
+  /** A request that succeeds now; left out where the path alone does. */
+  readonly example?: (services: Services) => Example;
+}
+
+/** A route of the API: the credential is judged and the request counted before the handler sees it. */
+export interface ApiRoute extends RouteBase {
+  readonly origin: 'api';
+  handle(services: Services, call: Call): Answer;
+}
+
+/** A presigned file, or the sandbox's own page: no credential, no count. */
+export interface PlainRoute extends RouteBase {
+  readonly origin: 'files' | 'page';
+  handle(services: Services, call: PlainCall): Reply;
+}
+
+export interface PlainCall {
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+/** A request as somebody types it. */
+export interface Example {
+  /** Path and query. */
+  readonly target?: string;
+  readonly body?: object;
+}
+
+/** The route of a request, with its path's parameters as they came (still percent-encoded). */
+export interface Match<Name> {
+  readonly name: Name;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** Makes the matcher of a table of routes. A fixed path goes before one with parameters. */
+export function createMatcher<Name extends string>(
+  table: Readonly<Record<Name, RouteDefinition>>,
+): (method: string, path: string) => Match<Name> | null {
+  const patterns = (Object.keys(table) as Name[])
+    .map((name) => ({ name, method: table[name].method, ...compile(table[name].path) }))
+    .toSorted((left, right) => left.parameters - right.parameters);
+  return (method, path) => {
+    for (const { name, method: own, pattern } of patterns) {
+      const found = method === own ? pattern.exec(path) : null;
+      if (found !== null) return { name, params: { ...found.groups } };
+    }
+    return null;
+  };
+}
+
+function compile(path: string): { pattern: RegExp; parameters: number } {
+  const parameters = path.split('{').length - 1;
+  const source = path.replaceAll('.', String.raw`\.`).replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)');
+  return { pattern: new RegExp(`^${source}$`), parameters };
+}
+
+/** A match's parameters with their percent-encoding undone, or what is wrong with them. */
+export function decodeParams(params: Readonly<Record<string, string>>): Record<string, string> | string {
+  const decoded: Record<string, string> = {};
+  for (const [name, raw] of Object.entries(params)) {
+    try {
+      decoded[name] = decodeURIComponent(raw);
+    } catch {
+      return `${name} is not a valid path segment`;
+    }
+  }
+  return decoded;
+}
