@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { GenericContainer, getContainerRuntimeClient } from 'testcontainers';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
+import { createQueueBackend } from '../src/queues/backend.ts';
+import { connect as connectPostgres, migrateDatabase } from '../src/store/db.ts';
+import { MIGRATED } from './support/db.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -61,6 +64,24 @@ async function findRedis(): Promise<{ url: string; release: Release } | null> {
   return startRedisContainer();
 }
 
+/** The database whose copies the tests begin with, its queues' tables included. */
+async function migrateTemplate(serverUrl: string): Promise<void> {
+  const admin = connectPostgres(serverUrl, { max: 1 });
+  await admin.unsafe(`create database ${MIGRATED}`);
+  await admin.end();
+  const url = new URL(serverUrl);
+  url.pathname = `/${MIGRATED}`;
+  await migrateDatabase(url.href);
+  const queues = createQueueBackend({
+    redisUrl: null,
+    databaseUrl: url.href,
+    prefix: '',
+    onError: () => undefined,
+  });
+  await queues.prepare();
+  await queues.close();
+}
+
 /** Starts what the tests share, tells them where it is, and hands vitest the function that takes it all down again. */
 export default async function setup(project: TestProject): Promise<Release> {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-test-'));
@@ -72,6 +93,7 @@ export default async function setup(project: TestProject): Promise<Release> {
       dataDir: join(folder, 'pg'),
       settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '500' },
     });
+    await migrateTemplate(postgres.url);
     const redis = await findRedis();
     project.provide('postgresUrl', postgres.url);
     project.provide('redisUrl', redis?.url ?? null);

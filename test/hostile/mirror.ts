@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
 import { found, look } from '../store/support.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { AN_HOUR_AGO, FORMER, goodManifest, type Reply, sendBytes, sendJson } from './upstream.ts';
@@ -63,8 +63,7 @@ class Rig implements HostileMirror {
   }
 
   async open(): Promise<void> {
-    this.#database = await createDatabase();
-    await migrateDatabase(this.#database.url);
+    this.#database = await createDatabase('migrated');
     this.#sql = connect(this.#database.url, { max: 4 });
     this.#server = createServer((request, response) => void this.#answer(request, response));
     await new Promise<void>((resolve) => {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 const RUNBOOKS = new URL('../../ops/runbooks/', import.meta.url);
@@ -14,8 +14,7 @@ const statements = readdirSync(RUNBOOKS).flatMap((file) =>
 let database: TestDatabase;
 let sql: Sql;
 beforeAll(async () => {
-  database = await createDatabase();
-  await migrateDatabase(database.url);
+  database = await createDatabase('migrated');
   sql = connect(database.url, { max: 1 });
 });
 afterAll(async () => {

@@ -6,7 +6,7 @@ import {
   type PriceRow,
   type ProductRow,
 } from '../../src/store/answers.ts';
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue, LANES, type Quota } from '../../src/store/due.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
@@ -43,8 +43,7 @@ export function useStore(): TestStore {
   let database: TestDatabase;
   let sql: Sql;
   beforeAll(async () => {
-    database = await createDatabase();
-    await migrateDatabase(database.url);
+    database = await createDatabase('migrated');
     sql = connect(database.url, { max: 8 });
     await sql`create schema seed`;
     await forEachTable(sql, 'create table seed.%2$I as table %1$I.%2$I');

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { createPacer } from '../../src/sync/pacing.ts';
@@ -28,10 +28,9 @@ let paced: SyncContext[];
 
 beforeAll(async () => {
   [database, sandbox] = await Promise.all([
-    createDatabase(),
+    createDatabase('migrated'),
     startSandbox({ skus: 10, rateLimit: 1_000_000 }),
   ]);
-  await migrateDatabase(database.url);
   sql = connect(database.url, { max: 4 });
   await longFill();
   replicas = [replica(database.url), replica(database.url)];

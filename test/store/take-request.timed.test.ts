@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { ceilingAt, guardMs, initialPace, type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
 import { storeSettings } from '../../src/store/sync-state.ts';
 import { createPacer } from '../../src/sync/pacing.ts';
 import { mostWithin } from '../support/arrivals.ts';
@@ -23,8 +23,7 @@ let sql: Sql;
 let other: Sql;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  await migrateDatabase(database.url);
+  database = await createDatabase('migrated');
   [sql, other] = [connect(database.url, { max: 4 }), connect(database.url, { max: 4 })];
   await storeSettings(sql, {
     liveInterval: 1,
