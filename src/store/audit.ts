@@ -61,8 +61,8 @@ export function findingOf(look: Standing, answer: Fate['kind'], moved: boolean):
 }
 
 /**
- * Writes down what the looks of one answer found. The last statement of its transaction, and none where nothing was found:
- * the counters are one row, which others wait for.
+ * Writes down what the looks of one answer found. The last rows its transaction locks, and none where nothing was found: the
+ * counters are one row, which others wait for.
  */
 export async function auditLooks(
   tx: Tx,
@@ -161,7 +161,7 @@ export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> 
     having count(*) > 0`;
 }
 
-/** Counts moves that looks saw before the delta did. The last statement of its transaction. */
+/** Counts moves that looks saw before the delta did. The last row its transaction locks. */
 export async function countSeenFirst(tx: Tx, { count, seconds }: SeenFirst): Promise<void> {
   if (count === 0) return;
   await tx`
