@@ -1,5 +1,10 @@
 CREATE SEQUENCE "catalog_internal"."change_positions" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1;--> statement-breakpoint
 CREATE SEQUENCE "catalog_internal"."dropped_positions" INCREMENT BY 1 MINVALUE 0 MAXVALUE 9223372036854775807 START WITH 0 CACHE 1;--> statement-breakpoint
+CREATE TABLE "catalog_internal"."history_milestones" (
+	"position" bigint PRIMARY KEY NOT NULL,
+	"at" timestamp with time zone NOT NULL
+);
+--> statement-breakpoint
 ALTER TABLE "catalog"."price_history" ALTER COLUMN "id" DROP IDENTITY;--> statement-breakpoint
 ALTER TABLE "catalog"."price_history" ADD COLUMN "size_type_changed" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "catalog"."product_history" ALTER COLUMN "id" DROP IDENTITY;--> statement-breakpoint
@@ -124,6 +129,8 @@ BEGIN
     EXECUTE format('CREATE TABLE catalog_internal.%I (LIKE catalog.price_history INCLUDING DEFAULTS)', called);
     EXECUTE format('ALTER TABLE catalog.price_history ATTACH PARTITION catalog_internal.%I FOR VALUES FROM (%s) TO (%s)',
       called, chunk * 5000000, (chunk + 1) * 5000000);
+    INSERT INTO catalog_internal.history_milestones SELECT last_value, clock_timestamp() FROM catalog_internal.change_positions
+    ON CONFLICT DO NOTHING;
   END LOOP;
 END
 $$;

@@ -86,8 +86,34 @@ EXCEPTION WHEN lock_not_available OR undefined_table THEN
 END
 $$;
 --> statement-breakpoint
+-- What was observed since a moment has a greater position than this: who asks for the moves of a SKU since then leaves all
+-- older chunks alone. An hour for a clock that was set back.
+CREATE FUNCTION catalog_internal.position_before(moment timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT coalesce(max(position), -1) FROM catalog_internal.history_milestones WHERE at < moment - interval '1 hour'
+$$;
+--> statement-breakpoint
+-- Of sync.built_after. Without an argument, so that Postgres can ask it before it opens a single chunk.
+CREATE FUNCTION catalog_internal.position_before_built() RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT catalog_internal.position_before(built_after) FROM catalog_internal.sync
+$$;
+--> statement-breakpoint
+-- As before (0005), in the chunks of three days.
+CREATE OR REPLACE FUNCTION catalog_internal.past_moves(of_sku text, first_priced_at timestamptz, OUT moves integer, OUT minutes double precision)
+LANGUAGE sql STABLE AS $$
+  SELECT count(DISTINCT h.observed_at)::integer,
+         CASE WHEN first_priced_at IS NULL THEN 0
+           ELSE extract(epoch FROM least(now() - first_priced_at, interval '3 days')) / 60
+         END
+  FROM catalog.price_history h
+  WHERE h.sku = of_sku AND h.observed_at > now() - interval '3 days'
+    AND h.id > catalog_internal.position_before(now() - interval '3 days')
+$$;
+--> statement-breakpoint
 REVOKE ALL ON FUNCTION catalog.changes_position(), catalog.changes_oldest(), catalog.changes(bigint, integer),
-  catalog_internal.drop_history_chunk(double precision) FROM PUBLIC;
+  catalog_internal.drop_history_chunk(double precision), catalog_internal.position_before(timestamptz),
+  catalog_internal.position_before_built() FROM PUBLIC;
 --> statement-breakpoint
 DO $$
 BEGIN

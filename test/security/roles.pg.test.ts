@@ -43,6 +43,8 @@ const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.watch_added()': {},
   'function catalog_internal.lock_changes()': {},
   'function catalog_internal.history_is_written()': {},
+  'function catalog_internal.position_before(timestamp with time zone)': {},
+  'function catalog_internal.position_before_built()': {},
   'function catalog_internal.add_history_chunks()': {},
   'function catalog_internal.drop_history_chunk(double precision)': {},
 };

@@ -111,3 +111,24 @@ test('room is made ahead: by maintenance, and by a writer who finds none, howeve
   expect(await kept()).toHaveLength(8);
   expect((await chunks()).slice(-2)).toEqual([2n, 3n]);
 });
+
+test('moves since a moment are looked for after what was there when a chunk was made before it', async () => {
+  const { sql } = store;
+  await fill(50);
+  await sql`update catalog_internal.history_milestones set at = at - interval '40 days'`;
+  await enter(first + 1n);
+  await sql`
+    insert into catalog.price_history (sku, size, observed_at)
+    values ('S0', '9', now() - interval '2 days'), ('S0', '9', now() - interval '1 day')`;
+  const before = async (days: number) => {
+    const [row] = await sql<[{ position: string }]>`
+      select catalog_internal.position_before(now() - make_interval(days => ${days})) as position`;
+    return BigInt(row.position);
+  };
+  expect(await before(3)).toBeGreaterThanOrEqual(first * CHUNK);
+  expect(await before(3)).toBeLessThan((first + 1n) * CHUNK);
+  expect(await before(45)).toBeLessThan(first * CHUNK);
+  expect(await sql`select moves from catalog_internal.past_moves('S0', now() - interval '9 days')`).toEqual([
+    { moves: 2 },
+  ]);
+});
