@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { runProgram, temporaryFolder } from '../support/process.ts';
-import type { Sql } from '../../src/store/db.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { codeBlocks, ROOT } from './markdown.ts';
 import { callsIn, type Line, SCRIPTS, SINGLE } from './shell.ts';
@@ -89,21 +88,40 @@ describe('SQL of the documents', () => {
   });
 });
 
-test('the loop around take_request runs, and is counted', async () => {
-  const [block] = codeBlocks('ts').filter(({ text }) => text.includes('take_request'));
-  const AsyncFunction = (async () => {}).constructor as new (
-    name: string,
-    code: string,
-  ) => (sql: Sql) => Promise<void>;
-  const taken = async () => {
-    const [row] = await stack.sql<
-      [{ n: number }]
-    >`select count(*)::int as n from catalog_internal.pace_sends`;
-    return row.n;
-  };
-  const before = await taken();
-  await new AsyncFunction('sql', block?.text ?? 'throw 0')(stack.sql);
-  expect(await taken()).toBe(before + 1);
+describe('TypeScript of the documents', () => {
+  type Run = (...values: unknown[]) => Promise<void>;
+  const AsyncFunction = (async () => {}).constructor as new (...namesAndCode: string[]) => Run;
+
+  /** Runs the block that has this in it, with what it takes for given. */
+  async function runBlock(about: string, given: Readonly<Record<string, unknown>>): Promise<void> {
+    const [block] = codeBlocks('ts').filter(({ text }) => text.includes(about));
+    await new AsyncFunction(...Object.keys(given), block?.text ?? 'throw 0')(...Object.values(given));
+  }
+
+  test('the loop around take_request ends, and is counted', async () => {
+    const { sql } = stack;
+    const taken = async () => {
+      const [row] = await sql<[{ n: number }]>`select count(*)::int as n from catalog_internal.pace_sends`;
+      return row.n;
+    };
+    const before = await taken();
+    await runBlock('take_request', { sql });
+    expect(await taken()).toBe(before + 1);
+  });
+
+  test('the core of a follower takes each change once', async () => {
+    const { sql } = stack;
+    await sql`create schema shop`;
+    await sql`create table shop.position as select catalog.changes_oldest() as position`;
+    const seen: string[] = [];
+    const apply = ({ position }: { position: string }) => seen.push(position);
+    await runBlock('shop.position', { sql, apply });
+    const [all] = await sql<[{ n: number }]>`
+      select (select count(*) from catalog.price_history)::int + (select count(*) from catalog.product_history)::int as n`;
+    expect(seen.length).toBeGreaterThan(2);
+    await runBlock('shop.position', { sql, apply });
+    expect([seen.length, new Set(seen).size]).toEqual([all.n, all.n]);
+  });
 });
 
 /** Runs a command as a person would, from the root of the repository or from `cwd`. */
