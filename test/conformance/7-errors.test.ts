@@ -165,6 +165,23 @@ describe.concurrent('errors', { timeout: 30_000 }, () => {
     );
   });
 
+  it('7.1.400 a body that is none, or is too large, is a validation failure of every write', async ({
+    expect,
+  }) => {
+    await using partner = await open({ rateLimit: 1000 });
+    const headers = { authorization: partner.basic(), 'content-type': 'application/json' };
+    const writes = (await everyCall(partner)).filter(({ method }) => method !== 'GET');
+    expect(writes).toHaveLength(8);
+    const bodies = ['', '{', 'null', '[]', '"text"', '7', `{"x":"${'y'.repeat(1_200_000)}"}`];
+    for (const { endpoint, method, path } of writes) {
+      for (const body of bodies) {
+        const { status, json } = await partner.raw(method, path, headers, body);
+        expect([endpoint, body.slice(0, 9), status]).toEqual([endpoint, body.slice(0, 9), 400]);
+        expect(json).toEqual({ statusCode: 400, message: expect.any(String) });
+      }
+    }
+  });
+
   it('7.4.6 bulk answers 200 although a part of it is not resolved', async ({ expect }) => {
     await using partner = await open();
     const [known = '', failing = ''] = quietSkus(partner);
