@@ -22,6 +22,20 @@ describe.concurrent('labels (specification 4.3, 7.4 rule 2)', () => {
     expect(caller.sandbox.maxRequestsInWindow()).toBe(1);
   });
 
+  it.for([
+    [1000, 1000],
+    [86_400_000, 3_600_000],
+  ])('takes the lifetime of URLs, %d ms, but an hour at most', async ([urlTtlMs, works], { expect }) => {
+    const clock = new HandClock();
+    const caller = await start({ now: clock.now, urlTtlMs: urlTtlMs ?? 0 });
+    await using _ = caller.sandbox;
+    const { url } = (await caller.send(`/partner/label/${idOf(caller, true)}`)).json;
+    clock.advance((works ?? 0) - 1);
+    expect((await fetch(url)).status).toBe(200);
+    clock.advance(1);
+    expect((await fetch(url)).status).toBe(403);
+  });
+
   it('serves nothing to a URL that was altered', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;

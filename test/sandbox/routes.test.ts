@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { describe, it } from 'vitest';
 import { routeLines } from '../../src/sandbox/index.ts';
 import { matchRoute, ROUTES } from '../../src/sandbox/routes.ts';
+import { createMatcher } from '../../src/sandbox/routing.ts';
 import { HandClock, read, skusWhere, start } from './support.ts';
 
 const run = promisify(execFile);
@@ -53,6 +54,19 @@ describe.concurrent('the table of routes', () => {
     ['GET', '//partner/O-1', null, {}],
   ] as const)('%s %s is %s', ([method, path, name, params], { expect }) => {
     expect(matchRoute(method, path)).toEqual(name === null ? null : { name, params });
+  });
+
+  it('has a fixed path go before one with parameters, wherever they stand', ({ expect }) => {
+    const route = { ...ROUTES.order, summary: '' };
+    const matches = createMatcher({
+      both: { ...route, path: '/partner/{a}/{b}' },
+      one: { ...route, path: '/partner/{a}/x.y' },
+      fixed: { ...route, path: '/partner/z/x.y' },
+    });
+    const names = ['/partner/z/x.y', '/partner/q/x.y', '/partner/q/xzy', '/partner/q'].map(
+      (path) => matches('GET', path)?.name,
+    );
+    expect(names).toEqual(['fixed', 'one', 'both', undefined]);
   });
 
   it('is what the help lists', ({ expect }) => {
@@ -110,6 +124,7 @@ describe.concurrent('every route of the API', () => {
       ['/partner/live/listings/ask', 'public, max-age=60, s-maxage=120, stale-while-revalidate=30'],
       [`/partner/${id}`, 'public, max-age=30, s-maxage=60, stale-while-revalidate=15'],
       [`/partner/payout/${id}`, 'public, max-age=30, s-maxage=60, stale-while-revalidate=15'],
+      [`/partner/label/${id}`, 'no-store'],
       ['/partner/catalog/manifest', 'private, max-age=300'],
       [
         `/partner/catalog/delta?since=${caller.sandbox.world.newestSnapshot()}`,

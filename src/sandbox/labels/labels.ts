@@ -37,7 +37,8 @@ export function orderOf(path: string): string | null {
 export function labelPdf(seed: number, order: Order): Buffer {
   const rng = createRng(mix(mix(seed, 31), order.seq));
   return textPdf([
-    'SHIPPING LABEL (SANDBOX, NOT A REAL ADDRESS)',
+    'SHIPPING LABEL',
+    'of a sandbox: nobody lives there',
     '',
     `Order ${order.id}`,
     `${order.sku}, size ${order.size}`,

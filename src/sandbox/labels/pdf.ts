@@ -1,7 +1,7 @@
 /** A one-page PDF (A6) that shows lines of text. What is not ASCII shows as a question mark. */
 export function textPdf(lines: readonly string[]): Buffer {
   const shown = lines.map((line) => `(${escape(line)}) Tj T*`).join('\n');
-  const content = `BT\n/F1 12 Tf\n18 TL\n24 380 Td\n${shown}\nET`;
+  const content = `BT\n/F1 10 Tf\n16 TL\n24 380 Td\n${shown}\nET`;
   const objects = [
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
