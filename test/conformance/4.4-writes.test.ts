@@ -175,6 +175,14 @@ describe.concurrent('orders', { timeout: 30_000 }, () => {
     }
   });
 
+  it('4.4.confirm calls that overlap pass the gate each, and cost a fee each', async ({ expect }) => {
+    await using partner = await open();
+    const order_id = orderIn(partner, 'pre_order');
+    const calls = Array.from({ length: 4 }, () => partner.put('/partner/confirm/order', { order_id }));
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(feesOf(partner, order_id)).toBe(240);
+  });
+
   it('4.4.confirm once the status has moved, a repeat is refused and records nothing', async ({ expect }) => {
     const clock = new HandClock();
     await using partner = await open({ now: clock.now });

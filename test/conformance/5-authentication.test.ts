@@ -16,7 +16,11 @@ type Refusal = readonly [status: number, body: string];
 /** What arrives as `Authorization` (null = nothing), and the answer. */
 const HEADERS: readonly (readonly [name: string, header: string | null, answer: Refusal])[] = [
   ['5.5.absent, 7.1.401 no header', null, UNAUTHORIZED],
-  ['5.5.malformed, 7.2.500-authorizer another scheme', 'Bearer abc', ERROR],
+  [
+    '5.5.malformed, 7.2.500-authorizer another scheme',
+    `Bearer ${encoded('sandbox-key:sandbox-secret')}`,
+    ERROR,
+  ],
   [
     '5.5.malformed a scheme that begins like Basic',
     `Basically ${encoded('sandbox-key:sandbox-secret')}`,
