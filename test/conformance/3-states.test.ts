@@ -1,0 +1,138 @@
+import { describe, it } from 'vitest';
+import { ownOrder } from './calls.ts';
+import { feesOf, orderIn } from './levers.ts';
+import { HandClock, open, STATUSES, type Method, type Partner } from './support.ts';
+
+const PATHS = new Set([
+  'pending>process',
+  'process>matched',
+  'matched>settled',
+  'pending>pre_order',
+  'pre_order>process',
+]);
+
+const statusOf = async (partner: Partner, order: string): Promise<unknown> =>
+  (await partner.get(`/partner/${order}`)).json['status'];
+
+/** The state of every order that the lists show, and of those that they showed before. */
+async function look(partner: Partner, before: ReadonlyMap<string, string>): Promise<Map<string, string>> {
+  const pages = await Promise.all(
+    ['processing', 'settled'].map((name) => partner.pages(`/partner/${name}/orders`)),
+  );
+  const orders = pages.flat().flatMap((page) => page.orders);
+  const now = new Map(orders.map(({ order_id, status }) => [order_id, status]));
+  for (const [id, status] of before) {
+    if (!now.has(id)) now.set(id, status === 'failed' ? status : String(await statusOf(partner, id)));
+  }
+  return now;
+}
+
+const movesBetween = (before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] =>
+  [...before].flatMap(([id, from]) => {
+    const to = after.get(id) ?? 'gone';
+    return to === from ? [] : [`${from}>${to}`];
+  });
+
+/** The state of every order there is. */
+const states = (partner: Partner): Map<string, string> =>
+  new Map([...partner.sandbox.orders].map(({ id, status }) => [id, status]));
+
+describe.concurrent('states and transitions', { timeout: 30_000 }, () => {
+  it('3.states seeded orders are in the six states and in no other', async ({ expect }) => {
+    await using partner = await open({ orders: 400, rateLimit: 10_000 });
+    const seen = new Set((await look(partner, new Map())).values());
+    expect([...seen].filter((status) => !STATUSES.includes(status))).toEqual([]);
+    expect(seen.size).toBeGreaterThanOrEqual(5);
+    expect(await statusOf(partner, orderIn(partner, 'failed'))).toBe('failed');
+  });
+
+  it('3.pending-process, 3.process-matched, 3.matched-settled, 3.pending-pre_order, 3.pre_order-process, 3.2 are the moves by themselves, and two states fail', async ({
+    expect,
+  }) => {
+    await using partner = await open({ orders: 300 });
+    const seen = new Set<string>();
+    for (let step = 0, before = states(partner); step < 2500; step += 1) {
+      partner.sandbox.orders.step();
+      const after = states(partner);
+      for (const move of movesBetween(before, after)) seen.add(move);
+      before = after;
+    }
+    const failures = [...seen].filter((move) => move.endsWith('>failed'));
+    expect([...seen].toSorted()).toEqual([...PATHS, ...failures].toSorted());
+    expect(failures).toHaveLength(2);
+    const mainPath = ['pending>failed', 'process>failed', 'matched>failed', 'settled>failed'];
+    expect(mainPath).toEqual(expect.arrayContaining(failures));
+  });
+
+  it('3.2, 3.states a poller sees these moves and no others', async ({ expect }) => {
+    await using partner = await open({ orders: 90, rateLimit: 10_000 });
+    const seen = new Set<string>();
+    let before = await look(partner, new Map());
+    for (let step = 0; step < 60; step += 1) {
+      partner.sandbox.orders.step();
+      const after = await look(partner, before);
+      for (const move of movesBetween(before, after)) seen.add(move);
+      before = after;
+    }
+    expect(seen.size).toBeGreaterThan(2);
+    expect([...seen].filter((move) => !PATHS.has(move) && !move.endsWith('>failed'))).toEqual([]);
+    const own = [...partner.sandbox.orders].filter(({ own }) => own);
+    expect(own.filter(({ id, status }) => (before.get(id) ?? 'failed') !== status)).toEqual([]);
+  });
+
+  it('3.3 nothing that a partner sends makes an order fail', async ({ expect }) => {
+    await using partner = await open();
+    const { order_id } = await ownOrder(partner, 'process');
+    const body = { order_id, status: 'failed', price: 100, tracking_number: 'TH1' };
+    for (const method of ['PUT', 'POST', 'DELETE', 'PATCH'] as const satisfies Method[]) {
+      for (const path of [`/partner/${order_id}`, '/partner/cancel/order', '/partner/order/status']) {
+        const headers = { authorization: partner.basic(), 'content-type': 'application/json' };
+        const answer = await partner.raw(method, path, headers, JSON.stringify(body));
+        expect([method, path, answer.status]).toEqual([method, path, 404]);
+      }
+    }
+    await partner.put('/partner/edit/listing', body);
+    await partner.put('/partner/update/tracking', { status: 'failed', orders: [body] });
+    await partner.put('/partner/confirm/order', body);
+    expect(await statusOf(partner, order_id)).not.toBe('failed');
+  });
+
+  it('3.confirm, 3.4 process and pre_order stay for a while, then move on; the fee stands at once', async ({
+    expect,
+  }) => {
+    for (const [from, to] of [
+      ['process', 'matched'],
+      ['pre_order', 'process'],
+    ] as const) {
+      const clock = new HandClock();
+      await using partner = await open({ now: clock.now, confirmDelayMs: 5000 });
+      const order_id = orderIn(partner, from);
+      expect((await partner.put('/partner/confirm/order', { order_id })).status).toBe(200);
+      expect(feesOf(partner, order_id)).toBe(60);
+      clock.advance(4999);
+      expect(await statusOf(partner, order_id)).toBe(from);
+      clock.advance(1);
+      expect(await statusOf(partner, order_id)).toBe(to);
+      const { orders } = await partner.page('/partner/processing/orders');
+      expect(orders.find((order) => order.order_id === order_id)?.status).toBe(to);
+    }
+  });
+
+  it('3.4, 7.4.3 confirm of any other status is refused with its name, and records nothing', async ({
+    expect,
+  }) => {
+    await using partner = await open();
+    for (const status of ['pending', 'matched', 'settled', 'failed'] as const) {
+      const order_id = orderIn(partner, status);
+      const before = (await partner.get(`/partner/${order_id}`)).json;
+      const fees = feesOf(partner, order_id);
+      const answer = await partner.put('/partner/confirm/order', { order_id });
+      expect([answer.status, answer.json]).toEqual([
+        400,
+        { statusCode: 400, message: `status not allowed status: ${status}` },
+      ]);
+      expect((await partner.get(`/partner/${order_id}`)).json).toEqual(before);
+      expect(feesOf(partner, order_id)).toBe(fees);
+    }
+  });
+});

@@ -1,0 +1,42 @@
+import type { Partner } from './support.ts';
+
+/** What an order is made for; the prices of the tests are round so that fees show. */
+export const GOODS = { sku: 'CONF-001', size: '42', price: 5000 };
+
+/** A new order of the account in a state. */
+export function orderIn(
+  partner: Partner,
+  status: 'pending' | 'pre_order' | 'process' | 'matched' | 'settled' | 'failed',
+): string {
+  return partner.sandbox.orders.place(GOODS, { status }).id;
+}
+
+/** A new order of another supplier. */
+export function foreignOrder(
+  partner: Partner,
+  status: 'pending' | 'process' | 'settled' = 'process',
+): string {
+  return partner.sandbox.orders.place(GOODS, { status, own: false }).id;
+}
+
+/** The tracking number that is stored with an order; null = none. */
+export function trackingOf(partner: Partner, orderId: string): string | null {
+  return partner.sandbox.orders.find(orderId)?.tracking?.number ?? null;
+}
+
+/** The shipping-leg fees recorded against an order, in baht. */
+export function feesOf(partner: Partner, orderId: string): number {
+  return partner.sandbox.orders.find(orderId)?.shippingFees ?? 0;
+}
+
+/** The intake records that are stored, oldest first. */
+export function intake(
+  partner: Partner,
+): { sku: unknown; size: unknown; price: unknown; quantity: unknown }[] {
+  return [...partner.sandbox.intake].map(({ sku, size, price, quantity }) => ({
+    sku,
+    size,
+    price,
+    quantity,
+  }));
+}
