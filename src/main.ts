@@ -1,6 +1,5 @@
-#!/usr/bin/env node
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
-import { COMMANDS } from './cli/commands.ts';
+import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
 import { complain } from './cli/complain.ts';
 import { endOnCrash } from './cli/crash.ts';
 import { ConfigError } from './config.ts';
@@ -13,7 +12,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const [first = 'run', ...rest] = argv;
   if (first === '--version' || first === '-V') return (print(VERSION), EXIT.ok);
   const asksForHelp = first === '--help' || first === '-h' || first === 'help';
-  if (asksForHelp && rest.length === 0) return (print(helpOfAll(COMMANDS)), EXIT.ok);
+  if (asksForHelp && rest.length === 0) return (print(helpOfAll(await loadCommands())), EXIT.ok);
   const [wanted, args] = asksForHelp ? [rest[0] ?? '', ['--help']] : [first, rest];
   // Options alone belong to `run`, which is what no command means.
   if (wanted.startsWith('-')) return await start('run', argv);
@@ -22,9 +21,9 @@ async function main(argv: readonly string[]): Promise<number> {
 
 /** Does what a command's line says. */
 async function start(name: string, args: readonly string[]): Promise<number> {
-  const command = COMMANDS.get(name);
+  const command = await loadCommand(name);
   if (command === undefined)
-    throw new UsageError([`${name}: no such command${didYouMean(name, [...COMMANDS.keys()])}; see --help`]);
+    throw new UsageError([`${name}: no such command${didYouMean(name, COMMAND_NAMES)}; see --help`]);
   if (args.includes('--help') || args.includes('-h')) return (print(helpOf(name, command)), EXIT.ok);
   if (args.includes('--version')) return (print(VERSION), EXIT.ok);
   return await command.run({ ...readArguments(command, args), print });

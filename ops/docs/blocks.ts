@@ -1,8 +1,10 @@
 import { exitRows, optionForm } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { loadCommands } from '../../src/cli/commands.ts';
 import { VARIABLES } from '../../src/config.ts';
 import type { Blocks } from './marked.ts';
 import { metricRows } from './metrics.ts';
+
+const COMMANDS = await loadCommands();
 
 /** The documents with marked blocks, from the root of the repository. */
 export const DOCUMENTS = ['README.md', 'docs/commands.md', 'docs/metrics.md'];

@@ -1,29 +1,28 @@
 import type { Command } from './command.ts';
-import { createCompletion } from './completion.ts';
-import { demo } from './demo.ts';
-import { doctor } from './doctor.ts';
-import { healthcheck } from './healthcheck.ts';
-import { migrate } from './migrate.ts';
-import { plan } from './plan.ts';
-import { refresh } from './refresh.ts';
-import { run } from './run.ts';
-import { sandbox } from './sandbox.ts';
-import { status } from './status.ts';
 
-const completion = createCompletion(() => COMMANDS);
+/** Each is loaded when it is wanted: a container's `healthcheck` has no use for the rest, and runs twice a minute. */
+const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
+  run: async () => (await import('./run.ts')).run,
+  demo: async () => (await import('./demo.ts')).demo,
+  sandbox: async () => (await import('./sandbox.ts')).sandbox,
+  doctor: async () => (await import('./doctor.ts')).doctor,
+  status: async () => (await import('./status.ts')).status,
+  plan: async () => (await import('./plan.ts')).plan,
+  migrate: async () => (await import('./migrate.ts')).migrate,
+  refresh: async () => (await import('./refresh.ts')).refresh,
+  healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
+  completion: async () => (await import('./completion.ts')).createCompletion(loadCommands),
+};
+
+export const COMMAND_NAMES: readonly string[] = Object.keys(LOADERS);
+
+/** The command of this name; undefined where there is none. */
+export async function loadCommand(name: string): Promise<Command | undefined> {
+  return Object.hasOwn(LOADERS, name) ? await LOADERS[name]?.() : undefined;
+}
 
 /** Every command by its name: what is parsed, what `--help`, the shells' completion and the README show. */
-export const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  Object.entries({
-    run,
-    demo,
-    sandbox,
-    doctor,
-    status,
-    plan,
-    migrate,
-    refresh,
-    healthcheck,
-    completion,
-  }),
-);
+export async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
+  const commands = Object.entries(LOADERS).map(async ([name, load]) => [name, await load()] as const);
+  return new Map(await Promise.all(commands));
+}

@@ -9,7 +9,7 @@ const SCRIPTS: Readonly<Record<string, (commands: Commands) => string>> = {
 const SHELLS = Object.keys(SCRIPTS);
 
 /** `completion bash|zsh`: a script for the shell, made of the very table that parses, so that it asks nothing at the prompt. */
-export function createCompletion(commands: () => Commands): Command {
+export function createCompletion(commands: () => Promise<Commands>): Command {
   return {
     summary: `completion of commands and options for a shell: ${SHELLS.join(' or ')}`,
     usage: `completion ${SHELLS.join('|')}`,
@@ -22,12 +22,12 @@ export function createCompletion(commands: () => Commands): Command {
     optionHelp: {},
     positionals: true,
     words: SHELLS,
-    run({ positionals: [shell = '', ...more], print }) {
+    async run({ positionals: [shell = '', ...more], print }) {
       const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
       if (script === undefined || more.length > 0)
         throw new UsageError([`expected one shell: ${SHELLS.join(' or ')}`]);
-      print(script(commands()));
-      return Promise.resolve(EXIT.ok);
+      print(script(await commands()));
+      return EXIT.ok;
     },
   };
 }

@@ -2,7 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { EXIT, UsageError } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { loadCommands } from '../../src/cli/commands.ts';
+
+const COMMANDS = await loadCommands();
 
 const NAMES = [...COMMANDS.keys()];
 const flagsOf = (name: string) => [
@@ -92,9 +94,9 @@ test.skipIf(!hasZsh)('zsh offers the same', async () => {
 
 test.each([[[]], [['fish']], [['bash', 'zsh']], [['__proto__']]])(
   '%j is no shell, and says which are',
-  (positionals) => {
-    const asked = () => COMMANDS.get('completion')?.run({ values: {}, positionals, print: () => {} });
-    expect(asked).toThrow(UsageError);
-    expect(asked).toThrow('bash or zsh');
+  async (positionals) => {
+    const asked = COMMANDS.get('completion')?.run({ values: {}, positionals, print: () => {} });
+    await expect(asked).rejects.toThrow(UsageError);
+    await expect(asked).rejects.toThrow('bash or zsh');
   },
 );

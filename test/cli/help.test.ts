@@ -8,7 +8,9 @@ import {
   helpOfAll,
   readArguments,
 } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { loadCommands } from '../../src/cli/commands.ts';
+
+const COMMANDS = await loadCommands();
 
 const commands = [...COMMANDS];
 

@@ -1,8 +1,10 @@
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { loadCommands } from '../../src/cli/commands.ts';
 import { readArguments } from '../../src/cli/command.ts';
 import { VARIABLES } from '../../src/config.ts';
 import { parse } from 'yaml';
 import { type CodeBlock, codeBlocks, read } from './markdown.ts';
+
+const COMMANDS = await loadCommands();
 
 /** A command of the documents, which may go over several lines. */
 export interface Line {
@@ -10,7 +12,10 @@ export interface Line {
   readonly text: string;
 }
 
-const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+const { scripts, version } = JSON.parse(read('package.json')) as {
+  scripts: Record<string, string>;
+  version: string;
+};
 const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, { profiles?: string[] }>;
 };
@@ -25,7 +30,9 @@ function linesOf({ page, line, text }: CodeBlock): Line[] {
 }
 
 /** The arguments of every call of the program in a command; none where it calls none. */
-export function callsIn(text: string): string[][] {
+export function callsIn(command: string): string[][] {
+  // Of what an engine is told, the image's name begins the call.
+  const text = command.replace(/^docker (?:build.*|run .* (?=catalog-mirror\b))/, '');
   return [
     ...text.matchAll(
       /(?:\bnpm start(?: --)?|\bnpm run demo(?: --)?|(?<![\w/.-])catalog-mirror)(?= |$)([^|&;>)\n]*)/g,
@@ -89,9 +96,21 @@ export const NOT_RUN: readonly {
   },
   { like: /^export /, because: 'stands for settings of the reader', check: checkVariables },
   { like: /\bdocker compose\b/, because: 'needs a container engine', check: checkCompose },
+  {
+    like: /^docker (?:build|buildx build|run) /,
+    because: 'needs a container engine; .ci/image tries it with one',
+    check: () => {},
+  },
   { like: /^npm ci\b/, because: 'installs', check: checkScripts },
   {
-    like: /^(?:SEED=\d+ )?npm (?:test|run (?:check|test:soak|bench|migration|dashboard|docs|format|build)\b)/,
+    like: /^npm install /,
+    because: 'installs; test/package/pack.e2e.test.ts does it',
+    check: (text) => {
+      if (!text.includes(`./catalog-mirror-${version}.tgz`)) throw new Error('not what npm pack makes');
+    },
+  },
+  {
+    like: /^(?:SEED=\d+ )?npm (?:test|run (?:check|test:soak|bench|migration|dashboard|docs|format|build|sbom)\b)/,
     because: 'is the tests, takes minutes, or writes files of the repository',
     check: checkScripts,
   },

@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { loadCommands } from '../../src/cli/commands.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+
+const COMMANDS = await loadCommands();
 
 const RUNBOOKS = new URL('../../ops/runbooks/', import.meta.url);
 /** What only a running daemon can be asked. */

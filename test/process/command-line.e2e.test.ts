@@ -4,9 +4,11 @@ import { readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { describe, test } from 'vitest';
 import { helpOfAll } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { loadCommands } from '../../src/cli/commands.ts';
 import { FILLED, holds, runProgram, startProgram, temporaryFolder, until } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
+
+const COMMANDS = await loadCommands();
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
