@@ -22,7 +22,9 @@ let environment: Record<string, string>;
 
 /** A mirror in which everything that the examples ask for has happened. */
 beforeAll(async () => {
-  stack = await createStack({ sandbox: { skus: 40, liveShare: 0.1, ghostShare: 0, seed: 71 } });
+  stack = await createStack({
+    sandbox: { skus: 40, liveShare: 0.1, ghostShare: 0, seed: 71, orders: 100, listings: 20 },
+  });
   const { world } = stack.sandbox;
   const offers = { '8': 5100, '9': 5000, '10': 5300 };
   for (const sku of [EXAMPLE, CORRECTED]) world.add(sku, { sizes: offers, sizeType: 'US' });
