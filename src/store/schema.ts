@@ -62,19 +62,24 @@ export const prices = catalog.table(
   (t) => [primaryKey({ columns: [t.sku, t.size] })],
 );
 
-export const products = catalog.table('products', {
-  sku: text().primaryKey(),
-  name: text(),
-  model: text(),
-  brand: text(),
-  genderSize: text('gender_size'),
-  sizeType: text('size_type'),
-  category: text(),
-  sizeMapSizeType: text('size_map_size_type'),
-  product: jsonb().notNull(),
-  refreshedAt: instant('refreshed_at').notNull(),
-  changedAt: instant('changed_at').notNull(),
-});
+export const products = catalog.table(
+  'products',
+  {
+    sku: text().primaryKey(),
+    name: text(),
+    model: text(),
+    brand: text(),
+    genderSize: text('gender_size'),
+    sizeType: text('size_type'),
+    category: text(),
+    sizeMapSizeType: text('size_map_size_type'),
+    product: jsonb().notNull(),
+    refreshedAt: instant('refreshed_at').notNull(),
+    changedAt: instant('changed_at').notNull(),
+  },
+  // Neither column moves with a look, so looks stay in their pages (HOT). Only their beginnings: an index takes no long texts.
+  (t) => [index('products_brand_model').on(sql`left(${t.brand}, 200)`, sql`left(${t.model}, 200)`)],
+);
 
 export const priceHistory = catalog.table(
   'price_history',
@@ -113,5 +118,9 @@ export const watchlist = catalog.table(
     weight: real().notNull().default(1),
     note: text(),
   },
-  (t) => [check('watchlist_weight', sql`${t.weight} > 0`)],
+  (t) => [
+    check('watchlist_weight', sql`${t.weight} > 0`),
+    /** What no answer could name is no SKU (partner/text.ts, isReadableSku). */
+    check('watchlist_sku', sql`length(${t.sku}) between 1 and 512`),
+  ],
 );

@@ -28,18 +28,24 @@ const DECIDED: Readonly<Record<string, Rights>> = {
   'table catalog.product_history': { catalog_reader: READ },
   'table catalog.watchlist': { catalog_reader: READ, catalog_watcher: WATCH },
   'view catalog.current_prices': { catalog_reader: READ },
+  'view catalog.sku_trust': { catalog_reader: READ },
   'view catalog.sync_status': { catalog_reader: READ },
   'view catalog.delta_audit': { catalog_reader: READ },
   'sequence catalog.price_history_id_seq': {},
   'sequence catalog.product_history_id_seq': {},
   'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
-  // Called by catalog.sync_status as its reader; without USAGE on the schema nobody can name them.
+  'function catalog.lowest_prices(text,text,text,text,integer,boolean)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.movers(interval,integer)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.skus_past_target(integer)': { catalog_reader: ['EXECUTE'] },
+  // Called by the views as their reader; without USAGE on the schema nobody can name them.
   'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
   'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),
-  'function catalog_internal.lane_of(text)': {},
+  'function catalog_internal.lane_of(text)': everyone('EXECUTE'),
   'function catalog_internal.mark_due(text[],text,boolean)': {},
   'function catalog_internal.past_moves(text,timestamp with time zone)': {},
   'function catalog_internal.watch_added()': {},
+  'function catalog_internal.watch_changed()': {},
+  'function catalog_internal.watch_committed()': {},
 };
 
 function everyone(right: string): Rights {
@@ -197,6 +203,8 @@ test('every function that runs with the daemon’s rights has its search_path pi
     'catalog_internal.catalog_state(catalog_internal.sync)',
     'catalog_internal.present_ceiling(catalog_internal.pace)',
     'catalog_internal.watch_added()',
+    'catalog_internal.watch_changed()',
+    'catalog_internal.watch_committed()',
   ]);
   for (const { name, path } of definers)
     expect([name, path]).toEqual([name, 'search_path=pg_catalog, pg_temp']);
@@ -225,6 +233,10 @@ describe('really tried', () => {
     ['select * from catalog.price_history', ['catalog_reader']],
     ['select * from catalog.product_history', ['catalog_reader']],
     ['select * from catalog.current_prices', ['catalog_reader']],
+    ['select * from catalog.sku_trust', ['catalog_reader']],
+    ["select * from catalog.lowest_prices('42')", ['catalog_reader']],
+    ['select * from catalog.movers()', ['catalog_reader']],
+    ['select * from catalog.skus_past_target()', ['catalog_reader']],
     ['select * from catalog.sync_status', ['catalog_reader']],
     ['select * from catalog.delta_audit', ['catalog_reader']],
     ['select * from catalog.watchlist', ['catalog_reader', 'catalog_watcher']],
@@ -284,6 +296,7 @@ describe('really tried', () => {
         for (const statement of shadows) await tx.unsafe(statement);
         await tx.unsafe("select catalog.take_request('orders')");
         await tx.unsafe("insert into catalog.watchlist (sku) values ('watched')");
+        await tx.unsafe('set constraints all immediate');
         const [own] = await tx`
           select (select count(*) from pg_temp.pace_sends) + (select count(*) from pg_temp.skus)
             + (select count(*) from pg_temp.due) as rows`;
