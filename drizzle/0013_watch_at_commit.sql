@@ -50,38 +50,42 @@ FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.watch_changed();
 --> statement-breakpoint
 
 -- At the commit, once for all that the transaction did: the first of its rows takes them all. SKUs that were inserted and still are
--- watched are marked and mirrored; whose weight changed or who is watched no longer has the right rank from now on, and is not
--- looked at for that. Locks in the order of everyone here: known SKUs in order of sku, SKUs that are new, the ledger in order of sku.
+-- watched are marked and mirrored. Whose weight changed, or who is watched no longer, is not looked at for that, but has the right rank
+-- from now on where it is urgent; elsewhere the next mark gives it. Locks in the order of everyone here: known SKUs in order of sku,
+-- SKUs that are new, the ledger in order of sku.
 CREATE FUNCTION catalog_internal.watch_committed() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   marked text[];
   reranked text[];
-  emptied boolean;
 BEGIN
   WITH mine AS (
     DELETE FROM catalog_internal.watch_changes WHERE transaction = pg_current_xact_id()::text RETURNING added, skus
   ), named AS (
     SELECT sku, bool_or(added) AS added FROM mine, unnest(skus) AS sku GROUP BY sku
+  ), present AS (
+    SELECT n.sku, n.added AND w.sku IS NOT NULL AS to_mark, coalesce(w.weight, 1) AS weight
+    FROM named n LEFT JOIN catalog.watchlist w ON w.sku = n.sku
   )
-  SELECT (SELECT array_agg(sku ORDER BY sku) FROM named JOIN catalog.watchlist USING (sku) WHERE added),
-         (SELECT array_agg(sku ORDER BY sku) FROM named),
-         (SELECT bool_or(skus IS NULL) FROM mine)
-    INTO marked, reranked, emptied;
-  IF emptied THEN
-    SELECT coalesce(reranked, '{}') || array_agg(sku) INTO reranked FROM catalog_internal.due WHERE lane = 1 AND rank <> 1;
-  END IF;
+  SELECT (SELECT array_agg(sku ORDER BY sku) FROM present WHERE to_mark),
+         (SELECT array_agg(d.sku) FROM present p JOIN catalog_internal.due d ON d.sku = p.sku
+            WHERE NOT p.to_mark AND d.lane = 1 AND d.rank <> p.weight)
+         || (SELECT array_agg(sku) FROM catalog_internal.due
+               WHERE lane = 1 AND rank <> 1 AND EXISTS (SELECT FROM mine WHERE skus IS NULL))
+    INTO marked, reranked;
   IF marked IS NOT NULL THEN
     PERFORM FROM catalog.skus WHERE sku = ANY (marked) ORDER BY sku FOR UPDATE;
     INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ON CONFLICT DO NOTHING;
   END IF;
-  PERFORM FROM catalog_internal.due WHERE sku = ANY (reranked) ORDER BY sku FOR UPDATE;
+  IF reranked IS NOT NULL THEN
+    PERFORM FROM catalog_internal.due WHERE sku = ANY (marked || reranked) ORDER BY sku FOR UPDATE;
+    UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
+    FROM unnest(reranked) AS r(sku) LEFT JOIN catalog.watchlist w USING (sku)
+    WHERE d.sku = r.sku AND d.rank <> coalesce(w.weight, 1);
+  END IF;
   IF marked IS NOT NULL THEN
     PERFORM catalog_internal.mark_due(marked, 'watched');
   END IF;
-  UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
-  FROM unnest(reranked) AS r(sku) LEFT JOIN catalog.watchlist w USING (sku)
-  WHERE d.sku = r.sku AND d.lane = 1 AND d.rank <> coalesce(w.weight, 1);
   RETURN NULL;
 END
 $$;

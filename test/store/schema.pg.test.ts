@@ -5,7 +5,7 @@ import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/d
 import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
 import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/sync-state.ts';
 import { createDatabase } from '../support/db.ts';
-import { found, HOUR, knownSkus, ledger, look, mark, passHours, useStore } from './support.ts';
+import { found, HOUR, knownSkus, look, mark, passHours, useStore } from './support.ts';
 
 const store = useStore();
 
@@ -61,45 +61,6 @@ describe('migrations', () => {
       where t.typnamespace = 'catalog'::regnamespace and t.typtype in ('d', 'e', 'r') and obj_description(t.oid, 'pg_type') is null
       order by 1`;
     expect(silent.map(({ what }) => what)).toEqual([]);
-  });
-});
-
-describe('the watchlist', () => {
-  test('gets a SKU looked at next, whether or not the catalog lists it', async () => {
-    const { sql } = store;
-    await knownSkus(sql, ['known']);
-    await look(sql, found('known', { 9: 90 }));
-    await sql`insert into catalog.watchlist (sku, note) values ('known', 'mine'), ('unlisted', null)`;
-    const rows = [...(await ledger(sql)).values()].map(({ sku, reason, lane, dueIn }) => ({
-      sku,
-      reason,
-      lane,
-      owed: dueIn <= 0,
-    }));
-    expect(rows).toEqual([
-      { sku: 'known', reason: 'watched', lane: 1, owed: true },
-      { sku: 'unlisted', reason: 'watched', lane: 1, owed: true },
-    ]);
-    const listed = await sql`select sku, in_manifest, state from catalog.skus order by sku`;
-    expect(listed).toEqual([
-      { sku: 'known', in_manifest: true, state: 'priced' },
-      { sku: 'unlisted', in_manifest: false, state: 'pending' },
-    ]);
-  });
-
-  test('marks nothing when nothing is inserted, and nothing twice', async () => {
-    const { sql } = store;
-    await sql`insert into catalog.watchlist (sku) values ('A')`;
-    await sql`insert into catalog.watchlist (sku) values ('A') on conflict do nothing`;
-    await sql`insert into catalog.watchlist (sku) select 'B' where false`;
-    await sql`update catalog.watchlist set weight = 5`;
-    expect([...(await ledger(sql)).values()]).toMatchObject([{ sku: 'A', generation: 1 }]);
-  });
-
-  test('takes positive weights only', async () => {
-    await expect(store.sql`insert into catalog.watchlist (sku, weight) values ('A', 0)`).rejects.toThrow(
-      'watchlist_weight',
-    );
   });
 });
 
