@@ -5,7 +5,12 @@ CREATE TABLE "catalog_internal"."watch_changes" (
 	"skus" text[]
 );
 --> statement-breakpoint
--- What no answer could name is no SKU. Rows that are there stay.
+-- What no answer could name is no SKU, and no plan can be made with what is no number (NaN is greater than all of them). Rows that are
+-- there stay.
+ALTER TABLE "catalog"."watchlist" DROP CONSTRAINT "watchlist_weight";
+--> statement-breakpoint
+ALTER TABLE "catalog"."watchlist" ADD CONSTRAINT "watchlist_weight" CHECK ("catalog"."watchlist"."weight" > 0 and "catalog"."watchlist"."weight" < 'Infinity') NOT VALID;
+--> statement-breakpoint
 ALTER TABLE "catalog"."watchlist" ADD CONSTRAINT "watchlist_sku" CHECK (length("catalog"."watchlist"."sku") between 1 and 512) NOT VALID;
 --> statement-breakpoint
 

@@ -119,7 +119,8 @@ export const watchlist = catalog.table(
     note: text(),
   },
   (t) => [
-    check('watchlist_weight', sql`${t.weight} > 0`),
+    /** NaN is greater than all numbers; and neither can be planned with. */
+    check('watchlist_weight', sql`${t.weight} > 0 and ${t.weight} < 'Infinity'`),
     /** What no answer could name is no SKU (partner/text.ts, isReadableSku). */
     check('watchlist_sku', sql`length(${t.sku}) between 1 and 512`),
   ],

@@ -99,6 +99,8 @@ describe('watching a SKU', () => {
     ['x'.repeat(513), 1, 'watchlist_sku'],
     ['A', 0, 'watchlist_weight'],
     ['A', -1, 'watchlist_weight'],
+    ['A', Number.NaN, 'watchlist_weight'],
+    ['A', Infinity, 'watchlist_weight'],
   ])('refuses what can be no SKU and no weight: %#', async (sku, weight, constraint) => {
     await expect(
       store.sql`insert into catalog.watchlist (sku, weight) values (${sku}, ${weight})`,
