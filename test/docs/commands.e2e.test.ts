@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { runProgram, temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
-import { codeBlocks, ROOT } from './markdown.ts';
+import { codeBlocks, ROOT, spokenQueries } from './markdown.ts';
 import { callsIn, type Line, SCRIPTS, SINGLE } from './shell.ts';
 
 vi.setConfig({ testTimeout: 120_000, maxConcurrency: 3 });
@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 120_000, maxConcurrency: 3 });
 const EXAMPLE = 'DD1391-100';
 const CORRECTED = 'FV5029-141';
 
-const statements = codeBlocks('sql');
+const statements = [...codeBlocks('sql'), ...spokenQueries()];
 let stack: Stack;
 let environment: Record<string, string>;
 

@@ -22,6 +22,21 @@ export interface CodeBlock {
   readonly text: string;
 }
 
+/** SQL within sentences and tables. */
+export function spokenQueries(): CodeBlock[] {
+  return PAGES.flatMap((page) =>
+    read(page)
+      .split('\n')
+      .flatMap((text, at) =>
+        [...text.matchAll(/`(SELECT [^`]*)`/g)].map(([, query = '']) => ({
+          page,
+          line: at + 1,
+          text: query,
+        })),
+      ),
+  );
+}
+
 /** The blocks of code in this language, of all pages. */
 export function codeBlocks(language: string): CodeBlock[] {
   return PAGES.flatMap((page) => {
