@@ -1,6 +1,7 @@
-# syntax=docker/dockerfile:1
+# Nothing in the image depends on the processor but the base. So what has to run runs on the builder's own kind (which engines
+# without BuildKit do not name), and an image for another kind needs no emulation.
 
-FROM node:24-bookworm-slim AS build
+FROM --platform=${BUILDPLATFORM:-linux} node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 # Scripts would fetch a second Node.js and an embedded Postgres; neither is needed to compile.
@@ -11,22 +12,31 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 RUN npm run build
 
-FROM node:24-bookworm-slim AS dependencies
+FROM --platform=${BUILDPLATFORM:-linux} node:24-bookworm-slim AS app
 WORKDIR /app
 COPY package.json package-lock.json ./
 # The optional dependencies are the embedded Postgres: in a container the database is a service of its own.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+# The driver with ops/patches applied.
+COPY --from=build /app/node_modules/postgres ./node_modules/postgres
+COPY --from=build /app/dist ./dist
+COPY LICENSE ./
+COPY drizzle ./drizzle
+# Copied files keep the modes of the checkout, which under umask 077 nobody but root could read.
+RUN chmod -R a+rX .
 
 FROM node:24-bookworm-slim
+LABEL org.opencontainers.image.title="catalog-mirror" \
+    org.opencontainers.image.description="Keeps a seller's own Postgres a true, fresh mirror of a marketplace's catalog" \
+    org.opencontainers.image.licenses="MIT"
 WORKDIR /app
 ENV NODE_ENV=production \
     HTTP_HOST=0.0.0.0
-COPY --from=dependencies /app/node_modules ./node_modules
-# The driver with ops/patches applied.
-COPY --from=build /app/node_modules/postgres ./node_modules/postgres
-COPY package.json ./
-COPY drizzle ./drizzle
-COPY --from=build /app/dist ./dist
+# What changes least comes first, so that an update fetches little.
+COPY --from=app /app/node_modules ./node_modules
+COPY --from=app /app/package.json /app/LICENSE ./
+COPY --from=app /app/drizzle ./drizzle
+COPY --from=app /app/dist ./dist
 # A number, so that Kubernetes' runAsNonRoot can see that it is not root.
 USER 10001:10001
 EXPOSE 9464

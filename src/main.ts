@@ -1,33 +1,37 @@
-#!/usr/bin/env node
 import { type Command, EXIT, helpOf, readArguments, UsageError } from './cli/command.ts';
 import { complain } from './cli/complain.ts';
 import { endOnCrash } from './cli/crash.ts';
-import { demo } from './cli/demo.ts';
-import { doctor } from './cli/doctor.ts';
-import { healthcheck } from './cli/healthcheck.ts';
-import { migrate } from './cli/migrate.ts';
-import { plan } from './cli/plan.ts';
-import { refresh } from './cli/refresh.ts';
-import { run } from './cli/run.ts';
-import { sandbox } from './cli/sandbox.ts';
-import { status } from './cli/status.ts';
 import { ConfigError } from './config.ts';
 import { VERSION } from './version.ts';
 
-const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  Object.entries({ run, demo, sandbox, doctor, status, plan, migrate, refresh, healthcheck }),
+/** Each is loaded when it is wanted: a container's `healthcheck` has no use for the rest, and runs twice a minute. */
+const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map(
+  Object.entries({
+    run: async () => (await import('./cli/run.ts')).run,
+    demo: async () => (await import('./cli/demo.ts')).demo,
+    sandbox: async () => (await import('./cli/sandbox.ts')).sandbox,
+    doctor: async () => (await import('./cli/doctor.ts')).doctor,
+    status: async () => (await import('./cli/status.ts')).status,
+    plan: async () => (await import('./cli/plan.ts')).plan,
+    migrate: async () => (await import('./cli/migrate.ts')).migrate,
+    refresh: async () => (await import('./cli/refresh.ts')).refresh,
+    healthcheck: async () => (await import('./cli/healthcheck.ts')).healthcheck,
+  }),
 );
 
 const EXIT_GRACE_MS = 1000;
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
-function help(): string {
+async function help(): Promise<string> {
+  const commands = await Promise.all(
+    [...COMMANDS].map(async ([name, load]) => [name, await load()] as const),
+  );
   return [
     'catalog-mirror: keeps your Postgres a true, fresh mirror of the marketplace catalog',
     '',
     'Usage: catalog-mirror [command] [options]      without a command: run',
     '',
-    ...[...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(13)}${summary}`),
+    ...commands.map(([name, { summary }]) => `  ${name.padEnd(13)}${summary}`),
     '',
     '`catalog-mirror <command> --help` tells more. Settings come from the environment; see the README.',
   ].join('\n');
@@ -36,12 +40,12 @@ function help(): string {
 async function main(argv: readonly string[]): Promise<number> {
   const [first = 'run', ...rest] = argv;
   if (first === '--version' || first === '-V') return (print(VERSION), EXIT.ok);
-  if (first === '--help' || first === '-h' || first === 'help') return (print(help()), EXIT.ok);
-  const named = COMMANDS.get(first);
+  if (first === '--help' || first === '-h' || first === 'help') return (print(await help()), EXIT.ok);
   // Options alone belong to `run`, which is what no command means.
-  const [name, command, args] =
-    named === undefined && first.startsWith('-') ? ['run', run, argv] : [first, named, rest];
-  if (command === undefined) throw new UsageError([`${name}: no such command; see --help`]);
+  const [name, args] = first.startsWith('-') ? ['run', argv] : [first, rest];
+  const load = COMMANDS.get(name);
+  if (load === undefined) throw new UsageError([`${name}: no such command; see --help`]);
+  const command = await load();
   if (args.includes('--help') || args.includes('-h')) return (print(helpOf(name, command)), EXIT.ok);
   if (args.includes('--version')) return (print(VERSION), EXIT.ok);
   return await command.run({ ...readArguments(command, args), print });

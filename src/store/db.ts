@@ -199,18 +199,21 @@ export async function migrateDatabase(url: string, options: MigrateOptions = {})
   try {
     await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
     if ((await refuseNewer(sql, folder)) === 0) return;
-    // As much to load as half of the program, so not before there is something to migrate.
-    const [{ drizzle }, { migrate }] = await Promise.all([
-      import('drizzle-orm/postgres-js'),
-      import('drizzle-orm/postgres-js/migrator'),
+    // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
+    // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
+    const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
+      import('drizzle-orm/pg-core/dialect'),
+      import('drizzle-orm/postgres-js/session'),
+      import('drizzle-orm/migrator'),
     ]);
     await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
-    // drizzle changes the client it is given (Date and JSON parameters throw afterwards): this one is for it alone.
-    await migrate(drizzle(sql), {
+    const config = {
       migrationsFolder: folder,
       migrationsSchema: 'catalog_internal',
       migrationsTable: 'migrations',
-    });
+    };
+    const dialect = new PgDialect();
+    await dialect.migrate(readMigrationFiles(config), new PostgresJsSession(sql, dialect, undefined), config);
   } catch (error) {
     throw error instanceof MigrationError ? error : await migrationFailed(error, folder);
   } finally {

@@ -13,11 +13,16 @@ interface Service {
   readonly volumes?: readonly string[];
   readonly network_mode?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  readonly secrets?: readonly string[];
+  readonly build?: string;
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly depends_on?: readonly string[] | Readonly<Record<string, { readonly condition: string }>>;
 }
 
 const compose = yaml('docker-compose.yml') as {
   services: Record<string, Service>;
   volumes: Record<string, unknown>;
+  secrets: Record<string, { file: string }>;
 };
 const service = (name: string): Service => compose.services[name] ?? { image: 'none' };
 const prometheus = yaml('ops/prometheus/prometheus.yml') as {
@@ -51,6 +56,51 @@ test('every port of the host is loopback, every image has its version, every mou
       else expect(Object.keys(compose.volumes)).toContain(from);
     }
   }
+});
+
+test('every secret is a file that ops/secrets/README.md names, is used, and is read where it is mounted', () => {
+  const readme = readFileSync(new URL('ops/secrets/README.md', ROOT), 'utf8');
+  for (const [name, { file }] of Object.entries(compose.secrets)) {
+    expect(file).toBe(`./ops/secrets/${name}`);
+    expect(readme).toContain(`| \`${name}\` |`);
+  }
+  const used = new Set<string>();
+  for (const [name, { environment = {}, secrets = [] }] of Object.entries(compose.services)) {
+    const read = Object.entries(environment).filter(([variable]) => variable.endsWith('_FILE'));
+    expect(read.map(([, path]) => path).toSorted(), `service ${name}`).toEqual(
+      secrets.map((secret) => `/run/secrets/${secret}`).toSorted(),
+    );
+    for (const secret of secrets) used.add(secret);
+  }
+  expect([...used].toSorted()).toEqual(Object.keys(compose.secrets).toSorted());
+});
+
+test('who is waited for comes with the same profile and can become healthy', () => {
+  for (const [name, { depends_on = {}, profiles = [] }] of Object.entries(compose.services)) {
+    const waits = Array.isArray(depends_on)
+      ? depends_on.map((other: string) => [other, { condition: 'service_started' }] as const)
+      : Object.entries(depends_on as Readonly<Record<string, { readonly condition: string }>>);
+    for (const [other, { condition }] of waits) {
+      // A service without profiles always comes; one with them only with one of those.
+      const comes =
+        (service(other).profiles ?? []).length === 0 || service(other).profiles?.join() === profiles.join();
+      expect(comes, `${name} waits for ${other}`).toBe(true);
+      if (condition === 'service_healthy')
+        expect(service(other).healthcheck?.test, `service ${other}`).toBeDefined();
+    }
+  }
+});
+
+test('our own image has its health check: the daemon’s by default, another where it is not the daemon', () => {
+  expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toMatch(
+    /^HEALTHCHECK .*\\\n {4}CMD .*"healthcheck"/m,
+  );
+  const ours = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
+  expect(ours.length).toBeGreaterThan(1);
+  for (const [name, { environment, healthcheck }] of ours)
+    expect(healthcheck === undefined, `service ${name}`).toBe(
+      environment?.['PARTNER_BASE_URL'] !== undefined,
+    );
 });
 
 test('Prometheus and Grafana come with the profile `monitoring`, and with exact versions', () => {

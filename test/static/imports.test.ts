@@ -38,7 +38,7 @@ const SRC = resolve(import.meta.dirname, '../../src');
 
 function roomOf(file: string): string {
   const path = relative(SRC, file);
-  if (path === 'main.ts') return 'main';
+  if (path === 'main.ts' || path === 'bin.ts') return 'main';
   if (path === 'config.ts') return 'config';
   return path.includes('/') ? (path.split('/')[0] ?? '') : 'app';
 }

@@ -51,6 +51,8 @@ export interface StartOptions {
   /** Who runs it, where the tests are root. */
   readonly uid?: number;
   readonly gid?: number;
+  /** An installed executable, to be started instead of the source; without failpoint and preload. */
+  readonly bin?: string;
   /** A module that is loaded before the program. */
   readonly preload?: string;
   /** Ends itself by SIGKILL when it passes this point for the n-th time: name and n. */
@@ -59,10 +61,11 @@ export interface StartOptions {
 
 /** Starts the program with these arguments and this environment alone: nothing of the tests' own gets through but PATH. */
 export function startProgram(args: readonly string[], env: Env = {}, options: StartOptions = {}): Program {
-  const { failpoint, preload, ...rest } = options;
+  const { bin, failpoint, preload, ...rest } = options;
   const modules = [...(failpoint === undefined ? [] : [ARM]), ...(preload === undefined ? [] : [preload])];
   const imports = modules.flatMap((module) => ['--import', module]);
-  const child = spawn(process.execPath, [...imports, MAIN, ...args], {
+  const [file, first] = bin === undefined ? [process.execPath, [...imports, MAIN]] : [bin, []];
+  const child = spawn(file, [...first, ...args], {
     cwd: ROOT,
     ...rest,
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: CACHE, ...env, FAILPOINT: failpoint?.join(':') },

@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+// This file and launch.ts keep to what Node.js 20 can read, so that it is told what is wrong.
+import { launchOf, tooOld, YOUNG_SPACE } from './launch.ts';
+
+const CONFIGURATION = 78;
+
+const { version, execPath, execArgv, argv } = process;
+const launch = launchOf(version, execArgv, process.execve !== undefined);
+if (launch === 'too-old') {
+  process.stderr.write(tooOld(version, execPath));
+  process.exitCode = CONFIGURATION;
+} else {
+  // The same process, so that signals and supervisors reach the daemon itself.
+  if (launch === 'again') process.execve?.(execPath, [execPath, YOUNG_SPACE, ...execArgv, ...argv.slice(1)]);
+  await import('./main.ts');
+}

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { launchOf, tooOld, YOUNG_SPACE } from '../../src/launch.ts';
+
+test.each([
+  ['v20.20.2', [], false, 'too-old'],
+  ['v23.11.1', [], true, 'too-old'],
+  ['v24.0.0', [], true, 'again'],
+  ['v26.1.0', ['--enable-source-maps'], true, 'again'],
+  ['v100.0.0', [], true, 'again'],
+  // Started again by itself, or with a size of the user's own.
+  ['v24.21.0', [YOUNG_SPACE], true, 'go'],
+  ['v24.21.0', ['--max_semi_space_size=32'], true, 'go'],
+  ['v24.21.0', ['--max-semi-space-size', '32'], true, 'go'],
+  ['v24.21.0', ['--max-old-space-size=512'], true, 'again'],
+  // Where a process cannot be replaced, it runs with what it has.
+  ['v24.21.0', [], false, 'go'],
+] as const)('%s %j, replaceable %s: %s', (version, execArgv, replaceable, launch) => {
+  expect(launchOf(version, execArgv, replaceable)).toBe(launch);
+});
+
+test('who has too old a Node.js reads which one that is and what to do', () => {
+  const text = tooOld('v20.20.2', '/usr/bin/node');
+  for (const part of ['24 or newer', 'v20.20.2', '/usr/bin/node', 'npx catalog-mirror'])
+    expect(text).toContain(part);
+});

@@ -1,0 +1,169 @@
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { launchOf, OLDEST_NODE, YOUNG_SPACE } from '../../src/launch.ts';
+import { connect } from '../../src/store/db.ts';
+import { createDatabase } from '../support/db.ts';
+import { type Env, expectStopped, runProgram, startProgram, until } from '../support/process.ts';
+import { QUICK } from '../support/stack.ts';
+import { consumerLock, type Lock } from './lock.ts';
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, '../..');
+const json = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
+const { name, version, bundleDependencies } = json('package.json') as {
+  name: string;
+  version: string;
+  bundleDependencies: string[];
+};
+
+const systemFolders = (process.env['PATH'] ?? '')
+  .split(delimiter)
+  .filter((path) => !path.includes('node_modules'));
+/** PATH with this Node.js first, as with one that is installed system-wide, and no other one of node_modules. */
+const PATH = [dirname(process.execPath), ...systemFolders].join(delimiter);
+
+let folder: string;
+let bin: string;
+let files: string[];
+
+/** Packs what the repository would, without touching its `dist` or letting its scripts patch node_modules under other tests. */
+async function pack(): Promise<string> {
+  const stage = join(folder, 'stage');
+  for (const path of ['package.json', 'README.md', 'LICENSE', 'drizzle'])
+    cpSync(join(ROOT, path), join(stage, path), { recursive: true });
+  for (const dependency of bundleDependencies)
+    cpSync(join(ROOT, 'node_modules', dependency), join(stage, 'node_modules', dependency), {
+      recursive: true,
+    });
+  // What somebody may have lying about.
+  for (const path of ['.env', 'dist-old.js', 'ops/secrets/partner_secret', 'drizzle/notes.md']) {
+    mkdirSync(dirname(join(stage, path)), { recursive: true });
+    writeFileSync(join(stage, path), 'not for everyone');
+  }
+  await run(process.execPath, [
+    join(ROOT, 'node_modules/typescript/bin/tsc'),
+    '-p',
+    join(ROOT, 'tsconfig.build.json'),
+    '--outDir',
+    join(stage, 'dist'),
+  ]);
+  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: stage });
+  return `${name}-${version}.tgz`;
+}
+
+/** A Node.js on PATH that cannot run the program, or null. */
+async function olderNode(): Promise<string | null> {
+  for (const node of systemFolders.map((path) => join(path, 'node')).filter((path) => existsSync(path))) {
+    const { stdout } = await run(node, ['--version']);
+    if (launchOf(stdout, [], false) === 'too-old') return node;
+  }
+  return null;
+}
+
+/** Installs the tarball into an empty folder. npm's cache has all of it, from our own installation. */
+async function install(tarball: string): Promise<string> {
+  const lock = consumerLock(json('package-lock.json') as Lock, name, tarball, bundleDependencies);
+  const { dependencies } = lock.packages[''] as { dependencies: Record<string, string> };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies }));
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock));
+  await run(
+    'npm',
+    [
+      'ci',
+      '--prefer-offline',
+      '--omit=dev',
+      '--omit=optional',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+    ],
+    { cwd: folder },
+  );
+  return join(folder, 'node_modules/.bin', name);
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-package-'));
+  const tarball = await pack();
+  const { stdout } = await run('tar', ['-tzf', join(folder, tarball)]);
+  files = stdout
+    .trim()
+    .split('\n')
+    .map((file) => file.replace('package/', ''));
+  bin = await install(tarball);
+}, 120_000);
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe.concurrent('the package', () => {
+  test('has the compiled program, its migrations, the patched driver, and nothing else', ({ expect }) => {
+    const expected = [
+      'package.json',
+      'README.md',
+      'LICENSE',
+      'drizzle/meta/_journal.json',
+      ...globSync('drizzle/*.sql', { cwd: ROOT }),
+      ...globSync('**/*.ts', { cwd: join(ROOT, 'src') }).map(
+        (file) => `dist/${file.replace(/\.ts$/, '.js')}`,
+      ),
+    ];
+    const driver = files.filter((file) => file.startsWith('node_modules/postgres/'));
+    expect(files.filter((file) => !driver.includes(file)).toSorted()).toEqual(expected.toSorted());
+    expect(driver).toContain('node_modules/postgres/src/connection.js');
+  });
+
+  test('answers --version and --help by its bin', async ({ expect }) => {
+    expect(await runProgram(['--version'], { PATH }, { bin })).toMatchObject({
+      code: 0,
+      stdout: version,
+      stderr: '',
+    });
+    const help = await runProgram(['--help'], { PATH }, { bin });
+    expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('  sandbox '), stderr: '' });
+  });
+
+  test('mirrors its own sandbox, in the process that was started and with few young objects', async ({
+    expect,
+  }) => {
+    const database = await createDatabase();
+    const sql = connect(database.url, { max: 1 });
+    try {
+      await using sandbox = startProgram(['sandbox', '--port', '0', '--skus', '30'], { PATH }, { bin });
+      const setting = () => sandbox.stdout.find((line) => line.includes('PARTNER_BASE_URL='));
+      await until('the sandbox says where it is', () => setting() !== undefined);
+      const partner = Object.fromEntries(
+        [...(setting() ?? '').matchAll(/(PARTNER_\w+)=(\S+)/g)].map((match) => [match[1], match[2]]),
+      ) as Env;
+      const env = { ...QUICK, ...partner, PATH, DATABASE_URL: database.url };
+      const once = await runProgram(['run', '--once', '--timeout', '90s'], env, {
+        bin,
+        cwd: folder,
+        timeoutMs: 100_000,
+      });
+      expect(once, once.stderr).toMatchObject({ code: 0, signal: null });
+      const [row] = await sql`select count(*)::int as skus from catalog.skus where state <> 'pending'`;
+      expect(row).toEqual({ skus: 30 });
+      if (existsSync(`/proc/${sandbox.pid}/cmdline`))
+        expect(readFileSync(`/proc/${sandbox.pid}/cmdline`, 'utf8').split('\0')).toContain(YOUNG_SPACE);
+      expectStopped(await sandbox.end('SIGTERM'), expect);
+    } finally {
+      await sql.end({ timeout: 5 });
+      await database.drop();
+    }
+  });
+
+  test('tells an older Node.js what it needs', async ({ expect, skip }) => {
+    const older = await olderNode();
+    skip(older === null, 'every Node.js here is new enough');
+    const { code, stdout, stderr } = await runProgram([bin, '--version'], {}, { bin: older ?? '' });
+    expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+    expect(stderr).toContain(`catalog-mirror needs Node.js ${OLDEST_NODE} or newer`);
+  });
+});
