@@ -185,7 +185,7 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
       stopping: stopping.signal,
       hard: hard.signal,
       requestTimeoutMs: partner.timeoutMs,
-      windowMs: rate.windowMs,
+      keeping: { windowMs: rate.windowMs, historyMs: config.history.retentionMs },
       report: telemetry.onTask,
       knock: (task) => runner.knock(task),
       pause: parts.pause,

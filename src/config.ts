@@ -68,6 +68,8 @@ export interface MirrorConfig extends HttpConfig {
     readonly sweepMinAgeMs: number;
   };
   readonly catalog: { readonly staleAfterMs: number; readonly manifestMaxShrink: number };
+  /** 0: for good. */
+  readonly history: { readonly retentionMs: number };
 }
 
 /** The whole configuration: durations in milliseconds, shares in (0, 1]. */
@@ -251,6 +253,7 @@ function mirrorConfig(v: Values): Omit<MirrorConfig, keyof HttpConfig> {
       sweepMinAgeMs: v.SWEEP_MIN_AGE,
     },
     catalog: { staleAfterMs: v.CATALOG_STALE_AFTER, manifestMaxShrink: v.MANIFEST_MAX_SHRINK },
+    history: { retentionMs: v.HISTORY_RETENTION },
   };
 }
 

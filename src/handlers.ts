@@ -8,7 +8,7 @@ import { planLive } from './sync/live-plan.ts';
 import { checkCatalog, syncManifest } from './sync/manifest.ts';
 import type { Outcome } from './sync/outcome.ts';
 import { createShift } from './sync/shift.ts';
-import { maintain, syncMetadata } from './sync/upkeep.ts';
+import { type Keeping, maintain, syncMetadata } from './sync/upkeep.ts';
 
 export interface HandlerParts {
   readonly ctx: SyncContext;
@@ -17,7 +17,7 @@ export interface HandlerParts {
   /** Breaks off single requests too. */
   readonly hard: AbortSignal;
   readonly requestTimeoutMs: number;
-  readonly windowMs: number;
+  readonly keeping: Keeping;
   readonly report: (report: TaskReport) => void;
   readonly knock: (task: TaskName) => Promise<void>;
   /** Holds jobs back while Postgres takes no writes. */
@@ -51,7 +51,7 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
       return (await shift(stopping, hard)).end;
     },
     metadata: () => task('metadata', () => syncMetadata(ctx)),
-    maintenance: () => task('maintenance', () => maintain(ctx, parts.windowMs)),
+    maintenance: () => task('maintenance', () => maintain(ctx, parts.keeping)),
     'live-plan': () => task('live-plan', () => planLive(ctx)),
   };
   const paused = Object.entries(jobs).map(([job, work]) => [job, () => parts.pause.guard(job, work)]);

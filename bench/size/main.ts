@@ -15,7 +15,8 @@ const SIZES = 14;
 
 async function bytesOf(sql: Sql, table: string): Promise<number> {
   const [row] = await sql<[{ bytes: number }]>`
-    select pg_total_relation_size(${table}::regclass)::float8 as bytes`;
+    select coalesce(sum(pg_total_relation_size(relid)), pg_total_relation_size(${table}::regclass))::float8 as bytes
+    from pg_partition_tree(${table}::regclass)`;
   return row.bytes;
 }
 

@@ -48,22 +48,28 @@ const DAY = 86_400_000;
 const LONGEST_TIMER = 24 * DAY;
 const LONGEST_AGE = 3650 * DAY;
 
-/** A duration in milliseconds, more than 0 unless `range.zero`, and at most `range.max` (ms). */
+/** A duration in milliseconds, more than 0 or at least `range.min` (ms), 0 too with `range.zero`, and at most `range.max` (ms). */
 export function duration(
   scope: Scope,
   fallback: string,
   meaning: string,
-  range: { zero?: boolean; max?: number } = {},
+  range: { zero?: boolean; min?: number; max?: number } = {},
 ) {
   const max = range.max ?? LONGEST_AGE;
-  const least = range.zero ? '0 or more' : 'more than 0';
+  const min = range.min ?? 1;
+  const least = leastOf(range.zero ?? false, range.min);
   return plain<number>(scope, meaning, {
     expected: `a duration such as 500ms, 30s, 5m, 6h or 7d, ${least} and at most ${formatDuration(max)}`,
     parse: (text) => {
       const ms = parseDuration(text);
-      return ms !== null && ms <= max && (ms > 0 || range.zero) ? ms : undefined;
+      return ms !== null && ms <= max && (ms >= min || (ms === 0 && range.zero)) ? ms : undefined;
     },
   }).or(parseDuration(fallback) ?? 0, fallback);
+}
+
+function leastOf(zero: boolean, min: number | undefined): string {
+  if (min === undefined) return zero ? '0 or more' : 'more than 0';
+  return `${zero ? '0, or ' : ''}at least ${formatDuration(min)}`;
 }
 
 /** A duration that becomes a timer. */

@@ -156,6 +156,13 @@ export const TABLE = {
     0.5,
     'a manifest with fewer lines than this part of the mirrored SKUs is refused until `refresh --manifest` confirms it',
   ),
+  // Never less than the daemon itself looks back: three days to a rate of change, some snapshots to judge the delta.
+  HISTORY_RETENTION: duration(
+    'mirror',
+    '0',
+    'how long `catalog.price_history` is kept at least; dropped by chunks of five million changes; 0: for good',
+    { zero: true, min: 7 * 86_400_000 },
+  ),
   PARTNER_BULK_BODY_KEY: field('skus', "name of the bulk body's SKU list (undocumented by the partner)"),
   PARTNER_PRICE_FIELDS: plain<readonly string[]>(
     'partner',

@@ -1,19 +1,16 @@
-import type { Applied, Fate } from './answers.ts';
+import type { Fate } from './answers.ts';
+import type { FieldChange, PriceMove } from './changes.ts';
 import type { Tx } from './db.ts';
 
 /**
- * Writes the prices of answered SKUs where they differ and removes vanished sizes; a SKU that is not found loses all. Tells
- * how many moves went into the history and which SKUs had any.
+ * Writes the prices of answered SKUs where they differ and removes vanished sizes; a SKU that is not found loses all.
+ * Returns the moves that belong into the history.
  */
-export async function writePrices(
-  tx: Tx,
-  answered: readonly Fate[],
-  at: Date,
-): Promise<{ count: number; moved: string[] }> {
+export async function writePrices(tx: Tx, answered: readonly Fate[], at: Date): Promise<PriceMove[]> {
   const rows = answered.flatMap((fate) =>
     fate.kind === 'record' ? fate.prices.map((price) => ({ sku: fate.sku, ...price })) : [],
   );
-  const [result] = await tx<[{ count: number; moved: string[] }]>`
+  return await tx<PriceMove[]>`
     with answered as (
       select sku, first_priced_at is not null as seen_before from catalog.skus
       where sku = any(${answered.map(({ sku }) => sku)})
@@ -42,26 +39,18 @@ export async function writePrices(
     added as (
       insert into catalog.prices (sku, size, price, entry, changed_at)
       select sku, size, new_price, entry, ${at} from diff where appeared order by sku, size
-    ),
-    noted as (
-      insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
-      select sku, size, old_price, new_price, ${at} from diff join answered using (sku)
-      where moved and seen_before order by sku, size
-      returning sku
     )
-    select count(*)::int as count, coalesce(array_agg(distinct sku), '{}') as moved from noted`;
-  return result;
+    select sku, size, old_price as "oldPrice", new_price as "newPrice" from diff join answered using (sku)
+    where moved and seen_before`;
 }
 
-export type MetadataChanges = Pick<Applied, 'metadataChanges' | 'sizeTypeChanges'>;
-
-/** Writes the metadata of answered SKUs, and the history of every field that changed. */
-export async function writeProducts(tx: Tx, answered: readonly Fate[], at: Date): Promise<MetadataChanges> {
+/** Writes the metadata of answered SKUs. Returns every field that changed. */
+export async function writeProducts(tx: Tx, answered: readonly Fate[], at: Date): Promise<FieldChange[]> {
   const rows = answered.flatMap((fate) =>
     fate.kind === 'record' ? [{ sku: fate.sku, ...fate.product }] : [],
   );
-  if (rows.length === 0) return { metadataChanges: 0, sizeTypeChanges: [] };
-  const changes = await tx<{ sku: string; field: string }[]>`
+  if (rows.length === 0) return [];
+  return await tx<FieldChange[]>`
     with new as (
       select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.name)}::text[],
         ${rows.map((r) => r.model)}::text[], ${rows.map((r) => r.brand)}::text[],
@@ -89,10 +78,6 @@ export async function writeProducts(tx: Tx, answered: readonly Fate[], at: Date)
       from new join catalog.products old using (sku)
       where old.product is distinct from new.product and not exists (select from fields where fields.sku = new.sku)
     ),
-    noted as (
-      insert into catalog.product_history (sku, field, old_value, new_value, observed_at)
-      select sku, field, old_value, new_value, ${at} from changes order by sku, field
-    ),
     written as (
       insert into catalog.products as p (sku, name, model, brand, gender_size, size_type, category, size_map_size_type,
         product, refreshed_at, changed_at)
@@ -103,9 +88,5 @@ export async function writeProducts(tx: Tx, answered: readonly Fate[], at: Date)
         refreshed_at = excluded.refreshed_at,
         changed_at = case when exists (select from changes where changes.sku = p.sku) then excluded.changed_at else p.changed_at end
     )
-    select sku, field from changes`;
-  return {
-    metadataChanges: changes.length,
-    sizeTypeChanges: changes.flatMap(({ sku, field }) => (field === 'size_map_size_type' ? [sku] : [])),
-  };
+    select sku, field, old_value as "oldValue", new_value as "newValue" from changes`;
 }

@@ -1,5 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import { auditLooks, type Finding, findingOf, type Standing, standingColumns } from './audit.ts';
+import { MEANING, writeChanges } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 import { type LiveLook, type LookAhead, writeRates } from './live.ts';
 import type { Claim } from './due.ts';
@@ -80,30 +81,38 @@ export async function applyAnswer(
     const answered = fates.filter(
       (fate) => ours.get(fate.sku) === true && (fate.kind === 'record' || fate.kind === 'not_found'),
     );
-    const [{ count: priceChanges, moved }, metadata] = await Promise.all([
+    const [moves, fields] = await Promise.all([
       writePrices(tx, answered, claim.askedAt),
       writeProducts(tx, answered, claim.askedAt),
       writeStates(tx, answered, claim.askedAt),
     ]);
     failpoint('bulk.written');
-    const movedSkus = new Set(moved);
+    const movedSkus = new Set(moves.map(({ sku }) => sku));
     const ahead = mine
       .filter(({ live, answerable }) => live && answerable)
       .flatMap((look) => next.live?.({ ...look, moved: movedSkus.has(look.sku) }) ?? []);
     const settled = fates.filter((fate) => fate.kind === 'record' || fate.kind === 'not_found');
     // Sent in one go, and carried out in this order.
     await Promise.all([
-      forgetFormerHashes(tx, moved),
+      forgetFormerHashes(tx, [...movedSkus]),
       writeRates(tx, ahead),
       settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
       holdBack(tx, claim, fates),
       auditLooks(tx, findings(mine, answered, movedSkus), claim.askedAt),
+      writeChanges(tx, moves, fields, claim.askedAt),
     ]);
     failpoint('bulk.settled');
     const reported = answered.flatMap(
       ({ sku }) => mine.find((look) => look.sku === sku)?.reportedSeconds ?? [],
     );
-    return { accepted: ours.size, priceChanges, ...metadata, reported, lockedAt };
+    return {
+      accepted: ours.size,
+      priceChanges: moves.length,
+      metadataChanges: fields.length,
+      sizeTypeChanges: fields.flatMap(({ sku, field }) => (field === MEANING ? [sku] : [])),
+      reported,
+      lockedAt,
+    };
   });
   const sinceLock = (performance.now() - lockedAt) / 1000;
   return { ...applied, reportSeconds: reported.map((seconds) => seconds + sinceLock) };

@@ -61,8 +61,8 @@ export function findingOf(look: Standing, answer: Fate['kind'], moved: boolean):
 }
 
 /**
- * Writes down what the looks of one answer found. The last statement of its transaction, and none where nothing was found:
- * the counters are one row, which others wait for.
+ * Writes down what the looks of one answer found. The last rows its transaction locks, and none where nothing was found: the
+ * counters are one row, which others wait for.
  */
 export async function auditLooks(
   tx: Tx,
@@ -81,7 +81,7 @@ export async function auditLooks(
     ),
     seen as (
       insert into catalog_internal.unreported_moves as u (sku, seen_at, moves, reported_at)
-      select s.sku, now(), case when ${priceKnown(tx, tx`y.built_after`, askedAt)} then 1 else 2 end,
+      select s.sku, now(), case when ${priceKnown(tx, askedAt)} then 1 else 2 end,
         case when f.finding = 'overtaken' then now() end
       from found f join catalog.skus s using (sku) cross join catalog_internal.sync y
         cross join (select count(*) from kept) locked
@@ -141,7 +141,7 @@ export async function auditReports(
       select s.sku, now(), 0, now()
       from catalog.skus s cross join catalog_internal.sync y left join catalog_internal.unreported_moves k on k.sku = s.sku
       where s.sku = any(${staying}) and (k.sku is not null or s.state = 'priced'
-        and not (s.in_manifest and s.price_source is not distinct from 'snapshot' and ${priceKnown(tx, tx`y.built_after`, null)}))
+        and not (s.in_manifest and s.price_source is not distinct from 'snapshot' and ${priceKnown(tx, null)}))
       order by s.sku
       on conflict (sku) do update set reported_at = excluded.reported_at where u.reported_at is null`;
   }
@@ -161,7 +161,7 @@ export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> 
     having count(*) > 0`;
 }
 
-/** Counts moves that looks saw before the delta did. The last statement of its transaction. */
+/** Counts moves that looks saw before the delta did. The last row its transaction locks. */
 export async function countSeenFirst(tx: Tx, { count, seconds }: SeenFirst): Promise<void> {
   if (count === 0) return;
   await tx`
@@ -181,13 +181,14 @@ export async function readDeltaAudit(sql: Queryable): Promise<DeltaAudit> {
 }
 
 /**
- * SQL: whether the price of the SKU `s` at a moment is known to be the one the mirror held: it had been priced by then,
- * and no look has seen a move since, that of `lookAt` apart. Null moment: no.
+ * SQL: whether the price of the SKU `s` at `y.built_after` is known to be the one the mirror held: it had been priced by
+ * then, and no look has seen a move since, that of `lookAt` apart. Null moment: no.
  */
-function priceKnown(tx: Tx, moment: ReturnType<Tx>, lookAt: Date | null) {
-  return tx`coalesce(s.first_priced_at < date_trunc('milliseconds', ${moment}) and not exists (
+function priceKnown(tx: Tx, lookAt: Date | null) {
+  return tx`coalesce(s.first_priced_at < date_trunc('milliseconds', y.built_after) and not exists (
     select from catalog.price_history h
-    where h.sku = s.sku and h.observed_at >= date_trunc('milliseconds', ${moment})
+    where h.sku = s.sku and h.observed_at >= date_trunc('milliseconds', y.built_after)
+      and h.id > catalog_internal.position_before_built()
       and h.observed_at is distinct from ${lookAt}::timestamptz
   ), false)`;
 }

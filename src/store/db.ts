@@ -1,7 +1,13 @@
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { postgresConnection } from '../lib/tls.ts';
-import { MIGRATIONS, MigrationError, migrationFailed, refuseNewer } from './migrations.ts';
+import {
+  MIGRATIONS,
+  MigrationError,
+  migrationFailed,
+  proveFormerHistory,
+  refuseNewer,
+} from './migrations.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -207,6 +213,7 @@ export async function migrateDatabase(url: string, options: MigrateOptions = {})
       import('drizzle-orm/migrator'),
     ]);
     await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
+    await proveFormerHistory(sql);
     const config = {
       migrationsFolder: folder,
       migrationsSchema: 'catalog_internal',

@@ -1,5 +1,6 @@
 import { auditReports, countSeenFirst, markUnreported } from './audit.ts';
 import { failpoint } from '../lib/failpoint.ts';
+import { type PriceMove, writeChanges } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 
 export interface DeltaChange {
@@ -45,7 +46,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     await tx`select from catalog.skus where sku = any(${all}) order by sku for update`;
     const seenFirst = all.length > 0 ? await auditReports(tx, { ...delta, changed: reported }) : null;
     const counts = reported.length > 0 ? await reportChanged(tx, reported, delta.nowLive) : null;
-    if (delta.removed.length > 0) await reportRemoved(tx, delta.removed);
+    const gone = delta.removed.length > 0 ? await reportRemoved(tx, delta.removed) : [];
     await markUnreported(tx, delta.toSnapshot);
     failpoint('delta.reported');
     await tx`
@@ -56,6 +57,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
         caught_up = snapshot_id = ${delta.toSnapshot},
         snapshot_id = ${delta.toSnapshot}, delta_checked_at = now(), catalog_fault = null, chain_breaks = 0`;
     if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
+    await writeChanges(tx, gone, [], null);
     failpoint('delta.token-moved');
     return { ...NOTHING, ...counts, applied: true, marked: all.length, removed: delta.removed.length };
   });
@@ -103,18 +105,19 @@ async function reportChanged(
   };
 }
 
-async function reportRemoved(tx: Tx, removed: readonly string[]): Promise<void> {
+/** Makes tombstones of what was removed. Returns the prices that went with it. */
+async function reportRemoved(tx: Tx, removed: readonly string[]): Promise<PriceMove[]> {
   const skus = [...new Set(removed)];
   await tx`
     insert into catalog.skus as s (sku, state, in_manifest, removed_at, reported_at)
     select sku, 'removed', false, now(), now() from unnest(${skus}::text[]) as r(sku) order by sku
     on conflict (sku) do update set
       state = 'removed', in_manifest = false, hash = null, hash_before_live = null, removed_at = now(), reported_at = now()`;
-  await tx`
+  const gone = await tx<PriceMove[]>`
     with gone as (delete from catalog.prices where sku = any(${skus}) returning sku, size, price)
-    insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
-    select sku, size, price, null, now() from gone where price is not null order by sku, size`;
+    select sku, size, price as "oldPrice", null as "newPrice" from gone where price is not null`;
   await tx`select catalog_internal.mark_due(${skus}::text[], 'removed')`;
+  return gone;
 }
 
 /** The delta route answered without anything new, or with a fault of the catalog (0012, 0014). */

@@ -64,6 +64,21 @@ export async function refuseNewer(sql: Sql, folder: string): Promise<number> {
   );
 }
 
+/**
+ * Has Postgres prove what 0010_changes.sql builds on: that the history of before has ids below 10^12. Out of the one
+ * transaction of the migrations, as the proof reads the whole table: in it, it would lock everybody out for as long.
+ */
+export async function proveFormerHistory(sql: Sql): Promise<void> {
+  const [table] = await sql<{ proof: boolean }[]>`
+    select exists (select from pg_constraint where conrelid = c.oid and conname = 'price_history_former') as proof
+    from pg_class c where c.oid = to_regclass('catalog.price_history') and c.relkind = 'r'`;
+  if (table === undefined) return;
+  if (!table.proof)
+    await sql`
+      alter table catalog.price_history add constraint price_history_former check (id < 1000000000000) not valid`;
+  await sql`alter table catalog.price_history validate constraint price_history_former`;
+}
+
 /** An error of the migrating transaction, saying which migration it came from. */
 export async function migrationFailed(error: unknown, folder: string): Promise<MigrationError> {
   const query = error instanceof Error && 'query' in error ? String(error.query) : null;

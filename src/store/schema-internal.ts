@@ -57,6 +57,17 @@ export const due = internal.table(
 
 export const claimNumbers = internal.sequence('claim_numbers');
 
+/** How far positions had come when a chunk of price_history was made: what was observed later has a greater one. */
+export const historyMilestones = internal.table('history_milestones', {
+  position: bigint({ mode: 'bigint' }).primaryKey(),
+  at: instant('at').notNull(),
+});
+
+export const changePositions = internal.sequence('change_positions');
+
+/** Its last value is the newest position that was dropped; a sequence, because every snapshot sees the same of it. */
+export const droppedPositions = internal.sequence('dropped_positions', { minValue: 0, startWith: 0 });
+
 /** One row: the sync token and what is known of the upstream's catalog. */
 export const sync = internal.table(
   'sync',

@@ -76,15 +76,24 @@ export const products = catalog.table('products', {
   changedAt: instant('changed_at').notNull(),
 });
 
+/** Both histories draw their ids from one sequence, in the order of their commits: they are positions of catalog.changes. */
+const position = () =>
+  bigint('id', { mode: 'bigint' })
+    .primaryKey()
+    .default(sql`nextval('catalog_internal.change_positions')`);
+
+/** Partitioned by id, which drizzle does not know of: drizzle/0010_changes.sql. */
 export const priceHistory = catalog.table(
   'price_history',
   {
-    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+    id: position(),
     sku: text().notNull(),
     size: text().notNull(),
     oldPrice: integer('old_price'),
     newPrice: integer('new_price'),
     observedAt: instant('observed_at').notNull(),
+    /** The answer corrected what the size keys mean: no move of the market. */
+    sizeTypeChanged: boolean('size_type_changed').notNull().default(false),
   },
   // BRIN: rows are written in order of time, so some pages of it tell the moves of an hour from those of months.
   (t) => [
@@ -96,7 +105,7 @@ export const priceHistory = catalog.table(
 export const productHistory = catalog.table(
   'product_history',
   {
-    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+    id: position(),
     sku: text().notNull(),
     field: text().notNull(),
     oldValue: text('old_value'),

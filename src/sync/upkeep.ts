@@ -1,3 +1,4 @@
+import { dropOldHistory, prepareHistory } from '../store/changes.ts';
 import { promoteMetadata, wakeHeld } from '../store/due.ts';
 import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../store/pace.ts';
@@ -26,10 +27,24 @@ export async function syncMetadata(ctx: SyncContext): Promise<Outcome> {
   return { kind: 'done', nextInMs: promoted < AT_ONCE ? UPKEEP_EVERY_MS : 1000, counts: { promoted } };
 }
 
-/** Frees what crashed workers left claimed, and drops what no one needs any more. */
-export async function maintain(ctx: SyncContext, windowMs: number): Promise<Outcome> {
+/** How long what is written down stays, in milliseconds. */
+export interface Keeping {
+  /** Of the pacer: sends are needed for so long, and a multiple of it is kept. */
+  readonly windowMs: number;
+  /** HISTORY_RETENTION; 0: for good. */
+  readonly historyMs: number;
+}
+
+/** Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. */
+export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Keeping): Promise<Outcome> {
   const woken = await wakeHeld(ctx.sql, AT_ONCE);
   const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
   await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
-  return { kind: 'done', nextInMs: woken < AT_ONCE ? UPKEEP_EVERY_MS : 1000, counts: { woken, pruned } };
+  await prepareHistory(ctx.sql);
+  const historyChunksDropped = historyMs > 0 ? await dropOldHistory(ctx.sql, historyMs) : 0;
+  return {
+    kind: 'done',
+    nextInMs: woken < AT_ONCE ? UPKEEP_EVERY_MS : 1000,
+    counts: { woken, pruned, historyChunksDropped },
+  };
 }

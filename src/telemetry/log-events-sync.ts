@@ -181,7 +181,12 @@ export const REPRICING = {
     [...RUN, 'liveSkus', 'looksPerMinute', 'roundMinutes', 'scarce', 'incident', 'placed'],
   ),
   'metadata.done': line('debug', 'SKUs with old metadata were moved up', [...RUN, 'promoted']),
-  'maintenance.done': line('debug', 'what nobody needs any more is dropped', [...RUN, 'woken', 'pruned']),
+  'maintenance.done': line('debug', 'what nobody needs any more is dropped', [
+    ...RUN,
+    'woken',
+    'pruned',
+    'historyChunksDropped',
+  ]),
 } as const;
 
 /** The same declaration for each of these tasks. */

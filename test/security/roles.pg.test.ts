@@ -30,9 +30,10 @@ const DECIDED: Readonly<Record<string, Rights>> = {
   'view catalog.current_prices': { catalog_reader: READ },
   'view catalog.sync_status': { catalog_reader: READ },
   'view catalog.delta_audit': { catalog_reader: READ },
-  'sequence catalog.price_history_id_seq': {},
-  'sequence catalog.product_history_id_seq': {},
   'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
+  'function catalog.changes(bigint,integer)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.changes_position()': { catalog_reader: ['EXECUTE'] },
+  'function catalog.changes_oldest()': { catalog_reader: ['EXECUTE'] },
   // Called by catalog.sync_status as its reader; without USAGE on the schema nobody can name them.
   'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
   'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),
@@ -40,6 +41,12 @@ const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.mark_due(text[],text,boolean)': {},
   'function catalog_internal.past_moves(text,timestamp with time zone)': {},
   'function catalog_internal.watch_added()': {},
+  'function catalog_internal.lock_changes()': {},
+  'function catalog_internal.history_is_written()': {},
+  'function catalog_internal.position_before(timestamp with time zone)': {},
+  'function catalog_internal.position_before_built()': {},
+  'function catalog_internal.add_history_chunks()': {},
+  'function catalog_internal.drop_history_chunk(double precision)': {},
 };
 
 function everyone(right: string): Rights {
@@ -193,6 +200,9 @@ test('every function that runs with the daemon’s rights has its search_path pi
       (select setting from unnest(proconfig) as setting where setting like 'search_path=%') as path
     from pg_proc p where pronamespace = any (${SCHEMAS}::regnamespace[]) and prosecdef order by 1`;
   expect(definers.map(({ name }) => name)).toEqual([
+    'catalog.changes(bigint,integer)',
+    'catalog.changes_oldest()',
+    'catalog.changes_position()',
     'catalog.take_request(text)',
     'catalog_internal.catalog_state(catalog_internal.sync)',
     'catalog_internal.present_ceiling(catalog_internal.pace)',
@@ -227,6 +237,8 @@ describe('really tried', () => {
     ['select * from catalog.current_prices', ['catalog_reader']],
     ['select * from catalog.sync_status', ['catalog_reader']],
     ['select * from catalog.delta_audit', ['catalog_reader']],
+    ['select * from catalog.changes(0)', ['catalog_reader']],
+    ['select catalog.changes_position(), catalog.changes_oldest()', ['catalog_reader']],
     ['select * from catalog.watchlist', ['catalog_reader', 'catalog_watcher']],
     ["insert into catalog.watchlist (sku) values ('A')", ['catalog_watcher']],
     ["insert into catalog.watchlist (sku) values ('never heard of')", ['catalog_watcher']],
@@ -244,8 +256,10 @@ describe('really tried', () => {
     ["update catalog.skus set state = 'priced'", []],
     ['delete from catalog.prices', []],
     ["insert into catalog.price_history (sku, size, observed_at) values ('A', '9', now())", []],
-    ["select nextval('catalog.price_history_id_seq')", []],
-    ["select setval('catalog.price_history_id_seq', 1)", []],
+    ["select nextval('catalog_internal.change_positions')", []],
+    ["select setval('catalog_internal.dropped_positions', 1)", []],
+    ['select * from catalog_internal.price_history_0', []],
+    ['select catalog_internal.drop_history_chunk(0)', []],
     ['select * from catalog_internal.due', []],
     ['select * from catalog_internal.settings', []],
     ['select * from catalog_internal.pace_sends', []],

@@ -85,7 +85,7 @@ export class Day {
       stopping: NEVER,
       hard: NEVER,
       requestTimeoutMs: 30_000,
-      windowMs: MINUTE,
+      keeping: { windowMs: MINUTE, historyMs: 0 },
       report: telemetry.onTask,
       knock: (task) => runner.knock(task),
       pause: createStorePause(clock, telemetry.onStore),

@@ -69,10 +69,11 @@ async function forEachTable(sql: Sql, statement: string): Promise<void> {
     do $$
     declare one record;
     begin
-      for one in select schemaname, tablename from pg_tables
-        where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'
+      for one in select relnamespace::regnamespace::text, relname from pg_class
+        where relkind in ('r', 'p') and not relispartition and relname <> 'migrations'
+          and relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
       loop
-        execute format('${statement}', one.schemaname, one.tablename);
+        execute format('${statement}', one.relnamespace, one.relname);
       end loop;
     end $$`);
 }

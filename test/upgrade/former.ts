@@ -57,6 +57,10 @@ export async function fillFormer(sql: Sql, world: World): Promise<void> {
   await sql`
     insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
     select sku, size, 7, price, changed_at from catalog.prices where price is distinct from 7`;
+  // Ids of its own: both histories counted from 1.
+  await sql`
+    insert into catalog.product_history (sku, field, old_value, new_value, observed_at)
+    select distinct on (sku) sku, 'name', 'formerly', 'N', changed_at from catalog.prices order by sku`;
   await sql`
     insert into catalog.products (sku, name, model, brand, gender_size, size_type, category, size_map_size_type, product, refreshed_at, changed_at)
     select sku, p ->> 'name', p ->> 'model', p ->> 'brand', p ->> 'gender_size', p ->> 'size_type', p ->> 'category', "sizeType", p, now(), now()

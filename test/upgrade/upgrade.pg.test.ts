@@ -19,15 +19,20 @@ async function formerStack(count: number, onEnd: Parameters<typeof temporaryFold
 
 interface Kept {
   readonly history: { id: string }[];
+  readonly corrections: { id: string }[];
   readonly firstSeen: { sku: string }[];
   readonly watched: { sku: string }[];
 }
 
 /** Rows that no upgrade and no daemon may touch. */
 async function kept(sql: Sql, before?: Kept): Promise<Kept> {
-  const last = before?.history.at(-1)?.id ?? String(Number.MAX_SAFE_INTEGER);
+  const upTo = (rows?: { id: string }[]) => rows?.at(-1)?.id ?? String(Number.MAX_SAFE_INTEGER);
   return {
-    history: await sql`select * from catalog.price_history where id <= ${last} order by id`,
+    history: await sql`
+      select id, sku, size, old_price, new_price, observed_at from catalog.price_history
+      where id <= ${upTo(before?.history)} order by id`,
+    corrections: await sql`
+      select * from catalog.product_history where id <= ${upTo(before?.corrections)} order by id`,
     firstSeen: await sql`
       select sku, first_seen_at from catalog.skus where sku = any(${before?.firstSeen.map(({ sku }) => sku) ?? []})
         or ${before === undefined} order by sku`,

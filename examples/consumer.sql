@@ -1,0 +1,47 @@
+-- A follower in plain SQL: keeps a copy of the prices and a list of the price drops, in tables of its own.
+--
+--   psql "$DATABASE_URL" -v ON_ERROR_STOP=1 -f examples/consumer.sql     (again and again: cron, a timer, after a NOTIFY)
+--
+-- Its role is a member of catalog_reader and owns the schema shop. Position and work commit together, so a run that dies
+-- half-way has done nothing, and no change is taken in twice or left out.
+
+create schema if not exists shop;
+create table if not exists shop.follower (position bigint not null);
+create table if not exists shop.offers (sku text, size text, price integer, size_type text, primary key (sku, size));
+create table if not exists shop.drops (sku text, size text, old_price integer, new_price integer, observed_at timestamptz);
+
+begin;
+
+-- Two runs at once wait for each other here.
+lock table shop.follower;
+
+-- The first run copies all there is. One statement, so one moment: what is committed after it comes as a change.
+with first_run as (
+  insert into shop.follower select catalog.changes_position() where not exists (select from shop.follower) returning position
+)
+insert into shop.offers select sku, size, price, size_type from catalog.current_prices where exists (select from first_run);
+
+-- Fails with SQLSTATE CM001 where HISTORY_RETENTION has dropped changes after the position, or the database was restored:
+-- empty shop.follower and shop.offers then, and the next run begins again.
+create temporary table news on commit drop as
+  select c.* from shop.follower, catalog.changes(follower.position, 10000) c;
+
+-- Moves of the market. Where meaning_changed, the size keys mean something else than before: the two prices are of
+-- different shoes, and their difference says nothing.
+insert into shop.drops
+  select sku, size, old_price, new_price, observed_at from news
+  where kind = 'price' and not meaning_changed and new_price < old_price
+  order by position;
+
+-- The copy: each SKU that changed, as it is now, prices and meaning alike.
+delete from shop.offers where sku in (select sku from news);
+insert into shop.offers
+  select sku, size, price, size_type from catalog.current_prices where sku = any (array(select sku from news));
+
+-- The first prices of a SKU are no change of anything: new SKUs are found by comparing.
+insert into shop.offers
+  select sku, size, price, size_type from catalog.current_prices c where not exists (select from shop.offers o where o.sku = c.sku);
+
+update shop.follower set position = newest from (select max(position) as newest from news) n where newest is not null;
+
+commit;

@@ -1,0 +1,82 @@
+/*
+ * A follower in TypeScript: prints each change once, as soon as it is committed, over restarts of either side.
+ *
+ *   DATABASE_URL=postgres://… node examples/consumer.ts
+ *
+ * Its role is a member of catalog_reader and may create the schema shop.
+ */
+import postgres, { type Sql, type TransactionSql } from 'postgres';
+
+/** A row of catalog.changes(). */
+export interface Change {
+  /** bigint, as text. */
+  readonly position: string;
+  readonly kind: 'price' | 'product';
+  readonly sku: string;
+  /** Price changes: whole baht; null: the size was not there, or is there no more. */
+  readonly size: string | null;
+  readonly old_price: number | null;
+  readonly new_price: number | null;
+  /** Product changes: the column of catalog.products. */
+  readonly field: string | null;
+  readonly old_value: string | null;
+  readonly new_value: string | null;
+  /** The size keys of the SKU mean something else from here on: no move of the market. */
+  readonly meaning_changed: boolean;
+  readonly observed_at: Date;
+}
+
+/** What to do with a change. Statements on `tx` commit together with the position: they are done exactly once. */
+export type Apply = (change: Change, tx: TransactionSql) => Promise<void> | void;
+
+const AT_ONCE = 1000;
+/** A NOTIFY only saves waiting: what is missed while the connection is away is found by asking. */
+const ASK_EVERY_MS = 60_000;
+
+/** Follows the changes from where the last run ended, or from now on, until aborted. */
+export async function follow(sql: Sql, apply: Apply, stop: AbortSignal): Promise<void> {
+  await sql`create schema if not exists shop`;
+  await sql`create table if not exists shop.position (only_one boolean primary key default true check (only_one), position bigint not null)`;
+  await sql`insert into shop.position (position) select catalog.changes_position() on conflict do nothing`;
+  let wake = Promise.withResolvers<void>();
+  // Also called after each reconnect, when something may have been missed.
+  const listening = await sql.listen(
+    'catalog_changes',
+    () => wake.resolve(),
+    () => wake.resolve(),
+  );
+  stop.addEventListener('abort', () => wake.resolve());
+  while (!stop.aborted) {
+    wake = Promise.withResolvers<void>();
+    while (!stop.aborted && (await takeNext(sql, apply)) > 0);
+    if (stop.aborted) break;
+    const timer = setTimeout(() => wake.resolve(), ASK_EVERY_MS);
+    await wake.promise;
+    clearTimeout(timer);
+  }
+  await listening.unlisten();
+}
+
+/** Takes in the next changes in one transaction with the position; says how many. */
+async function takeNext(sql: Sql, apply: Apply): Promise<number> {
+  return await sql.begin(async (tx) => {
+    // Locked: of two followers one waits.
+    const [mine] = await tx<[{ position: string }]>`select position from shop.position for update`;
+    const changes = await tx<Change[]>`select * from catalog.changes(${mine.position}, ${AT_ONCE})`;
+    for (const change of changes) await apply(change, tx);
+    const last = changes.at(-1);
+    if (last !== undefined) await tx`update shop.position set position = ${last.position}`;
+    return changes.length;
+  });
+}
+
+if (import.meta.main) {
+  const stop = new AbortController();
+  process.once('SIGINT', () => stop.abort());
+  process.once('SIGTERM', () => stop.abort());
+  const sql = postgres(process.env['DATABASE_URL'] ?? 'postgres://localhost/postgres', {
+    onnotice: () => {},
+  });
+  await follow(sql, (change) => void process.stdout.write(`${JSON.stringify(change)}\n`), stop.signal);
+  await sql.end();
+}

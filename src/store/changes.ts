@@ -1,0 +1,79 @@
+import type { Sql, Tx } from './db.ts';
+
+/** A price that moved: a row of catalog.price_history. */
+export interface PriceMove {
+  readonly sku: string;
+  readonly size: string;
+  readonly oldPrice: number | null;
+  readonly newPrice: number | null;
+}
+
+/** A field of a product that changed: a row of catalog.product_history. */
+export interface FieldChange {
+  readonly sku: string;
+  /** Name of the column of catalog.products. */
+  readonly field: string;
+  readonly oldValue: string | null;
+  readonly newValue: string | null;
+}
+
+/** The field whose change gives every size key of the SKU another meaning (specification 2.4: size_map.size_type). */
+export const MEANING = 'size_map_size_type';
+
+/*
+ * Positions are in the order of commits because one transaction at a time writes history, from its first position to its
+ * commit. Without that lock a position is a pair (xid8, id), read below pg_snapshot_xmin: then a reader waits for the oldest
+ * transaction of the whole server, be it a dump, and no position outlives a dump and restore. An answer comes every half
+ * second and holds the lock for its commit alone, so waiting for one another costs nothing that could be measured.
+ */
+
+/**
+ * Writes both histories and wakes who listens, as the last of a transaction: whoever holds the lock that this takes waits
+ * for nobody any more, so that it can be in no deadlock. `at` null: the transaction's time. A SKU's corrected meaning comes
+ * before the prices that came with it, and marks them.
+ */
+export async function writeChanges(
+  tx: Tx,
+  moves: readonly PriceMove[],
+  fields: readonly FieldChange[],
+  at: Date | null,
+): Promise<void> {
+  if (moves.length + fields.length === 0) return;
+  const corrected = new Set(fields.flatMap(({ sku, field }) => (field === MEANING ? [sku] : [])));
+  // Sent in one go. A chunk that is missing is made before the lock's holder needs it.
+  await Promise.all([
+    tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
+    fields.length > 0 &&
+      tx`
+      insert into catalog.product_history (sku, field, old_value, new_value, observed_at)
+      select sku, field, old_value, new_value, coalesce(${at}::timestamptz, now())
+      from unnest(${fields.map((f) => f.sku)}::text[], ${fields.map((f) => f.field)}::text[],
+        ${fields.map((f) => f.oldValue)}::text[], ${fields.map((f) => f.newValue)}::text[]) as f(sku, field, old_value, new_value)
+      order by sku, field`,
+    moves.length > 0 &&
+      tx`
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
+      select sku, size, old_price, new_price, coalesce(${at}::timestamptz, now()), sku = any(${[...corrected]}::text[])
+      from unnest(${moves.map((m) => m.sku)}::text[], ${moves.map((m) => m.size)}::text[],
+        ${moves.map((m) => m.oldPrice)}::int[], ${moves.map((m) => m.newPrice)}::int[]) as m(sku, size, old_price, new_price)
+      order by sku, size`,
+    tx`select pg_notify('catalog_changes', last_value::text) from catalog_internal.change_positions`,
+  ]);
+}
+
+/** Makes room ahead for history, before anybody needs it. */
+export async function prepareHistory(sql: Sql): Promise<void> {
+  await sql`select catalog_internal.add_history_chunks()`;
+}
+
+/**
+ * Drops the chunks of price_history whose newest row is older than `keptMs`, oldest first, each in a transaction of its own;
+ * tells how many. One that is being read at the moment, and all after it, stay for another time.
+ */
+export async function dropOldHistory(sql: Sql, keptMs: number): Promise<number> {
+  for (let dropped = 0; ; dropped += 1) {
+    const [{ outcome }] = await sql<[{ outcome: string }]>`
+      select catalog_internal.drop_history_chunk(${keptMs / 1000}) as outcome`;
+    if (outcome !== 'dropped') return dropped;
+  }
+}

@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type Change, follow } from '../../examples/consumer.ts';
+import { connect } from '../../src/store/db.ts';
+import { found, knownSkus, look, removeByDelta, useStore } from '../store/support.ts';
+import { until } from '../support/process.ts';
+
+const store = useStore();
+
+beforeEach(async () => {
+  await store.sql`drop schema if exists shop cascade`;
+  await knownSkus(store.sql, ['A', 'B', 'C']);
+  await look(store.sql, found('A', { 8: 80, 9: 90 }, { sizeMapSizeType: 'US' }), found('B', { 9: 90 }));
+});
+
+describe('examples/consumer.sql', () => {
+  const script = readFileSync(new URL('../../examples/consumer.sql', import.meta.url), 'utf8');
+
+  async function run(): Promise<{ offers: string[]; drops: string[] }> {
+    // As psql sends it: the text as it stands, on a connection of its own.
+    const own = connect(store.url, { max: 1 });
+    await own.unsafe(script).simple();
+    const offers =
+      await own`select concat_ws(' ', sku, size, price, size_type) as line from shop.offers order by 1`;
+    const drops =
+      await own`select concat_ws(' ', sku, size, old_price, new_price) as line from shop.drops order by 1`;
+    await own.end({ timeout: 2 });
+    const lines = (rows: typeof offers) => rows.map((row) => row['line'] as string);
+    return { offers: lines(offers), drops: lines(drops) };
+  }
+
+  test('keeps a copy that is the mirror, and counts as drops what is a move of the market', async () => {
+    const { sql } = store;
+    const first = { offers: ['A 8 80 US', 'A 9 90 US', 'B 9 90'], drops: [] };
+    expect(await run()).toEqual(first);
+    expect(await run()).toEqual(first);
+    await look(sql, found('A', { 8: 80, 9: 85 }, { sizeMapSizeType: 'US' }), found('B', { 9: 95 }));
+    await look(sql, found('A', { 8: 70, 42: 60 }, { sizeMapSizeType: 'EU' }), found('C', { 9: 10 }));
+    const then = { offers: ['A 42 60 EU', 'A 8 70 EU', 'B 9 95', 'C 9 10'], drops: ['A 9 90 85'] };
+    expect(await run()).toEqual(then);
+    expect(await run()).toEqual(then);
+    await removeByDelta(sql, 'B');
+    expect(await run()).toEqual({ ...then, offers: then.offers.filter((line) => !line.startsWith('B')) });
+  });
+
+  test('that fails half-way has taken in nothing', async () => {
+    await run();
+    await look(store.sql, found('B', { 9: 70 }));
+    await store.sql`alter table shop.follower add constraint broken check (false) not valid`;
+    await expect(run()).rejects.toThrow('broken');
+    await store.sql`alter table shop.follower drop constraint broken`;
+    expect((await run()).drops).toEqual(['B 9 90 70']);
+    expect((await run()).drops).toEqual(['B 9 90 70']);
+  });
+});
+
+describe('examples/consumer.ts', () => {
+  /** Follows, with a table that it writes in the same transaction, until what is wanted is there. */
+  async function followed(during: () => Promise<unknown>, wanted: number): Promise<string[]> {
+    const own = connect(store.url, { max: 3 });
+    await own`create schema if not exists shop`;
+    await own`create table if not exists shop.taken (line text)`;
+    const stop = new AbortController();
+    const apply = async (
+      { kind, sku, size, field }: Change,
+      tx: Parameters<Parameters<typeof follow>[1]>[1],
+    ) => {
+      await tx`insert into shop.taken values (${`${kind} ${sku} ${size ?? field}`})`;
+    };
+    const following = follow(own, apply, stop.signal);
+    await until('the follower to listen', async () => {
+      const listening = await store.sql`
+        select from pg_stat_activity where datname = current_database() and query like 'listen %'`;
+      return listening.length > 0;
+    });
+    await during();
+    const taken = () => store.sql<{ line: string }[]>`select line from shop.taken`;
+    await until('the changes to be taken', async () => (await taken()).length >= wanted);
+    stop.abort();
+    await following;
+    await own.end({ timeout: 2 });
+    return (await taken()).map(({ line }) => line);
+  }
+
+  test('is woken by changes, and takes each once over restarts, also what came while it was away', async () => {
+    const { sql } = store;
+    const first = ['product B name', 'price B 9'];
+    expect(await followed(() => look(sql, found('B', { 9: 91 }, { name: 'N' })), 2)).toEqual(first);
+    await look(sql, found('B', { 9: 92 }, { name: 'N' }));
+    const all = [...first, 'price B 9', 'product A size_map_size_type'];
+    const again = () => look(sql, found('A', { 8: 80, 9: 90 }, { sizeMapSizeType: 'EU' }));
+    expect(await followed(again, 4)).toEqual(all);
+  });
+});

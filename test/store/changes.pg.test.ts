@@ -1,0 +1,268 @@
+import { array, assert, asyncProperty, boolean, constantFrom, integer, nat, record } from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answers.ts';
+import { writeChanges } from '../../src/store/changes.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import { claimAll, found, knownSkus, look, LOOKS, mark, removeByDelta, useStore } from './support.ts';
+
+const store = useStore();
+
+interface Change {
+  readonly position: string;
+  readonly kind: string;
+  readonly sku: string;
+  readonly what: string;
+  readonly meaning: boolean;
+}
+
+async function changesAfter(position: string, most = 1000): Promise<Change[]> {
+  return await store.sql<Change[]>`
+    select position, kind, sku, coalesce(size, field) || ': ' || coalesce(old_price::text, old_value, '–')
+      || ' → ' || coalesce(new_price::text, new_value, '–') as what, meaning_changed as meaning
+    from catalog.changes(${position}, ${most})`;
+}
+
+async function positionNow(): Promise<string> {
+  const [row] = await store.sql<[{ position: string }]>`select catalog.changes_position() as position`;
+  return row.position;
+}
+
+/** A transaction of the model: what it writes, in what way, and how it ends. */
+const anyWriter = record({
+  rows: integer({ min: 1, max: 3 }),
+  way: constantFrom('prices', 'products', 'both', 'as the version before', 'twice'),
+  commits: boolean(),
+});
+
+type Writer = { rows: number; way: string; commits: boolean };
+
+async function write(tx: Parameters<typeof writeChanges>[0], name: string, { rows, way }: Writer) {
+  const some = Array.from({ length: rows }, (_, n) => `${name}.${n}`);
+  const moves = some.map((sku) => ({ sku, size: '9', oldPrice: 1, newPrice: 2 }));
+  const fields = some.map((sku) => ({ sku, field: 'name', oldValue: 'a', newValue: 'b' }));
+  if (way === 'as the version before') {
+    await tx`
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+      select sku, '9', 1, 2, now() from unnest(${some}::text[]) s(sku)`;
+    return;
+  }
+  await writeChanges(tx, way === 'products' ? [] : moves, way === 'prices' ? [] : fields, null);
+  if (way === 'twice') await writeChanges(tx, moves, [], null);
+}
+
+const rowsOf = ({ rows, way }: Writer) => rows * ({ both: 2, twice: 3 }[way] ?? 1);
+
+/** Writers with a connection each. A step is over when it is done, or waits for another's lock. */
+async function play(
+  pool: Sql,
+  writers: readonly Writer[],
+  turns: readonly number[],
+  poll: () => Promise<void>,
+) {
+  const steps = await Promise.all(
+    writers.map(async (writer, n) => {
+      const tx = await pool.reserve();
+      const [{ pid }] = await tx<[{ pid: number }]>`select pg_backend_pid() as pid`;
+      const todo: (() => Promise<unknown>)[] = [
+        () => tx`begin`,
+        () => write(tx as never, `w${n}`, writer),
+        () => (writer.commits ? tx`commit` : tx`rollback`),
+      ];
+      return { tx, pid, todo, busy: Promise.resolve<unknown>(null), idle: true };
+    }),
+  );
+  const left = () => steps.filter(({ todo }) => todo.length > 0);
+  for (let turn = 0; left().length > 0; turn += 1) {
+    const step = left()[(turns[turn % turns.length] ?? 0) % left().length]!;
+    const action = step.todo.shift()!;
+    step.idle = false;
+    step.busy = step.busy
+      .then(() => action())
+      .finally(() => {
+        step.idle = true;
+      });
+    const waits = async () => {
+      const locks = await store.sql`select from pg_locks where pid = ${step.pid} and not granted`;
+      return locks.length > 0;
+    };
+    while (!step.idle && !(await waits()));
+    await poll();
+  }
+  await Promise.all(steps.map(({ busy }) => busy));
+  for (const { tx } of steps) tx.release();
+}
+
+describe('a reader that remembers one position', () => {
+  let pool: Sql;
+  beforeAll(() => {
+    pool = connect(store.url, { max: 5 });
+  });
+  afterAll(() => pool.end({ timeout: 2 }));
+
+  test('sees each committed row once, in order, whatever order writers come and commit in', async () => {
+    await assert(
+      asyncProperty(
+        array(anyWriter, { minLength: 2, maxLength: 5 }),
+        array(nat(59), { minLength: 15, maxLength: 15 }),
+        integer({ min: 1, max: 4 }),
+        async (writers, turns, most) => {
+          await store.sql`delete from catalog.price_history`;
+          await store.sql`delete from catalog.product_history`;
+          const seen: Change[] = [];
+          const poll = async () => {
+            const rows = await changesAfter(seen.at(-1)?.position ?? '0', most);
+            seen.push(...rows);
+            return rows.length;
+          };
+          await play(pool, writers, turns, async () => {
+            await poll();
+          });
+          while ((await poll()) > 0);
+          const committed = await store.sql<{ position: string }[]>`
+            select id as position from catalog.price_history union all select id from catalog.product_history order by 1`;
+          expect(seen.map(({ position }) => position)).toEqual(committed.map(({ position }) => position));
+          expect(seen).toHaveLength(
+            writers.filter(({ commits }) => commits).reduce((sum, writer) => sum + rowsOf(writer), 0),
+          );
+        },
+      ),
+      {
+        numRuns: 40,
+        examples: [
+          [
+            [
+              { rows: 1, way: 'as the version before', commits: true },
+              { rows: 1, way: 'both', commits: true },
+            ],
+            [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            2,
+          ],
+        ],
+      },
+    );
+  });
+
+  test('is told where its position is no longer one of this database, and what a position must be', async () => {
+    const refused = (position: string | null, most = 1) =>
+      store.sql`select * from catalog.changes(${position}::bigint, ${most})`.catch((error: unknown) => error);
+    expect(await refused('999999999999999')).toMatchObject({
+      code: 'CM001',
+      hint: expect.stringContaining('changes_position'),
+    });
+    expect(await refused(null)).toMatchObject({ code: '22023' });
+    expect(await refused('0', 0)).toMatchObject({ code: '22023' });
+  });
+
+  test('gets from now on what is committed after, also what was being committed', async () => {
+    await writing(store.sql, 'before');
+    const tx = await pool.reserve();
+    await tx`begin`;
+    await writing(tx as never, 'under way');
+    const position = await positionNow();
+    await tx`commit`;
+    tx.release();
+    await writing(store.sql, 'after');
+    expect((await changesAfter(position)).map(({ sku }) => sku)).toEqual(['under way', 'after']);
+  });
+
+  async function writing(sql: Sql, sku: string) {
+    await sql`insert into catalog.price_history (sku, size, observed_at) values (${sku}, '9', now())`;
+  }
+});
+
+describe('what an answer changed', () => {
+  test('comes with a corrected size_type first, and marks what is no move of the market', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B', 'C']);
+    const us = { sizeMapSizeType: 'US', name: 'N' };
+    await look(sql, found('A', { 8: 80, 9: 90 }, us), found('B', { 9: 90 }, us), found('C', { 9: 90 }, us));
+    const position = await positionNow();
+    const eu = found('A', { 9: 90, 42: 80 }, { sizeMapSizeType: 'EU', name: 'N' });
+    await look(sql, eu, found('B', { 9: 91 }, us), found('C', { 9: 90 }, us));
+    await look(sql, eu);
+    await look(sql, found('A', { 9: 95, 42: 80 }, { sizeMapSizeType: 'EU', name: 'M' }));
+    await removeByDelta(sql, 'B');
+    const rows = await changesAfter(position);
+    expect(
+      rows.map(({ kind, sku, what, meaning }) => `${kind} ${sku} ${what}${meaning ? ' (meaning)' : ''}`),
+    ).toEqual([
+      'product A size_map_size_type: US → EU (meaning)',
+      'price A 42: – → 80 (meaning)',
+      'price A 8: 80 → – (meaning)',
+      'price B 9: 90 → 91',
+      'product A name: N → M',
+      'price A 9: 90 → 95',
+      'price B 9: 91 → –',
+    ]);
+  });
+
+  test('is told once a transaction, with the newest position; nothing is told of nothing', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B']);
+    const heard: string[] = [];
+    const ended = Promise.withResolvers<void>();
+    const listener = connect(store.url, { max: 1 });
+    await listener.listen('catalog_changes', (payload) => {
+      heard.push(payload);
+      if (payload === 'end') ended.resolve();
+    });
+    await look(sql, found('A', { 9: 90 }, { name: 'N' }), found('B', { 9: 90 }));
+    await look(sql, found('A', { 9: 91 }, { name: 'M' }), found('B', { 9: 92 }));
+    const first = await positionNow();
+    await look(sql, found('A', { 9: 91 }, { name: 'M' }), found('B', { 9: 92 }));
+    await removeByDelta(sql, 'B');
+    const second = await positionNow();
+    await sql`select pg_notify('catalog_changes', 'end')`;
+    await ended.promise;
+    expect(heard).toEqual([first, second, 'end']);
+    await listener.end({ timeout: 2 });
+  });
+});
+
+test.each(['answer', 'delta'])(
+  'an answer and a delta that count in one row are in no deadlock, with the %s first to wait for the lock',
+  async (first) => {
+    const pool = connect(store.url, { max: 4 });
+    await knownSkus(pool, ['seen', 'removed', 'reported']);
+    await look(pool, found('seen', { 9: 1 }), found('removed', { 9: 1 }), found('reported', { 9: 1 }));
+    await mark(pool, ['seen'], 'sweep');
+    await applyAnswer(pool, await claimAll(pool), [found('seen', { 9: 2 })], LOOKS);
+    await pool`update catalog_internal.sync set snapshot_id = '0'`;
+    const nothing = { changed: [], removed: [], nowLive: [] };
+    await applyDelta(pool, { ...nothing, since: '0', toSnapshot: '1', changed: ['reported'] });
+    const claim = await claimAll(pool);
+    const both: Record<string, () => Promise<unknown>> = {
+      answer: () => applyAnswer(pool, claim, [found('reported', { 9: 2 })], LOOKS),
+      delta: () =>
+        applyDelta(pool, {
+          since: '1',
+          toSnapshot: '2',
+          changed: ['seen'],
+          removed: ['removed'],
+          nowLive: [],
+        }),
+    };
+    const waiting = async () => {
+      const [row] = await store.sql`
+        select count(*)::int as n from pg_locks l join pg_stat_activity a using (pid)
+        where not granted and a.datname = current_database()`;
+      return row?.['n'] as number;
+    };
+    const under: Promise<unknown>[] = [];
+    await pool.begin(async (tx) => {
+      await tx`select catalog_internal.lock_changes()`;
+      for (const name of [first, first === 'answer' ? 'delta' : 'answer']) {
+        under.push(both[name]!());
+        while ((await waiting()) < under.length);
+      }
+    });
+    await Promise.all(under);
+    // What a backend has counted is known by its end.
+    await pool.end({ timeout: 5 });
+    const [counted] = await store.sql`
+      select deadlocks::int, reports_confirmed::int as confirmed, moves_seen_first::int as seen
+      from pg_stat_database, catalog.delta_audit where datname = current_database()`;
+    expect(counted).toEqual({ deadlocks: 0, confirmed: 1, seen: 1 });
+  },
+);

@@ -1,0 +1,134 @@
+import { beforeEach, expect, test } from 'vitest';
+import { dropOldHistory, prepareHistory, writeChanges } from '../../src/store/changes.ts';
+import { connect } from '../../src/store/db.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+const DAY = 86_400_000;
+const CHUNK = 5_000_000n;
+/** The chunk that the test's first row goes into: each test has chunks of its own. */
+let first: bigint;
+
+beforeEach(async () => {
+  const { sql } = store;
+  const [row] = await sql<[{ at: string }]>`select last_value as at from catalog_internal.change_positions`;
+  first = BigInt(row.at) / CHUNK + 1n;
+  await enter(first);
+  // Chunks of earlier tests are empty by now, and go.
+  await dropOldHistory(sql, DAY);
+});
+
+/** Lets the next position be the first of a chunk. */
+async function enter(chunk: bigint): Promise<void> {
+  await store.sql`select setval('catalog_internal.change_positions', ${String(chunk * CHUNK)}, false)`;
+  await prepareHistory(store.sql);
+}
+
+/** One row in each chunk from `first` on, observed so many days ago. */
+async function fill(...days: number[]): Promise<void> {
+  for (const [n, ago] of days.entries()) {
+    await enter(first + BigInt(n));
+    await store.sql`
+      insert into catalog.price_history (sku, size, observed_at) values (${`S${n}`}, '9', now() - make_interval(days => ${ago}))`;
+  }
+}
+
+async function chunks(): Promise<bigint[]> {
+  const rows = await store.sql<{ n: string }[]>`
+    select replace(inhrelid::regclass::text, 'catalog_internal.price_history_', '') as n
+    from pg_inherits where inhparent = 'catalog.price_history'::regclass`;
+  return rows.map(({ n }) => BigInt(n) - first).toSorted((a, b) => Number(a - b));
+}
+
+const kept = async () =>
+  (await store.sql`select sku from catalog.price_history order by id`).map((row) => row['sku'] as string);
+
+test.each([
+  { what: 'nothing, where nothing is old', ago: [20, 10, 0], kept: ['S0', 'S1', 'S2'] },
+  { what: 'whole chunks whose newest row is old', ago: [50, 40, 0], kept: ['S2'] },
+  { what: 'nothing after what is newer', ago: [50, 10, 40, 0], kept: ['S1', 'S2', 'S3'] },
+  { what: 'not what is being written, however old', ago: [50, 40], kept: ['S1'] },
+])('retention drops $what', async ({ ago, kept: wanted }) => {
+  const { sql } = store;
+  await fill(...ago);
+  expect(await dropOldHistory(sql, 30 * DAY)).toBe(ago.length - wanted.length);
+  expect(await kept()).toEqual(wanted);
+  expect(await dropOldHistory(sql, 30 * DAY)).toBe(0);
+});
+
+test('a chunk with one row that is new stays whole, whichever row it is', async () => {
+  const { sql } = store;
+  await sql`
+    insert into catalog.price_history (sku, size, observed_at)
+    values ('old', '9', now() - interval '9 days'), ('new', '9', now() - interval '1 day'), ('old', '9', now() - interval '9 days')`;
+  await enter(first + 1n);
+  expect(await dropOldHistory(sql, 7 * DAY)).toBe(0);
+  expect(await kept()).toHaveLength(3);
+});
+
+test('a reader behind the oldest change that is kept is told so, also one whose snapshot is from before', async () => {
+  const { sql } = store;
+  await fill(50, 50, 0);
+  const behind = String(first * CHUNK);
+  const reader = await sql.reserve();
+  await reader`begin isolation level repeatable read`;
+  await reader`select 1 from pg_class`;
+  expect(await dropOldHistory(sql, 30 * DAY)).toBe(2);
+  const [oldest] = await sql<[{ oldest: string }]>`select catalog.changes_oldest() as oldest`;
+  expect(BigInt(oldest.oldest)).toBe((first + 2n) * CHUNK - 1n);
+  const gone = { code: 'CM001', message: expect.stringContaining(`go on from is ${oldest.oldest}`) };
+  await expect(reader`select * from catalog.changes(${behind})`).rejects.toMatchObject(gone);
+  await reader`rollback`;
+  reader.release();
+  await expect(
+    sql`select * from catalog.changes(${String(BigInt(oldest.oldest) - 1n)})`,
+  ).rejects.toMatchObject(gone);
+  expect(await sql`select sku from catalog.changes(${oldest.oldest})`).toEqual([{ sku: 'S2' }]);
+  const [now] = await sql<[{ now: string }]>`select catalog.changes_position() as now`;
+  expect(BigInt(now.now)).toBe((first + 2n) * CHUNK);
+});
+
+test('what is being read is dropped another time, and readers meanwhile wait for nothing longer', async () => {
+  const { sql } = store;
+  await fill(50, 0);
+  await sql.begin(async (tx) => {
+    await tx`select from catalog.price_history`;
+    expect(await dropOldHistory(sql, 30 * DAY)).toBe(0);
+    expect(await kept()).toEqual(['S0', 'S1']);
+  });
+  expect(await dropOldHistory(sql, 30 * DAY)).toBe(1);
+});
+
+test('room is made ahead: by maintenance, and by a writer who finds none, however many at once', async () => {
+  const { sql } = store;
+  expect((await chunks()).slice(-2)).toEqual([0n, 1n]);
+  // The last position of the last chunk that there is.
+  await sql`select setval('catalog_internal.change_positions', ${String((first + 2n) * CHUNK - 1n)}, true)`;
+  const pool = connect(store.url, { max: 4 });
+  const moves = ['A', 'B'].map((sku) => ({ sku, size: '9', oldPrice: 1, newPrice: 2 }));
+  await Promise.all([1, 2, 3, 4].map(() => pool.begin((tx) => writeChanges(tx, moves, [], null))));
+  await pool.end({ timeout: 2 });
+  expect(await kept()).toHaveLength(8);
+  expect((await chunks()).slice(-2)).toEqual([2n, 3n]);
+});
+
+test('moves since a moment are looked for after what was there when a chunk was made before it', async () => {
+  const { sql } = store;
+  await fill(50);
+  await sql`update catalog_internal.history_milestones set at = at - interval '40 days'`;
+  await enter(first + 1n);
+  await sql`
+    insert into catalog.price_history (sku, size, observed_at)
+    values ('S0', '9', now() - interval '2 days'), ('S0', '9', now() - interval '1 day')`;
+  const before = async (days: number) => {
+    const [row] = await sql<[{ position: string }]>`
+      select catalog_internal.position_before(now() - make_interval(days => ${days})) as position`;
+    return BigInt(row.position);
+  };
+  expect(await before(3)).toBeGreaterThanOrEqual(first * CHUNK);
+  expect(await before(3)).toBeLessThan((first + 1n) * CHUNK);
+  expect(await before(45)).toBeLessThan(first * CHUNK);
+  expect(await sql`select moves from catalog_internal.past_moves('S0', now() - interval '9 days')`).toEqual([
+    { moves: 2 },
+  ]);
+});
