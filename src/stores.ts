@@ -97,5 +97,8 @@ export async function migrateMirror(
     rateShare: paceLimits(config).maxPerWindow,
     rateWindow: config.rate.windowMs / 1000,
     rateFloor: rateFloor(config),
+    deltaInterval: config.intervals.deltaMs / 1000,
+    bulkMaxSkus: config.bulk.maxSkus,
+    bulkLiveBudget: config.bulk.liveBudget,
   });
 }

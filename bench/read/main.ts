@@ -32,6 +32,10 @@ function worksOf(sql: Sql): Works {
       every: 1,
       read: () => sql`select * from catalog.current_prices where sku = ${some(1)[0] ?? ''}`,
     },
+    'one SKU, how far to trust it': {
+      every: 1,
+      read: () => sql`select * from catalog.sku_trust where sku = ${some(1)[0] ?? ''}`,
+    },
     '500 SKUs': {
       every: 5,
       read: () => sql`select * from catalog.current_prices where sku = any(${some(500)})`,
@@ -46,7 +50,27 @@ function worksOf(sql: Sql): Works {
         select sku, size, old_price, new_price, observed_at from catalog.price_history
         where observed_at > now() - interval '1 hour' order by id desc`,
     },
-    'all stale SKUs': {
+    'the movers of the last hour': { every: 40, read: () => sql`select * from catalog.movers()` },
+    'lowest prices of a size of a model': {
+      every: 40,
+      read: () => sql`select * from catalog.lowest_prices('42.0', 'Brand', 'Model 77')`,
+    },
+    'a page of the oldest': {
+      every: 40,
+      read: () => sql`
+        select * from (select sku from catalog.skus where state = 'priced' order by priced_at, sku limit 100) page
+        join catalog.sku_trust t using (sku) order by t.priced_at, sku`,
+    },
+    'a page of those past their target': {
+      every: 40,
+      read: () => sql`select * from catalog.skus_past_target(100)`,
+    },
+    'all stale SKUs': { every: 100, read: () => sql`select sku from catalog.sku_trust where stale` },
+    'all SKUs by what is doubted': {
+      every: 100,
+      read: () => sql`select doubt, count(*) from catalog.sku_trust group by doubt`,
+    },
+    'all stale SKUs, through their prices': {
       every: 100,
       read: () => sql`select distinct sku from catalog.current_prices where stale`,
     },

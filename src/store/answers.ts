@@ -193,7 +193,8 @@ async function writeStates(tx: Tx, answered: readonly Fate[], at: Date): Promise
 
 /**
  * Schedules the next look of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
- * removed SKU that is still 0009 has been asked its once and is left alone until it is reported again.
+ * removed SKU that is still 0009 has been asked its once and is left alone until it is reported again; a watched one is
+ * asked as often as any that is not found, as the price routes may know it again without any delta saying so.
  */
 async function settleAnswered(
   tx: Tx,
@@ -215,8 +216,8 @@ async function settleAnswered(
       join catalog.skus s using (sku)
       cross join lateral (
         select case
-          when s.state = 'removed' then 'infinity'::timestamptz
-          when s.state = 'not_found' then now() + make_interval(secs => ${secs(next.notFoundMs)})
+          when s.state = 'removed' and not exists (select from catalog.watchlist w where w.sku = s.sku) then 'infinity'::timestamptz
+          when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
           when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)
           else now() + make_interval(secs => ${secs(next.snapshotMs)})
         end as due_at,

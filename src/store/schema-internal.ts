@@ -104,6 +104,20 @@ export const sync = internal.table(
   (t) => [check('sync_one_row', sql`${t.id}`)],
 );
 
+/**
+ * What transactions under way have done to catalog.watchlist, each its own rows: their commit marks the SKUs and takes the rows
+ * away again. Nobody ever sees any.
+ */
+export const watchChanges = internal.table('watch_changes', {
+  id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+  /** pg_current_xact_id() of the transaction. */
+  transaction: text().notNull(),
+  /** Whether the SKUs were inserted; else their weights changed, or they are gone. */
+  added: boolean().notNull(),
+  /** Null: everything was taken away (TRUNCATE). */
+  skus: text().array(),
+});
+
 /** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live-policy.ts). */
 export const liveRates = internal.table('live_rates', {
   sku: text().primaryKey(),
@@ -164,6 +178,10 @@ export const settings = internal.table(
     rateShare: integer('rate_share').notNull().default(120),
     /** Requests a window that are the mirror's, however much the account's other users ask for. */
     rateFloor: integer('rate_floor').notNull().default(40),
+    deltaInterval: doublePrecision('delta_interval').notNull().default(300),
+    /** SKUs in a bulk call, and how many of them are live ones while nothing is learned. */
+    bulkMaxSkus: integer('bulk_max_skus').notNull().default(100),
+    bulkLiveBudget: integer('bulk_live_budget').notNull().default(5),
   },
   (t) => [check('settings_one_row', sql`${t.id}`)],
 );

@@ -62,19 +62,24 @@ export const prices = catalog.table(
   (t) => [primaryKey({ columns: [t.sku, t.size] })],
 );
 
-export const products = catalog.table('products', {
-  sku: text().primaryKey(),
-  name: text(),
-  model: text(),
-  brand: text(),
-  genderSize: text('gender_size'),
-  sizeType: text('size_type'),
-  category: text(),
-  sizeMapSizeType: text('size_map_size_type'),
-  product: jsonb().notNull(),
-  refreshedAt: instant('refreshed_at').notNull(),
-  changedAt: instant('changed_at').notNull(),
-});
+export const products = catalog.table(
+  'products',
+  {
+    sku: text().primaryKey(),
+    name: text(),
+    model: text(),
+    brand: text(),
+    genderSize: text('gender_size'),
+    sizeType: text('size_type'),
+    category: text(),
+    sizeMapSizeType: text('size_map_size_type'),
+    product: jsonb().notNull(),
+    refreshedAt: instant('refreshed_at').notNull(),
+    changedAt: instant('changed_at').notNull(),
+  },
+  // Neither column moves with a look, so looks stay in their pages (HOT). Only their beginnings: an index takes no long texts.
+  (t) => [index('products_brand_model').on(sql`left(${t.brand}, 200)`, sql`left(${t.model}, 200)`)],
+);
 
 /** Both histories draw their ids from one sequence, in the order of their commits: they are positions of catalog.changes. */
 const position = () =>
@@ -122,5 +127,10 @@ export const watchlist = catalog.table(
     weight: real().notNull().default(1),
     note: text(),
   },
-  (t) => [check('watchlist_weight', sql`${t.weight} > 0`)],
+  (t) => [
+    /** NaN is greater than all numbers; and neither can be planned with. */
+    check('watchlist_weight', sql`${t.weight} > 0 and ${t.weight} < 'Infinity'`),
+    /** What no answer could name is no SKU (partner/text.ts, isReadableSku). */
+    check('watchlist_sku', sql`length(${t.sku}) between 1 and 512`),
+  ],
 );

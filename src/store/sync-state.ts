@@ -63,13 +63,17 @@ export interface SqlSettings {
   readonly rateShare: number;
   readonly rateWindow: number;
   readonly rateFloor: number;
+  readonly deltaInterval: number;
+  readonly bulkMaxSkus: number;
+  readonly bulkLiveBudget: number;
 }
 
 export async function storeSettings(sql: Sql, s: SqlSettings): Promise<void> {
   await sql`
     update catalog_internal.settings set live_interval = ${s.liveInterval}, sweep_interval = ${s.sweepInterval},
       metadata_interval = ${s.metadataInterval}, catalog_stale_after = ${s.catalogStaleAfter},
-      rate_limit = ${s.rateLimit}, rate_share = ${s.rateShare}, rate_window = ${s.rateWindow}, rate_floor = ${s.rateFloor}`;
+      rate_limit = ${s.rateLimit}, rate_share = ${s.rateShare}, rate_window = ${s.rateWindow}, rate_floor = ${s.rateFloor},
+      delta_interval = ${s.deltaInterval}, bulk_max_skus = ${s.bulkMaxSkus}, bulk_live_budget = ${s.bulkLiveBudget}`;
 }
 
 /** The ages that SQL takes for the target, in seconds, as the last daemon to start was configured. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Sql } from '../../src/store/db.ts';
+import { migrateDatabase, type Sql } from '../../src/store/db.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { askedSince, letAge, logged, metric } from './harness.ts';
@@ -152,8 +152,13 @@ describe('SKUs nobody lists.', () => {
       sizes: { 'EU 40': 1500, 'EU 41': 1600 },
       sizeType: 'EU',
     });
+    sandbox.world.add('UNLISTED-0', { listed: false, sizes: { '42': 900 }, sizeType: 'EU' });
+    await migrateDatabase(stack.databaseUrl);
+    await sql`insert into catalog.watchlist (sku) values ('UNLISTED-0')`;
     await stack.start();
     await stack.caughtUp();
+    const early = await sql`select size, price from catalog.current_prices where sku = 'UNLISTED-0'`;
+    expect([...early], 'watched before the first start').toEqual([{ size: '42', price: 900 }]);
     await sql`insert into catalog.watchlist (sku, note) values ('UNLISTED-1', 'mine')`;
     await stack.caughtUp();
     const prices =

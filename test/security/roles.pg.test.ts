@@ -28,15 +28,21 @@ const DECIDED: Readonly<Record<string, Rights>> = {
   'table catalog.product_history': { catalog_reader: READ },
   'table catalog.watchlist': { catalog_reader: READ, catalog_watcher: WATCH },
   'view catalog.current_prices': { catalog_reader: READ },
+  'view catalog.sku_trust': { catalog_reader: READ },
   'view catalog.sync_status': { catalog_reader: READ },
   'view catalog.delta_audit': { catalog_reader: READ },
   'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.changes(bigint,integer)': { catalog_reader: ['EXECUTE'] },
   'function catalog.changes_position()': { catalog_reader: ['EXECUTE'] },
   'function catalog.changes_oldest()': { catalog_reader: ['EXECUTE'] },
-  // Called by catalog.sync_status as its reader; without USAGE on the schema nobody can name them.
+  'function catalog.lowest_prices(text,text,text,text,integer,boolean)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.movers(interval,integer)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.skus_past_target(integer)': { catalog_reader: ['EXECUTE'] },
+  // Called by the views as their reader; without USAGE on the schema nobody can name them.
   'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
   'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),
+  'function catalog_internal.trust_terms()': everyone('EXECUTE'),
+  'function catalog_internal.seconds_ahead()': everyone('EXECUTE'),
   'function catalog_internal.lane_of(text)': {},
   'function catalog_internal.mark_due(text[],text,boolean)': {},
   'function catalog_internal.past_moves(text,timestamp with time zone)': {},
@@ -47,6 +53,8 @@ const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.position_before_built()': {},
   'function catalog_internal.add_history_chunks()': {},
   'function catalog_internal.drop_history_chunk(double precision)': {},
+  'function catalog_internal.watch_changed()': {},
+  'function catalog_internal.watch_committed()': {},
 };
 
 function everyone(right: string): Rights {
@@ -206,7 +214,11 @@ test('every function that runs with the daemon’s rights has its search_path pi
     'catalog.take_request(text)',
     'catalog_internal.catalog_state(catalog_internal.sync)',
     'catalog_internal.present_ceiling(catalog_internal.pace)',
+    'catalog_internal.seconds_ahead()',
+    'catalog_internal.trust_terms()',
     'catalog_internal.watch_added()',
+    'catalog_internal.watch_changed()',
+    'catalog_internal.watch_committed()',
   ]);
   for (const { name, path } of definers)
     expect([name, path]).toEqual([name, 'search_path=pg_catalog, pg_temp']);
@@ -235,6 +247,10 @@ describe('really tried', () => {
     ['select * from catalog.price_history', ['catalog_reader']],
     ['select * from catalog.product_history', ['catalog_reader']],
     ['select * from catalog.current_prices', ['catalog_reader']],
+    ['select * from catalog.sku_trust', ['catalog_reader']],
+    ["select * from catalog.lowest_prices('42')", ['catalog_reader']],
+    ['select * from catalog.movers()', ['catalog_reader']],
+    ['select * from catalog.skus_past_target()', ['catalog_reader']],
     ['select * from catalog.sync_status', ['catalog_reader']],
     ['select * from catalog.delta_audit', ['catalog_reader']],
     ['select * from catalog.changes(0)', ['catalog_reader']],
@@ -268,6 +284,8 @@ describe('really tried', () => {
     ["select catalog_internal.lane_of('new')", []],
     ["select catalog_internal.past_moves('A', now())", []],
     ['select catalog_internal.catalog_state(null)', []],
+    ['select catalog_internal.trust_terms()', []],
+    ['select catalog_internal.seconds_ahead()', []],
     [`select * from ${QUEUE_SCHEMA}.bullmq_job`, []],
     [`create table ${QUEUE_SCHEMA}.mine (id int)`, []],
     ['create schema mine', []],
@@ -298,6 +316,7 @@ describe('really tried', () => {
         for (const statement of shadows) await tx.unsafe(statement);
         await tx.unsafe("select catalog.take_request('orders')");
         await tx.unsafe("insert into catalog.watchlist (sku) values ('watched')");
+        await tx.unsafe('set constraints all immediate');
         const [own] = await tx`
           select (select count(*) from pg_temp.pace_sends) + (select count(*) from pg_temp.skus)
             + (select count(*) from pg_temp.due) as rows`;

@@ -34,6 +34,9 @@ beforeAll(async () => {
     rateShare: LIMITS.maxPerWindow,
     rateWindow: WINDOW_MS / 1000,
     rateFloor: FLOOR,
+    deltaInterval: 300,
+    bulkMaxSkus: 100,
+    bulkLiveBudget: 5,
   });
 });
 

@@ -1,0 +1,319 @@
+import { describe, expect, test } from 'vitest';
+import { countCatalog } from '../../src/store/catalog-figures.ts';
+import { noteCatalogFault } from '../../src/store/delta.ts';
+import { storeIncident } from '../../src/store/incident.ts';
+import { refreshSkus } from '../../src/store/refresh.ts';
+import { line, standing } from './manifest.ts';
+import { someCatalog } from './some-catalog.ts';
+import { found, HOUR, knownSkus, ledger, look, mark, passHours, removeByDelta, useStore } from './support.ts';
+
+const store = useStore();
+
+interface Trust {
+  readonly sku: string;
+  readonly doubt: string | null;
+  readonly actionable: boolean;
+  readonly stale: boolean;
+  readonly fresh: boolean;
+  readonly past_target: boolean;
+  readonly owed: boolean;
+  readonly owed_reason: string | null;
+  readonly owed_lane: string | null;
+  readonly owed_since: Date | null;
+  readonly deferrals: number;
+  readonly failures: number;
+  readonly next_look_at: Date | null;
+}
+
+async function trust(sku: string): Promise<Trust> {
+  const [row] = await store.sql<Trust[]>`select * from catalog.sku_trust where sku = ${sku}`;
+  if (row === undefined) throw new Error(`no ${sku}`);
+  return row;
+}
+
+/** Lets prices grow older than the ledger says, as when nobody has looked for so long. */
+const age = async (hours: number) =>
+  await store.sql`update catalog.skus set priced_at = priced_at - make_interval(secs => ${hours * 3600})`;
+
+describe('trust is one reading everywhere', () => {
+  test.each([0.11, 0.22, 0.33])(
+    'in the view, in current_prices, and in fresh_skus (seed %d)',
+    async (seed) => {
+      const { sql } = store;
+      await someCatalog(sql, 2000, seed);
+      await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
+      const figures = await countCatalog(sql);
+      const counted = await sql<{ priceSource: string; count: number }[]>`
+      select coalesce(price_source, 'unknown') as "priceSource", (count(*) filter (where fresh))::int as count
+      from catalog.sku_trust where state = 'priced' group by 1 order by 1`;
+      expect([...counted]).toEqual(figures.freshSkus);
+      // What stale meant before the view was there (drizzle/0009), of every SKU with prices.
+      const [{ differing, stale }] = await sql<[{ differing: number; stale: number }]>`
+      select (count(*) filter (where c.stale is distinct from plain.stale or t.stale is distinct from plain.stale))::int as differing,
+        (count(*) filter (where c.stale))::int as stale
+      from catalog.skus s
+      join catalog.current_prices c on c.sku = s.sku
+      join catalog.sku_trust t on t.sku = s.sku
+      left join catalog_internal.due d on d.sku = s.sku
+      cross join lateral (
+        select coalesce(d.due_at <= now() and d.reason <> 'metadata', false)
+          or ((s.price_source is not distinct from 'live' or coalesce(d.live and d.reason = 'live', false))
+            and s.priced_at < now() - interval '30 minutes') as stale
+      ) plain`;
+      expect(differing).toBe(0);
+      expect(stale).toBeGreaterThan(100);
+    },
+  );
+
+  test.each([0.44, 0.55])(
+    'and only fresh prices without any other doubt are actionable (seed %d)',
+    async (seed) => {
+      const { sql } = store;
+      await someCatalog(sql, 2000, seed);
+      const counts = async () => {
+        const [row] = await sql<
+          [{ fresh: number; actionable: number; live: number; meaning: number; wrong: number }]
+        >`
+      select (count(*) filter (where fresh))::int as fresh, (count(*) filter (where actionable))::int as actionable,
+        (count(*) filter (where actionable and price_source = 'live'))::int as live,
+        (count(*) filter (where doubt = 'size_type'))::int as meaning,
+        (count(*) filter (where actionable and not fresh or actionable <> (doubt is null) or fresh is null or stale is null
+          or past_target is null or owed <> (owed_lane is not null) or owed <> (owed_reason is not null)))::int as wrong
+      from catalog.sku_trust`;
+        return row;
+      };
+      await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
+      const well = await counts();
+      expect(well.wrong).toBe(0);
+      expect(well.actionable).toBeGreaterThan(0);
+      expect(well.actionable + well.meaning).toBe(well.fresh);
+      await noteCatalogFault(sql, '0014');
+      const faulty = await counts();
+      expect(faulty).toMatchObject({ fresh: well.fresh, actionable: well.live, wrong: 0 });
+      const [prices] = await sql`
+        select (count(*) filter (where c.actionable is distinct from (t.actionable and c.price is not null)))::int as differing
+        from catalog.current_prices c join catalog.sku_trust t using (sku)`;
+      expect(prices).toEqual({ differing: 0 });
+    },
+  );
+});
+
+/** What happens to a SKU 'A' that was looked at just now, beside a live one 'L', and what is doubted then of each. */
+const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null, ofLive: string | null][] = [
+  ['nothing', async () => {}, null, null],
+  ['a report of the delta', () => mark(store.sql, ['A']), 'owed', null],
+  [
+    'a look that is to refresh metadata',
+    () => mark(store.sql, ['A', 'L'], 'metadata'),
+    'size_type',
+    'size_type',
+  ],
+  ['a new watch', () => store.sql`insert into catalog.watchlist (sku) values ('A')`, 'owed', null],
+  ['a removal', () => removeByDelta(store.sql, 'A'), 'removed', null],
+  ['0009', () => look(store.sql, { sku: 'A', kind: 'not_found' }), 'not_found', null],
+  ['a deferral', () => look(store.sql, { sku: 'L', kind: 'deferred', waitMs: HOUR }), null, 'owed'],
+  ['an error', () => look(store.sql, { sku: 'A', kind: 'error', waitMs: HOUR }), 'owed', null],
+  ['an hour without a look', () => age(1), null, 'past_target'],
+  ['a day and more without a look', () => age(25), 'past_target', 'past_target'],
+  ['a turn that has come', () => passHours(store.sql, 11), null, 'owed'],
+  ['a sweep that has come', () => passHours(store.sql, 21), 'owed', 'owed'],
+  ['0014 of the catalog', () => noteCatalogFault(store.sql, '0014'), 'catalog_stale', null],
+  [
+    'an old snapshot',
+    () => store.sql`update catalog_internal.sync set snapshot_generated_at = now() - interval '25 hours'`,
+    'catalog_stale',
+    null,
+  ],
+  [
+    'no baseline',
+    () => store.sql`update catalog_internal.sync set manifest_applied_at = null`,
+    'no_baseline',
+    null,
+  ],
+  [
+    'a delta of half an hour ago',
+    () => store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '29 minutes'`,
+    null,
+    null,
+  ],
+  [
+    'no delta for more than half an hour',
+    () => store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '31 minutes'`,
+    'delta_late',
+    null,
+  ],
+  [
+    'no delta for that long where it is asked for once an hour',
+    async () => {
+      await store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '2 hours'`;
+      await store.sql`update catalog_internal.settings set delta_interval = 3600`;
+    },
+    null,
+    null,
+  ],
+  [
+    'an incident',
+    async () => {
+      await storeIncident(store.sql, () => 'live-count');
+      await age(0.6);
+    },
+    'incident',
+    'past_target',
+  ],
+  ['an incident, just asked', () => storeIncident(store.sql, () => 'live-count'), null, null],
+];
+
+test.each(DOUBTS)('%s: what is doubted then', async (_what, happens, ofA, ofLive) => {
+  const { sql } = store;
+  await standing(store, line('A'), line('L', { priceSource: 'live' }));
+  await sql`update catalog.skus set priced_at = now()`;
+  await sql`update catalog_internal.sync set snapshot_generated_at = now(), delta_checked_at = now()`;
+  await happens();
+  expect([(await trust('A')).doubt, (await trust('L')).doubt]).toEqual([ofA, ofLive]);
+  const actionable = await sql`select distinct sku from catalog.current_prices where actionable order by sku`;
+  expect(actionable.map(({ sku }) => sku as string)).toEqual(
+    [ofA === null ? 'A' : '', ofLive === null ? 'L' : ''].filter((sku) => sku !== ''),
+  );
+});
+
+describe('a SKU’s row', () => {
+  test('says what is owed, why, since when, and how often it was put off', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await mark(sql, ['A'], 'new');
+    expect(await trust('A')).toMatchObject({ doubt: 'pending', owed_reason: 'new', owed_lane: 'new' });
+    await look(sql, found('A', { 9: 90 }));
+    expect(await trust('A')).toMatchObject({
+      owed: false,
+      owed_reason: null,
+      owed_lane: null,
+      owed_since: null,
+    });
+    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    expect(await trust('A')).toMatchObject({
+      owed_reason: 'changed',
+      owed_lane: 'deferred',
+      deferrals: 1,
+      owed_since: expect.any(Date),
+    });
+    await passHours(sql, 2);
+    await sql`update catalog_internal.due set held_until = null`;
+    await look(sql, { sku: 'A', kind: 'error', waitMs: HOUR });
+    expect(await trust('A')).toMatchObject({ owed_lane: 'deferred', deferrals: 1, failures: 1, stale: true });
+    await sql`update catalog_internal.due set held_until = null`;
+    await look(sql, found('A', { 9: 90 }));
+    await refreshSkus(sql, ['A']);
+    expect(await trust('A')).toMatchObject({
+      owed_reason: 'refresh',
+      owed_lane: 'changed',
+      deferrals: 0,
+      failures: 0,
+    });
+    const lanes = ['metadata', 'sweep', 'live'];
+    for (const reason of lanes) {
+      await look(sql, found('A', { 9: 90 }));
+      await mark(sql, ['A'], reason);
+      expect(await trust('A')).toMatchObject({ owed_reason: reason, owed_lane: reason });
+    }
+  });
+
+  test('has the target of its class, also where sweeps are off or metadata comes sooner', async () => {
+    const { sql } = store;
+    await standing(store, line('A'), line('L', { priceSource: 'live' }));
+    const targets = async () => {
+      const rows = await sql`
+        select (extract(epoch from target_age) / 3600)::float8 as hours from catalog.sku_trust order by sku`;
+      return rows.map(({ hours }) => hours as number);
+    };
+    expect(await targets()).toEqual([24, 0.5]);
+    await sql`update catalog_internal.settings set sweep_interval = 0`;
+    expect(await targets()).toEqual([168, 0.5]);
+    await sql`update catalog_internal.settings set sweep_interval = 7200, metadata_interval = 3600, live_interval = 60 * 15`;
+    expect(await targets()).toEqual([1, 0.25]);
+  });
+
+  test('of one SKU is read by its keys alone', async () => {
+    const plan = await store.sql.begin(async (tx) => {
+      await tx`set local enable_seqscan = off`;
+      return await tx`explain select * from catalog.sku_trust where sku = 'A'`;
+    });
+    const lines = plan.map((row) => row['QUERY PLAN'] as string).filter((text) => text.includes('Scan'));
+    expect(
+      lines.filter((text) => !/Index Scan using (skus|due)_pkey|Function Scan on trust_terms/.test(text)),
+    ).toEqual([]);
+    expect(lines).toHaveLength(3);
+  });
+});
+
+describe('the estimate of the next look', () => {
+  /** A daemon at work at 60 requests a minute, 100 SKUs each; `counted` as the last count of what is owed. */
+  async function atWork(counted: Record<string, number> | null, secondsAgo = 10): Promise<void> {
+    const { sql } = store;
+    await sql`update catalog_internal.tasks set finished_at = now() where task = 'maintenance'`;
+    await sql`insert into catalog_internal.pace (ceiling, raised_at) values (59, now() + interval '1 hour')`;
+    await sql`update catalog_internal.settings set rate_share = 61`;
+    if (counted === null) return;
+    const due = Object.entries(counted).map(([reason, count]) => ({ reason, count, oldestAgeSeconds: 1 }));
+    await sql`
+      insert into catalog_internal.catalog_figures (counted_at, counted_in_ms, figures)
+      values (now() - make_interval(secs => ${secondsAgo}), 1, ${sql.json({ due })})`;
+  }
+  /** Minutes from now. */
+  async function minutes(sku: string): Promise<number | null> {
+    const [row] = await store.sql<[{ minutes: number | null }]>`
+      select (extract(epoch from next_look_at - now()) / 60)::float8 as minutes from catalog.sku_trust where sku = ${sku}`;
+    return row.minutes;
+  }
+
+  test('is the plan where nothing is owed, and the end of the wait of one that was put off', async () => {
+    const { sql } = store;
+    await atWork(null);
+    await standing(store, line('A'), line('B'), line('L', { priceSource: 'live' }));
+    expect(await minutes('A')).toBeCloseTo(20 * 60, 0);
+    expect(await minutes('L')).toBeCloseTo(10 * 60, 0);
+    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    expect(await minutes('A')).toBeCloseTo(60, 0);
+    await sql`update catalog_internal.pace set silent_until = now() + interval '70 minutes'`;
+    expect(await minutes('A')).toBeCloseTo(70, 0);
+    expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(1, 1);
+  });
+
+  test('is the work before it at the present pace where a look is owed', async () => {
+    const { sql } = store;
+    await atWork({ changed: 11_800, new: 5900, sweep: 59_000, live: 2950, deferred: 0 });
+    await standing(store, line('A'), line('L', { priceSource: 'live' }));
+    await mark(sql, ['A', 'L'], 'changed');
+    expect(await minutes('A')).toBeCloseTo(2, 1);
+    expect(await minutes('L')).toBeCloseTo(10, 1);
+    await look(sql, found('A'), found('L'));
+    await mark(sql, ['A'], 'sweep');
+    await mark(sql, ['L'], 'live');
+    expect(await minutes('A')).toBeCloseTo(13, 1);
+    await sql`update catalog_internal.live_plan set ceiling_per_minute = 59`;
+    expect(await minutes('L')).toBeCloseTo(50, 1);
+  });
+
+  test.each([
+    ['an old count', async () => {}, 400],
+    [
+      'no daemon',
+      () => store.sql`update catalog_internal.tasks set finished_at = now() - interval '6 minutes'`,
+      10,
+    ],
+    ['refusals', () => store.sql`update catalog_internal.pace set refusal = 'unauthorised'`, 10],
+  ])('is unknown with %s', async (_what, happens, secondsAgo) => {
+    await atWork({ changed: 10 }, secondsAgo);
+    await knownSkus(store.sql, ['A']);
+    await mark(store.sql, ['A']);
+    await happens();
+    expect(await minutes('A')).toBeNull();
+  });
+
+  test('is unknown for a SKU that nobody will look at', async () => {
+    await atWork({ changed: 10 });
+    await standing(store, line('A'));
+    await removeByDelta(store.sql, 'A');
+    await look(store.sql, { sku: 'A', kind: 'not_found' });
+    expect(await trust('A')).toMatchObject({ next_look_at: null, owed: false, doubt: 'removed' });
+  });
+});

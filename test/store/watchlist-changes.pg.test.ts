@@ -1,0 +1,236 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answers.ts';
+import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import { claimDue } from '../../src/store/due.ts';
+import { refreshAll } from '../../src/store/refresh.ts';
+import { migrationsIn } from '../upgrade/former.ts';
+import { createDatabase } from '../support/db.ts';
+import { temporaryFolder } from '../support/process.ts';
+import { baseline, line, standing } from './manifest.ts';
+import {
+  allOwed,
+  claimAll,
+  found,
+  knownSkus,
+  LEASE_MS,
+  ledger,
+  look,
+  LOOKS,
+  mark,
+  pricesOf,
+  useStore,
+} from './support.ts';
+import { owedNow, watch } from './watching.ts';
+
+const store = useStore();
+
+describe('changes of the list', () => {
+  test('a new weight holds at once for what is urgent, and asks for no look', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['later']);
+    await mark(sql, ['later'], 'sweep');
+    await look(sql, found('later'));
+    await sql`insert into catalog.watchlist (sku, weight) values ('A', 5), ('B', 9), ('later', 1)`;
+    await look(sql, found('later'));
+    await sql`update catalog.watchlist set weight = 20 where sku in ('A', 'later')`;
+    expect(await owedNow(store.sql)).toEqual(['A watched 20', 'B watched 9']);
+    await mark(sql, ['later']);
+    expect(await owedNow(store.sql)).toEqual(['A watched 20', 'B watched 9', 'later changed 20']);
+  });
+
+  test('an upsert marks what is new and weighs what is there', async () => {
+    const { sql } = store;
+    await watch(store.sql, 'A');
+    await look(sql, found('A'));
+    await sql`
+      insert into catalog.watchlist (sku, weight) values ('A', 4), ('B', 6)
+      on conflict (sku) do update set weight = excluded.weight`;
+    expect(await owedNow(store.sql)).toEqual(['B watched 6']);
+    await mark(sql, ['A']);
+    expect(await owedNow(store.sql)).toEqual(['A changed 4', 'B watched 6']);
+  });
+
+  test('another SKU in the place of one is watched, and the former no more', async () => {
+    const { sql } = store;
+    await sql`insert into catalog.watchlist (sku, weight) values ('A', 4)`;
+    await sql`update catalog.watchlist set sku = 'B'`;
+    expect(await owedNow(store.sql)).toEqual(['A watched 1', 'B watched 4']);
+  });
+
+  test.each(['delete from catalog.watchlist', 'truncate catalog.watchlist'])(
+    '%s: ordinary SKUs from then on, that stay mirrored, and what is inserted anew is marked anew',
+    async (statement) => {
+      const { sql } = store;
+      await sql`insert into catalog.watchlist (sku, weight) values ('A', 4), ('B', 6)`;
+      await look(sql, found('A', { 9: 90 }));
+      await sql.unsafe(statement);
+      expect(await owedNow(store.sql)).toEqual(['B watched 1']);
+      expect(await pricesOf(sql, 'A')).toEqual({ 9: 90 });
+      await sql`insert into catalog.watchlist (sku, weight) values ('A', 7)`;
+      expect(await owedNow(store.sql)).toEqual(['A watched 7', 'B watched 1']);
+      await sql.begin(async (tx) => {
+        await tx.unsafe(statement);
+        await tx`insert into catalog.watchlist (sku, weight) values ('A', 8)`;
+      });
+      expect(await owedNow(store.sql)).toEqual(['A watched 8', 'B watched 1']);
+    },
+  );
+
+  test('what is undone, and what is gone again before the commit, marks nothing', async () => {
+    const { sql } = store;
+    await sql.begin(async (tx) => {
+      await tx`insert into catalog.watchlist (sku) values ('gone'), ('kept')`;
+      await tx
+        .savepoint((inner) => inner`insert into catalog.watchlist (sku) values ('undone'), ('kept')`)
+        .catch(() => {});
+      await tx`delete from catalog.watchlist where sku = 'gone'`;
+    });
+    expect(await owedNow(store.sql)).toEqual(['kept watched 1']);
+    expect(await sql`select sku from catalog.skus`).toEqual([{ sku: 'kept' }]);
+    await sql
+      .begin((tx) =>
+        tx`insert into catalog.watchlist (sku) values ('rolled back')`.then(() => tx`select 1 / 0`),
+      )
+      .catch(() => {});
+    expect(await owedNow(store.sql)).toEqual(['kept watched 1']);
+  });
+});
+
+describe('a seller’s transaction that is not committed', () => {
+  /** Does `work` while the transaction stands open, each of whose statements fails rather than waits. */
+  async function beside(
+    open: (tx: Sql) => Promise<unknown>,
+    work: (impatient: Sql) => Promise<void>,
+  ): Promise<void> {
+    const seller = connect(store.url, { max: 1 });
+    const impatient = connect(store.url, { max: 2 });
+    const database = new URL(store.url).pathname.slice(1);
+    try {
+      await seller`set idle_in_transaction_session_timeout = 0`;
+      await seller`begin`;
+      await open(seller);
+      await impatient.unsafe(`alter database ${database} set lock_timeout = '2s'`);
+      await work(impatient);
+      await seller`commit`;
+    } finally {
+      await store.sql.unsafe(`alter database ${database} reset lock_timeout`);
+      await Promise.all([seller.end({ timeout: 2 }), impatient.end({ timeout: 2 })]);
+    }
+  }
+
+  test('holds up no answer, no delta, no baseline and no refresh, and counts from its commit on', async () => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B'), line('C'));
+    await sql`insert into catalog.watchlist (sku, weight) values ('B', 2), ('C', 5)`;
+    await look(sql, found('B', { 9: 90 }), found('C', { 9: 90 }));
+    await mark(sql, ['A', 'B', 'C']);
+    await beside(
+      async (tx) => {
+        await tx`insert into catalog.watchlist (sku) values ('A'), ('new')`;
+        await tx`update catalog.watchlist set weight = 9 where sku = 'B'`;
+        await tx`delete from catalog.watchlist where sku = 'C'`;
+      },
+      async (other) => {
+        const claim = await claimAll(other);
+        const fates = ['A', 'B', 'C'].map((sku) => found(sku, { 9: 91 }));
+        await applyAnswer(other, claim, fates, LOOKS);
+        await other`update catalog_internal.sync set snapshot_id = 's'`;
+        const report = { changed: ['A', 'B', 'C', 'new'], removed: [], nowLive: [] };
+        expect(await applyDelta(other, { since: 's', toSnapshot: 't', ...report })).toMatchObject({
+          applied: true,
+        });
+        await baseline(store.url, [line('A', { hash: 'h2' }), line('B'), line('D')], {
+          token: { snapshotId: 'm9', tokenAtRequest: 't' },
+        });
+        await refreshAll(other, 'prices');
+        expect(await owedNow(store.sql)).toEqual([
+          'A changed 1',
+          'B changed 2',
+          'C changed 5',
+          'D new 1',
+          'new new 1',
+        ]);
+      },
+    );
+    expect(await owedNow(store.sql)).toEqual([
+      'A watched 1',
+      'B changed 9',
+      'C changed 1',
+      'D new 1',
+      'new watched 1',
+    ]);
+    expect((await ledger(sql)).get('A')?.generation).toBeGreaterThan(3);
+  });
+});
+
+test('sellers in many transactions beside deltas and answers: nobody is a deadlock’s victim', async () => {
+  const { sql } = store;
+  const names = Array.from({ length: 30 }, (_, n) => `S${n}`);
+  await standing(store, ...names.slice(0, 15).map((sku) => line(sku)));
+  const seed = Math.trunc(Math.random() * 2 ** 31);
+  const some = fc.shuffledSubarray(names, { minLength: 4, maxLength: 20 });
+  const drawn = fc.sample(some, { seed, numRuns: 160 });
+  const next = () => drawn.pop() ?? names;
+  const errors: unknown[] = [];
+  const sellers = [1, 2, 3].map(async () => {
+    for (let turn = 0; turn < 10; turn += 1)
+      await sql
+        .begin(async (tx) => {
+          const list = await tx`select pg_advisory_xact_lock(1), ${next()}::text[] as skus`;
+          await tx`delete from catalog.watchlist where sku = any(${list[0]?.['skus'] as string[]})`;
+          for (const part of [next(), next()])
+            await tx`insert into catalog.watchlist (sku, weight) select unnest(${part}::text[]), 2 on conflict (sku) do update set weight = 3`;
+        })
+        .catch((error: unknown) => errors.push(error));
+  });
+  const mirror = [1, 2].map(async () => {
+    for (let turn = 0; turn < 12; turn += 1) {
+      await sql`select catalog_internal.mark_due(array['S0'], 'changed')`;
+      const claim = await claimDue(sql, allOwed(20), LEASE_MS);
+      if (claim !== null)
+        await applyAnswer(
+          sql,
+          claim,
+          claim.skus.map(({ sku }) => found(sku, { 9: turn })),
+          LOOKS,
+        );
+      const [{ since }] = await sql<
+        [{ since: string }]
+      >`select snapshot_id as since from catalog_internal.sync`;
+      await applyDelta(sql, { since, toSnapshot: `d${turn}`, changed: next(), removed: [], nowLive: [] });
+    }
+  });
+  await Promise.all([...sellers, ...mirror]);
+  expect(errors.map(String), `seed ${seed}`).toEqual([]);
+  const wrong = await sql`
+    select sku from catalog.watchlist w left join catalog_internal.due d using (sku)
+    where d.sku is null or d.lane = 1 and d.rank <> w.weight`;
+  expect([...wrong], `seed ${seed}`).toEqual([]);
+});
+
+test('a list that stood before watching was done at the commit stays as it is, and goes on', async ({
+  onTestFinished,
+}) => {
+  const database = await createDatabase();
+  const sql = connect(database.url, { max: 1 });
+  onTestFinished(async () => {
+    await sql.end({ timeout: 2 });
+    await database.drop();
+  });
+  await migrateDatabase(database.url, { folder: migrationsIn(await temporaryFolder(onTestFinished), 10) });
+  await sql`insert into catalog.watchlist (sku, weight) values ('A', 4), ('', 2)`;
+  await migrateDatabase(database.url);
+  expect(await sql`select sku, weight from catalog.watchlist order by sku`).toEqual([
+    { sku: '', weight: 2 },
+    { sku: 'A', weight: 4 },
+  ]);
+  await sql`insert into catalog.watchlist (sku, weight) values ('B', 6)`;
+  await sql`update catalog.watchlist set weight = 7 where sku = 'A'`;
+  const due = await sql`select sku, reason, rank from catalog_internal.due where sku <> '' order by sku`;
+  expect([...due]).toEqual([
+    { sku: 'A', reason: 'watched', rank: 7 },
+    { sku: 'B', reason: 'watched', rank: 6 },
+  ]);
+});

@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest';
+import { claimDue } from '../../src/store/due.ts';
+import { refreshAll } from '../../src/store/refresh.ts';
+import { baseline, line, standing } from './manifest.ts';
+import {
+  found,
+  HOUR,
+  knownSkus,
+  LEASE_MS,
+  ledger,
+  look,
+  mark,
+  passHours,
+  pricesOf,
+  removeByDelta,
+  stateOf,
+  useStore,
+} from './support.ts';
+import { owedNow, watch } from './watching.ts';
+
+const store = useStore();
+
+describe('watching a SKU', () => {
+  test('gets it looked at next, whether or not the catalog lists it', async () => {
+    const { sql } = store;
+    await standing(store, line('known'), line('other'));
+    await mark(sql, ['other']);
+    await passHours(sql, 1);
+    await sql`insert into catalog.watchlist (sku, weight, note) values ('known', 3, 'mine'), ('unlisted', 2, null)`;
+    expect(await owedNow(store.sql)).toEqual(['known watched 3', 'other changed 1', 'unlisted watched 2']);
+    const taken: string[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      const quota = { lane: 'urgent', live: false, count: 1, earlySeconds: 0 } as const;
+      taken.push((await claimDue(sql, [quota], LEASE_MS))?.skus[0]?.sku ?? '');
+    }
+    expect(taken).toEqual(['known', 'unlisted', 'other']);
+    const rows = await sql`select sku, in_manifest, state from catalog.skus where sku = 'unlisted'`;
+    expect([...rows]).toEqual([{ sku: 'unlisted', in_manifest: false, state: 'pending' }]);
+  });
+
+  test('that the catalog does not list has it priced, and again by age', async () => {
+    const { sql } = store;
+    await standing(store, line('A'));
+    await watch(store.sql, 'W');
+    await look(sql, found('W', { 9: 90 }));
+    expect(await pricesOf(sql, 'W')).toEqual({ 9: 90 });
+    expect((await ledger(sql)).get('W')).toMatchObject({ reason: 'sweep' });
+    await passHours(sql, 21);
+    await look(sql, found('W', { 9: 91 }));
+    expect(await pricesOf(sql, 'W')).toEqual({ 9: 91 });
+  });
+
+  test('marks nothing when nothing is inserted, and nothing twice', async () => {
+    const { sql } = store;
+    await watch(store.sql, 'A');
+    await sql`insert into catalog.watchlist (sku) values ('A') on conflict do nothing`;
+    await sql`insert into catalog.watchlist (sku) select 'B' where false`;
+    await sql`update catalog.watchlist set note = 'x'`;
+    await sql`delete from catalog.watchlist where sku = 'none'`;
+    expect([...(await ledger(sql)).values()]).toMatchObject([{ sku: 'A', generation: 1 }]);
+    expect(await sql`select from catalog_internal.watch_changes`).toHaveLength(0);
+  });
+
+  test('before the first baseline has it priced, and the baseline lists it without losing that', async () => {
+    const { sql } = store;
+    await watch(store.sql, 'A', 'U');
+    await look(sql, found('A', { 9: 90 }), found('U', { 9: 70 }));
+    await baseline(store.url, [line('A')], { token: { generatedAt: new Date(Date.now() - HOUR) } });
+    const rows = await sql`select sku, state, in_manifest, price_source from catalog.skus order by sku`;
+    expect([...rows]).toEqual([
+      { sku: 'A', state: 'priced', in_manifest: true, price_source: 'snapshot' },
+      { sku: 'U', state: 'priced', in_manifest: false, price_source: null },
+    ]);
+    expect([await pricesOf(sql, 'A'), await pricesOf(sql, 'U')]).toEqual([{ 9: 90 }, { 9: 70 }]);
+  });
+
+  test.each([
+    ["it's; drop table catalog.skus --"],
+    ['back\\slash "quote" %_'],
+    [' spaces around '],
+    ['line\nbreak\ttab'],
+    ['รองเท้า-👟'],
+    ['__proto__'],
+    ['a,b,{c}'],
+    ['NULL'],
+    ['x'.repeat(512)],
+  ])('takes it as it is spelled: %j', async (sku) => {
+    const { sql } = store;
+    await sql`insert into catalog.watchlist (sku, weight) values (${sku}, 2)`;
+    expect(await owedNow(store.sql)).toEqual([`${sku} watched 2`]);
+    await look(sql, found(sku, { 9: 90 }));
+    expect(await pricesOf(sql, sku)).toEqual({ 9: 90 });
+    await sql`update catalog.watchlist set weight = 3`;
+    await sql`delete from catalog.watchlist`;
+  });
+
+  test.each([
+    ['', 1, 'watchlist_sku'],
+    ['x'.repeat(513), 1, 'watchlist_sku'],
+    ['A', 0, 'watchlist_weight'],
+    ['A', -1, 'watchlist_weight'],
+    ['A', Number.NaN, 'watchlist_weight'],
+    ['A', Infinity, 'watchlist_weight'],
+  ])('refuses what can be no SKU and no weight: %#', async (sku, weight, constraint) => {
+    await expect(
+      store.sql`insert into catalog.watchlist (sku, weight) values (${sku}, ${weight})`,
+    ).rejects.toThrow(constraint);
+  });
+
+  test('20,000 of them in one statement marks each', async () => {
+    const { sql } = store;
+    await sql`insert into catalog.watchlist (sku, weight) select 'S' || n, 1 + n % 5 from generate_series(1, 20000) n`;
+    const [row] = await sql`
+      select count(*)::int as marked, count(distinct rank)::int as ranks, min(generation) as least, max(generation) as most
+      from catalog_internal.due join catalog.skus using (sku) where reason = 'watched' and lane = 1`;
+    expect(row).toEqual({ marked: 20_000, ranks: 5, least: 1, most: 1 });
+    await sql`truncate catalog.watchlist`;
+    expect(await sql`select from catalog_internal.due where rank <> 1`).toHaveLength(0);
+  });
+});
+
+describe('a watched SKU', () => {
+  test('that the partner says 0009 for is not found, asked again in its time, and at once when watched anew', async () => {
+    const { sql } = store;
+    await watch(store.sql, 'G');
+    await look(sql, { sku: 'G', kind: 'not_found' });
+    expect(await stateOf(sql, 'G')).toMatchObject({ state: 'not_found' });
+    expect((await ledger(sql)).get('G')?.dueIn).toBeCloseTo(40, 0);
+    await sql`delete from catalog.watchlist`;
+    await watch(store.sql, 'G');
+    expect(await owedNow(store.sql)).toEqual(['G watched 1']);
+    await look(sql, found('G', { 9: 90 }));
+    expect(await stateOf(sql, 'G')).toMatchObject({ state: 'priced' });
+  });
+
+  test('that is removed is asked again in its time, as nothing else would tell that it is back', async () => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B'));
+    await watch(store.sql, 'A');
+    for (const sku of ['A', 'B']) await removeByDelta(sql, sku);
+    await look(sql, { sku: 'A', kind: 'not_found' }, { sku: 'B', kind: 'not_found' });
+    expect((await ledger(sql)).get('A')?.dueIn).toBeCloseTo(40, 0);
+    expect((await ledger(sql)).get('B')?.dueIn).toBe(Infinity);
+    expect(await stateOf(sql, 'A')).toMatchObject({ state: 'removed' });
+    await passHours(sql, 41);
+    await look(sql, found('A', { 9: 95 }));
+    expect(await stateOf(sql, 'A')).toMatchObject({ state: 'priced', removed: false });
+    await watch(store.sql, 'B');
+    expect(await owedNow(store.sql)).toEqual(['B watched 1']);
+  });
+
+  test('stays through baselines that do not list it, and a full refresh', async () => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B'));
+    await watch(store.sql, 'A', 'U');
+    await look(sql, found('A', { 9: 90 }), found('U', { 9: 70 }));
+    for (const snapshotId of ['m2', 'm3']) {
+      await baseline(store.url, [line('B')], { token: { snapshotId } });
+      await look(sql, found('A', { 9: 90 }));
+    }
+    await refreshAll(sql, 'prices');
+    expect((await owedNow(store.sql)).map((row) => row.split(' ')[0])).toEqual(['A', 'B', 'U']);
+    expect(await sql`select sku from catalog.watchlist order by sku`).toEqual([{ sku: 'A' }, { sku: 'U' }]);
+    expect([await pricesOf(sql, 'A'), await pricesOf(sql, 'U')]).toEqual([{ 9: 90 }, { 9: 70 }]);
+  });
+
+  test('keeps the wait of a deferral, and is tried at once after an error', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['D', 'E']);
+    await look(sql, { sku: 'D', kind: 'deferred', waitMs: HOUR }, { sku: 'E', kind: 'error', waitMs: HOUR });
+    await watch(store.sql, 'D', 'E');
+    const rows = await ledger(sql);
+    expect(rows.get('D')?.heldFor).toBeCloseTo(1, 1);
+    expect(rows.get('E')).toMatchObject({ heldFor: null, lane: 1 });
+  });
+});
