@@ -231,8 +231,6 @@ COMMENT ON COLUMN catalog.products.gender_size IS 'product.gender_size.';
 --> statement-breakpoint
 COMMENT ON COLUMN catalog.products.category IS 'product.category.';
 --> statement-breakpoint
-COMMENT ON COLUMN catalog.price_history.id IS 'Order of observation: a later entry has a greater id.';
---> statement-breakpoint
 COMMENT ON COLUMN catalog.price_history.sku IS 'SKU in catalog.skus.';
 --> statement-breakpoint
 COMMENT ON COLUMN catalog.price_history.size IS 'Size key as the partner names it.';
@@ -242,8 +240,6 @@ COMMENT ON COLUMN catalog.price_history.old_price IS 'Whole baht before; null: t
 COMMENT ON COLUMN catalog.price_history.new_price IS 'Whole baht after; null: the size went (also with the whole SKU), or its entry carries no readable price.';
 --> statement-breakpoint
 COMMENT ON COLUMN catalog.price_history.observed_at IS 'When the request was sent whose answer showed the move; for a removal, when the delta reported it.';
---> statement-breakpoint
-COMMENT ON COLUMN catalog.product_history.id IS 'Order of observation: a later entry has a greater id.';
 --> statement-breakpoint
 COMMENT ON COLUMN catalog.product_history.sku IS 'SKU in catalog.skus.';
 --> statement-breakpoint
@@ -350,15 +346,3 @@ COMMENT ON FUNCTION catalog.lowest_prices(text, text, text, text, integer, boole
 COMMENT ON FUNCTION catalog.movers(interval, integer) IS 'What moved within a time (one hour): sizes by the relative change from the price before it to the newest, largest first. Sizes that only appeared or went are not in it, nor moves up to a correction of size_type: sizes meant something else then.';
 --> statement-breakpoint
 COMMENT ON FUNCTION catalog.skus_past_target(integer) IS 'SKUs whose prices are older than their target, oldest first, at most so many: rows of catalog.sku_trust.';
---> statement-breakpoint
--- Named by what makes them, and not there in every version.
-DO $$
-DECLARE sequence_name text;
-BEGIN
-  FOREACH sequence_name IN ARRAY ARRAY['price_history_id_seq', 'product_history_id_seq'] LOOP
-    IF to_regclass('catalog.' || sequence_name) IS NOT NULL THEN
-      EXECUTE format('COMMENT ON SEQUENCE catalog.%I IS %L', sequence_name, 'Gives out the ids of catalog.' || replace(sequence_name, '_id_seq', '') || '.');
-    END IF;
-  END LOOP;
-END
-$$;

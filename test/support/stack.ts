@@ -36,6 +36,8 @@ export const QUICK: Readonly<Record<string, string>> = {
 
 export interface StackOptions {
   readonly backend?: Backend;
+  /** What the first daemon finds; migrated where nothing is said. */
+  readonly database?: 'empty' | 'migrated';
   readonly sandbox?: SandboxOptions;
   readonly env?: Readonly<Record<string, string>>;
   /** How `NAME_FILE` variables are read; without it there are none. */
@@ -64,7 +66,7 @@ const NO_LIMIT: SandboxOptions = { rateLimit: 1_000_000, orders: 0, listings: 0,
 
 export async function createStack(options: StackOptions = {}): Promise<Stack> {
   const sandbox = await startSandbox({ ...NO_LIMIT, ...options.sandbox });
-  const database: TestDatabase = await createDatabase('migrated');
+  const database: TestDatabase = await createDatabase(options.database ?? 'migrated');
   const sql = connect(database.url, { max: 4 });
   const apps = new Set<App>();
   const logs: LogLine[] = [];

@@ -67,6 +67,8 @@ export async function fillFormer(sql: Sql, world: World): Promise<void> {
     from jsonb_to_recordset(${sql.json(
       priced.map(({ sku, sizeType, product }) => ({ sku, sizeType, p: { ...product } })),
     )}) as r(sku text, "sizeType" text, p jsonb)`;
+  // Where a daemon has run that has claimed so much.
+  await sql`select setval('catalog_internal.claim_numbers', 5)`;
   await sql`
     insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, claim, held_until, deferrals, failures)
     select sku, lane, reason, coalesce(source = 'live', false), now() + make_interval(secs => due), 3, claim,

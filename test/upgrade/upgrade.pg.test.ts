@@ -10,7 +10,7 @@ const SANDBOX = { skus: 120, ghostShare: 0.02, mislistedShare: 0.02 };
 
 /** A database as the version with the first `count` migrations left it. */
 async function formerStack(count: number, onEnd: Parameters<typeof temporaryFolder>[0]) {
-  const stack = await createStack({ sandbox: SANDBOX });
+  const stack = await createStack({ sandbox: SANDBOX, database: 'empty' });
   await migrateDatabase(stack.databaseUrl, { folder: migrationsIn(await temporaryFolder(onEnd), count) });
   await fillFormer(stack.sql, stack.sandbox.world);
   if (count > 1) await fillRunning(stack.sql, stack.sandbox.world);
@@ -159,7 +159,7 @@ describe.concurrent('a migration that fails', () => {
 
 describe.concurrent('a database that a later version has migrated', () => {
   test('is refused by run, migrate and doctor, and left as it is', async ({ expect, onTestFinished }) => {
-    await using stack = await createStack({ sandbox: SANDBOX });
+    await using stack = await createStack({ sandbox: SANDBOX, database: 'empty' });
     const folder = migrationsIn(
       await temporaryFolder(onTestFinished),
       ALL,
