@@ -51,7 +51,7 @@ describe.concurrent('the command line', () => {
   test('every wrong variable is named at once, with exit 78, before anything is touched', async ({
     expect,
   }) => {
-    await using stack = await createStack({ sandbox: { skus: 10 } });
+    await using stack = await createStack({ database: 'empty', sandbox: { skus: 10 } });
     const cwd = await temporaryFolder(() => {});
     const env = {
       ...stack.env,
@@ -142,7 +142,7 @@ describe.concurrent.each(backends())('run --once, queues in %s,', (backend) => {
 
 describe.concurrent('commands beside a daemon', () => {
   test('migrate makes the tables, and is harmless a second time', async ({ expect }) => {
-    await using stack = await createStack();
+    await using stack = await createStack({ database: 'empty' });
     for (let time = 0; time < 2; time += 1) {
       const { code, stdout } = await runProgram(['migrate'], { DATABASE_URL: stack.databaseUrl });
       expect({ code, stdout }).toEqual({ code: 0, stdout: 'migrations applied' });
@@ -152,7 +152,7 @@ describe.concurrent('commands beside a daemon', () => {
   });
 
   test('status and refresh on a database without tables say what to do', async ({ expect }) => {
-    await using stack = await createStack();
+    await using stack = await createStack({ database: 'empty' });
     for (const [name, exit] of [
       ['status', 2],
       ['refresh', 1],
