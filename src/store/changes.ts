@@ -17,14 +17,14 @@ export interface FieldChange {
   readonly newValue: string | null;
 }
 
-/** The field whose change gives every size key of the SKU another meaning (specification 2.4: size_map.size_type). */
+/** The field whose change gives every size key of the SKU another meaning (specification 4.2 rule 2). */
 export const MEANING = 'size_map_size_type';
 
 /*
  * Positions are in the order of commits because one transaction at a time writes history, from its first position to its
- * commit. Without that lock a position is a pair (xid8, id), read below pg_snapshot_xmin: then a reader waits for the oldest
- * transaction of the whole server, be it a dump, and no position outlives a dump and restore. An answer comes every half
- * second and holds the lock for its commit alone, so waiting for one another costs nothing that could be measured.
+ * commit. Without that lock a position is a pair (xid8, id), read below pg_snapshot_xmin: then readers wait for the oldest
+ * writer of the whole server, be it an import into another database, and no position outlives a dump and restore. Answers
+ * come some a second and hold the lock for their commits alone: that they wait for one another could not be measured.
  */
 
 /**

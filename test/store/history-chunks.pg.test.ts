@@ -1,6 +1,8 @@
 import { beforeEach, expect, test } from 'vitest';
 import { dropOldHistory, prepareHistory, writeChanges } from '../../src/store/changes.ts';
 import { connect } from '../../src/store/db.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import { maintain } from '../../src/sync/upkeep.ts';
 import { useStore } from './support.ts';
 
 const store = useStore();
@@ -131,4 +133,17 @@ test('moves since a moment are looked for after what was there when a chunk was 
   expect(await sql`select moves from catalog_internal.past_moves('S0', now() - interval '9 days')`).toEqual([
     { moves: 2 },
   ]);
+});
+
+test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', async () => {
+  const ctx = { sql: store.sql } as SyncContext;
+  await fill(50, 0);
+  for (const [days, historyChunksDropped] of [
+    [0, 0],
+    [60, 0],
+    [40, 1],
+  ] as const)
+    expect(await maintain(ctx, { windowMs: 1000, historyMs: days * DAY })).toMatchObject({
+      counts: { historyChunksDropped },
+    });
 });
