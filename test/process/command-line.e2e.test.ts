@@ -131,7 +131,8 @@ describe.concurrent.each(backends())('run --once, queues in %s,', (backend) => {
     const early = await runProgram(['run', '--once', '--timeout', '2s'], stack.env);
     expect(early).toMatchObject({ code: 75, stderr: 'timed out; still owed: a baseline, a delta poll' });
     stack.sandbox.faults.add({ route: 'bulk', hang: true });
-    const late = await runProgram(['run', '--once', '--timeout', '2s'], stack.env);
+    // Long enough for a start, a manifest and a delta on a machine with much else to do.
+    const late = await runProgram(['run', '--once', '--timeout', '8s'], stack.env);
     expect(late).toMatchObject({ code: 75, stderr: 'timed out; still owed: 40 SKUs (new)' });
     expect(await runProgram(['run', '--once', '--timeout', '2m'], stack.env)).toMatchObject({
       code: 0,
