@@ -62,7 +62,7 @@ describe('`run --once` and `readyz`:', () => {
   });
 
   test("BullMQ's tables, where in Postgres, are in catalog_queue and nowhere else", async () => {
-    await using stack = await createStack({ sandbox: { skus: 60, seed: 1204 } });
+    await using stack = await createStack({ database: 'empty', sandbox: { skus: 60, seed: 1204 } });
     await stack.once();
     const rows = await stack.sql<{ schema: string }[]>`
       select distinct table_schema as schema from information_schema.tables
@@ -72,7 +72,7 @@ describe('`run --once` and `readyz`:', () => {
 });
 
 test('Ranges are checked: every value beyond its range is named, and nothing is touched', async () => {
-  await using stack = await createStack({ sandbox: { skus: 60, seed: 1205 } });
+  await using stack = await createStack({ database: 'empty', sandbox: { skus: 60, seed: 1205 } });
   const wrong = {
     BULK_MAX_SKUS: '101',
     BULK_LIVE_BUDGET: '0',

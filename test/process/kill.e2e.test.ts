@@ -46,6 +46,7 @@ describe.concurrent.each(backends())('kill -9, queues in %s,', (backend) => {
     const random = randomFrom(seed);
     await using stack = await createStack({
       backend,
+      database: 'empty',
       sandbox: { ...SANDBOX, seed },
       env: { DELTA_INTERVAL: '1s' },
     });

@@ -153,7 +153,7 @@ describe.concurrent('a Postgres', () => {
   });
 
   test('that is away at the start is waited for', async ({ expect }) => {
-    await using stack = await createStack({ sandbox: { skus: 60, seed: 84 } });
+    await using stack = await createStack({ database: 'empty', sandbox: { skus: 60, seed: 84 } });
     await using gate = await gateTo(stack.databaseUrl);
     await using daemon = startProgram(['run'], {
       ...stack.env,

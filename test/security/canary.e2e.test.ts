@@ -152,6 +152,8 @@ describe.concurrent('canaries', () => {
       await using role = await roleWith(secrets.postgres);
       await using stack = await createStack({
         backend,
+        // Its role owns what it makes.
+        database: 'empty',
         sandbox: { skus: 300, seed: 91, apiKey: secrets.apiKey, secret: secrets.secret },
         env: {
           LOG_LEVEL: 'trace',

@@ -26,7 +26,7 @@ describe('the search for canaries', () => {
   });
 
   test('reads every table of every schema, and every type of Redis key', async () => {
-    await using stack = await createStack({ sandbox: { skus: 5 } });
+    await using stack = await createStack({ database: 'empty', sandbox: { skus: 5 } });
     const { sql } = stack;
     const [inTable, inJson, inQueue] = [canary('table'), canary('json'), canary('queue')];
     await sql`create schema elsewhere`;
