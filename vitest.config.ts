@@ -14,6 +14,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts'],
+          // They leave nothing behind: loading everything anew for each file took a third of their time.
+          isolate: false,
         },
       },
       {
@@ -23,7 +25,7 @@ export default defineConfig({
           globalSetup: ['test/globalSetup.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          maxWorkers: 3,
+          maxWorkers: 4,
         },
       },
       {

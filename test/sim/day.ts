@@ -25,6 +25,9 @@ const NEVER = new AbortController().signal;
 /** So often every job is knocked, and the market looked at. */
 const KNOCK_MS = MINUTE;
 const SNAPSHOT_MS = 5 * MINUTE;
+/** Jobs that have hardly ever anything to do: a day of knocks at them takes longer than all the rest. */
+const SELDOM: ReadonlySet<string> = new Set(['metadata', 'maintenance', 'live-plan']);
+const SELDOM_MS = 5 * MINUTE;
 const ANSWER_MS = 300;
 
 /** What is wrong with the world; a test changes it as it likes. */
@@ -50,6 +53,7 @@ export class Day {
   readonly #knocked = new Set<string>();
   readonly #start: () => Promise<void>;
   #snapshotAt = 0;
+  #seldomAt = 0;
 
   constructor(rig: Rig, level: 'info' | 'debug') {
     this.#rig = rig;
@@ -102,7 +106,7 @@ export class Day {
     this.#start = () => runner.start();
   }
 
-  /** Lets `hours` go by: the market moves and is built every five minutes, every job is knocked every minute. */
+  /** Lets `hours` go by: the market moves and is built every five minutes, every job is knocked every minute, some more rarely. */
   async pass(hours: number): Promise<void> {
     const { time, partner } = this.#rig;
     if (this.#processes.size === 0) await this.#start();
@@ -114,7 +118,9 @@ export class Day {
         partner.world.step(3);
         partner.world.buildSnapshot();
       }
-      for (const { job } of schedules(5 * MINUTE)) await this.#run(job);
+      const all = time.at - this.#seldomAt >= SELDOM_MS;
+      if (all) this.#seldomAt = time.at;
+      for (const { job } of schedules(5 * MINUTE)) if (all || !SELDOM.has(job)) await this.#run(job);
       for (const job of this.#knocked) await this.#run(job);
       this.#knocked.clear();
       await time.pass(Math.max(1, next - time.at));
