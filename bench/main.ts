@@ -13,7 +13,19 @@ import { report, type Row } from './frame/table.ts';
  * size and rounds that it takes alone. Exit 1 when a figure to reach is missed or a work fails.
  */
 
-const WORKS = ['ingest', 'apply', 'claim', 'read', 'scrape', 'start', 'size', 'bloat', 'scale', 'freshness'];
+const WORKS = [
+  'ingest',
+  'memory',
+  'apply',
+  'claim',
+  'read',
+  'scrape',
+  'start',
+  'size',
+  'bloat',
+  'scale',
+  'freshness',
+];
 
 const { values } = parseArgs({
   options: {

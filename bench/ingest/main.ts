@@ -1,14 +1,12 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { migrateDatabase, type Sql } from '../../src/store/db.ts';
 import { timed } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
-import { buildMirrorProcess, NODE_FLAGS } from './build.ts';
+import { buildMirrorProcess } from './build.ts';
 import { onCopy, standOn, urlOf } from './databases.ts';
 import { type Edition, writeManifest } from './manifest.ts';
-import type { Ended } from './mirror-process.ts';
+import { byMirror } from './ours.ts';
 import { byPsql, byUpsert, floor, hasPsql, type Manifest } from './peers.ts';
 import { inRounds, type Result, type Run } from './rounds.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
@@ -41,21 +39,6 @@ interface Server {
 }
 
 type Way = (url: string, manifest: Manifest) => Promise<{ readonly ms: number; readonly rssMb?: number }>;
-
-/** The mirror's own way, in a process of its own. */
-const byMirror =
-  (program: string, upstream: Upstream): Way =>
-  async (url, manifest) => {
-    upstream.offer(manifest);
-    const child = fork(program, [url, upstream.url], { execArgv: NODE_FLAGS });
-    const exit = once(child, 'exit');
-    const died = exit.then(([code]): never => {
-      throw new Error(`the mirror's process ended with ${code}`);
-    });
-    const [ended] = (await Promise.race([once(child, 'message'), died])) as [Ended];
-    await exit;
-    return ended;
-  };
 
 const timedBy =
   (way: (url: string, manifest: Manifest) => Promise<void>): Way =>
