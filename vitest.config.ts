@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+/** More than there are processors in most machines: many tests wait most of their time. */
+const WORKERS = 4;
+
 export default defineConfig({
   test: {
     projects: [
@@ -7,6 +10,7 @@ export default defineConfig({
         test: {
           name: 'static',
           include: ['test/static/**/*.test.ts'],
+          maxWorkers: WORKERS,
         },
       },
       {
@@ -16,6 +20,7 @@ export default defineConfig({
           exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts'],
           // They leave nothing behind: loading everything anew for each file took a third of their time.
           isolate: false,
+          maxWorkers: WORKERS,
         },
       },
       {
@@ -25,7 +30,7 @@ export default defineConfig({
           globalSetup: ['test/globalSetup.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          maxWorkers: 4,
+          maxWorkers: WORKERS,
         },
       },
       {
