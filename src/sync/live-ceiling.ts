@@ -6,6 +6,7 @@
 export interface LiveCeiling {
   /** Live computations a minute at `at`; null while no ceiling has been met. */
   readonly perMinute: number | null;
+  /** Where none has been met: when a call last looked as if there were one. */
   readonly at: number;
 }
 
@@ -20,6 +21,11 @@ const CAREFUL_GROWTH = 0.005;
 const GROWTH_A_MINUTE = 1.03;
 const CAUTION = 0.99;
 const LEAST = 5;
+/**
+ * SKUs that became live since the last delta use a call's budget unseen, and may have used all of it: a first ceiling takes
+ * two such calls within this time. At a ceiling the second comes at once.
+ */
+const SUSPECTED_MS = 60_000;
 
 /** The ceiling as it may be tried at `now`; Infinity where none was met. */
 export function liveCeilingAt({ perMinute, at }: LiveCeiling, now: number): number {
@@ -31,7 +37,7 @@ export function liveCeilingAt({ perMinute, at }: LiveCeiling, now: number): numb
 
 /**
  * The ceiling after a call. `deferredAll`: it asked for live SKUs within the budget of a call, and none was computed: a
- * part of them may be deferred for SKUs that use the budget unseen, all of them are only at the ceiling. `computed`: live
+ * part of them may be deferred for SKUs that use the budget unseen, all of them hardly ever but at the ceiling. `computed`: live
  * computations in the last minute, this call's included; `capacity`: what all calls could ever ask in a minute, beyond
  * which a ceiling is none.
  */
@@ -45,6 +51,8 @@ export function learnLiveCeiling(
   now: number,
 ): LiveCeiling {
   if (call.deferredAll) {
+    const first = ceiling.perMinute === null && now > ceiling.at + SUSPECTED_MS;
+    if (first) return { perMinute: null, at: now };
     return { perMinute: Math.max(LEAST, CAUTION * call.computed), at: now };
   }
   const forgotten =

@@ -170,6 +170,7 @@ export async function learnFromCall(
   );
   if (after === before) return;
   await storeLiveCeiling(ctx.sql, after.perMinute, after.at);
+  if (after.perMinute === before.perMinute) return;
   ctx.emit({
     event: 'live-ceiling.learned',
     perMinute: after.perMinute === null ? null : Math.round(after.perMinute),

@@ -108,7 +108,11 @@ test('a hidden ceiling is learned from calls whose live SKUs were all deferred, 
   };
   for (let call = 0; call < 4; call += 1) await learnFromCall(ctx, await readLivePlan(store.sql), full);
   expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(Infinity);
-  await learnFromCall(ctx, await readLivePlan(store.sql), { ...full, computed: 0, deferred: 5 });
+  const met = { ...full, computed: 0, deferred: 5 };
+  await learnFromCall(ctx, await readLivePlan(store.sql), met);
+  expect(events).toEqual([]);
+  expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(Infinity);
+  await learnFromCall(ctx, await readLivePlan(store.sql), met);
   expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: 20 }]);
   expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(0);
   await store.sql`update catalog_internal.live_calls set called_at = called_at - interval '2 minutes'`;
