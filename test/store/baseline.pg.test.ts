@@ -89,6 +89,21 @@ describe('a first manifest', () => {
       from catalog.skus`;
     expect(count).toEqual({ skus: 25_000, hashes: 25_000, due: 25_000 });
   });
+
+  test('keeps the lines that are being stored while the next ones come', async () => {
+    const run = await Baseline.open(store.url);
+    try {
+      // As the file gives them: a few hundred at a time, many times what is sent at once.
+      for (let from = 0; from < 25_000; from += 500)
+        await run.stage(
+          Array.from({ length: 500 }, (_, i) => line(`SKU-${from + i}`)),
+          [],
+        );
+      expect(await run.count()).toEqual({ skus: 25_000, duplicates: 0, listedBefore: 0 });
+    } finally {
+      await run.close();
+    }
+  });
 });
 
 describe('until it is merged', () => {
