@@ -4,6 +4,7 @@ import { MEANING, writeChanges } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 import { type LiveLook, type LookAhead, writeRates } from './live.ts';
 import type { Claim } from './due.ts';
+import { lockWatchlist } from './locks.ts';
 import { writePrices, writeProducts } from './answer-writes.ts';
 
 /** One size of a record, as it is to be stored. */
@@ -132,9 +133,10 @@ type Look = LiveLook &
  */
 async function lockLooks(tx: Tx, claim: Claim, everythingLive: boolean): Promise<Look[]> {
   const asked = claim.skus.map(({ sku }) => sku);
-  // Two statements, sent in one go: the second is to see what was committed while the first waited for its locks.
+  // Sent in one go: the last is to see what was committed while the one before waited for its locks.
   // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
-  const [, looks] = await Promise.all([
+  const [, , looks] = await Promise.all([
+    lockWatchlist(tx),
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
     tx<Look[]>`
     select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})

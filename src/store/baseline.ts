@@ -6,6 +6,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import { IDLE_TRANSACTION_MS, isConnectionLost, sqlState } from './db.ts';
+import { LOCK_NEW_SKUS, LOCK_WATCHLIST } from './locks.ts';
 
 /** A manifest line as it is staged (specification 2.6). */
 export interface StagedLine {
@@ -188,12 +189,14 @@ export class Baseline {
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
     const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
     await run('begin');
+    await run(LOCK_WATCHLIST);
     const { rows: superseding } = await run(
       'select from catalog_internal.sync where manifest_applied_at > $1 for update',
       [token.requestedAt],
     );
     if (superseding.length > 0) throw new BaselineSuperseded();
     await run('select from catalog_internal.sync for update');
+    await run(LOCK_NEW_SKUS);
     await run(statements.DIFF, [token.requestedAt, token.generatedAt, CLOCK_MARGIN_SECONDS]);
     await run('analyze diff');
     await run(statements.INSERT_NEW);

@@ -1,14 +1,17 @@
 import { type Sql, transaction } from './db.ts';
+import { lockNewSkus, lockWatchlist } from './locks.ts';
 import { requestTask } from './tasks.ts';
 
 /** Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. Returns how many. */
 export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<number> {
   const wanted = [...new Set(skus)];
   return await transaction(sql, async (tx) => {
+    await lockWatchlist(tx);
+    await lockNewSkus(tx);
+    await tx`select from catalog.skus where sku = any(${wanted}) order by sku for update`;
     await tx`
       insert into catalog.skus (sku, in_manifest) select sku, false from unnest(${wanted}::text[]) as w(sku) order by sku
       on conflict do nothing`;
-    await tx`select from catalog.skus where sku = any(${wanted}) order by sku for update`;
     const [row] = await tx<[{ marked: number }]>`
       select catalog_internal.mark_due(${wanted}::text[], 'refresh')::int as marked`;
     return row.marked;

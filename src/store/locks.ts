@@ -1,0 +1,23 @@
+import type { Tx } from './db.ts';
+
+/*
+ * What a transaction may lock, in the order in which everyone takes it: the watchlist as a whole (shared), the row of `sync`, the
+ * turn of those who insert SKUs, rows of `skus` in order of sku, rows of the ledger in order of sku, the audit, history. Sellers
+ * take part: the commit of a change of the watchlist locks SKUs and ledger (drizzle/0014).
+ */
+
+/** Of whoever locks SKUs: to be taken first. A seller who empties the list with TRUNCATE is waited for here, with nothing locked. */
+export const LOCK_WATCHLIST = 'lock table catalog.watchlist in access share mode';
+
+/** Of whoever may insert SKUs: to be taken before any row of `skus`. */
+export const LOCK_NEW_SKUS = 'select catalog_internal.lock_new_skus()';
+
+/** LOCK_WATCHLIST as a statement of a transaction. */
+export async function lockWatchlist(tx: Tx): Promise<void> {
+  await tx.unsafe(LOCK_WATCHLIST);
+}
+
+/** LOCK_NEW_SKUS as a statement of a transaction. */
+export async function lockNewSkus(tx: Tx): Promise<void> {
+  await tx.unsafe(LOCK_NEW_SKUS);
+}

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import { refreshSkus } from '../../src/store/refresh.ts';
+import { baseline, line, standing } from './manifest.ts';
+import { found, knownSkus, look, mark, useStore } from './support.ts';
+import { owedNow, watch } from './watching.ts';
+
+/* Orders of a seller's commit and the mirror's transactions that went wrong once, each forced by locks. */
+
+const store = useStore();
+
+/** Resolves once so many connections wait for somebody's lock. */
+async function untilWaiting(count: number): Promise<void> {
+  const waiting = async () => {
+    const [row] = await store.sql<[{ count: number }]>`
+      select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    return row.count;
+  };
+  await expect.poll(waiting, { timeout: 10_000, interval: 5 }).toBe(count);
+}
+
+const delta = (changed: readonly string[], removed: readonly string[] = []) =>
+  applyDelta(store.sql, { since: 'm0', toSnapshot: 'd1', changed, removed, nowLive: [] });
+
+const rewatch = (sql: Sql, ...skus: readonly string[]) =>
+  sql.begin(async (tx) => {
+    await tx`delete from catalog.watchlist where sku = any(${skus as string[]})`;
+    await tx`insert into catalog.watchlist (sku) select unnest(${skus as string[]}::text[])
+      on conflict (sku) do update set weight = excluded.weight`;
+  });
+
+describe('the rank of what is urgent is the weight that was committed last', () => {
+  test('where a mark read the former weight and then waited for the seller’s commit', async () => {
+    const { sql } = store;
+    await watch(sql, 'A');
+    let marking: Promise<unknown> = Promise.resolve();
+    await sql.begin(async (seller) => {
+      await seller`update catalog.watchlist set weight = 9`;
+      await seller`set constraints all immediate`;
+      marking = mark(sql, ['A']);
+      await untilWaiting(1);
+    });
+    await marking;
+    expect(await owedNow(sql)).toEqual(['A watched 9']);
+  });
+
+  test.each(['update catalog.watchlist set weight = 9', 'delete from catalog.watchlist'])(
+    '%s, committed beside a mark that made the SKU urgent and was not yet',
+    async (statement) => {
+      const { sql } = store;
+      await sql`insert into catalog.watchlist (sku, weight) values ('A', 5)`;
+      await look(sql, found('A'));
+      let selling: Promise<unknown> = Promise.resolve();
+      await sql.begin(async (marking) => {
+        await marking`select catalog_internal.mark_due(array['A'], 'changed')`;
+        selling = sql.unsafe(statement).execute();
+        await untilWaiting(1);
+      });
+      await selling;
+      expect(await owedNow(sql)).toEqual([statement.startsWith('delete') ? 'A changed 1' : 'A changed 9']);
+    },
+  );
+});
+
+describe('nobody is a deadlock’s victim where', () => {
+  /** Begins `work`, which comes to wait for B, then watches A and again A and B, and lets B go. */
+  async function besideSellers(work: () => Promise<unknown>): Promise<void> {
+    const { sql } = store;
+    const running: Promise<unknown>[] = [];
+    await sql.begin(async (other) => {
+      await other`select from catalog.skus where sku = 'B' for update`;
+      running.push(work());
+      await untilWaiting(1);
+      const first = watch(sql, 'A');
+      running.push(first);
+      await Promise.race([first, untilWaiting(2)]);
+      running.push(rewatch(sql, 'A', 'B'));
+      await untilWaiting((await sql`select from catalog.skus where sku = 'A'`).length > 0 ? 2 : 3);
+    });
+    await Promise.all(running);
+    expect((await owedNow(sql)).map((row) => row.split(' ')[0])).toEqual(['A', 'B']);
+  }
+
+  test('sellers watch what a delta is about to add', async () => {
+    await standing(store, line('B'));
+    await besideSellers(() => delta(['A', 'B']));
+  });
+
+  test('sellers watch what a manifest is about to add', async () => {
+    await standing(store, line('B'));
+    await besideSellers(() => baseline(store.url, [line('A'), line('B', { hash: 'h2' })]));
+  });
+
+  test('sellers watch what somebody refreshes', async () => {
+    await knownSkus(store.sql, ['B']);
+    await besideSellers(() => refreshSkus(store.sql, ['A', 'B']));
+  });
+
+  test('a list is emptied in a transaction, which holds up marks until its end', async () => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B'));
+    await watch(sql, 'B');
+    for (const work of [() => delta(['A', 'B']), () => refreshSkus(sql, ['A', 'B'])]) {
+      let running: Promise<unknown> = Promise.resolve();
+      const seller = connect(store.url, { max: 1 });
+      try {
+        await seller.begin(async (tx) => {
+          await tx`truncate catalog.watchlist`;
+          await tx`insert into catalog.watchlist (sku, weight) values ('A', 3)`;
+          running = work();
+          await untilWaiting(1);
+          await tx`select from catalog.skus for update nowait`;
+        });
+        await running;
+      } finally {
+        await seller.end({ timeout: 2 });
+      }
+    }
+    expect(await owedNow(sql)).toEqual(['A watched 3', 'B watched 1']);
+  });
+});
