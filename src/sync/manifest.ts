@@ -1,4 +1,5 @@
 import { failpoint } from '../lib/failpoint.ts';
+import { heapKeeper } from '../lib/heap.ts';
 import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
@@ -192,6 +193,7 @@ async function download(
   const startedAt = clock.monotonic();
   let reportedAt = startedAt;
   let sampled = 0;
+  const keepHeap = heapKeeper();
   const batches = readManifestFile({
     url: meta.url,
     baseUrl: settings.baseUrl,
@@ -210,6 +212,7 @@ async function download(
       rejected.flatMap(({ sku }) => (sku === null ? [] : [sku])),
     );
     failpoint('manifest.staging');
+    keepHeap();
     // Refused whatever follows: the rest of it need not fill the disk.
     if (meta.skuCount !== null && total.lines > meta.skuCount) break;
     const now = clock.monotonic();

@@ -1,0 +1,50 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { YOUNG_SPACE } from '../../src/launch.ts';
+import { heapKeeper } from '../../src/lib/heap.ts';
+
+const MB = 1024 ** 2;
+
+test('collects once memory has grown by 16 MB from the least it was, and again after as much more', () => {
+  let bytes = 40 * MB;
+  const collected: number[] = [];
+  const collect = () => {
+    collected.push(bytes / MB);
+    bytes = 35 * MB;
+  };
+  const keep = heapKeeper(() => bytes, collect);
+  for (const mb of [50, 30, 45, 46, 40, 50, 51]) {
+    bytes = mb * MB;
+    keep();
+  }
+  expect(collected).toEqual([46, 51]);
+});
+
+/**
+ * A quarter of a gigabyte of buffers streams by, 32 alive at a time and long enough to outlive two young collections. Prints the
+ * most bytes of buffers that there were.
+ */
+const STREAM = `
+  const { heapKeeper } = await import(process.argv[1]);
+  const keep = process.argv[2] === 'kept' ? heapKeeper() : () => {};
+  const alive = [];
+  let most = 0;
+  for (let n = 0; n < 4096; n += 1) {
+    alive[n % 32] = Buffer.allocUnsafeSlow(65536);
+    for (let line = 0; line < 3000; line += 1) alive[32] = { text: 'x'.repeat(40) + line, of: [n, line] };
+    keep();
+    if (n % 16 === 0) most = Math.max(most, process.memoryUsage().arrayBuffers);
+  }
+  console.log(most);`;
+
+test('buffers that stream by are freed before they come to much', async () => {
+  const heap = new URL('../../src/lib/heap.ts', import.meta.url).href;
+  const most = async (how: string) => {
+    const args = [YOUNG_SPACE, '--input-type=module', '--eval', STREAM, heap, how];
+    return Number((await promisify(execFile)(process.execPath, args)).stdout) / MB;
+  };
+  const [kept, asV8Does] = await Promise.all([most('kept'), most('as V8 does')]);
+  expect(kept).toBeLessThan(28);
+  expect(asV8Does).toBeGreaterThan(kept * 1.5);
+});
