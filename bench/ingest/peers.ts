@@ -36,6 +36,8 @@ function mergeOf(manifest: Manifest): Statement[] {
     { text: statements.INSERT_NEW },
     { text: statements.UPDATE_CHANGED },
     { text: statements.UPDATE_ABSENT },
+    { text: statements.DROP_ORPHANS },
+    { text: statements.MARK_NEW },
     { text: statements.MARK_DUE },
     { text: statements.COUNT_DIFF },
     { text: statements.MOVE_TOKEN, values: [snapshotId, generatedAt, null, lines, null] },

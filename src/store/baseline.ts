@@ -65,7 +65,8 @@ export class BaselineSuperseded extends Error {
 const COPY_BYTES = 256 * 1024;
 /** By how much the upstream's clock may differ from the database's when generated_at is compared with asked_at. */
 const CLOCK_MARGIN_SECONDS = 300;
-const RETRYABLE = new Set(['40001', '40P01']);
+/** A conflict, a deadlock, or a SKU that was inserted by whom our locks do not hold back: an older daemon, or a hand. */
+const RETRYABLE = new Set(['40001', '40P01', '23505']);
 
 /**
  * One manifest on its way into the mirror: lines are staged by COPY into a temporary table, invisible to everyone, and
@@ -202,6 +203,8 @@ export class Baseline {
     await run(statements.INSERT_NEW);
     await run(statements.UPDATE_CHANGED);
     await run(statements.UPDATE_ABSENT);
+    await run(statements.DROP_ORPHANS);
+    await run(statements.MARK_NEW);
     await run(statements.MARK_DUE);
     failpoint('manifest.marked');
     await run(REBASE_AUDIT, [token.snapshotId, token.tokenAtRequest]);

@@ -3,7 +3,8 @@ import { Baseline } from '../../src/store/baseline.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
-import { found, look, pricesOf, useStore } from './support.ts';
+import { found, look, mark, pricesOf, useStore } from './support.ts';
+import { owedNow } from './watching.ts';
 
 /* What others see and can do while a manifest is on its way into the mirror. */
 
@@ -118,5 +119,29 @@ describe('while a manifest is merged', () => {
     }
     expect(await skuRow(sql, 'A')).toMatchObject({ hash: 'h2', sizes: 3 });
     expect(await skuRow(sql, 'gone')).toMatchObject({ hash: null, listed: false });
+  });
+
+  test('a SKU that somebody inserts without waiting for a turn is taken as known', async () => {
+    const { sql, url } = store;
+    await standing(store, line('A'));
+    let merging: Promise<unknown> = Promise.resolve();
+    await sql.begin(async (other) => {
+      await other`insert into catalog.skus (sku, in_manifest) values ('new', false)`;
+      merging = baseline(url, [line('A'), line('new')]);
+      await untilItWaits(sql);
+    });
+    await merging;
+    expect(await skuRow(sql, 'new')).toMatchObject({ hash: 'h1', listed: true });
+    expect(await marks(sql)).toEqual({ new: 'new' });
+  });
+
+  test('a row that a hand left in the ledger, without its SKU, is no obstacle', async () => {
+    await mark(store.sql, ['A'], 'sweep');
+    await store.sql`update catalog_internal.due set due_at = 'infinity', rank = 7`;
+    await store.sql`insert into catalog.watchlist (sku, weight) values ('B', 3)`;
+    await store.sql`delete from catalog_internal.due where sku = 'B'`;
+    await store.sql`delete from catalog.skus where sku = 'B'`;
+    await baseline(store.url, [line('A'), line('B'), line('C', { priceSource: 'live' })]);
+    expect(await owedNow(store.sql)).toEqual(['A new 1', 'B new 3', 'C new 1']);
   });
 });
