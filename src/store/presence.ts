@@ -8,6 +8,9 @@ const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
 /** Postgres may notice only some seconds later that a process is dead, and until then that process seems to be here. */
 const DEAD_FOR_SURE_MS = 10_000;
 const LOOK_AGAIN_MS = 250;
+/** So long after its connection was lost, or could not be made again, a daemon tries to be here again. */
+const COME_BACK_MS = 1000;
+const BE_HERE = `select pg_advisory_lock_shared(${PRESENCE_LOCK})`;
 
 /** What tells the claims and runs of this daemon from older ones: both draw their numbers from one sequence. */
 interface Birth {
@@ -19,36 +22,75 @@ interface Birth {
  * Says that a daemon is here until the returned function is called or the process dies. Who is the only one knows
  * that way that whoever holds older claims, tasks and the probe is dead, and frees them: after a crash nobody waits for leases to run out.
  * Where others seem to be here it looks again for ten seconds, for they may be dead without Postgres knowing it.
- * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease.
+ * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease; it is here
+ * again as soon as Postgres answers it.
  */
 export async function announcePresence(
   databaseUrl: string,
   clock: Clock = systemClock,
 ): Promise<() => Promise<void>> {
+  const { client, ended } = await dial(databaseUrl);
+  const { rows } = await client.query<Birth>(
+    "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
+  );
+  const [birth] = rows as [Birth];
+  const alone = await freeWhenAlone(client, birth);
+  await client.query(BE_HERE);
+  if (alone) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
+  const leaving = new AbortController();
+  const looks = alone ? Promise.resolve() : lookAgain(client, birth, clock, leaving.signal);
+  let leave = () => client.end();
+  void ended.then(async () => {
+    while (!leaving.signal.aborted) {
+      await clock.sleep(COME_BACK_MS, leaving.signal);
+      if (leaving.signal.aborted) return;
+      const again = await comeBack(databaseUrl).catch(() => null);
+      if (again === null) continue;
+      leave = () => again.client.end();
+      if (leaving.signal.aborted) await leave().catch(() => {});
+      await again.ended;
+    }
+  });
+  return async () => {
+    leaving.abort();
+    await looks;
+    await leave().catch(() => {});
+  };
+}
+
+interface Line {
+  readonly client: pg.Client;
+  /** Resolves when the connection is closed, by whomever; the lock is then lost. */
+  readonly ended: Promise<unknown>;
+}
+
+async function dial(databaseUrl: string): Promise<Line> {
   const { url, ssl } = postgresConnection(databaseUrl);
   const client = new pg.Client({
     connectionString: url,
     ssl,
     application_name: 'catalog-mirror presence',
     keepAlive: true,
+    connectionTimeoutMillis: 10_000,
   });
-  // Losing the connection loses the lock; the leases then do what they are for.
   client.on('error', () => {});
+  const ended = new Promise((resolve) => {
+    client.once('end', resolve);
+  });
   await client.connect();
-  const { rows } = await client.query<Birth>(
-    "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
-  );
-  const [birth] = rows as [Birth];
-  const alone = await freeWhenAlone(client, birth);
-  await client.query(`select pg_advisory_lock_shared(${PRESENCE_LOCK})`);
-  if (alone) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
-  const leaving = new AbortController();
-  const looks = alone ? Promise.resolve() : lookAgain(client, birth, clock, leaving.signal);
-  return async () => {
-    leaving.abort();
-    await looks;
-    await client.end().catch(() => {});
-  };
+  return { client, ended };
+}
+
+/** Takes the lock again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
+async function comeBack(databaseUrl: string): Promise<Line> {
+  const line = await dial(databaseUrl);
+  try {
+    await line.client.query(BE_HERE);
+  } catch (error) {
+    await line.client.end().catch(() => {});
+    throw error;
+  }
+  return line;
 }
 
 async function lookAgain(client: pg.Client, birth: Birth, clock: Clock, signal: AbortSignal): Promise<void> {

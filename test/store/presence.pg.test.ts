@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
-import { announcePresence } from '../../src/store/presence.ts';
+import { announcePresence, countDaemons } from '../../src/store/presence.ts';
 import { readTasks } from '../../src/store/tasks.ts';
 import { useStore } from './support.ts';
 
@@ -93,4 +93,45 @@ test('a daemon whose death Postgres notices only after the next has started is c
     { sku: 'B' },
   ]);
   await next();
+});
+
+test('whose connection is cut is here again, time after time, and frees nothing for it', async () => {
+  const leave = await announcePresence(store.url);
+  await remains();
+  const cut = () => store.sql`
+    select pg_terminate_backend(pid, 10000) from pg_stat_activity
+    where datname = current_database() and application_name = 'catalog-mirror presence'`;
+  for (const _ of ['once', 'again']) {
+    await cut();
+    await expect.poll(() => countDaemons(store.sql), { timeout: 10_000 }).toBe(1);
+  }
+  expect(await left()).toMatchObject({ claims: 1, probes: 1, running: 2 });
+  await leave();
+  await expect.poll(() => countDaemons(store.sql), { timeout: 10_000 }).toBe(0);
+});
+
+test('who leaves while its connection is cut does not come back', async () => {
+  const sleeps: Promise<void>[] = [];
+  const asleep = Promise.withResolvers<void>();
+  const wake = Promise.withResolvers<void>();
+  const clock = sleepsOnly(() => {
+    asleep.resolve();
+    sleeps.push(wake.promise);
+    return wake.promise;
+  });
+  const leave = await announcePresence(store.url, clock);
+  await store.sql`
+    select pg_terminate_backend(pid, 10000) from pg_stat_activity
+    where datname = current_database() and application_name = 'catalog-mirror presence'`;
+  await asleep.promise;
+  await leave();
+  wake.resolve();
+  await expect
+    .poll(
+      () =>
+        store.sql`select from pg_stat_activity where datname = current_database() and application_name = 'catalog-mirror presence'`,
+    )
+    .toHaveLength(0);
+  expect(sleeps).toHaveLength(1);
+  expect(await countDaemons(store.sql)).toBe(0);
 });
