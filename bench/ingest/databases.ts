@@ -37,7 +37,7 @@ export async function standOn(url: string, split: string): Promise<void> {
     await pipeline(createReadStream(split), client.query(copyFrom(COPY_STAGING)));
     await client.query(`
       insert into catalog.skus (sku, state, price_source, hash, sizes, in_manifest, updated_at, priced_at, asked_at, first_priced_at)
-      select sku, 'priced', price_source, hash, sizes, true, updated_at::timestamptz, at, at, at
+      select sku, 'priced', price_source, hash, sizes, true, updated_at, at, at, at
       from staging, (select now() - interval '12 hours' as at) a order by sku`);
     await client.query(`
       insert into catalog_internal.due (sku, lane, reason, live, due_at, generation)

@@ -70,7 +70,7 @@ export async function byPsql(databaseUrl: string, manifest: Manifest): Promise<v
     'create temporary table raw (line jsonb);',
     `\\copy raw from program 'gzip -dc ${manifest.gzip}' csv quote e'\\x01' delimiter e'\\x02'`,
     `create temporary view staging as select line->>'sku' as sku, (line->>'sizes')::integer as sizes, line->>'hash' as hash,
-      line->>'price_source' as price_source, line->>'updated_at' as updated_at from raw;`,
+      line->>'price_source' as price_source, (line->>'updated_at')::timestamptz as updated_at from raw;`,
     ...mergeOf(manifest).map(literally),
   ];
   const child = spawn('psql', ['-qXAt', '-v', 'ON_ERROR_STOP=1', databaseUrl], {
@@ -113,7 +113,7 @@ export async function byUpsert(databaseUrl: string, manifest: Manifest): Promise
       create temporary table written (sku text, is_new boolean, live boolean) on commit drop;
       with written_rows as (
         insert into catalog.skus as s (sku, price_source, hash, sizes, in_manifest, updated_at)
-        select sku, price_source, hash, sizes, true, updated_at::timestamptz from staging
+        select sku, price_source, hash, sizes, true, updated_at from staging
         on conflict (sku) do update set price_source = excluded.price_source, hash = excluded.hash, sizes = excluded.sizes,
           in_manifest = true, updated_at = excluded.updated_at,
           hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end

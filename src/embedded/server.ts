@@ -40,7 +40,6 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   wal_level: 'minimal',
   max_wal_senders: '0',
   max_wal_size: '512MB',
-  wal_compression: 'on',
   timezone: 'UTC',
   log_timezone: 'UTC',
   // One file a weekday, overwritten a week later.

@@ -6,11 +6,11 @@
 
 /**
  * The join and the sorts are as large as the catalog: with the server's own 4 MB they go through many small files, and
- * compiling them takes longer than it saves.
+ * compiling them takes longer than it saves. Times are read as they are copied, while the next lines are read here.
  */
 export const CREATE_STAGING = `
   select set_config('work_mem', '64MB', false), set_config('jit', 'off', false);
-  create temporary table staging (sku text not null, sizes integer, hash text, price_source text, updated_at text);
+  create temporary table staging (sku text not null, sizes integer, hash text, price_source text, updated_at timestamptz);
   create temporary table rejected_skus (sku text not null);
   create temporary table duplicates (sku text not null)`;
 
@@ -32,7 +32,7 @@ export const COMPARE = `
   where (s.sku is null and m.in_manifest)
     or (s.sku is not null and (
       m.in_manifest is not true or s.hash is distinct from m.hash or s.price_source is distinct from m.price_source
-      or s.sizes is distinct from m.sizes or s.updated_at::timestamptz is distinct from m.updated_at
+      or s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at
       or sku in (select sku from duplicates)))`;
 
 /**
@@ -72,12 +72,12 @@ export const DIFF = `
   ),
   compared as (
     select sku, m.place, s.is_absent, m.sku is null as is_new,
-      s.sizes, s.hash, s.price_source, s.updated_at::timestamptz as updated_at,
+      s.sizes, s.hash, s.price_source, s.updated_at,
       m.state, m.hash_before_live,
       s.price_source is distinct from m.price_source as crossed,
       s.hash is distinct from m.hash as hash_moved,
       not m.in_manifest as was_unlisted,
-      s.sizes is distinct from m.sizes or s.updated_at::timestamptz is distinct from m.updated_at as rest_moved,
+      s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at as rest_moved,
       coalesce(m.asked_at > $2::timestamptz + make_interval(secs => $3::float8), false) as asked_since,
       sku in (select sku from duplicates) as doubled
     from differing s
