@@ -29,7 +29,8 @@ export async function announcePresence(
   databaseUrl: string,
   clock: Clock = systemClock,
 ): Promise<() => Promise<void>> {
-  const { client, ended } = await dial(databaseUrl);
+  const line = await dial(databaseUrl);
+  const { client } = line;
   const { rows } = await client.query<Birth>(
     "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
   );
@@ -39,23 +40,32 @@ export async function announcePresence(
   if (alone) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
   const leaving = new AbortController();
   const looks = alone ? Promise.resolve() : lookAgain(client, birth, clock, leaving.signal);
-  let leave = () => client.end();
-  void ended.then(async () => {
-    while (!leaving.signal.aborted) {
-      await clock.sleep(COME_BACK_MS, leaving.signal);
-      if (leaving.signal.aborted) return;
-      const again = await comeBack(databaseUrl).catch(() => null);
-      if (again === null) continue;
-      leave = () => again.client.end();
-      if (leaving.signal.aborted) await leave().catch(() => {});
-      await again.ended;
-    }
-  });
+  const here = { line };
+  void stay(here, databaseUrl, clock, leaving.signal);
   return async () => {
     leaving.abort();
     await looks;
-    await leave().catch(() => {});
+    await here.line.client.end().catch(() => {});
   };
+}
+
+/** Comes back as often as the connection is lost, until `leaving` aborts; `here` has the newest one. */
+async function stay(
+  here: { line: Line },
+  databaseUrl: string,
+  clock: Clock,
+  leaving: AbortSignal,
+): Promise<void> {
+  await here.line.ended;
+  while (!leaving.aborted) {
+    await clock.sleep(COME_BACK_MS, leaving);
+    if (leaving.aborted) return;
+    const line = await comeBack(databaseUrl).catch(() => null);
+    if (line === null) continue;
+    here.line = line;
+    if (leaving.aborted) await line.client.end().catch(() => {});
+    await line.ended;
+  }
 }
 
 interface Line {
