@@ -48,6 +48,7 @@ const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.past_moves(text,timestamp with time zone)': {},
   'function catalog_internal.watch_added()': {},
   'function catalog_internal.lock_changes()': {},
+  'function catalog_internal.lock_new_skus()': {},
   'function catalog_internal.history_is_written()': {},
   'function catalog_internal.position_before(timestamp with time zone)': {},
   'function catalog_internal.position_before_built()': {},
