@@ -120,17 +120,17 @@ test.each(BAD_DAYS)(
   400_000,
 );
 
-test('a day on which one answer in fifteen is a throttle: on and off is one trouble, told ever more rarely', async () => {
+test('half a day on which one answer in fifteen is a throttle: on and off is one trouble, told ever more rarely', async () => {
   const day = new Day(rig, 'info');
   await day.pass(1);
   const before = day.lines.length;
   let nth = 0;
   day.weather.answer = () => ((nth += 1) % 15 === 0 ? FORBIDDEN : null);
-  await day.pass(24);
-  expect(wrongWith(day, 2000, before)).toEqual(NOTHING);
+  await day.pass(12);
+  expect(wrongWith(day, 1000, before)).toEqual(NOTHING);
   const tally = day.tally(before);
-  // Some 86 silences: each of them is a line at debug.
-  expect(new Map(tally).get('warn pace.silenced')).toBeLessThan(40);
+  // Some 43 silences: each of them is a line at debug.
+  expect(new Map(tally).get('warn pace.silenced')).toBeLessThan(30);
   expect(tally.filter(([what]) => what.includes('delta.'))).toEqual([
     ['info delta.applied', expect.any(Number)],
   ]);
