@@ -22,7 +22,7 @@ test('collects once memory has grown by 16 MB from the least it was, and again a
 });
 
 /**
- * 128 MB of buffers stream by, 32 alive at a time and long enough to outlive two young collections. Prints the
+ * 75 MB of buffers stream by, 32 alive at a time and long enough to outlive two young collections. Prints the
  * most bytes of buffers that there were.
  */
 const STREAM = `
@@ -30,7 +30,7 @@ const STREAM = `
   const keep = process.argv[2] === 'kept' ? heapKeeper() : () => {};
   const alive = [];
   let most = 0;
-  for (let n = 0; n < 2048; n += 1) {
+  for (let n = 0; n < 1200; n += 1) {
     alive[n % 32] = Buffer.allocUnsafeSlow(65536);
     for (let line = 0; line < 3000; line += 1) alive[32] = { text: 'x'.repeat(40) + line, of: [n, line] };
     keep();
