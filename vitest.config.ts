@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** More than there are processors in most machines: many tests wait most of their time. */
-const WORKERS = 4;
+const WORKERS = 3;
 
 /**
  * Tests with processes and connections of their own are tried once more before they fail: on a machine with much else to do one
