@@ -15,9 +15,9 @@ export function read(name: string, ...labels: string[]): string {
   return `max${by(labels)} (${PREFIX}${name})`;
 }
 
-/** Seconds since a time that is read from Postgres, by labels. */
+/** Seconds since a time that is read from Postgres, by labels. Not below 0: a sample has the time at which its scrape began, and its value may be younger. */
 export function since(name: string, ...labels: string[]): string {
-  return `time() - ${read(name, ...labels)}`;
+  return `clamp_min(time() - ${read(name, ...labels)}, 0)`;
 }
 
 /** By how much a counter that is read from Postgres rose in a window (`1h`), by labels. */
