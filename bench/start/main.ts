@@ -16,7 +16,7 @@ import { report, type Row, sizes } from '../frame/table.ts';
 
 const { skus, rounds, json } = sizes({ skus: 2000, rounds: 7 });
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** Compiled, as the image and the package have it: to strip the types takes as long as all else. */
+/** Compiled, as the image and the package have it. */
 const MAIN = join(ROOT, 'dist/main.js');
 const REACH_MS = 1500;
 

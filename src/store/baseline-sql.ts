@@ -129,8 +129,8 @@ export const MARK_NEW = `
   where d.kind = 'new' order by d.sku`;
 
 /**
- * What was known before. In pieces of ten thousand, so that no array grows with the catalog. A SKU that crossed is what the catalog now says, whatever
- * its deferrals had taught.
+ * What was known before. In pieces of ten thousand, so that no array grows with the catalog. A SKU that crossed is what
+ * the catalog now says, whatever its deferrals had taught.
  */
 export const MARK_DUE = `
   select count(catalog_internal.mark_due(skus, mark, counts_as_live))

@@ -1,5 +1,4 @@
 import { failpoint } from '../lib/failpoint.ts';
-import { postgresConnection } from '../lib/tls.ts';
 import { finished } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
@@ -7,6 +6,7 @@ import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import { IDLE_TRANSACTION_MS, isConnectionLost, sqlState } from './db.ts';
 import { LOCK_NEW_SKUS, LOCK_WATCHLIST } from './locks.ts';
+import { connectAlone } from './pg-client.ts';
 
 /** A manifest line as it is staged (specification 2.6). */
 export interface StagedLine {
@@ -248,19 +248,11 @@ export class Baseline {
   }
 }
 
-async function dial(databaseUrl: string): Promise<pg.Client> {
-  const { url, ssl } = postgresConnection(databaseUrl);
-  const client = new pg.Client({
-    connectionString: url,
-    ssl,
+const dial = (databaseUrl: string): Promise<pg.Client> =>
+  connectAlone(databaseUrl, {
     application_name: 'catalog-mirror manifest',
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
   });
-  // An idle connection that breaks emits; the next statement reports it.
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
 
 /** A line in COPY's text format. A time is one as toISOString writes it. */
 function copyText({ sku, sizes, hash, priceSource, updatedAt }: StagedLine): string {

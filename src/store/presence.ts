@@ -1,7 +1,7 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { postgresConnection } from '../lib/tls.ts';
 import type { Sql } from './db.ts';
+import { connectAlone } from './pg-client.ts';
 
 /** Each daemon holds this lock, shared, for as long as it lives: who gets it alone is the only one. */
 const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
@@ -75,19 +75,14 @@ interface Line {
 }
 
 async function dial(databaseUrl: string): Promise<Line> {
-  const { url, ssl } = postgresConnection(databaseUrl);
-  const client = new pg.Client({
-    connectionString: url,
-    ssl,
+  const client = await connectAlone(databaseUrl, {
     application_name: 'catalog-mirror presence',
     keepAlive: true,
     connectionTimeoutMillis: 10_000,
   });
-  client.on('error', () => {});
   const ended = new Promise((resolve) => {
     client.once('end', resolve);
   });
-  await client.connect();
   return { client, ended };
 }
 
