@@ -6,6 +6,7 @@ import {
   runMigrations,
   Worker,
 } from 'bullmq';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
 import pg from 'pg';
 import { connectionOf, postgresConnection } from '../lib/tls.ts';
@@ -13,7 +14,6 @@ import type { QueueName } from './jobs.ts';
 
 /** What is used of a BullMQ queue and worker; their full types differ by backend. */
 export interface JobQueue {
-  on(event: 'error', listener: (error: Error) => void): unknown;
   add(name: string, data: object, options: JobsOptions): Promise<unknown>;
   upsertJobScheduler(
     id: string,
@@ -24,7 +24,8 @@ export interface JobQueue {
   close(): Promise<void>;
 }
 export interface JobWorker {
-  on(event: 'error', listener: (error: Error) => void): unknown;
+  /** Begins to take jobs; resolves when it is closed. */
+  run(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -33,8 +34,10 @@ export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   /** Makes the backend's own tables, where it has any. To be called before the first queue. */
   prepare(): Promise<void>;
-  openQueue(name: QueueName): JobQueue;
-  openWorker(name: QueueName, process: Processor, concurrency: number): JobWorker;
+  /** With Redis away it waits for nothing, and what is asked of it later does; Postgres has to answer. */
+  openQueue(name: QueueName): Promise<JobQueue>;
+  /** A worker that takes no jobs before it is told to run. */
+  openWorker(name: QueueName, process: Processor, concurrency: number): Promise<JobWorker>;
   /** Called when a lost connection is back: whatever lived in the store may be gone. */
   onReconnect(listener: () => void): void;
   /** Rejects when the store does not answer within `timeoutMs`. */
@@ -57,6 +60,9 @@ export const QUEUE_SCHEMA = 'catalog_queue';
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
 /** A job that its worker could not end, as while the store took no writes, is taken up again after so long: a few knocks are lost with it. */
 const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
+const READY_PATIENCE_MS = 15_000;
+const READY_AGAIN_MS = 250;
+const CLOSE_PATIENCE_MS = 1000;
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
@@ -92,9 +98,17 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
   return {
     kind: 'redis',
     prepare: () => Promise.resolve(),
-    openQueue: (name) => new Queue(name, { connection, prefix, defaultJobOptions: KEEP }),
-    openWorker: (name, process, concurrency) =>
-      new Worker(name, process, { connection, prefix, concurrency, ...KEEP, ...STALLED }),
+    openQueue: async (name) =>
+      new Queue(name, { connection, prefix, defaultJobOptions: KEEP }).on('error', onError),
+    openWorker: async (name, process, concurrency) =>
+      new Worker(name, process, {
+        connection,
+        prefix,
+        concurrency,
+        autorun: false,
+        ...KEEP,
+        ...STALLED,
+      }).on('error', onError),
     onReconnect(listener) {
       connection.on('ready', listener);
     },
@@ -142,9 +156,26 @@ function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBa
         client.release();
       }
     },
-    openQueue: (name) => new Queue(name, { connection, defaultJobOptions: KEEP }, createPostgresBackend),
+    openQueue: (name) =>
+      ready(
+        () =>
+          new Queue(name, { connection, defaultJobOptions: KEEP }, createPostgresBackend).on(
+            'error',
+            onError,
+          ),
+        onError,
+      ),
     openWorker: (name, process, concurrency) =>
-      new Worker(name, process, { connection, concurrency, ...KEEP, ...STALLED }, createPostgresBackend),
+      ready(
+        () =>
+          new Worker(
+            name,
+            process,
+            { connection, concurrency, autorun: false, ...KEEP, ...STALLED },
+            createPostgresBackend,
+          ).on('error', onError),
+        onError,
+      ),
     // Postgres keeps what was committed: nothing to put back after an outage.
     onReconnect: () => {},
     describe: () => 'the queues (postgres) do not answer',
@@ -153,6 +184,30 @@ function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBa
     },
     close: () => pool.end(),
   };
+}
+
+/**
+ * Makes a queue or a worker that has reached Postgres. BullMQ keeps for good how the first statement of each ended: where that
+ * failed, all others fail, and a worker tries again without a pause, so that the process comes to nothing else, signals
+ * included. Such a one is thrown away and another made, for some seconds; then rejects with the reason.
+ */
+async function ready<T extends { waitUntilReady(): Promise<unknown>; close(): Promise<void> }>(
+  make: () => T,
+  onError: (error: Error) => void,
+): Promise<T> {
+  const over = performance.now() + READY_PATIENCE_MS;
+  for (;;) {
+    const made = make();
+    try {
+      await within(made.waitUntilReady(), Math.max(0, over - performance.now()));
+      return made;
+    } catch (error) {
+      await within(made.close(), CLOSE_PATIENCE_MS).catch(() => {});
+      if (performance.now() + READY_AGAIN_MS > over) throw error;
+      if (error instanceof Error) onError(error);
+    }
+    await pause(READY_AGAIN_MS);
+  }
 }
 
 /** The promise's result, or a rejection after `timeoutMs`: with Redis down, a command would wait for ever. */

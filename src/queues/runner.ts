@@ -75,18 +75,15 @@ export function createRunner(options: RunnerOptions): Runner {
 
   return {
     async start() {
-      for (const name of QUEUES) {
-        const queue = backend.openQueue(name);
-        queue.on('error', onError);
-        queues.set(name, queue);
-      }
+      await Promise.all(
+        QUEUES.map(async (name) => {
+          queues.set(name, await backend.openQueue(name));
+          workers.push(await backend.openWorker(name, processorOf(name), CONCURRENCY[name]));
+        }),
+      );
       // With the store down they are put when it is back, and by the periodic check.
       await putSchedules(options, queues).catch(onError);
-      for (const name of QUEUES) {
-        const worker = backend.openWorker(name, processorOf(name), CONCURRENCY[name]);
-        worker.on('error', onError);
-        workers.push(worker);
-      }
+      for (const worker of workers) void worker.run().catch(onError);
       backend.onReconnect(() => void restoreSchedules().catch(onError));
       // A schedule that was kept comes in its own time, up to some seconds later: what is due now does not wait for it.
       for (const { job } of options.schedules) void knock(job);

@@ -51,8 +51,7 @@ const POSTGRES: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
     });
     try {
       await backend.prepare();
-      const queue = backend.openQueue('reprice');
-      queue.on('error', (error) => errors.push(error));
+      const queue = await backend.openQueue('reprice');
       await queue.add('knock', {}, {});
       await queue.close();
       if (errors[0] !== undefined) throw errors[0];

@@ -154,20 +154,19 @@ export class Day {
   /** Queues that only note who was knocked. */
   #backend(): QueueBackend {
     const queue: JobQueue = {
-      on: () => undefined,
       add: (name) => Promise.resolve(this.#knocked.add(name)),
       upsertJobScheduler: () => Promise.resolve(),
       getJobScheduler: () => Promise.resolve(undefined),
       close: () => Promise.resolve(),
     };
-    const worker: JobWorker = { on: () => undefined, close: () => Promise.resolve() };
+    const worker: JobWorker = { run: () => Promise.resolve(), close: () => Promise.resolve() };
     return {
       kind: 'postgres',
       prepare: () => Promise.resolve(),
-      openQueue: () => queue,
+      openQueue: () => Promise.resolve(queue),
       openWorker: (_, process) => {
         for (const { job } of schedules(5 * MINUTE)) this.#processes.set(job, process as unknown as Process);
-        return worker;
+        return Promise.resolve(worker);
       },
       onReconnect: () => undefined,
       ping: () => Promise.resolve(),

@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest';
+import { through } from '../support/net.ts';
+import { startProgram } from '../support/process.ts';
+import { proxyTo, type Watcher } from '../support/proxy.ts';
+import { createStack } from '../support/stack.ts';
+import { expectWhole, untilWhole } from './harness.ts';
+
+/** Connections that BullMQ makes for a queue or a worker name its schema as they begin. */
+const OF_A_QUEUE = 'search_path=';
+
+/** Loses the first `times` connections of queues and workers, as Postgres answers them for the first time. */
+function cutAtStart(times: number): { readonly watcher: () => Watcher; hits(): number } {
+  let hits = 0;
+  const watcher = (): Watcher => {
+    let ofQueue: boolean | null = null;
+    return (piece, direction) => {
+      if (direction === 'to-server') ofQueue ??= piece.includes(OF_A_QUEUE);
+      if (direction === 'to-server' || ofQueue !== true || hits >= times) return 'pass';
+      hits += 1;
+      return 'cut';
+    };
+  };
+  return { watcher, hits: () => hits };
+}
+
+describe('queues in Postgres', () => {
+  // In a process of its own: what BullMQ does after such a start leaves no time for anything else, a test's timeout included.
+  test('whose connections are lost while they are made, are made again; the daemon goes on and can be stopped', async () => {
+    await using stack = await createStack({ sandbox: { skus: 100 } });
+    await using proxy = await proxyTo(stack.databaseUrl);
+    const start = cutAtStart(12);
+    proxy.watch(start.watcher);
+    await using daemon = startProgram(['run'], {
+      ...stack.env,
+      DATABASE_URL: through(stack.databaseUrl, proxy),
+    });
+    await untilWhole(stack.sql, stack.sandbox.world);
+    expect(start.hits()).toBe(12);
+    await expectWhole(stack.sql, stack.sandbox.world);
+    expect((await daemon.get('/livez')).status).toBe(200);
+    expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
+  });
+});
