@@ -91,7 +91,14 @@ export default async function setup(project: TestProject): Promise<Release> {
   try {
     const postgres = await startEmbeddedPostgres({
       dataDir: join(folder, 'pg'),
-      settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '500' },
+      settings: {
+        fsync: 'off',
+        synchronous_commit: 'off',
+        full_page_writes: 'off',
+        max_connections: '500',
+        // Dropping any database waits for every connection that has not logged in: those that a test cut off, too.
+        authentication_timeout: '5s',
+      },
     });
     await migrateTemplate(postgres.url);
     const redis = await findRedis();

@@ -91,14 +91,16 @@ class Rig implements HostileMirror {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null)
       throw new Error('the process has ended');
+    const listening = new AbortController();
+    const { signal: over } = listening;
     const ended = Promise.race([
-      once(child, 'message').then(([message]) => message as Ended),
-      once(child, 'exit').then(([code, signal]): never => {
+      once(child, 'message', { signal: over }).then(([message]) => message as Ended),
+      once(child, 'exit', { signal: over }).then(([code, signal]): never => {
         throw new Error(`the process died of it: code ${String(code)}, signal ${String(signal)}`);
       }),
     ]);
     child.send(work);
-    const result = await ended;
+    const result = await ended.finally(() => listening.abort());
     const moves = Object.entries(result.counters)
       .map(([name, value]) => [name, value - (this.#before[name] ?? 0)] as const)
       .filter(([, by]) => by !== 0);
