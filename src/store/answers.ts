@@ -1,11 +1,13 @@
 import { failpoint } from '../lib/failpoint.ts';
-import { auditLooks, type Finding, findingOf, type Standing, standingColumns } from './audit.ts';
+import { comparePrices, compareProducts } from './answer-differences.ts';
+import { type Outcome, outcomeOf } from './answer-outcome.ts';
+import { writePrices, writeProducts } from './answer-writes.ts';
+import { auditLooks, type Standing, standingColumns } from './audit.ts';
 import { MEANING, writeChanges } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
-import { type LiveLook, type LookAhead, writeRates } from './live.ts';
 import type { Claim } from './due.ts';
+import { type LiveLook, type LookAhead, writeRates } from './live.ts';
 import { lockWatchlist } from './locks.ts';
-import { writePrices, writeProducts } from './answer-writes.ts';
 
 /** One size of a record, as it is to be stored. */
 export interface PriceRow {
@@ -68,6 +70,8 @@ export interface Applied {
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
  * ledger. A SKU counts only where the claim is still this one (a lease that ran out, or an answer applied before,
  * changes nothing), no newer request's answer was applied, and no delta removed the SKU after the request was sent.
+ *
+ * One round trip locks and compares, and one writes and commits; in between it is decided what follows.
  */
 export async function applyAnswer(
   sql: Sql,
@@ -75,43 +79,25 @@ export async function applyAnswer(
   fates: readonly Fate[],
   next: NextLooks,
 ): Promise<Applied> {
-  const { lockedAt, reported, ...applied } = await transaction(sql, async (tx) => {
-    const mine = await lockLooks(tx, claim, next.everythingLive ?? false);
-    const lockedAt = performance.now();
-    const ours = new Map(mine.map(({ sku, answerable }) => [sku, answerable]));
-    const answered = fates.filter(
-      (fate) => ours.get(fate.sku) === true && (fate.kind === 'record' || fate.kind === 'not_found'),
-    );
-    const [moves, fields] = await Promise.all([
-      writePrices(tx, answered, claim.askedAt),
-      writeProducts(tx, answered, claim.askedAt),
-      writeStates(tx, answered, claim.askedAt),
+  const settled = fates.filter(({ kind }) => kind === 'record' || kind === 'not_found');
+  const { lockedAt, reported, ...applied } = await transaction(sql, async (tx, last) => {
+    const [{ looks, lockedAt }, prices, products] = await Promise.all([
+      lockLooks(tx, claim, next.everythingLive ?? false),
+      comparePrices(tx, settled),
+      compareProducts(tx, settled),
     ]);
+    failpoint('bulk.compared');
+    const outcome = outcomeOf(looks, settled, { prices, products }, next);
+    last(writeOutcome(tx, claim, { settled, fates }, outcome, next));
     failpoint('bulk.written');
-    const movedSkus = new Set(moves.map(({ sku }) => sku));
-    const ahead = mine
-      .filter(({ live, answerable }) => live && answerable)
-      .flatMap((look) => next.live?.({ ...look, moved: movedSkus.has(look.sku) }) ?? []);
-    const settled = fates.filter((fate) => fate.kind === 'record' || fate.kind === 'not_found');
-    // Sent in one go, and carried out in this order.
-    await Promise.all([
-      forgetFormerHashes(tx, [...movedSkus]),
-      writeRates(tx, ahead),
-      settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
-      holdBack(tx, claim, fates),
-      auditLooks(tx, findings(mine, answered, movedSkus), claim.askedAt),
-      writeChanges(tx, moves, fields, claim.askedAt),
-    ]);
-    failpoint('bulk.settled');
-    const reported = answered.flatMap(
-      ({ sku }) => mine.find((look) => look.sku === sku)?.reportedSeconds ?? [],
-    );
     return {
-      accepted: ours.size,
-      priceChanges: moves.length,
-      metadataChanges: fields.length,
-      sizeTypeChanges: fields.flatMap(({ sku, field }) => (field === MEANING ? [sku] : [])),
-      reported,
+      accepted: looks.length,
+      priceChanges: outcome.moves.length,
+      metadataChanges: outcome.fields.length,
+      sizeTypeChanges: outcome.fields.flatMap(({ sku, field }) => (field === MEANING ? [sku] : [])),
+      reported: outcome.answered.flatMap(
+        ({ sku }) => looks.find((look) => look.sku === sku)?.reportedSeconds ?? [],
+      ),
       lockedAt,
     };
   });
@@ -119,10 +105,34 @@ export async function applyAnswer(
   return { ...applied, reportSeconds: reported.map((seconds) => seconds + sinceLock) };
 }
 
-type Look = LiveLook &
+/** Sends everything that an outcome changes in one go; it is carried out in this order. */
+async function writeOutcome(
+  tx: Tx,
+  claim: Claim,
+  { settled, fates }: { readonly settled: readonly Fate[]; readonly fates: readonly Fate[] },
+  { answered, prices, moves, moved, fields, renewed, ahead, findings }: Outcome,
+  next: NextLooks,
+): Promise<void> {
+  const at = claim.askedAt;
+  await Promise.all([
+    writePrices(tx, prices, at),
+    writeProducts(tx, answered, renewed, at),
+    writeStates(tx, answered, moved, at),
+    writeRates(tx, ahead),
+    settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
+    holdBack(tx, claim, fates),
+    auditLooks(tx, findings, at),
+    writeChanges(tx, moves, fields, at),
+  ]);
+}
+
+/** How an asked SKU stands whose claim is still this one. */
+export type Look = LiveLook &
   Standing & {
     readonly answerable: boolean;
     readonly live: boolean;
+    /** Whether the SKU has had prices before. */
+    readonly seenBefore: boolean;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
   };
@@ -131,9 +141,13 @@ type Look = LiveLook &
  * Locks the asked SKUs and tells how each stands whose claim is still this one. Row locks in order of sku, SKUs before
  * ledger, as every transaction here takes them.
  */
-async function lockLooks(tx: Tx, claim: Claim, everythingLive: boolean): Promise<Look[]> {
+async function lockLooks(
+  tx: Tx,
+  claim: Claim,
+  everythingLive: boolean,
+): Promise<{ readonly looks: readonly Look[]; readonly lockedAt: number }> {
   const asked = claim.skus.map(({ sku }) => sku);
-  // Sent in one go: the last is to see what was committed while the one before waited for its locks.
+  // Sent in one go, in this order (the driver sends a statement when it is first waited for): the last is to see what was committed while the one before waited for its locks.
   // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
   const [, , looks] = await Promise.all([
     lockWatchlist(tx),
@@ -141,7 +155,8 @@ async function lockLooks(tx: Tx, claim: Claim, everythingLive: boolean): Promise
     tx<Look[]>`
     select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})
         and (s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable,
-      (s.price_source = 'live' or ${everythingLive}) as live, r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
+      (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
+      r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
       past.moves as "pastMoves", past.minutes as "pastMinutes",
       (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
@@ -158,35 +173,22 @@ async function lockLooks(tx: Tx, claim: Claim, everythingLive: boolean): Promise
     where d.sku = any(${asked}) and d.claim = ${claim.number}
     order by d.sku for update of d`,
   ]);
-  return looks;
-}
-
-function findings(
-  looks: readonly Look[],
-  answered: readonly Fate[],
-  moved: ReadonlySet<string>,
-): { sku: string; finding: Finding }[] {
-  const lookOf = new Map(looks.map((look) => [look.sku, look]));
-  return answered.flatMap(({ sku, kind }) => {
-    const look = lookOf.get(sku);
-    const finding = look === undefined ? null : findingOf(look, kind, moved.has(sku));
-    return finding === null ? [] : [{ sku, finding }];
-  });
+  return { looks, lockedAt: performance.now() };
 }
 
 /** Back from live with the hash of before, a SKU whose price moved meanwhile is not what it was. */
-async function forgetFormerHashes(tx: Tx, moved: readonly string[]): Promise<void> {
-  if (moved.length === 0) return;
-  await tx`
-    update catalog.skus set hash_before_live = null where sku = any(${moved as string[]}) and hash_before_live is not null`;
-}
-
-async function writeStates(tx: Tx, answered: readonly Fate[], at: Date): Promise<void> {
+async function writeStates(
+  tx: Tx,
+  answered: readonly Fate[],
+  moved: ReadonlySet<string>,
+  at: Date,
+): Promise<void> {
   await tx`
     update catalog.skus s set
       state = case when a.found then 'priced' when s.state = 'removed' then 'removed' else 'not_found' end,
       removed_at = case when a.found then null else s.removed_at end,
       first_priced_at = case when a.found then coalesce(s.first_priced_at, ${at}::timestamptz) else s.first_priced_at end,
+      hash_before_live = case when s.sku = any(${[...moved]}::text[]) then null else s.hash_before_live end,
       priced_at = ${at}, asked_at = ${at}
     from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ kind }) => Number(kind === 'record'))}::int[]::boolean[])
       as a(sku, found)

@@ -65,12 +65,25 @@ export function sqlState(error: unknown): string | null {
 
 /**
  * Runs `work` in one transaction, again from its start when Postgres chose it as a deadlock's or a conflict's victim.
- * `work` must therefore have no effect but its statements.
+ * `work` must therefore have no effect but its statements. Those that it hands to `last` it has sent and does not wait for:
+ * COMMIT is sent behind them in the same round trip, and where one of them fails, it commits nothing.
  */
-export async function transaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
+export async function transaction<T>(
+  sql: Sql,
+  work: (tx: Tx, last: (sent: Promise<unknown>) => void) => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
+    const sent: Promise<unknown>[] = [];
+    const last = (statements: Promise<unknown>) => {
+      // With a connection that is lost COMMIT fails, too, and is heard of first.
+      statements.catch(() => {});
+      sent.push(statements);
+    };
     try {
-      return (await sql.begin(work)) as T;
+      const result = (await sql.begin((tx) => work(tx, last))) as T;
+      // COMMIT of a transaction that has failed is no error to Postgres, which rolls it back.
+      await Promise.all(sent);
+      return result;
     } catch (error) {
       const state = sqlState(error);
       if (attempt >= TRANSACTION_TRIES || state === null || !RETRYABLE.has(state)) throw error;

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest';
+import type { PriceDifference } from '../../src/store/answer-differences.ts';
+import { type Differences, outcomeOf } from '../../src/store/answer-outcome.ts';
+import type { Fate, Look } from '../../src/store/answers.ts';
+
+const look = (sku: string, other: Partial<Look> = {}): Look => ({
+  sku,
+  answerable: true,
+  live: false,
+  seenBefore: true,
+  reportedSeconds: null,
+  weight: 1,
+  alpha: null,
+  beta: null,
+  minutes: 60,
+  moved: false,
+  standing: 'own',
+  comparable: true,
+  kept: null,
+  ...other,
+});
+const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): Fate =>
+  kind === 'not_found'
+    ? { sku, kind }
+    : {
+        sku,
+        kind,
+        prices: [],
+        product: {
+          name: null,
+          model: null,
+          brand: null,
+          genderSize: null,
+          sizeType: null,
+          category: null,
+          sizeMapSizeType: null,
+          product: '{}',
+        },
+      };
+const price = (sku: string, how: PriceDifference['how'], from: number | null, to: number | null) => ({
+  sku,
+  size: '42',
+  how,
+  oldPrice: from,
+  newPrice: to,
+  entry: null,
+});
+const differences = (prices: readonly PriceDifference[], unknown: readonly string[] = []): Differences => ({
+  prices,
+  products: { fields: [], unknown },
+});
+
+describe('what follows from an answer', () => {
+  test('is nothing for a SKU whose claim is lost, or whose answer was overtaken', () => {
+    const outcome = outcomeOf(
+      [look('OURS'), look('OVERTAKEN', { answerable: false })],
+      [answer('OURS'), answer('OVERTAKEN'), answer('LOST')],
+      differences(
+        [price('OURS', 'moved', 1, 2), price('OVERTAKEN', 'moved', 1, 2), price('LOST', 'gone', 1, null)],
+        [],
+      ),
+      {},
+    );
+    expect(outcome.answered.map(({ sku }) => sku)).toEqual(['OURS']);
+    expect(outcome.prices.map(({ sku }) => sku)).toEqual(['OURS']);
+    expect(outcome.moves.map(({ sku }) => sku)).toEqual(['OURS']);
+    expect(outcome.findings).toEqual([{ sku: 'OURS', finding: 'seen' }]);
+  });
+
+  test('is written but no move where prices are a SKU’s first, stay null, or keep their number', () => {
+    const outcome = outcomeOf(
+      [look('NEW', { seenBefore: false }), look('OLD')],
+      [answer('NEW'), answer('OLD')],
+      differences(
+        [
+          price('NEW', 'appeared', null, 7),
+          price('OLD', 'appeared', null, null),
+          price('OLD', 'entry', 5, 5),
+        ],
+        ['NEW'],
+      ),
+      {},
+    );
+    expect(outcome.prices).toHaveLength(3);
+    expect(outcome.moves).toEqual([]);
+    expect([...outcome.renewed]).toEqual(['NEW']);
+  });
+
+  test('is learned of live SKUs alone, with what had moved of them', () => {
+    const heard: string[] = [];
+    outcomeOf(
+      [
+        look('A', { live: true }),
+        look('B', { live: true }),
+        look('C'),
+        look('D', { live: true, answerable: false }),
+      ],
+      [answer('A'), answer('B', 'not_found'), answer('C')],
+      differences([price('B', 'gone', 3, null)]),
+      {
+        live: ({ sku, moved }) => {
+          heard.push(`${sku} ${String(moved)}`);
+          return { sku, alpha: 1, beta: 1, nextMs: 1 };
+        },
+      },
+    );
+    expect(heard).toEqual(['A false', 'B true']);
+  });
+});
