@@ -11,7 +11,8 @@ import { loadMirror } from '../scrape/load.ts';
  * npm run bench:read [-- --skus 1000000 --rounds 200 --json FILE]
  * What sellers read, from a mirror of that many SKUs with 14 sizes each: alone, while another process applies as many answers as
  * the partner gives an account at most, and while it applies them as fast as it can. Beside it, in the same turns, a
- * statement that reads nothing: what the machine and the wire take.
+ * statement that reads nothing: what the machine and the wire take. Single SKUs are looked up in turns of their own, for as long as
+ * it takes to apply some dozens of answers: behind a list of thousands of rows they would wait for this client's own memory.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 200 });
@@ -22,10 +23,13 @@ const ANSWERS_A_MINUTE = 200;
 const names = scattered(skus);
 const some = (count: number) => Array.from({ length: count }, () => names.next().value);
 
+/** So many rounds of looking up single SKUs for each round of lists. */
+const LOOKUPS_A_ROUND = 100;
+
 /** The work, and in how many rounds it is done once. */
 type Works = Readonly<Record<string, { readonly every: number; readonly read: () => Promise<unknown> }>>;
 
-function worksOf(sql: Sql): Works {
+function lookupsOf(sql: Sql): Works {
   return {
     nothing: { every: 1, read: () => sql`select 1` },
     'one SKU, with product and freshness': {
@@ -36,6 +40,11 @@ function worksOf(sql: Sql): Works {
       every: 1,
       read: () => sql`select * from catalog.sku_trust where sku = ${some(1)[0] ?? ''}`,
     },
+  };
+}
+
+function listsOf(sql: Sql): Works {
+  return {
     '500 SKUs': {
       every: 5,
       read: () => sql`select * from catalog.current_prices where sku = any(${some(500)})`,
@@ -77,10 +86,17 @@ function worksOf(sql: Sql): Works {
   };
 }
 
+type Times = ReadonlyMap<string, readonly number[]>;
+
 /** Milliseconds of each, by name. */
-async function measure(works: Works): Promise<Map<string, number[]>> {
+async function measure(sql: Sql): Promise<Times> {
+  const lookups = await inRounds(lookupsOf(sql), rounds * LOOKUPS_A_ROUND);
+  return new Map([...lookups, ...(await inRounds(listsOf(sql), rounds))]);
+}
+
+async function inRounds(works: Works, most: number): Promise<Times> {
   const times = new Map(Object.keys(works).map((name): [string, number[]] => [name, []]));
-  for (let round = 0; round <= rounds; round += 1)
+  for (let round = 0; round <= most; round += 1)
     for (const [name, { every, read }] of Object.entries(works)) {
       if (round % every !== 0) continue;
       const ms = await timed(read);
@@ -127,9 +143,9 @@ await withMirrorDatabase(
     await loadMirror(sql, skus);
     await loadRecords(sql, SIZES);
     await loadHistory(sql);
-    const quiet = await measure(worksOf(sql));
-    const full = await besideWriter(url, ANSWERS_A_MINUTE, () => measure(worksOf(sql)));
-    const unpaced = await besideWriter(url, 0, () => measure(worksOf(sql)));
+    const quiet = await measure(sql);
+    const full = await besideWriter(url, ANSWERS_A_MINUTE, () => measure(sql));
+    const unpaced = await besideWriter(url, 0, () => measure(sql));
     const applied = (skusASecond: number, when: string): Row => ({
       work: `answers applied meanwhile, ${when}`,
       ours: skusASecond,
@@ -149,7 +165,7 @@ await withMirrorDatabase(
   { settings: { shared_buffers: '1GB', max_wal_size: '8GB' } },
 );
 
-function rowsOf(when: string, times: ReadonlyMap<string, readonly number[]>): Row[] {
+function rowsOf(when: string, times: Times): Row[] {
   const nothing = times.get('nothing') ?? [];
   return [...times]
     .filter(([name]) => name !== 'nothing')

@@ -1,5 +1,7 @@
 import {
   createPostgresBackend,
+  type IQueueBackend,
+  type JobProgress,
   type JobsOptions,
   type Processor,
   Queue,
@@ -63,6 +65,7 @@ const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
 const READY_PATIENCE_MS = 15_000;
 const READY_AGAIN_MS = 250;
 const CLOSE_PATIENCE_MS = 1000;
+const REFUSED_AGAIN_MS = 1000;
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
@@ -101,7 +104,7 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
     openQueue: async (name) =>
       new Queue(name, { connection, prefix, defaultJobOptions: KEEP }).on('error', onError),
     openWorker: async (name, process, concurrency) =>
-      new Worker(name, process, {
+      new PatientWorker(name, process, {
         connection,
         prefix,
         concurrency,
@@ -168,7 +171,7 @@ function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBa
     openWorker: (name, process, concurrency) =>
       ready(
         () =>
-          new Worker(
+          new PatientWorker(
             name,
             process,
             { connection, concurrency, autorun: false, ...KEEP, ...STALLED },
@@ -184,6 +187,25 @@ function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBa
     },
     close: () => pool.end(),
   };
+}
+
+/** BullMQ's own asks for the next job again at once where the store refuses, hundreds of times a second where it takes no writes. */
+class PatientWorker<B extends IQueueBackend, Connection> extends Worker<
+  unknown,
+  unknown,
+  string,
+  B,
+  JobProgress,
+  Connection
+> {
+  protected override async moveToActive(token: string, name?: string) {
+    try {
+      return await super.moveToActive(token, name);
+    } catch (error) {
+      await pause(REFUSED_AGAIN_MS);
+      throw error;
+    }
+  }
 }
 
 /**

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { through } from '../support/net.ts';
-import { startProgram } from '../support/process.ts';
+import { startProgram, until } from '../support/process.ts';
 import { proxyTo, type Watcher } from '../support/proxy.ts';
 import { createStack } from '../support/stack.ts';
-import { expectWhole, untilWhole } from './harness.ts';
+import { expectWhole, PATIENCE_MS, untilWhole } from './harness.ts';
 
 /** Connections that BullMQ makes for a queue or a worker name its schema as they begin. */
 const OF_A_QUEUE = 'search_path=';
@@ -39,5 +39,24 @@ describe('queues in Postgres', () => {
     await expectWhole(stack.sql, stack.sandbox.world);
     expect((await daemon.get('/livez')).status).toBe(200);
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
+  });
+
+  test('that take no writes are asked some times a second, not as often as they can refuse', async () => {
+    await using stack = await createStack({ sandbox: { skus: 100 } });
+    await using daemon = startProgram(['run'], stack.env);
+    await untilWhole(stack.sql, stack.sandbox.world);
+    const [{ name }] = await stack.sql<[{ name: string }]>`select current_database() as name`;
+    await stack.sql.unsafe(`alter database ${name} set default_transaction_read_only = on`);
+    await stack.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name} and pid <> pg_backend_pid()`;
+    const refusals = () =>
+      daemon
+        .logged('queues.error')
+        .filter(({ err }) => (err as { code?: string } | undefined)?.code === '25006')
+        .map(({ time }) => Date.parse(String(time)));
+    await until('thirty refusals', () => refusals().length >= 30, PATIENCE_MS);
+    // Five workers, each of which asks once a second.
+    const times = refusals();
+    expect((times[29] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(2500);
   });
 });
