@@ -75,7 +75,12 @@ async function start(
   const { database, sql } = await openMirror(config, { log, clock, onStop, giveUp });
   const queuesInPostgres = config.queues.redisUrl === null;
   const telemetry = createTelemetry({ log, metrics, clock, owed: () => owedNow(sql), queuesInPostgres });
-  const backend = await openQueues(config, database.url, telemetry, onStop);
+  const pause = createStorePause(clock, telemetry.onStore);
+  const onQueueError = (error: Error) => {
+    telemetry.onQueueError(error);
+    pause.queuesFail(error);
+  };
+  const backend = await openQueues(config, database.url, onQueueError, onStop);
   await migrateMirror(config, sql, database.url, onStop);
 
   const own = createOwnRefusals(clock, limits);
@@ -94,7 +99,6 @@ async function start(
     settings: syncSettings(config),
     emit: telemetry.onSync,
   };
-  const pause = createStorePause(clock, telemetry.onStore);
   const runner = await startRunner({ config, ctx, backend, telemetry, onStop, pause });
   const http = await openHttp({ config, ctx, backend, runner, metrics, limits, pause, own, log, problems });
   onStop(() => http.close());
@@ -190,6 +194,7 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
       knock: (task) => runner.knock(task),
       pause: parts.pause,
     }),
+    onTaken: () => parts.pause.queuesWork(),
     onJob: telemetry.onJob,
     onError: telemetry.onQueueError,
     onFault: telemetry.onFault,

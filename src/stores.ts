@@ -8,7 +8,6 @@ import { createQueueBackend, type QueueBackend } from './queues/backend.ts';
 import { connect, migrateDatabase, type Sql, waitForDatabase } from './store/db.ts';
 import { announcePresence } from './store/presence.ts';
 import { storeSettings } from './store/sync-state.ts';
-import type { Telemetry } from './telemetry/events.ts';
 import type { Log } from './telemetry/logger.ts';
 import { noticeLines } from './telemetry/noise.ts';
 
@@ -65,14 +64,14 @@ export async function openMirror(config: Config, { log, clock, onStop, giveUp }:
 export async function openQueues(
   config: Config,
   databaseUrl: string,
-  telemetry: Telemetry,
+  onError: (error: Error) => void,
   onStop: OnStop,
 ): Promise<QueueBackend> {
   const backend = createQueueBackend({
     redisUrl: config.queues.redisUrl?.read() ?? null,
     databaseUrl,
     prefix: config.queues.prefix,
-    onError: telemetry.onQueueError,
+    onError,
   });
   onStop(() => backend.close());
   await backend.prepare();

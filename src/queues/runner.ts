@@ -12,6 +12,8 @@ export interface RunnerOptions {
   readonly sql: Sql;
   readonly schedules: readonly Schedule[];
   readonly handlers: Readonly<Record<TaskName, Handler>>;
+  /** A job was taken from a queue. */
+  readonly onTaken: () => void;
   readonly onJob: (job: { queue: QueueName; job: string; outcome: string; ms: number }) => void;
   /** Errors of the queues and of the connections to their store. */
   readonly onError: (error: Error) => void;
@@ -41,7 +43,7 @@ const SCHEDULE_LOCK = 'catalog_mirror.schedules';
 
 /** The queues and workers of one process: schedules knock, handlers do, and what is owed stands in Postgres. */
 export function createRunner(options: RunnerOptions): Runner {
-  const { backend, handlers, onJob, onError, onFault } = options;
+  const { backend, handlers, onTaken, onJob, onError, onFault } = options;
   const queues = new Map<QueueName, JobQueue>();
   const restoreSchedules = () => restore(options, queues);
   const workers: JobWorker[] = [];
@@ -50,6 +52,7 @@ export function createRunner(options: RunnerOptions): Runner {
 
   function processorOf(queue: QueueName) {
     return async (job: Pick<Job, 'name'>) => {
+      onTaken();
       const startedAt = performance.now();
       underWay += 1;
       const handler = Object.hasOwn(handlers, job.name) ? handlers[job.name as TaskName] : undefined;

@@ -10,12 +10,20 @@ export type StoreEvent =
 export interface StorePause {
   /** Runs a job's work, unless the job is held back; its answer, or 'paused'. Other errors pass through. */
   guard(job: string, work: () => Promise<string>): Promise<string>;
-  /** Why a job is held back now, or null. */
+  /** A job was taken from the queues: they take writes. */
+  queuesWork(): void;
+  /** The queues could not do something. Where they are in a Postgres that takes no writes, no job comes to be held back. */
+  queuesFail(error: unknown): void;
+  /** Why jobs are held back or do not come now, or null. */
   readonly trouble: () => StoreTrouble | null;
 }
 
 const FIRST_MS = 1000;
 const MOST_MS = 60_000;
+/** Schedules knock every second: so long without a job is no chance. */
+const NO_JOB_MS = 5000;
+/** What stands for the queues where events name a job. */
+const QUEUES = 'queues';
 
 interface Held {
   readonly kind: StoreTrouble;
@@ -30,6 +38,8 @@ export function createStorePause(
   emit: (event: StoreEvent) => void,
 ): StorePause {
   const jobs = new Map<string, Held>();
+  let queuesWorkedAt = clock.monotonic();
+  let queues: StoreTrouble | null = null;
 
   function failed(job: string, kind: StoreTrouble, before: Held | undefined): void {
     const now = clock.monotonic();
@@ -62,6 +72,18 @@ export function createStorePause(
         return 'paused';
       }
     },
-    trouble: () => jobs.values().next().value?.kind ?? null,
+    queuesWork() {
+      queuesWorkedAt = clock.monotonic();
+      if (queues === null) return;
+      emit({ event: 'store.resumed', kind: queues, job: QUEUES });
+      queues = null;
+    },
+    queuesFail(error) {
+      const kind = storeTrouble(error);
+      if (kind === null || kind === queues || clock.monotonic() - queuesWorkedAt < NO_JOB_MS) return;
+      queues = kind;
+      emit({ event: 'store.paused', kind, job: QUEUES, ms: FIRST_MS });
+    },
+    trouble: () => jobs.values().next().value?.kind ?? queues,
   };
 }

@@ -41,14 +41,19 @@ describe('queues in Postgres', () => {
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
   });
 
-  test('that take no writes are asked some times a second, not as often as they can refuse', async () => {
+  test('that take no writes are asked some times a second, it is said, and all goes on when they do again', async () => {
     await using stack = await createStack({ sandbox: { skus: 100 } });
     await using daemon = startProgram(['run'], stack.env);
     await untilWhole(stack.sql, stack.sandbox.world);
     const [{ name }] = await stack.sql<[{ name: string }]>`select current_database() as name`;
-    await stack.sql.unsafe(`alter database ${name} set default_transaction_read_only = on`);
-    await stack.sql`
-      select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name} and pid <> pg_backend_pid()`;
+    const makeReadOnly = async (readOnly: boolean) => {
+      await stack.sql.unsafe(
+        `alter database ${name} set default_transaction_read_only = ${String(readOnly)}`,
+      );
+      await stack.sql`
+        select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name} and pid <> pg_backend_pid()`;
+    };
+    await makeReadOnly(true);
     const refusals = () =>
       daemon
         .logged('queues.error')
@@ -58,5 +63,16 @@ describe('queues in Postgres', () => {
     // Five workers, each of which asks once a second.
     const times = refusals();
     expect((times[29] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(2500);
+    expect(await daemon.until('store.paused')).toMatchObject({ kind: 'read-only' });
+    expect((await daemon.get('/readyz')).body).toContain('Postgres refuses to write (read-only)');
+    await makeReadOnly(false);
+    await daemon.until('store.resumed');
+    await stack.everythingDue();
+    await untilWhole(stack.sql, stack.sandbox.world);
+    await until(
+      'readiness',
+      async () => !(await daemon.get('/readyz')).body.includes('refuses'),
+      PATIENCE_MS,
+    );
   });
 });

@@ -97,4 +97,34 @@ describe('the pause of a store', () => {
     expect(pause.trouble()).toBe('disk-full');
     expect(await pause.guard('reprice', work)).toBe('done');
   });
+
+  test('queues that take no writes are told of once, when no job has come for a while, and again once one comes', () => {
+    const { pause, events, pass } = setUp();
+    pass(4999);
+    pause.queuesFail(new Refusal('25006'));
+    expect(pause.trouble()).toBeNull();
+    pass(1);
+    pause.queuesFail(new Refusal('08006'));
+    expect(pause.trouble()).toBeNull();
+    pause.queuesFail(new Refusal('25006'));
+    pause.queuesFail(new Refusal('25006'));
+    expect(pause.trouble()).toBe('read-only');
+    pause.queuesWork();
+    pause.queuesWork();
+    expect(pause.trouble()).toBeNull();
+    pause.queuesFail(new Refusal('25006'));
+    expect(pause.trouble()).toBeNull();
+    expect(events).toEqual([
+      { event: 'store.paused', kind: 'read-only', job: 'queues', ms: 1000 },
+      { event: 'store.resumed', kind: 'read-only', job: 'queues' },
+    ]);
+  });
+
+  test('what holds a job back says more than the queues', async () => {
+    const { pause, refuse, pass } = setUp();
+    pass(10_000);
+    pause.queuesFail(new Refusal('53300'));
+    await pause.guard('reprice', refuse('53100'));
+    expect(pause.trouble()).toBe('disk-full');
+  });
 });

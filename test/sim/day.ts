@@ -99,6 +99,7 @@ export class Day {
       sql: rig.sql,
       schedules: schedules(5 * MINUTE),
       handlers,
+      onTaken: () => undefined,
       onJob: telemetry.onJob,
       onError: telemetry.onQueueError,
       onFault: telemetry.onFault,
