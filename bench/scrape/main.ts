@@ -1,4 +1,5 @@
 import { paceReader } from '../../src/health.ts';
+import { readStatus } from '../../src/status/status.ts';
 import { countCatalog } from '../../src/store/catalog-figures.ts';
 import { readFigures } from '../../src/store/figures-reader.ts';
 import { readStats } from '../../src/store/stats.ts';
@@ -11,7 +12,8 @@ import { loadMirror } from './load.ts';
  * npm run bench:scrape [-- --skus 1000000 --rounds 10 --json FILE]
  * Database time of one scrape of /metrics: all its statements one after the other over one connection, without parallel
  * workers, so that the time that passes is the time Postgres works. Beside it, in the same rounds, the count of the catalog
- * that a daemon makes in the background, at most a twentieth of the time, and the least that any count costs.
+ * that a daemon makes in the background, at most a twentieth of the time, and the least that any count costs; and all that `status`
+ * and the status page read.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 10 });
@@ -24,11 +26,13 @@ const times = await withMirrorDatabase(async ({ sql }) => {
   await loadMirror(sql, skus);
   await sql`set max_parallel_workers_per_gather = 0`;
   const figures = () => readFigures(sql);
+  const stats = () =>
+    readStats(sql, { windowMs: LIMITS.windowMs, liveBudget: 5, paceOf: paceReader(LIMITS), figures });
   return await inTurns(
     {
       count: () => countCatalog(sql),
-      scrape: () =>
-        readStats(sql, { windowMs: LIMITS.windowMs, liveBudget: 5, paceOf: paceReader(LIMITS), figures }),
+      scrape: stats,
+      status: () => readStatus(sql, { stats, limits: LIMITS, skusPerCall: 100 }),
       floor: () => sql`select count(*) from catalog.skus`,
     },
     rounds,
@@ -38,6 +42,7 @@ const p50 = (name: string) => median(times.get(name) ?? []);
 report(
   [
     { work: `scrape, ${of}`, ours: p50('scrape'), unit: 'ms', reach: { is: '≤', limit: reach } },
+    { work: `what status reads, ${of}`, ours: p50('status'), unit: 'ms', reach: { is: '≤', limit: reach } },
     {
       work: `count in the background, ${of}`,
       ours: p50('count'),
