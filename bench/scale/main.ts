@@ -50,6 +50,8 @@ async function openAccount(url: string, sql: Sql, redis: boolean): Promise<Accou
       PARTNER_SECRET: sandbox.secret,
       PARTNER_RATE_LIMIT: String(PER_MINUTE),
       PARTNER_RATE_SHARE: '1',
+      // A SKU deferred at the end of a fill is not to count five minutes.
+      DEFERRED_INTERVAL: '1s',
       HTTP_PORT: '0',
       LOG_LEVEL: 'error',
     },

@@ -3,7 +3,7 @@ import type { Sql } from '../../src/store/db.ts';
 /**
  * A mirror of `skus` SKUs as it is in the middle of its work, written set by set: one in twenty live, prices up to a day
  * old (live ones up to an hour), one in fifty owed a look, one in a hundred of the live ones deferred, few not found,
- * removed or not priced yet. Metadata without content, no prices: a scrape reads neither.
+ * removed or not priced yet, a rate learned of every live one. Metadata without content, no prices: a scrape reads neither.
  */
 export async function loadMirror(sql: Sql, skus: number): Promise<void> {
   await sql`
@@ -28,6 +28,12 @@ export async function loadMirror(sql: Sql, skus: number): Promise<void> {
           else now() + make_interval(secs => 60 + n % 80000) end as at
       from (select *, substr(sku, 5)::int as n from catalog.skus) s
     ) d`;
+  await sql`
+    insert into catalog_internal.live_rates (sku, alpha, beta)
+    select sku, 1 + n % 5, 600 + n % 3000
+    from (select sku, substr(sku, 5)::int as n from catalog.skus where price_source = 'live' and state = 'priced') live`;
   await sql`update catalog_internal.sync set snapshot_id = 's', snapshot_generated_at = now(), manifest_applied_at = now()`;
-  await sql.unsafe('vacuum analyze catalog.skus, catalog.products, catalog_internal.due');
+  await sql.unsafe(
+    'vacuum analyze catalog.skus, catalog.products, catalog_internal.due, catalog_internal.live_rates',
+  );
 }
