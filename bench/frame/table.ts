@@ -77,8 +77,13 @@ export function sizes(defaults: { readonly skus: number; readonly rounds: number
   };
 }
 
-/** Prints the table, writes the JSON where asked, and sets the exit code: 1 where a figure is not reached. */
+/**
+ * Prints the table, writes the JSON where asked, and sets the exit code: 1 where a figure is not reached. Throws where there is
+ * no figure.
+ */
 export function report(rows: readonly Row[], json?: string): void {
+  const empty = rows.find(({ ours, against }) => !Number.isFinite(ours + (against?.value ?? 0)));
+  if (empty !== undefined) throw new Error(`no figure: ${empty.work}`);
   process.stdout.write(`${machine()}\n\n${markdown(rows)}\n`);
   const missed = rows.filter((row) => !isReached(row));
   if (json !== undefined)

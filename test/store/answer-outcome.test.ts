@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer-differences.ts';
 import { type Differences, outcomeOf } from '../../src/store/answer-outcome.ts';
 import type { Fate, Look } from '../../src/store/answers.ts';
+import { found } from './support.ts';
 
 const look = (sku: string, other: Partial<Look> = {}): Look => ({
   sku,
@@ -20,23 +21,7 @@ const look = (sku: string, other: Partial<Look> = {}): Look => ({
   ...other,
 });
 const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): Fate =>
-  kind === 'not_found'
-    ? { sku, kind }
-    : {
-        sku,
-        kind,
-        prices: [],
-        product: {
-          name: null,
-          model: null,
-          brand: null,
-          genderSize: null,
-          sizeType: null,
-          category: null,
-          sizeMapSizeType: null,
-          product: '{}',
-        },
-      };
+  kind === 'not_found' ? { sku, kind } : found(sku, {});
 const price = (sku: string, how: PriceDifference['how'], from: number | null, to: number | null) => ({
   sku,
   size: '42',
