@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   createPostgresBackend,
   type IQueueBackend,
@@ -8,7 +9,6 @@ import {
   runMigrations,
   Worker,
 } from 'bullmq';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
 import pg from 'pg';
 import { connectionOf, postgresConnection } from '../lib/tls.ts';
@@ -189,7 +189,10 @@ function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBa
   };
 }
 
-/** BullMQ's own asks for the next job again at once where the store refuses, hundreds of times a second where it takes no writes. */
+/**
+ * A worker that its store refuses asks for the next job again after a second. BullMQ's own asks at once, hundreds of times a
+ * second where the store takes no writes.
+ */
 class PatientWorker<B extends IQueueBackend, Connection> extends Worker<
   unknown,
   unknown,

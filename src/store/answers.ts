@@ -147,7 +147,8 @@ async function lockLooks(
   everythingLive: boolean,
 ): Promise<{ readonly looks: readonly Look[]; readonly lockedAt: number }> {
   const asked = claim.skus.map(({ sku }) => sku);
-  // Sent in one go, in this order (the driver sends a statement when it is first waited for): the last is to see what was committed while the one before waited for its locks.
+  // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
+  // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
   // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
   const [, , looks] = await Promise.all([
     lockWatchlist(tx),
@@ -176,7 +177,10 @@ async function lockLooks(
   return { looks, lockedAt: performance.now() };
 }
 
-/** Back from live with the hash of before, a SKU whose price moved meanwhile is not what it was. */
+/**
+ * Writes that the SKUs were looked at, and what they are now. One whose price moved while it was live is not what it was,
+ * should it come back with its hash of before.
+ */
 async function writeStates(
   tx: Tx,
   answered: readonly Fate[],
