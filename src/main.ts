@@ -1,8 +1,8 @@
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
-import { complain } from './cli/complain.ts';
-import { endOnCrash } from './cli/crash.ts';
-import { ConfigError } from './config.ts';
+import { complain } from './cli/print-error.ts';
+import { endOnCrash } from './cli/process.ts';
+import { ConfigError } from './config/config.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_GRACE_MS = 1000;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError, loadConfig, VARIABLES } from '../src/config.ts';
+import { ConfigError, loadConfig, VARIABLES } from '../src/config/config.ts';
 
 const CREDENTIAL = {
   PARTNER_BASE_URL: 'https://api.partner.example/v1/',

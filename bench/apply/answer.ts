@@ -1,4 +1,4 @@
-import type { Fate, NextLooks } from '../../src/store/answers.ts';
+import type { Fate, NextLooks } from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/db.ts';
 import type { Claim } from '../../src/store/due.ts';
 

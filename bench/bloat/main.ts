@@ -1,4 +1,4 @@
-import { applyAnswer } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
 import { loadRecords } from '../frame/records.ts';

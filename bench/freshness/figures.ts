@@ -1,4 +1,4 @@
-import { type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
+import { type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
 import { simulateLive } from './live.ts';
 import { Account, Market, type Weights } from './market.ts';
 import { knownRatesOptimum } from './optimum.ts';

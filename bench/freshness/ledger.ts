@@ -12,7 +12,7 @@ import {
   roundMinutes,
   SHORTLIST,
   solvePrice,
-} from '../../src/sync/live-policy.ts';
+} from '../../src/sync/live/policy.ts';
 import { Heap } from './heap.ts';
 import type { LiveRun } from './live.ts';
 import type { Market } from './market.ts';
@@ -75,7 +75,7 @@ export class Ledger {
     if (first && this.#incident) this.#placeAll();
   }
 
-  /** As sync/live-order.ts places everything when an incident begins. */
+  /** As sync/live/plan.ts places everything when an incident begins. */
   #placeAll(): void {
     while (this.#heap.size > 0) this.#heap.pop();
     for (let i = 0; i < this.#market.size; i += 1)

@@ -6,15 +6,15 @@ import {
   type PaceState,
   sendsPerWindow,
   settled,
-} from '../../src/partner/pacer.ts';
-import { learnLiveBudget } from '../../src/sync/live-budget.ts';
+} from '../../src/pace/policy.ts';
 import {
+  learnLiveBudget,
   learnLiveCeiling,
   liveAllowance,
   type LiveCeiling,
   NO_CEILING,
-} from '../../src/sync/live-ceiling.ts';
-import { planBatch } from '../../src/sync/reprice-plan.ts';
+} from '../../src/sync/live/learn.ts';
+import { planBatch } from '../../src/sync/reprice/plan.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import { Ledger } from './ledger.ts';
 import type { Account, Market } from './market.ts';
@@ -22,7 +22,7 @@ import type { SharedAccount } from './neighbours.ts';
 
 /*
  * Days of live re-pricing in seconds: the production pacer, planner, policy and learning, in the order that
- * sync/reprice.ts calls them, on a virtual clock. Only the ledger is in memory instead of in Postgres.
+ * sync/reprice/reprice.ts calls them, on a virtual clock. Only the ledger is in memory instead of in Postgres.
  */
 
 export interface LiveRun {

@@ -1,4 +1,4 @@
-import { decide, initialPace, type PaceLimits, type PaceState, settled } from '../../src/partner/pacer.ts';
+import { decide, initialPace, type PaceLimits, type PaceState, settled } from '../../src/pace/policy.ts';
 import { type Neighbours, SharedAccount } from './neighbours.ts';
 import { seeded } from './random.ts';
 

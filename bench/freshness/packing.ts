@@ -1,12 +1,12 @@
 import type { Owed } from '../../src/store/due.ts';
-import { learnLiveBudget } from '../../src/sync/live-budget.ts';
 import {
+  learnLiveBudget,
   learnLiveCeiling,
   liveAllowance,
   type LiveCeiling,
   NO_CEILING,
-} from '../../src/sync/live-ceiling.ts';
-import { planBatch, type PlanLimits, waitForCompanyMs } from '../../src/sync/reprice-plan.ts';
+} from '../../src/sync/live/learn.ts';
+import { planBatch, type PlanLimits, waitForCompanyMs } from '../../src/sync/reprice/plan.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import { seeded } from './random.ts';
 

@@ -1,8 +1,7 @@
-import { paceReader } from '../../src/health.ts';
+import { paceReader } from '../../src/pace/view.ts';
 import { readStatus } from '../../src/status/status.ts';
-import { countCatalog } from '../../src/store/catalog-figures.ts';
-import { readFigures } from '../../src/store/figures-reader.ts';
-import { readStats } from '../../src/store/stats.ts';
+import { countCatalog, readFigures } from '../../src/store/catalog-counts.ts';
+import { readStats } from '../../src/status/stats.ts';
 import { inTurns, median } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, sizes } from '../frame/table.ts';

@@ -1,6 +1,6 @@
 import { exitRows, optionForm } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
-import { VARIABLES } from '../../src/config.ts';
+import { VARIABLES } from '../../src/config/config.ts';
 import type { Blocks } from './marked.ts';
 import { metricRows } from './metrics.ts';
 

@@ -1,5 +1,5 @@
 import { TASKS } from '../../src/store/tasks.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { NOW, STATS } from '../../test/telemetry/stats.ts';
 
 const PREFIX = 'catalog_mirror_';
@@ -13,7 +13,7 @@ export async function everySeries(): Promise<string> {
     since: new Date(NOW),
     ownRequests: 1,
     ownMost: 1,
-    suspected: 'nothing',
+    suspected: 'rate' as const,
   };
   const task = { nextAt: new Date(NOW), running: false, startedAt: null, finishedAt: null };
   metrics.setMirrorStats({

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
-import { type App, startApp } from '../app.ts';
-import { openDatabase } from '../stores.ts';
-import { type Config, loadConfig, processSources } from '../config.ts';
+import { type App, startApp } from '../daemon/app.ts';
+import { openDatabase } from '../daemon/database.ts';
+import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
 import { connect, type Sql } from '../store/db.ts';
 import { changesOf, dropMirror, sampleOf } from '../store/demo.ts';
-import { createLogger } from '../telemetry/logger.ts';
+import { createLogger } from '../telemetry/log/logger.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
-import { stopSignal } from './stopping.ts';
+import { stopSignal } from './process.ts';
 
 /** The demo's pace of life: a market that moves while one watches. Whatever is set in the environment goes before. */
 const DEMO_SETTINGS: Readonly<Record<string, string>> = {

@@ -1,21 +1,19 @@
-import { type Config, loadConfig, processSources } from '../config.ts';
+import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { paceLimits } from '../limits.ts';
-import { createScrubber } from '../telemetry/scrub.ts';
+import { paceLimits } from '../pace/policy.ts';
+import { createScrubber } from '../telemetry/log/scrub.ts';
 import { sqlState, type Sql } from '../store/db.ts';
-import { readPace } from '../store/pace.ts';
+import { readPace } from '../pace/ledger.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { checkBaseUrl } from './doctor/connection.ts';
-import { checkCredential } from './doctor/credential.ts';
+import { checkCredential, judgeShare } from './doctor/configuration.ts';
 import { fail, type Finding, skipped, warn } from './doctor/finding.ts';
-import { readOwnMirror } from './doctor/own-mirror.ts';
+import { readFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
-import { readFacts } from './doctor/postgres-facts.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { asJson, type Report, screenOf } from './doctor/report.ts';
-import { judgeShare } from './doctor/share.ts';
-import { ledgerTurns, ownTurns } from './doctor/turns.ts';
+import { ledgerTurns, ownTurns } from './doctor/permits.ts';
 import { withMirror } from './mirror.ts';
 import { terminalOf } from './terminal.ts';
 

@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import { loadConfig, processSources } from '../config.ts';
+import { loadConfig, processSources } from '../config/config.ts';
 import { type Command, EXIT } from './command.ts';
 
 const ANSWER_WITHIN_MS = 5000;

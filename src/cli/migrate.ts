@@ -1,9 +1,9 @@
-import { openDatabase } from '../stores.ts';
-import { loadConfig, processSources } from '../config.ts';
+import { openDatabase } from '../daemon/database.ts';
+import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createQueueBackend } from '../queues/backend.ts';
 import { connect, migrateDatabase, waitForDatabase } from '../store/db.ts';
-import { createLogger } from '../telemetry/logger.ts';
+import { createLogger } from '../telemetry/log/logger.ts';
 import { type Command, EXIT } from './command.ts';
 
 const PATIENCE_MS = 30_000;

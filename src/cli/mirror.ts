@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { MirrorConfig } from '../config.ts';
-import { locateEmbeddedPostgres } from '../embedded/locate.ts';
+import type { MirrorConfig } from '../config/config.ts';
+import { locateEmbeddedPostgres } from '../embedded/data-dir.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
 import { connect, migrateDatabase, type Sql, sqlState, waitForDatabase } from '../store/db.ts';

@@ -1,9 +1,8 @@
-import { loadConfig, type MirrorConfig, processSources } from '../config.ts';
+import { loadConfig, type MirrorConfig, processSources } from '../config/config.ts';
 import { formatAge, parseDuration } from '../lib/duration.ts';
-import { paceLimits } from '../limits.ts';
-import { sendsPerWindow } from '../partner/pacer.ts';
-import { readCatalogSize } from '../store/catalog-size.ts';
-import { type Capacity, type CapacityInput, capacityOf, type ClassCapacity } from '../sync/capacity.ts';
+import { paceLimits, sendsPerWindow } from '../pace/policy.ts';
+import { readCatalogSize } from '../store/catalog-counts.ts';
+import { type Capacity, type CapacityInput, capacityOf, type ClassCapacity } from '../sync/live/capacity.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 

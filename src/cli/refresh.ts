@@ -1,4 +1,4 @@
-import { loadConfig, processSources } from '../config.ts';
+import { loadConfig, processSources } from '../config/config.ts';
 import { refreshAll, refreshManifest, refreshSkus } from '../store/refresh.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';

@@ -1,15 +1,13 @@
-import { type App, startApp } from '../app.ts';
-import { type Config, loadConfig, processSources } from '../config.ts';
+import { type App, startApp } from '../daemon/app.ts';
+import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { parseDuration } from '../lib/duration.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { databaseNow, type StillOwed, stillOwed } from '../store/once.ts';
+import { databaseNow, type StillOwed, stillOwed } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
-import { createLogger, type Log } from '../telemetry/logger.ts';
-import { noiseLines } from '../telemetry/noise.ts';
+import { createLogger, type Log } from '../telemetry/log/logger.ts';
+import { noiseLines } from '../telemetry/log/lines.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
-import { endOnCrash } from './crash.ts';
-import { captureNoise } from './noise.ts';
-import { stopSignal } from './stopping.ts';
+import { captureNoise, endOnCrash, stopSignal } from './process.ts';
 
 export const run: Command = {
   summary: 'the daemon; with --once, syncs until nothing is owed and exits',

@@ -1,7 +1,7 @@
 import { parseDuration } from '../lib/duration.ts';
 import { routeLines, type SandboxOptions, startSandbox } from '../sandbox/index.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
-import { stopSignal } from './stopping.ts';
+import { stopSignal } from './process.ts';
 
 const YES_OR_NO = ['yes', 'no'];
 

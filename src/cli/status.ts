@@ -1,19 +1,19 @@
-import { type MirrorConfig, loadConfig, processSources } from '../config.ts';
-import { paceReader } from '../health.ts';
-import { paceLimits } from '../limits.ts';
+import { paceReader } from '../pace/view.ts';
+import { type MirrorConfig, loadConfig, processSources } from '../config/config.ts';
+import { paceLimits } from '../pace/policy.ts';
 import { systemClock } from '../lib/clock.ts';
 import { asJson } from '../status/json.ts';
 import { awayScreen, screen } from '../status/screen.ts';
 import type { Terminal } from '../status/paint.ts';
 import { readStatus, type Status } from '../status/status.ts';
-import { type Health, judge, type Verdict, verdictOf } from '../status/verdict.ts';
+import { type Health, judge, type Verdict, verdictOf } from '../status/health.ts';
 import type { Sql } from '../store/db.ts';
-import { readFigures } from '../store/figures-reader.ts';
-import { readStats } from '../store/stats.ts';
+import { readFigures } from '../store/catalog-counts.ts';
+import { readStats } from '../status/stats.ts';
 import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
-import { complain, withoutSecrets } from './complain.ts';
+import { complain, withoutSecrets } from './print-error.ts';
 import { withMirror } from './mirror.ts';
-import { stopSignal } from './stopping.ts';
+import { stopSignal } from './process.ts';
 import { createCanvas, terminalOf } from './terminal.ts';
 
 const WATCH_SECONDS = 2;

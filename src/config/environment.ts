@@ -1,3 +1,5 @@
+import { nearest } from '../lib/nearest.ts';
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string) => string;
 
@@ -12,3 +14,23 @@ export interface ConfigProblem {
 
 /** An empty variable is an unset one. */
 export const given = (env: Environment, name: string): string | undefined => env[name] || undefined;
+
+const OUR_PREFIX = /^(?:PARTNER|BULK|SWEEP|DEFERRED|MANIFEST)_/;
+
+/** Names in the environment that are none of ours but were probably meant to be. Values are not looked at. */
+export function unknownNames(
+  env: Environment,
+  variables: readonly { readonly name: string; readonly secret: boolean }[],
+): string[] {
+  const known = variables.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
+  return Object.keys(env)
+    .filter((name) => given(env, name) !== undefined && !known.includes(name))
+    .flatMap((name) => {
+      if (known.includes(name.replace(/_FILE$/, '')))
+        return [`${name} is ignored: this variable cannot be given as a file`];
+      const meant = nearest(name, known, ({ length }) => (length > 9 ? 2 : 1));
+      if (meant !== undefined)
+        return [`${name} is not a variable of catalog-mirror and is ignored; did you mean ${meant}?`];
+      return OUR_PREFIX.test(name) ? [`${name} is not a variable of catalog-mirror and is ignored`] : [];
+    });
+}

@@ -2,8 +2,7 @@ import { chmod, cp, lstat, mkdtemp, readdir, readFile, rename, rm, symlink } fro
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import type { EmbeddedLog } from './events.ts';
-import type { Account } from './account.ts';
-import { runCommand } from './command.ts';
+import { type Account, runCommand } from './command.ts';
 import { makeFolders } from './data-dir.ts';
 import { EmbeddedError, unless } from './errors.ts';
 

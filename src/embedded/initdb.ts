@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Account } from './account.ts';
+import { type Account, runCommand } from './command.ts';
 import type { Binaries } from './binaries.ts';
-import { runCommand } from './command.ts';
 import type { ClusterPaths } from './data-dir.ts';
 import { EmbeddedError, unless } from './errors.ts';
 

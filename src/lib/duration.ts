@@ -39,3 +39,8 @@ export function formatAge(seconds: number): string {
   if (whole < 172_800) return `${(whole / 3600).toFixed(1)}h`;
   return formatDuration(Math.round(whole / 86_400) * 86_400_000);
 }
+
+/** `baseMs` doubled for each failure after the first, at most `capMs`. `failures` counts from 1; below that, `baseMs`. */
+export function doubling(baseMs: number, failures: number, capMs: number): number {
+  return Math.min(capMs, baseMs * 2 ** Math.min(40, Math.max(0, failures - 1)));
+}

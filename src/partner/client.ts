@@ -1,13 +1,12 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
-import { PartnerError, safeCause, type PartnerErrorKind, type Route } from './errors.ts';
+import { PartnerError, type PartnerErrorKind, type Route, safeCause } from './errors.ts';
 import { readManifestMeta } from './manifest-answer.ts';
 import { checkBaseUrl } from './origin.ts';
-import type { Permit } from './permit.ts';
 import {
-  createTransport,
   type AnswerHead,
   type ApiRequest,
+  createTransport,
   type Credentials,
   type Transport,
 } from './transport.ts';
@@ -16,8 +15,8 @@ import {
   parseExact,
   readBulk,
   readDelta,
-  readRecord,
   type Reading,
+  readRecord,
   type WireNames,
 } from './wire.ts';
 
@@ -201,4 +200,15 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
   const problem = checkBaseUrl(options.baseUrl, options.allowInsecure);
   if (problem !== null) throw new TypeError(`the base URL of the partner API cannot be used: ${problem}`);
   return new HttpPartnerClient(options);
+}
+
+/**
+ * Leave to send one request with the account's api_key (specification 8: the rolling limit counts every request).
+ * The pacer hands permits out; the client takes one for each API request, so nothing can be sent unpaced.
+ */
+export interface Permit {
+  /** How long the request waited for its turn, where that is known. */
+  readonly waitedMs?: number;
+  /** Tells the pacer how the request ended: 'ok' or the error's kind. Called once for each permit. */
+  settle(outcome: string): Promise<void>;
 }

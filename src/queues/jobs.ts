@@ -1,5 +1,5 @@
 import { TASK_ENDS, type TaskName } from '../store/tasks.ts';
-import { SHIFT_ENDS } from '../sync/shift.ts';
+import { SHIFT_ENDS } from '../sync/reprice/slice.ts';
 
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
 export type QueueName = (typeof QUEUES)[number];

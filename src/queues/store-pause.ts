@@ -1,4 +1,4 @@
-import { doubling } from '../lib/backoff.ts';
+import { doubling } from '../lib/duration.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type StoreTrouble, storeTrouble } from '../store/db.ts';
 

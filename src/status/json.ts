@@ -1,6 +1,6 @@
-import { backlogMinutes, estimateBacklog } from './backlog.ts';
+import { backlogMinutes, estimateBacklog } from './numbers.ts';
 import type { Status } from './status.ts';
-import type { Verdict } from './verdict.ts';
+import type { Verdict } from './health.ts';
 
 /** The form for programs; its members are documented in docs/status.md and only ever added to. */
 export function asJson(status: Status, verdict: Verdict, now: Date): Record<string, unknown> {

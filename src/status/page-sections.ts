@@ -1,11 +1,11 @@
 import { formatAge } from '../lib/duration.ts';
 import type { TaskState } from '../store/tasks.ts';
-import { estimateBacklog } from './backlog.ts';
 import {
   ageBands,
   auditLine,
-  countedLine,
   count,
+  countedLine,
+  estimateBacklog,
   estimateLine,
   incidentLine,
   interval,
@@ -13,7 +13,7 @@ import {
   percent,
   secondsBetween,
   sum,
-} from './figures.ts';
+} from './numbers.ts';
 import { html, type Html } from './html.ts';
 import type { Status } from './status.ts';
 

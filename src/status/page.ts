@@ -1,10 +1,10 @@
-import type { PriceChange } from '../store/recent-changes.ts';
-import { count } from './figures.ts';
+import type { PriceChange } from '../store/changes.ts';
+import { count } from './numbers.ts';
 import { html, type Html } from './html.ts';
 import { SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
 import { ago, backlog, catalog, freshness, pace, syncs } from './page-sections.ts';
 import type { Status } from './status.ts';
-import type { Health, Verdict } from './verdict.ts';
+import type { Health, Verdict } from './health.ts';
 
 /** A problem that the daemon's log told of. */
 export interface ShownProblem {

@@ -1,12 +1,12 @@
 import { formatAge } from '../lib/duration.ts';
-import type { MirrorStats } from '../store/stats-types.ts';
+import type { MirrorStats } from './stats.ts';
 import type { TaskState } from '../store/tasks.ts';
-import { estimateBacklog } from './backlog.ts';
 import {
   ageBands,
   auditLine,
-  countedLine,
   count,
+  countedLine,
+  estimateBacklog,
   estimateLine,
   incidentLine,
   interval,
@@ -15,10 +15,10 @@ import {
   percent,
   secondsBetween,
   sum,
-} from './figures.ts';
+} from './numbers.ts';
 import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './paint.ts';
 import type { Status } from './status.ts';
-import { type Health, type Verdict, verdictLine } from './verdict.ts';
+import { type Health, type Verdict, verdictLine } from './health.ts';
 
 const LABEL = 12;
 const WIDEST_BAR = 40;

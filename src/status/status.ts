@@ -1,9 +1,8 @@
-import { type CallPause, callPause } from '../store/call-pause.ts';
+import { type CallPause, callPause, readTasks, type TaskState } from '../store/tasks.ts';
 import type { Sql } from '../store/db.ts';
-import { countDaemons } from '../store/presence.ts';
-import type { MirrorStats } from '../store/stats-types.ts';
+import { countDaemons } from '../store/instance.ts';
+import type { MirrorStats } from './stats.ts';
 import { type AgeTargets, readAgeTargets, readSyncState, type SyncState } from '../store/sync-state.ts';
-import { readTasks, type TaskState } from '../store/tasks.ts';
 
 /** How the mirror stands: what the screen, its JSON and the page are made of, all of it read from Postgres. */
 export interface Status {

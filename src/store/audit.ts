@@ -1,6 +1,5 @@
-import type { Fate } from './answers.ts';
+import type { Fate } from './answer/types.ts';
 import type { Queryable, Tx } from './db.ts';
-import type { DeltaAudit } from './stats-types.ts';
 
 /*
  * How well the delta and the mirror's own looks agree on snapshot-priced SKUs (specification 4.2 rules 5 and 6; view
@@ -212,3 +211,15 @@ export const REBASE_AUDIT = `
   select catalog_internal.mark_due(array_agg(sku order by sku), 'changed') from deleted
   where reported_at is null and sku not in (select sku from diff where kind = 'absent')
   having count(*) > 0`;
+
+/** How well the delta and the mirror's own looks agree (view catalog.delta_audit), counted since `since`. */
+export interface DeltaAudit {
+  readonly since: Date;
+  readonly reportsConfirmed: number;
+  readonly reportsUnchanged: number;
+  readonly movesSeenFirst: number;
+  /** By how long these were seen before their reports, in all. */
+  readonly seenFirstSeconds: number;
+  readonly movesNeverReported: number;
+  readonly movesWaiting: number;
+}

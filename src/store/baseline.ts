@@ -4,9 +4,8 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
-import { IDLE_TRANSACTION_MS, isConnectionLost, sqlState } from './db.ts';
+import { connectAlone, IDLE_TRANSACTION_MS, isConnectionLost, sqlState } from './db.ts';
 import { LOCK_NEW_SKUS, LOCK_WATCHLIST } from './locks.ts';
-import { connectAlone } from './pg-client.ts';
 
 /** A manifest line as it is staged (specification 2.6). */
 export interface StagedLine {

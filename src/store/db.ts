@@ -2,12 +2,13 @@ import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { postgresConnection } from '../lib/tls.ts';
 import {
-  MIGRATIONS,
   MigrationError,
   migrationFailed,
+  MIGRATIONS,
   proveFormerHistory,
   refuseNewer,
 } from './migrations.ts';
+import pg from 'pg';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -239,4 +240,14 @@ export async function migrateDatabase(url: string, options: MigrateOptions = {})
   } finally {
     await sql.end({ timeout: 5 });
   }
+}
+
+/** A connection of its own through the `pg` driver, not of the pool. Throws where Postgres does not answer or refuses. */
+export async function connectAlone(databaseUrl: string, options: pg.ClientConfig): Promise<pg.Client> {
+  const { url, ssl } = postgresConnection(databaseUrl);
+  const client = new pg.Client({ connectionString: url, ssl, ...options });
+  // An idle connection that breaks emits; the next statement reports it.
+  client.on('error', () => {});
+  await client.connect();
+  return client;
 }

@@ -118,7 +118,7 @@ export const watchChanges = internal.table('watch_changes', {
   skus: text().array(),
 });
 
-/** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live-policy.ts). */
+/** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live/policy.ts). */
 export const liveRates = internal.table('live_rates', {
   sku: text().primaryKey(),
   alpha: doublePrecision().notNull(),
@@ -139,7 +139,7 @@ export const livePlan = internal.table(
     solvedAt: instant('solved_at'),
     ceilingPerMinute: doublePrecision('ceiling_per_minute'),
     ceilingAt: instant('ceiling_at'),
-    /** Since when, and by which evidence, everything is taken for live-priced (sync/incident.ts); null = no incident. */
+    /** Since when, and by which evidence, everything is taken for live-priced (sync/live/incident.ts); null = no incident. */
     incidentSince: instant('incident_since'),
     incidentBecause: text('incident_because'),
     /** When a call last tried snapshot-priced SKUs during the incident. */
@@ -265,7 +265,7 @@ export const deltaAudit = internal.table(
   (t) => [check('delta_audit_one_row', sql`${t.id}`)],
 );
 
-/** One row: what takes a scan of the catalog to count, as of `counted_at` (store/catalog-figures.ts). */
+/** One row: what takes a scan of the catalog to count, as of `counted_at` (store/catalog-counts.ts). */
 export const catalogFigures = internal.table(
   'catalog_figures',
   {

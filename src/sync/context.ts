@@ -1,10 +1,11 @@
+import type { NextLooks } from '../store/answer/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
-import type { PartnerErrorKind } from '../partner/errors.ts';
+import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
 import type { IncidentCause } from '../store/incident.ts';
-import type { Failure } from './outcome.ts';
-import type { Pacer } from './pacing.ts';
+import { type Failure, PATIENCE_MS } from './outcome.ts';
+import type { Pacer, SentPermit } from '../pace/pacer.ts';
 
 /** Durations in milliseconds; names and meanings as in the configuration. */
 export interface SyncSettings {
@@ -101,4 +102,42 @@ export interface SyncContext {
   readonly random: () => number;
   readonly settings: SyncSettings;
   readonly emit: (event: SyncEvent) => void;
+}
+
+export type Asked<T> =
+  | { readonly kind: 'answer'; readonly value: T }
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }
+  | { readonly kind: 'error'; readonly error: PartnerError };
+
+/** Sends one request when its turn comes: the answer, or how long to wait instead, or what went wrong, as a value. */
+export async function ask<T>(
+  ctx: SyncContext,
+  lane: string,
+  send: (permit: SentPermit) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<Asked<T>> {
+  const turn = await ctx.pacer.acquire(lane, PATIENCE_MS, signal);
+  if (turn.kind === 'wait') return turn;
+  try {
+    return { kind: 'answer', value: await send(turn.permit) };
+  } catch (error) {
+    if (error instanceof PartnerError) return { kind: 'error', error };
+    throw error;
+  }
+}
+
+/** How long a snapshot-priced SKU may go without a look, in milliseconds: its sweep, or its metadata where that is sooner. */
+export function snapshotMs(settings: SyncSettings): number {
+  return settings.sweepMs > 0 ? Math.min(settings.sweepMs, settings.metadataMs) : settings.metadataMs;
+}
+
+/** When the next look is due after an answer. */
+export function nextLooks(settings: SyncSettings): NextLooks {
+  const sweeps = settings.sweepMs > 0 && settings.sweepMs <= settings.metadataMs;
+  return {
+    liveMs: settings.liveMs,
+    snapshotMs: snapshotMs(settings),
+    snapshotReason: sweeps ? 'sweep' : 'metadata',
+    notFoundMs: settings.metadataMs,
+  };
 }

@@ -3,8 +3,7 @@ import type { PartnerError } from '../partner/errors.ts';
 import { applyDelta, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
 import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
-import { ask } from './ask.ts';
-import type { SyncContext } from './context.ts';
+import { ask, type SyncContext } from './context.ts';
 import { failureOf, type Outcome, retryAfter } from './outcome.ts';
 
 /** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */

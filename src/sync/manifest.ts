@@ -8,10 +8,9 @@ import { noteCatalogFault } from '../store/delta.ts';
 import { quarantine } from '../store/quarantine.ts';
 import { noteCatalogCheck, noteManifestRefused, readSyncState, type SyncState } from '../store/sync-state.ts';
 import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
-import { ask, type Asked } from './ask.ts';
-import type { SyncContext } from './context.ts';
-import { weighCounts } from './incident.ts';
-import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-verdict.ts';
+import { ask, type Asked, type SyncContext } from './context.ts';
+import { weighCounts } from './live/incident.ts';
+import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-acceptance.ts';
 import { type Failure, failureOf, type Outcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;

@@ -1,6 +1,6 @@
-import { doubling } from '../lib/backoff.ts';
+import { doubling } from '../lib/duration.ts';
 import type { PartnerError } from '../partner/errors.ts';
-import { refuses } from '../partner/pacer.ts';
+import { refuses } from '../pace/policy.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
 export type Outcome =

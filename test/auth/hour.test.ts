@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { sendsPerWindow, type PaceLimits } from '../../src/partner/pacer.ts';
-import { refusalOf, type Suspicion } from '../../src/partner/refusal.ts';
+import { sendsPerWindow, type PaceLimits } from '../../src/pace/policy.ts';
+import { refusalOf, type Suspicion } from '../../src/pace/refusal.ts';
 import { RollingWindow } from '../../src/sandbox/limits.ts';
 import { Account } from '../partner/account.ts';
 

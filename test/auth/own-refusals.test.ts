@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { PaceLimits } from '../../src/partner/pacer.ts';
-import { createOwnRefusals } from '../../src/sync/own-refusals.ts';
+import type { PaceLimits } from '../../src/pace/policy.ts';
+import { createOwnRefusals } from '../../src/pace/circuit-breaker.ts';
 
 const MINUTE = 60_000;
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };

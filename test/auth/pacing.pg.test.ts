@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { PaceLimits } from '../../src/partner/pacer.ts';
-import { createOwnRefusals } from '../../src/sync/own-refusals.ts';
-import { createPacer } from '../../src/sync/pacing.ts';
+import type { PaceLimits } from '../../src/pace/policy.ts';
+import { createOwnRefusals } from '../../src/pace/circuit-breaker.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
 import { letSilenceEnd } from '../contract/silence.ts';
 import { HOUR, useStore } from '../store/support.ts';
 

@@ -1,8 +1,8 @@
 import { mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type ExpectStatic, test, type TestContext, vi } from 'vitest';
-import type { App } from '../../src/app.ts';
-import { processSources } from '../../src/config.ts';
+import type { App } from '../../src/daemon/app.ts';
+import { processSources } from '../../src/config/config.ts';
 import { eventually, logged, nextLog, readyz } from '../contract/harness.ts';
 import { everythingToDo, letSilenceEnd } from '../contract/silence.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';

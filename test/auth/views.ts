@@ -1,10 +1,10 @@
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/daemon/app.ts';
 import { readStatusOf } from '../../src/cli/status.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { asJson } from '../../src/status/json.ts';
 import { screen } from '../../src/status/screen.ts';
-import { judge } from '../../src/status/verdict.ts';
+import { judge } from '../../src/status/health.ts';
 import { readyz } from '../contract/harness.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 

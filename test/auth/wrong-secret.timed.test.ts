@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test, vi } from 'vitest';
-import { processSources } from '../../src/config.ts';
+import { processSources } from '../../src/config/config.ts';
 import { eventually, logged, nextLog, readyz } from '../contract/harness.ts';
 import { letSilenceEnd } from '../contract/silence.ts';
 import { moveMarket } from '../support/market.ts';

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, vi } from 'vitest';
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/daemon/app.ts';
 import type { Sql } from '../../src/store/db.ts';
 import type { TaskName } from '../../src/store/tasks.ts';
 import type { LogLine, Stack } from '../support/stack.ts';

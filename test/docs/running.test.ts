@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { VARIABLES } from '../../src/config.ts';
+import { VARIABLES } from '../../src/config/config.ts';
 import { codeBlocks, read } from './markdown.ts';
 import { callsIn, checkCall } from './shell.ts';
 

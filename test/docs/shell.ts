@@ -1,6 +1,6 @@
 import { loadCommands } from '../../src/cli/commands.ts';
 import { readArguments } from '../../src/cli/command.ts';
-import { VARIABLES } from '../../src/config.ts';
+import { VARIABLES } from '../../src/config/config.ts';
 import { parse } from 'yaml';
 import { type CodeBlock, codeBlocks, read } from './markdown.ts';
 

@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
-import { blemishesOf, isBasicPair } from '../../src/config/blemishes.ts';
-import { judgeSkew } from '../../src/cli/doctor/clock.ts';
+import { blemishesOf, isBasicPair } from '../../src/config/secrets.ts';
+import { type Finding, judgeSkew } from '../../src/cli/doctor/finding.ts';
 import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
-import type { Finding } from '../../src/cli/doctor/finding.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis } from '../../src/cli/doctor/redis.ts';
-import { judgeShare } from '../../src/cli/doctor/share.ts';
-import { loadConfig } from '../../src/config.ts';
+import { judgeShare } from '../../src/cli/doctor/configuration.ts';
+import { loadConfig } from '../../src/config/config.ts';
 
 const bad = (findings: readonly Finding[]) =>
   findings.filter(({ level }) => level !== 'OK').map(({ level, check }) => `${level} ${check}`);

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { guardMs, type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
+import { guardMs, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
 import type { World } from '../../src/sandbox/index.ts';
 import { connect, migrateDatabase } from '../../src/store/db.ts';
 import { eventually, metric } from '../contract/harness.ts';

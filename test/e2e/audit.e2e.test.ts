@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { eventually, letAge, metric, program } from '../contract/harness.ts';
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/daemon/app.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 const DAYS = 2 * 86_400;

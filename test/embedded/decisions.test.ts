@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { chooseAccount, parsePasswd } from '../../src/embedded/account.ts';
+import { chooseAccount, parsePasswd } from '../../src/embedded/command.ts';
 import { findPlatformPackage, repairLinks } from '../../src/embedded/binaries.ts';
 import { clusterState } from '../../src/embedded/initdb.ts';
 import { escalate, parsePostmasterFile, STOP_STEPS } from '../../src/embedded/processes.ts';

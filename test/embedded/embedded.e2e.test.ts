@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { chooseAccount } from '../../src/embedded/account.ts';
+import { chooseAccount } from '../../src/embedded/command.ts';
 import { findPlatformPackage, prepareBinaries } from '../../src/embedded/binaries.ts';
 import { ownerOf } from '../../src/embedded/data-dir.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/daemon/app.ts';
 import type { World } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';

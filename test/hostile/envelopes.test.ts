@@ -2,7 +2,7 @@ import { assert, property } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LowestRecord } from '../../src/partner/answers.ts';
 import { readBulk } from '../../src/partner/wire.ts';
-import { reconcile, tally } from '../../src/sync/envelope.ts';
+import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
 import { runs } from '../support/soak.ts';
 import { ASKED, type Fate } from './envelope-cases.ts';
 import { fatesBySpecification } from './envelope-oracle.ts';

@@ -6,9 +6,9 @@ import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
 import type { Outcome } from '../../src/sync/outcome.ts';
-import { repriceOnce } from '../../src/sync/reprice.ts';
-import { createTelemetry } from '../../src/telemetry/events.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { createTelemetry } from '../../src/telemetry/telemetry.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 /*
  * The real sync in a process of its own, so that its memory can be told from the tests' and the upstream's. Each message

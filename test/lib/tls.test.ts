@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { connectionOf, TlsParameterError } from '../../src/lib/tls.ts';
 
 const files = (path: string): string => {

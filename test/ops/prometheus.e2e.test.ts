@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/daemon/app.ts';
 import { readLivePlan } from '../../src/store/live.ts';
 import { refreshManifest } from '../../src/store/refresh.ts';
 import { bendLines, letAge, runNow } from '../contract/harness.ts';

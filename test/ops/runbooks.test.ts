@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 const COMMANDS = await loadCommands();
 

@@ -5,7 +5,7 @@ import {
   type PaceLimits,
   type PaceState,
   settled,
-} from '../../src/partner/pacer.ts';
+} from '../../src/pace/policy.ts';
 
 /** An account on a clock of its own: sends through the pacer and remembers what it sent. */
 export class Account {

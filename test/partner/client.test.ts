@@ -5,10 +5,10 @@ import { systemClock } from '../../src/lib/clock.ts';
 import {
   createPartnerClient,
   type PartnerClientOptions,
+  type Permit,
   type RequestObservation,
 } from '../../src/partner/client.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
-import type { Permit } from '../../src/partner/permit.ts';
 import { answer, bodyText, serve, type Listener } from './server.ts';
 
 const API_KEY = 'key-canary';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ownMost, type PaceLimits } from '../../src/partner/pacer.ts';
+import { ownMost, type PaceLimits } from '../../src/pace/policy.ts';
 
 const ACCOUNT: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
 

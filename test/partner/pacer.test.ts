@@ -7,7 +7,7 @@ import {
   type PaceLimits,
   refuses,
   sendsPerWindow,
-} from '../../src/partner/pacer.ts';
+} from '../../src/pace/policy.ts';
 import { Account } from './account.ts';
 
 const MINUTE = 60_000;

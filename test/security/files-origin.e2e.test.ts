@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'vitest';
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/daemon/app.ts';
 import { deafPort } from '../support/net.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { until } from '../support/process.ts';

@@ -2,7 +2,7 @@ import { describe, inject, test } from 'vitest';
 import { createQueueBackend } from '../../src/queues/backend.ts';
 import { Baseline } from '../../src/store/baseline.ts';
 import { connect, migrateDatabase, sqlState } from '../../src/store/db.ts';
-import { announcePresence } from '../../src/store/presence.ts';
+import { announcePresence } from '../../src/store/instance.ts';
 import { createDatabase } from '../support/db.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram, until } from '../support/process.ts';

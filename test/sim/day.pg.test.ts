@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { declared } from '../../src/telemetry/log-events.ts';
-import type { EventName } from '../../src/telemetry/log-events.ts';
+import { declared, type EventName } from '../../src/telemetry/log/events.ts';
 import { Day } from './day.ts';
 import { useRig } from './rig.ts';
 

@@ -2,11 +2,11 @@ import { runTask } from '../../src/queues/task-run.ts';
 import type { TaskName, TaskRun } from '../../src/store/tasks.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
-import { planLive } from '../../src/sync/live-plan.ts';
+import { planLive } from '../../src/sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../../src/sync/manifest.ts';
 import type { Outcome } from '../../src/sync/outcome.ts';
-import { repriceOnce } from '../../src/sync/reprice.ts';
-import { maintain, syncMetadata } from '../../src/sync/upkeep.ts';
+import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
 import { isInjected } from './worker.ts';
 
 /** What the queues would have a worker do. */

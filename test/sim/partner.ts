@@ -2,9 +2,8 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { classifyAnswer, codeOf, PartnerError, type Route } from '../../src/partner/errors.ts';
-import type { PartnerClient } from '../../src/partner/client.ts';
+import type { PartnerClient, Permit } from '../../src/partner/client.ts';
 import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
-import type { Permit } from '../../src/partner/permit.ts';
 import { readBulk, readDelta } from '../../src/partner/wire.ts';
 import {
   answerBulk,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import type { SyncContext, SyncEvent, SyncSettings } from '../../src/sync/context.ts';
-import { createPacer, type Pacer } from '../../src/sync/pacing.ts';
+import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
 import { SimPartner } from './partner.ts';
 import { Crash, type Daemon, Worker } from './worker.ts';
 import { createSimDatabase, type SimDatabase, SimTime } from './time.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { buildDashboard, DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { STATS } from '../telemetry/stats.ts';
 import {
   ALERT_RULES,

@@ -1,5 +1,6 @@
+import type { Suspicion } from '../../src/pace/refusal.ts';
 import type { Status } from '../../src/status/status.ts';
-import type { MirrorStats } from '../../src/store/stats-types.ts';
+import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
 
 /* Mirrors as status may find them, at one moment. */
@@ -139,7 +140,7 @@ export function mirrorWith({ stats, sync, ...rest }: Change): Status {
 const withTask = (name: TaskState['task'], more: Partial<TaskState>) =>
   HEALTHY.tasks.map((one) => (one.task === name ? task(name, more) : one));
 
-const refused = (suspected: string, times: number, since: number) => ({
+const refused = (suspected: Suspicion, times: number, since: number) => ({
   refusal: `throttled or refused; a 403 since ${ago(since).toISOString()}${times === 1 ? '' : `, ${times} times in a row`}${suspected === 'credential' ? ', in windows without other own requests: the credential is suspected, or other traffic fills the limit all the time' : '; own requests were 110 of 118: the rate is suspected'}`,
   refused: {
     outcome: 'throttled-or-forbidden',

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { asJson } from '../../src/status/json.ts';
-import { judge } from '../../src/status/verdict.ts';
+import { judge } from '../../src/status/health.ts';
 import { EVERYTHING, NOW } from './cases.ts';
 
 /** The paths of all members: `due[].reason`, `backlog.because[]`. */

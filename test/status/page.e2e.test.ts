@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/daemon/app.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createStatusPages } from '../../src/status-page.ts';
-import { createLogger } from '../../src/telemetry/logger.ts';
+import { createStatusPages } from '../../src/daemon/status-page.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { type Browser, CHROMIUM, startBrowser, type Tab } from '../support/browser.ts';
 import { moveMarket } from '../support/market.ts';
 import { until } from '../support/process.ts';

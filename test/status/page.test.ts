@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { html } from '../../src/status/html.ts';
 import { POLICY } from '../../src/status/page-assets.ts';
 import { type PageView, renderPage } from '../../src/status/page.ts';
-import { judge, verdictOf } from '../../src/status/verdict.ts';
+import { judge, verdictOf } from '../../src/status/health.ts';
 import { CASES, EVERYTHING, mirrorWith, NOW } from './cases.ts';
 
 const view = (more: Partial<PageView> = {}): PageView => {

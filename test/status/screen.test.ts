@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Terminal } from '../../src/status/paint.ts';
 import { awayScreen, screen } from '../../src/status/screen.ts';
-import { judge, verdictOf } from '../../src/status/verdict.ts';
+import { judge, verdictOf } from '../../src/status/health.ts';
 import { CASES, mirrorWith, NOW } from './cases.ts';
 
 const PIPE: Terminal = { width: null, colour: false, ascii: false };

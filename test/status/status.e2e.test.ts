@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { countDaemons } from '../../src/store/presence.ts';
+import { countDaemons } from '../../src/store/instance.ts';
 import { gateTo, through } from '../support/net.ts';
 import { type Program, runProgram, startProgram, until } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';

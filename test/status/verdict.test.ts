@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { estimateBacklog } from '../../src/status/backlog.ts';
-import { judge } from '../../src/status/verdict.ts';
+import { estimateBacklog } from '../../src/status/numbers.ts';
+import { judge } from '../../src/status/health.ts';
 import { CASES, mirrorWith, NOW } from './cases.ts';
 
 test.each([

@@ -1,5 +1,6 @@
+import type { Fate } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
-import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { wakeHeld } from '../../src/store/due.ts';
 import {
   claimAll,

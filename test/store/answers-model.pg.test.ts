@@ -1,3 +1,4 @@
+import type { Fate } from '../../src/store/answer/types.ts';
 import {
   array,
   assert,
@@ -11,7 +12,7 @@ import {
   uniqueArray,
 } from 'fast-check';
 import { expect, test } from 'vitest';
-import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { type Claim, wakeHeld } from '../../src/store/due.ts';
 import {
   claimAll,

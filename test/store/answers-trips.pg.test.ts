@@ -1,6 +1,7 @@
+import type { Fate } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { countingClient } from '../../bench/frame/trips.ts';
-import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimAll, found, HOUR, knownSkus, LOOKS, mark, useStore } from './support.ts';
 
 const store = useStore();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { applyAnswer } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { wakeHeld } from '../../src/store/due.ts';
 import {
   everything,

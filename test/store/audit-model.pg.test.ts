@@ -1,6 +1,6 @@
+import type { Fate } from '../../src/store/answer/types.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Fate } from '../../src/store/answers.ts';
 import { useStore } from './support.ts';
 import { type Counts, World } from './audit-world.ts';
 

@@ -1,5 +1,6 @@
+import type { Fate } from '../../src/store/answer/types.ts';
 import { expect } from 'vitest';
-import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue } from '../../src/store/due.ts';

@@ -1,13 +1,15 @@
-import { describe, expect, test } from 'vitest';
 import {
   AGE_BUCKETS,
+  type CatalogFigures,
   countCatalog,
   countCatalogAlone,
+  createFiguresReader,
+  planFigures,
+  readFigures,
   storedFigures,
-} from '../../src/store/catalog-figures.ts';
+} from '../../src/store/catalog-counts.ts';
+import { describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
-import { createFiguresReader, planFigures, readFigures } from '../../src/store/figures-reader.ts';
-import type { CatalogFigures } from '../../src/store/stats-types.ts';
 import { someCatalog } from './some-catalog.ts';
 import { useStore } from './support.ts';
 

@@ -1,6 +1,6 @@
 import { array, assert, asyncProperty, boolean, constantFrom, integer, nat, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { applyAnswer } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { writeChanges } from '../../src/store/changes.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { applyAnswer } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta, type DeltaChange, noteBrokenChain, noteCatalogFault } from '../../src/store/delta.ts';
 import { readSyncState } from '../../src/store/sync-state.ts';
 import {

@@ -1,3 +1,4 @@
+import type { Fate } from '../../src/store/answer/types.ts';
 import {
   array,
   assert,
@@ -12,7 +13,7 @@ import {
   constant,
 } from 'fast-check';
 import { test } from 'vitest';
-import { applyAnswer, type Fate } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { type Claim, claimDue, LANES, type Quota, releaseClaim, wakeHeld } from '../../src/store/due.ts';
 import { LedgerModel } from './due-model.ts';
 import {

@@ -1,5 +1,5 @@
+import type { Fate } from '../../src/store/answer/types.ts';
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
-import type { Fate } from '../../src/store/answers.ts';
 import type { Claim, Quota } from '../../src/store/due.ts';
 import { type DueRow, LEASE_MS, HOUR, LOOKS } from './support.ts';
 

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { dropOldHistory, prepareHistory, writeChanges } from '../../src/store/changes.ts';
 import { connect } from '../../src/store/db.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
-import { maintain } from '../../src/sync/upkeep.ts';
+import { maintain } from '../../src/sync/maintenance.ts';
 import { useStore } from './support.ts';
 
 const store = useStore();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
+import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
-import { pruneSends, readPace, unsend, withPace } from '../../src/store/pace.ts';
-import { type Acquired, createPacer, type PacerEvents } from '../../src/sync/pacing.ts';
+import { pruneSends, readPace, unsend, withPace } from '../../src/pace/ledger.ts';
+import { type Acquired, createPacer, type PacerEvents } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
 import { HOUR, useStore } from './support.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
-import { announcePresence, countDaemons } from '../../src/store/presence.ts';
+import { announcePresence, countDaemons } from '../../src/store/instance.ts';
 import { readTasks } from '../../src/store/tasks.ts';
 import { useStore } from './support.ts';
 

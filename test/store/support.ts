@@ -1,11 +1,6 @@
+import type { Fate, NextLooks, PriceRow, ProductRow } from '../../src/store/answer/types.ts';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import {
-  applyAnswer,
-  type Fate,
-  type NextLooks,
-  type PriceRow,
-  type ProductRow,
-} from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue, LANES, type Quota } from '../../src/store/due.ts';
 import { applyDelta } from '../../src/store/delta.ts';

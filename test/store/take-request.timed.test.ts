@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { ceilingAt, guardMs, initialPace, type PaceLimits, sendsPerWindow } from '../../src/partner/pacer.ts';
+import { ceilingAt, guardMs, initialPace, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { storeSettings } from '../../src/store/sync-state.ts';
-import { createPacer } from '../../src/sync/pacing.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { callPause, noteCallFailed, noteCallWorked } from '../../src/store/call-pause.ts';
-import { refreshManifest } from '../../src/store/refresh.ts';
-import { readSyncState } from '../../src/store/sync-state.ts';
 import {
+  callPause,
   endTask,
+  noteCallFailed,
+  noteCallWorked,
   readTasks,
   renewTask,
   requestTask,
@@ -11,6 +11,8 @@ import {
   startTask,
   type TaskEnd,
 } from '../../src/store/tasks.ts';
+import { refreshManifest } from '../../src/store/refresh.ts';
+import { readSyncState } from '../../src/store/sync-state.ts';
 import { HOUR, useStore } from './support.ts';
 
 const store = useStore();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { applyAnswer } from '../../src/store/answers.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { claimDue } from '../../src/store/due.ts';

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { inject } from 'vitest';
-import { type App, startApp } from '../../src/app.ts';
+import { type App, startApp } from '../../src/daemon/app.ts';
 import { untilCaughtUp } from '../../src/cli/run.ts';
-import { type Config, loadConfig } from '../../src/config.ts';
+import { type Config, loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { refreshAll } from '../../src/store/refresh.ts';
-import { createLogger, type Log } from '../../src/telemetry/logger.ts';
+import { createLogger, type Log } from '../../src/telemetry/log/logger.ts';
 import { createDatabase, type TestDatabase } from './db.ts';
 
 export type Backend = 'postgres' | 'redis';

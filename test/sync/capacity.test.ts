@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { simulateLive } from '../../bench/freshness/live.ts';
 import { Account, Market } from '../../bench/freshness/market.ts';
 import { simulateFill } from '../../bench/freshness/packing.ts';
-import { type CapacityInput, capacityOf } from '../../src/sync/capacity.ts';
+import { type CapacityInput, capacityOf } from '../../src/sync/live/capacity.ts';
 
 const DAY = 1440;
 /** The defaults of the configuration. */

@@ -1,7 +1,7 @@
 import { array, assert, constantFrom, property, record, uniqueArray } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { BulkAnswer, LowestRecord, UnreadableRecord } from '../../src/partner/answers.ts';
-import { reconcile, tally } from '../../src/sync/envelope.ts';
+import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
 
 const RECORD: LowestRecord = {
   sizes: new Map(),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judgeIncident, probeSize } from '../../src/sync/incident-verdict.ts';
+import { judgeIncident, probeSize } from '../../src/sync/live/incident.ts';
 
 const count = (live: number, skus: number) => ({ kind: 'count', live, skus }) as const;
 const deferrals = (asked: number, deferred: number) => ({ kind: 'deferrals', asked, deferred }) as const;

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
-import { weighCall, weighCounts } from '../../src/sync/incident.ts';
-import { planLive } from '../../src/sync/live-plan.ts';
-import { syncMetadata } from '../../src/sync/upkeep.ts';
+import { weighCall, weighCounts } from '../../src/sync/live/incident.ts';
+import { planLive } from '../../src/sync/live/plan.ts';
+import { syncMetadata } from '../../src/sync/maintenance.ts';
 import { useStore } from '../store/support.ts';
 
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 import { array, assert, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { learnLiveBudget } from '../../src/sync/live-budget.ts';
+import { learnLiveBudget } from '../../src/sync/live/learn.ts';
 
 const LIMITS = { start: 5, most: 100 };
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { learnLiveCeiling, liveAllowance, liveCeilingAt, NO_CEILING } from '../../src/sync/live-ceiling.ts';
+import { learnLiveCeiling, liveAllowance, liveCeilingAt, NO_CEILING } from '../../src/sync/live/learn.ts';
 
 const MINUTE = 60_000;
 const met = { deferredAll: true, computed: 200, capacity: 590 };

@@ -8,7 +8,7 @@ import {
   learnFromCall,
   lookAhead,
   planLive,
-} from '../../src/sync/live-plan.ts';
+} from '../../src/sync/live/plan.ts';
 import { useStore } from '../store/support.ts';
 
 const MINUTE = 60_000;

@@ -10,7 +10,7 @@ import {
   type Rate,
   roundMinutes,
   solvePrice,
-} from '../../src/sync/live-policy.ts';
+} from '../../src/sync/live/policy.ts';
 
 const rates = fc.record({
   alpha: fc.double({ min: 0.05, max: 20, noNaN: true }),

@@ -1,7 +1,7 @@
 import { assert, constantFrom, double, integer, property, record, subarray, tuple } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LANES, type LaneClass, type Owed, type Quota } from '../../src/store/due.ts';
-import { type Early, planBatch, type PlanLimits } from '../../src/sync/reprice-plan.ts';
+import { type Early, planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 const USUAL: PlanLimits = { maxSkus: 100, liveBudget: 5, turn: 1, spareSeconds: 60 };

@@ -1,13 +1,12 @@
 import { assert, double, integer, property } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { doubling } from '../../src/lib/backoff.ts';
+import { doubling } from '../../src/lib/duration.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
-import type { SyncSettings } from '../../src/sync/context.ts';
+import { nextLooks, type SyncSettings } from '../../src/sync/context.ts';
 import { deltaTrouble } from '../../src/sync/delta.ts';
-import { fateOf } from '../../src/sync/fates.ts';
-import { nextLooks } from '../../src/sync/next-looks.ts';
+import { fateOf } from '../../src/sync/reprice/reconciliation.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
-import { earlyBy } from '../../src/sync/reprice.ts';
+import { earlyBy } from '../../src/sync/reprice/reprice.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createBulkLines, type Owed } from '../../src/telemetry/bulk-lines.ts';
-import { createLogger } from '../../src/telemetry/logger.ts';
-import { createTroubles } from '../../src/telemetry/troubles.ts';
+import { createBulkLines, type Owed } from '../../src/telemetry/log/sync-lines.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { createTroubles } from '../../src/telemetry/log/throttle.ts';
 
 const QUIET = {
   event: 'bulk.applied' as const,

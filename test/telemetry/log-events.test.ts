@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { TASKS } from '../../src/store/tasks.ts';
-import type { LogEvent } from '../../src/telemetry/log-event.ts';
-import { LOG_EVENTS } from '../../src/telemetry/log-events.ts';
+import type { LogEvent } from '../../src/telemetry/log/event.ts';
+import { LOG_EVENTS } from '../../src/telemetry/log/events.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');

@@ -1,6 +1,6 @@
 import { assert, property, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createLogger, type LoggerOptions } from '../../src/telemetry/logger.ts';
+import { createLogger, type LoggerOptions } from '../../src/telemetry/log/logger.ts';
 
 const SECRET = 'p@ss/w"rd+ é{hunter2}';
 const KEY = 'supplier-key-1';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { StoreTrouble } from '../../src/store/db.ts';
-import type { MirrorStats } from '../../src/store/stats-types.ts';
+import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { NOW, own, STATS } from './stats.ts';
 
 async function scraped(stats: Partial<MirrorStats> = {}, trouble: StoreTrouble | null = null) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { MirrorStats } from '../../src/store/stats-types.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import type { MirrorStats } from '../../src/status/stats.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ages, NOW, own, STATS } from './stats.ts';
 
 const create = () => createMetrics({ version: '1.2.3', now: () => NOW });

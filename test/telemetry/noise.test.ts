@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
-import { captureNoise } from '../../src/cli/noise.ts';
-import { createLogger } from '../../src/telemetry/logger.ts';
-import { noiseLines, noticeLines } from '../../src/telemetry/noise.ts';
+import { captureNoise } from '../../src/cli/process.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { noiseLines, noticeLines } from '../../src/telemetry/log/lines.ts';
 
 let at = 0;
 const clock = { now: () => at, monotonic: () => at, sleep: () => Promise.resolve() };

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/telemetry/logger.ts';
-import { rememberProblems } from '../../src/telemetry/problems.ts';
-import { createScrubber } from '../../src/telemetry/scrub.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { rememberProblems } from '../../src/telemetry/log/problems.ts';
+import { createScrubber } from '../../src/telemetry/log/scrub.ts';
 
 function remembering() {
   const lines: string[] = [];

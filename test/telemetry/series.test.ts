@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { everySeries } from '../../ops/docs/metrics.ts';
 import { kindsOf, ROUTES } from '../../src/partner/errors.ts';
 import { REJECTIONS } from '../../src/partner/manifest-lines.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { NOW, own } from './stats.ts';
 
 const PREFIX = 'catalog_mirror_';

@@ -3,13 +3,13 @@ import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/telemetry/logger.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 import {
   type HttpServer,
   type HttpServerOptions,
   ListenError,
   startHttpServer,
-} from '../../src/telemetry/server.ts';
+} from '../../src/daemon/http-server.ts';
 
 const servers: HttpServer[] = [];
 afterEach(async () => {

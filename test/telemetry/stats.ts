@@ -1,4 +1,4 @@
-import type { MirrorStats } from '../../src/store/stats-types.ts';
+import type { MirrorStats } from '../../src/status/stats.ts';
 
 export const NOW = Date.parse('2026-11-21T00:00:00Z');
 export const ages = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRarely, createSums, createTroubles } from '../../src/telemetry/troubles.ts';
+import { createRarely, createSums, createTroubles } from '../../src/telemetry/log/throttle.ts';
 
 const MINUTE = 60_000;
 const BEGINNING = Date.parse('2026-11-21T00:00:00Z');

@@ -22,3 +22,15 @@ export const fail = (check: string, text: string, todo: string): Finding => ({
 /** A check that cannot be made because of what another one has found. */
 export const skipped = (check: string, because: string): Finding =>
   warn(check, `skipped: ${because}`, 'mend that first, then run doctor again');
+
+const TOLERATED_MS = 60_000;
+
+/** This host's clock against another one that is `aheadMs` ahead of it (behind, where negative). */
+export function judgeSkew(check: string, whose: string, aheadMs: number): Finding {
+  const off = Math.abs(aheadMs);
+  if (off < 1500) return ok(check, `agrees with ${whose}`);
+  const text = `${(off / 1000).toFixed(0)} s ${aheadMs > 0 ? 'behind' : 'ahead of'} ${whose}`;
+  return off <= TOLERATED_MS
+    ? ok(check, text)
+    : warn(check, text, 'synchronise the clocks: ages are told from the timestamps of both');
+}

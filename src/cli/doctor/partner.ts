@@ -1,15 +1,14 @@
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { formatAge } from '../../lib/duration.ts';
 import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { manifestCandidates, readManifestMeta } from '../../partner/manifest-answer.ts';
 import { readManifestFile } from '../../partner/manifest-file.ts';
-import { createProbe, type Probe, type ProbeAnswer } from '../../partner/probe.ts';
+import { createProbe, type Probe, type ProbeAnswer } from '../../partner/raw-client.ts';
 import { VERSION } from '../../version.ts';
-import { fail, type Finding, ok, warn } from './finding.ts';
+import { fail, type Finding, judgeSkew, ok, warn } from './finding.ts';
 import { type Evidence, nextQuestion, type Question, type Sample } from './discovery/plan.ts';
-import { discovered } from './discovery/verdict.ts';
-import { judgeSkew } from './clock.ts';
-import type { Refused, Turns } from './turns.ts';
+import { discovered } from './discovery/findings.ts';
+import type { Refused, Turns } from './permits.ts';
 
 /** One request that was sent. */
 export interface SentRequest {

@@ -1,6 +1,5 @@
 import { judgeEncryption } from './connection.ts';
-import { fail, type Finding, ok, warn } from './finding.ts';
-import { judgeSkew } from './clock.ts';
+import { fail, type Finding, judgeSkew, ok, warn } from './finding.ts';
 
 const LEAST_VERSION = 140_000;
 /** Connections that a daemon opens at most, with its queues in Redis or in the same Postgres. */

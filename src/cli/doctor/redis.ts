@@ -1,4 +1,4 @@
-import type { MirrorConfig } from '../../config.ts';
+import type { MirrorConfig } from '../../config/config.ts';
 import { openRedis } from '../../queues/backend.ts';
 import { judgeEncryption } from './connection.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';

@@ -1,0 +1,75 @@
+import type { Clock } from '../../lib/clock.ts';
+import { decide, initialPace, type PaceLimits, type PaceState, settled } from '../../pace/policy.ts';
+import { explainRefusal, refusalOf, type Suspicion } from '../../pace/refusal.ts';
+import type { Permit } from '../../partner/client.ts';
+import { type PaceView, readPace } from '../../pace/ledger.ts';
+import type { Sql } from '../../store/db.ts';
+import { type Acquired, createPacer } from '../../pace/pacer.ts';
+
+/** What the ledger of requests tells of refusals. */
+export interface Refused {
+  readonly suspected: Suspicion;
+  readonly explained: string;
+  /** Milliseconds for which nobody sends; 0: the silence is over, the next request is a probe. */
+  readonly silentMs: number;
+}
+
+type Turn = { readonly kind: 'granted'; readonly permit: Permit } | Extract<Acquired, { kind: 'wait' }>;
+
+/** Leave to send, by the account's one ledger. */
+export interface Turns {
+  take(): Promise<Turn>;
+  refused(): Promise<Refused | null>;
+}
+
+const PATIENCE_MS = 20_000;
+
+/** Turns by the ledger in Postgres, which the daemons share. */
+export function ledgerTurns(sql: Sql, clock: Clock, limits: PaceLimits): Turns {
+  const pacer = createPacer(sql, clock, limits);
+  return {
+    take: () => pacer.acquire('doctor', PATIENCE_MS),
+    refused: async () => refusedBy(limits, await readPace(sql, limits.windowMs)),
+  };
+}
+
+/** What a look at the ledger says of refusals; null while requests are let through. Pure. */
+export function refusedBy(
+  limits: PaceLimits,
+  { state, now }: Pick<PaceView, 'state' | 'now'>,
+): Refused | null {
+  const refusal = state === null ? null : refusalOf(limits, state);
+  if (state === null || refusal === null) return null;
+  return {
+    suspected: refusal.suspected,
+    explained: explainRefusal(limits, state) ?? '',
+    silentMs: Math.max(0, (state.silentUntil ?? 0) - now),
+  };
+}
+
+/**
+ * Turns by the same rules with a ledger of this process alone: for a database that has none yet, in which nobody can have sent.
+ */
+export function ownTurns(clock: Clock, limits: PaceLimits): Turns {
+  let state: PaceState = initialPace(limits, clock.now());
+  const sends: number[] = [];
+  async function take(): Promise<Turn> {
+    for (;;) {
+      const now = clock.now();
+      const decision = decide(limits, state, sends, now);
+      if (decision.go) {
+        state = decision.state;
+        sends.push(now);
+        const settle = (outcome: string) => {
+          state = settled(limits, state, { sentAt: now, outcome, sendsInWindow: sends.length }, clock.now());
+          return Promise.resolve();
+        };
+        return { kind: 'granted', permit: { settle } };
+      }
+      const forMs = Math.max(1, decision.at - now);
+      if (forMs > PATIENCE_MS) return { kind: 'wait', forMs, because: decision.because };
+      await clock.sleep(forMs);
+    }
+  }
+  return { take, refused: () => Promise.resolve(refusedBy(limits, { state, now: clock.now() })) };
+}

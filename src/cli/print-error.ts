@@ -1,0 +1,22 @@
+import { processSources, secretsOf } from '../config/config.ts';
+import { createScrubber } from '../telemetry/log/scrub.ts';
+
+/** Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages. */
+export function complain(error: unknown): void {
+  process.stderr.write(`${withoutSecrets(explain(error))}\n`);
+}
+
+/** Text without any secret of the environment. */
+export function withoutSecrets(text: string): string {
+  return createScrubber(() => secretsOf(processSources.env, processSources.readFile)).text(text);
+}
+
+/** One message for a person: what is wrong, why, and what to do where the error says so. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const lines = [error.message];
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
+    lines.push(`  because: ${cause.message}`);
+  if ('hint' in error && typeof error.hint === 'string') lines.push(`  what to do: ${error.hint}`);
+  return lines.join('\n');
+}

@@ -1,0 +1,47 @@
+import { format } from 'node:util';
+
+/**
+ * From here on, an error that nobody catches (a rejection that nobody handles, too) is told by `report` and ends the process
+ * with exit code 1. Node's own report would print every member of the error, URLs and headers among them.
+ */
+export function endOnCrash(report: (error: unknown) => void): void {
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', (error: unknown) => {
+    try {
+      report(error);
+    } finally {
+      process.exit(1);
+    }
+  });
+}
+
+/**
+ * From here on, what libraries write to the console, and Node.js's own warnings, go to `tell` instead of stdout and stderr,
+ * where they would be no log lines and have not been scrubbed.
+ */
+export function captureNoise(tell: (from: string, text: string) => void): void {
+  for (const method of ['debug', 'log', 'info', 'warn', 'error', 'trace'] as const)
+    console[method] = (...said: unknown[]) => tell(`console.${method}`, format(...said));
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => tell(name, message));
+}
+
+/** Resolves with the first SIGTERM or SIGINT; a second one ends the process at once. */
+export function stopSignal(): { readonly promise: Promise<NodeJS.Signals>; readonly dispose: () => void } {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  let seen = 0;
+  const listener = (signal: NodeJS.Signals) => {
+    seen += 1;
+    if (seen > 1) process.exit(1);
+    resolve(signal);
+  };
+  process.on('SIGTERM', listener);
+  process.on('SIGINT', listener);
+  return {
+    promise,
+    dispose() {
+      process.off('SIGTERM', listener);
+      process.off('SIGINT', listener);
+    },
+  };
+}

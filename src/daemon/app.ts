@@ -1,0 +1,272 @@
+import type { Config } from '../config/config.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
+import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
+import { paceLimits, sendsPerWindow } from '../pace/policy.ts';
+import type { QueueBackend } from '../queues/backend.ts';
+import { schedules } from '../queues/jobs.ts';
+import { createRunner, type Runner } from '../queues/runner.ts';
+import { createStorePause, type StorePause } from '../queues/store-pause.ts';
+import { handlersOf } from './tasks.ts';
+import type { Sql } from '../store/db.ts';
+import { owedNow } from '../store/due.ts';
+import type { TaskName } from '../store/tasks.ts';
+import type { SyncContext, SyncSettings } from '../sync/context.ts';
+import { createOwnRefusals } from '../pace/circuit-breaker.ts';
+import { createPacer } from '../pace/pacer.ts';
+import { createTelemetry, type Telemetry } from '../telemetry/telemetry.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import { createMetrics } from '../telemetry/metrics/metrics.ts';
+import { type Problem, rememberProblems } from '../telemetry/log/problems.ts';
+import { createScrubber } from '../telemetry/log/scrub.ts';
+import { type HttpServer, startHttpServer } from './http-server.ts';
+import { createHealth, ownReasons } from './health.ts';
+import { createStatusPages } from './status-page.ts';
+import { migrateMirror, openMirror, openQueues, type OnStop } from './database.ts';
+import { VERSION } from '../version.ts';
+
+export interface App {
+  readonly sql: Sql;
+  readonly databaseUrl: string;
+  readonly httpPort: number;
+  /** Lets a task run soon, if its time has come, without waiting for its schedule. */
+  readonly knock: (task: TaskName) => Promise<void>;
+  /** Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start. */
+  stop(): Promise<void>;
+}
+
+/** Requests under way at a stop get this long; what they answer is then lost and stays due. */
+const GRACE_MS = 4000;
+const RESTORE_EVERY_MS = 10_000;
+
+/**
+ * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres backend
+ * stays dead when its database is down at construction and spins when its tables are missing. `giveUp` ends the wait for
+ * the database.
+ */
+export async function startApp(config: Config, log: Log, clock: Clock, giveUp?: AbortSignal): Promise<App> {
+  const disposal: (() => Promise<unknown>)[] = [];
+  const stop = once(async () => {
+    for (const dispose of disposal.toReversed()) {
+      await dispose().catch((error: unknown) => log.warn({ event: 'app.dispose-failed', err: error }));
+    }
+  });
+  try {
+    const started = await start(config, log, clock, (dispose) => disposal.push(dispose), giveUp);
+    return Object.assign(started, { stop });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function start(
+  config: Config,
+  plainLog: Log,
+  clock: Clock,
+  onStop: OnStop,
+  giveUp?: AbortSignal,
+): Promise<Omit<App, 'stop'>> {
+  const { log, problems } = rememberProblems(plainLog, createScrubber(config.secrets), clock);
+  const metrics = createMetrics({ version: VERSION });
+  const limits = paceLimits(config);
+
+  const { database, sql } = await openMirror(config, { log, clock, onStop, giveUp });
+  const queuesInPostgres = config.queues.redisUrl === null;
+  const telemetry = createTelemetry({ log, metrics, clock, owed: () => owedNow(sql), queuesInPostgres });
+  const pause = createStorePause(clock, telemetry.onStore);
+  const onQueueError = (error: Error) => {
+    telemetry.onQueueError(error);
+    pause.queuesFail(error);
+  };
+  const backend = await openQueues(config, database.url, onQueueError, onStop);
+  await migrateMirror(config, sql, database.url, onStop);
+
+  const own = createOwnRefusals(clock, limits);
+  const rereadCredential = credentialReader(config, log, () => own.cleared());
+  const client = openClient(config, clock, telemetry.onRequest, rereadCredential);
+  onStop(() => client.close());
+  const events = { ...telemetry.pace, afterRefusal: rereadCredential };
+  const pacer = createPacer(sql, clock, limits, events, own);
+  const ctx: SyncContext = {
+    sql,
+    databaseUrl: () => database.url,
+    client,
+    pacer,
+    clock,
+    random: Math.random,
+    settings: syncSettings(config),
+    emit: telemetry.onSync,
+  };
+  const runner = await startRunner({ config, ctx, backend, telemetry, onStop, pause });
+  const http = await openHttp({ config, ctx, backend, runner, metrics, limits, pause, own, log, problems });
+  onStop(() => http.close());
+  log.info({
+    event: 'app.started',
+    version: VERSION,
+    queues: backend.kind,
+    host: config.http.host,
+    port: http.port,
+  });
+  return {
+    sql,
+    databaseUrl: database.url,
+    httpPort: http.port,
+    knock: (task) => runner.knock(task),
+  };
+}
+
+interface HttpParts {
+  readonly config: Config;
+  readonly ctx: SyncContext;
+  readonly backend: QueueBackend;
+  readonly runner: Runner;
+  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly limits: ReturnType<typeof paceLimits>;
+  readonly pause: StorePause;
+  readonly own: ReturnType<typeof createOwnRefusals>;
+  readonly log: Log;
+  readonly problems: () => readonly Problem[];
+}
+
+/** Endpoints for machines, and the status page unless it is switched off. */
+async function openHttp({
+  config,
+  ctx,
+  limits,
+  pause,
+  own,
+  log,
+  problems,
+  ...rest
+}: HttpParts): Promise<HttpServer> {
+  const { sql, clock } = ctx;
+  const { liveBudget, maxSkus: skusPerCall } = config.bulk;
+  const ownTrouble = () => own.explain();
+  const health = createHealth({
+    ...rest,
+    sql,
+    clock,
+    limits,
+    liveBudget,
+    storeTrouble: pause.trouble,
+    ownTrouble,
+  });
+  const pages = createStatusPages({
+    sql,
+    clock,
+    limits,
+    skusPerCall,
+    stats: health.stats,
+    problems,
+    ownReasons: () => ownReasons(pause.trouble(), own.explain()),
+    log,
+  });
+  return await startHttpServer({ ...config.http, ...health, ...(config.http.statusPage && { pages }), log });
+}
+
+interface RunnerParts {
+  readonly config: Config;
+  readonly ctx: SyncContext;
+  readonly backend: QueueBackend;
+  readonly telemetry: Telemetry;
+  readonly onStop: OnStop;
+  readonly pause: StorePause;
+}
+
+async function startRunner(parts: RunnerParts): Promise<Runner> {
+  const { config, ctx, backend, telemetry, onStop } = parts;
+  const stopping = new AbortController();
+  const hard = new AbortController();
+  const { intervals, rate, partner } = config;
+  const runner: Runner = createRunner({
+    backend,
+    sql: ctx.sql,
+    schedules: schedules(Math.min(intervals.deltaMs, intervals.manifestMs, intervals.catalogCheckMs)),
+    handlers: handlersOf({
+      ctx,
+      stopping: stopping.signal,
+      hard: hard.signal,
+      requestTimeoutMs: partner.timeoutMs,
+      keeping: { windowMs: rate.windowMs, historyMs: config.history.retentionMs },
+      report: telemetry.onTask,
+      knock: (task) => runner.knock(task),
+      pause: parts.pause,
+    }),
+    onTaken: () => parts.pause.queuesWork(),
+    onJob: telemetry.onJob,
+    onError: telemetry.onQueueError,
+    onFault: telemetry.onFault,
+  });
+  onStop(async () => {
+    stopping.abort();
+    const timer = setTimeout(() => hard.abort(), GRACE_MS);
+    await runner.stop();
+    clearTimeout(timer);
+  });
+  await runner.start();
+  const restoring = setInterval(
+    () => void runner.restoreSchedules().catch(telemetry.onQueueError),
+    RESTORE_EVERY_MS,
+  );
+  onStop(async () => clearInterval(restoring));
+  return runner;
+}
+
+/**
+ * Picks a rotated credential up from its files (specification 5.4). Read after an answer of the
+ * auth class, and again before the next request: a file may be written between the two, or have been read half written.
+ */
+function credentialReader({ partner }: Config, log: Log, onChange: () => void): () => void {
+  return () => {
+    // Both are read, not one of two.
+    const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
+    if (!changed) return;
+    log.info({ event: 'credential.changed' });
+    onChange();
+  };
+}
+
+function openClient(
+  config: Config,
+  clock: Clock,
+  observe: Telemetry['onRequest'],
+  rereadCredential: () => void,
+): PartnerClient {
+  const { partner } = config;
+  return createPartnerClient({
+    baseUrl: new URL(partner.baseUrl),
+    credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
+    timeoutMs: partner.timeoutMs,
+    bodyKey: partner.fields.bulkBodyKey,
+    priceFields: partner.fields.price,
+    skuField: partner.fields.sku,
+    manifestUrlField: partner.fields.manifestUrl ?? undefined,
+    snapshotIdField: partner.fields.snapshotId ?? undefined,
+    allowInsecure: partner.allowInsecure,
+    userAgent: `catalog-mirror/${VERSION}`,
+    clock,
+    observe(observation) {
+      observe(observation);
+      if (AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) rereadCredential();
+    },
+  });
+}
+
+function syncSettings({ partner, bulk, intervals, catalog, rate }: Config): SyncSettings {
+  return {
+    ...intervals,
+    callsPerMinute: (sendsPerWindow(paceLimits({ rate })) * 60_000) / rate.windowMs,
+    baseUrl: new URL(partner.baseUrl),
+    filesOrigins: partner.filesOrigins,
+    downloadTimeoutMs: partner.downloadTimeoutMs,
+    bulkMaxSkus: bulk.maxSkus,
+    bulkLiveBudget: bulk.liveBudget,
+    manifestMaxShrink: catalog.manifestMaxShrink,
+  };
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => (running ??= work());
+}

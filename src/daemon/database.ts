@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { startEmbeddedPostgres } from '../embedded/postgres.ts';
+import type { Clock } from '../lib/clock.ts';
+import { paceLimits, rateFloor } from '../pace/policy.ts';
+import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
+import { connect, migrateDatabase, type Sql, waitForDatabase } from '../store/db.ts';
+import { announcePresence } from '../store/instance.ts';
+import { storeSettings } from '../store/sync-state.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import { noticeLines } from '../telemetry/log/lines.ts';
+import type { EmbeddedEvent, EmbeddedLog } from '../embedded/events.ts';
+
+/** Takes what is to be done at the end, in reverse order. */
+export type OnStop = (dispose: () => Promise<unknown>) => void;
+
+const DATABASE_PATIENCE_MS = 60_000;
+
+/** Where the mirror lives: the configured Postgres, or an embedded one of this process. */
+export async function openDatabase(
+  config: Pick<Config, 'database'>,
+  log: Log,
+): Promise<{ url: string; close: () => Promise<void> }> {
+  const configured = config.database.url?.read();
+  if (configured !== undefined) return { url: configured, close: () => Promise.resolve() };
+  const embedded = await startEmbeddedPostgres({
+    dataDir: join(config.database.dataDir, 'postgres'),
+    log: embeddedLines(log),
+  });
+  return { url: embedded.url, close: () => embedded.stop() };
+}
+
+interface DatabaseParts {
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly onStop: OnStop;
+  readonly giveUp: AbortSignal | undefined;
+}
+
+/** Postgres, answering. */
+export async function openMirror(config: Config, { log, clock, onStop, giveUp }: DatabaseParts) {
+  const database = await openDatabase(config, log);
+  onStop(() => database.close());
+  const sql = connect(database.url, { onNotice: noticeLines(log, clock) });
+  onStop(() => sql.end({ timeout: 5 }));
+  let told = false;
+  const waitedMs = await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, {
+    signal: giveUp,
+    onWait(err, ms) {
+      told = true;
+      log.warn({
+        event: 'database.waiting',
+        waitedSeconds: Math.round(ms / 1000),
+        patienceSeconds: DATABASE_PATIENCE_MS / 1000,
+        ...(err === undefined ? {} : { err }),
+      });
+    },
+  });
+  if (told) log.info({ event: 'database.answers', waitedSeconds: Math.round(waitedMs / 1000) });
+  return { database, sql };
+}
+
+/** The queues' backend, prepared. */
+export async function openQueues(
+  config: Config,
+  databaseUrl: string,
+  onError: (error: Error) => void,
+  onStop: OnStop,
+): Promise<QueueBackend> {
+  const backend = createQueueBackend({
+    redisUrl: config.queues.redisUrl?.read() ?? null,
+    databaseUrl,
+    prefix: config.queues.prefix,
+    onError,
+  });
+  onStop(() => backend.close());
+  await backend.prepare();
+  return backend;
+}
+
+/** The mirror's own tables, and what everybody who reads them has to know of this configuration. */
+export async function migrateMirror(
+  config: Config,
+  sql: Sql,
+  databaseUrl: string,
+  onStop: OnStop,
+): Promise<void> {
+  await migrateDatabase(databaseUrl);
+  onStop(await announcePresence(databaseUrl));
+  await storeSettings(sql, {
+    liveInterval: config.intervals.liveMs / 1000,
+    sweepInterval: config.intervals.sweepMs / 1000,
+    metadataInterval: config.intervals.metadataMs / 1000,
+    catalogStaleAfter: config.catalog.staleAfterMs / 1000,
+    rateLimit: config.rate.limit,
+    rateShare: paceLimits(config).maxPerWindow,
+    rateWindow: config.rate.windowMs / 1000,
+    rateFloor: rateFloor(config),
+    deltaInterval: config.intervals.deltaMs / 1000,
+    bulkMaxSkus: config.bulk.maxSkus,
+    bulkLiveBudget: config.bulk.liveBudget,
+  });
+}
+
+/** The embedded server's events as log lines. */
+export function embeddedLines(log: Log): EmbeddedLog {
+  const lines: Readonly<Record<EmbeddedEvent, (detail: Record<string, unknown>) => void>> = {
+    embedded_started: (detail) => log.debug({ event: 'embedded.started', ...detail }),
+    embedded_server_died: (detail) => log.error({ event: 'embedded.server-died', ...detail }),
+    embedded_port_lost: (detail) => log.info({ event: 'embedded.port-lost', ...detail }),
+    embedded_watchdog_lost: (detail) => log.warn({ event: 'embedded.watchdog-lost', ...detail }),
+    embedded_stale_pid_file_removed: (detail) =>
+      log.info({ event: 'embedded.stale-pid-file-removed', ...detail }),
+    embedded_orphan_found: (detail) => log.info({ event: 'embedded.orphan-found', ...detail }),
+    embedded_data_dir_relocated: (detail) => log.info({ event: 'embedded.data-dir-relocated', ...detail }),
+    embedded_binaries_copied: (detail) => log.debug({ event: 'embedded.binaries-copied', ...detail }),
+    embedded_links_repaired: (detail) => log.debug({ event: 'embedded.links-repaired', ...detail }),
+  };
+  return (event, detail) => lines[event](detail);
+}

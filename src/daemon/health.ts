@@ -1,0 +1,124 @@
+import { type PaceReader, paceReader } from '../pace/view.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { PaceLimits } from '../pace/policy.ts';
+import { type QueueBackend, within } from '../queues/backend.ts';
+import type { Runner } from '../queues/runner.ts';
+import type { Sql, StoreTrouble } from '../store/db.ts';
+import { readPace } from '../pace/ledger.ts';
+import { createFiguresReader } from '../store/catalog-counts.ts';
+import { type MirrorStats, readStats } from '../status/stats.ts';
+import { readSyncState } from '../store/sync-state.ts';
+import { readLivePlan } from '../store/live.ts';
+import { callPause, readTasks } from '../store/tasks.ts';
+import { failingTasks, type Reason } from '../status/health.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Health } from './http-server.ts';
+
+export interface HealthParts {
+  readonly sql: Sql;
+  readonly backend: QueueBackend;
+  readonly runner: Runner;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly limits: PaceLimits;
+  readonly liveBudget: number;
+  /** Why Postgres refuses to write, or null. */
+  readonly storeTrouble: () => StoreTrouble | null;
+  /** What speaks against the credential of this daemon alone, or null. */
+  readonly ownTrouble: () => string | null;
+}
+
+const ANSWER_WITHIN_MS = 3000;
+/** Over a line that swallows everything a statement would wait for ever; scrapers give up after ten seconds. */
+const STATS_WITHIN_MS = 8000;
+/** With knocks every second, workers that ended no job for this long are dead, unless the store is. */
+const DEAD_AFTER_MS = 300_000;
+
+/** What a daemon knows of itself, for the verdict: nothing gets in while Postgres refuses to write. */
+export function ownReasons(trouble: StoreTrouble | null, refused: string | null): Reason[] {
+  return [
+    ...(trouble === null ? [] : [{ level: 'broken' as const, text: pausedText(trouble) }]),
+    ...(refused === null ? [] : [{ level: 'degraded' as const, text: refused }]),
+  ];
+}
+
+const pausedText = (trouble: StoreTrouble) =>
+  `Postgres refuses to write (${trouble}); the mirror pauses and tries again`;
+
+/** What `/metrics`, `/livez` and `/readyz` answer, and the statistics that they share. */
+export function createHealth(parts: HealthParts): {
+  stats: () => Promise<MirrorStats>;
+  metrics: () => Promise<string>;
+  live: () => Health;
+  ready: () => Promise<Health>;
+} {
+  const { sql, backend, runner, clock, metrics, limits, liveBudget, storeTrouble, ownTrouble } = parts;
+  const paceOf = paceReader(limits);
+  const startedAt = clock.monotonic();
+  let storeAnswers = true;
+  const figures = createFiguresReader(sql);
+  const stats = () => readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf, figures });
+
+  return {
+    stats,
+    async metrics() {
+      metrics.setMirrorStats(await within(stats(), STATS_WITHIN_MS).catch(() => null), storeTrouble());
+      return await metrics.text();
+    },
+    live() {
+      const idleMs = performance.now() - (runner.lastJobAt() ?? startedAt);
+      return { ok: idleMs < DEAD_AFTER_MS || !storeAnswers, lastJobSecondsAgo: Math.round(idleMs / 1000) };
+    },
+    async ready() {
+      const [queues, database] = await Promise.all([
+        backend.ping(ANSWER_WITHIN_MS).then(
+          () => null,
+          (error: unknown) => backend.describe(error),
+        ),
+        within(databaseState(sql, paceOf, limits), ANSWER_WITHIN_MS).catch(() => null),
+      ]);
+      storeAnswers = queues === null;
+      if (database === null) return { ok: false, reason: 'Postgres does not answer' };
+      if (queues !== null) return { ok: false, reason: queues };
+      const trouble = storeTrouble();
+      const own = ownTrouble();
+      const degraded = [
+        ...(trouble === null ? [] : [pausedText(trouble)]),
+        ...database.degraded,
+        ...(own === null ? [] : [own]),
+      ];
+      if (!database.baseline) return { ok: false, reason: 'no baseline yet', degraded };
+      return { ok: true, degraded };
+    },
+  };
+}
+
+async function databaseState(
+  sql: Sql,
+  paceOf: PaceReader,
+  limits: PaceLimits,
+): Promise<{ baseline: boolean; degraded: string[] }> {
+  const state = await readSyncState(sql);
+  return {
+    baseline: state.manifestAppliedAt !== null,
+    degraded: await degradedReasons(sql, state, paceOf, limits),
+  };
+}
+
+async function degradedReasons(
+  sql: Sql,
+  state: Awaited<ReturnType<typeof readSyncState>>,
+  paceOf: PaceReader,
+  limits: PaceLimits,
+): Promise<string[]> {
+  const pace = paceOf(await readPace(sql, limits.windowMs));
+  const [{ failures }, plan, tasks] = await Promise.all([callPause(sql), readLivePlan(sql), readTasks(sql)]);
+  return [
+    ...(state.catalogState === 'stale' ? ['the catalog is stale; SKUs are re-priced by age'] : []),
+    ...(plan.incident === null ? [] : ['an incident: the whole catalog is live-priced, prices age']),
+    ...(state.manifestRefused === null ? [] : [`the newest manifest is refused: ${state.manifestRefused}`]),
+    ...(pace.refusal === null ? [] : [pace.refusal]),
+    ...failingTasks(tasks, pace.refusal),
+    ...(failures > 0 ? [`bulk calls are failing (${failures} in a row)`] : []),
+  ];
+}

@@ -1,0 +1,103 @@
+import { type Queryable, type Sql, transaction, type Tx } from '../store/db.ts';
+
+/** The pace row, times in epoch milliseconds of the database's clock. */
+export interface PaceRow {
+  readonly ceiling: number;
+  readonly raisedAt: number;
+  readonly silentUntil: number | null;
+  readonly probeSentAt: number | null;
+  readonly episodes: number;
+  readonly refusal: string | null;
+  readonly refusedSince: number | null;
+  readonly refusedAt: number | null;
+  readonly occupancy: number | null;
+  readonly resumeAt: number | null;
+}
+
+export interface PaceView {
+  /** Null before the first turn of this database's first daemon. */
+  readonly state: PaceRow | null;
+  /** Times of the mirror's requests sent in the last `spanMs`, ascending. */
+  readonly sends: readonly number[];
+  /** How many the account's other users sent in it, through catalog.take_request. */
+  readonly others: number;
+  readonly now: number;
+}
+
+export interface PaceTurn<T> {
+  readonly state?: PaceRow;
+  /** Lane of a request to write into the log, as sent now. */
+  readonly send?: string;
+  readonly result: T;
+}
+
+/**
+ * Shows the pace to `turn` under a lock that all replicas share, and stores what it answers. A send is in the log,
+ * committed, before the caller learns that it may go: a crash between the two wastes a slot and never loses one.
+ */
+export async function withPace<T>(
+  sql: Sql,
+  spanMs: number,
+  turn: (view: PaceView) => PaceTurn<T>,
+): Promise<{ readonly result: T; readonly sendId: string | null }> {
+  return await transaction(sql, async (tx) => {
+    // The lock and the reading are separate statements: the clock must be read after the wait for the lock.
+    await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`;
+    const view = await readPace(tx, spanMs);
+    const { state, send, result } = turn(view);
+    if (state !== undefined && state !== view.state) await writePace(tx, state);
+    if (send === undefined) return { result, sendId: null };
+    const [logged] = await tx<[{ id: string }]>`
+      insert into catalog_internal.pace_sends (sent_at, lane)
+      values (${new Date(view.now)}, ${send}) returning id`;
+    return { result, sendId: logged.id };
+  });
+}
+
+/** The pace as it is, without a lock: for status and metrics. */
+export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView> {
+  const [row] = await sql`
+    select floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+      (select to_jsonb(p) from (
+         select ceiling, extract(epoch from raised_at) * 1000 as "raisedAt",
+           extract(epoch from silent_until) * 1000 as "silentUntil",
+           extract(epoch from probe_sent_at) * 1000 as "probeSentAt", episodes, refusal,
+           extract(epoch from refused_since) * 1000 as "refusedSince",
+           extract(epoch from refused_at) * 1000 as "refusedAt", occupancy, resume_at as "resumeAt"
+         from catalog_internal.pace) p) as state,
+      log.sends, log.others
+    from (
+      select coalesce(array_agg(extract(epoch from sent_at)::float8 * 1000 order by sent_at)
+          filter (where not foreign_user), '{}') as sends,
+        (count(*) filter (where foreign_user))::int as others
+      from catalog_internal.pace_sends
+      where sent_at > clock_timestamp() - make_interval(secs => ${spanMs / 1000})
+    ) log`;
+  return row as unknown as PaceView;
+}
+
+async function writePace(tx: Tx, s: PaceRow): Promise<void> {
+  const time = (ms: number | null) => (ms === null ? null : new Date(ms));
+  await tx`
+    insert into catalog_internal.pace as p
+      (ceiling, raised_at, silent_until, probe_sent_at, episodes, refusal, refused_since, refused_at, occupancy,
+       resume_at)
+    values (${s.ceiling}, ${time(s.raisedAt)}, ${time(s.silentUntil)}, ${time(s.probeSentAt)}, ${s.episodes},
+      ${s.refusal}, ${time(s.refusedSince)}, ${time(s.refusedAt)}, ${s.occupancy}, ${s.resumeAt})
+    on conflict (id) do update set ceiling = excluded.ceiling, raised_at = excluded.raised_at,
+      silent_until = excluded.silent_until, probe_sent_at = excluded.probe_sent_at, episodes = excluded.episodes,
+      refusal = excluded.refusal, refused_since = excluded.refused_since, refused_at = excluded.refused_at, occupancy = excluded.occupancy,
+      resume_at = excluded.resume_at`;
+}
+
+/** Takes a send back out of the log: it was granted, and nothing was sent. */
+export async function unsend(sql: Sql, sendId: string): Promise<void> {
+  await sql`delete from catalog_internal.pace_sends where id = ${sendId}`;
+}
+
+/** Drops log entries that no window can reach any more. */
+export async function pruneSends(sql: Sql, keepMs: number): Promise<number> {
+  const gone = await sql`
+    delete from catalog_internal.pace_sends where sent_at < now() - make_interval(secs => ${keepMs / 1000})`;
+  return gone.count;
+}

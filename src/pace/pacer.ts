@@ -1,0 +1,171 @@
+import { failpoint } from '../lib/failpoint.ts';
+import type { Clock } from '../lib/clock.ts';
+import {
+  decide,
+  guardMs,
+  initialPace,
+  letsThrough,
+  type PaceDecision,
+  type PaceLimits,
+  type PaceWait,
+  refuses,
+  settled,
+} from './policy.ts';
+import { explainRefusal, refusalOf } from './refusal.ts';
+import type { Permit } from '../partner/client.ts';
+import { createOwnRefusals, type OwnRefusals } from './circuit-breaker.ts';
+import type { Sql } from '../store/db.ts';
+import { unsend, withPace } from './ledger.ts';
+
+/** Who asks for leave to send. */
+export const LANES = ['reprice', 'delta', 'manifest'] as const;
+export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe'];
+
+/** After so long a task that a held-back process gave back may be taken by any. */
+const HELD_MS = 1000;
+
+export interface SentPermit extends Permit {
+  /** Nothing was sent after all: the slot goes back. */
+  cancel(): Promise<void>;
+}
+
+export type Acquired =
+  | { readonly kind: 'granted'; readonly permit: SentPermit }
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: PaceWait | 'stopping' };
+
+export interface Pacer {
+  /**
+   * Leave to send one request now. Waits up to `maxWaitMs` for its turn; a longer wait comes back as a value, so that
+   * the caller can give its worker free meanwhile. `lane` goes into the log of sends.
+   */
+  acquire(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired>;
+}
+
+export interface PacerEvents {
+  /** A refusal silenced the fleet until `silentUntil` (epoch ms). */
+  silenced?(event: {
+    outcome: string;
+    silentUntil: number;
+    episodes: number;
+    occupancy: number;
+    /** What it may mean, as in the status: the text changes with every refusal, this does not. */
+    suspected: string;
+    explained: string | null;
+  }): void;
+  /** A probe succeeded: requests go again, slower. */
+  resumed?(event: { ceiling: number }): void;
+  /** An `acquire` ended after `ms`: its turn came (null), or it was put off. */
+  waited?(event: { lane: string; ms: number; putOff: PaceWait | null }): void;
+  /**
+   * Somebody was refused since this process last sent, and it would send now: the time to look at a credential file
+   * again.
+   */
+  afterRefusal?(): void;
+}
+
+/** Asks the ledger once; a send that it lets go is logged when this returns. */
+async function tryOnce(
+  sql: Sql,
+  limits: PaceLimits,
+  lane: string,
+): Promise<{ decision: PaceDecision; now: number; sendId: string | null }> {
+  type Tried = { decision: PaceDecision; now: number };
+  const spanMs = limits.windowMs + guardMs(limits);
+  const { result, sendId } = await withPace<Tried>(sql, spanMs, ({ state, sends, others, now }) => {
+    const decision = decide(limits, state ?? initialPace(limits, now), sends, now, others);
+    return decision.go
+      ? { state: decision.state, send: lane, result: { decision, now } }
+      : { result: { decision, now } };
+  });
+  return { ...result, sendId };
+}
+
+/** The fleet's pacer over the ledger in Postgres: decisions by pace/policy.ts, the database's clock, one queue a process. */
+export function createPacer(
+  sql: Sql,
+  clock: Clock,
+  limits: PaceLimits,
+  events: PacerEvents = {},
+  own: OwnRefusals = createOwnRefusals(clock, limits),
+): Pacer {
+  const spanMs = limits.windowMs + guardMs(limits);
+  /** When the ceiling was last set, as far as this process has seen: each end of a silence sets it. */
+  let knownRaise = 0;
+
+  async function settle(sentAt: number, outcome: string): Promise<void> {
+    const { result } = await withPace(sql, spanMs, ({ state, sends, now }) => {
+      const before = state ?? initialPace(limits, now);
+      const after = settled(limits, before, { sentAt, outcome, sendsInWindow: sends.length }, now);
+      return { state: after, result: { before, after, sends: sends.length } };
+    });
+    const { before, after, sends } = result;
+    failpoint('pace.silenced');
+    if (after === before) return;
+    if (after.episodes > before.episodes) own.refused(after.episodes);
+    if (after.silentUntil === null) events.resumed?.({ ceiling: after.ceiling });
+    else if (after.episodes > before.episodes) {
+      events.silenced?.({
+        outcome,
+        silentUntil: after.silentUntil,
+        episodes: after.episodes,
+        occupancy: sends,
+        suspected:
+          own.explain() === null ? (refusalOf(limits, after)?.suspected ?? 'nothing') : 'own-credential',
+        explained: own.explain() ?? explainRefusal(limits, after),
+      });
+    }
+  }
+
+  async function turn(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
+    const end = clock.monotonic() + maxWaitMs;
+    for (;;) {
+      if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
+      if (own.holdMs() > 0) events.afterRefusal?.();
+      // A short wait, whatever is left: a shared task that this process holds back is for another one to run.
+      if (own.holdMs() > 0) return { kind: 'wait', forMs: HELD_MS, because: 'silence' };
+      const { decision, now, sendId } = await tryOnce(sql, limits, lane);
+      if (decision.go) {
+        failpoint('pace.logged');
+        const { silentUntil, raisedAt } = decision.state;
+        if (silentUntil !== null || raisedAt !== knownRaise) events.afterRefusal?.();
+        knownRaise = raisedAt;
+        return {
+          kind: 'granted',
+          permit: {
+            // Most answers say nothing about the pace: only a refusal or the end of a probe is worth a transaction.
+            settle: async (outcome) => {
+              if (letsThrough(outcome)) own.cleared();
+              if (refuses(outcome) || decision.state.probeSentAt === now) await settle(now, outcome);
+            },
+            cancel: async () => {
+              if (sendId !== null) await unsend(sql, sendId);
+              // A cancelled probe must not keep the others waiting for its answer.
+              if (decision.state.probeSentAt === now) await settle(now, 'aborted');
+            },
+          },
+        };
+      }
+      const forMs = Math.max(1, decision.at - now);
+      if (clock.monotonic() + forMs > end) return { kind: 'wait', forMs, because: decision.because };
+      await clock.sleep(forMs, signal);
+    }
+  }
+
+  return { acquire: oneByOne(turn, clock, events) };
+}
+
+/** One waits, the others stand behind it: otherwise all would wake for the same slot. Tells how long each waited. */
+function oneByOne(turn: Pacer['acquire'], clock: Clock, events: PacerEvents): Pacer['acquire'] {
+  let last: Promise<unknown> = Promise.resolve();
+  return async (lane, ...patience) => {
+    const askedAt = clock.monotonic();
+    const mine = last.then(() => turn(lane, ...patience));
+    last = mine.catch(() => {});
+    const acquired = await mine;
+    const putOff = acquired.kind === 'wait' ? acquired.because : null;
+    const ms = clock.monotonic() - askedAt;
+    if (putOff !== 'stopping') events.waited?.({ lane, ms, putOff });
+    if (acquired.kind === 'wait') return acquired;
+    return { ...acquired, permit: { ...acquired.permit, waitedMs: ms } };
+  };
+}

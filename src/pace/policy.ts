@@ -1,0 +1,212 @@
+import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
+
+/*
+ * When may the next request with the api_key be sent (specification 8: so many requests in any rolling window, over it
+ * 403 and nothing else; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
+ * decision or the next state goes out. All times are epoch milliseconds of one clock, the database's.
+ */
+
+export interface PaceLimits {
+  /** Most own requests in any rolling window (the account's limit times the mirror's share). */
+  readonly maxPerWindow: number;
+  readonly windowMs: number;
+  /** Silence after a refusal. */
+  readonly backoffMs: number;
+  /** The whole account, where its other users take part (`catalog.take_request`): its limit, and what is left to the mirror in any case. */
+  readonly account?: { readonly limit: number; readonly floor: number };
+}
+
+export interface PaceState {
+  /** Requests a window that were allowed at `raisedAt`; it grows from there. */
+  readonly ceiling: number;
+  readonly raisedAt: number;
+  /** Set by a refusal until a probe has succeeded. */
+  readonly silentUntil: number | null;
+  readonly probeSentAt: number | null;
+  /** Refusals in a row without a success between. */
+  readonly episodes: number;
+  readonly refusal: string | null;
+  /** When the first of these refusals came, and the last. */
+  readonly refusedSince: number | null;
+  readonly refusedAt: number | null;
+  /** Own requests in the window when the refusal came: the evidence for or against having been too fast. */
+  readonly occupancy: number | null;
+  readonly resumeAt: number | null;
+}
+
+export type PaceWait = 'spacing' | 'window' | 'silence' | 'probe';
+export type PaceDecision =
+  | { readonly go: true; readonly state: PaceState }
+  | { readonly go: false; readonly at: number; readonly because: PaceWait };
+
+/** A probe whose end nobody reported (its process died) is given up after this long. */
+const PROBE_LOST_MS = 120_000;
+/** Refusals in a row from which silence grows: by then it looks like the credential, not the rate. */
+export const SUSPECT_AFTER = 3;
+const LONGEST_SILENCE = 10;
+const RESUME_FLOOR = 20;
+
+/**
+ * Time added to the window: a request counts at the server when it arrives, not when it was sent, and two requests may
+ * have been on the way for different times.
+ */
+export function guardMs(limits: PaceLimits): number {
+  return Math.min(500, limits.windowMs / 20);
+}
+
+/** The most sends allowed in window + guard. A share of 120 a minute gives 118. */
+export function sendsPerWindow(limits: PaceLimits): number {
+  const { maxPerWindow, windowMs } = limits;
+  return Math.max(1, Math.floor((maxPerWindow * windowMs) / (windowMs + guardMs(limits))) - 1);
+}
+
+/** Requests that are kept free for those who come next, while others take part. */
+const HEADROOM_PART = 0.05;
+
+/**
+ * The most own sends in window + guard beside `others` requests of the account's other users in it: the mirror gives way
+ * to them, down to its floor, and has its share again when they are quiet.
+ */
+export function ownMost(limits: PaceLimits, others: number): number {
+  const share = sendsPerWindow(limits);
+  if (limits.account === undefined || others === 0) return share;
+  const { limit, floor } = limits.account;
+  const left = sendsPerWindow({ ...limits, maxPerWindow: limit }) - others - Math.ceil(limit * HEADROOM_PART);
+  return Math.min(share, Math.max(1, Math.floor(floor), left));
+}
+
+/** State of an account of which nothing is known yet: half the share, growing. */
+export function initialPace(limits: PaceLimits, now: number): PaceState {
+  return {
+    ceiling: Math.max(1, sendsPerWindow(limits) / 2),
+    raisedAt: now,
+    silentUntil: null,
+    probeSentAt: null,
+    episodes: 0,
+    refusal: null,
+    refusedSince: null,
+    refusedAt: null,
+    occupancy: null,
+    resumeAt: null,
+  };
+}
+
+/** Requests a window allowed at `now`: 5 a minute more each minute at a share of 120, in proportion otherwise. */
+export function ceilingAt(limits: PaceLimits, state: PaceState, now: number): number {
+  const raise = Math.max(5, limits.maxPerWindow / 24);
+  const windows = Math.max(0, now - state.raisedAt) / limits.windowMs;
+  return Math.min(sendsPerWindow(limits), Math.max(1, state.ceiling) + raise * windows);
+}
+
+/**
+ * May one more request be sent at `now`? `sends` are the times of own requests in the last window + guard, ascending.
+ * `others` counts the requests of the account's other users in it. Answers with the state to store when it may, or with the earliest time worth asking again.
+ */
+export function decide(
+  limits: PaceLimits,
+  state: PaceState,
+  sends: readonly number[],
+  now: number,
+  others = 0,
+): PaceDecision {
+  const span = limits.windowMs + guardMs(limits);
+  const recent = sends.filter((at) => at > now - span);
+  if (state.silentUntil !== null) {
+    if (now < state.silentUntil) return { go: false, at: state.silentUntil, because: 'silence' };
+    if (state.probeSentAt !== null && now < state.probeSentAt + PROBE_LOST_MS) {
+      return { go: false, at: now + 1000, because: 'probe' };
+    }
+    // A silence shorter than the window may end while the window is still full: a probe takes a place in it too.
+    const leaves = recent.at(-sendsPerWindow(limits));
+    if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };
+    return { go: true, state: { ...state, probeSentAt: now } };
+  }
+  const ceiling = Math.min(ceilingAt(limits, state, now), ownMost(limits, others));
+  const allowed = Math.max(1, Math.floor(ceiling));
+  const last = recent.at(-1);
+  if (last === undefined) return { go: true, state };
+  if (recent.length >= allowed) {
+    const leaves = recent[recent.length - allowed] ?? last;
+    return { go: false, at: leaves + span, because: 'window' };
+  }
+  const next = last + limits.windowMs / ceiling;
+  return next > now ? { go: false, at: next, because: 'spacing' } : { go: true, state };
+}
+
+/**
+ * State after the request sent at `sentAt` ended with `outcome` ('ok' or a PartnerErrorKind) at `now`. Only the answer
+ * to the probe ends a silence; refusals of requests that were already under way when it began do not lengthen it.
+ */
+export function settled(
+  limits: PaceLimits,
+  state: PaceState,
+  request: { readonly sentAt: number; readonly outcome: string; readonly sendsInWindow: number },
+  now: number,
+): PaceState {
+  if (refuses(request.outcome)) {
+    if (state.refusedAt !== null && state.silentUntil !== null && request.sentAt <= state.refusedAt)
+      return state;
+    const episodes = state.episodes + 1;
+    const max = sendsPerWindow(limits);
+    const resumeAt = Math.min(max, Math.max(Math.min(RESUME_FLOOR, max), request.sendsInWindow / 2));
+    return {
+      ...state,
+      silentUntil: now + silenceMs(limits, episodes - SUSPECT_AFTER),
+      probeSentAt: null,
+      episodes,
+      refusal: request.outcome,
+      refusedSince: episodes === 1 ? now : state.refusedSince,
+      refusedAt: now,
+      occupancy: episodes === 1 ? request.sendsInWindow : state.occupancy,
+      resumeAt: episodes === 1 ? resumeAt : state.resumeAt,
+    };
+  }
+  if (state.silentUntil === null || request.sentAt !== state.probeSentAt) return state;
+  // An answer that says nothing about the credential or the rate leaves the silence, but lets another probe go.
+  if (saysNothing(request.outcome))
+    return { ...state, probeSentAt: null, silentUntil: now + limits.backoffMs / 6 };
+  return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };
+}
+
+/** The back-off, doubled so many times, and never longer than ten back-offs: the bound of every recovery. */
+export function silenceMs(limits: PaceLimits, doublings: number): number {
+  return limits.backoffMs * Math.min(LONGEST_SILENCE, 2 ** Math.max(0, doublings));
+}
+
+/** Outcomes that silence the fleet: the auth class (specification 5.6) and an account that is not configured. */
+export function refuses(outcome: string): boolean {
+  return AUTH_CLASS.has(outcome as PartnerErrorKind) || outcome === 'account-not-configured';
+}
+
+/** Outcomes that show the request past the authorizer: it was neither too fast nor wrongly signed, whatever came of it. */
+export function letsThrough(outcome: string): boolean {
+  return !refuses(outcome) && !saysNothing(outcome);
+}
+
+function saysNothing(outcome: string): boolean {
+  return outcome === 'network' || outcome === 'timeout' || outcome === 'aborted';
+}
+
+/** What is configured of the account's rate limit: requests a window, and the parts of it that are the mirror's. */
+export interface AccountRate {
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly share: number;
+  readonly floor: number;
+  readonly backoffMs: number;
+}
+
+/** The pace that a configuration allows the mirror (specification 8: the account's limit, of which it takes its share). */
+export function paceLimits({ rate }: { readonly rate: AccountRate }): PaceLimits {
+  return {
+    maxPerWindow: Math.max(1, Math.floor(rate.limit * rate.share)),
+    windowMs: rate.windowMs,
+    backoffMs: rate.backoffMs,
+    account: { limit: rate.limit, floor: rateFloor({ rate }) },
+  };
+}
+
+/** Requests a window that the mirror keeps while the account's other users ask; never more than its share. */
+export function rateFloor({ rate }: { readonly rate: AccountRate }): number {
+  return Math.max(1, Math.floor(rate.limit * Math.min(rate.floor, rate.share)));
+}

@@ -1,0 +1,69 @@
+import { PartnerError, type PartnerErrorKind, type Route } from './errors.ts';
+import type { Permit } from './client.ts';
+import { type AnswerHead, type ApiRequest, createTransport, type TransportOptions } from './transport.ts';
+import { parseDelta, parseExact } from './wire.ts';
+
+/** One answer as it came, for finding out how the partner spells what the specification does not name. */
+export interface ProbeAnswer {
+  readonly route: Route;
+  /** Null: a 200 whose body is JSON. */
+  readonly error: PartnerError | null;
+  /** The body, of a refusal too; undefined where none could be read. It may hold anything, a presigned URL above all. */
+  readonly body: unknown;
+  readonly date: Date | null;
+  readonly sentAt: number;
+  readonly receivedAt: number;
+}
+
+/** Questions to the partner whose answers are not interpreted. Each needs a permit, and settles it; none throws. */
+export interface Probe {
+  manifest(permit: Permit): Promise<ProbeAnswer>;
+  delta(permit: Permit, since: string): Promise<ProbeAnswer>;
+  /** `body`: lists of SKUs by the names under which they are sent. */
+  bulk(permit: Permit, body: ReadonlyMap<string, readonly string[]>): Promise<ProbeAnswer>;
+  close(): Promise<void>;
+}
+
+/** Opens the connection for such questions; `now` is this host's clock, in epoch milliseconds. */
+export function createProbe(options: TransportOptions, now: () => number): Probe {
+  const transport = createTransport(options);
+
+  async function ask(permit: Permit, request: ApiRequest): Promise<ProbeAnswer> {
+    const { route } = request;
+    const head: AnswerHead = { status: null, date: null };
+    const sentAt = now();
+    let body: unknown;
+    let error: PartnerError | null = null;
+    try {
+      body = await transport.request(request, head);
+    } catch (thrown) {
+      error = thrown instanceof PartnerError ? thrown : new PartnerError('aborted', route);
+      body = head.refusal;
+    }
+    const receivedAt = now();
+    const outcome: 'ok' | PartnerErrorKind = error?.kind ?? 'ok';
+    await permit.settle(outcome).catch(() => undefined);
+    return { route, error, body, date: head.date, sentAt, receivedAt };
+  }
+
+  return {
+    manifest: (permit) =>
+      ask(permit, { route: 'manifest', method: 'GET', path: '/partner/catalog/manifest', parse: parseExact }),
+    delta: (permit, since) =>
+      ask(permit, {
+        route: 'delta',
+        method: 'GET',
+        path: `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`,
+        parse: parseDelta,
+      }),
+    bulk: (permit, body) =>
+      ask(permit, {
+        route: 'bulk',
+        method: 'POST',
+        path: '/partner/lowest/bulk',
+        body: Object.fromEntries(body),
+        parse: JSON.parse,
+      }),
+    close: () => transport.close(),
+  };
+}

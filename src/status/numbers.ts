@@ -1,0 +1,182 @@
+import type { DeltaAudit } from '../store/audit.ts';
+import type { AgeDistribution } from '../store/catalog-counts.ts';
+import { formatAge, formatDuration } from '../lib/duration.ts';
+import type { MirrorStats } from './stats.ts';
+import type { Status } from './status.ts';
+
+/* Figures as people read them, the same on the screen and on the page. */
+
+export const count = (n: number): string => n.toLocaleString('en-US');
+export const percent = (part: number, whole: number): string =>
+  `${whole === 0 ? '0' : (Math.floor((1000 * part) / whole) / 10).toFixed(1)} %`;
+export const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);
+/** Seconds as a person would configure them. */
+export const interval = (seconds: number): string => formatDuration(seconds * 1000);
+export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
+
+/** One bar of a distribution of ages. `late`: all of it is beyond the target. */
+export interface AgeBand {
+  readonly label: string;
+  readonly count: number;
+  readonly late: boolean;
+}
+
+const BANDS = [300, 1800, 3600, 21_600, 86_400, 604_800];
+
+/** A distribution in bars, without empty ones before the first and after the last. */
+export function ageBands(ages: AgeDistribution, targetSeconds: number): AgeBand[] {
+  const below = (seconds: number) => ages.buckets.find(({ le }) => le === seconds)?.count ?? 0;
+  const bands = [...BANDS, Infinity].map((to, i): AgeBand => {
+    const from = BANDS[i - 1] ?? 0;
+    return {
+      label: to === Infinity ? `over ${interval(from)}` : `to ${interval(to)}`,
+      count: (to === Infinity ? ages.count : below(to)) - (i === 0 ? 0 : below(from)),
+      late: from >= targetSeconds,
+    };
+  });
+  const filled = bands.map(({ count: n }) => n > 0);
+  return bands.slice(Math.max(0, filled.indexOf(true)), filled.lastIndexOf(true) + 1);
+}
+
+/** How well the delta and the mirror's own looks agree. */
+export function auditLine(audit: DeltaAudit): string {
+  const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
+  return [
+    `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} without a move`,
+    `moves ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} waiting`,
+  ].join('; ');
+}
+
+const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;
+
+/** When the backlog is worked off, in words; empty where nothing is owed. */
+export function estimateLine(estimate: BacklogEstimate): string {
+  const { owed, minutes, least, most, sure, because } = estimate;
+  if (owed === 0) return '';
+  const why = because.join(', ');
+  if (minutes === null || least === null || sure === 'unknown') return `no estimate: ${why}`;
+  const [from, to] = [formatAge(least * 60), most === null ? 'much longer' : formatAge(most * 60)];
+  const span = from === to ? '' : `${from} to ${to}; `;
+  return `worked off in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
+}
+
+export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
+  const ceiling =
+    live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} a minute`;
+  const wait =
+    live.longestWaitSeconds === null
+      ? ''
+      : `; too few looks for LIVE_INTERVAL, by worth, none later than ${formatAge(live.longestWaitSeconds)}`;
+  return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} a call${ceiling}${wait}`;
+}
+
+export function paceLine({ pace }: MirrorStats, now: Date): string {
+  const silent = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
+  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} a minute${silent > 0 ? `; silent for ${formatAge(silent)} more` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
+}
+
+/** Counts so young go for those of this moment. */
+const PRESENT_SECONDS = 10;
+
+/** How old the counts of a large catalog are; null while they are those of this moment. */
+export function countedLine({ countedAt, countedInMs }: MirrorStats, now: Date): string | null {
+  const age = secondsBetween(countedAt, now);
+  if (age < PRESENT_SECONDS) return null;
+  return `counted ${formatAge(age)} ago, which took ${formatDuration(Math.round(countedInMs))}`;
+}
+
+const INCIDENT_CAUSES = {
+  'live-count': 'the catalog counts it so',
+  deferrals: 'snapshot-priced SKUs are deferred',
+} as const;
+
+export function incidentLine(
+  { since, because }: NonNullable<MirrorStats['incident']>,
+  ago: (at: Date) => string,
+): string {
+  return `since ${ago(since)}: everything is taken for live-priced (${INCIDENT_CAUSES[because]})`;
+}
+
+/** When what is owed now is worked off, in minutes from now, and how far that can be relied on. */
+export interface BacklogEstimate {
+  readonly owed: number;
+  /** Null where nothing can be said; `most` alone null: no bound. */
+  readonly minutes: number | null;
+  readonly least: number | null;
+  readonly most: number | null;
+  readonly sure: 'sure' | 'fair' | 'rough' | 'unknown';
+  /** What makes it unsure. */
+  readonly because: readonly string[];
+}
+
+/** A ratio of `most` to `least` up to which an estimate counts as sure. */
+const CLOSE = 1.25;
+/** Part of the requests that has to be left beside the live turns for a bound to be worth saying. */
+const LEFT_OVER = 0.05;
+
+type Input = Pick<Status, 'stats' | 'targets' | 'failedCalls' | 'daemons' | 'skusPerCall' | 'fullPerMinute'>;
+
+/** Calls that what is owed takes: cheap SKUs fill calls, live ones their budget. */
+function owedWork({ stats, skusPerCall }: Pick<Status, 'stats' | 'skusPerCall'>) {
+  const owed = sum(stats.due.map(({ count }) => count));
+  const live = sum(
+    stats.due.filter(({ reason }) => reason === 'live' || reason === 'deferred').map(({ count }) => count),
+  );
+  const calls = Math.max(
+    Math.ceil(owed / skusPerCall),
+    Math.ceil(live / Math.max(1, stats.liveBudgetPerCall)),
+  );
+  return { owed, live, calls };
+}
+
+/** The plain figure: all of it at the present ceiling, from now on. */
+export function backlogMinutes(status: Pick<Status, 'stats' | 'skusPerCall'>): number {
+  return owedWork(status).calls / Math.max(1, status.stats.pace.ceilingPerMinute);
+}
+
+/**
+ * The least is at the whole share, the most beside the turns that live SKUs take meanwhile; a silence comes before either. No
+ * estimate is made while nobody works, or while what refuses requests will not end by waiting.
+ */
+export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
+  const { stats, fullPerMinute } = status;
+  const { owed, live, calls } = owedWork(status);
+  if (owed === 0) return { owed, minutes: 0, least: 0, most: 0, sure: 'sure', because: [] };
+  const stopped = whyNothingMoves(status);
+  if (stopped !== null)
+    return { owed, minutes: null, least: null, most: null, sure: 'unknown', because: [stopped] };
+  const { backingOffUntil, ceilingPerMinute } = stats.pace;
+  const silence = Math.max(0, (backingOffUntil?.getTime() ?? 0) - now.getTime()) / 60_000;
+  const liveMinutes = live / (stats.live.ceilingPerMinute ?? Infinity);
+  const at = (callsPerMinute: number) => silence + Math.max(calls / callsPerMinute, liveMinutes);
+  const present = Math.max(ceilingPerMinute, 0.1);
+  const left = present - Math.min(present, liveTurns(status));
+  const most = left > present * LEFT_OVER ? at(left) : null;
+  const least = at(Math.max(present, fullPerMinute));
+  const because = [
+    ...(stats.pace.refused === null ? [] : ['requests are refused at present']),
+    ...(stats.incident === null ? [] : ['the whole catalog is live-priced']),
+    ...(status.failedCalls === 0 ? [] : ['bulk calls are failing']),
+    ...(most === null ? ['turns of live SKUs take every request'] : []),
+  ];
+  const sure = because.length > 0 || most === null ? 'rough' : most / least <= CLOSE ? 'sure' : 'fair';
+  return { owed, minutes: at(present), least, most, sure, because };
+}
+
+function whyNothingMoves({ stats, daemons }: Input): string | null {
+  if (daemons === 0) return 'no daemon is running';
+  const { suspected } = stats.pace.refused ?? {};
+  if (suspected === 'account') return 'the supplier account is not configured';
+  if (suspected === 'credential') return 'requests are refused, the credential is suspected';
+  return null;
+}
+
+/** Calls a minute that the regular turns of live SKUs take. */
+function liveTurns({ stats, targets }: Input): number {
+  const live = sum(
+    stats.skus
+      .filter(({ state, priceSource }) => state === 'priced' && priceSource === 'live')
+      .map(({ count }) => count),
+  );
+  return (live * 60) / targets.liveSeconds / Math.max(1, stats.liveBudgetPerCall);
+}

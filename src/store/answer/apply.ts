@@ -1,0 +1,192 @@
+import type { Fate, NextLooks, Applied, Look } from './types.ts';
+import { failpoint } from '../../lib/failpoint.ts';
+import { comparePrices, compareProducts } from './differences.ts';
+import { type Outcome, outcomeOf } from './outcome.ts';
+import { writePrices, writeProducts } from './writes.ts';
+import { auditLooks, standingColumns } from '../audit.ts';
+import { MEANING, writeChanges } from '../changes.ts';
+import { type Sql, transaction, type Tx } from '../db.ts';
+import type { Claim } from '../due.ts';
+import { writeRates } from '../live.ts';
+import { lockWatchlist } from '../locks.ts';
+
+/**
+ * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
+ * ledger. A SKU counts only where the claim is still this one (a lease that ran out, or an answer applied before,
+ * changes nothing), no newer request's answer was applied, and no delta removed the SKU after the request was sent.
+ *
+ * One round trip locks and compares, and one writes and commits; in between it is decided what follows.
+ */
+export async function applyAnswer(
+  sql: Sql,
+  claim: Claim,
+  fates: readonly Fate[],
+  next: NextLooks,
+): Promise<Applied> {
+  const settled = fates.filter(({ kind }) => kind === 'record' || kind === 'not_found');
+  const { lockedAt, reported, ...applied } = await transaction(sql, async (tx, last) => {
+    const [{ looks, lockedAt }, prices, products] = await Promise.all([
+      lockLooks(tx, claim, next.everythingLive ?? false),
+      comparePrices(tx, settled),
+      compareProducts(tx, settled),
+    ]);
+    failpoint('bulk.compared');
+    const outcome = outcomeOf(looks, settled, { prices, products }, next);
+    last(writeOutcome(tx, claim, { settled, fates }, outcome, next));
+    failpoint('bulk.written');
+    return {
+      accepted: looks.length,
+      priceChanges: outcome.moves.length,
+      metadataChanges: outcome.fields.length,
+      sizeTypeChanges: outcome.fields.flatMap(({ sku, field }) => (field === MEANING ? [sku] : [])),
+      reported: outcome.answered.flatMap(
+        ({ sku }) => looks.find((look) => look.sku === sku)?.reportedSeconds ?? [],
+      ),
+      lockedAt,
+    };
+  });
+  const sinceLock = (performance.now() - lockedAt) / 1000;
+  return { ...applied, reportSeconds: reported.map((seconds) => seconds + sinceLock) };
+}
+
+/** Sends everything that an outcome changes in one go; it is carried out in this order. */
+async function writeOutcome(
+  tx: Tx,
+  claim: Claim,
+  { settled, fates }: { readonly settled: readonly Fate[]; readonly fates: readonly Fate[] },
+  { answered, prices, moves, moved, fields, renewed, ahead, findings }: Outcome,
+  next: NextLooks,
+): Promise<void> {
+  const at = claim.askedAt;
+  await Promise.all([
+    writePrices(tx, prices, at),
+    writeProducts(tx, answered, renewed, at),
+    writeStates(tx, answered, moved, at),
+    writeRates(tx, ahead),
+    settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
+    holdBack(tx, claim, fates),
+    auditLooks(tx, findings, at),
+    writeChanges(tx, moves, fields, at),
+  ]);
+}
+
+/**
+ * Locks the asked SKUs and tells how each stands whose claim is still this one. Row locks in order of sku, SKUs before
+ * ledger, as every transaction here takes them.
+ */
+async function lockLooks(
+  tx: Tx,
+  claim: Claim,
+  everythingLive: boolean,
+): Promise<{ readonly looks: readonly Look[]; readonly lockedAt: number }> {
+  const asked = claim.skus.map(({ sku }) => sku);
+  // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
+  // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
+  // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
+  const [, , looks] = await Promise.all([
+    lockWatchlist(tx),
+    tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
+    tx<Look[]>`
+    select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})
+        and (s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable,
+      (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
+      r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
+      past.moves as "pastMoves", past.minutes as "pastMinutes",
+      (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
+      case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
+          and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
+        then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
+      ${standingColumns(tx, claim.askedAt)}
+    from catalog_internal.due d join catalog.skus s using (sku)
+    left join catalog_internal.live_rates r using (sku) left join catalog.watchlist w using (sku)
+    -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
+    left join lateral (
+      select p.* from (select where r.sku is null and (s.price_source = 'live' or ${everythingLive}) offset 0) unknown
+        cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
+    ) past on true
+    where d.sku = any(${asked}) and d.claim = ${claim.number}
+    order by d.sku for update of d`,
+  ]);
+  return { looks, lockedAt: performance.now() };
+}
+
+/**
+ * Writes that the SKUs were looked at, and what they are now. One whose price moved while it was live is not what it was,
+ * should it come back with its hash of before.
+ */
+async function writeStates(
+  tx: Tx,
+  answered: readonly Fate[],
+  moved: ReadonlySet<string>,
+  at: Date,
+): Promise<void> {
+  await tx`
+    update catalog.skus s set
+      state = case when a.found then 'priced' when s.state = 'removed' then 'removed' else 'not_found' end,
+      removed_at = case when a.found then null else s.removed_at end,
+      first_priced_at = case when a.found then coalesce(s.first_priced_at, ${at}::timestamptz) else s.first_priced_at end,
+      hash_before_live = case when s.sku = any(${[...moved]}::text[]) then null else s.hash_before_live end,
+      priced_at = ${at}, asked_at = ${at}
+    from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ kind }) => Number(kind === 'record'))}::int[]::boolean[])
+      as a(sku, found)
+    where s.sku = a.sku`;
+}
+
+/**
+ * Schedules the next look of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
+ * removed SKU that is still 0009 has been asked its once and is left alone until it is reported again; a watched one is
+ * asked as often as any that is not found, as the price routes may know it again without any delta saying so.
+ */
+async function settleAnswered(
+  tx: Tx,
+  claim: Claim,
+  answered: readonly Fate[],
+  next: NextLooks,
+  liveMs: ReadonlyMap<string, number>,
+): Promise<void> {
+  const generation = new Map(claim.skus.map((sku) => [sku.sku, sku.generation]));
+  const secs = (ms: number) => ms / 1000;
+  await tx`
+    update catalog_internal.due d set
+      claim = null, held_until = null, deferrals = 0, failures = 0,
+      due_at = case when d.generation = a.generation then next.due_at else d.due_at end,
+      reason = case when d.generation = a.generation then next.reason else d.reason end,
+      lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason) else d.lane end
+    from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
+        ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[]) as a(sku, generation, live_seconds)
+      join catalog.skus s using (sku)
+      cross join lateral (
+        select case
+          when s.state = 'removed' and not exists (select from catalog.watchlist w where w.sku = s.sku) then 'infinity'::timestamptz
+          when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
+          when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)
+          else now() + make_interval(secs => ${secs(next.snapshotMs)})
+        end as due_at,
+        case
+          when s.state in ('removed', 'not_found') then 'metadata'
+          when s.price_source = 'live' or ${next.everythingLive ?? false} then 'live'
+          else ${next.snapshotReason}
+        end as reason
+      ) next
+    where d.sku = a.sku and d.claim = ${claim.number}`;
+}
+
+/**
+ * Deferred and erring SKUs stay due in their places and wait, whatever marks came meanwhile. A deferred SKU has shown
+ * that it is computed live, so it counts against the live budget from here on (specification 4.1, bulk rules 3 and 4).
+ */
+async function holdBack(tx: Tx, claim: Claim, fates: readonly Fate[]): Promise<void> {
+  const held = fates.filter((fate) => fate.kind === 'deferred' || fate.kind === 'error');
+  if (held.length === 0) return;
+  await tx`
+    update catalog_internal.due d set
+      claim = null,
+      held_until = clock_timestamp() + make_interval(secs => h.wait),
+      live = d.live or h.deferred,
+      deferrals = d.deferrals + h.deferred::int,
+      failures = case when h.deferred then d.failures else d.failures + 1 end,
+      lane = case when h.deferred then d.lane else catalog_internal.lane_of('error') end
+    from unnest(${held.map(({ sku }) => sku)}::text[], ${held.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
+      ${held.map((fate) => fate.waitMs / 1000)}::float8[]) as h(sku, deferred, wait)
+    where d.sku = h.sku and d.claim = ${claim.number}`;
+}

@@ -1,0 +1,101 @@
+import type { Fate } from './types.ts';
+import type { FieldChange } from '../changes.ts';
+import type { Tx } from '../db.ts';
+
+/** A price as an answer has it, where the mirror holds another; null on the answer's side where it has none. */
+export interface PriceDifference {
+  readonly sku: string;
+  readonly size: string;
+  /** `entry`: the price is the same, and the rest of the partner's entry is not. */
+  readonly how: 'appeared' | 'gone' | 'moved' | 'entry';
+  readonly oldPrice: number | null;
+  readonly newPrice: number | null;
+  /** The partner's entry as JSON text; null where it was just the number. */
+  readonly entry: string | null;
+}
+
+/** What an answer says of metadata that the mirror does not hold. */
+export interface ProductDifferences {
+  readonly fields: readonly FieldChange[];
+  /** SKUs of which no metadata is held at all. */
+  readonly unknown: readonly string[];
+}
+
+/** What is sent back of a difference: what the program knows already is not. */
+interface PriceRowFound {
+  /** Place of the price in the answer, from 1; null where the answer has none: then `sku` and `size` tell. */
+  readonly place: number | null;
+  readonly sku: string | null;
+  readonly size: string | null;
+  readonly oldPrice: number | null;
+  readonly how: PriceDifference['how'];
+}
+
+/**
+ * Holds the prices of answered SKUs against the mirror's; of a SKU that is not found all are gone. To be called with the
+ * SKUs' rows locked: whoever writes prices holds those.
+ */
+export async function comparePrices(tx: Tx, answered: readonly Fate[]): Promise<PriceDifference[]> {
+  const rows = answered.flatMap((fate) =>
+    fate.kind === 'record' ? fate.prices.map((price) => ({ sku: fate.sku, ...price })) : [],
+  );
+  const found = await tx<PriceRowFound[]>`
+    with new as (
+      select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.size)}::text[],
+        ${rows.map((r) => r.price)}::int[], ${rows.map((r) => r.entry)}::text[]::jsonb[])
+        with ordinality as n(sku, size, price, entry, place)
+    ),
+    old as (select sku, size, price, entry from catalog.prices where sku = any(${answered.map(({ sku }) => sku)}))
+    select place::int as place, case when place is null then sku end as sku, case when place is null then size end as size,
+      old.price as "oldPrice",
+      case when place is null then 'gone' when old.sku is null then 'appeared'
+        when old.price is distinct from new.price then 'moved' else 'entry' end as how
+    from new full join old using (sku, size)
+    where place is null or old.sku is null or old.price is distinct from new.price or old.entry is distinct from new.entry`;
+  return found.map(({ place, sku, size, oldPrice, how }): PriceDifference => {
+    const row = rows[(place ?? 0) - 1];
+    if (row !== undefined)
+      return { sku: row.sku, size: row.size, how, oldPrice, newPrice: row.price, entry: row.entry };
+    return { sku: sku ?? '', size: size ?? '', how, oldPrice, newPrice: null, entry: null };
+  });
+}
+
+/** Holds the metadata of answered SKUs against the mirror's, field by field. To be called with the SKUs' rows locked. */
+export async function compareProducts(tx: Tx, answered: readonly Fate[]): Promise<ProductDifferences> {
+  const rows = answered.flatMap((fate) =>
+    fate.kind === 'record' ? [{ sku: fate.sku, ...fate.product }] : [],
+  );
+  if (rows.length === 0) return { fields: [], unknown: [] };
+  const found = await tx<(FieldChange | { readonly sku: string; readonly field: null })[]>`
+    with new as (
+      select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.name)}::text[],
+        ${rows.map((r) => r.model)}::text[], ${rows.map((r) => r.brand)}::text[],
+        ${rows.map((r) => r.genderSize)}::text[], ${rows.map((r) => r.sizeType)}::text[],
+        ${rows.map((r) => r.category)}::text[], ${rows.map((r) => r.sizeMapSizeType)}::text[],
+        ${rows.map((r) => r.product)}::text[]::jsonb[]
+      ) as n(sku, name, model, brand, gender_size, size_type, category, size_map_size_type, product)
+    ),
+    fields as materialized (
+      select new.sku, f.field, f.old_value, f.new_value
+      from new join catalog.products old using (sku)
+      cross join lateral (values
+        ('name', old.name, new.name), ('model', old.model, new.model), ('brand', old.brand, new.brand),
+        ('gender_size', old.gender_size, new.gender_size), ('size_type', old.size_type, new.size_type),
+        ('category', old.category, new.category),
+        ('size_map_size_type', old.size_map_size_type, new.size_map_size_type)
+      ) as f(field, old_value, new_value)
+      where f.old_value is distinct from f.new_value
+    )
+    select sku, field, old_value as "oldValue", new_value as "newValue" from fields
+    union all
+    -- Members beyond the documented ones: the whole object is the field, where no column of its own tells the change.
+    select new.sku, 'product', old.product::text, new.product::text
+    from new join catalog.products old using (sku)
+    where old.product is distinct from new.product and not exists (select from fields where fields.sku = new.sku)
+    union all
+    select sku, null, null, null from new where not exists (select from catalog.products old where old.sku = new.sku)`;
+  return {
+    fields: found.filter((row): row is FieldChange => row.field !== null),
+    unknown: found.flatMap(({ sku, field }) => (field === null ? [sku] : [])),
+  };
+}

@@ -1,0 +1,64 @@
+import type { Fate, Look, NextLooks } from './types.ts';
+import type { PriceDifference, ProductDifferences } from './differences.ts';
+import { type Finding, findingOf } from '../audit.ts';
+import type { FieldChange, PriceMove } from '../changes.ts';
+import type { LookAhead } from '../live.ts';
+
+/** What an answer differs in from the mirror. */
+export interface Differences {
+  readonly prices: readonly PriceDifference[];
+  readonly products: ProductDifferences;
+}
+
+/** What follows from an answer. Only what came for SKUs whose claim is still ours counts, and is not overtaken. */
+export interface Outcome {
+  /** Records and 0009 that are applied. */
+  readonly answered: readonly Fate[];
+  readonly prices: readonly PriceDifference[];
+  /** Prices that moved since an earlier look, for the history. */
+  readonly moves: readonly PriceMove[];
+  readonly moved: ReadonlySet<string>;
+  readonly fields: readonly FieldChange[];
+  /** SKUs whose metadata is to be written anew. */
+  readonly renewed: ReadonlySet<string>;
+  /** What was learned of live SKUs. */
+  readonly ahead: readonly LookAhead[];
+  readonly findings: readonly { readonly sku: string; readonly finding: Finding }[];
+}
+
+/**
+ * Decides what an answer changes: from how its SKUs stand under their locks, its records and 0009 (`settled`), and what
+ * these differ in. Pure.
+ */
+export function outcomeOf(
+  looks: readonly Look[],
+  settled: readonly Fate[],
+  { prices, products }: Differences,
+  next: Pick<NextLooks, 'live'>,
+): Outcome {
+  const lookOf = new Map(looks.filter(({ answerable }) => answerable).map((look) => [look.sku, look]));
+  const ours = ({ sku }: { readonly sku: string }) => lookOf.has(sku);
+  const answered = settled.filter(ours);
+  // A SKU's first prices are no moves.
+  const moves = prices.filter(
+    ({ sku, oldPrice, newPrice }) => oldPrice !== newPrice && lookOf.get(sku)?.seenBefore === true,
+  );
+  const moved = new Set(moves.map(({ sku }) => sku));
+  const fields = products.fields.filter(ours);
+  return {
+    answered,
+    prices: prices.filter(ours),
+    moves,
+    moved,
+    fields,
+    renewed: new Set([...fields.map(({ sku }) => sku), ...products.unknown]),
+    ahead: looks
+      .filter(({ live, answerable }) => live && answerable)
+      .flatMap((look) => next.live?.({ ...look, moved: moved.has(look.sku) }) ?? []),
+    findings: answered.flatMap(({ sku, kind }) => {
+      const look = lookOf.get(sku);
+      const finding = look === undefined ? null : findingOf(look, kind, moved.has(sku));
+      return finding === null ? [] : [{ sku, finding }];
+    }),
+  };
+}

@@ -1,0 +1,70 @@
+import type { Standing } from '../audit.ts';
+import type { LiveLook, LookAhead } from '../live.ts';
+
+/** One size of a record, as it is to be stored. */
+export interface PriceRow {
+  readonly size: string;
+  readonly price: number | null;
+  /** The partner's entry as JSON text; null where it was just the number. */
+  readonly entry: string | null;
+}
+
+/** Metadata of a record, as it is to be stored: columns of catalog.products. */
+export interface ProductRow {
+  readonly name: string | null;
+  readonly model: string | null;
+  readonly brand: string | null;
+  readonly genderSize: string | null;
+  readonly sizeType: string | null;
+  readonly category: string | null;
+  readonly sizeMapSizeType: string | null;
+  /** The product object as JSON text. */
+  readonly product: string;
+}
+
+/** The fate of one asked SKU. Waits are in milliseconds from now. */
+export type Fate =
+  | {
+      readonly sku: string;
+      readonly kind: 'record';
+      readonly prices: readonly PriceRow[];
+      readonly product: ProductRow;
+    }
+  | { readonly sku: string; readonly kind: 'not_found' }
+  | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
+  | { readonly sku: string; readonly kind: 'error'; readonly waitMs: number };
+
+/** When a SKU's next look is due after an answer, in milliseconds. */
+export interface NextLooks {
+  readonly liveMs: number;
+  /** Learns from a look at a live SKU, and says when the next one is due where that is not after `liveMs`. */
+  readonly live?: (look: LiveLook) => LookAhead;
+  /** Snapshot-priced: by sweep, or where that is off by the age of the metadata. */
+  readonly snapshotMs: number;
+  readonly snapshotReason: 'sweep' | 'metadata';
+  readonly notFoundMs: number;
+  /** During an incident a look at any SKU is one at a live SKU, whatever the catalog lists it as. */
+  readonly everythingLive?: boolean;
+}
+
+export interface Applied {
+  /** SKUs whose claim was still ours. The rest of the answer came too late and changed nothing. */
+  readonly accepted: number;
+  readonly priceChanges: number;
+  readonly metadataChanges: number;
+  /** For each report of the delta that this answer answers: seconds from the report to the commit of the answer. */
+  readonly reportSeconds: readonly number[];
+  /** SKUs whose size keys changed their meaning (size_map.size_type corrected). */
+  readonly sizeTypeChanges: readonly string[];
+}
+
+/** How an asked SKU stands whose claim is still this one. */
+export type Look = LiveLook &
+  Standing & {
+    readonly answerable: boolean;
+    readonly live: boolean;
+    /** Whether the SKU has had prices before. */
+    readonly seenBefore: boolean;
+    /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
+    readonly reportedSeconds: number | null;
+  };

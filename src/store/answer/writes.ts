@@ -1,0 +1,58 @@
+import type { Fate } from './types.ts';
+import type { PriceDifference } from './differences.ts';
+import type { Tx } from '../db.ts';
+
+/** Writes what an answer says of prices that the mirror does not hold. */
+export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: Date): Promise<void> {
+  if (diff.length === 0) return;
+  await tx`
+    with diff as materialized (
+      select * from unnest(${diff.map((d) => d.sku)}::text[], ${diff.map((d) => d.size)}::text[],
+        ${diff.map((d) => d.newPrice)}::int[], ${diff.map((d) => d.entry)}::text[]::jsonb[],
+        ${diff.map((d) => d.how)}::text[]) as d(sku, size, price, entry, how)
+    ),
+    vanished as (
+      delete from catalog.prices p using diff where how = 'gone' and p.sku = diff.sku and p.size = diff.size
+    ),
+    -- An update and an insert, where an upsert would lock each row before it writes it. The SKU's row is locked.
+    changed as (
+      update catalog.prices p set price = diff.price, entry = diff.entry,
+        changed_at = case when how = 'moved' then ${at}::timestamptz else p.changed_at end
+      from diff where how in ('moved', 'entry') and p.sku = diff.sku and p.size = diff.size
+    )
+    insert into catalog.prices (sku, size, price, entry, changed_at)
+    select sku, size, price, entry, ${at} from diff where how = 'appeared' order by sku, size`;
+}
+
+/** Writes the metadata of answered SKUs: all of it where it is to be `renewed`, else that it was seen again. */
+export async function writeProducts(
+  tx: Tx,
+  answered: readonly Fate[],
+  renewed: ReadonlySet<string>,
+  at: Date,
+): Promise<void> {
+  const records = answered.flatMap((fate) =>
+    fate.kind === 'record' ? [{ sku: fate.sku, ...fate.product }] : [],
+  );
+  const same = records.filter(({ sku }) => !renewed.has(sku)).map(({ sku }) => sku);
+  const rows = records.filter(({ sku }) => renewed.has(sku));
+  await Promise.all([
+    same.length > 0 && tx`update catalog.products set refreshed_at = ${at} where sku = any(${same})`,
+    rows.length > 0 &&
+      tx`
+      insert into catalog.products as p (sku, name, model, brand, gender_size, size_type, category, size_map_size_type,
+        product, refreshed_at, changed_at)
+      select n.*, ${at}, ${at}
+      from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.name)}::text[],
+        ${rows.map((r) => r.model)}::text[], ${rows.map((r) => r.brand)}::text[],
+        ${rows.map((r) => r.genderSize)}::text[], ${rows.map((r) => r.sizeType)}::text[],
+        ${rows.map((r) => r.category)}::text[], ${rows.map((r) => r.sizeMapSizeType)}::text[],
+        ${rows.map((r) => r.product)}::text[]::jsonb[]
+      ) as n(sku, name, model, brand, gender_size, size_type, category, size_map_size_type, product)
+      order by sku
+      on conflict (sku) do update set name = excluded.name, model = excluded.model, brand = excluded.brand,
+        gender_size = excluded.gender_size, size_type = excluded.size_type, category = excluded.category,
+        size_map_size_type = excluded.size_map_size_type, product = excluded.product,
+        refreshed_at = excluded.refreshed_at, changed_at = excluded.changed_at`,
+  ]);
+}

@@ -1,0 +1,307 @@
+import type { Queryable, Sql, Tx } from './db.ts';
+
+/** Upper bounds of the age distributions, in seconds: from a minute to a month. */
+export const AGE_BUCKETS = [
+  60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000,
+];
+
+/** SKUs of one state and price source whose prices are of about one age. Ages in seconds; a bucket is the number of bounds below. */
+interface Group {
+  readonly state: string;
+  readonly priceSource: 'snapshot' | 'live' | 'unknown';
+  /** Null where a SKU is not priced. */
+  readonly bucket: number | null;
+  readonly count: number;
+  readonly sum: number;
+  readonly oldest: number;
+  /** Of them, those no older than their class's target. */
+  readonly young: number;
+}
+
+type BySource = readonly { readonly priceSource: string; readonly count: number }[];
+
+const SNAPSHOT = 'isolation level repeatable read read only';
+const LOCK = 'catalog_internal.catalog_figures';
+
+/** Counts the whole catalog in one snapshot of the database, as long as that takes, and stores the result for all who read it. */
+export async function countCatalog(sql: Sql): Promise<CatalogFigures> {
+  return await kept(sql, await sql.begin(SNAPSHOT, scan));
+}
+
+/** The same, unless another connection is counting so at this moment: nothing is done then. */
+export async function countCatalogAlone(sql: Sql): Promise<void> {
+  const figures = await sql.begin(SNAPSHOT, async (tx) => {
+    const [turn] = await tx<[{ ours: boolean }]>`select pg_try_advisory_xact_lock(hashtext(${LOCK})) as ours`;
+    return turn.ours ? await scan(tx) : null;
+  });
+  if (figures !== null) await kept(sql, figures);
+}
+
+/** A database that takes no writes is the very one whose figures somebody wants to see. */
+async function kept(sql: Sql, figures: CatalogFigures): Promise<CatalogFigures> {
+  await store(sql, figures).catch(() => {});
+  return figures;
+}
+
+async function scan(tx: Tx): Promise<CatalogFigures> {
+  // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes longer than counting.
+  await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
+  const [[begun], groups, ledger, [ended]] = await Promise.all([
+    tx<[{ at: Date }]>`select now() as at`,
+    countSkus(tx),
+    countLedger(tx),
+    tx<[{ ms: number }]>`select (extract(epoch from clock_timestamp() - now()) * 1000)::float8 as ms`,
+  ]);
+  const of = (kind: LedgerCount['kind']) => ledger.filter((row) => row.kind === kind);
+  const [deferred] = of('deferred');
+  return {
+    countedAt: begun.at,
+    countedInMs: ended.ms,
+    ...figuresOf(
+      groups,
+      of('stale').map(({ label, count }) => ({ priceSource: label, count })),
+    ),
+    due: of('due').map(({ label, count, oldest }) => ({ reason: label, count, oldestAgeSeconds: oldest })),
+    deferredSkus: deferred?.count ?? 0,
+    oldestDeferredAgeSeconds: deferred?.oldest ?? 0,
+  };
+}
+
+/** What is the target age of a price, by class, in seconds. */
+const targets = (tx: Tx) => tx`
+  select live_interval as live,
+    case when sweep_interval > 0 then least(sweep_interval, metadata_interval) else metadata_interval end as snapshot
+  from catalog_internal.settings`;
+
+/** SKUs of one call share their moment: they are gathered by it first, and ages are worked out of a hundredth of the rows. */
+async function countSkus(tx: Tx): Promise<Group[]> {
+  return await tx<Group[]>`
+    with moments as materialized (
+      select state, price_source, case when state = 'priced' then priced_at end as priced_at, count(*) as n
+      from catalog.skus group by 1, 2, 3
+    ),
+    aged as (
+      select state, price_source, n, greatest(0, extract(epoch from now() - priced_at))::float8 as age,
+        case when price_source = 'live' then target.live else target.snapshot end as target
+      from moments cross join (${targets(tx)}) target
+    )
+    select state, coalesce(price_source, 'unknown') as "priceSource",
+      width_bucket(age, ${[0, ...AGE_BUCKETS.map((le) => le + 1e-9)]}::float8[]) as bucket,
+      sum(n)::int as count, coalesce(sum(n * age), 0)::float8 as sum, coalesce(max(age), 0) as oldest,
+      coalesce(sum(n) filter (where age <= target), 0)::int as young
+    from aged group by 1, 2, 3`;
+}
+
+interface LedgerCount {
+  readonly kind: 'due' | 'deferred' | 'stale';
+  /** A reason where due, a price source where stale. */
+  readonly label: string;
+  readonly count: number;
+  readonly oldest: number;
+}
+
+/**
+ * Counts the due ledger in one scan. due: owed now, by reason. deferred: waiting or due again. stale: prices no older than their
+ * class's target that are stale all the same (as catalog.current_prices has it), because a re-price is owed, or because the SKU
+ * is looked at as a live one and the price is older than that allows.
+ */
+async function countLedger(tx: Tx): Promise<LedgerCount[]> {
+  return await tx<LedgerCount[]>`
+    with ledger as materialized (
+      select sku, reason, live, due_at, deferrals, failures, held_until, claim
+      from catalog_internal.due where due_at <= now() or deferrals > 0 or live and reason = 'live'
+    )
+    select 'due' as kind,
+      case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as label,
+      count(*)::int as count, extract(epoch from now() - min(due_at))::float8 as oldest
+    from ledger
+    where due_at <= now() and (deferrals = 0 or held_until is null or claim is not null or held_until <= now())
+    group by label
+    union all
+    select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(due_at)), 0)::float8
+    from ledger where deferrals > 0
+    union all
+    select 'stale', coalesce(s.price_source, 'unknown'), count(*)::int, 0
+    from (${targets(tx)}) target, ledger d join catalog.skus s using (sku)
+    where s.state = 'priced'
+      and extract(epoch from now() - s.priced_at) <= case when s.price_source = 'live' then target.live else target.snapshot end
+      and (d.due_at <= now() and d.reason <> 'metadata'
+        or d.live and d.reason = 'live' and extract(epoch from now() - s.priced_at) > target.live)
+    group by s.price_source
+    order by kind, label`;
+}
+
+type SkuFigures = Pick<
+  CatalogFigures,
+  'skus' | 'priceAge' | 'freshSkus' | 'metadataAge' | 'oldestMetadataAgeSeconds'
+>;
+
+/**
+ * Sums groups up to what is shown; pure. A record brings prices and metadata alike, so the metadata of a priced SKU is as old
+ * as its prices. Fresh is who is young and not among the stale.
+ */
+function figuresOf(groups: readonly Group[], youngButStale: BySource): SkuFigures {
+  const priced = groups.filter(({ state }) => state === 'priced');
+  const sources = [...Map.groupBy(priced, ({ priceSource }) => priceSource)].toSorted(([a], [b]) =>
+    a.localeCompare(b),
+  );
+  const oldest = (rows: readonly Group[]) => rows.reduce((most, row) => Math.max(most, row.oldest), 0);
+  const stale = new Map(youngButStale.map(({ priceSource, count }) => [priceSource, count]));
+  return {
+    skus: [...Map.groupBy(groups, ({ state, priceSource }) => `${state} ${priceSource}`).values()].flatMap(
+      (rows) => rows.slice(0, 1).map((row) => ({ ...labelsOf(row), count: total(rows, (r) => r.count) })),
+    ),
+    priceAge: sources.map(([priceSource, rows]) => ({
+      priceSource,
+      ages: distribution(rows),
+      oldestSeconds: oldest(rows),
+    })),
+    freshSkus: sources.map(([priceSource, rows]) => ({
+      priceSource,
+      count: total(rows, (r) => r.young) - (stale.get(priceSource) ?? 0),
+    })),
+    metadataAge: distribution(priced),
+    oldestMetadataAgeSeconds: oldest(priced),
+  };
+}
+
+const labelsOf = ({ state, priceSource }: Group) => ({ state, priceSource });
+
+const total = (groups: readonly Group[], of: (group: Group) => number) =>
+  groups.reduce((sum, group) => sum + of(group), 0);
+
+function distribution(priced: readonly Group[]): AgeDistribution {
+  const within = (bucket: number) => priced.filter((group) => (group.bucket ?? 0) <= bucket);
+  return {
+    buckets: AGE_BUCKETS.map((le, i) => ({ le, count: total(within(i + 1), (group) => group.count) })),
+    count: total(priced, (group) => group.count),
+    sumSeconds: total(priced, (group) => group.sum),
+  };
+}
+
+async function store(sql: Sql, { countedAt, countedInMs, ...figures }: CatalogFigures): Promise<void> {
+  await sql`
+    insert into catalog_internal.catalog_figures as f (counted_at, counted_in_ms, figures)
+    values (${countedAt}, ${countedInMs}, ${sql.json(figures as never)})
+    on conflict (id) do update set counted_at = excluded.counted_at, counted_in_ms = excluded.counted_in_ms, figures = excluded.figures
+    where f.counted_at < excluded.counted_at`;
+}
+
+/** The figures that were counted last, by whichever connection, and how long ago by the database's clock; null before the first. */
+export async function storedFigures(
+  sql: Queryable,
+): Promise<{ figures: CatalogFigures; ageMs: number } | null> {
+  const [row] = await sql<
+    {
+      countedAt: Date;
+      countedInMs: number;
+      figures: Omit<CatalogFigures, 'countedAt' | 'countedInMs'>;
+      ageMs: number;
+    }[]
+  >`
+    select counted_at as "countedAt", counted_in_ms as "countedInMs", figures,
+      (extract(epoch from clock_timestamp() - counted_at) * 1000)::float8 as "ageMs"
+    from catalog_internal.catalog_figures`;
+  if (row === undefined) return null;
+  const { countedAt, countedInMs, figures, ageMs } = row;
+  return { figures: { countedAt, countedInMs, ...figures }, ageMs };
+}
+
+/** A count that takes no longer than this is made for every reader anew; a longer one goes on while they are shown the last. */
+const MADE_AT_ONCE_MS = 25;
+/** Then counting takes no more than a twentieth of the time, so that a large catalog is not scanned over and over. */
+const REST_OF_A_COUNT = 19;
+/** Figures older than two rests and this are nobody's present state: a reader rather waits for new ones. */
+const TOO_OLD_MS = 120_000;
+
+/** What to do with the figures that are there: show them, show them while new ones are counted, or wait for new ones. */
+export type FiguresPlan = 'show' | 'show-and-count' | 'count';
+
+/** Decides by the time since the last figures were taken and by how long that took; null: there are none. */
+export function planFigures(
+  last: { readonly ageMs: number; readonly countedInMs: number } | null,
+): FiguresPlan {
+  if (last === null || last.countedInMs <= MADE_AT_ONCE_MS) return 'count';
+  const rest = last.countedInMs * REST_OF_A_COUNT;
+  if (last.ageMs < rest) return 'show';
+  return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
+}
+
+/** For one look, as a command takes it: the last figures where they still tell the present state, else new ones. */
+export async function readFigures(sql: Sql): Promise<CatalogFigures> {
+  const last = await storedFigures(sql);
+  return last === null ||
+    planFigures({ ageMs: last.ageMs, countedInMs: last.figures.countedInMs }) === 'count'
+    ? await countCatalog(sql)
+    : last.figures;
+}
+
+/**
+ * For a daemon, which is asked again and again. Reads the figures that take a scan of the catalog: new ones where that is cheap, else the last ones, with the time they
+ * were taken at, while new ones are counted beside. Daemons share them. Throws where Postgres does not answer.
+ */
+export function createFiguresReader(sql: Sql): () => Promise<CatalogFigures> {
+  let waited: Promise<CatalogFigures> | null = null;
+  let beside: Promise<void> | null = null;
+  return async () => {
+    const last = await storedFigures(sql);
+    const plan = planFigures(last && { ageMs: last.ageMs, countedInMs: last.figures.countedInMs });
+    if (last === null || plan === 'count') {
+      waited ??= countCatalog(sql).finally(() => {
+        waited = null;
+      });
+      return await waited;
+    }
+    if (plan === 'show-and-count')
+      // Whatever keeps it from counting keeps the next reader's first statement from its answer, too.
+      beside ??= countCatalogAlone(sql)
+        .catch(() => {})
+        .finally(() => {
+          beside = null;
+        });
+    return last.figures;
+  };
+}
+
+/** How large the mirrored catalog is, and what has been learned of the partner's limits on live computations. */
+export interface CatalogSize {
+  readonly skus: number;
+  readonly live: number;
+  /** Live SKUs a call; null where nothing is learned yet. */
+  readonly liveBudget: number | null;
+  /** Live computations a minute; null while no ceiling was met. */
+  readonly liveCeiling: number | null;
+}
+
+/** SKUs that are looked at: those that are gone are not counted. */
+export async function readCatalogSize(sql: Sql): Promise<CatalogSize> {
+  const [row] = await sql<[CatalogSize]>`
+    select k.skus, k.live, s.live_budget::float8 as "liveBudget", p.ceiling_per_minute as "liveCeiling"
+    from catalog_internal.sync s, catalog_internal.live_plan p, (
+      select count(*)::int as skus, count(*) filter (where price_source = 'live')::int as live
+      from catalog.skus where state in ('pending', 'priced')
+    ) k`;
+  return row;
+}
+
+/** A distribution over SKUs as it is now. `le` are upper bounds in seconds, `count` is cumulative (Prometheus histogram form). */
+export interface AgeDistribution {
+  readonly buckets: readonly { readonly le: number; readonly count: number }[];
+  readonly count: number;
+  readonly sumSeconds: number;
+}
+
+/** What takes a scan of the catalog to count, all of it as of one moment. Ages in seconds. */
+export interface CatalogFigures {
+  readonly countedAt: Date;
+  /** How long counting took, in milliseconds. */
+  readonly countedInMs: number;
+  readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
+  readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
+  readonly freshSkus: readonly { priceSource: string; count: number }[];
+  readonly metadataAge: AgeDistribution;
+  readonly oldestMetadataAgeSeconds: number;
+  readonly due: readonly { reason: string; count: number; oldestAgeSeconds: number }[];
+  readonly deferredSkus: number;
+  readonly oldestDeferredAgeSeconds: number;
+}

@@ -1,0 +1,175 @@
+import { MOST_ROUNDS, nextLookMinutes, type RateGroup, roundMinutes, solvePrice } from './policy.ts';
+
+/*
+ * What a number of requests a minute buys: how long a fill takes, how old prices get, and what part of the time they are
+ * right. Expectations for a market whose rates of change are log-normal; the policy is the one in live-policy.ts. Pure.
+ * Times in minutes.
+ */
+
+export interface CapacityInput {
+  readonly skus: number;
+  /** Part of the SKUs that is live-priced, in [0, 1]. */
+  readonly liveShare: number;
+  readonly requestsPerMinute: number;
+  /** SKUs in a bulk call, and how many of them are computed live (specification 8). */
+  readonly bulkSkus: number;
+  readonly liveBudget: number;
+  /** The partner's ceiling on live computations a minute; null where none is known. */
+  readonly liveCeiling: number | null;
+  readonly livePolicy: 'index' | 'round-robin';
+  readonly liveMinutes: number;
+  /** 0: no sweep of its own. */
+  readonly sweepMinutes: number;
+  readonly sweepMinAgeMinutes: number;
+  readonly metadataMinutes: number;
+  readonly deltaMinutes: number;
+  /** From one snapshot to the next (specification 8: by default 6 hours). */
+  readonly snapshotMinutes: number;
+  /** How often the median live and snapshot-priced SKU moves. */
+  readonly liveMovesEvery: number;
+  readonly snapshotMovesEvery: number;
+}
+
+export interface ClassCapacity {
+  readonly skus: number;
+  /** Mean and greatest age of a price. */
+  readonly meanAge: number;
+  readonly worstAge: number;
+  /** Part of the time that a price is right. */
+  readonly freshness: number;
+}
+
+export interface Capacity {
+  readonly requestsPerMinute: number;
+  /** The least calls that a first fill takes, and how long that is. */
+  readonly fillCalls: number;
+  readonly fillMinutes: number;
+  /** Live looks a minute, and every live SKU once at that rate. */
+  readonly liveLooks: number;
+  readonly roundMinutes: number;
+  /** Whether looks suffice for every live SKU's LIVE_INTERVAL. */
+  readonly meetsLiveInterval: boolean;
+  readonly live: ClassCapacity;
+  readonly snapshot: ClassCapacity;
+  /** Calls a minute that this takes when nothing else is owed. */
+  readonly callsPerMinute: number;
+}
+
+/** Spread of the rates of change, as measured on catalogs of this kind. */
+const SIGMA = 1.5;
+const GROUPS = 80;
+/** Beyond so many standard deviations there is next to nothing. */
+const WIDTH = 4;
+
+/** What `input` buys. */
+export function capacityOf(input: CapacityInput): Capacity {
+  const live = Math.round(input.skus * input.liveShare);
+  const snapshot = input.skus - live;
+  const { requestsPerMinute: rate, liveBudget, liveCeiling } = input;
+  const looks = Math.min(rate * liveBudget, liveCeiling ?? Infinity);
+  const fillCalls = Math.max(Math.ceil(input.skus / input.bulkSkus), Math.ceil(live / liveBudget));
+  const round = roundMinutes(live, looks);
+  const meets = round <= input.liveMinutes;
+  const liveCalls = (meets ? live / input.liveMinutes : looks) / liveBudget;
+  const swept = sweepOf(input, snapshot, live > 0 ? Math.min(liveCalls, rate) : 0);
+  return {
+    requestsPerMinute: rate,
+    fillCalls,
+    fillMinutes: Math.max(fillCalls / rate, live / looks),
+    liveLooks: meets ? live / input.liveMinutes : looks,
+    roundMinutes: round,
+    meetsLiveInterval: meets,
+    live: liveCapacity(input, live, looks, meets),
+    snapshot: swept.capacity,
+    callsPerMinute: swept.callsPerMinute,
+  };
+}
+
+function liveCapacity(input: CapacityInput, skus: number, looks: number, meets: boolean): ClassCapacity {
+  if (skus === 0) return { skus, meanAge: 0, worstAge: 0, freshness: 1 };
+  const groups = groupsOf(skus, input.liveMovesEvery);
+  const waits = meets
+    ? groups.map(() => input.liveMinutes)
+    : scarceWaits(input.livePolicy, groups, skus, looks);
+  const mean = (value: (group: RateGroup, wait: number) => number) =>
+    groups.reduce((sum, group, i) => sum + group.count * value(group, waits[i] as number), 0) / skus;
+  return {
+    skus,
+    meanAge: mean((_, wait) => wait / 2),
+    worstAge: Math.max(...waits),
+    freshness: mean(({ lambda }, wait) => rightPart(lambda, wait, Infinity, 0)),
+  };
+}
+
+function scarceWaits(
+  policy: CapacityInput['livePolicy'],
+  groups: readonly RateGroup[],
+  skus: number,
+  looks: number,
+): number[] {
+  const round = roundMinutes(skus, looks);
+  if (policy === 'round-robin') return groups.map(() => round);
+  const most = MOST_ROUNDS * round;
+  const price = solvePrice(groups, looks, most);
+  return groups.map(({ lambda, weight }) => nextLookMinutes(weight, { alpha: lambda, beta: 1 }, price, most));
+}
+
+/**
+ * How often snapshot-priced SKUs are looked at: calls go out for live SKUs and for sweeps that are due, and every call is
+ * filled up with SKUs that are old enough.
+ */
+function sweepOf(
+  input: CapacityInput,
+  skus: number,
+  liveCalls: number,
+): { capacity: ClassCapacity; callsPerMinute: number } {
+  const rate = input.requestsPerMinute;
+  const every =
+    input.sweepMinutes > 0 ? Math.min(input.sweepMinutes, input.metadataMinutes) : input.metadataMinutes;
+  const perCall =
+    liveCalls > 0 ? input.bulkSkus - Math.min(input.liveBudget, input.bulkSkus - 1) : input.bulkSkus;
+  const forSweep = Math.max(0, skus / every - liveCalls * perCall) / input.bulkSkus;
+  const callsPerMinute = Math.min(rate, liveCalls + forSweep);
+  if (skus === 0) return { capacity: { skus, meanAge: 0, worstAge: 0, freshness: 1 }, callsPerMinute };
+  const slots = liveCalls * perCall + Math.max(0, callsPerMinute - liveCalls) * input.bulkSkus;
+  const period = Math.max(input.sweepMinAgeMinutes, skus / Math.max(slots, 1e-9));
+  const groups = groupsOf(skus, input.snapshotMovesEvery);
+  const freshness =
+    groups.reduce(
+      (sum, { count, lambda }) =>
+        sum + count * rightPart(lambda, period, input.snapshotMinutes, input.deltaMinutes / 2),
+      0,
+    ) / skus;
+  return { capacity: { skus, meanAge: period / 2, worstAge: period, freshness }, callsPerMinute };
+}
+
+const STEPS = 200;
+
+/**
+ * Part of the time that a price is right which moves `lambda` times a minute, is looked at every `look` minutes, and whose
+ * moves are told after the next of the snapshots that are `snapshot` minutes apart, `delay` minutes late: the expectation of
+ * e^(−λ·age), the age being the smaller one of two that are evenly spread.
+ */
+function rightPart(lambda: number, look: number, snapshot: number, delay: number): number {
+  if (snapshot === Infinity) return -Math.expm1(-lambda * look) / (lambda * look);
+  const most = Math.min(look, snapshot + delay);
+  const older = (age: number) => (1 - age / look) * Math.min(1, 1 - (age - delay) / snapshot);
+  let sum = 0;
+  for (let step = 0; step < STEPS; step += 1) {
+    const age = ((step + 0.5) * most) / STEPS;
+    sum += Math.exp(-lambda * age) * older(age);
+  }
+  return 1 - (lambda * sum * most) / STEPS;
+}
+
+/** A log-normal market in groups along its logarithm; `median` minutes from move to move for the median SKU. */
+function groupsOf(skus: number, median: number): RateGroup[] {
+  const deviations = Array.from({ length: GROUPS }, (_, i) => WIDTH * ((2 * (i + 0.5)) / GROUPS - 1));
+  const density = (z: number) => Math.exp((-z * z) / 2);
+  const whole = deviations.reduce((sum, z) => sum + density(z), 0);
+  return deviations.map((z) => ({
+    count: (skus * density(z)) / whole,
+    lambda: Math.exp(SIGMA * z) / median,
+    weight: 1,
+  }));
+}

@@ -1,0 +1,120 @@
+import {
+  type Incident,
+  type IncidentCause,
+  noteProbe,
+  snapshotDeferrals,
+  storeIncident,
+} from '../../store/incident.ts';
+import type { LivePlan } from '../../store/live.ts';
+import { requestTask } from '../../store/tasks.ts';
+import type { SyncContext } from '../context.ts';
+
+/*
+ * During an incident the partner prices the whole catalog live (specification 2.7: live_priced_sku_count equals
+ * sku_count). Then a call yields a few prices instead of a hundred, and what the delta covers shrinks to nothing. Entered
+ * and left by evidence only. Pure.
+ */
+
+export type IncidentEvidence =
+  /** live_priced_sku_count and sku_count of the newest snapshot. */
+  | { readonly kind: 'count'; readonly live: number; readonly skus: number }
+  /** SKUs asked as snapshot-priced in recent calls that deferred any, and how many of them were deferred. */
+  | { readonly kind: 'deferrals'; readonly asked: number; readonly deferred: number }
+  /** A call of the incident that asked for more SKUs than are computed live, and how many it answered. */
+  | { readonly kind: 'probe'; readonly asked: number; readonly answered: number };
+
+const ENTER_LIVE_PART = 0.9;
+const LEAVE_LIVE_PART = 0.5;
+/** Some few calls: one alone may have met a cluster of SKUs that are listed wrongly. */
+const ENTER_ASKED = 300;
+const ENTER_DEFERRED_PART = 0.5;
+const LEAVE_ANSWERED_PART = 0.75;
+
+/**
+ * What the mirror stands on after a piece of evidence: the cause of an incident, or null. The counts belong to a snapshot
+ * that may be hours old, so low ones end only what counts began; deferrals are disproved by a probe.
+ */
+export function judgeIncident(
+  present: IncidentCause | null,
+  evidence: IncidentEvidence,
+): IncidentCause | null {
+  switch (evidence.kind) {
+    case 'count': {
+      const part = evidence.skus > 0 ? evidence.live / evidence.skus : 0;
+      if (part >= ENTER_LIVE_PART) return 'live-count';
+      return present === 'live-count' && part <= LEAVE_LIVE_PART ? null : present;
+    }
+    case 'deferrals': {
+      const { asked, deferred } = evidence;
+      return (
+        present ?? (asked >= ENTER_ASKED && deferred >= asked * ENTER_DEFERRED_PART ? 'deferrals' : null)
+      );
+    }
+    case 'probe': {
+      const { asked, answered } = evidence;
+      return present === 'deferrals' && answered >= asked * LEAVE_ANSWERED_PART ? null : present;
+    }
+  }
+}
+
+/** While only deferrals speak for an incident, a call tries this often whether they still do. */
+const PROBE_EVERY_MS = 600_000;
+const PROBE_BUDGETS = 4;
+
+/** How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no probe now. */
+export function probeSize(
+  incident: Incident | null,
+  now: number,
+  liveBudget: number,
+  maxSkus: number,
+): number | null {
+  if (incident?.because !== 'deferrals' || now - incident.probedAt < PROBE_EVERY_MS) return null;
+  const size = Math.min(maxSkus, Math.max(1, Math.floor(liveBudget)) * PROBE_BUDGETS);
+  return size > liveBudget ? size : null;
+}
+
+/**
+ * Weighs evidence for or against an incident. A change is stored, said, and planned for at once: the live plan takes
+ * everything in, or lets it go again.
+ */
+export async function weighEvidence(ctx: SyncContext, evidence: IncidentEvidence): Promise<void> {
+  const change = await storeIncident(ctx.sql, (present) => judgeIncident(present, evidence));
+  if (change === null) return;
+  await requestTask(ctx.sql, 'live-plan');
+  // The delta says which SKUs crossed, or that a fresh manifest must (0013).
+  await requestTask(ctx.sql, 'delta');
+  ctx.emit({
+    event: change.to === null ? 'incident.ended' : 'incident.began',
+    because: change.to ?? change.from,
+    minutes: change.minutes,
+    ...evidence,
+  });
+}
+
+/** The counts of a manifest answer (specification 2.7), where it gives them. */
+export async function weighCounts(
+  ctx: SyncContext,
+  meta: { readonly livePricedSkuCount: number | null; readonly skuCount: number | null },
+): Promise<void> {
+  if (meta.livePricedSkuCount === null || meta.skuCount === null) return;
+  await weighEvidence(ctx, { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount });
+}
+
+/** What a bulk call shows: a probe's answers, or snapshot-priced SKUs that were deferred. */
+export async function weighCall(
+  ctx: SyncContext,
+  plan: LivePlan,
+  call: {
+    readonly probe: boolean;
+    readonly asked: number;
+    readonly answered: number;
+    readonly snapshotDeferred: number;
+  },
+): Promise<void> {
+  if (call.probe) {
+    await noteProbe(ctx.sql);
+    await weighEvidence(ctx, { kind: 'probe', asked: call.asked, answered: call.answered });
+  } else if (plan.incident === null && call.snapshotDeferred > 0) {
+    await weighEvidence(ctx, { kind: 'deferrals', ...(await snapshotDeferrals(ctx.sql)) });
+  }
+}

@@ -1,0 +1,113 @@
+/** What one bulk call showed of the partner's live budget (specification 4.1 bulk rule 3: "currently 5"). */
+export interface LiveObservation {
+  /** SKUs in the call that the mirror counted as live, and how many of them were deferred. */
+  readonly askedLive: number;
+  readonly deferredLive: number;
+  /** SKUs deferred that the mirror took for snapshot-priced. */
+  readonly deferredOthers: number;
+  /** The most live SKUs that one call of the last minute had answered: proof of the budget, when a ceiling defers. */
+  readonly bestRecent?: number;
+}
+
+/** Growth a clean call earns: quickly back to the configured budget, then one trial of one more in a hundred calls. */
+const RECOVERY = 0.1;
+const CURIOSITY = 0.01;
+
+/**
+ * The live budget of a call, learned: what was answered is what the budget holds, and full calls without deferral raise
+ * it. Calls in which SKUs taken for snapshot-priced were deferred teach nothing of it: these used the budget unseen.
+ */
+export function learnLiveBudget(
+  budget: number,
+  seen: LiveObservation,
+  limits: { readonly start: number; readonly most: number },
+): number {
+  if (seen.deferredOthers > 0) return budget;
+  if (seen.deferredLive > 0) {
+    const proven = Math.max(seen.askedLive - seen.deferredLive, seen.bestRecent ?? 0);
+    return Math.max(1, proven, Math.floor(budget) - 1);
+  }
+  if (seen.askedLive < Math.floor(budget)) return budget;
+  const raised = budget + (budget < limits.start ? RECOVERY : CURIOSITY);
+  return Math.min(limits.most, budget < limits.start ? Math.min(raised, limits.start) : raised);
+}
+
+/*
+ * The partner also limits live computations in time, by how much is not shown (specification 4.1 bulk rule 3, section 8).
+ * The ceiling is learned: deferrals within the budget of a call mean that it was met. Pure; times in epoch milliseconds.
+ */
+
+export interface LiveCeiling {
+  /** Live computations a minute at `at`; null while no ceiling has been met. */
+  readonly perMinute: number | null;
+  /** Where none has been met: when a call last looked as if there were one. */
+  readonly at: number;
+}
+
+export const NO_CEILING: LiveCeiling = { perMinute: null, at: 0 };
+
+/**
+ * What is tried again is a little more than what was met: at first so little that deferrals stay rare, and after some
+ * minutes without any, more, so that a ceiling that was raised is found.
+ */
+const CAREFUL_MINUTES = 5;
+const CAREFUL_GROWTH = 0.005;
+const GROWTH_A_MINUTE = 1.03;
+const CAUTION = 0.99;
+const LEAST = 5;
+/**
+ * SKUs that became live since the last delta use a call's budget unseen, and may have used all of it: a first ceiling takes
+ * two such calls within this time. At a ceiling the second comes at once.
+ */
+const SUSPECTED_MS = 60_000;
+
+/** The ceiling as it may be tried at `now`; Infinity where none was met. */
+export function liveCeilingAt({ perMinute, at }: LiveCeiling, now: number): number {
+  if (perMinute === null) return Infinity;
+  const minutes = Math.max(0, now - at) / 60_000;
+  const careful = 1 + CAREFUL_GROWTH * Math.min(minutes, CAREFUL_MINUTES);
+  return perMinute * careful * GROWTH_A_MINUTE ** Math.max(0, minutes - CAREFUL_MINUTES);
+}
+
+/**
+ * The ceiling after a call. `deferredAll`: it asked for live SKUs within the budget of a call, and none was computed: a
+ * part of them may be deferred for SKUs that use the budget unseen, all of them hardly ever but at the ceiling. `computed`: live
+ * computations in the last minute, this call's included; `capacity`: what all calls could ever ask in a minute, beyond
+ * which a ceiling is none.
+ */
+export function learnLiveCeiling(
+  ceiling: LiveCeiling,
+  call: {
+    readonly deferredAll: boolean;
+    readonly computed: number;
+    readonly capacity: number;
+  },
+  now: number,
+): LiveCeiling {
+  if (call.deferredAll) {
+    const first = ceiling.perMinute === null && now > ceiling.at + SUSPECTED_MS;
+    if (first) return { perMinute: null, at: now };
+    return { perMinute: Math.max(LEAST, CAUTION * call.computed), at: now };
+  }
+  const forgotten =
+    ceiling.perMinute !== null && liveCeilingAt(ceiling, now) > call.capacity * GROWTH_A_MINUTE;
+  return forgotten ? NO_CEILING : ceiling;
+}
+
+/**
+ * How many live SKUs the next call may carry: what the minute has left, spread evenly over the calls of a minute.
+ * `recent`: live SKUs asked for in the last minute and not deferred, calls under way included.
+ */
+export function liveAllowance(
+  ceiling: LiveCeiling,
+  now: number,
+  recent: number,
+  callsPerMinute: number,
+): number {
+  const perMinute = liveCeilingAt(ceiling, now);
+  if (perMinute === Infinity) return Infinity;
+  return Math.max(
+    0,
+    Math.min(Math.floor(perMinute - recent), Math.ceil(perMinute / Math.max(1, callsPerMinute))),
+  );
+}

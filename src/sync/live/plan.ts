@@ -1,0 +1,231 @@
+import {
+  type LiveCall,
+  type LiveCandidate,
+  liveCandidates,
+  type LiveLook,
+  type LivePlan,
+  type LookAhead,
+  type LookPrice,
+  noteLiveCall,
+  pruneLiveCalls,
+  rateGroups,
+  readLivePlan,
+  storeLiveCeiling,
+  storeLookPrice,
+} from '../../store/live.ts';
+import type { Quota } from '../../store/due.ts';
+import { readSyncState } from '../../store/sync-state.ts';
+import { nextLooks, type SyncContext, type SyncSettings } from '../context.ts';
+import { learnLiveCeiling, liveAllowance, type LiveCeiling } from './learn.ts';
+import {
+  chooseLive,
+  earlyMinutes,
+  learnRate,
+  LEAST_MINUTES,
+  MOST_ROUNDS,
+  nextLookMinutes,
+  PRIOR,
+  type Rate,
+  rateFromPast,
+  type RateGroup,
+  roundMinutes,
+  SHORTLIST,
+  solvePrice,
+} from './policy.ts';
+import type { Outcome } from '../outcome.ts';
+import { placeLive, releaseSnapshot, unplacedLive } from '../../store/live-order.ts';
+
+/** Prices of looks are solved anew this often. */
+const SOLVE_EVERY_MS = 600_000;
+const FIRST_SOLVE_EVERY_MS = 60_000;
+
+/**
+ * Solves what a live look must gain to be worth it (live-policy.ts). Where the looks there are suffice for every SKU's
+ * LIVE_INTERVAL, or by configuration, there is no price: every SKU has its turn. When an incident begins, everything joins
+ * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
+ */
+export async function planLive(ctx: SyncContext): Promise<Outcome> {
+  const { sql, settings } = ctx;
+  const [plan, state] = await Promise.all([readLivePlan(sql), readSyncState(sql)]);
+  await pruneLiveCalls(sql);
+  const incident = plan.incident !== null;
+  if (!incident && plan.unsolved) await releaseSnapshots(ctx);
+  const groups = await rateGroups(sql, PRIOR, incident);
+  const skus = groups.reduce((n, { count }) => n + count, 0);
+  const budget = Math.floor(state.liveBudget ?? settings.bulkLiveBudget);
+  const looks = Math.min(settings.callsPerMinute * budget, plan.ceilingPerMinute ?? Infinity);
+  const solved = solve(groups, skus, looks, settings, incident);
+  const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
+  const placed = incident || plan.unsolved ? await placeAll(ctx, wait, plan.unsolved, incident) : 0;
+  await storeLookPrice(sql, solved, plan.incident?.since ?? null);
+  return {
+    kind: 'done',
+    nextInMs: skus === 0 ? FIRST_SOLVE_EVERY_MS : SOLVE_EVERY_MS,
+    counts: {
+      liveSkus: skus,
+      looksPerMinute: Math.round(looks),
+      roundMinutes: Math.ceil(roundMinutes(skus, looks)),
+      scarce: Number(solved.lookPrice !== null),
+      ...(incident ? { incident: plan.incident.because, placed } : {}),
+    },
+  };
+}
+
+/** While an incident lasts nobody can be sure of a look in three rounds, which are days: only of one in METADATA_INTERVAL. */
+function solve(
+  groups: readonly RateGroup[],
+  skus: number,
+  looks: number,
+  settings: SyncSettings,
+  incident: boolean,
+): LookPrice {
+  const round = roundMinutes(skus, looks);
+  if (settings.livePolicy !== 'index' || round * 60_000 <= settings.liveMs)
+    return { lookPrice: null, mostMinutes: null, earlyMinutes: null };
+  const cap = MOST_ROUNDS * round;
+  const mostMinutes = incident ? Math.max(cap, settings.metadataMs / 60_000) : cap;
+  return {
+    lookPrice: solvePrice(groups, looks, mostMinutes),
+    mostMinutes,
+    earlyMinutes: earlyMinutes(round),
+  };
+}
+
+/** What a look at a live SKU teaches, and when the next one is due under this plan. */
+export function lookAhead(plan: LivePlan, settings: SyncSettings): (look: LiveLook) => LookAhead {
+  return (look) => {
+    const before = rateOf(look);
+    // The first look ever has no look before it to compare with.
+    const rate = look.minutes === null ? before : learnRate(before, look.minutes, look.moved);
+    return { sku: look.sku, ...rate, nextMs: waitMinutes(plan, settings, look.weight, rate) * 60_000 };
+  };
+}
+
+function waitMinutes(plan: LookPrice, settings: SyncSettings, weight: number, rate: Rate): number {
+  if (plan.lookPrice === null || plan.mostMinutes === null) return settings.liveMs / 60_000;
+  return nextLookMinutes(weight, rate, plan.lookPrice, plan.mostMinutes);
+}
+
+/** By how many seconds live looks may come early: where looks are scarce, no live slot stays empty. */
+export function earlyLiveSeconds({ earlyMinutes: minutes }: LivePlan): number {
+  return (minutes ?? 0) * 60;
+}
+
+/** How many live SKUs the next call may carry under the learned ceiling. */
+export function allowedLive(plan: LivePlan, settings: SyncSettings): number {
+  return liveAllowance(ceilingOf(plan), plan.now, plan.computed + plan.underWay, settings.callsPerMinute);
+}
+
+function ceilingOf({ ceilingPerMinute, ceilingAt }: LivePlan): LiveCeiling {
+  return { perMinute: ceilingPerMinute, at: ceilingAt };
+}
+
+/**
+ * Which SKUs of the live lane to claim for a quota, by value among the first by due time. Null where there is no price of
+ * a look: then the quota is claimed by turn.
+ */
+export async function chooseForQuota(
+  ctx: SyncContext,
+  plan: LivePlan,
+  quota: Quota,
+): Promise<string[] | null> {
+  if (plan.lookPrice === null || plan.mostMinutes === null) return null;
+  const candidates = await liveCandidates(
+    ctx.sql,
+    quota,
+    Math.max(SHORTLIST, 3 * quota.count),
+    LEAST_MINUTES,
+  );
+  const chosen = chooseLive(
+    candidates.map((candidate) => ({
+      sku: candidate.sku,
+      weight: candidate.weight,
+      rate: rateOf(candidate),
+      tau: candidate.minutes ?? Infinity,
+    })),
+    quota.count,
+    plan.mostMinutes,
+  );
+  return chosen.map(({ sku }) => sku);
+}
+
+/** Remembers how many live SKUs a call computed and deferred, and learns the ceiling from it. */
+export async function learnFromCall(
+  ctx: SyncContext,
+  plan: LivePlan,
+  call: LiveCall & {
+    readonly withinBudget: boolean;
+    readonly budget: number;
+  },
+): Promise<void> {
+  if (call.computed + call.deferred + call.snapshotDeferred === 0) return;
+  await noteLiveCall(ctx.sql, call);
+  const before = ceilingOf(plan);
+  const after = learnLiveCeiling(
+    before,
+    {
+      deferredAll: call.withinBudget && call.deferred > 0 && call.computed === 0,
+      computed: plan.computed + call.computed,
+      capacity: ctx.settings.callsPerMinute * call.budget,
+    },
+    plan.now,
+  );
+  if (after === before) return;
+  await storeLiveCeiling(ctx.sql, after.perMinute, after.at);
+  if (after.perMinute === before.perMinute) return;
+  ctx.emit({
+    event: 'live-ceiling.learned',
+    perMinute: after.perMinute === null ? null : Math.round(after.perMinute),
+  });
+}
+
+const AT_ONCE = 10_000;
+
+/** What is believed of a SKU's rate of change: what looks have taught, else what its past says. */
+export function rateOf({
+  alpha,
+  beta,
+  pastMoves,
+  pastMinutes,
+}: Pick<LiveCandidate, 'alpha' | 'beta' | 'pastMoves' | 'pastMinutes'>): Rate {
+  if (alpha !== null && beta !== null) return { alpha, beta };
+  return rateFromPast(pastMoves ?? 0, pastMinutes ?? 0);
+}
+
+/**
+ * Gives SKUs their places in the order of live looks, each as long after its last look as `waitMinutes` says: with `all`
+ * those that have a place too, as after a change of the plan. Returns how many.
+ */
+export async function placeAll(
+  ctx: SyncContext,
+  waitMinutes: (weight: number, rate: Rate) => number,
+  all: boolean,
+  incident: boolean,
+): Promise<number> {
+  let placed = 0;
+  let after = '';
+  for (;;) {
+    const piece = await unplacedLive(ctx.sql, { after, limit: AT_ONCE, placed: all, incident });
+    const last = piece.at(-1);
+    if (last === undefined) return placed;
+    after = last.sku;
+    placed += piece.length;
+    await placeLive(
+      ctx.sql,
+      piece.map((sku) => {
+        const rate = rateOf(sku);
+        const wait = sku.minutes === null ? 0 : waitMinutes(sku.weight, rate) - sku.minutes;
+        return { sku: sku.sku, generation: sku.generation, ...rate, inMs: wait * 60_000 };
+      }),
+    );
+  }
+}
+
+/** After an incident: everything that the catalog lists as snapshot-priced goes back to its sweep. */
+export async function releaseSnapshots(ctx: SyncContext): Promise<void> {
+  const { snapshotMs: everyMs, snapshotReason: reason } = nextLooks(ctx.settings);
+  let after: string | null = '';
+  while (after !== null) {
+    after = await releaseSnapshot(ctx.sql, { after, limit: AT_ONCE, everyMs, reason });
+  }
+}

@@ -1,0 +1,49 @@
+import { dropOldHistory, prepareHistory } from '../store/changes.ts';
+import { promoteMetadata, wakeHeld } from '../store/due.ts';
+import { readLivePlan } from '../store/live.ts';
+import { pruneSends } from '../pace/ledger.ts';
+import { trimQuarantine } from '../store/quarantine.ts';
+import { nextLooks, type SyncContext } from './context.ts';
+import type { Outcome } from './outcome.ts';
+
+const AT_ONCE = 10_000;
+const QUARANTINE_KEPT = 1000;
+const UPKEEP_EVERY_MS = 60_000;
+const SENDS_KEPT_WINDOWS = 10;
+
+/**
+ * Metadata on its own schedule: every look refreshes it, so only SKUs whose sweep has been waiting until their metadata
+ * reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every call. During an
+ * incident it rests: every SKU is looked at by worth, and the look brings its metadata.
+ */
+export async function syncMetadata(ctx: SyncContext): Promise<Outcome> {
+  const { incident } = await readLivePlan(ctx.sql);
+  if (incident !== null) return { kind: 'postponed', nextInMs: UPKEEP_EVERY_MS, because: 'incident' };
+  const { snapshotMs, snapshotReason } = nextLooks(ctx.settings);
+  const overdueMs = ctx.settings.metadataMs - snapshotMs;
+  const promoted =
+    snapshotReason === 'metadata' ? 0 : await promoteMetadata(ctx.sql, overdueMs / 1000, AT_ONCE);
+  return { kind: 'done', nextInMs: promoted < AT_ONCE ? UPKEEP_EVERY_MS : 1000, counts: { promoted } };
+}
+
+/** How long what is written down stays, in milliseconds. */
+export interface Keeping {
+  /** Of the pacer: sends are needed for so long, and a multiple of it is kept. */
+  readonly windowMs: number;
+  /** HISTORY_RETENTION; 0: for good. */
+  readonly historyMs: number;
+}
+
+/** Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. */
+export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Keeping): Promise<Outcome> {
+  const woken = await wakeHeld(ctx.sql, AT_ONCE);
+  const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
+  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
+  await prepareHistory(ctx.sql);
+  const historyChunksDropped = historyMs > 0 ? await dropOldHistory(ctx.sql, historyMs) : 0;
+  return {
+    kind: 'done',
+    nextInMs: woken < AT_ONCE ? UPKEEP_EVERY_MS : 1000,
+    counts: { woken, pruned, historyChunksDropped },
+  };
+}

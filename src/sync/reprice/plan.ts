@@ -1,0 +1,97 @@
+import { type Lane, LANES, type Owed, type Quota } from '../../store/due.ts';
+
+/** How far before its due time a SKU of each lane may be taken, in seconds. */
+export type Early = Readonly<Record<Lane, number>>;
+
+export interface PlanLimits {
+  readonly maxSkus: number;
+  readonly liveBudget: number;
+  /** Counts calls; which slow lane has its guaranteed place this time. */
+  readonly turn: number;
+  /** From how many seconds before its due time a snapshot SKU may fill a slot that is free anyway. */
+  readonly spareSeconds: number;
+}
+
+/** Each lane that has something owed is sure of this part of a call's slots, whatever stands before it. */
+const GUARANTEED_PART = 0.05;
+/** For so many turns each, calls too small for both go to live SKUs and to the others. */
+const SIDE_TURNS = 16;
+
+/**
+ * What to claim for the next bulk call (specification 4.1: up to 100 SKUs, only a few computed live): at most the live
+ * budget of SKUs that count as live, the rest snapshot-priced, lanes in their order, each with a guaranteed part, and
+ * spare slots for the sweep. Null when nothing is owed.
+ */
+export function planBatch(owed: readonly Owed[], early: Early, limits: PlanLimits): Quota[] | null {
+  if (owed.length === 0) return null;
+  const liveOwed = owed.filter((o) => o.live);
+  const cheapOwed = owed.filter((o) => !o.live);
+  const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.maxSkus));
+  const crowdedOut = budget === limits.maxSkus && cheapOwed.length > 0;
+  const liveSlots = crowdedOut && Math.floor(limits.turn / SIDE_TURNS) % 2 === 1 ? 0 : budget;
+  const live = share(liveOwed, liveSlots, limits.turn);
+  const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
+  const slots = limits.maxSkus - liveCount;
+  const cheap = share(cheapOwed, slots, limits.turn);
+  const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
+  // Owed, but no slot may carry it now.
+  if (liveCount + cheapCount === 0) return null;
+  const quotas = LANES.flatMap((lane): Quota[] => [
+    { lane, live: true, count: live.get(lane) ?? 0, earlySeconds: early[lane] },
+    { lane, live: false, count: cheap.get(lane) ?? 0, earlySeconds: early[lane] },
+  ]);
+  const spare: Quota[] = [
+    {
+      lane: 'sweep',
+      live: false,
+      count: slots - cheapCount + (cheap.get('sweep') ?? 0),
+      earlySeconds: Math.max(early.sweep, limits.spareSeconds),
+    },
+  ];
+  return [...quotas.filter((q) => q.count > 0 && !(q.lane === 'sweep' && !q.live)), ...spare].filter(
+    (q) => q.count > 0,
+  );
+}
+
+/**
+ * Splits `slots` over the lanes in their order. The lanes behind the first are sure of their part; where that is less
+ * than a slot, one slot in every second turn goes to one of them, each in its turn.
+ */
+function share(owed: readonly Owed[], slots: number, turn: number): Map<Lane, number> {
+  const counts = new Map(owed.map(({ lane, count }) => [lane, count]));
+  const given = new Map<Lane, number>();
+  let left = slots;
+  const give = (lane: Lane, most: number) => {
+    const before = given.get(lane) ?? 0;
+    const n = Math.min(most, (counts.get(lane) ?? 0) - before, left);
+    given.set(lane, before + n);
+    left -= n;
+  };
+  const behind = LANES.filter((lane) => counts.has(lane)).slice(1);
+  const favoured = turn % 2 === 0 ? behind[(turn / 2) % Math.max(1, behind.length)] : undefined;
+  const part = Math.floor(slots * GUARANTEED_PART);
+  for (const lane of behind) give(lane, part > 0 ? part : Number(lane === favoured));
+  for (const lane of LANES) give(lane, slots);
+  return given;
+}
+
+/** How long a call that could carry much more waits for company after the one before. */
+const COMPANY_MS = 4000;
+/** A call this full goes at once. */
+const FULL_ENOUGH = 0.5;
+
+/**
+ * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent is owed, where the
+ * live budget or half of the call is filled, or where the last call was long enough ago.
+ */
+export function waitForCompanyMs(
+  owed: readonly Owed[],
+  limits: Pick<PlanLimits, 'maxSkus' | 'liveBudget'>,
+  sinceLastCallMs: number,
+): number {
+  const count = (which: (o: Owed) => boolean) => owed.filter(which).reduce((n, o) => n + o.count, 0);
+  if (count(({ lane }) => lane === 'urgent') > 0) return 0;
+  if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
+  if (count(({ live }) => !live) >= limits.maxSkus * FULL_ENOUGH) return 0;
+  return Math.max(0, COMPANY_MS - sinceLastCallMs);
+}

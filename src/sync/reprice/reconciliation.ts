@@ -1,0 +1,128 @@
+import type { Fate } from '../../store/answer/types.ts';
+import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
+import { doubling } from '../../lib/duration.ts';
+import type { ClaimedSku } from '../../store/due.ts';
+import type { SyncSettings } from '../context.ts';
+
+/** What a bulk answer says of one asked SKU. Errors say why: reported as such, or the answer does not add up. */
+export type Verdict =
+  | { readonly kind: 'record'; readonly record: LowestRecord }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'deferred' }
+  | { readonly kind: 'error'; readonly because: 'reported' | 'omitted' | 'contradictory' | 'unreadable' };
+
+export interface Envelope {
+  /** One verdict for each asked SKU. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  /** SKUs in the answer that were not asked; they change nothing. */
+  readonly foreign: number;
+}
+
+/**
+ * Reconciles a bulk answer with what was asked (specification 2.5: the four arrays exclude each other and add up to the
+ * input). A SKU the answer leaves out, or names with two fates, is an error of its own: it stays due.
+ */
+export function reconcile(asked: readonly string[], answer: BulkAnswer): Envelope {
+  const verdicts = new Map<string, Verdict>(asked.map((sku) => [sku, { kind: 'error', because: 'omitted' }]));
+  const foreign = new Set<string>();
+  const rule = (sku: string, verdict: Verdict) => {
+    const present = verdicts.get(sku);
+    if (present === undefined) {
+      foreign.add(sku);
+    } else if (present.kind === 'error' && present.because === 'omitted') {
+      verdicts.set(sku, verdict);
+    } else if (present.kind !== verdict.kind) {
+      verdicts.set(sku, { kind: 'error', because: 'contradictory' });
+    }
+  };
+  for (const [sku, result] of answer.results) {
+    rule(
+      sku,
+      'sizes' in result ? { kind: 'record', record: result } : { kind: 'error', because: 'unreadable' },
+    );
+  }
+  for (const sku of answer.notFound) rule(sku, { kind: 'not_found' });
+  for (const sku of answer.deferred) rule(sku, { kind: 'deferred' });
+  for (const sku of answer.errors) rule(sku, { kind: 'error', because: 'reported' });
+  return { verdicts, foreign: foreign.size };
+}
+
+/** How many verdicts there are of each kind, and errors by what they stand for. */
+export function tally(
+  verdicts: Iterable<Verdict>,
+): Record<
+  'resolved' | 'notFound' | 'deferred' | 'errors' | 'omitted' | 'contradictory' | 'unreadable',
+  number
+> {
+  const counts = {
+    resolved: 0,
+    notFound: 0,
+    deferred: 0,
+    errors: 0,
+    omitted: 0,
+    contradictory: 0,
+    unreadable: 0,
+  };
+  for (const verdict of verdicts) {
+    if (verdict.kind === 'record') counts.resolved += 1;
+    else if (verdict.kind === 'not_found') counts.notFound += 1;
+    else if (verdict.kind === 'deferred') counts.deferred += 1;
+    else {
+      counts.errors += 1;
+      if (verdict.because !== 'reported') counts[verdict.because] += 1;
+    }
+  }
+  return counts;
+}
+
+const SKU_ERROR_MOST_MS = 6 * 3_600_000;
+/** Deferred SKUs wait up to this part longer, so that they do not come back all at once. */
+const JITTER = 0.1;
+
+/** The verdict as it is to be stored; waits are drawn and grow here. */
+export function fateOf(
+  asked: ClaimedSku,
+  verdict: Verdict,
+  settings: SyncSettings,
+  random: () => number,
+): Fate {
+  const { sku } = asked;
+  switch (verdict.kind) {
+    case 'record':
+      return { sku, kind: 'record', ...rowsOf(verdict.record) };
+    case 'not_found':
+      return { sku, kind: 'not_found' };
+    case 'deferred':
+      return { sku, kind: 'deferred', waitMs: settings.deferredMs * (1 + JITTER * random()) };
+    case 'error': {
+      const waitMs = doubling(settings.errorMs, asked.failures + 1, SKU_ERROR_MOST_MS);
+      return { sku, kind: 'error', waitMs };
+    }
+  }
+}
+
+function rowsOf(record: LowestRecord): Pick<Extract<Fate, { kind: 'record' }>, 'prices' | 'product'> {
+  const { productFields: fields } = record;
+  return {
+    prices: [...record.sizes].map(([size, { price, entry }]) => ({
+      size,
+      price,
+      entry: entry === null ? null : JSON.stringify(entry),
+    })),
+    product: {
+      name: fields.name,
+      model: fields.model,
+      brand: fields.brand,
+      genderSize: fields.gender_size,
+      sizeType: fields.size_type,
+      category: fields.category,
+      sizeMapSizeType: record.sizeType,
+      product: JSON.stringify(record.product ?? {}),
+    },
+  };
+}
+
+/** Entries of a record's size_map that carry no readable price. */
+export function unpriced(record: LowestRecord): number {
+  return [...record.sizes.values()].filter(({ price, entry }) => price === null && entry !== null).length;
+}

@@ -1,0 +1,279 @@
+import { failpoint } from '../../lib/failpoint.ts';
+import { doubling } from '../../lib/duration.ts';
+import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
+import { applyAnswer } from '../../store/answer/apply.ts';
+import {
+  type Claim,
+  claimDue,
+  type ClaimedSku,
+  nextDueInMs,
+  peekOwed,
+  type Quota,
+  releaseClaim,
+  wakeHeld,
+} from '../../store/due.ts';
+import { callPause, noteCallApplied, noteCallFailed, noteCallWorked } from '../../store/tasks.ts';
+import { isConnectionLost, storeTrouble } from '../../store/db.ts';
+import { type LivePlan, readLivePlan } from '../../store/live.ts';
+import { readSyncState, storeLiveBudget, type SyncState } from '../../store/sync-state.ts';
+import { nextLooks, snapshotMs, type SyncContext, type SyncSettings } from '../context.ts';
+import { type Envelope, fateOf, reconcile, tally, unpriced, type Verdict } from './reconciliation.ts';
+import { learnLiveBudget } from '../live/learn.ts';
+import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, lookAhead } from '../live/plan.ts';
+import { probeSize, weighCall } from '../live/incident.ts';
+import { failureOf, PATIENCE_MS } from '../outcome.ts';
+import { type Early, planBatch, type PlanLimits, waitForCompanyMs } from './plan.ts';
+
+/** How one turn ended: a call was made, or nothing is owed, or it is not the time to call. */
+export type Turn =
+  | { readonly kind: 'called'; readonly skus: number }
+  | { readonly kind: 'idle'; readonly nextInMs: number | null }
+  /** Little is owed, and nothing urgent: the call waits for more to come due. */
+  | { readonly kind: 'company'; readonly forMs: number }
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
+
+const CALL_PAUSE_MOST_MS = 1_800_000;
+/** While the catalog is stale a SKU is not looked at again within this. */
+const STALE_MIN_AGE_MS = 60_000;
+/** A claim outlives the request's own timeout by this much, for the answer to be applied. */
+const LEASE_SLACK_MS = 60_000;
+const WAKE_AT_ONCE = 1000;
+
+/**
+ * One turn of re-pricing: plans a bulk call from the ledger, waits for its place in the pace, claims its SKUs, asks, and
+ * settles the answer in one transaction. `turn.number` counts the turns of this process. `stopping` ends the waiting for a turn;
+ * `hard` also breaks off a request under way, whose SKUs then stay due.
+ */
+export async function repriceOnce(
+  ctx: SyncContext,
+  turn: { readonly number: number; readonly sinceLastCallMs: number },
+  requestTimeoutMs: number,
+  signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
+): Promise<Turn> {
+  const { sql } = ctx;
+  const pause = await callPause(sql);
+  if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
+  const first = await planCall(ctx, turn, pause.failures);
+  if (first.kind !== 'planned') return first;
+  const place = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
+  if (place.kind === 'wait') return place;
+  // While this call waited for its place, others claimed what it had planned, and something urgent may have come.
+  const planned = await planCall(ctx, turn, pause.failures);
+  const claim =
+    planned.kind === 'planned'
+      ? await claimPlanned(ctx, planned.plan, planned.quotas, requestTimeoutMs + LEASE_SLACK_MS)
+      : null;
+  if (planned.kind !== 'planned' || claim === null) {
+    await place.permit.cancel();
+    return planned.kind === 'planned' ? { kind: 'idle', nextInMs: 250 } : planned;
+  }
+  const skus = claim.skus.map(({ sku }) => sku);
+  failpoint('bulk.claimed');
+  try {
+    const answer = await ctx.client.bulk(place.permit, skus, signals.hard);
+    failpoint('bulk.answered');
+    if (pause.failures > 0) await noteCallWorked(sql);
+    await settle(ctx, claim, reconcile(skus, answer), planned);
+    await noteCallApplied(sql);
+  } catch (error) {
+    if (error instanceof PartnerError) return await callFailed(ctx, claim, error, pause.failures);
+    // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
+    // was carried out after all, the claim is no longer ours and nothing is given back.
+    if (isConnectionLost(error) || storeTrouble(error) !== null)
+      await releaseClaim(sql, claim.number, skus).catch(() => {});
+    throw error;
+  }
+  return { kind: 'called', skus: skus.length };
+}
+
+/** What a call is to carry, and what was known when that was decided. */
+interface Planned {
+  readonly kind: 'planned';
+  readonly quotas: readonly Quota[];
+  readonly state: SyncState;
+  readonly plan: LivePlan;
+  /** Whether the call tries if an incident is over. */
+  readonly probe: boolean;
+}
+
+/** Plans a bulk call from what the ledger owes at this moment; or says why it is not the time to call. */
+async function planCall(
+  ctx: SyncContext,
+  turn: { readonly number: number; readonly sinceLastCallMs: number },
+  failures: number,
+): Promise<Planned | Turn> {
+  const { sql, settings } = ctx;
+  await wakeHeld(sql, WAKE_AT_ONCE);
+  const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
+  const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
+  const owed = await peekOwed(sql, settings.bulkMaxSkus, early);
+  const limits = planLimits(settings, state, plan, { turn: turn.number, failures });
+  const quotas = planBatch(owed, early, limits);
+  if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
+  const company = waitForCompanyMs(owed, limits, turn.sinceLastCallMs);
+  if (company > 0) return { kind: 'company', forMs: company };
+  return { kind: 'planned', quotas, state, plan, probe: limits.probe };
+}
+
+/** Claims what was planned; live SKUs by value where the plan has a price for a look, everything else by turn. */
+async function claimPlanned(
+  ctx: SyncContext,
+  plan: LivePlan,
+  quotas: readonly Quota[],
+  leaseMs: number,
+): Promise<Claim | null> {
+  const live = quotas.find((quota) => quota.live && quota.lane === 'live');
+  const chosen = live === undefined ? null : await chooseForQuota(ctx, plan, live);
+  if (chosen === null) return await claimDue(ctx.sql, quotas, leaseMs);
+  return await claimDue(
+    ctx.sql,
+    quotas.filter((quota) => quota !== live),
+    leaseMs,
+    chosen,
+  );
+}
+
+/**
+ * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would only be
+ * deferred, and nothing is looked at before its time; or, now and then, a probe whether it is over.
+ */
+function planLimits(
+  settings: SyncSettings,
+  state: SyncState,
+  plan: LivePlan,
+  { turn, failures }: { readonly turn: number; readonly failures: number },
+): PlanLimits & { readonly probe: boolean } {
+  const learned = state.liveBudget ?? settings.bulkLiveBudget;
+  const liveBudget = Math.min(learned, allowedLive(plan, settings));
+  const maxSkus = callSize(settings.bulkMaxSkus, failures);
+  if (plan.incident === null) {
+    const spareSeconds = Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000;
+    return { maxSkus, liveBudget, turn, spareSeconds, probe: false };
+  }
+  const probe = probeSize(plan.incident, plan.now, learned, maxSkus);
+  const small = Math.min(maxSkus, Math.max(1, Math.floor(learned)));
+  return {
+    maxSkus: probe ?? small,
+    liveBudget: probe ?? liveBudget,
+    turn,
+    spareSeconds: 0,
+    probe: probe !== null,
+  };
+}
+
+/** After failed calls ever smaller ones, so that a SKU the partner cannot swallow is cornered and not the whole batch. */
+function callSize(maxSkus: number, failures: number): number {
+  return Math.max(1, maxSkus >> Math.min(failures, 10));
+}
+
+/**
+ * While the catalog is stale, nothing reports changes, so everything is re-priced oldest first with the whole share
+ * (specification 4.2 rule 10, 7.4 rule 7); otherwise each SKU waits for its time.
+ */
+export function earlyBy(settings: SyncSettings, state: SyncState['catalogState'], earlyLive = 0): Early {
+  const none: Early = { urgent: 0, live: earlyLive, new: 0, error: 0, metadata: 0, sweep: 0 };
+  if (state !== 'stale') return none;
+  const early = (intervalMs: number) =>
+    Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000;
+  return { ...none, live: early(settings.liveMs), sweep: early(snapshotMs(settings)) };
+}
+
+async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, planned: Planned): Promise<void> {
+  const { sql, settings, random } = ctx;
+  const { state, plan } = planned;
+  let unpricedEntries = 0;
+  const fates = claim.skus.map((asked) => {
+    const verdict = envelope.verdicts.get(asked.sku) ?? { kind: 'error', because: 'omitted' };
+    if (verdict.kind === 'record') unpricedEntries += unpriced(verdict.record);
+    return fateOf(asked, verdict, settings, random);
+  });
+  const next = {
+    ...nextLooks(settings),
+    live: lookAhead(plan, settings),
+    everythingLive: plan.incident !== null,
+  };
+  const applied = await applyAnswer(sql, claim, fates, next);
+  failpoint('bulk.committed');
+  const counts = tally(envelope.verdicts.values());
+  ctx.emit({
+    event: 'bulk.applied',
+    asked: claim.skus.length,
+    ...counts,
+    foreign: envelope.foreign,
+    late: claim.skus.length - applied.accepted,
+    priceChanges: applied.priceChanges,
+    metadataChanges: applied.metadataChanges,
+    unpricedEntries,
+    reportSeconds: applied.reportSeconds,
+  });
+  if (applied.sizeTypeChanges.length > 0)
+    ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
+  await learn(ctx, claim, envelope, planned, state.liveBudget ?? settings.bulkLiveBudget);
+  failpoint('bulk.learned');
+}
+
+async function learn(
+  ctx: SyncContext,
+  claim: Claim,
+  envelope: Envelope,
+  { plan, probe }: Planned,
+  budget: number,
+): Promise<void> {
+  const deferred = (asked: ClaimedSku) => envelope.verdicts.get(asked.sku)?.kind === 'deferred';
+  const live = claim.skus.filter((asked) => asked.live);
+  const deferredLive = live.filter(deferred).length;
+  const deferredOthers = claim.skus.filter((asked) => !asked.live && deferred(asked)).length;
+  const learned = learnLiveBudget(
+    budget,
+    { askedLive: live.length, deferredLive, deferredOthers, bestRecent: plan.best },
+    { start: ctx.settings.bulkLiveBudget, most: ctx.settings.bulkMaxSkus },
+  );
+  await learnFromCall(ctx, plan, {
+    computed: live.filter(({ sku }) => isAnswered(envelope.verdicts.get(sku))).length,
+    deferred: deferredLive,
+    snapshotAsked: claim.skus.length - live.length,
+    snapshotDeferred: deferredOthers,
+    // A call that asked no more than calls have had answered was not deferred for its size.
+    withinBudget: deferredOthers === 0 && live.length <= plan.best,
+    budget,
+  });
+  const answered = claim.skus.filter(({ sku }) => isAnswered(envelope.verdicts.get(sku))).length;
+  await weighCall(ctx, plan, { probe, asked: claim.skus.length, answered, snapshotDeferred: deferredOthers });
+  if (learned === budget) return;
+  await storeLiveBudget(ctx.sql, learned);
+  if (Math.floor(learned) !== Math.floor(budget))
+    ctx.emit({ event: 'live-budget.learned', budget: Math.floor(learned) });
+}
+
+function isAnswered(verdict: Verdict | undefined): boolean {
+  return verdict?.kind === 'record' || verdict?.kind === 'not_found';
+}
+
+/**
+ * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer keeps everyone silent;
+ * after anything else the next call waits, longer each time. A single SKU that fails alone is set aside as an error.
+ */
+async function callFailed(
+  ctx: SyncContext,
+  claim: Claim,
+  error: PartnerError,
+  failures: number,
+): Promise<Turn> {
+  const { sql, settings } = ctx;
+  const skus = claim.skus.map(({ sku }) => sku);
+  if (error.kind === 'aborted' || AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured') {
+    await releaseClaim(sql, claim.number, skus);
+    return { kind: 'wait', forMs: 0, because: error.kind };
+  }
+  const [alone] = claim.skus;
+  if (claim.skus.length === 1 && alone !== undefined && failures > 0) {
+    const fate = fateOf(alone, { kind: 'error', because: 'reported' }, settings, ctx.random);
+    await applyAnswer(sql, claim, [fate], nextLooks(settings));
+  } else {
+    await releaseClaim(sql, claim.number, skus);
+  }
+  const pausedMs = doubling(settings.errorMs, failures + 1, CALL_PAUSE_MOST_MS);
+  await noteCallFailed(sql, pausedMs, error.kind);
+  ctx.emit({ event: 'bulk.failed', ...failureOf(error), skus: skus.length, pausedMs });
+  return { kind: 'wait', forMs: pausedMs, because: error.kind };
+}

@@ -1,0 +1,46 @@
+import type { SyncContext } from '../context.ts';
+import { repriceOnce } from './reprice.ts';
+
+/** Why a shift ended: nothing owed, a wait, its time was over, or the process is stopping. */
+export const SHIFT_ENDS = ['idle', 'wait', 'over', 'stopping'] as const;
+
+export interface Shift {
+  readonly calls: number;
+  readonly skus: number;
+  readonly end: (typeof SHIFT_ENDS)[number];
+}
+
+/** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */
+const SHIFT_MS = 10_000;
+/** While waiting for company, what is owed is looked at again after this: something urgent may have come. */
+const COMPANY_LOOK_MS = 500;
+
+/**
+ * Turns of re-pricing one after the other, until nothing is owed, it is not the time to call, or the shift is over. The
+ * schedule knocks again at once if there is more: so one worker is never bound for long, and a backlog of any size is
+ * worked off without a queue of jobs that grows with it.
+ */
+export function createShift(ctx: SyncContext, requestTimeoutMs: number) {
+  let number = 0;
+  let lastCallAt = -Infinity;
+  return async (stopping: AbortSignal, hard: AbortSignal): Promise<Shift> => {
+    const end = ctx.clock.monotonic() + SHIFT_MS;
+    let calls = 0;
+    let skus = 0;
+    while (ctx.clock.monotonic() < end) {
+      if (stopping.aborted) return { calls, skus, end: 'stopping' };
+      number += 1;
+      const turn = { number, sinceLastCallMs: ctx.clock.monotonic() - lastCallAt };
+      const done = await repriceOnce(ctx, turn, requestTimeoutMs, { stopping, hard });
+      if (done.kind === 'company') {
+        await ctx.clock.sleep(Math.min(done.forMs, COMPANY_LOOK_MS), stopping);
+        continue;
+      }
+      if (done.kind !== 'called') return { calls, skus, end: done.kind };
+      lastCallAt = ctx.clock.monotonic();
+      calls += 1;
+      skus += done.skus;
+    }
+    return { calls, skus, end: 'over' };
+  };
+}

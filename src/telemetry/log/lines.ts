@@ -1,0 +1,200 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { StoreEvent } from '../../queues/store-pause.ts';
+import { isConnectionLost, type Notice, sqlState } from '../../store/db.ts';
+import type { PacerEvents } from '../../pace/pacer.ts';
+import { type Log, sparingly } from './logger.ts';
+import { createTroubles, type Troubles } from './throttle.ts';
+import type { TaskReport } from '../../queues/task-run.ts';
+import { refuses } from '../../pace/policy.ts';
+import type { Outcome } from '../../sync/outcome.ts';
+
+/** Log lines for the turns of the pace; `passed` is to be called with every request that was let through. */
+export function paceLines(
+  log: Log,
+  troubles: Troubles,
+  clock: Pick<Clock, 'now'>,
+): Required<Pick<PacerEvents, 'silenced' | 'resumed'>> & { readonly passed: () => void } {
+  function over(more: { readonly requestsPerWindow?: number }): void {
+    const ended = troubles.over('pace');
+    // The silence may have been another daemon's: its own line is there.
+    if (ended === null) {
+      if (more.requestsPerWindow !== undefined) log.debug({ event: 'pace.resumed', ...more });
+      return;
+    }
+    const { say, ...facts } = ended;
+    sparingly(log, 'info', say, { event: 'pace.resumed', ...more, ...facts });
+  }
+  return {
+    silenced({ outcome, suspected, explained, silentUntil, episodes, occupancy }) {
+      const { say, ...facts } = troubles.again('pace', `${outcome} ${suspected}`);
+      sparingly(
+        log,
+        'warn',
+        say,
+        {
+          event: 'pace.silenced',
+          outcome,
+          suspected,
+          silentUntil: new Date(silentUntil).toISOString(),
+          silentSeconds: Math.round((silentUntil - clock.now()) / 1000),
+          episodes,
+          ownRequests: occupancy,
+          ...facts,
+        },
+        `${explained ?? 'throttled or refused'}; nobody sends until then, then one probe`,
+      );
+    },
+    resumed: ({ ceiling }) => over({ requestsPerWindow: Math.round(ceiling) }),
+    passed: () => over({}),
+  };
+}
+
+/** Connection errors of the drivers beside those that mean the end of a connection. */
+const AWAY = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'CONNECT_TIMEOUT',
+  'CONNECTION_ENDED',
+]);
+
+function isAway(error: unknown): boolean {
+  return isConnectionLost(error) || AWAY.has(sqlState(error) ?? '');
+}
+
+/** What an error looks like: the same again needs no line of its own. */
+function lookOf(error: unknown): string {
+  if (isAway(error)) return 'away';
+  if (!(error instanceof Error)) return typeof error;
+  return sqlState(error) ?? `${error.name} ${error.message}`;
+}
+
+export interface StoreLines {
+  /** Errors of the queues and their connections: they come by the dozen while a store is down. */
+  readonly onQueueError: (error: unknown) => void;
+  /** A job's handler threw. */
+  readonly onFault: (job: string, error: unknown) => void;
+  /** Postgres takes no writes, or takes them again. */
+  readonly onStore: (event: StoreEvent) => void;
+  /** A job has ended, not by throwing: what it needs is there. */
+  readonly worked: (job: string) => void;
+}
+
+/** Lines on Postgres and the queues. `inPostgres`: the queues live there too, and are away with it. */
+export function storeLines(log: Log, troubles: Troubles, inPostgres: boolean): StoreLines {
+  const held = new Set<string>();
+  let resumed: Extract<StoreEvent, { event: 'store.resumed' }> | null = null;
+
+  function lost(err: unknown, job?: string): void {
+    const { say, ...facts } = troubles.again('store', 'away');
+    sparingly(log, 'warn', say, { event: 'store.lost', err, job, ...facts });
+  }
+
+  function writes(): void {
+    if (resumed === null || held.size > 0) return;
+    const ended = troubles.over('writes');
+    if (ended === null) return;
+    const { say, ...facts } = ended;
+    sparingly(log, 'info', say, { event: 'store.resumed', kind: resumed.kind, job: resumed.job, ...facts });
+  }
+
+  function queuesBack(): void {
+    const ended = troubles.over('queues');
+    if (ended?.say === true)
+      log.info({ event: 'queues.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
+  }
+
+  return {
+    onQueueError(err) {
+      if (inPostgres && isAway(err)) return lost(err);
+      const { say, ...facts } = troubles.again('queues', lookOf(err));
+      sparingly(log, 'warn', say, { event: 'queues.error', err, ...facts });
+    },
+    onFault(job, err) {
+      if (isAway(err)) return lost(err, job);
+      const { say, ...facts } = troubles.again(`job ${job}`, lookOf(err));
+      sparingly(log, 'warn', say, { event: 'job.failed', job, err, ...facts });
+    },
+    onStore(event) {
+      if (event.event === 'store.resumed') {
+        held.delete(event.job);
+        resumed = event;
+        return writes();
+      }
+      held.add(event.job);
+      const { kind, job, ms } = event;
+      const { say, ...facts } = troubles.again('writes', kind);
+      sparingly(log, 'warn', say, { event: 'store.paused', kind, job, retryInMs: ms, ...facts });
+    },
+    worked(job) {
+      const back = troubles.over('store');
+      if (back?.say === true)
+        log.info({ event: 'store.back', times: back.times, lastedSeconds: back.lastedSeconds });
+      const well = troubles.over(`job ${job}`);
+      if (well?.say === true)
+        log.info({ event: 'job.recovered', job, times: well.times, lastedSeconds: well.lastedSeconds });
+      queuesBack();
+      writes();
+    },
+  };
+}
+
+type Counts = Extract<Outcome, { kind: 'done' }>['counts'];
+
+/** One line for the end of each run of a task, at the level that it deserves. */
+export function createTaskLines(log: Log, troubles: Troubles): (report: TaskReport) => void {
+  let plan = '';
+
+  /** A plan is solved every ten minutes; what matters is that looks become scarce, or suffice again. */
+  function planIsNews(counts: Counts): boolean {
+    const now = `${counts['scarce'] ?? 0} ${counts['incident'] ?? ''}`;
+    const news = plan !== '' && now !== plan;
+    plan = now;
+    return news;
+  }
+
+  return ({ task, outcome, ms, error }) => {
+    const run = { durationMs: Math.round(ms), nextInSeconds: Math.round(outcome.nextInMs / 1000) };
+    if (outcome.kind === 'postponed') {
+      return log.debug({ event: `${task}.postponed`, ...run, because: outcome.because });
+    }
+    if (outcome.kind === 'failed') {
+      const { kind: _, nextInMs: __, ...failure } = outcome;
+      const line = { ...run, ...failure, ...(error === undefined ? {} : { err: error }) };
+      // A refusal is the whole fleet's, and the pace tells of it.
+      if (refuses(outcome.because)) return log.debug({ event: `${task}.failed`, ...line });
+      const { say, ...facts } = troubles.again(`task ${task}`, outcome.because);
+      return sparingly(log, 'warn', say, { event: `${task}.failed`, ...line, ...facts });
+    }
+    const ended = troubles.over(`task ${task}`);
+    if (ended?.say === true) {
+      const { times, lastedSeconds } = ended;
+      log.info({ event: `${task}.recovered`, times, lastedSeconds });
+    }
+    const done = { ...run, ...outcome.counts };
+    if (task === 'manifest' || task === 'catalog-check') return log.info({ event: `${task}.done`, ...done });
+    if (task === 'live-plan' && planIsNews(outcome.counts))
+      return log.info({ event: 'live-plan.done', ...done });
+    log.debug({ event: `${task}.done`, ...done });
+  };
+}
+
+/** What Postgres tells its client beside answers: warnings are lines, the same one rarely; notices only at debug. */
+export function noticeLines(log: Log, clock: Clock): (notice: Notice) => void {
+  const troubles = createTroubles(clock);
+  return ({ severity, code, message: text }) => {
+    if (severity !== 'WARNING') return log.debug({ event: 'postgres.notice', severity, code, text });
+    const { say, ...facts } = troubles.again(code ?? '', text ?? '');
+    sparingly(log, 'warn', say, { event: 'postgres.notice', severity, code, text, ...facts });
+  };
+}
+
+/** What libraries print and Node.js warns of. The same text comes rarely. */
+export function noiseLines(log: Log, clock: Clock): (from: string, text: string) => void {
+  const troubles = createTroubles(clock);
+  return (from, text) => {
+    const { say, ...facts } = troubles.again(`${from} ${text.slice(0, 200)}`, '');
+    sparingly(log, 'warn', say, { event: 'library.noise', from, text, ...facts });
+  };
+}

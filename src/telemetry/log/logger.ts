@@ -1,0 +1,88 @@
+import { type DestinationStream, destination as openDestination, pino, stdTimeFunctions } from 'pino';
+import type { Config } from '../../config/config.ts';
+import { describeError } from './describe-error.ts';
+import type { Level } from './event.ts';
+import { declared, type EventAt, type EventName, type FieldOf } from './events.ts';
+import { createScrubber } from './scrub.ts';
+
+/**
+ * Writes a line. `event` is its stable name (`delta.applied`), for programs to look for, one of those that log-events.ts declares
+ * for the level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
+ * described with its kind, code and causes. Without a message the line has the declared one.
+ */
+type Write<L extends Level> = <E extends EventAt<L>>(fields: Line<E>, message?: string) => void;
+type Line<E extends EventName> = { readonly event: E } & { readonly [F in FieldOf<E>]?: unknown };
+
+export interface Log {
+  readonly debug: Write<'debug'>;
+  readonly info: Write<'info'>;
+  readonly warn: Write<'warn'>;
+  readonly error: Write<'error'>;
+  readonly fatal: Write<'fatal'>;
+}
+
+/** A line at its level where it is to be said, else at debug: for what comes again and again. */
+export function sparingly<L extends 'info' | 'warn', E extends EventAt<L> & EventAt<'debug'>>(
+  log: Log,
+  level: L,
+  say: boolean,
+  fields: Line<E>,
+  message?: string,
+): void {
+  const write = (say ? log[level] : log.debug) as (fields: Line<E>, message?: string) => void;
+  write(fields, message);
+}
+
+export interface LoggerOptions {
+  readonly level: Config['log']['level'];
+  /** What must not appear in any line, at the time of the call: plain values; their encodings are seen to here. */
+  readonly secrets: () => readonly string[];
+  /** Where lines go; default: stdout, written synchronously so that the last line before a crash is there. */
+  readonly destination?: DestinationStream;
+}
+
+/**
+ * A log of JSON lines: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `event`, `msg`, the call's own members, and
+ * from `warn` on what its declaration says that comes next.
+ * Each line is scrubbed after it has been serialised (secrets in every usual encoding, Authorization values, query strings
+ * of URLs), because what leaks is in messages, causes and nested members that redaction by path does not reach.
+ */
+export function createLogger(options: LoggerOptions): Log {
+  const scrubber = createScrubber(options.secrets);
+  const withStacks = options.level === 'debug' || options.level === 'trace';
+  const described = (fields: Record<string, unknown>) =>
+    Object.fromEntries(
+      Object.entries(fields).map(([name, value]) => [
+        name,
+        value instanceof Error ? describeError(value, withStacks) : value,
+      ]),
+    );
+  const log = pino(
+    {
+      level: options.level,
+      timestamp: stdTimeFunctions.isoTime,
+      // pino's own serialiser for `err` copies every member of the error.
+      serializers: { err: (value: unknown) => value },
+      formatters: { level: (label) => ({ level: label }), log: described, bindings: described },
+      hooks: { streamWrite: (line) => scrubber.line(line) },
+    },
+    options.destination ?? openDestination({ fd: 1, sync: true }),
+  );
+  const write =
+    (level: 'debug' | 'info') =>
+    (fields: { readonly event: EventName }, message?: string): void =>
+      log[level](fields, message ?? declared(fields.event).says);
+  const alarm =
+    (level: 'warn' | 'error' | 'fatal') =>
+    (fields: { readonly event: EventName }, message?: string): void => {
+      const { says, next } = declared(fields.event);
+      log[level]({ ...fields, next }, message ?? says);
+    };
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: alarm('warn'),
+    error: alarm('error'),
+    fatal: alarm('fatal'),
+  };
+}

@@ -1,0 +1,207 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { SyncEvent } from '../../sync/context.ts';
+import { type Log, sparingly } from './logger.ts';
+import { createRarely, createSums, type Troubles } from './throttle.ts';
+
+const DOWNLOAD_PROGRESS_MS = 30_000;
+const LEARNED_EVERY_MS = 3_600_000;
+
+/** Lines on what happens inside runs. */
+export function createSyncLines(
+  log: Log,
+  troubles: Troubles,
+  clock: Clock,
+  bulk: BulkLines,
+): (event: SyncEvent) => void {
+  const downloads = createRarely(clock, DOWNLOAD_PROGRESS_MS);
+  const budgets = createRarely(clock, LEARNED_EVERY_MS);
+  const ceilings = createRarely(clock, LEARNED_EVERY_MS);
+
+  return (event) => {
+    switch (event.event) {
+      case 'bulk.applied':
+        return bulk.applied(event);
+      case 'bulk.failed':
+        return bulk.failed(event);
+      case 'size-type.changed':
+        return bulk.sizeTypes(event.skus);
+      case 'manifest.downloaded': {
+        const { event: name, outcome, status, ms } = event;
+        return log.debug({ event: name, outcome, durationMs: Math.round(ms), httpStatus: status });
+      }
+      case 'delta.chain-broken': {
+        const { hint: _, ...facts } = event;
+        const { say, ...repeated } = troubles.again('chain', event.because);
+        return sparingly(log, 'warn', say, { ...facts, ...repeated });
+      }
+      case 'manifest.progress':
+        return sparingly(log, 'info', downloads(), event);
+      case 'live-budget.learned':
+        return sparingly(log, 'info', budgets(), event);
+      case 'live-ceiling.learned':
+        return sparingly(log, 'info', ceilings(), event);
+      case 'manifest.rejected-lines':
+        return log.warn(event);
+      case 'incident.began':
+        return log.warn({ ...event, event: 'incident.began' });
+      case 'incident.ended':
+        return log.info({ ...event, event: 'incident.ended' });
+      case 'delta.applied':
+        troubles.over('chain');
+        return log.info(event);
+    }
+  };
+}
+
+type Bulk = Extract<SyncEvent, { event: 'bulk.applied' }>;
+type Failed = Extract<SyncEvent, { event: 'bulk.failed' }>;
+
+export interface Owed {
+  readonly skus: number;
+  readonly firstLooks: number;
+}
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const FIRST_PROGRESS_MS = 10 * SECOND_MS;
+const SUM_EVERY_MS = 10 * MINUTE_MS;
+const SAMPLE = 20;
+
+export interface BulkLines {
+  applied(event: Bulk): void;
+  failed(event: Failed): void;
+  sizeTypes(skus: readonly string[]): void;
+  /** To be called every few seconds: says what it is time to say. */
+  tick(): void;
+}
+
+/** Lines on bulk calls, of which there may be three a second. `owed` reads what is left to do; it may fail. */
+export function createBulkLines(
+  log: Log,
+  troubles: Troubles,
+  clock: Clock,
+  owed: () => Promise<Owed>,
+): BulkLines {
+  const progress = createProgress(log, clock, owed);
+  const unaccounted = createSums<Record<string, number>>(clock, SUM_EVERY_MS);
+  const sizeTypes = createSums<{ count: number }>(clock, SUM_EVERY_MS);
+  let sample: string[] = [];
+  let unpricedSeen = false;
+
+  function sayUnaccounted(sums: Record<string, number> | null): void {
+    if (sums !== null) log.warn({ event: 'bulk.unaccounted', ...sums });
+  }
+
+  function saySizeTypes(sums: { readonly count: number } | null): void {
+    if (sums === null) return;
+    log.warn({ event: 'size-type.changed', count: sums.count, skus: sample });
+    sample = [];
+  }
+
+  return {
+    applied(event) {
+      const { event: _, reportSeconds: __, ...counts } = event;
+      const ended = troubles.over('bulk');
+      if (ended?.say === true)
+        log.info({ event: 'bulk.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
+      if (counts.omitted + counts.contradictory + counts.unreadable + counts.foreign > 0) {
+        const sums = unaccounted.add({ calls: 1, ...counts });
+        if (sums === null) log.debug({ event: 'bulk.unaccounted', calls: 1, ...counts });
+        sayUnaccounted(sums);
+      }
+      if (counts.unpricedEntries > 0 && !unpricedSeen) {
+        unpricedSeen = true;
+        log.warn({ event: 'bulk.unpriced-entries', entries: counts.unpricedEntries });
+      }
+      progress.add(counts);
+    },
+    failed({ event, ...facts }) {
+      const { say, ...repeated } = troubles.again('bulk', facts.because);
+      sparingly(log, 'warn', say, { event, ...facts, ...repeated });
+    },
+    sizeTypes(skus) {
+      sample = [...sample, ...skus].slice(0, SAMPLE);
+      saySizeTypes(sizeTypes.add({ count: skus.length }));
+    },
+    tick() {
+      sayUnaccounted(unaccounted.due());
+      saySizeTypes(sizeTypes.due());
+      progress.tick();
+    },
+  };
+}
+
+const NOTHING = {
+  calls: 0,
+  skus: 0,
+  resolved: 0,
+  notFound: 0,
+  deferred: 0,
+  errors: 0,
+  priceChanges: 0,
+  metadataChanges: 0,
+};
+
+/** Work done, left, rate and estimate: after ten seconds, then every minute of a fill, else every five while there are calls. */
+function createProgress(log: Log, clock: Clock, owed: () => Promise<Owed>) {
+  let sum = { ...NOTHING };
+  let since = clock.monotonic();
+  let everyMs = FIRST_PROGRESS_MS;
+  let fill: { readonly since: number; skus: number } | null = null;
+
+  function say(said: typeof NOTHING, seconds: number, left: Owed | null): void {
+    const perMinute = seconds === 0 ? 0 : (said.skus * 60) / seconds;
+    log.info({
+      event: 'reprice.progress',
+      spanSeconds: Math.round(seconds),
+      ...said,
+      skusPerMinute: Math.round(perMinute),
+      skusLeft: left?.skus ?? null,
+      firstLooksLeft: left?.firstLooks ?? null,
+      remainingSeconds: left === null || perMinute === 0 ? null : Math.round((left.skus * 60) / perMinute),
+    });
+  }
+
+  function noteFill(left: Owed, said: typeof NOTHING, begunAt: number, endedAt: number): void {
+    if (left.firstLooks > 0) fill ??= { since: begunAt, skus: 0 };
+    if (fill === null) return;
+    fill.skus += said.skus;
+    if (left.firstLooks > 0) return;
+    const durationSeconds = Math.round((endedAt - fill.since) / SECOND_MS);
+    log.info({ event: 'reprice.filled', durationSeconds, skus: fill.skus });
+    fill = null;
+  }
+
+  async function finish(said: typeof NOTHING, begunAt: number, endedAt: number): Promise<void> {
+    const left = await owed().catch(() => null);
+    if (left !== null && left.firstLooks > 0) everyMs = MINUTE_MS;
+    say(said, (endedAt - begunAt) / SECOND_MS, left);
+    if (left !== null) noteFill(left, said, begunAt, endedAt);
+  }
+
+  return {
+    add(counts: Omit<typeof NOTHING, 'calls' | 'skus'> & { readonly asked: number }): void {
+      // Calls after a rest begin a new count: the rest is no part of their rate.
+      if (sum.calls === 0) since = clock.monotonic();
+      sum = {
+        calls: sum.calls + 1,
+        skus: sum.skus + counts.asked,
+        resolved: sum.resolved + counts.resolved,
+        notFound: sum.notFound + counts.notFound,
+        deferred: sum.deferred + counts.deferred,
+        errors: sum.errors + counts.errors,
+        priceChanges: sum.priceChanges + counts.priceChanges,
+        metadataChanges: sum.metadataChanges + counts.metadataChanges,
+      };
+    },
+    tick(): void {
+      const now = clock.monotonic();
+      if (sum.calls === 0 || now - since < everyMs) return;
+      const said = sum;
+      const begunAt = since;
+      sum = { ...NOTHING };
+      everyMs = 5 * MINUTE_MS;
+      void finish(said, begunAt, now);
+    },
+  };
+}

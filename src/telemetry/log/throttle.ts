@@ -1,0 +1,152 @@
+import type { Clock } from '../../lib/clock.ts';
+
+/*
+ * A trouble lasts, and is met again and again meanwhile: by every retry, by several jobs. It is said at once when it is new
+ * or looks different, then after gaps that grow to an hour, and once more when it is over. One that comes back within half
+ * an hour is the same one: it is then over when it has stayed away for five.
+ */
+
+const MINUTE_MS = 60_000;
+const GAPS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
+const SAME_WITHIN_MS = 30 * MINUTE_MS;
+const SETTLED_MS = 5 * MINUTE_MS;
+
+/** How often it was met since when: for the line, at its own level where `say`, else at debug. */
+export interface Again {
+  readonly say: boolean;
+  readonly times: number;
+  /** ISO 8601. */
+  readonly since: string;
+}
+
+/** How often it was met, and for how long from the first time to the last. */
+export interface Over {
+  readonly say: boolean;
+  readonly times: number;
+  readonly lastedSeconds: number;
+}
+
+export interface Troubles {
+  /** The trouble `key` was met. `look`: what it looks like; another look is said at once. */
+  again(key: string, look: string): Again;
+  /**
+   * Things go well: to be called as often as they do. Null where there is nothing to tell; `say` is false for an end that
+   * may yet turn out to be none.
+   */
+  over(key: string): Over | null;
+}
+
+interface Trouble {
+  readonly firstAt: number;
+  readonly since: string;
+  readonly looks: Set<string>;
+  times: number;
+  /** Times it came back after it had been over. */
+  relapses: number;
+  lastAt: number;
+  endedAt: number | null;
+  endSaid: boolean;
+  saidAt: number;
+  gaps: number;
+}
+
+export function createTroubles(clock: Clock): Troubles {
+  const present = new Map<string, Trouble>();
+
+  function begin(key: string, look: string, now: number): Again {
+    const since = new Date(clock.now()).toISOString();
+    present.set(key, {
+      firstAt: now,
+      since,
+      looks: new Set([look]),
+      times: 1,
+      relapses: 0,
+      lastAt: now,
+      endedAt: null,
+      endSaid: false,
+      saidAt: now,
+      gaps: 0,
+    });
+    return { say: true, times: 1, since };
+  }
+
+  return {
+    again(key, look) {
+      const now = clock.monotonic();
+      const trouble = present.get(key);
+      if (trouble === undefined || (trouble.endedAt !== null && now - trouble.endedAt > SAME_WITHIN_MS))
+        return begin(key, look, now);
+      trouble.times += 1;
+      trouble.lastAt = now;
+      if (trouble.endedAt !== null) trouble.relapses += 1;
+      trouble.endedAt = null;
+      const gap = GAPS_MS[Math.min(trouble.gaps, GAPS_MS.length - 1)] ?? 0;
+      const late = now - trouble.saidAt >= gap;
+      const say = late || !trouble.looks.has(look);
+      trouble.looks.add(look);
+      if (late) trouble.gaps += 1;
+      if (say) {
+        trouble.saidAt = now;
+        trouble.endSaid = false;
+      }
+      return { say, times: trouble.times, since: trouble.since };
+    },
+    over(key) {
+      const now = clock.monotonic();
+      const trouble = present.get(key);
+      if (trouble === undefined) return null;
+      const ending = trouble.endedAt === null;
+      trouble.endedAt ??= now;
+      // Where its return was not said, there is no end to say.
+      const say = !trouble.endSaid && (trouble.relapses === 0 || now - trouble.endedAt >= SETTLED_MS);
+      if (say) trouble.endSaid = true;
+      if (!say && !ending) return null;
+      const lastedSeconds = Math.round((trouble.endedAt - trouble.firstAt) / 1000);
+      return { say, times: trouble.times, lastedSeconds };
+    },
+  };
+}
+
+/** Counts that come too often for a line each: summed up, said at once and then once in `everyMs`. */
+export interface Sums<C extends Readonly<Record<string, number>>> {
+  /** Takes counts in; the sums, where it is time to say them. */
+  add(counts: C): C | null;
+  /** To be called now and then: the sums that have not been said, once it is time. */
+  due(): C | null;
+}
+
+export function createSums<C extends Readonly<Record<string, number>>>(
+  clock: Pick<Clock, 'monotonic'>,
+  everyMs: number,
+): Sums<C> {
+  let sum: C | null = null;
+  let saidAt = -Infinity;
+  function due(): C | null {
+    if (sum === null || clock.monotonic() - saidAt < everyMs) return null;
+    const said = sum;
+    sum = null;
+    saidAt = clock.monotonic();
+    return said;
+  }
+  return {
+    add(counts) {
+      const before: Readonly<Record<string, number>> = sum ?? {};
+      sum = Object.fromEntries(
+        Object.entries(counts).map(([name, n]) => [name, n + (before[name] ?? 0)]),
+      ) as C;
+      return due();
+    },
+    due,
+  };
+}
+
+/** True once in `everyMs`, and the first time. */
+export function createRarely(clock: Pick<Clock, 'monotonic'>, everyMs: number): () => boolean {
+  let lastAt = -Infinity;
+  return () => {
+    const now = clock.monotonic();
+    if (now - lastAt < everyMs) return false;
+    lastAt = now;
+    return true;
+  };
+}

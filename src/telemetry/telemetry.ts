@@ -1,0 +1,92 @@
+import type { Clock } from '../lib/clock.ts';
+import type { RequestObservation } from '../partner/client.ts';
+import { letsThrough } from '../pace/policy.ts';
+import type { StoreEvent } from '../queues/store-pause.ts';
+import type { TaskReport } from '../queues/task-run.ts';
+import type { SyncEvent } from '../sync/context.ts';
+import type { PacerEvents } from '../pace/pacer.ts';
+import { createBulkLines, createSyncLines, type Owed } from './log/sync-lines.ts';
+import { countEvent, countTask, type Metrics } from './metrics/metrics.ts';
+import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
+import type { Log } from './log/logger.ts';
+import { createTroubles } from './log/throttle.ts';
+
+/*
+ * Where log lines and counters come from: the ends of tasks and jobs, the events inside them, and the requests to the
+ * partner. Nothing in sync, queues or store logs or counts by itself.
+ */
+
+export interface Telemetry {
+  readonly onSync: (event: SyncEvent) => void;
+  readonly onTask: (report: TaskReport) => void;
+  readonly onRequest: (observation: RequestObservation) => void;
+  readonly onStore: (event: StoreEvent) => void;
+  readonly onJob: (job: { queue: string; job: string; outcome: string; ms: number }) => void;
+  readonly onFault: (job: string, error: unknown) => void;
+  readonly onQueueError: (error: unknown) => void;
+  readonly pace: Required<Pick<PacerEvents, 'silenced' | 'resumed' | 'waited'>>;
+}
+
+export interface TelemetryOptions {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /** What is left to look at; asked for a line of progress. */
+  readonly owed: () => Promise<Owed>;
+  /** The queues live in the same Postgres. */
+  readonly queuesInPostgres: boolean;
+}
+
+export function createTelemetry({
+  log,
+  metrics,
+  clock,
+  owed,
+  queuesInPostgres,
+}: TelemetryOptions): Telemetry {
+  const troubles = createTroubles(clock);
+  const bulk = createBulkLines(log, troubles, clock, owed);
+  const taskLine = createTaskLines(log, troubles);
+  const { passed, ...pace } = paceLines(log, troubles, clock);
+  const { worked, ...store } = storeLines(log, troubles, queuesInPostgres);
+  const syncLine = createSyncLines(log, troubles, clock, bulk);
+
+  return {
+    ...store,
+    onSync(event) {
+      countEvent(metrics, event);
+      syncLine(event);
+    },
+    onTask(report) {
+      countTask(metrics, report);
+      taskLine(report);
+    },
+    onJob({ queue, job, outcome, ms }) {
+      metrics.jobs.inc({ queue, outcome });
+      metrics.jobDuration.observe({ queue, outcome }, ms / 1000);
+      if (outcome !== 'fault' && outcome !== 'paused') worked(job);
+      bulk.tick();
+    },
+    pace: {
+      ...pace,
+      waited({ lane, ms, putOff }) {
+        if (putOff === null) metrics.partnerRequestWait.observe({ lane }, ms / 1000);
+        else metrics.partnerRequestPutOffs.inc({ lane, because: putOff });
+      },
+    },
+    onRequest({ route, outcome, ms, status, waitedMs, skus }) {
+      metrics.partnerRequests.inc({ route, outcome });
+      metrics.partnerRequestDuration.observe({ route }, ms / 1000);
+      log.debug({
+        event: 'partner.request',
+        route,
+        outcome,
+        httpStatus: status,
+        durationMs: Math.round(ms),
+        waitedMs: waitedMs === undefined ? undefined : Math.round(waitedMs),
+        skus,
+      });
+      if (letsThrough(outcome)) passed();
+    },
+  };
+}
