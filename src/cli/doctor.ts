@@ -7,7 +7,7 @@ import { readPace } from '../pace/ledger.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { checkBaseUrl } from './doctor/connection.ts';
 import { checkCredential, judgeShare } from './doctor/configuration.ts';
-import { fail, type Finding, skipped, warn } from './doctor/finding.ts';
+import { fail, type Finding, skipped, warn } from './doctor/check.ts';
 import { readFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';

@@ -4,7 +4,7 @@ import { paceLimits } from '../pace/policy.ts';
 import { systemClock } from '../lib/clock.ts';
 import { asJson } from '../status/json.ts';
 import { awayScreen, screen } from '../status/screen.ts';
-import type { Terminal } from '../status/paint.ts';
+import type { Terminal } from '../status/style.ts';
 import { readStatus, type Status } from '../status/status.ts';
 import { type Health, judge, type Verdict, verdictOf } from '../status/health.ts';
 import type { Sql } from '../store/db.ts';

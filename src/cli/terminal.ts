@@ -1,6 +1,6 @@
 import type { WriteStream } from 'node:tty';
 import type { Environment } from '../config/environment.ts';
-import type { Terminal } from '../status/paint.ts';
+import type { Terminal } from '../status/style.ts';
 
 const CSI = '\u001B[';
 const OPEN = `${CSI}?1049h${CSI}?25l`;

@@ -1,5 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
-import { count, secondsBetween, sum } from './numbers.ts';
+import { count, secondsBetween, sum } from './format.ts';
 import type { TaskState } from '../store/tasks.ts';
 import type { Status } from './status.ts';
 

@@ -1,4 +1,4 @@
-import { harmless } from './paint.ts';
+import { harmless } from './style.ts';
 
 /** HTML that was built by `html`, and so holds the text of others only escaped. */
 export class Html {

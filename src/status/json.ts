@@ -1,4 +1,4 @@
-import { backlogMinutes, estimateBacklog } from './numbers.ts';
+import { backlogMinutes, estimateBacklog } from './format.ts';
 import type { Status } from './status.ts';
 import type { Verdict } from './health.ts';
 

@@ -13,7 +13,7 @@ import {
   percent,
   secondsBetween,
   sum,
-} from './numbers.ts';
+} from './format.ts';
 import { html, type Html } from './html.ts';
 import type { Status } from './status.ts';
 

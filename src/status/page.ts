@@ -1,5 +1,5 @@
 import type { PriceChange } from '../store/changes.ts';
-import { count } from './numbers.ts';
+import { count } from './format.ts';
 import { html, type Html } from './html.ts';
 import { SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
 import { ago, backlog, catalog, freshness, pace, syncs } from './page-sections.ts';

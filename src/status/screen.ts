@@ -15,8 +15,8 @@ import {
   percent,
   secondsBetween,
   sum,
-} from './numbers.ts';
-import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './paint.ts';
+} from './format.ts';
+import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
 import type { Status } from './status.ts';
 import { type Health, type Verdict, verdictLine } from './health.ts';
 

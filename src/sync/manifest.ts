@@ -10,7 +10,7 @@ import { noteCatalogCheck, noteManifestRefused, readSyncState, type SyncState } 
 import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
 import { ask, type Asked, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
-import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-acceptance.ts';
+import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-decision.ts';
 import { type Failure, failureOf, type Outcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;

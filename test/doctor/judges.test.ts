@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { blemishesOf, isBasicPair } from '../../src/config/secrets.ts';
-import { type Finding, judgeSkew } from '../../src/cli/doctor/finding.ts';
+import { type Finding, judgeSkew } from '../../src/cli/doctor/check.ts';
 import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis } from '../../src/cli/doctor/redis.ts';

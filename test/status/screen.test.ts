@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Terminal } from '../../src/status/paint.ts';
+import type { Terminal } from '../../src/status/style.ts';
 import { awayScreen, screen } from '../../src/status/screen.ts';
 import { judge, verdictOf } from '../../src/status/health.ts';
 import { CASES, mirrorWith, NOW } from './cases.ts';

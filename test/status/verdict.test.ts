@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { estimateBacklog } from '../../src/status/numbers.ts';
+import { estimateBacklog } from '../../src/status/format.ts';
 import { judge } from '../../src/status/health.ts';
 import { CASES, mirrorWith, NOW } from './cases.ts';
 

@@ -1,6 +1,6 @@
 import { assert, boolean, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type DownloadedManifest, judgeDownload, judgeOffer } from '../../src/sync/manifest-acceptance.ts';
+import { type DownloadedManifest, judgeDownload, judgeOffer } from '../../src/sync/manifest-decision.ts';
 
 const at = (hour: number) => new Date(Date.UTC(2026, 10, 21, hour));
 const STANDING = { snapshotGeneratedAt: at(6), chainBrokenAt: null, rejectedSnapshotId: null };

@@ -1,6 +1,6 @@
 import type { Config, MirrorConfig } from '../../config/config.ts';
 import { blemishesOf, isBasicPair } from '../../config/secrets.ts';
-import { type Finding, ok, warn } from './finding.ts';
+import { type Finding, ok, warn } from './check.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
 
 /** Signs of a credential damaged on its way. What no credential can hold has ended the start already, by name. */

@@ -3,7 +3,7 @@ import { connect as connectTls, TLSSocket } from 'node:tls';
 import { connectionOf } from '../../lib/tls.ts';
 import { failureCode } from '../../partner/errors.ts';
 import { isLoopbackUrl } from '../../partner/origin.ts';
-import { fail, type Finding, ok, warn } from './finding.ts';
+import { fail, type Finding, ok, warn } from './check.ts';
 
 const DAY_MS = 86_400_000;
 const RENEW_WITHIN_MS = 14 * DAY_MS;

@@ -5,9 +5,9 @@ import { manifestCandidates, readManifestMeta } from '../../partner/manifest-ans
 import { readManifestFile } from '../../partner/manifest-file.ts';
 import { createProbe, type Probe, type ProbeAnswer } from '../../partner/raw-client.ts';
 import { VERSION } from '../../version.ts';
-import { fail, type Finding, judgeSkew, ok, warn } from './finding.ts';
+import { fail, type Finding, judgeSkew, ok, warn } from './check.ts';
 import { type Evidence, nextQuestion, type Question, type Sample } from './discovery/plan.ts';
-import { discovered } from './discovery/findings.ts';
+import { discovered } from './discovery/checks.ts';
 import type { Refused, Turns } from './permits.ts';
 
 /** One request that was sent. */

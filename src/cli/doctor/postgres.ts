@@ -1,5 +1,5 @@
 import { judgeEncryption } from './connection.ts';
-import { fail, type Finding, judgeSkew, ok, warn } from './finding.ts';
+import { fail, type Finding, judgeSkew, ok, warn } from './check.ts';
 
 const LEAST_VERSION = 140_000;
 /** Connections that a daemon opens at most, with its queues in Redis or in the same Postgres. */

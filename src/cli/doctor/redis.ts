@@ -1,7 +1,7 @@
 import type { MirrorConfig } from '../../config/config.ts';
 import { openRedis } from '../../queues/backend.ts';
 import { judgeEncryption } from './connection.ts';
-import { fail, type Finding, ok, warn } from './finding.ts';
+import { fail, type Finding, ok, warn } from './check.ts';
 
 /** BullMQ works from 5.0 on, and advises 6.2 (docs.bullmq.io). */
 const LEAST_MAJOR = 5;

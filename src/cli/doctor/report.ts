@@ -1,5 +1,5 @@
-import { harmless, painter, type Terminal, type Tint, wrap } from '../../status/paint.ts';
-import type { Finding } from './finding.ts';
+import { harmless, painter, type Terminal, type Tint, wrap } from '../../status/style.ts';
+import type { Finding } from './check.ts';
 import type { SentRequest } from './partner.ts';
 
 /** All that a run of doctor found. */

@@ -5,7 +5,7 @@ import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
 import { STORE_TROUBLES } from '../../store/db.ts';
 import { deltaTrouble } from '../../sync/delta.ts';
 import { REBASELINE_CAUSES } from '../../sync/manifest.ts';
-import { REFUSAL_HINTS } from '../../sync/manifest-acceptance.ts';
+import { REFUSAL_HINTS } from '../../sync/manifest-decision.ts';
 import { LANES, WAITS } from '../../pace/pacer.ts';
 import { registerMirrorGauges, type SetMirrorStats } from './mirror-gauges.ts';
 import type { TaskReport } from '../../queues/task-run.ts';

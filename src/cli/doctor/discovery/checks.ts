@@ -1,7 +1,7 @@
 import { manifestFields, readManifestMeta } from '../../../partner/manifest-answer.ts';
 import { readBulk, readDelta } from '../../../partner/wire.ts';
-import { harmless } from '../../../status/paint.ts';
-import { fail, type Finding, ok, warn } from '../finding.ts';
+import { harmless } from '../../../status/style.ts';
+import { fail, type Finding, ok, warn } from '../check.ts';
 import { bodyKeyOf, confirmedToken, type Evidence, rejectedTokens } from './plan.ts';
 import {
   bulkElements,
