@@ -7,7 +7,7 @@ const ACCOUNT_LIMIT = 200;
 const WINDOW_MS = 60_000;
 
 /**
- * The partner's limit of 200 requests in any rolling 60 seconds, refused ones included (specification 8), with the requests
+ * The partner's limit of 200 requests in any rolling 60 seconds, refused ones included (partner rule 8.rate), with the requests
  * of the account's other users in it.
  */
 export class SharedAccount {

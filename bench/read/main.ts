@@ -18,7 +18,7 @@ import { loadMirror } from '../scrape/load.ts';
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 200 });
 const SIZES = 14;
 const HISTORY = 2_000_000;
-/** The account's limit (specification 8): more bulk calls than that no daemon is ever answered. */
+/** The account's limit (partner rule 8.rate): more bulk calls than that no daemon is ever answered. */
 const ANSWERS_A_MINUTE = 200;
 const names = scattered(skus);
 const some = (count: number) => Array.from({ length: count }, () => names.next().value);

@@ -3,18 +3,13 @@ import { loadCommands } from '../../src/cli/commands.ts';
 import { VARIABLES } from '../../src/config/config.ts';
 import type { Blocks } from './marked.ts';
 import { metricRows } from './metrics.ts';
+import { ruleBlocks } from './partner-rules.ts';
+import { table } from './table.ts';
 
 const COMMANDS = await loadCommands();
 
 /** The documents with marked blocks, from the root of the repository. */
-export const DOCUMENTS = ['README.md', 'docs/commands.md', 'docs/metrics.md'];
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  // Within a cell a bar would end it.
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`;
-  return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
-}
+export const DOCUMENTS = ['README.md', 'docs/commands.md', 'docs/metrics.md', 'docs/partner-rules.md'];
 
 const code = (text: string) => `\`${text}\``;
 
@@ -68,5 +63,6 @@ export async function codeBlocks(): Promise<Blocks> {
     'exit codes': exitCodes(),
     configuration: configuration(),
     metrics: table(['metric', 'type', 'labels', 'says'], await metricRows()),
+    ...ruleBlocks(),
   };
 }

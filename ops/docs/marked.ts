@@ -1,7 +1,8 @@
 /** What stands between two markers of a document, by the markers' name. */
 export type Blocks = Readonly<Record<string, string>>;
 
-const MARKED = /^<!-- (?<name>[a-z ]+), written by `npm run docs` -->\n[\s\S]*?^<!-- end of \k<name> -->$/gm;
+const MARKED =
+  /^<!-- (?<name>[a-z0-9. ]+), written by `npm run docs` -->\n[\s\S]*?^<!-- end of \k<name> -->$/gm;
 
 /** The names of the marked blocks in a document, in their order. */
 export function markedIn(text: string): string[] {

@@ -19,7 +19,10 @@ interface PartnerConfig {
   readonly secret: SecretSource;
   readonly timeoutMs: number;
   readonly downloadTimeoutMs: number;
-  /** Names the specification does not show. `manifestUrl` and `snapshotId` are null while they are to be found by shape. */
+  /**
+   * Names that the partner does not document (partner rules 2.4.open, 2.5.open, 2.7.open, 4.1.open). `manifestUrl` and
+   * `snapshotId` are null while they are to be found by shape.
+   */
   readonly fields: {
     readonly bulkBodyKey: string;
     readonly price: readonly string[];

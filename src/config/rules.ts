@@ -87,7 +87,7 @@ export function integer(scope: Scope, fallback: number, min: number, max: number
   }).or(fallback, String(fallback));
 }
 
-/** A part of something: in (0, 1] (CONTRACT.md, section 7). */
+/** A part of something: in (0, 1]. */
 export function share(scope: Scope, fallback: number, meaning: string) {
   return plain<number>(scope, meaning, {
     expected: 'a share greater than 0 and at most 1, such as 0.6',
@@ -103,7 +103,7 @@ export const pattern = (scope: Scope, meaning: string, expected: string, allowed
   plain<string>(scope, meaning, { expected, parse: (text) => (allowed.test(text) ? text : undefined) });
 
 const FIELD = /^\S(?:.*\S)?$/u;
-/** The name of a JSON field that the partner's specification does not show. */
+/** The name of a JSON field that the partner does not document. */
 export const field = (fallback: string, meaning: string) =>
   pattern('partner', meaning, 'a field name', FIELD).or(fallback, fallback);
 
@@ -127,7 +127,7 @@ export function choice<const T extends string>(
   }).or(fallback, fallback);
 }
 
-// A control character (a newline left over above all) makes a corrupt Basic value (specification 5.1); a byte order mark or
+// A control character (a newline left over above all) makes a corrupt Basic value (partner rule 5.1); a byte order mark or
 // a replacement character means that a file was not plain UTF-8.
 const UNCLEAN = /[\p{Cc}\uFEFF\uFFFD]/u;
 

@@ -110,7 +110,7 @@ function decoded(text: string): string {
 const QUOTED = /^(["'`]).*\1$/su;
 
 /**
- * Signs that a credential was damaged on its way (specification 5.1: a trailing newline is enough for a 403): a shell's or an
+ * Signs that a credential was damaged on its way (partner rule 5.1: a trailing newline is enough for a 403): a shell's or an
  * editor's leftovers. In: the value as it was given. Out: what is wrong, in words that hold no part of the value.
  */
 export function blemishesOf(text: string): string[] {

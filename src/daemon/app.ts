@@ -214,7 +214,7 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
 }
 
 /**
- * Picks a rotated credential up from its files (specification 5.4). Read after an answer of the
+ * Picks a rotated credential up from its files (partner rule 5.4). Read after an answer of the
  * auth class, and again before the next request: a file may be written between the two, or have been read half written.
  */
 function credentialReader({ partner }: Config, log: Log, onChange: () => void): () => void {

@@ -1,7 +1,7 @@
 import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
 
 /*
- * When may the next request with the api_key be sent (specification 8: so many requests in any rolling window, over it
+ * When may the next request with the api_key be sent (partner rule 8.rate: so many requests in any rolling window, over it
  * 403 and nothing else; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
  * decision or the next state goes out. All times are epoch milliseconds of one clock, the database's.
  */
@@ -173,7 +173,7 @@ export function silenceMs(limits: PaceLimits, doublings: number): number {
   return limits.backoffMs * Math.min(LONGEST_SILENCE, 2 ** Math.max(0, doublings));
 }
 
-/** Outcomes that silence the fleet: the auth class (specification 5.6) and an account that is not configured. */
+/** Outcomes that silence the fleet: the auth class (partner rule 5.6) and an account that is not configured. */
 export function refuses(outcome: string): boolean {
   return AUTH_CLASS.has(outcome as PartnerErrorKind) || outcome === 'account-not-configured';
 }
@@ -196,7 +196,7 @@ export interface AccountRate {
   readonly backoffMs: number;
 }
 
-/** The pace that a configuration allows the mirror (specification 8: the account's limit, of which it takes its share). */
+/** The pace that a configuration allows the mirror (partner rule 8.rate: the account's limit, of which it takes its share). */
 export function paceLimits({ rate }: { readonly rate: AccountRate }): PaceLimits {
   return {
     maxPerWindow: Math.max(1, Math.floor(rate.limit * rate.share)),

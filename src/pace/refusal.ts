@@ -1,7 +1,7 @@
 import { guardMs, type PaceLimits, type PaceState, SUSPECT_AFTER } from './policy.ts';
 
 /*
- * What may be said of a refusal. A 403 for too fast and for a wrong secret are byte-identical (specification 5.7), so only
+ * What may be said of a refusal. A 403 for too fast and for a wrong secret are byte-identical (partner rule 5.7), so only
  * evidence tells: how much of the share our own requests filled, and probes refused again after quiet windows. What was
  * answered, how often and since when is known; what it means is suspected at most.
  */

@@ -1,6 +1,6 @@
 import type { SecretUrl } from './secret-url.ts';
 
-/** Metadata of the newest snapshot (specification 2.7). Counts and times are null where absent or unreadable. */
+/** Metadata of the newest snapshot (partner rules 2.7). Counts and times are null where absent or unreadable. */
 export interface ManifestMeta {
   snapshotId: string;
   url: SecretUrl;
@@ -10,7 +10,7 @@ export interface ManifestMeta {
   livePricedSkuCount: number | null;
 }
 
-/** What changed since a snapshot (specification 2.8). Each list names a SKU once. */
+/** What changed since a snapshot (partner rules 2.8). Each list names a SKU once. */
 export interface DeltaAnswer {
   changed: string[];
   removed: string[];
@@ -26,7 +26,7 @@ export interface SizeEntry {
   entry: unknown;
 }
 
-/** The documented members of `product` as text, null where absent (specification 2.4). */
+/** The documented members of `product` as text, null where absent (partner rules 2.4). */
 export interface ProductFields {
   name: string | null;
   model: string | null;
@@ -36,7 +36,7 @@ export interface ProductFields {
   category: string | null;
 }
 
-/** A lowest-price record (specification 2.4). `sizeType` is `size_map.size_type`; an empty `sizes` is a withdrawal. */
+/** A lowest-price record (partner rules 2.4). `sizeType` is `size_map.size_type`; an empty `sizes` is a withdrawal. */
 export interface LowestRecord {
   sizes: Map<string, SizeEntry>;
   sizeType: string | null;
@@ -49,7 +49,7 @@ export interface UnreadableRecord {
   unreadable: string;
 }
 
-/** A bulk answer (specification 2.5) as it came: whether it adds up to what was asked is the caller's to check. */
+/** A bulk answer (partner rules 2.5) as it came: whether it adds up to what was asked is the caller's to check. */
 export interface BulkAnswer {
   results: Map<string, LowestRecord | UnreadableRecord>;
   notFound: string[];

@@ -36,7 +36,7 @@ export interface RequestObservation {
 /** Everything the client is told; nothing is read from the environment. */
 export interface PartnerClientOptions {
   baseUrl: URL;
-  /** Asked before each request, so that a rotated credential takes effect without a restart (specification 5.4). */
+  /** Asked before each request, so that a rotated credential takes effect without a restart (partner rule 5.4). */
   credentials: () => Credentials;
   /** Milliseconds for one request, body included. */
   timeoutMs: number;
@@ -59,13 +59,13 @@ export interface PartnerClientOptions {
  * once, whatever happens. All throw PartnerError; nothing is retried here.
  */
 export interface PartnerClient {
-  /** Metadata of the newest snapshot (specification 4.2, 2.7). */
+  /** Metadata of the newest snapshot (partner rules 4.2, 2.7). */
   manifest(permit: Permit, signal?: AbortSignal): Promise<ManifestMeta>;
-  /** What changed since the snapshot `since` (specification 4.2, 2.8). */
+  /** What changed since the snapshot `since` (partner rules 4.2, 2.8). */
   delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer>;
-  /** Records of up to 100 SKUs (specification 4.1, 2.5). */
+  /** Records of up to 100 SKUs (partner rules 4.1, 2.5). */
   bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer>;
-  /** Record of one SKU (specification 4.1, 2.4); kind 'sku-not-found' for code 0009. May come from a cache. */
+  /** Record of one SKU (partner rules 4.1, 2.4); kind 'sku-not-found' for code 0009. May come from a cache. */
   lowest(permit: Permit, sku: string, signal?: AbortSignal): Promise<LowestRecord>;
   /** Ends all connections; requests under way fail. */
   close(): Promise<void>;
@@ -203,7 +203,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
 }
 
 /**
- * Leave to send one request with the account's api_key (specification 8: the rolling limit counts every request).
+ * Leave to send one request with the account's api_key (partner rule 8.rate: the rolling limit counts every request).
  * The pacer hands permits out; the client takes one for each API request, so nothing can be sent unpaced.
  */
 export interface Permit {

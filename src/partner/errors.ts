@@ -28,7 +28,7 @@ export type PartnerErrorKind =
   | 'file-too-large';
 
 /**
- * The kinds a wrong credential and a throttle cannot be told apart by (specification 5, notes 6 and 7). They silence the
+ * The kinds a wrong credential and a throttle cannot be told apart by (partner rules 5.6 and 5.7). They silence the
  * fleet, and after them a credential file is read again.
  */
 export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind>([
@@ -110,7 +110,7 @@ function bodyOf(body: unknown): Body | null {
   return typeof body === 'object' && body !== null && !Array.isArray(body) ? (body as Body) : null;
 }
 
-/** The `code` of an answer's body as four digits, or undefined (specification 7.3). */
+/** The `code` of an answer's body as four digits, or undefined (partner rules 7.3). */
 export function codeOf(body: unknown): string | undefined {
   const fields = bodyOf(body);
   if (fields === null || !Object.hasOwn(fields, 'code')) return undefined;
@@ -121,7 +121,7 @@ export function codeOf(body: unknown): string | undefined {
     : undefined;
 }
 
-/** Specification 7.3 with 4.1 and 4.2: a code counts only with its status and on the routes that document it. */
+/** Partner rules 7.3, 4.1 and 4.2: a code counts only with its status and on the routes that document it. */
 const CODES: ReadonlyMap<string, { status: number; routes: readonly Route[]; kind: PartnerErrorKind }> =
   new Map([
     ['0009', { status: 400, routes: ['lowest'], kind: 'sku-not-found' }],
@@ -165,7 +165,7 @@ function classifyServerFault(fields: Body | null): PartnerErrorKind {
 }
 
 /**
- * What an answer's status and body mean (specification 5.5, 7.1–7.3, CONTRACT 7).
+ * What an answer's status and body mean (partner rules 5.5, 7.1 to 7.3).
  * In: the route, the HTTP status, and the body parsed from JSON (null or anything else where it was not JSON).
  * Out: null for an answer worth reading, else the kind of the error. Never throws.
  */
@@ -179,7 +179,7 @@ export function classifyAnswer(route: Route, status: number, body: unknown): Par
   if (status === 401) return 'unauthorised';
   if (status === 403) return classifyForbidden(fields);
   if (status === 404) return 'not-a-route';
-  // Never sent by the service (specification 7.1); a gateway in between that sends it means what it says.
+  // Never sent by the service (partner rules 7.1); a gateway in between that sends it means what it says.
   if (status === 429) return 'throttled-or-forbidden';
   if (status === 500) return classifyServerFault(fields);
   if (status > 500) return 'service-fault';

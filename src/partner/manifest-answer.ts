@@ -136,10 +136,10 @@ export function manifestFields(
   };
 }
 
-/** The fields that the specification does name: none of them is the identifier. */
+/** The fields that the partner documents (partner rules 2.7): none of them is the identifier. */
 const DOCUMENTED = ['url_expires_at', 'generated_at', 'sku_count', 'live_priced_sku_count'];
 
-/** Fields that may hold what the specification does not name, the likeliest first; a path may be dotted. */
+/** Fields that may hold what the partner does not document, the likeliest first; a path may be dotted. */
 export interface ManifestCandidates {
   readonly url: readonly { readonly path: string; readonly value: SecretUrl }[];
   readonly snapshotId: readonly { readonly path: string; readonly value: string }[];
@@ -197,8 +197,8 @@ function fault(what: string, variable: string, choice: Choice, leaves: readonly 
 }
 
 /**
- * The manifest response (specification 2.7). The names of the URL field and of the snapshot identifier are not shown
- * there: configured names count, else both are found by shape, at the top level or one object deep.
+ * The manifest response (partner rules 2.7, 2.7.open). The names of the URL field and of the snapshot identifier are not
+ * documented: configured names count, else both are found by shape, at the top level or one object deep.
  * In: the parsed body. Out: the metadata, or the problem with candidate field names; a `sku_count` that is there must be
  * readable, as nothing else shows that the file is whole. Never throws.
  */

@@ -143,7 +143,7 @@ async function* batchesOf(
     progress.bytes = total;
     onWire(total);
   });
-  // Twice: the object may be gzip itself and be sent with Content-Encoding gzip on top (CONTRACT 7, files origin).
+  // Twice: the object may be gzip itself and be sent with Content-Encoding gzip on top.
   const once = metered(gunzipIfGzip(wire), limited(caps.bytes, 'decompressed'));
   const plain = metered(gunzipIfGzip(once), limited(caps.bytes, 'decompressed'));
   const batcher = new Batcher(url, caps, size, progress);
@@ -188,7 +188,7 @@ function asPartnerError(
 }
 
 /**
- * Downloads and reads the manifest file (specification 2.6, 4.2 rule 9): gzip by content, by Content-Encoding, by both,
+ * Downloads and reads the manifest file (partner rules 2.6, 4.2.9): gzip by content, by Content-Encoding, by both,
  * or plain NDJSON. Sends no Authorization header and follows no redirect; the address is checked as it is connected to.
  * Out: batches in the file's order, pulled one at a time: at most a few are in memory. Batches that were handed out are
  * worth nothing until the generator ends without an error.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isReadableSku, isStorableText, toStorable } from './text.ts';
 
-/** One line of the manifest (specification 2.6). `hash` is null for a live line; `updatedAt` is ISO 8601 in UTC. */
+/** One line of the manifest (partner rules 2.6). `hash` is null for a live line; `updatedAt` is ISO 8601 in UTC. */
 export interface ManifestLine {
   sku: string;
   sizes: number | null;
@@ -122,7 +122,7 @@ function settleLine(data: z.infer<typeof lineSchema>): ManifestLine | RejectionR
 }
 
 /**
- * Makes the reader of manifest lines (specification 2.6). A live line's hash is dropped, a snapshot line without one is
+ * Makes the reader of manifest lines (partner rules 2.6). A live line's hash is dropped, a snapshot line without one is
  * rejected; `sizes` and `updated_at` may be absent or null, but not of another type. Never throws.
  * In: the greatest length of a line in bytes; a longer one is rejected as 'too-long'. `hide` cuts secrets out of samples.
  */

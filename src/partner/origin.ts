@@ -98,7 +98,7 @@ export function isLoopbackUrl(url: URL): boolean {
 }
 
 /**
- * Checks PARTNER_BASE_URL (specification 1.4: only HTTPS is served; http is for a sandbox on loopback).
+ * Checks PARTNER_BASE_URL (partner rule 1.4: only HTTPS is served; http is for a sandbox on loopback).
  * In: the URL, and whether PARTNER_ALLOW_INSECURE lifts the https rule. Out: null where it can be used, else why not.
  */
 export function checkBaseUrl(url: URL, allowInsecure: boolean): UrlProblem | null {
@@ -128,7 +128,7 @@ export function filesReach(url: URL, origins: FilesOrigins): Reach {
 
 /**
  * Checks where a manifest file is to be fetched from: at one of the listed origins; without a list https at a public host,
- * or, where the base URL is on loopback, http or https on loopback (CONTRACT 7, files origin). Names are judged again by
+ * or, where the base URL is on loopback, http or https on loopback. Names are judged again by
  * the address they resolve to. In: the presigned URL, parsed or as text, the base URL, and the list.
  * Out: null where it can be fetched, else why not.
  */

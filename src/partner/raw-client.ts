@@ -3,7 +3,7 @@ import type { Permit } from './client.ts';
 import { type AnswerHead, type ApiRequest, createTransport, type TransportOptions } from './transport.ts';
 import { parseDelta, parseExact } from './wire.ts';
 
-/** One answer as it came, for finding out how the partner spells what the specification does not name. */
+/** One answer as it came, for finding out how the partner spells what it does not document. */
 export interface ProbeAnswer {
   readonly route: Route;
   /** Null: a 200 whose body is JSON. */

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 const SHORTEST_SECRET = 8;
 
 /**
- * A presigned URL, which is a credential to whoever holds it (specification 8, Cache-Control of the manifest route).
+ * A presigned URL, which is a credential to whoever holds it (partner rule 8.cache.manifest).
  * Printing, serialising or inspecting it shows the host alone; `reveal` gives the URL to the one place that requests it.
  */
 export class SecretUrl {

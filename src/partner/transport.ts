@@ -11,7 +11,7 @@ import {
   type Route,
 } from './errors.ts';
 
-/** The Basic credential (specification 5.1): user name and password. */
+/** The Basic credential (partner rule 5.1): user name and password. */
 export interface Credentials {
   apiKey: string;
   secret: string;
@@ -63,7 +63,7 @@ function isGzip(body: Buffer): boolean {
   return body[0] === 0x1f && body[1] === 0x8b;
 }
 
-/** The whole body, decompressed (specification 1.3), at most `cap` bytes before and after. Throws RangeError beyond it. */
+/** The whole body, decompressed (partner rule 1.3), at most `cap` bytes before and after. Throws RangeError beyond it. */
 async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -195,7 +195,7 @@ function dateOf(header: string | string[] | undefined): Date | null {
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** Opens the connection pool: Basic credential on each request (specification 5.1), gzip, no redirects, no retries. */
+/** Opens the connection pool: Basic credential on each request (partner rule 5.1), gzip, no redirects, no retries. */
 export function createTransport(options: TransportOptions): Transport {
   return new UndiciTransport(options);
 }

@@ -9,7 +9,7 @@ import type {
 } from './answers.ts';
 import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
 
-/** The names the specification does not show (2.4, 2.5), as configured. */
+/** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
 export interface WireNames {
   /** Where a size_map entry that is an object carries its price: the first that is there as a number counts. */
   priceFields: readonly string[];
@@ -89,7 +89,7 @@ function asBaht(amount: number | undefined): number | null {
 }
 
 /**
- * Price of one `size_map` entry (undocumented structure, specification 2.4; whole baht, 1.7).
+ * Price of one `size_map` entry (undocumented structure, partner rules 2.4; whole baht, 1.7).
  * In: the entry as it came (number, numeric text, object, anything). Out: the price where it is a whole, non-negative
  * int4 number of baht, else null; and the entry, null where it was nothing but that price.
  */
@@ -125,9 +125,9 @@ function readProductFields(product: Readonly<Record<string, unknown>> | null): P
 }
 
 /**
- * A lowest-price record (specification 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
+ * A lowest-price record (partner rules 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
  * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
- * empty `size_map` does (4.2 rule 4). Never throws.
+ * empty `size_map` does (partner rule 4.2.4). Never throws.
  */
 export function readRecord(body: unknown, names: WireNames): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
@@ -156,7 +156,7 @@ function readableSkus(elements: readonly unknown[], skuField: string): string[] 
 }
 
 /**
- * A bulk answer (specification 2.5). Absent parts are empty; elements that cannot be read are passed over, so their SKU
+ * A bulk answer (partner rules 2.5). Absent parts are empty; elements that cannot be read are passed over, so their SKU
  * counts as omitted. Unreadable as a whole: not an object, none of the four parts, or a part of the wrong type.
  */
 export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
@@ -185,10 +185,10 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
 }
 
 /**
- * A delta answer (specification 2.8). All or nothing: a missing list or an element that carries no SKU makes the whole
+ * A delta answer (partner rules 2.8). All or nothing: a missing list or an element that carries no SKU makes the whole
  * answer unreadable, because passing it over would lose a change for good once the token moves. A missing `now_live`
- * would make live SKUs look covered (4.2 rule 7). A SKU that no table could hold (NUL, lone surrogates, endless) is in no
- * mirror: it is passed over and counted, so that one of them does not stop the delta for ever.
+ * would make live SKUs look covered (partner rule 4.2.7). A SKU that no table could hold (NUL, lone surrogates, endless)
+ * is in no mirror: it is passed over and counted, so that one of them does not stop the delta for ever.
  */
 export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer> {
   const parsed = deltaSchema.safeParse(body);

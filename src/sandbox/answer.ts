@@ -17,12 +17,12 @@ export interface Answer {
   liveComputed?: number;
 }
 
-/** A validation failure (specification 7.2): the body repeats the status. */
+/** A validation failure (partner rules 7.2): the body repeats the status. */
 export function invalid(message: string): Answer {
   return refused(400, message);
 }
 
-/** HTTP 400 whose body names another status: 403 where an order is not the caller's (specification 7.4 rule 2). */
+/** HTTP 400 whose body names another status: 403 where an order is not the caller's (partner rule 7.4.2). */
 export function refused(statusCode: number, message: string): Answer {
   return { status: 400, body: { statusCode, message } };
 }

@@ -1,4 +1,4 @@
-/** What an API request's `Authorization` header turns out to be (specification 5.5, row by row). */
+/** What an API request's `Authorization` header turns out to be (partner rules 5.5, row by row). */
 export type Verdict = 'absent' | 'malformed' | 'unknown_key' | 'wrong_secret' | 'not_configured' | 'ok';
 
 /** A refusal: status and the exact body. */
@@ -18,7 +18,7 @@ export const REFUSALS: Record<Exclude<Verdict, 'ok'>, Refusal> = {
 
 const BASIC = /^basic +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?) *$/i;
 
-/** The account's credential, with the overlap of a rotation (specification 5.4). */
+/** The account's credential, with the overlap of a rotation (partner rule 5.4). */
 export class Authorizer {
   secret: string;
   readonly #apiKey: string;

@@ -1,6 +1,6 @@
 import { createRng, mix, type Rng } from './rng.ts';
 
-/** The `product` object of a lowest-price record (specification 2.4). */
+/** The `product` object of a lowest-price record (partner rules 2.4). */
 export interface Product {
   name: string;
   model: string;

@@ -14,7 +14,7 @@ export interface Page<T> {
 
 /**
  * The page of `rows` (in any order) that a cursor stands before; null for a cursor that this endpoint did not give out
- * (specification 4.3, pagination rules). A row that comes while a client pages is on no later page, and shifts none.
+ * (partner rules 4.3.1 to 4.3.3). A row that comes while a client pages is on no later page, and shifts none.
  */
 export function pageOf<T extends Keyset>(
   rows: readonly T[],

@@ -69,7 +69,7 @@ export function fileHeaders(dialect: Dialect): Record<string, string> {
   };
 }
 
-/** The file's bytes as they travel: NDJSON (specification 2.6) in gzip, produced line by line as they are read. */
+/** The file's bytes as they travel: NDJSON (partner rules 2.6) in gzip, produced line by line as they are read. */
 export function fileStream(dialect: Dialect, lines: Iterable<ManifestLine>): Readable {
   const source = Readable.from(chunks(dialect, lines), { objectMode: false });
   const layers = dialect.gzipFile === 'both' ? 2 : 1;

@@ -7,7 +7,7 @@ import type { RequestRecord } from './requests.ts';
 export class Gate {
   readonly authorizer: Authorizer;
   readonly #rateLimit: number;
-  /** Counted per api_key, all routes and methods (specification 8). */
+  /** Counted per api_key, all routes and methods (partner rule 8.rate). */
   readonly #keyWindow: RollingWindow;
   readonly #apiWindow: RollingWindow;
 
@@ -23,7 +23,7 @@ export class Gate {
     return this.#apiWindow.peak;
   }
 
-  /** Counts a request and judges its credential (specification 5.5, 8): refused requests count as well. */
+  /** Counts a request and judges its credential (partner rules 5.5, 8.rate, 8.over-rate): refused requests count as well. */
   admit(record: RequestRecord, authorization: string | undefined): Refusal | null {
     this.#apiWindow.add(record.at);
     const verdict = this.authorizer.judge(authorization, record.at);

@@ -32,7 +32,7 @@ export class RollingWindow {
   }
 }
 
-/** The server-side ceiling on live computations (specification 4.1 rule 3): hidden from clients, over all their calls. */
+/** The server-side ceiling on live computations (partner rule 4.1.3): hidden from clients, over all their calls. */
 export class LiveCeiling {
   readonly #perMinute: number | null;
   readonly #window = new RollingWindow(60_000);

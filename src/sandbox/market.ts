@@ -12,7 +12,7 @@ import type { Settings } from './options.ts';
 import { createRng, mix, type Rng } from './rng.ts';
 import type { FrozenLine } from './snapshots.ts';
 
-/** Where a SKU's price comes from (specification 2.6). */
+/** Where a SKU's price comes from (partner rules 2.6). */
 export type PriceSource = 'snapshot' | 'live';
 
 /** One SKU of the present world. What is null is as it was born and is derived from the seed when asked for. */

@@ -1,4 +1,4 @@
-/** How the undocumented parts of the partner's bodies look (specification: "not shown"). */
+/** How the undocumented parts of the partner's bodies look (partner rules 2.4.open, 2.5.open, 2.7.open, 2.8.open, 4.1.open). */
 export interface Dialect {
   /** Name of the bulk body's SKU list. */
   bulkBodyKey: string;
@@ -18,7 +18,7 @@ export interface Dialect {
   counts: 'number' | 'string';
   /** Elements of `changed`, `removed` and `now_live`. */
   changedElements: 'string' | 'object';
-  /** Adds members that the specification does not name wherever a body may grow. */
+  /** Adds members that the partner does not document wherever a body may grow. */
   extraFields: boolean;
   /** Manifest file: gzip as the object's content, as Content-Encoding, or one inside the other. */
   gzipFile: 'content' | 'encoding' | 'both';
@@ -33,19 +33,19 @@ export interface SandboxOptions {
   skus?: number;
   /** Part of `skus` that is live-priced. */
   liveShare?: number;
-  /** SKUs in addition to `skus` that the price routes know and no manifest lists (specification 4.2 rule 3). */
+  /** SKUs in addition to `skus` that the price routes know and no manifest lists (partner rule 4.2.3). */
   unlistedShare?: number;
-  /** Part of `skus` that the manifest lists and the price routes answer with 0009 (specification 4.2 rule 3). */
+  /** Part of `skus` that the manifest lists and the price routes answer with 0009 (partner rule 4.2.3). */
   ghostShare?: number;
   /** Part of `skus` that the manifest lists as `snapshot` and that costs live budget when priced. */
   mislistedShare?: number;
   apiKey?: string;
   secret?: string;
   accountConfigured?: boolean;
-  /** Requests let through in any rolling window (specification 8). */
+  /** Requests let through in any rolling window (partner rule 8.rate). */
   rateLimit?: number;
   rateWindowMs?: number;
-  /** Live computations in one bulk call (specification 4.1 rule 3). */
+  /** Live computations in one bulk call (partner rule 4.1.3). */
   liveBudget?: number;
   /** Live computations in a rolling minute over all calls; null = no ceiling. */
   liveCeilingPerMinute?: number | null;

@@ -15,7 +15,7 @@ export interface Reply {
   body: Buffer | Readable;
 }
 
-/** A JSON answer of an API route, with the headers of specification 1.8 and 8. `now` dates it (epoch milliseconds). */
+/** A JSON answer of an API route, with the headers of partner rules 1.8 and 8.cache. `now` dates it (epoch milliseconds). */
 export function jsonReply(
   answer: { status: number; body: object },
   now: number,
@@ -58,7 +58,7 @@ export function faultReply(fault: Fault, origin: 'api' | 'files' | 'page', now: 
   return { status, headers: { ...apiHeaders(now), 'Content-Type': type }, body: Buffer.from(body) };
 }
 
-/** What the partner sends with a status where a fault names no body (specification 7.2). */
+/** What the partner sends with a status where a fault names no body (partner rules 7.2). */
 function defaultBody(status: number): Json {
   if (status === 401) return REFUSALS.absent.body;
   if (status === 403) return REFUSALS.wrong_secret.body;
@@ -73,7 +73,7 @@ function date(now: number): { Date: string } {
   return { Date: new Date(now).toUTCString() };
 }
 
-/** Gzips a successful answer where the request accepts it (specification 1.3). */
+/** Gzips a successful answer where the request accepts it (partner rule 1.3). */
 export function compress(reply: Reply, acceptEncoding: string | undefined): Reply {
   const wanted = reply.status < 300 && /\bgzip\b/i.test(acceptEncoding ?? '');
   if (!wanted || !Buffer.isBuffer(reply.body)) return reply;

@@ -11,7 +11,7 @@ interface RouteBase {
   readonly path: string;
   /** What it does, in a few words. */
   readonly summary: string;
-  /** Cache-Control of a successful answer (specification 8); null = the header is absent. */
+  /** Cache-Control of a successful answer (partner rules 8.cache); null = the header is absent. */
   readonly cacheControl: string | null;
   /** A request that succeeds now; left out where the path alone does. */
   readonly example?: (services: Services) => Example;

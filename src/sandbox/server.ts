@@ -35,7 +35,7 @@ export interface Sandbox extends AsyncDisposable {
   maxRequestsInWindow(): number;
   /** Requests so far; of one route, or of all (`*`). */
   counts(route?: Route | '*'): number;
-  /** Replaces the secret; the old one authenticates for `overlapMs` more (specification 5.4). */
+  /** Replaces the secret; the old one authenticates for `overlapMs` more (partner rule 5.4). */
   rotateSecret(next: string, overlapMs?: number): void;
   /** Completes the supplier account, or makes it incomplete. */
   configureAccount(configured: boolean): void;

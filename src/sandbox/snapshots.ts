@@ -32,10 +32,10 @@ export interface Snapshot {
   broken: boolean;
 }
 
-/** Why the catalog routes refuse (specification 7.3). */
+/** Why the catalog routes refuse (partner rules 7.3). */
 export type CatalogCode = '0010' | '0011' | '0012' | '0013' | '0014';
 
-/** What changed between two snapshots (specification 2.8); arrays of SKUs. */
+/** What changed between two snapshots (partner rules 2.8); arrays of SKUs. */
 export interface Delta {
   changed: string[];
   removed: string[];
@@ -43,7 +43,7 @@ export interface Delta {
   toSnapshot: string;
 }
 
-/** The fingerprint of market state (specification 4.2 rule 2): sizes and their prices, nothing else. */
+/** The fingerprint of market state (partner rule 4.2.2): sizes and their prices, nothing else. */
 function marketHash(sizes: Sizes): string {
   return fingerprint(sizes.entries().map(([size, price]) => `${size}=${price ?? ''}`));
 }
@@ -130,7 +130,7 @@ export class SnapshotChain {
     return this.#resolve(item, item.line);
   }
 
-  /** Why no snapshot is servable now (specification 4.2: 503), or null. */
+  /** Why no snapshot is servable now (partner rules 4.2.manifest, 4.2.delta: 503), or null. */
   unavailable(): '0012' | '0014' | null {
     const { newest } = this;
     if (newest === null) return '0012';
@@ -139,7 +139,7 @@ export class SnapshotChain {
     return this.builderStopped || stale ? '0014' : null;
   }
 
-  /** What changed since a snapshot (specification 2.8, 4.2 rules 2 and 4–7), or the code of the refusal. */
+  /** What changed since a snapshot (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7), or the code of the refusal. */
   delta(since: string | null): Delta | CatalogCode {
     if (since === null || since === '') return '0011';
     if (this.unavailable() === '0014') return '0014';
@@ -195,7 +195,7 @@ export class SnapshotChain {
     return { sizes: sizes.size, hash: live ? null : marketHash(sizes), updatedAt: changedAt };
   }
 
-  /** Two live lines are the same whatever their market did (specification 4.2 rule 6). */
+  /** Two live lines are the same whatever their market did (partner rule 4.2.6). */
   #sameHash(item: Item, before: Frozen, after: Frozen): boolean {
     return before !== null && this.#resolve(item, before)?.hash === this.#resolve(item, after)?.hash;
   }
@@ -210,7 +210,7 @@ export class SnapshotChain {
     return { sizes: sizes.size, hash: item.bornLive ? null : marketHash(sizes), updatedAt };
   }
 
-  /** Over-reports (specification 2.8): some snapshot-priced SKUs that did not move. */
+  /** Over-reports (partner rules 2.8): some snapshot-priced SKUs that did not move. */
   #addNoops(changed: Set<Item>): void {
     this.#noopsOwed += changed.size * this.#settings.noopShare;
     const { items } = this.#market;

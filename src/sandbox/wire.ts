@@ -25,15 +25,15 @@ const MESSAGES: Record<CatalogCode | '0009', string> = {
   '0014': 'Catalog snapshot is stale, use the price endpoints',
 };
 
-/** The error body of pricing and catalog endpoints (specification 7.2). */
+/** The error body of pricing and catalog endpoints (partner rules 7.2). */
 export function codeBody(code: CatalogCode | '0009'): Json {
   return { message: MESSAGES[code], code };
 }
 
-/** The service's own 500 (specification 7.2): the key is `errorMessage`. */
+/** The service's own 500 (partner rules 7.2): the key is `errorMessage`. */
 export const SERVICE_ERROR: Json = { errorMessage: 'Internal Server Error' };
 
-/** The lowest-price record (specification 2.4). */
+/** The lowest-price record (partner rules 2.4). */
 export function recordBody(dialect: Dialect, sizes: Sizes, details: Details): Json {
   const entries: [string, unknown][] = [...sizes].map(([size, price]) => [size, entry(dialect, price)]);
   return {
@@ -45,7 +45,7 @@ export function recordBody(dialect: Dialect, sizes: Sizes, details: Details): Js
   };
 }
 
-/** The bulk envelope (specification 2.5). */
+/** The bulk envelope (partner rules 2.5). */
 export function bulkBody(dialect: Dialect, outcome: BulkOutcome): Json {
   const list = (skus: string[]): unknown[] => elements(dialect, dialect.elements, skus);
   const count = (value: number): number | string => (dialect.counts === 'string' ? String(value) : value);
@@ -60,7 +60,7 @@ export function bulkBody(dialect: Dialect, outcome: BulkOutcome): Json {
   };
 }
 
-/** The manifest response (specification 2.7). */
+/** The manifest response (partner rules 2.7). */
 export function manifestBody(dialect: Dialect, snapshot: Snapshot, url: string, expiresAt: number): Json {
   return {
     [dialect.snapshotIdField]: snapshot.id,
@@ -73,7 +73,7 @@ export function manifestBody(dialect: Dialect, snapshot: Snapshot, url: string, 
   };
 }
 
-/** The delta response (specification 2.8). */
+/** The delta response (partner rules 2.8). */
 export function deltaBody(dialect: Dialect, delta: Delta): Json {
   const list = (skus: string[]): unknown[] => elements(dialect, dialect.changedElements, skus);
   return {

@@ -25,7 +25,7 @@ export interface TruthRow {
   product: Product;
 }
 
-/** One line of the manifest file (specification 2.6). */
+/** One line of the manifest file (partner rules 2.6). */
 export interface ManifestLine {
   sku: string;
   sizes: number;
@@ -42,7 +42,7 @@ export type Quote =
 
 /**
  * The partner's world: the present market, and the snapshots built from it. Seeded, no I/O. The price routes answer the
- * present market (specification 4.2 rule 1); manifest and delta answer what the last `buildSnapshot` froze.
+ * present market (partner rule 4.2.1); manifest and delta answer what the last `buildSnapshot` froze.
  * Moves by hand throw a `SandboxError` of kind `unknown_sku` for a SKU the world does not know.
  */
 export class World {
@@ -74,17 +74,17 @@ export class World {
     this.#market.dropSize(sku, size);
   }
 
-  /** Moves a SKU to the other cohort (specification 4.2 rule 7); seen by the catalog from the next snapshot on. */
+  /** Moves a SKU to the other cohort (partner rule 4.2.7); seen by the catalog from the next snapshot on. */
   cross(sku: string, to: PriceSource): void {
     this.#market.cross(sku, to);
   }
 
-  /** Withdraws every listing: empty `size_map`, still listed, another hash (specification 4.2 rule 4). */
+  /** Withdraws every listing: empty `size_map`, still listed, another hash (partner rule 4.2.4). */
   withdraw(sku: string): void {
     this.#market.withdraw(sku);
   }
 
-  /** Deletes the market rows (specification 2.8 `removed`). The price routes then answer 0009 unless `priceable`. */
+  /** Deletes the market rows (partner rule 2.8.removed). The price routes then answer 0009 unless `priceable`. */
   remove(sku: string, options: { priceable?: boolean } = {}): void {
     this.#market.remove(sku, options.priceable ?? false);
   }
@@ -99,7 +99,7 @@ export class World {
     return this.#market.add(sku, options);
   }
 
-  /** Corrects what the size keys mean, in `size_map` and `product`. Moves no hash (specification 4.2 rule 2). */
+  /** Corrects what the size keys mean, in `size_map` and `product`. Moves no hash (partner rule 4.2.2). */
   correctSizeType(sku: string, value: string): void {
     this.#market.correctSizeType(sku, value);
   }
@@ -109,12 +109,12 @@ export class World {
     this.#market.setProduct(sku, partial);
   }
 
-  /** During an incident the whole catalog is live-priced (specification 2.7). */
+  /** During an incident the whole catalog is live-priced (partner rules 2.7). */
   setIncident(on: boolean): void {
     this.#market.setIncident(on);
   }
 
-  /** Makes the price routes fail for a SKU: 500 singly, `errors` in bulk (specification 2.5). */
+  /** Makes the price routes fail for a SKU: 500 singly, `errors` in bulk (partner rules 2.5). */
   setFailing(sku: string, on: boolean): void {
     this.#market.setFailing(sku, on);
   }
@@ -159,7 +159,7 @@ export class World {
     this.#chain.expire(0);
   }
 
-  /** Presigned URLs given out so far answer 403 from now on (specification 4.2 rule 9). */
+  /** Presigned URLs given out so far answer 403 from now on (partner rule 4.2.9). */
   revokeUrls(): void {
     this.urlGeneration += 1;
   }
@@ -208,7 +208,7 @@ export class World {
     return null;
   }
 
-  /** How the price routes see a SKU at this instant (specification 4.1). */
+  /** How the price routes see a SKU at this instant (partner rules 4.1). */
   quote(sku: string): Quote {
     const item = this.#market.find(sku);
     if (item === undefined || !item.priceable) return { fate: 'not_found' };
@@ -221,14 +221,14 @@ export class World {
     };
   }
 
-  /** The newest snapshot, or why none is servable (specification 4.2: 503). */
+  /** The newest snapshot, or why none is servable (partner rules 4.2.manifest, 4.2.delta: 503). */
   servable(): Snapshot | '0012' | '0014' {
     const { newest } = this.#chain;
     if (newest === null) return '0012';
     return this.#chain.unavailable() ?? newest;
   }
 
-  /** What changed since a snapshot (specification 2.8), or the code of the refusal. */
+  /** What changed since a snapshot (partner rules 2.8), or the code of the refusal. */
   delta(since: string | null): Delta | CatalogCode {
     return this.#chain.delta(since);
   }

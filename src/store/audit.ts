@@ -2,7 +2,7 @@ import type { Fate } from './answer/types.ts';
 import type { Queryable, Tx } from './db.ts';
 
 /*
- * How well the delta and the mirror's own looks agree on snapshot-priced SKUs (specification 4.2 rules 5 and 6; view
+ * How well the delta and the mirror's own looks agree on snapshot-priced SKUs (partner rules 4.2.5 and 4.2.6; view
  * catalog.delta_audit). Nothing is counted that an honest upstream could be blamed for:
  *
  * - A snapshot is known to be built after a moment (`sync.built_after`) where the delta said, asked with the token that

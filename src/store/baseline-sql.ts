@@ -60,7 +60,7 @@ export const DROP_DUPLICATES = `
  * $1 when the manifest was asked for, $2 generated_at, $3 margin in seconds between the clocks.
  * Locks what differs, in order of sku. SKUs that a delta reported after $1 are left out: the delta knows better. \`kind\`:
  * what differs; \`mark\`: the reason to
- * price it, null where that is provably needless (specification 4.2 rule 5: the hash covers price state), that is where
+ * price it, null where that is provably needless (partner rule 4.2.5: the hash covers price state), that is where
  * neither hash nor cohort moved, or where the price was asked after the snapshot was generated. A SKU back from being
  * live with the hash it had before, whose looks found no move meanwhile, is looked at in its turn only.
  */
@@ -112,7 +112,7 @@ export const UPDATE_CHANGED = `
     hash_before_live = case when d.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end
   from diff d where d.kind = 'changed' and s.ctid = d.place`;
 
-/** Absence is not deletion: the SKU keeps its state and prices and is asked once (specification 4.2 rule 3). */
+/** Absence is not deletion: the SKU keeps its state and prices and is asked once (partner rule 4.2.3). */
 export const UPDATE_ABSENT = `
   update catalog.skus s set in_manifest = false, hash = null
   from diff d where d.kind = 'absent' and s.ctid = d.place`;

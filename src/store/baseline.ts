@@ -7,7 +7,7 @@ import * as statements from './baseline-sql.ts';
 import { connectAlone, IDLE_TRANSACTION_MS, isConnectionLost, sqlState } from './db.ts';
 import { LOCK_NEW_SKUS, LOCK_WATCHLIST } from './locks.ts';
 
-/** A manifest line as it is staged (specification 2.6). */
+/** A manifest line as it is staged (partner rules 2.6). */
 export interface StagedLine {
   readonly sku: string;
   readonly sizes: number | null;

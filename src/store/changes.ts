@@ -17,7 +17,7 @@ export interface FieldChange {
   readonly newValue: string | null;
 }
 
-/** The field whose change gives every size key of the SKU another meaning (specification 4.2 rule 2). */
+/** The field whose change gives every size key of the SKU another meaning (partner rule 4.2.2). */
 export const MEANING = 'size_map_size_type';
 
 /*

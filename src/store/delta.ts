@@ -32,7 +32,7 @@ const NOTHING: DeltaApplied = {
 };
 
 /**
- * Applies one delta answer (specification 2.8, 4.2 rules 4–7) and moves the token, in one transaction, if the token is
+ * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, in one transaction, if the token is
  * still the one the delta was asked with. Every reported SKU is marked due; a reported SKU is live exactly if now_live
  * names it, whatever the manifest said; a removed one loses its prices and is asked once more.
  */

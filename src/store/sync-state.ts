@@ -31,7 +31,7 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
   return row;
 }
 
-/** Writes down what the manifest route said of the newest snapshot (specification 2.7), without any download. */
+/** Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. */
 export async function noteCatalogCheck(
   sql: Sql,
   meta: { generatedAt: Date | null; livePricedSkuCount: number | null },

@@ -9,7 +9,7 @@ import { failureOf, type Outcome, retryAfter } from './outcome.ts';
 /** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */
 const CROWD = 500;
 
-/** What to do about a delta that was not answered (specification 4.2, 7.3). */
+/** What to do about a delta that was not answered (partner rules 4.2, 7.3). */
 export type DeltaTrouble = 'fetch-manifest' | 'catalog-fault' | 'retry';
 
 /** Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used. */
@@ -29,7 +29,7 @@ export function deltaTrouble(error: Pick<PartnerError, 'kind'>): DeltaTrouble {
 }
 
 /**
- * Polls the delta from the stored token, again and again while to_snapshot advances (specification 4.2 rule 11), and
+ * Polls the delta from the stored token, again and again while to_snapshot advances (partner rule 4.2.11), and
  * applies each answer with its token in one transaction.
  */
 export async function syncDelta(

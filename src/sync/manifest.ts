@@ -14,7 +14,7 @@ import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from '
 import { type Failure, failureOf, type Outcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
-/** A presigned URL that stops working early is asked for again this often in one run (specification 4.2 rule 9). */
+/** A presigned URL that stops working early is asked for again this often in one run (partner rule 4.2.9). */
 const URL_TRIES = 3;
 const SAMPLES_KEPT = 20;
 const SUPERSEDED_AGAIN_MS = 600_000;
@@ -156,7 +156,7 @@ async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal):
   return failed(ctx, run, { because: reason, hint: REFUSAL_HINTS[reason] });
 }
 
-/** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (specification 7.4 rule 7). */
+/** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */
 async function catalogTrouble(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<Outcome> {
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
@@ -244,7 +244,7 @@ async function reportProgress(
 
 /**
  * Asks the manifest route for its metadata alone: how old the newest snapshot is, and how much of it is live-priced
- * (specification 4.2 rule 10, 2.7).
+ * (partner rules 4.2.10, 2.7).
  */
 export async function checkCatalog(ctx: SyncContext, run: TaskRun, signal?: AbortSignal): Promise<Outcome> {
   const nextInMs = ctx.settings.catalogCheckMs;

@@ -20,7 +20,7 @@ export interface Failure {
   readonly hint: string;
   /** Of the answer, where there was one. */
   readonly httpStatus?: number | undefined;
-  /** The partner's code in it (specification 7.3). */
+  /** The partner's code in it (partner rules 7.3). */
   readonly code?: string | undefined;
   /** The error in words: no value, no URL, no secret. */
   readonly problem?: string | undefined;

@@ -168,7 +168,7 @@ async function expectHealthy(expect: ExpectStatic, stack: Stack, app: App): Prom
   expect(sample('refused_since_timestamp_seconds')).toBeUndefined();
 }
 
-describe.concurrent('Specification 5.5:', () => {
+describe.concurrent('Partner rules 5.5:', () => {
   for (const row of ROWS) {
     test(`${row.name}: one request, one silence, told in every view, and over by one probe`, async ({
       expect,

@@ -6,7 +6,7 @@ import { authorized, NO_ORDER, open, type Answer, type Partner } from './support
 
 const STATUSES = [200, 201, 400, 401, 403, 404, 500, 503];
 
-/** Whether a refusal's body has a shape that specification 7.2 has for its status and place. */
+/** Whether a refusal's body has a shape that partner rules 7.2 have for its status and place. */
 function wellFormed(path: string, { status, text, json }: Answer): boolean {
   if (status < 300 || status === 404) return true;
   if (status === 401) return text === '{"message":"Unauthorized"}';

@@ -7,7 +7,7 @@ const FORBIDDEN = [403, '{"message":"Forbidden"}'];
 const MINUTE_CACHE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';
 const ORDER_CACHE = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
 
-/** Cache-Control of each GET endpoint, as the specification writes them. */
+/** Cache-Control of each GET endpoint, as the partner documents them. */
 const CACHE_CONTROL: readonly (readonly [name: string, endpoint: string, value: string])[] = [
   [
     '8.cache.lowest ten minutes shared',

@@ -2,7 +2,7 @@ import type { Answer, Json, Method, Order, Partner } from './support.ts';
 
 /** One call of an endpoint. */
 export interface Call {
-  /** The endpoint as the specification writes it. */
+  /** The endpoint as the partner documents it. */
   endpoint: string;
   method: Method;
   path: string;

@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import type { Answer, Partner } from './support.ts';
 
-/** A line of the manifest file (specification 2.6). */
+/** A line of the manifest file (partner rules 2.6). */
 export interface Line {
   sku: string;
   sizes: number;
@@ -10,7 +10,7 @@ export interface Line {
   updated_at: string;
 }
 
-/** A delta response (specification 2.8). */
+/** A delta response (partner rules 2.8). */
 export interface Delta {
   changed: string[];
   removed: string[];
@@ -18,7 +18,7 @@ export interface Delta {
   to_snapshot: string;
 }
 
-/** A bulk envelope (specification 2.5). */
+/** A bulk envelope (partner rules 2.5). */
 export interface Bulk {
   results: Record<string, unknown>;
   not_found: string[];

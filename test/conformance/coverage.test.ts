@@ -17,7 +17,7 @@ const names = FILES.flatMap(({ file, text }) =>
 const idsOf = (name: string): string[] => IDS.exec(name)?.[1]?.split(', ') ?? [];
 const tested = new Set(names.flatMap(({ name }) => idsOf(name)));
 
-it('every row of the specification has a test, or a reason why it has none', () => {
+it('every rule has a test, or a reason why it has none', () => {
   const untested = Object.keys(ROWS).filter((id) => !tested.has(id) && !Object.hasOwn(NOT_TESTED, id));
   expect(untested).toEqual([]);
 });

@@ -27,7 +27,7 @@ export interface Page<Row> {
   nextCursor: string | null;
 }
 
-/** The states of specification 3. */
+/** The states of an order (partner rule 3.states). */
 export const STATUSES = ['pending', 'pre_order', 'process', 'matched', 'settled', 'failed'];
 
 /** An order that nobody has. */

@@ -47,7 +47,7 @@ export async function catalogState(sql: Sql): Promise<string> {
   return row.state;
 }
 
-/** A task as the retries of CONTRACT section 7 are read from it. */
+/** How a task's last run ended, its failures in a row, and the seconds until its next run. */
 export async function taskOf(
   sql: Sql,
   task: TaskName,

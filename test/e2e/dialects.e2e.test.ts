@@ -3,7 +3,7 @@ import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
 
-/** What the specification does not show, said in four ways; some of it is found by shape, some must be configured. */
+/** What the partner does not document, said in four ways; some of it is found by shape, some must be configured. */
 const DIALECTS: readonly [string, SandboxOptions['dialect'], Record<string, string>][] = [
   [
     'objects everywhere, and fields nobody knows',

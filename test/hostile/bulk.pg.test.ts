@@ -4,7 +4,7 @@ import { mark } from '../store/support.ts';
 import { runs } from '../support/soak.ts';
 import { brokenAnswers } from './broken-answers.ts';
 import { A, ASKED, BENT, type Fate, goodEnvelope, priceOf, recordOf, UNREADABLE } from './envelope-cases.ts';
-import { fatesBySpecification } from './envelope-oracle.ts';
+import { fatesByPartnerRules } from './envelope-oracle.ts';
 import { CATALOG, type Finished, LEDGER, useHostileMirror } from './mirror.ts';
 import { anyMutations, mutated } from './mutations.ts';
 import { sendBytes, sendJson, skuNumber } from './upstream.ts';
@@ -110,7 +110,7 @@ describe('a bent envelope settles what it says plainly and nothing else', () => 
     const settles = asyncProperty(anyMutations, async (mutations) => {
       await startAgain();
       const text = mutated(mutations);
-      const fates = fatesBySpecification(text);
+      const fates = fatesByPartnerRules(text);
       const before = await mirror.digest();
       const ended = await mirror.run('bulk', { bulk: (response) => sendBytes(response, text) });
       if (fates !== null) return await expectSettled(ended, fates);

@@ -1,7 +1,7 @@
 import { ASKED, type Fate } from './envelope-cases.ts';
 
 /*
- * What an envelope says of each asked SKU, read from specification 2.5 alone and independently of src: a SKU is decided
+ * What an envelope says of each asked SKU, read from partner rules 2.5 alone and independently of src: a SKU is decided
  * only where everything that names it agrees; null where the envelope as a whole cannot be read.
  */
 
@@ -30,7 +30,7 @@ function namedIn(list: unknown): unknown[] | null {
 }
 
 /** The fate of each asked SKU; null where nothing may be settled. */
-export function fatesBySpecification(text: string): Record<string, Fate> | null {
+export function fatesByPartnerRules(text: string): Record<string, Fate> | null {
   const body: unknown = JSON.parse(text);
   if (!isObject(body)) return null;
   const member = (key: string) => (Object.hasOwn(body, key) ? body[key] : undefined);

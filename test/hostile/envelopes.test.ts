@@ -5,7 +5,7 @@ import { readBulk } from '../../src/partner/wire.ts';
 import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
 import { runs } from '../support/soak.ts';
 import { ASKED, type Fate } from './envelope-cases.ts';
-import { fatesBySpecification } from './envelope-oracle.ts';
+import { fatesByPartnerRules } from './envelope-oracle.ts';
 import { anyMutations, mutated, type Mutation } from './mutations.ts';
 
 const RUNS = runs(4000);
@@ -46,10 +46,10 @@ function checkRecords(text: string, { records }: Made): void {
   }
 }
 
-/** Holds src against the specification, and says what kind of envelope it was. */
+/** Holds src against the oracle, and says what kind of envelope it was. */
 function check(mutations: readonly Mutation[]): 'refused' | 'good' | 'bent' {
   const text = mutated(mutations);
-  const expected = fatesBySpecification(text);
+  const expected = fatesByPartnerRules(text);
   const actual = made(text);
   expect(actual?.fates ?? null).toEqual(expected);
   if (actual === null) return 'refused';

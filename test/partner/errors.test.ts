@@ -14,7 +14,7 @@ import {
 type Row = [Route, number, unknown, PartnerErrorKind | null];
 
 const rows: Row[] = [
-  // specification 5.5: the auth path
+  // partner rules 5.5: the auth path
   ['bulk', 401, { message: 'Unauthorized' }, 'unauthorised'],
   ['bulk', 500, { message: 'Internal Server Error' }, 'authorizer-fault'],
   ['bulk', 403, { message: 'Forbidden' }, 'throttled-or-forbidden'],

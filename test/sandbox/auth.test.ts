@@ -5,7 +5,7 @@ const MANIFEST = '/partner/catalog/manifest';
 let caller: Caller;
 afterEach(() => caller.sandbox.close());
 
-describe('authentication outcomes (specification 5.5)', () => {
+describe('authentication outcomes (partner rules 5.5)', () => {
   it('answers 401 without a header, byte for byte', async () => {
     caller = await start();
     const response = await fetch(caller.sandbox.url + MANIFEST);
@@ -77,7 +77,7 @@ describe('authentication outcomes (specification 5.5)', () => {
   });
 });
 
-describe('request rate (specification 8)', () => {
+describe('request rate (partner rule 8.rate)', () => {
   it('refuses the request past the limit of the rolling window exactly as a wrong secret', async () => {
     const clock = new HandClock();
     caller = await start({ rateLimit: 3, now: clock.now });

@@ -24,7 +24,7 @@ const report = (changed: string[], removed: string[] = [], now_live: string[] = 
   now_live,
 });
 
-describe('manifest (specification 2.6, 2.7, 4.2)', () => {
+describe('manifest (partner rules 2.6, 2.7, 4.2)', () => {
   it('describes the newest snapshot and points to its file', async () => {
     const clock = new HandClock();
     caller = await start({ skus: 200, liveShare: 0.1, now: clock.now });
@@ -102,7 +102,7 @@ describe('manifest (specification 2.6, 2.7, 4.2)', () => {
   });
 });
 
-describe('delta (specification 2.8, 4.2 rules 2 and 4-7)', () => {
+describe('delta (partner rules 2.8, 4.2.2 and 4.2.4 to 4.2.7)', () => {
   it('reports nothing since the newest snapshot, whatever the market did meanwhile', async () => {
     caller = await start();
     const since = caller.sandbox.world.newestSnapshot() ?? '';

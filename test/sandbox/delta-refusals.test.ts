@@ -4,7 +4,7 @@ import { skusWhere, start, type Caller } from './support.ts';
 let caller: Caller;
 afterEach(() => caller.sandbox.close());
 
-describe('refusals of the delta (specification 4.2, 7.3)', () => {
+describe('refusals of the delta (partner rules 4.2, 7.3)', () => {
   it('answers 0011 without since and 0010 for what it never issued', async () => {
     caller = await start();
     expect(await caller.send('/partner/catalog/delta')).toMatchObject({

@@ -20,7 +20,7 @@ function rawGet(url: string): Promise<{ encoding: string | undefined; body: Buff
   });
 }
 
-describe('files origin (specification 2.7, 4.2 rule 9)', () => {
+describe('files origin (partner rules 2.7, 4.2.9)', () => {
   it('needs no credential, and records whether one was sent', async () => {
     caller = await start();
     const { url } = (await caller.manifest()).json;

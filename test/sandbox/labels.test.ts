@@ -4,7 +4,7 @@ import { HandClock, read, start, type Caller } from './support.ts';
 const idOf = (caller: Caller, own: boolean): string =>
   [...caller.sandbox.orders].find((order) => order.own === own)?.id ?? '';
 
-describe.concurrent('labels (specification 4.3, 7.4 rule 2)', () => {
+describe.concurrent('labels (partner rules 4.3, 7.4.2)', () => {
   it('hands out a URL that anyone can use until it expires', async ({ expect }) => {
     const clock = new HandClock();
     const caller = await start({ now: clock.now });

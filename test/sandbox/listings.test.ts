@@ -8,7 +8,7 @@ const listed = async (caller: Caller, path: string) => (await caller.pages(path,
 const foreign = (caller: Caller, type: string): string =>
   [...caller.sandbox.listings].find(({ own, listingType }) => !own && listingType === type)?.id ?? '';
 
-describe.concurrent('live listings (specification 2.3, 4.3)', () => {
+describe.concurrent('live listings (partner rules 2.3, 4.3)', () => {
   it.for([
     ['ask', [500, 40]],
     ['preorder', [60]],
@@ -62,7 +62,7 @@ describe.concurrent('live listings (specification 2.3, 4.3)', () => {
 describe.concurrent.for([
   ['ask', '/partner/list/ask', '/partner/edit/listing', ASK],
   ['preorder', '/partner/list/preorder', '/partner/edit/preorder', PREORDER],
-] as const)('%s: writes (specification 4.4)', ([type, create, edit, read]) => {
+] as const)('%s: writes (partner rules 4.4)', ([type, create, edit, read]) => {
   it('every call creates, and raises a price below 50 silently', async ({ expect }) => {
     const caller = await start({ listings: 0 });
     await using _ = caller.sandbox;
@@ -137,7 +137,7 @@ describe.concurrent.for([
   });
 });
 
-describe.concurrent('vacation mode (specification 4.4, 7.4 rule 4)', () => {
+describe.concurrent('vacation mode (partner rules 4.4, 7.4.4)', () => {
   it('answers an ask with 201 and status alone, creates nothing, and leaves pre-orders and edits as they are', async ({
     expect,
   }) => {

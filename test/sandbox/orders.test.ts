@@ -4,7 +4,7 @@ import { HandClock, start, type Caller } from './support.ts';
 const ofStatus = (caller: Caller, status: string, own = true): string =>
   [...caller.sandbox.orders].find((order) => order.status === status && order.own === own)?.id ?? '';
 
-describe.concurrent('order lists (specification 2.1, 4.3)', () => {
+describe.concurrent('order lists (partner rules 2.1, 4.3)', () => {
   it.for([
     ['processing', '/partner/processing/orders', ['pending', 'pre_order', 'process', 'matched'], [100, 36]],
     ['settled', '/partner/settled/orders', ['settled'], [100, 6]],
@@ -84,7 +84,7 @@ describe.concurrent('order lists (specification 2.1, 4.3)', () => {
   });
 });
 
-describe.concurrent('one order (specification 2.2, 4.3, 7.4)', () => {
+describe.concurrent('one order (partner rules 2.2, 4.3, 7.4)', () => {
   it('is read with its payout', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;
@@ -161,7 +161,7 @@ describe.concurrent('seeded orders', () => {
   });
 });
 
-describe.concurrent('life of orders (specification 3)', () => {
+describe.concurrent('life of orders (partner rules 3)', () => {
   const ALLOWED = new Set([
     'pending>process',
     'pending>pre_order',

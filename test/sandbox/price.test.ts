@@ -11,7 +11,7 @@ const quiet = (): string[] =>
 const unlisted = (): string[] => skusWhere(caller, (row) => !row.listed);
 const ghosts = (): string[] => skusWhere(caller, (row) => row.listed && row.answer === 'not_found');
 
-describe('single lookup (specification 4.1, 2.4)', () => {
+describe('single lookup (partner rules 4.1, 2.4)', () => {
   it('answers the record of the present market', async () => {
     caller = await start();
     const [sku = ''] = quiet();
@@ -83,7 +83,7 @@ describe('single lookup (specification 4.1, 2.4)', () => {
   });
 });
 
-describe('bulk lookup (specification 4.1, 2.5)', () => {
+describe('bulk lookup (partner rules 4.1, 2.5)', () => {
   it('gives every SKU exactly the body of its single lookup', async () => {
     caller = await start({ dialect: { extraFields: true, entries: 'object' } });
     const skus = quiet().slice(0, 5);

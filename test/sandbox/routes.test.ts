@@ -110,7 +110,7 @@ describe.concurrent('the routes page', () => {
 });
 
 describe.concurrent('every route of the API', () => {
-  it('says how its success may be cached (specification 8), and nothing of it on a refusal', async ({
+  it('says how its success may be cached (partner rules 8.cache), and nothing of it on a refusal', async ({
     expect,
   }) => {
     const caller = await start({ liveShare: 0 });

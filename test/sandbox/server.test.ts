@@ -17,7 +17,7 @@ function encodingOf(path: string, accept?: string): Promise<string | undefined> 
   });
 }
 
-describe('general conventions (specification 1, 7)', () => {
+describe('general conventions (partner rules 1, 7)', () => {
   it('gzips successful answers when asked to, and no refusals', async () => {
     caller = await start();
     expect(await encodingOf('/partner/catalog/manifest', 'gzip, deflate')).toBe('gzip');
@@ -90,7 +90,7 @@ describe('general conventions (specification 1, 7)', () => {
   });
 });
 
-describe('dialects (the parts the specification does not show)', () => {
+describe('dialects (the parts the partner does not document)', () => {
   it('renames and reshapes everything that is not documented', async () => {
     caller = await start({
       liveShare: 0.2,

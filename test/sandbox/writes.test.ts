@@ -7,7 +7,7 @@ const R2S = '/partner/batch/r2s';
 const GOODS = { sku: 'A', size: '9', price: 1000 };
 const foreign = (caller: Caller): string => [...caller.sandbox.orders].find(({ own }) => !own)?.id ?? '';
 
-describe.concurrent('confirm (specification 4.4, 3 note 4)', () => {
+describe.concurrent('confirm (partner rules 4.4, 3.4)', () => {
   it.for([
     ['process', 'ask', 'matched'],
     ['pre_order', 'preorder', 'process'],
@@ -107,7 +107,7 @@ describe.concurrent('confirm (specification 4.4, 3 note 4)', () => {
   });
 });
 
-describe.concurrent('tracking (specification 4.4, 7.4 rules 2 and 6)', () => {
+describe.concurrent('tracking (partner rules 4.4, 7.4.2 and 7.4.6)', () => {
   const row = (order_id: string, tracking_number: string) => ({ order_id, tracking_number });
 
   it('skips what does not exist, and stops at what is not ours, with the earlier ones written', async ({
@@ -159,7 +159,7 @@ describe.concurrent('tracking (specification 4.4, 7.4 rules 2 and 6)', () => {
   });
 });
 
-describe.concurrent('ready-to-ship batch (specification 4.4, 7.2)', () => {
+describe.concurrent('ready-to-ship batch (partner rules 4.4, 7.2)', () => {
   it('stores price, quantity and size as they were sent', async ({ expect }) => {
     const caller = await start();
     await using _ = caller.sandbox;

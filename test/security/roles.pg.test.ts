@@ -7,7 +7,7 @@ import { connect, migrateDatabase, type Sql, sqlState, type Tx } from '../../src
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /*
- * Who may do what (CONTRACT 4), for every object there is: read from the system catalogs, so that a new one without a
+ * Who may do what, for every object there is: read from the system catalogs, so that a new one without a
  * decision here fails.
  */
 

@@ -27,15 +27,16 @@ test('a marker without a block is an error, text between markers is replaced, te
   expect(() => rewritten(marked(''), {})).toThrow('no such block: b c');
 });
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** The anchors of a page: those of its headings, as GitHub makes them, and those that it sets itself. */
 function anchorsOf(page: string): string[] {
   const text = read(page).replaceAll(/^```[\s\S]*?^```$/gm, '');
-  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+  const headings = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replaceAll(/[^\w\- ]/g, '')
       .replaceAll(' ', '-'),
   );
+  return [...headings, ...[...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id)];
 }
 
 test('every link leads to a file and a heading that are there', () => {

@@ -53,7 +53,7 @@ function before(known: Known): Seen {
   return { state, source, hash, sizes, listed, marked: null, live: countsAsLive };
 }
 
-/** What a merge makes of one SKU: the rules of specification 4.2, in the order in which they take precedence. */
+/** What a merge makes of one SKU: partner rules 4.2, in the order in which they take precedence. */
 function after({ known, listed, rejected }: Case): Seen | null {
   if (known?.reported === 'since asked') return before(known);
   if (listed === null) {

@@ -27,7 +27,7 @@ function expected(truth: TruthRow): Seen {
 
 const DOCUMENTED = ['name', 'model', 'brand', 'gender_size', 'size_type', 'category'];
 
-/** The members of a product that the specification names; the mirror keeps others too. */
+/** The members of a product that the partner documents; the mirror keeps others too. */
 function documented(product: Record<string, string> | undefined): Record<string, string> | null {
   if (product === undefined) return null;
   return Object.fromEntries(Object.entries(product).filter(([field]) => DOCUMENTED.includes(field)));

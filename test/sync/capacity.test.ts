@@ -99,7 +99,7 @@ describe('what it says', () => {
   });
 
   test('the delta finds what no look finds sooner: without sweeps prices are right nine tenths of the time', () => {
-    // FRESHNESS.md's own simulation: 90.6 % by the delta alone, for a median of one move in three days.
+    // A simulation of single moves says 90.6 % by the delta alone, for a median of one move in three days.
     const alone = capacityOf({ ...INPUT, liveShare: 0, sweepMinutes: 0, metadataMinutes: 1000 * DAY });
     expect(alone.snapshot.freshness).toBeGreaterThan(0.89);
     expect(alone.snapshot.freshness).toBeLessThan(0.92);

@@ -16,7 +16,7 @@ export function checkCredential({ partner }: Pick<Config, 'partner'>): Finding[]
   });
 }
 
-/** Requests that the partner documents for an account, a minute (specification 8). */
+/** Requests that the partner documents for an account, a minute (partner rule 8.rate). */
 const DOCUMENTED_PER_MINUTE = 200;
 const MINUTE_MS = 60_000;
 

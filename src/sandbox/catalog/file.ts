@@ -3,7 +3,7 @@ import { fileErrorReply, fileReply, type Reply } from '../respond.ts';
 import type { PlainCall } from '../routing.ts';
 import type { CatalogContext } from './handlers.ts';
 
-/** GET of a presigned manifest URL (specification 2.7, 4.2 rule 9). */
+/** GET of a presigned manifest URL (partner rules 2.7, 4.2.9). */
 export function manifestFile(
   { settings, world, presigner }: CatalogContext,
   { path, query }: PlainCall,

@@ -24,7 +24,7 @@ export interface CatalogContext {
   base: string;
 }
 
-/** GET /partner/catalog/manifest (specification 4.2, 2.7). */
+/** GET /partner/catalog/manifest (partner rules 4.2, 2.7). */
 export function answerManifest(context: CatalogContext): Answer {
   const { settings, world, presigner, base } = context;
   const snapshot = world.servable();
@@ -34,7 +34,7 @@ export function answerManifest(context: CatalogContext): Answer {
   return { status: 200, body: manifestBody(settings.dialect, snapshot, url, expiresAt) };
 }
 
-/** GET /partner/catalog/delta (specification 4.2, 2.8). */
+/** GET /partner/catalog/delta (partner rules 4.2, 2.8). */
 export function answerDelta(context: CatalogContext, since: string | null): Answer {
   const delta = context.world.delta(since);
   if (typeof delta === 'string') return { status: delta === '0014' ? 503 : 400, body: codeBody(delta) };
@@ -42,8 +42,8 @@ export function answerDelta(context: CatalogContext, since: string | null): Answ
 }
 
 /**
- * GET /partner/lowest/{sku} (specification 4.1). A live-priced SKU takes a live computation; where the ceiling refuses,
- * the answer is the transient 500 (what the partner does then is not shown).
+ * GET /partner/lowest/{sku} (partner rules 4.1). A live-priced SKU takes a live computation; where the ceiling refuses,
+ * the answer is the transient 500 (what the partner does then is not documented).
  */
 export function answerLowest(context: CatalogContext, sku: string): Answer {
   const { settings, world, ceiling } = context;
@@ -59,7 +59,7 @@ export function answerLowest(context: CatalogContext, sku: string): Answer {
   };
 }
 
-/** POST /partner/lowest/bulk (specification 4.1, 2.5). `text` is the request's body. */
+/** POST /partner/lowest/bulk (partner rules 4.1, 2.5). `text` is the request's body. */
 export function answerBulk(context: CatalogContext, text: string): Answer {
   const asked = readSkus(text, context.settings.dialect.bulkBodyKey);
   if (typeof asked === 'string') return invalid(asked);

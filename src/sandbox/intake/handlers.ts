@@ -3,11 +3,11 @@ import { readFields } from '../fields.ts';
 import type { Services } from '../services.ts';
 import type { IntakeRecord } from './intake.ts';
 
-// The specification shows the body of a rejection (7.2). The names of the request and of the success are the sandbox's choice,
-// and so is that a rejected SKU leaves nothing of its call stored, and that its status is 400.
+// The partner documents the body of a rejection (partner rule 7.2.r2s). The names of the request and of the success are
+// the sandbox's choice, and so is that a rejected SKU leaves nothing of its call stored, and that its status is 400.
 const ITEMS = 'items';
 
-/** POST /partner/batch/r2s (specification 4.4): only the SKU is looked at. */
+/** POST /partner/batch/r2s (partner rules 4.4): only the SKU is looked at. */
 export function answerIntake({ world, intake }: Services, { text }: Call): Answer {
   const body = readObject(text);
   if (typeof body === 'string') return invalid(body);

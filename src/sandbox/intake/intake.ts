@@ -1,4 +1,4 @@
-/** One warehouse intake record: what was sent, whatever it was (specification 4.4). Undefined = not sent. */
+/** One warehouse intake record: what was sent, whatever it was (partner rules 4.4). Undefined = not sent. */
 export interface IntakeRecord {
   readonly sku: string;
   readonly size: unknown;

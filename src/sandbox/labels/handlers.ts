@@ -5,10 +5,10 @@ import type { PlainCall } from '../routing.ts';
 import type { Services } from '../services.ts';
 import { labelPdf, orderOf } from './labels.ts';
 
-/** A label's URL works this long at most (specification 8). */
+/** A label's URL works this long at most (partner rule 8.label-url). */
 const LONGEST_MS = 3_600_000;
 
-/** GET /partner/label/{orderId} (specification 4.3). The name `url` is the sandbox's choice: it is not shown. */
+/** GET /partner/label/{orderId} (partner rules 4.3). The name `url` is the sandbox's choice (partner rule 4.3.open). */
 export function answerLabel({ settings, orders, labels, base }: Services, { params }: Call): Answer {
   const id = params['orderId'] ?? '';
   const order = orders.find(id);

@@ -8,7 +8,7 @@ import { createdBody, CREATION, EDIT, editedBody, LISTING_TYPES, listingPageBody
 
 const PAGE_SIZE = 500;
 
-/** GET /partner/live/listings/{type} (specification 4.3). */
+/** GET /partner/live/listings/{type} (partner rules 4.3). */
 export function answerListings({ settings, listings }: Services, { params, query }: Call): Answer {
   const type = LISTING_TYPES.find((known) => known === params['type']);
   if (type === undefined) return invalid('invalid listing type');
@@ -18,7 +18,7 @@ export function answerListings({ settings, listings }: Services, { params, query
   return { status: 200, body: listingPageBody(settings.dialect, type, page) };
 }
 
-/** POST /partner/list/ask and /partner/list/preorder (specification 4.4): every call creates, but in vacation mode no ask. */
+/** POST /partner/list/ask and /partner/list/preorder (partner rules 4.4): every call creates, but in vacation mode no ask. */
 export function answerCreate(services: Services, { text }: Call, listingType: ListingType): Answer {
   const body = readObject(text);
   const goods = typeof body === 'string' ? body : readFields(body, CREATION);
@@ -32,7 +32,7 @@ export function answerCreate(services: Services, { text }: Call, listingType: Li
   };
 }
 
-/** PUT /partner/edit/listing and /partner/edit/preorder (specification 4.4). A listing of the other type is not found. */
+/** PUT /partner/edit/listing and /partner/edit/preorder (partner rules 4.4). A listing of the other type is not found. */
 export function answerEdit({ listings }: Services, { text }: Call, listingType: ListingType): Answer {
   const body = readObject(text);
   const edit = typeof body === 'string' ? body : readFields(body, EDIT);

@@ -3,10 +3,10 @@ import type { Settings } from '../options.ts';
 import type { Goods, ListingType } from '../orders/order.ts';
 import { createRng, mix, type Rng } from '../rng.ts';
 
-/** Lowest price that a new listing is stored with, whole baht (specification 8). */
+/** Lowest price that a new listing is stored with, whole baht (partner rule 8.create-floor). */
 const LEAST_NEW = 50;
 
-/** Lowest price that an edited listing is stored with, whole baht (specification 8). */
+/** Lowest price that an edited listing is stored with, whole baht (partner rule 8.edit-floor). */
 const LEAST_EDITED = 100;
 
 /** Part of the steps in which a listing sells. */
@@ -58,7 +58,7 @@ export class Listings {
     return this.#byId.get(id);
   }
 
-  /** A new listing of the account, a price below the floor raised to it (specification 4.4). */
+  /** A new listing of the account, a price below the floor raised to it (partner rules 4.4). */
   create(goods: Goods, listingType: ListingType, quantity: number): Readonly<Listing> {
     const now = this.#settings.now();
     const price = Math.max(LEAST_NEW, goods.price);

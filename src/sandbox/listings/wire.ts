@@ -4,8 +4,8 @@ import type { ListingType } from '../orders/order.ts';
 import { extra, type Json } from '../wire.ts';
 import type { Listing } from './listings.ts';
 
-// The specification shows `nextCursor`, the `order_id` of a creation and that vacation mode answers with `status` alone
-// (2.3, 4.4). Every other name, shape and text in this file is the sandbox's choice.
+// The partner documents `nextCursor`, the `order_id` of a creation and that vacation mode answers with `status` alone
+// (partner rules 2.3, 4.4). Every other name, shape and text in this file is the sandbox's choice.
 
 /** The path parameter of the live listings, as the sandbox takes it. */
 export const LISTING_TYPES: readonly ListingType[] = ['ask', 'preorder'];
@@ -16,7 +16,7 @@ export const CREATION = { sku: 'text', size: 'text', price: 'whole', quantity: '
 /** What the body of an edit has to hold. */
 export const EDIT = { order_id: 'text', price: 'whole' } as const;
 
-/** One page of live listings (specification 2.3). */
+/** One page of live listings (partner rules 2.3). */
 export function listingPageBody(
   dialect: Dialect,
   type: ListingType,
@@ -30,7 +30,7 @@ export function createdBody({ id }: Listing): Json {
   return { order_id: id, status: 'created' };
 }
 
-/** The answer to a creation in vacation mode: nothing was created (specification 4.4). */
+/** The answer to a creation in vacation mode: nothing was created (partner rules 4.4). */
 export const VACATION: Json = { status: 'vacation mode' };
 
 /** The answer to an edit: the price as it was stored. */

@@ -7,17 +7,17 @@ import { orderBody, orderPageBody, payoutBody } from './wire.ts';
 
 const PAGE_SIZE = 100;
 
-/** GET /partner/processing/orders (specification 4.3). */
+/** GET /partner/processing/orders (partner rules 4.3). */
 export function answerProcessing(services: Services, { query }: Call): Answer {
   return listOf(services, 'processing', query.get('cursor'), isOpen);
 }
 
-/** GET /partner/settled/orders (specification 4.3). */
+/** GET /partner/settled/orders (partner rules 4.3). */
 export function answerSettled(services: Services, { query }: Call): Answer {
   return listOf(services, 'settled', query.get('cursor'), (order) => order.status === 'settled');
 }
 
-/** GET /partner/{order_id} (specification 4.3). */
+/** GET /partner/{order_id} (partner rules 4.3). */
 export function answerOrder(services: Services, { params }: Call): Answer {
   return ofOwnOrder(services.orders, params['order_id'], (order) => ({
     status: 200,
@@ -25,7 +25,7 @@ export function answerOrder(services: Services, { params }: Call): Answer {
   }));
 }
 
-/** GET /partner/payout/{order_id} (specification 4.3). */
+/** GET /partner/payout/{order_id} (partner rules 4.3). */
 export function answerPayout(services: Services, { params }: Call): Answer {
   return ofOwnOrder(services.orders, params['order_id'], (order) => ({
     status: 200,

@@ -1,15 +1,15 @@
 import type { Keyset } from '../cursor.ts';
 
-/** The states of an order (specification 3). */
+/** The states of an order (partner rules 3). */
 export type OrderStatus = 'pending' | 'pre_order' | 'process' | 'matched' | 'settled' | 'failed';
 
-/** What an order was sold from. The sandbox's choice of names: the specification does not show them. */
+/** What an order was sold from. The sandbox's choice of names: the partner does not document them. */
 export type ListingType = 'ask' | 'preorder';
 
-/** Part of the price that the marketplace keeps. The sandbox's choice: the specification does not show it. */
+/** Part of the price that the marketplace keeps. The sandbox's choice: the partner does not document it. */
 const COMMISSION = 0.1;
 
-/** The fee of one shipping leg, whole baht. The sandbox's choice: the specification does not show it. */
+/** The fee of one shipping leg, whole baht. The sandbox's choice: the partner does not document it. */
 export const SHIPPING_FEE = 60;
 
 /** What changes hands: one size of a SKU at a price in whole baht. */

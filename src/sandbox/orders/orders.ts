@@ -4,7 +4,7 @@ import { createRng, mix, type Rng } from '../rng.ts';
 import { type Goods, isOpen, type ListingType, type Order, type OrderStatus, SHIPPING_FEE } from './order.ts';
 import { bornOrders } from './seed.ts';
 
-/** Where a confirmation takes an order, by the states in which it is accepted (specification 3 note 4). */
+/** Where a confirmation takes an order, by the states in which it is accepted (partner rule 3.4). */
 const CONFIRMED: Partial<Record<OrderStatus, OrderStatus>> = { process: 'matched', pre_order: 'process' };
 
 /** Part of the steps that move an order on. */
@@ -71,7 +71,7 @@ export class Orders {
   }
 
   /**
-   * Confirms an order (specification 4.4); the caller has seen to it that it exists and is the account's. Every call
+   * Confirms an order (partner rules 4.4); the caller has seen to it that it exists and is the account's. Every call
    * records a fee, and deducts it where the seller ships; the move that the first of them started stays as it is.
    * Returns false, with nothing recorded, in a status that allows no confirmation.
    */
@@ -152,7 +152,7 @@ export class Orders {
   }
 }
 
-/** The state that follows when nothing fails (specification 3). */
+/** The state that follows when nothing fails (partner rules 3). */
 function nextOf({ status, listingType }: Order): OrderStatus {
   switch (status) {
     case 'pending':

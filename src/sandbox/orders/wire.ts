@@ -3,8 +3,8 @@ import type { Dialect } from '../options.ts';
 import { extra, type Json } from '../wire.ts';
 import { commissionOf, expectedPayout, type Order } from './order.ts';
 
-// The specification shows `order_id`, `status`, `expected_payout` and the page's three fields (2.1, 2.2). Every other name
-// and shape in this file is the sandbox's choice.
+// The partner documents `order_id`, `status`, `expected_payout` and the page's three fields (partner rules 2.1, 2.2).
+// Every other name and shape in this file is the sandbox's choice.
 
 /** What the body of a confirmation has to hold. */
 export const CONFIRMATION = { order_id: 'text' } as const;
@@ -15,7 +15,7 @@ export const TRACKED = { order_id: 'text', tracking_number: 'text', courier: 'te
 /** The answer to a tracking update. */
 export const TRACKING_DONE: Json = { message: 'success' };
 
-/** The order record (specification 2.2). */
+/** The order record (partner rules 2.2). */
 export function orderBody(dialect: Dialect, order: Order): Json {
   return {
     order_id: order.id,
@@ -31,7 +31,7 @@ export function orderBody(dialect: Dialect, order: Order): Json {
   };
 }
 
-/** The order list page (specification 2.1). */
+/** The order list page (partner rules 2.1). */
 export function orderPageBody(
   dialect: Dialect,
   type: 'processing' | 'settled',

@@ -4,7 +4,7 @@ import type { Services } from '../services.ts';
 import { ofOwnOrder, unauthorized } from './owned.ts';
 import { CONFIRMATION, confirmedBody, TRACKED, TRACKING_DONE } from './wire.ts';
 
-/** PUT /partner/confirm/order (specification 4.4): a repeat while the status allows it costs the fee again. */
+/** PUT /partner/confirm/order (partner rules 4.4): a repeat while the status allows it costs the fee again. */
 export function answerConfirm({ orders }: Services, { text }: Call): Answer {
   const body = readObject(text);
   const fields = typeof body === 'string' ? body : readFields(body, CONFIRMATION);
@@ -16,7 +16,7 @@ export function answerConfirm({ orders }: Services, { text }: Call): Answer {
 }
 
 /**
- * PUT /partner/update/tracking (specification 4.4): one by one; a missing order is skipped, a foreign one stops the call and
+ * PUT /partner/update/tracking (partner rules 4.4): one by one; a missing order is skipped, a foreign one stops the call and
  * leaves the earlier ones written. A body of the wrong shape is refused before anything is written (the sandbox's choice).
  */
 export function answerTracking({ orders }: Services, { text }: Call): Answer {

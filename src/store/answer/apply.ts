@@ -173,7 +173,7 @@ async function settleAnswered(
 
 /**
  * Deferred and erring SKUs stay due in their places and wait, whatever marks came meanwhile. A deferred SKU has shown
- * that it is computed live, so it counts against the live budget from here on (specification 4.1, bulk rules 3 and 4).
+ * that it is computed live, so it counts against the live budget from here on (partner rules 4.1.3 and 4.1.4).
  */
 async function holdBack(tx: Tx, claim: Claim, fates: readonly Fate[]): Promise<void> {
   const held = fates.filter((fate) => fate.kind === 'deferred' || fate.kind === 'error');

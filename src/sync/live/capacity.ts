@@ -11,7 +11,7 @@ export interface CapacityInput {
   /** Part of the SKUs that is live-priced, in [0, 1]. */
   readonly liveShare: number;
   readonly requestsPerMinute: number;
-  /** SKUs in a bulk call, and how many of them are computed live (specification 8). */
+  /** SKUs in a bulk call, and how many of them are computed live (partner rule 8.bulk). */
   readonly bulkSkus: number;
   readonly liveBudget: number;
   /** The partner's ceiling on live computations a minute; null where none is known. */
@@ -23,7 +23,7 @@ export interface CapacityInput {
   readonly sweepMinAgeMinutes: number;
   readonly metadataMinutes: number;
   readonly deltaMinutes: number;
-  /** From one snapshot to the next (specification 8: by default 6 hours). */
+  /** From one snapshot to the next (partner rule 8.manifest-interval). */
   readonly snapshotMinutes: number;
   /** How often the median live and snapshot-priced SKU moves. */
   readonly liveMovesEvery: number;

@@ -10,7 +10,7 @@ import { requestTask } from '../../store/tasks.ts';
 import type { SyncContext } from '../context.ts';
 
 /*
- * During an incident the partner prices the whole catalog live (specification 2.7: live_priced_sku_count equals
+ * During an incident the partner prices the whole catalog live (partner rules 2.7: live_priced_sku_count equals
  * sku_count). Then a call yields a few prices instead of a hundred, and what the delta covers shrinks to nothing. Entered
  * and left by evidence only. Pure.
  */
@@ -91,7 +91,7 @@ export async function weighEvidence(ctx: SyncContext, evidence: IncidentEvidence
   });
 }
 
-/** The counts of a manifest answer (specification 2.7), where it gives them. */
+/** The counts of a manifest answer (partner rules 2.7), where it gives them. */
 export async function weighCounts(
   ctx: SyncContext,
   meta: { readonly livePricedSkuCount: number | null; readonly skuCount: number | null },

@@ -1,4 +1,4 @@
-/** What one bulk call showed of the partner's live budget (specification 4.1 bulk rule 3: "currently 5"). */
+/** What one bulk call showed of the partner's live budget (partner rule 4.1.3: five at present). */
 export interface LiveObservation {
   /** SKUs in the call that the mirror counted as live, and how many of them were deferred. */
   readonly askedLive: number;
@@ -33,7 +33,7 @@ export function learnLiveBudget(
 }
 
 /*
- * The partner also limits live computations in time, by how much is not shown (specification 4.1 bulk rule 3, section 8).
+ * The partner also limits live computations in time, by how much is not documented (partner rules 4.1.3, 8.open).
  * The ceiling is learned: deferrals within the budget of a call mean that it was met. Pure; times in epoch milliseconds.
  */
 

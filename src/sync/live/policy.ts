@@ -1,7 +1,7 @@
 /*
- * Which live SKU to look at next. The delta never reports their price moves (specification 4.2 rule 6), a call computes
- * only a few of them (4.1 rule 3), so looks go where they gain most: each SKU has a learned rate of change and a weight,
- * and looks are shared out so that one more look anywhere gains the same. Pure; all times in minutes.
+ * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
+ * only a few of them (partner rule 4.1.3), so looks go where they gain most: each SKU has a learned rate of change and a
+ * weight, and looks are shared out so that one more look anywhere gains the same. Pure; all times in minutes.
  *
  * After Cho & Garcia-Molina (ACM TODS 28, 2003) for the sharing, with rates learned from "changed since the last look or
  * not" as a gamma distribution.

@@ -18,7 +18,7 @@ const GUARANTEED_PART = 0.05;
 const SIDE_TURNS = 16;
 
 /**
- * What to claim for the next bulk call (specification 4.1: up to 100 SKUs, only a few computed live): at most the live
+ * What to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at most the live
  * budget of SKUs that count as live, the rest snapshot-priced, lanes in their order, each with a guaranteed part, and
  * spare slots for the sweep. Null when nothing is owed.
  */

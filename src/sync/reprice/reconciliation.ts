@@ -19,7 +19,7 @@ export interface Envelope {
 }
 
 /**
- * Reconciles a bulk answer with what was asked (specification 2.5: the four arrays exclude each other and add up to the
+ * Reconciles a bulk answer with what was asked (partner rules 2.5: the four arrays exclude each other and add up to the
  * input). A SKU the answer leaves out, or names with two fates, is an error of its own: it stays due.
  */
 export function reconcile(asked: readonly string[], answer: BulkAnswer): Envelope {

@@ -168,7 +168,7 @@ function callSize(maxSkus: number, failures: number): number {
 
 /**
  * While the catalog is stale, nothing reports changes, so everything is re-priced oldest first with the whole share
- * (specification 4.2 rule 10, 7.4 rule 7); otherwise each SKU waits for its time.
+ * (partner rules 4.2.10, 7.4.7); otherwise each SKU waits for its time.
  */
 export function earlyBy(settings: SyncSettings, state: SyncState['catalogState'], earlyLive = 0): Early {
   const none: Early = { urgent: 0, live: earlyLive, new: 0, error: 0, metadata: 0, sweep: 0 };

@@ -198,7 +198,7 @@ function runMetrics(registry: Registry) {
 
 /**
  * The metrics of one daemon in a registry of their own. In: the program's version, and the wall clock (epoch ms) that
- * `backing_off` is judged by. Names are those of CONTRACT.md, section 6.
+ * `backing_off` is judged by. Names and labels are only added to: dashboards and alerts read them.
  */
 export function createMetrics(options: { readonly version: string; readonly now?: () => number }): Metrics {
   const registry = new Registry();

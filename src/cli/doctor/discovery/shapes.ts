@@ -1,8 +1,8 @@
 import { isObject, readSizeEntry } from '../../../partner/wire.ts';
 
 /*
- * What the shape of an answer shows of the names that the specification does not (2.4, 2.5). Pure: bodies come in as the
- * partner sent them, field names go out, and never a value.
+ * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).
+ * Pure: bodies come in as the partner sent them, field names go out, and never a value.
  */
 
 const LISTS = ['not_found', 'deferred', 'errors'] as const;
@@ -42,7 +42,7 @@ const BODY_KEYS = [
 export const strangerOf = (index: number): string => `catalog-mirror-doctor-${index}`;
 
 /**
- * The body that asks under many names at once: unknown top-level keys are ignored (specification 4.1), and each name carries a
+ * The body that asks under many names at once: unknown top-level keys are ignored (partner rules 4.1), and each name carries a
  * SKU of its own, so that the answer tells which one was read. The configured name carries the sample.
  */
 export function manyNames(
@@ -99,7 +99,7 @@ export interface Complaint {
   readonly unwanted: readonly string[];
 }
 
-/** Reads the message of a 400 (specification 7.2), or the messages of a list of them. */
+/** Reads the message of a 400 (partner rules 7.2), or the messages of a list of them. */
 export function complaintOf(body: unknown): Complaint {
   const texts = new Set<string>();
   textsIn(body, texts);
@@ -193,7 +193,7 @@ export interface PriceShape {
   readonly doubtful: boolean;
 }
 
-/** Least ask price in baht (specification 8): what is lower is a count or a rank, not a price. */
+/** Least ask price in baht (partner rule 8.create-floor): what is lower is a count or a rank, not a price. */
 const LEAST_PRICE = 50;
 const PRICE_WORDS = /price|lowest|ask|amount|baht|thb|cost|value/i;
 const NOT_PRICE_WORDS =
