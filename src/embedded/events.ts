@@ -1,4 +1,3 @@
-/** What happens around the embedded server. */
 export type EmbeddedEvent =
   | 'embedded_started'
   | 'embedded_server_died'

@@ -15,7 +15,6 @@ import { startWatchdog, type Watchdog } from './watchdog.ts';
 export interface EmbeddedPostgres {
   /** `postgres://postgres:<password>@127.0.0.1:<port>/postgres`; the port is another one after each start. */
   readonly url: string;
-  /** The server's pid. */
   readonly pid: number;
   /** Absolute path of the data directory, as asked for. */
   readonly dataDir: string;

@@ -33,7 +33,7 @@ export function armFailpoint(point: Failpoint, act: () => void): void {
   armed = { point, act };
 }
 
-/** Passes a point. */
+/** Runs what is armed for this point, in a test; else does nothing. */
 export function failpoint(point: Failpoint): void {
   if (armed?.point === point) armed.act();
 }

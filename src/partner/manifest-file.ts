@@ -35,7 +35,6 @@ export interface ManifestFileCaps {
   lines: number;
 }
 
-/** What to download, and within which bounds. */
 export interface ManifestFileOptions {
   url: SecretUrl;
   /** The API's base URL: decides whether a files origin on loopback is allowed. */

@@ -10,7 +10,6 @@ export interface ManifestLine {
   updatedAt: string | null;
 }
 
-/** Why a line was rejected. */
 export const REJECTIONS = [
   'not-json',
   'not-an-object',
@@ -88,7 +87,6 @@ function skuOf(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'sku' in value ? value.sku : undefined;
 }
 
-/** Reads lines of the manifest, one after the other. */
 export interface LineReader {
   /** In: one line without its newline and its number. Out: the line, or why it is rejected; null for a blank one. */
   (text: string, line: number): ManifestLine | RejectedLine | null;

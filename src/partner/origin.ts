@@ -1,7 +1,6 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
-/** Why a URL is not used. */
 export type UrlProblem = 'not-a-url' | 'scheme' | 'credentials' | 'not-public' | 'not-listed' | 'query';
 
 /** Code of the error by which the address guard stops a connection before it is made. */

@@ -46,7 +46,6 @@ export interface AnswerHead {
   refusal?: unknown;
 }
 
-/** The one connection pool to the partner API. */
 export interface Transport {
   /** Sends a request and reads its answer; `head` is filled in on the way. Out: the parsed body of a 200. Throws PartnerError. */
   request(request: ApiRequest, head: AnswerHead): Promise<unknown>;

@@ -1,11 +1,9 @@
 import type { Json } from './wire.ts';
 
-/** One API request as its handler sees it. */
 export interface Call {
   /** The path's parameters, percent-encoding undone. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** The body as it came. */
   readonly text: string;
 }
 

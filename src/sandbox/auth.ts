@@ -1,7 +1,6 @@
 /** What an API request's `Authorization` header turns out to be (partner rules 5.5, row by row). */
 export type Verdict = 'absent' | 'malformed' | 'unknown_key' | 'wrong_secret' | 'not_configured' | 'ok';
 
-/** A refusal: status and the exact body. */
 export interface Refusal {
   status: number;
   body: Record<string, unknown>;

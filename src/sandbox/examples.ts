@@ -36,12 +36,10 @@ export function trackingExample(services: Services): Example {
   return { body: { orders: [{ order_id, tracking_number: 'TH0123456789', courier: 'Flash' }] } };
 }
 
-/** POST of a listing. */
 export function creationExample(services: Services): Example {
   return { body: { ...goods(services), quantity: 1 } };
 }
 
-/** PUT of a new price. */
 export function editExample(listingType: ListingType): (services: Services) => Example {
   return ({ listings }) => {
     const listing = [...listings].find((found) => found.own && found.listingType === listingType);
@@ -54,14 +52,12 @@ export function intakeExample(services: Services): Example {
   return { body: { items: [{ ...goods(services), quantity: 2 }] } };
 }
 
-/** The presigned URL of the newest manifest file. */
 export function manifestFileExample({ settings, world, presigner }: Services): Example {
   const id = world.newestSnapshot();
   if (id === null) return {};
   return { target: presigner.sign(id, settings.now() + settings.urlTtlMs, world.urlGeneration) };
 }
 
-/** The presigned URL of an order's label. */
 export function labelFileExample(services: Services): Example {
   const { settings, labels } = services;
   return { target: labels.sign(orderIn(services, 'process'), settings.now() + settings.urlTtlMs) };

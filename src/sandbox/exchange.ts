@@ -13,7 +13,6 @@ import { SERVICE_ERROR, type Json } from './wire.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** One request on its way through the sandbox. */
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;

@@ -23,7 +23,6 @@ export interface Fault {
   delayMs?: number;
   /** Reset the connection instead of an answer. */
   reset?: true;
-  /** Never answer. */
   hang?: true;
   /** Send only so many bytes of the body as it travels, then destroy the connection. */
   truncateAt?: number;
@@ -52,7 +51,6 @@ export class Faults {
     return () => armed.hits;
   }
 
-  /** Removes every fault. */
   clear(): void {
     this.#armed = [];
   }

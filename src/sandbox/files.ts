@@ -8,7 +8,6 @@ import type { ManifestLine } from './world.ts';
 const FILES_PREFIX = '/files/';
 const CHUNK_CHARS = 64 * 1024;
 
-/** Why the files origin refuses a URL. */
 export type FileRefusal = 'expired' | 'revoked' | 'bad_signature';
 
 /** Signatures that only this sandbox can make. */

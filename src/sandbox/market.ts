@@ -84,7 +84,6 @@ export class Market {
     return item.market?.sizes ?? bornSizes(item.seed);
   }
 
-  /** Metadata of an item now. */
   detailsOf(item: Item): Details {
     return item.details ?? bornDetails(item.seed);
   }

@@ -1,6 +1,5 @@
 /** How the undocumented parts of the partner's bodies look (partner rules 2.4.open, 2.5.open, 2.7.open, 2.8.open, 4.1.open). */
 export interface Dialect {
-  /** Name of the bulk body's SKU list. */
   bulkBodyKey: string;
   /** Name of the manifest response's presigned URL. */
   urlField: string;
@@ -8,11 +7,9 @@ export interface Dialect {
   snapshotIdField: string;
   /** Elements of `not_found`, `deferred` and `errors`: the SKU itself, or an object that carries it. */
   elements: 'string' | 'object';
-  /** Where an object element carries the SKU. */
   skuField: string;
   /** What a `size_map` entry is. */
   entries: 'number' | 'string' | 'object';
-  /** Where an object entry carries its price. */
   priceField: string;
   /** Type of `requested` and `deduped`. */
   counts: 'number' | 'string';
@@ -66,7 +63,6 @@ export interface SandboxOptions {
   snapshotIntervalMs?: number;
   /** Age from which the newest snapshot answers 0014; null = never. */
   staleAfterMs?: number | null;
-  /** Whether a first snapshot is built at start. */
   initialSnapshot?: boolean;
   /** Orders of the account at start. */
   orders?: number;
@@ -74,20 +70,17 @@ export interface SandboxOptions {
   listings?: number;
   /** Orders at start that belong to another supplier, and as many listings. */
   foreignOrders?: number;
-  /** Whether the account is in vacation mode. */
   vacation?: boolean;
   /** Whether the account is on a seller-shipping arrangement. */
   sellerShipping?: boolean;
   /** Time from a confirmation to the move that it starts. */
   confirmDelayMs?: number;
   dialect?: Partial<Dialect>;
-  /** Wait before every answer. */
   latencyMs?: number;
   /** Wall clock in epoch milliseconds. */
   now?: () => number;
 }
 
-/** The options with every default filled in. */
 export type Settings = Required<Omit<SandboxOptions, 'dialect'>> & { dialect: Dialect };
 
 const DEFAULT_DIALECT: Dialect = {

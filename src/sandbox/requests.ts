@@ -2,7 +2,6 @@ import type { Route } from './faults.ts';
 
 const KEPT = 20_000;
 
-/** What the sandbox remembers of one request. */
 export interface RequestRecord {
   /** Arrival, epoch milliseconds. */
   at: number;

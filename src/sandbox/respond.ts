@@ -29,7 +29,6 @@ export function jsonReply(
   return { status: answer.status, headers, body: Buffer.from(JSON.stringify(answer.body)) };
 }
 
-/** A manifest file on its way. */
 export function fileReply(dialect: Dialect, lines: Iterable<ManifestLine>, now: number): Reply {
   return {
     status: 200,
@@ -38,12 +37,11 @@ export function fileReply(dialect: Dialect, lines: Iterable<ManifestLine>, now: 
   };
 }
 
-/** Bytes as they are, or text. */
 export function bytesReply(contentType: string, body: Buffer, now: number): Reply {
   return { status: 200, headers: { ...date(now), 'Content-Type': contentType }, body };
 }
 
-/** A refusal of the files origin. */
+/** XML, as object stores refuse: 404 where the snapshot's file was freed, else 403. */
 export function fileErrorReply(refusal: FileRefusal | 'freed', now: number): Reply {
   const headers = { ...date(now), 'Content-Type': 'application/xml' };
   return { status: refusal === 'freed' ? 404 : 403, headers, body: Buffer.from(fileError(refusal)) };

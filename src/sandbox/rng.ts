@@ -4,9 +4,7 @@ export interface Rng {
   next(): number;
   /** A whole number in [0, bound). */
   int(bound: number): number;
-  /** True with the given probability. */
   chance(probability: number): boolean;
-  /** One element of a list that is not empty. */
   pick<T>(list: readonly [T, ...T[]]): T;
 }
 

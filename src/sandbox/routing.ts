@@ -9,7 +9,6 @@ interface RouteBase {
   readonly method: 'GET' | 'POST' | 'PUT';
   /** Parameters in braces stand for one segment each. */
   readonly path: string;
-  /** What it does, in a few words. */
   readonly summary: string;
   /** Cache-Control of a successful answer (partner rules 8.cache); null = the header is absent. */
   readonly cacheControl: string | null;

@@ -20,7 +20,6 @@ export interface Sandbox extends AsyncDisposable {
   /** `{base_url}`, without a trailing slash. */
   readonly url: string;
   readonly apiKey: string;
-  /** The present secret. */
   readonly secret: string;
   readonly options: Readonly<Settings>;
   readonly world: World;

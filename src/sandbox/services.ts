@@ -5,7 +5,6 @@ import type { Labels } from './labels/labels.ts';
 import type { Listings } from './listings/listings.ts';
 import type { Orders } from './orders/orders.ts';
 
-/** Everything that handlers work on. */
 export interface Services extends CatalogContext {
   readonly account: Account;
   readonly orders: Orders;

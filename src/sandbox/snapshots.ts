@@ -77,7 +77,6 @@ export class SnapshotChain {
     return this.#retained.at(-1) ?? null;
   }
 
-  /** The retained snapshot of that id, or undefined. */
   find(id: string): Snapshot | undefined {
     return this.#retained.find((snapshot) => snapshot.id === id);
   }

@@ -3,7 +3,6 @@ import type { Dialect } from './options.ts';
 import type { CatalogCode, Delta, Snapshot } from './snapshots.ts';
 import type { ManifestLine } from './world.ts';
 
-/** A JSON object body. */
 export type Json = Record<string, unknown>;
 
 /** What became of the SKUs of one bulk call. `bodies` are single-lookup bodies by SKU. */

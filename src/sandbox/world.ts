@@ -69,7 +69,6 @@ export class World {
     this.#market.setPrice(sku, size, price);
   }
 
-  /** Takes one size off the market. */
   dropSize(sku: string, size: string): void {
     this.#market.dropSize(sku, size);
   }
@@ -124,7 +123,6 @@ export class World {
     return this.#chain.build().id;
   }
 
-  /** The newest snapshot's id, or null. */
   newestSnapshot(): string | null {
     return this.#chain.newest?.id ?? null;
   }
@@ -144,12 +142,10 @@ export class World {
     this.#chain.builderStopped = true;
   }
 
-  /** Undoes `stopBuilder`. */
   startBuilder(): void {
     this.#chain.builderStopped = false;
   }
 
-  /** Whether the builder runs. */
   builderRuns(): boolean {
     return !this.#chain.builderStopped;
   }

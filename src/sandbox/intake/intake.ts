@@ -14,7 +14,6 @@ export class Intake {
     return this.#records.values();
   }
 
-  /** Stores the records of one call. */
   add(records: readonly IntakeRecord[]): void {
     this.#records.push(...records);
   }

@@ -10,10 +10,8 @@ import type { Listing } from './listings.ts';
 /** The path parameter of the live listings, as the sandbox takes it. */
 export const LISTING_TYPES: readonly ListingType[] = ['ask', 'preorder'];
 
-/** What the body of a creation has to hold. */
 export const CREATION = { sku: 'text', size: 'text', price: 'whole', quantity: 'count?' } as const;
 
-/** What the body of an edit has to hold. */
 export const EDIT = { order_id: 'text', price: 'whole' } as const;
 
 /** One page of live listings (partner rules 2.3). */
@@ -25,7 +23,6 @@ export function listingPageBody(
   return { type, listings: rows.map((listing) => listingBody(dialect, listing)), nextCursor };
 }
 
-/** The answer to a creation. */
 export function createdBody({ id }: Listing): Json {
   return { order_id: id, status: 'created' };
 }

@@ -36,7 +36,6 @@ export interface Order extends Keyset, Goods {
   tracking: { readonly number: string; readonly courier: string | null } | null;
 }
 
-/** The fee for the sale itself. */
 export function commissionOf({ price }: Goods): number {
   return Math.round(price * COMMISSION);
 }

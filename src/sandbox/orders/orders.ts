@@ -87,7 +87,6 @@ export class Orders {
     return true;
   }
 
-  /** Notes how an order travels. */
   track(id: string, number: string, courier: string | null): void {
     const order = this.#known(id);
     order.tracking = { number, courier };

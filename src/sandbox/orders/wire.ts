@@ -6,13 +6,11 @@ import { commissionOf, expectedPayout, type Order } from './order.ts';
 // The partner documents `order_id`, `status`, `expected_payout` and the page's three fields (partner rules 2.1, 2.2).
 // Every other name and shape in this file is the sandbox's choice.
 
-/** What the body of a confirmation has to hold. */
 export const CONFIRMATION = { order_id: 'text' } as const;
 
 /** What each element of a tracking update's `orders` has to hold. */
 export const TRACKED = { order_id: 'text', tracking_number: 'text', courier: 'text?' } as const;
 
-/** The answer to a tracking update. */
 export const TRACKING_DONE: Json = { message: 'success' };
 
 /** The order record (partner rules 2.2). */
