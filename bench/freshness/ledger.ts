@@ -1,3 +1,5 @@
+import type { PaceLimits } from '../../src/pace/policy.ts';
+import type { SharedAccount } from './neighbours.ts';
 import {
   chooseLive,
   earlyMinutes,
@@ -14,7 +16,6 @@ import {
   solvePrice,
 } from '../../src/sync/live/policy.ts';
 import { Heap } from './heap.ts';
-import type { LiveRun } from './live.ts';
 import type { Market } from './market.ts';
 
 const RESOLVE_EVERY = 10;
@@ -171,4 +172,21 @@ function groupsOf(rates: readonly Rate[], weights: Float64Array): RateGroup[] {
     lambda: lambda / count,
     weight: weight / count,
   }));
+}
+
+export interface LiveRun {
+  readonly policy: 'index' | 'round-robin';
+  readonly minutes: number;
+  readonly limits: PaceLimits;
+  /** The partner's live computations a call, and in a rolling minute (null: no ceiling). */
+  readonly liveBudget: number;
+  readonly liveCeiling: number | null;
+  readonly redrawEveryMinutes?: number;
+  /**
+   * Everything has just turned live: SKUs were looked at within the last `sweptMinutes`, and their rates are known from
+   * what such looks showed in three days; no cap on the wait but the metadata's age.
+   */
+  readonly incident?: { readonly sweptMinutes: number };
+  /** The account with its other users, whose traffic makes the partner refuse calls; absent: nobody is refused. */
+  readonly shared?: SharedAccount;
 }

@@ -1,3 +1,4 @@
+import { Ledger, type LiveRun } from './ledger.ts';
 import {
   decide,
   guardMs,
@@ -16,7 +17,6 @@ import {
 } from '../../src/sync/live/learn.ts';
 import { planBatch } from '../../src/sync/reprice/plan.ts';
 import { CeilingServer } from './ceiling-server.ts';
-import { Ledger } from './ledger.ts';
 import type { Account, Market } from './market.ts';
 import type { SharedAccount } from './neighbours.ts';
 
@@ -24,23 +24,6 @@ import type { SharedAccount } from './neighbours.ts';
  * Days of live re-pricing in seconds: the production pacer, planner, policy and learning, in the order that
  * sync/reprice/reprice.ts calls them, on a virtual clock. Only the ledger is in memory instead of in Postgres.
  */
-
-export interface LiveRun {
-  readonly policy: 'index' | 'round-robin';
-  readonly minutes: number;
-  readonly limits: PaceLimits;
-  /** The partner's live computations a call, and in a rolling minute (null: no ceiling). */
-  readonly liveBudget: number;
-  readonly liveCeiling: number | null;
-  readonly redrawEveryMinutes?: number;
-  /**
-   * Everything has just turned live: SKUs were looked at within the last `sweptMinutes`, and their rates are known from
-   * what such looks showed in three days; no cap on the wait but the metadata's age.
-   */
-  readonly incident?: { readonly sweptMinutes: number };
-  /** The account with its other users, whose traffic makes the partner refuse calls; absent: nobody is refused. */
-  readonly shared?: SharedAccount;
-}
 
 export interface LiveLooks {
   /** Looks answered a minute, over the second half of the run. */

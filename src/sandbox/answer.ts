@@ -36,3 +36,101 @@ export function readObject(text: string): Json | string {
   const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
   return isObject ? (body as Json) : 'body must be a JSON object';
 }
+
+/** What a member of a request's body may have to be. A question mark: it may be left out. */
+const KINDS = {
+  text: { fits: isText, must: 'must be a string that is not empty' },
+  'text?': { fits: isText, must: 'must be a string that is not empty' },
+  whole: { fits: Number.isInteger, must: 'must be a whole number' },
+  'count?': {
+    fits: (value: unknown) => Number.isInteger(value) && (value as number) > 0,
+    must: 'must be a whole number above 0',
+  },
+} as const;
+
+interface Values {
+  text: string;
+  'text?': string | undefined;
+  whole: number;
+  'count?': number | undefined;
+}
+
+type Kind = keyof Values;
+
+/** The asked members of a JSON object, or what is wrong with the first that does not fit. Other members are ignored. */
+export function readFields<Asked extends Record<string, Kind>>(
+  value: unknown,
+  asked: Asked,
+): { [Name in keyof Asked]: Values[Asked[Name]] } | string {
+  if (typeof value !== 'object' || value === null) return 'must be a JSON object';
+  const fields: Record<string, unknown> = {};
+  for (const [name, kind] of Object.entries(asked)) {
+    const given: unknown = Object.hasOwn(value, name) ? value[name as keyof typeof value] : undefined;
+    if (given === undefined && kind.endsWith('?')) continue;
+    if (!KINDS[kind].fits(given)) return `${name} ${KINDS[kind].must}`;
+    fields[name] = given;
+  }
+  return fields as { [Name in keyof Asked]: Values[Asked[Name]] };
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
+}
+
+/** Where a row stands in a list that runs from the newest to the oldest. */
+export interface Keyset {
+  /** Epoch milliseconds. */
+  readonly createdAt: number;
+  /** Tells rows of the same millisecond apart. */
+  readonly seq: number;
+}
+
+/** One page of a list, and the cursor of the next; null = there is none. */
+export interface Page<T> {
+  readonly rows: readonly T[];
+  readonly nextCursor: string | null;
+}
+
+/**
+ * The page of `rows` (in any order) that a cursor stands before; null for a cursor that this endpoint did not give out
+ * (partner rules 4.3.1 to 4.3.3). A row that comes while a client pages is on no later page, and shifts none.
+ */
+export function pageOf<T extends Keyset>(
+  rows: readonly T[],
+  { endpoint, cursor, size }: { endpoint: string; cursor: string | null; size: number },
+): Page<T> | null {
+  const from = cursor === null ? null : decode(endpoint, cursor);
+  if (cursor !== null && from === null) return null;
+  const rest = rows.filter((row) => from === null || newestFirst(from, row) < 0).toSorted(newestFirst);
+  const page = rest.slice(0, size);
+  const last = page.at(-1);
+  const more = rest.length > page.length && last !== undefined;
+  return { rows: page, nextCursor: more ? encode(endpoint, last) : null };
+}
+
+function newestFirst(left: Keyset, right: Keyset): number {
+  return right.createdAt - left.createdAt || right.seq - left.seq;
+}
+
+function encode(endpoint: string, { createdAt, seq }: Keyset): string {
+  return Buffer.from(JSON.stringify([endpoint, createdAt, seq])).toString('base64');
+}
+
+function decode(endpoint: string, cursor: string): Keyset | null {
+  let parts: unknown;
+  try {
+    parts = JSON.parse(Buffer.from(cursor, 'base64').toString('utf8'));
+  } catch {
+    return null;
+  }
+  if (!Array.isArray(parts)) return null;
+  const [, createdAt, seq] = parts as unknown[];
+  const keyset = { createdAt: Number(createdAt), seq: Number(seq) };
+  // Only what `encode` would give out for this endpoint: reading base64 forgives, and a token is whole or it is none.
+  return encode(endpoint, keyset) === cursor ? keyset : null;
+}
+
+export interface PlainCall {
+  readonly path: string;
+  readonly query: URLSearchParams;
+}

@@ -1,14 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Answer, invalid } from './answer.ts';
-import type { Refusal } from './auth.ts';
-import type { Fault, Faults, Route } from './faults.ts';
-import type { Gate } from './gate.ts';
+import type { Gate, Refusal } from './gate.ts';
+import type { Fault, Faults, Route, RouteName } from './faults.ts';
 import type { RequestLog, RequestRecord } from './requests.ts';
 import { compress, faultReply, jsonReply, send, type Reply } from './respond.ts';
-import { matchRoute, ROUTES, type RouteName } from './routes.ts';
-import { type ApiRoute, decodeParams, type Match, type RouteDefinition } from './routing.ts';
-import type { Services } from './services.ts';
+import { matchRoute, ROUTES } from './routes.ts';
+import { type ApiRoute, decodeParams, type Match, type RouteDefinition, type Services } from './routing.ts';
 import { SERVICE_ERROR, type Json } from './wire.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -1,5 +1,27 @@
-import type { RouteName } from './routes.ts';
 import type { Json } from './wire.ts';
+
+/** The routes that the sandbox answers, as the table in routes.ts names them. */
+export type RouteName =
+  | 'manifest'
+  | 'delta'
+  | 'lowest'
+  | 'bulk'
+  | 'processing_orders'
+  | 'settled_orders'
+  | 'order'
+  | 'payout'
+  | 'label'
+  | 'confirm_order'
+  | 'tracking'
+  | 'live_listings'
+  | 'list_ask'
+  | 'list_preorder'
+  | 'edit_listing'
+  | 'edit_preorder'
+  | 'batch_r2s'
+  | 'file'
+  | 'label_file'
+  | 'routes_page';
 
 /** The routes that the sandbox tells apart; `unknown` = no such route. */
 export type Route = RouteName | 'unknown';

@@ -1,5 +1,3 @@
-import { Authorizer, REFUSALS, type Refusal } from './auth.ts';
-import { RollingWindow } from './limits.ts';
 import type { Settings } from './options.ts';
 import type { RequestRecord } from './requests.ts';
 
@@ -33,5 +31,111 @@ export class Gate {
     const throttled = this.#keyWindow.add(record.at) > this.#rateLimit;
     if (throttled) return REFUSALS.wrong_secret;
     return verdict === 'ok' ? null : REFUSALS[verdict];
+  }
+}
+
+/** What an API request's `Authorization` header turns out to be (partner rules 5.5, row by row). */
+export type Verdict = 'absent' | 'malformed' | 'unknown_key' | 'wrong_secret' | 'not_configured' | 'ok';
+
+export interface Refusal {
+  status: number;
+  body: Record<string, unknown>;
+}
+
+/** The answer to each verdict that is not `ok`. A throttled request answers as `wrong_secret` does, byte for byte. */
+export const REFUSALS: Record<Exclude<Verdict, 'ok'>, Refusal> = {
+  absent: { status: 401, body: { message: 'Unauthorized' } },
+  malformed: { status: 500, body: { message: 'Internal Server Error' } },
+  unknown_key: { status: 500, body: { message: 'Internal Server Error' } },
+  wrong_secret: { status: 403, body: { message: 'Forbidden' } },
+  not_configured: { status: 403, body: { statusCode: 403, message: 'Supplier account not configured' } },
+};
+
+const BASIC = /^basic +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?) *$/i;
+
+/** The account's credential, with the overlap of a rotation (partner rule 5.4). */
+export class Authorizer {
+  secret: string;
+  readonly #apiKey: string;
+  /** Whether the supplier account is complete. */
+  configured: boolean;
+  /** Earlier secrets, with the moment (epoch milliseconds) at which each stops authenticating. */
+  #old: { secret: string; until: number }[] = [];
+
+  constructor(apiKey: string, secret: string, configured: boolean) {
+    this.#apiKey = apiKey;
+    this.secret = secret;
+    this.configured = configured;
+  }
+
+  /** Replaces the secret; the old one authenticates for `overlapMs` more. */
+  rotate(next: string, overlapMs: number, now: number): void {
+    this.#old.push({ secret: this.secret, until: now + overlapMs });
+    this.secret = next;
+  }
+
+  /** Judges a header's value; undefined = the header is absent. */
+  judge(header: string | undefined, now: number): Verdict {
+    if (header === undefined) return 'absent';
+    const encoded = BASIC.exec(header)?.[1];
+    const decoded = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8');
+    const colon = decoded.indexOf(':');
+    if (colon < 0) return 'malformed';
+    if (decoded.slice(0, colon) !== this.#apiKey) return 'unknown_key';
+    const given = decoded.slice(colon + 1);
+    this.#old = this.#old.filter((old) => now < old.until);
+    if (given !== this.secret && !this.#old.some((old) => old.secret === given)) return 'wrong_secret';
+    return this.configured ? 'ok' : 'not_configured';
+  }
+}
+
+/** Events in a rolling window: an event exactly `windowMs` old no longer counts. */
+export class RollingWindow {
+  /** The most events that any window held so far. */
+  peak = 0;
+  readonly #windowMs: number;
+  #times: number[] = [];
+  #first = 0;
+
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs;
+  }
+
+  /** Counts one event at `now` (epoch milliseconds); returns how many the window holds, this one included. */
+  add(now: number): number {
+    this.#times.push(now);
+    const held = this.held(now);
+    this.peak = Math.max(this.peak, held);
+    return held;
+  }
+
+  /** How many events the window that ends at `now` holds. */
+  held(now: number): number {
+    for (let oldest = this.#times[this.#first]; oldest !== undefined && oldest <= now - this.#windowMs;) {
+      this.#first += 1;
+      oldest = this.#times[this.#first];
+    }
+    if (this.#first > 1024 && this.#first * 2 > this.#times.length) {
+      this.#times = this.#times.slice(this.#first);
+      this.#first = 0;
+    }
+    return this.#times.length - this.#first;
+  }
+}
+
+/** The server-side ceiling on live computations (partner rule 4.1.3): hidden from clients, over all their calls. */
+export class LiveCeiling {
+  readonly #perMinute: number | null;
+  readonly #window = new RollingWindow(60_000);
+
+  constructor(perMinute: number | null) {
+    this.#perMinute = perMinute;
+  }
+
+  /** Takes one computation where the ceiling allows; false = refused, nothing taken. */
+  take(now: number): boolean {
+    if (this.#perMinute !== null && this.#window.held(now) >= this.#perMinute) return false;
+    this.#window.add(now);
+    return true;
   }
 }

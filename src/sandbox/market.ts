@@ -10,7 +10,6 @@ import {
 } from './catalogue.ts';
 import type { Settings } from './options.ts';
 import { createRng, mix, type Rng } from './rng.ts';
-import type { FrozenLine } from './snapshots.ts';
 
 /** Where a SKU's price comes from (partner rules 2.6). */
 export type PriceSource = 'snapshot' | 'live';
@@ -242,4 +241,12 @@ export class Market {
     const hostile = this.#settings.skus >= 50 ? HOSTILE_SKUS[index] : undefined;
     return hostile ?? this.#freshSku();
   }
+}
+
+/** One manifest line as a snapshot froze it. `hash` null = live-priced. */
+export interface FrozenLine {
+  readonly sizes: number;
+  readonly hash: string | null;
+  /** Epoch milliseconds. */
+  readonly updatedAt: number;
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
-import { REFUSALS } from './auth.ts';
+import { REFUSALS } from './gate.ts';
 import type { Fault } from './faults.ts';
 import { fileError, fileHeaders, fileStream, type FileRefusal } from './files.ts';
 import type { Dialect } from './options.ts';

@@ -1,5 +1,5 @@
-import { answerBulk, answerDelta, answerLowest, answerManifest } from './catalog/handlers.ts';
-import { manifestFile } from './catalog/file.ts';
+import type { RouteName } from './faults.ts';
+import { answerBulk, answerDelta, answerLowest, answerManifest, manifestFile } from './catalog.ts';
 import {
   bulkExample,
   confirmExample,
@@ -11,17 +11,22 @@ import {
   lowestExample,
   manifestFileExample,
   orderExample,
+  pageOfRoutes,
   trackingExample,
-} from './examples.ts';
-import { answerIntake } from './intake/handlers.ts';
-import { answerLabel, labelFile } from './labels/handlers.ts';
+} from './page.ts';
+import { answerIntake } from './intake.ts';
+import { answerLabel, labelFile } from './labels.ts';
 import { answerCreate, answerEdit, answerListings } from './listings/handlers.ts';
-import { answerOrder, answerPayout, answerProcessing, answerSettled } from './orders/handlers.ts';
-import { answerConfirm, answerTracking } from './orders/writes.ts';
-import { pageOfRoutes } from './page.ts';
+import {
+  answerConfirm,
+  answerOrder,
+  answerPayout,
+  answerProcessing,
+  answerSettled,
+  answerTracking,
+} from './orders/handlers.ts';
 import type { Reply } from './respond.ts';
-import { createMatcher, type RouteDefinition } from './routing.ts';
-import type { Services } from './services.ts';
+import { createMatcher, type RouteDefinition, type Services } from './routing.ts';
 
 const SHORT = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
 const MINUTE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';
@@ -208,9 +213,7 @@ export const ROUTES = {
     cacheControl: null,
     handle: routesPage,
   },
-} as const satisfies Record<string, RouteDefinition>;
-
-export type RouteName = keyof typeof ROUTES;
+} as const satisfies Record<RouteName, RouteDefinition>;
 
 /** The route of a request; a fixed path goes before one with parameters. */
 export const matchRoute = createMatcher<RouteName>(ROUTES);

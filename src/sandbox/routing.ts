@@ -1,6 +1,21 @@
-import type { Answer, Call } from './answer.ts';
+import type { Answer, Call, PlainCall } from './answer.ts';
+import type { Account } from './orders/order.ts';
+import type { CatalogContext } from './catalog.ts';
+import type { Intake } from './intake.ts';
+import type { Labels } from './labels.ts';
+import type { Listings } from './listings/listings.ts';
+import type { Orders } from './orders/orders.ts';
 import type { Reply } from './respond.ts';
-import type { Services } from './services.ts';
+
+export interface Services extends CatalogContext {
+  readonly account: Account;
+  readonly orders: Orders;
+  readonly listings: Listings;
+  readonly intake: Intake;
+  readonly labels: Labels;
+  /** The present secret, for the page that shows how to ask. */
+  readonly secret: string;
+}
 
 /** One route: what dispatch, the routes page and the command's help know about it. */
 export type RouteDefinition = ApiRoute | PlainRoute;
@@ -26,11 +41,6 @@ export interface ApiRoute extends RouteBase {
 export interface PlainRoute extends RouteBase {
   readonly origin: 'files' | 'page';
   handle(services: Services, call: PlainCall): Reply;
-}
-
-export interface PlainCall {
-  readonly path: string;
-  readonly query: URLSearchParams;
 }
 
 /** A request as somebody types it. */

@@ -1,18 +1,17 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Account } from './account.ts';
+import { Account } from './orders/order.ts';
 import { Exchanges } from './exchange.ts';
 import { Faults, type Route } from './faults.ts';
 import { Presigner } from './files.ts';
-import { Gate } from './gate.ts';
-import { Intake } from './intake/intake.ts';
-import { Labels } from './labels/labels.ts';
-import { LiveCeiling } from './limits.ts';
+import { Gate, LiveCeiling } from './gate.ts';
+import { Intake } from './intake.ts';
+import { Labels } from './labels.ts';
 import { Listings } from './listings/listings.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from './options.ts';
 import { Orders } from './orders/orders.ts';
 import { RequestLog, type RequestRecord } from './requests.ts';
-import type { Services } from './services.ts';
+import type { Services } from './routing.ts';
 import { World } from './world.ts';
 
 /** A running sandbox: its address and credential, the levers on its world, and what it has seen. */

@@ -1,17 +1,9 @@
+import type { FrozenLine, Item, Market } from './market.ts';
 import { bornSizes, type Sizes } from './catalogue.ts';
-import type { Item, Market } from './market.ts';
 import type { Settings } from './options.ts';
 import { createRng, fingerprint, mix, type Rng } from './rng.ts';
 
 const BORN_SPREAD_MS = 30 * 86_400_000;
-
-/** One manifest line as a snapshot froze it. `hash` null = live-priced. */
-export interface FrozenLine {
-  readonly sizes: number;
-  readonly hash: string | null;
-  /** Epoch milliseconds. */
-  readonly updatedAt: number;
-}
 
 type Frozen = FrozenLine | 'born' | null;
 

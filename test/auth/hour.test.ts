@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { sendsPerWindow, type PaceLimits } from '../../src/pace/policy.ts';
 import { refusalOf, type Suspicion } from '../../src/pace/refusal.ts';
-import { RollingWindow } from '../../src/sandbox/limits.ts';
+import { RollingWindow } from '../../src/sandbox/gate.ts';
 import { Account } from '../partner/account.ts';
 
 const SECOND = 1000;

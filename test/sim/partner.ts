@@ -5,14 +5,9 @@ import { classifyAnswer, codeOf, PartnerError, type Route } from '../../src/part
 import type { PartnerClient, Permit } from '../../src/partner/client.ts';
 import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
 import { readBulk, readDelta } from '../../src/partner/wire.ts';
-import {
-  answerBulk,
-  answerDelta,
-  answerManifest,
-  type CatalogContext,
-} from '../../src/sandbox/catalog/handlers.ts';
+import { answerBulk, answerDelta, answerManifest, type CatalogContext } from '../../src/sandbox/catalog.ts';
 import { Presigner, snapshotOf } from '../../src/sandbox/files.ts';
-import { LiveCeiling } from '../../src/sandbox/limits.ts';
+import { LiveCeiling } from '../../src/sandbox/gate.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from '../../src/sandbox/options.ts';
 import { manifestLine } from '../../src/sandbox/wire.ts';
 import { World } from '../../src/sandbox/world.ts';

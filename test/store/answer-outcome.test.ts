@@ -1,7 +1,7 @@
-import type { Fate, Look } from '../../src/store/answer/types.ts';
+import { type Differences, type Look, outcomeOf } from '../../src/store/answer/effects.ts';
+import type { Fate } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer/differences.ts';
-import { type Differences, outcomeOf } from '../../src/store/answer/effects.ts';
 import { found } from './support.ts';
 
 const look = (sku: string, other: Partial<Look> = {}): Look => ({

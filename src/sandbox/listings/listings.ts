@@ -1,4 +1,4 @@
-import type { Keyset } from '../cursor.ts';
+import type { Keyset } from '../answer.ts';
 import type { Settings } from '../options.ts';
 import type { Goods, ListingType } from '../orders/order.ts';
 import { createRng, mix, type Rng } from '../rng.ts';

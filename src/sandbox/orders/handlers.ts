@@ -1,9 +1,16 @@
-import { type Answer, type Call, invalid } from '../answer.ts';
-import { pageOf } from '../cursor.ts';
-import type { Services } from '../services.ts';
-import { isOpen, type Order } from './order.ts';
-import { ofOwnOrder } from './owned.ts';
-import { orderBody, orderPageBody, payoutBody } from './wire.ts';
+import { isOpen, notFound, type Order, unauthorized } from './order.ts';
+import { type Answer, type Call, invalid, pageOf, readFields, readObject, refused } from '../answer.ts';
+import type { Services } from '../routing.ts';
+import {
+  CONFIRMATION,
+  confirmedBody,
+  orderBody,
+  orderPageBody,
+  payoutBody,
+  TRACKED,
+  TRACKING_DONE,
+} from './wire.ts';
+import type { Orders } from './orders.ts';
 
 const PAGE_SIZE = 100;
 
@@ -43,4 +50,43 @@ function listOf(
   const page = pageOf(rows, { endpoint: type, cursor, size: PAGE_SIZE });
   if (page === null) return invalid('invalid cursor');
   return { status: 200, body: orderPageBody(settings.dialect, type, page) };
+}
+
+/** PUT /partner/confirm/order (partner rules 4.4): a repeat while the status allows it costs the fee again. */
+export function answerConfirm({ orders }: Services, { text }: Call): Answer {
+  const body = readObject(text);
+  const fields = typeof body === 'string' ? body : readFields(body, CONFIRMATION);
+  if (typeof fields === 'string') return invalid(fields);
+  return ofOwnOrder(orders, fields.order_id, (order) => {
+    if (!orders.confirm(order.id)) return invalid(`status not allowed status: ${order.status}`);
+    return { status: 200, body: confirmedBody(order) };
+  });
+}
+
+/**
+ * PUT /partner/update/tracking (partner rules 4.4): one by one; a missing order is skipped, a foreign one stops the call and
+ * leaves the earlier ones written. A body of the wrong shape is refused before anything is written (the sandbox's choice).
+ */
+export function answerTracking({ orders }: Services, { text }: Call): Answer {
+  const body = readObject(text);
+  if (typeof body === 'string') return invalid(body);
+  if (!Array.isArray(body['orders'])) return invalid('orders must be an array');
+  const updates = body['orders'].map((row: unknown) => readFields(row, TRACKED));
+  const problem = updates.find((update) => typeof update === 'string');
+  if (problem !== undefined) return invalid(problem);
+  for (const update of updates) {
+    if (typeof update === 'string') continue;
+    const order = orders.find(update.order_id);
+    if (order === undefined) continue;
+    if (!order.own) return refused(403, unauthorized(order.id));
+    orders.track(order.id, update.tracking_number, update.courier ?? null);
+  }
+  return { status: 200, body: TRACKING_DONE };
+}
+
+/** The answer about an order that has to exist and be the caller's (partner rule 7.4.1). */
+export function ofOwnOrder(orders: Orders, id = '', answer: (order: Readonly<Order>) => Answer): Answer {
+  const order = orders.find(id);
+  if (order === undefined) return invalid(notFound(id));
+  return order.own ? answer(order) : invalid('uid not match');
 }

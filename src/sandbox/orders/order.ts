@@ -1,4 +1,4 @@
-import type { Keyset } from '../cursor.ts';
+import type { Keyset } from '../answer.ts';
 
 /** The states of an order (partner rules 3). */
 export type OrderStatus = 'pending' | 'pre_order' | 'process' | 'matched' | 'settled' | 'failed';
@@ -48,4 +48,35 @@ export function expectedPayout(order: Order): number {
 /** Whether the order is on the processing list: it is neither settled nor failed (the sandbox's choice). */
 export function isOpen({ status }: Order): boolean {
   return status !== 'settled' && status !== 'failed';
+}
+
+/** The supplier account's levers. They hold from the next request on. */
+export class Account {
+  /** No ask listing is created (partner rule 7.4.4). */
+  vacation: boolean;
+  /** The shipping-leg fee of a confirmation is deducted from the payout (partner rules 4.4). */
+  sellerShipping: boolean;
+
+  constructor(vacation: boolean, sellerShipping: boolean) {
+    this.vacation = vacation;
+    this.sellerShipping = sellerShipping;
+  }
+
+  setVacation(on: boolean): void {
+    this.vacation = on;
+  }
+
+  setSellerShipping(on: boolean): void {
+    this.sellerShipping = on;
+  }
+}
+
+/** The message about an order or listing that does not exist. */
+export function notFound(id: string): string {
+  return `not Found order ID: ${id}`;
+}
+
+/** The message about somebody else's order on label and tracking (partner rule 7.4.2). */
+export function unauthorized(id: string): string {
+  return `Unauthorized: order ${id} does not belong to this supplier`;
 }

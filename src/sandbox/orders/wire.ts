@@ -1,4 +1,4 @@
-import type { Page } from '../cursor.ts';
+import type { Page } from '../answer.ts';
 import type { Dialect } from '../options.ts';
 import { extra, type Json } from '../wire.ts';
 import { commissionOf, expectedPayout, type Order } from './order.ts';

@@ -1,7 +1,7 @@
-import type { Fate, NextLooks, Applied, Look } from './types.ts';
+import { type Look, type Outcome, outcomeOf } from './effects.ts';
+import type { Fate, NextLooks, Applied } from './types.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { comparePrices, compareProducts } from './differences.ts';
-import { type Outcome, outcomeOf } from './effects.ts';
 import { writePrices, writeProducts } from './writes.ts';
 import { auditLooks, standingColumns } from '../audit.ts';
 import { MEANING, writeChanges } from '../changes.ts';

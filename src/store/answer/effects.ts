@@ -1,8 +1,8 @@
-import type { Fate, Look, NextLooks } from './types.ts';
+import type { Fate, NextLooks } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
-import { type Finding, findingOf } from '../audit.ts';
+import { type Finding, findingOf, type Standing } from '../audit.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
-import type { LookAhead } from '../live.ts';
+import type { LiveLook, LookAhead } from '../live.ts';
 
 /** What an answer differs in from the mirror. */
 export interface Differences {
@@ -62,3 +62,14 @@ export function outcomeOf(
     }),
   };
 }
+
+/** How an asked SKU stands whose claim is still this one. */
+export type Look = LiveLook &
+  Standing & {
+    readonly answerable: boolean;
+    readonly live: boolean;
+    /** Whether the SKU has had prices before. */
+    readonly seenBefore: boolean;
+    /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
+    readonly reportedSeconds: number | null;
+  };

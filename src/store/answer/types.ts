@@ -1,4 +1,3 @@
-import type { Standing } from '../audit.ts';
 import type { LiveLook, LookAhead } from '../live.ts';
 
 /** One size of a record, as it is to be stored. */
@@ -57,14 +56,3 @@ export interface Applied {
   /** SKUs whose size keys changed their meaning (size_map.size_type corrected). */
   readonly sizeTypeChanges: readonly string[];
 }
-
-/** How an asked SKU stands whose claim is still this one. */
-export type Look = LiveLook &
-  Standing & {
-    readonly answerable: boolean;
-    readonly live: boolean;
-    /** Whether the SKU has had prices before. */
-    readonly seenBefore: boolean;
-    /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
-    readonly reportedSeconds: number | null;
-  };

@@ -1,14 +1,36 @@
-import { type Answer, type Call, invalid, readObject } from '../answer.ts';
-import { readFields } from '../fields.ts';
-import type { Services } from '../services.ts';
-import type { IntakeRecord } from './intake.ts';
+import { type Answer, type Call, invalid, readFields, readObject } from './answer.ts';
+import type { World } from './world.ts';
+
+/** One warehouse intake record: what was sent, whatever it was (partner rules 4.4). Undefined = not sent. */
+export interface IntakeRecord {
+  readonly sku: string;
+  readonly size: unknown;
+  readonly price: unknown;
+  readonly quantity: unknown;
+}
+
+/** The warehouse intake records, oldest first. */
+export class Intake {
+  readonly #records: IntakeRecord[] = [];
+
+  [Symbol.iterator](): Iterator<IntakeRecord> {
+    return this.#records.values();
+  }
+
+  add(records: readonly IntakeRecord[]): void {
+    this.#records.push(...records);
+  }
+}
 
 // The partner documents the body of a rejection (partner rule 7.2.r2s). The names of the request and of the success are
 // the sandbox's choice, and so is that a rejected SKU leaves nothing of its call stored, and that its status is 400.
 const ITEMS = 'items';
 
 /** POST /partner/batch/r2s (partner rules 4.4): only the SKU is looked at. */
-export function answerIntake({ world, intake }: Services, { text }: Call): Answer {
+export function answerIntake(
+  { world, intake }: { readonly world: World; readonly intake: Intake },
+  { text }: Call,
+): Answer {
   const body = readObject(text);
   if (typeof body === 'string') return invalid(body);
   const items: unknown = body[ITEMS];

@@ -1,17 +1,18 @@
-import { type Answer, invalid, readObject } from '../answer.ts';
-import type { Presigner } from '../files.ts';
-import type { LiveCeiling } from '../limits.ts';
-import type { Settings } from '../options.ts';
+import { type Answer, invalid, type PlainCall, readObject } from './answer.ts';
+import { type Presigner, snapshotOf } from './files.ts';
+import type { LiveCeiling } from './gate.ts';
+import type { Settings } from './options.ts';
 import {
   bulkBody,
+  type BulkOutcome,
   codeBody,
   deltaBody,
   manifestBody,
   recordBody,
   SERVICE_ERROR,
-  type BulkOutcome,
-} from '../wire.ts';
-import type { World } from '../world.ts';
+} from './wire.ts';
+import type { World } from './world.ts';
+import { fileErrorReply, fileReply, type Reply } from './respond.ts';
 
 const BULK_MAX_SKUS = 100;
 
@@ -96,4 +97,16 @@ function readSkus(text: string, key: string): string[] | string {
   if (!Array.isArray(skus)) return `${key} must be an array`;
   if (!skus.every((sku) => typeof sku === 'string')) return `each value in ${key} must be a string`;
   return skus.length > BULK_MAX_SKUS ? `${key} must contain no more than ${BULK_MAX_SKUS} elements` : skus;
+}
+
+/** GET of a presigned manifest URL (partner rules 2.7, 4.2.9). */
+export function manifestFile(
+  { settings, world, presigner }: CatalogContext,
+  { path, query }: PlainCall,
+): Reply {
+  const now = settings.now();
+  const refusal = presigner.check(path, query, now, world.urlGeneration);
+  if (refusal !== null) return fileErrorReply(refusal, now);
+  const lines = world.lines(snapshotOf(path) ?? '');
+  return lines === null ? fileErrorReply('freed', now) : fileReply(settings.dialect, lines, now);
 }
