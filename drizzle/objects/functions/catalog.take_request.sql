@@ -1,11 +1,7 @@
-ALTER TABLE "catalog_internal"."pace_sends" ADD COLUMN "foreign_user" boolean DEFAULT false NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."settings" ADD COLUMN "rate_limit" integer DEFAULT 200 NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."settings" ADD COLUMN "rate_window" double precision DEFAULT 60 NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."settings" ADD COLUMN "rate_floor" integer DEFAULT 40 NOT NULL;--> statement-breakpoint
-
--- For the seller's other services: leave to send one request with the account's api_key, out of the same log as the
--- mirror's. They go first: the mirror gives way down to rate_floor (partner/pacer.ts, ownMost). The lock is the pacer's.
-CREATE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
+-- For the account's other services: permission to send one request with the account's api_key, counted in the same
+-- log as the mirror's requests. They take precedence: the mirror gives way down to rate_floor (src/partner/pacer.ts,
+-- ownMost). The lock is the pacer's.
+CREATE OR REPLACE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   s catalog_internal.settings;
@@ -43,11 +39,8 @@ BEGIN
   RETURN 0;
 END
 $$;
---> statement-breakpoint
-COMMENT ON FUNCTION catalog.take_request(text) IS 'Leave to send one request to the partner: 0 = send it now, it is counted; else ask again after so many milliseconds. lane is a name of your choice.';
---> statement-breakpoint
+
 REVOKE ALL ON FUNCTION catalog.take_request(text) FROM PUBLIC;
---> statement-breakpoint
 DO $$
 BEGIN
   IF to_regrole('catalog_watcher') IS NOT NULL THEN
@@ -55,3 +48,5 @@ BEGIN
   END IF;
 END
 $$;
+
+COMMENT ON FUNCTION catalog.take_request(text) IS 'Leave to send one request to the partner: 0 = send it now, it is counted; else ask again after so many milliseconds. lane is a name of your choice.';
