@@ -3,7 +3,8 @@ import { runMigrations } from 'bullmq';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUEUE_SCHEMA } from '../../src/queues/backend.ts';
-import { connect, migrateDatabase, type Sql, sqlState, type Tx } from '../../src/store/db.ts';
+import { connect, type Sql, sqlState, type Tx } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /*

@@ -12,30 +12,32 @@ function journal(): Journal {
   return JSON.parse(readFileSync(join(MIGRATIONS, 'meta/_journal.json'), 'utf8')) as Journal;
 }
 
-/** How many migrations there are. */
+/** How many migrations this version has. */
 export const ALL = journal().entries.length;
 
-/** A copy of the first `count` migrations in `folder`, and after them one more of the given statements. */
-export function migrationsIn(folder: string, count: number, more?: string): string {
+/** Makes `folder` that of a later version: the migrations of this one, and after them one of the given statements. */
+export function laterVersion(folder: string, statements: string): string {
   const { entries, ...rest } = journal();
-  const kept = entries.slice(0, count);
+  const last = entries.at(-1);
+  if (last === undefined) throw new Error('no migrations');
   mkdirSync(join(folder, 'meta'), { recursive: true });
-  for (const { tag } of kept) cpSync(join(MIGRATIONS, `${tag}.sql`), join(folder, `${tag}.sql`));
-  if (more !== undefined) {
-    const last = entries.at(-1);
-    if (last === undefined) throw new Error('no migrations');
-    kept.push({ ...last, idx: count, tag: '9999_next', when: last.when + 1000 });
-    writeFileSync(join(folder, '9999_next.sql'), more);
-  }
-  writeFileSync(join(folder, 'meta/_journal.json'), JSON.stringify({ ...rest, entries: kept }));
+  for (const { tag } of entries) cpSync(join(MIGRATIONS, `${tag}.sql`), join(folder, `${tag}.sql`));
+  writeFileSync(join(folder, '9999_next.sql'), statements);
+  const next = { ...last, idx: entries.length, tag: '9999_next', when: last.when + 1000 };
+  writeFileSync(join(folder, 'meta/_journal.json'), JSON.stringify({ ...rest, entries: [...entries, next] }));
   return folder;
 }
 
 /**
- * Fills a database of a former version with a mirror in the middle of its work: SKUs in every state, some of them wrong and
- * owed, waits, a dead daemon's claims and runs, history, a watched SKU. Only columns that every version has.
+ * Fills a migrated database with a mirror in the middle of its work: SKUs in every state, some of them wrong and due, waits,
+ * a dead daemon's claims and runs, history, a token, a watched SKU.
  */
-export async function fillFormer(sql: Sql, world: World): Promise<void> {
+export async function fillMirror(sql: Sql, world: World): Promise<void> {
+  await fillCatalog(sql, world);
+  await fillRunning(sql, world);
+}
+
+async function fillCatalog(sql: Sql, world: World): Promise<void> {
   const listed = [...world.truth().values()].filter((row) => row.listed);
   const rows = listed.map((row, n) => ({ ...row, ...stateAt(n, row.answer), n }));
   await sql`
@@ -57,7 +59,6 @@ export async function fillFormer(sql: Sql, world: World): Promise<void> {
   await sql`
     insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
     select sku, size, 7, price, changed_at from catalog.prices where price is distinct from 7`;
-  // Ids of its own: both histories counted from 1.
   await sql`
     insert into catalog.product_history (sku, field, old_value, new_value, observed_at)
     select distinct on (sku) sku, 'name', 'formerly', 'N', changed_at from catalog.prices order by sku`;
@@ -92,7 +93,7 @@ interface Ledger {
 const NONE = { deferrals: 0, failures: 0 };
 const LATER: Ledger = { lane: 6, reason: 'sweep', due: 36_000, ...NONE };
 
-/** What the nth SKU looks like: its state, whether its prices are out of date, and what is owed to it. */
+/** What the nth SKU looks like: its state, whether its prices are out of date, and its row in the ledger. */
 function stateAt(n: number, answer: string): { state: string; wrong: boolean; ledger: Ledger } {
   if (answer !== 'record') return { state: 'not_found', wrong: false, ledger: LATER };
   const states: { state: string; wrong: boolean; ledger: Ledger }[] = [
@@ -121,8 +122,8 @@ function stateAt(n: number, answer: string): { state: string; wrong: boolean; le
   return states[n % states.length] ?? { state: 'pending', wrong: false, ledger: LATER };
 }
 
-/** The rest of a former version's rows, from 0001 on: token, runs that nobody ends, a watched SKU. */
-export async function fillRunning(sql: Sql, world: World): Promise<void> {
+/** What a daemon stands on: token, runs that nobody ends, pace; and a watched SKU. */
+async function fillRunning(sql: Sql, world: World): Promise<void> {
   await sql`
     update catalog_internal.sync set snapshot_id = ${world.newestSnapshot()}, snapshot_generated_at = now() - interval '1 hour',
       manifest_applied_at = now() - interval '50 minutes', manifest_lines = 10, delta_checked_at = now() - interval '9 minutes'`;
@@ -137,26 +138,33 @@ export async function fillRunning(sql: Sql, world: World): Promise<void> {
   await sql`insert into catalog.watchlist (sku, weight, note) select sku, 5, 'mine' from catalog.skus order by sku limit 1`;
 }
 
-/** Rows of the seller's tables and what the mirror stands on, to be compared. */
-export async function rowsOf(sql: Sql): Promise<Record<string, unknown>> {
+/** How many migrations were applied to a database. */
+export async function applied(sql: Sql): Promise<number> {
+  const [table] = await sql`select to_regclass('catalog_internal.migrations') is not null as there`;
+  return table?.['there'] === true ? (await sql`select from catalog_internal.migrations`).length : 0;
+}
+
+/** Every column, function and index, and every row, but for the list of applied migrations. */
+export async function everything(sql: Sql): Promise<Record<string, unknown>> {
   const tables = await sql<{ name: string }[]>`
     select schemaname || '.' || tablename as name from pg_tables
     where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations' order by 1`;
   const rows = await Promise.all(
     tables.map(({ name }) => sql.unsafe(`select to_jsonb(t)::text as row from ${name} t order by 1`)),
   );
-  return Object.fromEntries(tables.map(({ name }, n) => [name, rows[n]?.map((row) => row['row'] as string)]));
-}
-
-/** Every column, view, function, index and applied migration. */
-export async function schemaOf(sql: Sql): Promise<string[]> {
-  const rows = await sql<{ what: string }[]>`
+  const schema = await sql<{ what: string }[]>`
     select format('%s.%s.%s %s', table_schema, table_name, column_name, data_type) as what
-      from information_schema.columns where table_schema in ('catalog', 'catalog_internal')
-    union all select p.oid::regprocedure::text || md5(p.prosrc) from pg_proc p
-      where p.pronamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
-    union all select indexdef from pg_indexes where schemaname in ('catalog', 'catalog_internal')
-    union all select hash from catalog_internal.migrations
+      from information_schema.columns
+      where table_schema in ('catalog', 'catalog_internal') and table_name <> 'migrations'
+    union all select p.oid::regprocedure::text || md5(p.prosrc) from pg_proc p join pg_namespace n on n.oid = pronamespace
+      where n.nspname in ('catalog', 'catalog_internal')
+    union all select indexdef from pg_indexes
+      where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'
     order by 1`;
-  return rows.map(({ what }) => what);
+  return {
+    rows: Object.fromEntries(
+      tables.map(({ name }, n) => [name, rows[n]?.map((row) => row['row'] as string)]),
+    ),
+    schema: schema.map(({ what }) => what),
+  };
 }
