@@ -1,6 +1,5 @@
--- One position may stand for two rows of before the upgrade (one of each history, which counted by themselves): they
--- always come together. Reads first and judges then: from the reading on nothing can be dropped until the transaction
--- ends, and what was dropped before is said by a sequence, which is the same in every snapshot.
+-- Reads first and judges then: from the reading on nothing can be dropped until the transaction ends, and what was
+-- dropped before is said by a sequence, which is the same in every snapshot.
 CREATE OR REPLACE FUNCTION catalog.changes(after bigint, most integer DEFAULT 1000)
 RETURNS TABLE ("position" bigint, kind text, sku text, size text, old_price integer, new_price integer,
   field text, old_value text, new_value text, meaning_changed boolean, observed_at timestamptz)
@@ -14,13 +13,13 @@ BEGIN
     RAISE EXCEPTION 'catalog.changes needs a position and a number of changes from 1 on' USING ERRCODE = 'invalid_parameter_value';
   END IF;
   RETURN QUERY
-    SELECT * FROM (SELECT * FROM (
+    SELECT * FROM (
       (SELECT h.id, 'price', h.sku, h.size, h.old_price, h.new_price, NULL::text, NULL::text, NULL::text, h.size_type_changed, h.observed_at
        FROM catalog.price_history h WHERE h.id > changes.after ORDER BY h.id LIMIT changes.most)
       UNION ALL
       (SELECT h.id, 'product', h.sku, NULL, NULL, NULL, h.field, h.old_value, h.new_value, h.field = 'size_map_size_type', h.observed_at
        FROM catalog.product_history h WHERE h.id > changes.after ORDER BY h.id LIMIT changes.most)
-    ) all_kinds ORDER BY 1 FETCH FIRST changes.most ROWS WITH TIES) c ORDER BY 1, 2 DESC;
+    ) all_kinds ORDER BY 1 LIMIT changes.most;
   SELECT last_value INTO oldest FROM catalog_internal.dropped_positions;
   SELECT last_value INTO drawn FROM catalog_internal.change_positions;
   IF after < oldest THEN
@@ -42,4 +41,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION catalog.changes(bigint, integer) IS 'Price and product changes after a position, in the order of their commits, at most so many (one more where two of before the upgrade share a position). Remember the last position. Fails with SQLSTATE CM001 where changes after the position are no longer kept, or the position is none of this database.';
+COMMENT ON FUNCTION catalog.changes(bigint, integer) IS 'Price and product changes after a position, in the order of their commits, at most so many. Remember the last position. Fails with SQLSTATE CM001 where changes after the position are no longer kept, or the position is none of this database.';
