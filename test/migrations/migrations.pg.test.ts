@@ -107,13 +107,14 @@ async function kept(sql: Sql, before?: Kept): Promise<Kept> {
 }
 
 /** Keeps the daemons at work, and beside them a seller who reads prices and edits the watchlist; until it is stopped. */
-function underLoad({ sql, everythingDue, sandbox }: Stack) {
+function underLoad(stack: Stack) {
+  const { sql, sandbox } = stack;
   let rounds = 0;
-  let stopped = false;
+  const stopped = new AbortController();
   const work = async () => {
-    for (; !stopped; rounds += 1) {
+    for (; !stopped.signal.aborted; rounds += 1) {
       moveMarket(sandbox.world, rounds);
-      await everythingDue();
+      await stack.everythingDue();
       await sql`select count(*) from catalog.current_prices where actionable`;
       await sql`insert into catalog.watchlist (sku, weight) select sku, 2 from catalog.skus on conflict do nothing`;
       await sql`delete from catalog.watchlist where note is null`;
@@ -127,7 +128,7 @@ function underLoad({ sql, everythingDue, sandbox }: Stack) {
       await until('the load to go on', () => failures.length > 0 || rounds >= from + count);
     },
     async stop() {
-      stopped = true;
+      stopped.abort();
       await done;
       return failures;
     },
