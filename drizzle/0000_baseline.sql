@@ -367,7 +367,7 @@ $$;
 --> statement-breakpoint
 -- Functions and views: the due ledger ---------------------------------------------------------------------------------
 
--- The lane that a reason is served in; the planner (src/sync/reprice-plan.ts) serves lower numbers first.
+-- The lane that a reason is served in; the planner (src/sync/reprice/plan.ts) serves lower numbers first.
 CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE reason
@@ -776,7 +776,7 @@ $$;
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.
 GRANT EXECUTE ON FUNCTION catalog_internal.catalog_state(catalog_internal.sync) TO PUBLIC;
 --> statement-breakpoint
--- Requests a minute that the pacer allows now: what it resumed with, grown since (src/partner/pacer.ts, ceilingAt).
+-- Requests a minute that the pacer allows now: what it resumed with, grown since (src/pace/policy.ts, ceilingAt).
 CREATE OR REPLACE FUNCTION catalog_internal.present_ceiling(p catalog_internal.pace) RETURNS real
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT (least(
@@ -791,7 +791,7 @@ $$;
 GRANT EXECUTE ON FUNCTION catalog_internal.present_ceiling(catalog_internal.pace) TO PUBLIC;
 --> statement-breakpoint
 -- For the account's other services: permission to send one request with the account's api_key, counted in the same
--- log as the mirror's requests. They take precedence: the mirror gives way down to rate_floor (src/partner/pacer.ts,
+-- log as the mirror's requests. They take precedence: the mirror gives way down to rate_floor (src/pace/policy.ts,
 -- ownMost). The lock is the pacer's.
 CREATE OR REPLACE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

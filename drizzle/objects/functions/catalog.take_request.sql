@@ -1,5 +1,5 @@
 -- For the account's other services: permission to send one request with the account's api_key, counted in the same
--- log as the mirror's requests. They take precedence: the mirror gives way down to rate_floor (src/partner/pacer.ts,
+-- log as the mirror's requests. They take precedence: the mirror gives way down to rate_floor (src/pace/policy.ts,
 -- ownMost). The lock is the pacer's.
 CREATE OR REPLACE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

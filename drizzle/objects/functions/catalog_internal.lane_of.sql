@@ -1,4 +1,4 @@
--- The lane that a reason is served in; the planner (src/sync/reprice-plan.ts) serves lower numbers first.
+-- The lane that a reason is served in; the planner (src/sync/reprice/plan.ts) serves lower numbers first.
 CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE reason

@@ -1,4 +1,4 @@
--- Requests a minute that the pacer allows now: what it resumed with, grown since (src/partner/pacer.ts, ceilingAt).
+-- Requests a minute that the pacer allows now: what it resumed with, grown since (src/pace/policy.ts, ceilingAt).
 CREATE OR REPLACE FUNCTION catalog_internal.present_ceiling(p catalog_internal.pace) RETURNS real
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT (least(
