@@ -6,7 +6,8 @@ import { GenericContainer, getContainerRuntimeClient } from 'testcontainers';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
 import { createQueueBackend } from '../src/queues/backend.ts';
-import { connect as connectPostgres, migrateDatabase } from '../src/store/db.ts';
+import { connect as connectPostgres } from '../src/store/db.ts';
+import { migrateDatabase } from '../src/store/migrations.ts';
 import { MIGRATED } from './support/db.ts';
 
 declare module 'vitest' {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { migrateDatabase, type Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
 import { timed } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';

@@ -2,7 +2,8 @@ import { openDatabase } from '../daemon/database.ts';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createQueueBackend } from '../queues/backend.ts';
-import { connect, migrateDatabase, waitForDatabase } from '../store/db.ts';
+import { connect, waitForDatabase } from '../store/db.ts';
+import { migrateDatabase } from '../store/migrations.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
 import { type Command, EXIT } from './command.ts';
 

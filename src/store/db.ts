@@ -1,14 +1,7 @@
+import pg from 'pg';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { postgresConnection } from '../lib/tls.ts';
-import {
-  MigrationError,
-  migrationFailed,
-  MIGRATIONS,
-  proveFormerHistory,
-  refuseNewer,
-} from './migrations.ts';
-import pg from 'pg';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -17,7 +10,6 @@ export type Queryable = Sql | Tx;
 
 /** SQLSTATEs after which the whole transaction may simply be run again: serialization failure, deadlock. */
 const RETRYABLE = new Set(['40001', '40P01']);
-const MIGRATION_LOCK = 0x6361_746d;
 const TRANSACTION_TRIES = 5;
 /** A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks hold up nobody. */
 export const IDLE_TRANSACTION_MS = 10_000;
@@ -197,49 +189,6 @@ export async function waitForDatabase(
  */
 function keepArrayTypes(sql: Sql): void {
   (sql.options as { fetch_types: boolean }).fetch_types = false;
-}
-
-export interface MigrateOptions {
-  readonly folder?: string;
-  /** How long to wait for a table that another session has locked. */
-  readonly lockTimeoutMs?: number;
-}
-
-/** Behind a migration that waits for a lock, everybody else waits too. */
-const MIGRATION_LOCK_TIMEOUT_MS = 10_000;
-
-/**
- * Applies pending migrations in one transaction, under an advisory lock, so that replicas starting together apply them
- * once. Throws MigrationError, leaving everything as it was, where one fails, and where a later version has migrated the
- * database. Needs a direct connection (no transaction pooler).
- */
-export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<void> {
-  const { folder = MIGRATIONS, lockTimeoutMs = MIGRATION_LOCK_TIMEOUT_MS } = options;
-  const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
-  try {
-    await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
-    if ((await refuseNewer(sql, folder)) === 0) return;
-    // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
-    // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
-    const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
-      import('drizzle-orm/pg-core/dialect'),
-      import('drizzle-orm/postgres-js/session'),
-      import('drizzle-orm/migrator'),
-    ]);
-    await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
-    await proveFormerHistory(sql);
-    const config = {
-      migrationsFolder: folder,
-      migrationsSchema: 'catalog_internal',
-      migrationsTable: 'migrations',
-    };
-    const dialect = new PgDialect();
-    await dialect.migrate(readMigrationFiles(config), new PostgresJsSession(sql, dialect, undefined), config);
-  } catch (error) {
-    throw error instanceof MigrationError ? error : await migrationFailed(error, folder);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
 }
 
 /** A connection of its own through the `pg` driver, not of the pool. Throws where Postgres does not answer or refuses. */

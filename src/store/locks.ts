@@ -3,7 +3,7 @@ import type { Tx } from './db.ts';
 /*
  * What a transaction may lock, in the order in which everyone takes it: the watchlist as a whole (shared), the row of `sync`, the
  * turn of those who insert SKUs, rows of `skus` in order of sku, rows of the ledger in order of sku, the audit, history. Sellers
- * take part: the commit of a change of the watchlist locks SKUs and ledger (drizzle/0014).
+ * take part: the commit of a change of the watchlist locks SKUs and ledger (catalog_internal.watch_committed).
  */
 
 /** Of whoever locks SKUs: to be taken first. A seller who empties the list with TRUNCATE is waited for here, with nothing locked. */

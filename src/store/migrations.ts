@@ -1,10 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Sql } from './db.ts';
+import { connect, type Sql } from './db.ts';
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
 export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
+
+/** Key of the advisory lock that one migrating session holds at a time. */
+const MIGRATION_LOCK = 0x6361_746d;
+/** Behind a migration that waits for a lock, everybody else waits too. */
+const LOCK_TIMEOUT_MS = 10_000;
+
+export interface MigrateOptions {
+  readonly folder?: string;
+  /** How long to wait for a table that another session has locked. */
+  readonly lockTimeoutMs?: number;
+}
 
 interface Entry {
   readonly tag: string;
@@ -22,6 +33,39 @@ export class MigrationError extends Error {
     super(message, cause === undefined ? {} : { cause });
     this.kind = kind;
     this.hint = hint;
+  }
+}
+
+/**
+ * Applies pending migrations in one transaction, under an advisory lock, so that replicas starting together apply them
+ * once. Throws MigrationError, leaving everything as it was, where one fails, and where a later version has migrated the
+ * database. Needs a direct connection (no transaction pooler).
+ */
+export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<void> {
+  const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
+  const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
+  try {
+    await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
+    if ((await refuseNewer(sql, folder)) === 0) return;
+    // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
+    // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
+    const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
+      import('drizzle-orm/pg-core/dialect'),
+      import('drizzle-orm/postgres-js/session'),
+      import('drizzle-orm/migrator'),
+    ]);
+    await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
+    const config = {
+      migrationsFolder: folder,
+      migrationsSchema: 'catalog_internal',
+      migrationsTable: 'migrations',
+    };
+    const dialect = new PgDialect();
+    await dialect.migrate(readMigrationFiles(config), new PostgresJsSession(sql, dialect, undefined), config);
+  } catch (error) {
+    throw error instanceof MigrationError ? error : await migrationFailed(error, folder);
+  } finally {
+    await sql.end({ timeout: 5 });
   }
 }
 
@@ -54,7 +98,7 @@ export async function migrationState(
  * Throws where a later version has migrated this database: what it changed is unknown here, and writing to it as if it were
  * the former could spoil rows. Returns how many migrations are still to be applied.
  */
-export async function refuseNewer(sql: Sql, folder: string): Promise<number> {
+async function refuseNewer(sql: Sql, folder: string): Promise<number> {
   const { pending, unknown } = await migrationState(sql, folder);
   if (unknown === 0) return pending;
   throw new MigrationError(
@@ -64,23 +108,8 @@ export async function refuseNewer(sql: Sql, folder: string): Promise<number> {
   );
 }
 
-/**
- * Has Postgres prove what 0010_changes.sql builds on: that the history of before has ids below 10^12. Out of the one
- * transaction of the migrations, as the proof reads the whole table: in it, it would lock everybody out for as long.
- */
-export async function proveFormerHistory(sql: Sql): Promise<void> {
-  const [table] = await sql<{ proof: boolean }[]>`
-    select exists (select from pg_constraint where conrelid = c.oid and conname = 'price_history_former') as proof
-    from pg_class c where c.oid = to_regclass('catalog.price_history') and c.relkind = 'r'`;
-  if (table === undefined) return;
-  if (!table.proof)
-    await sql`
-      alter table catalog.price_history add constraint price_history_former check (id < 1000000000000) not valid`;
-  await sql`alter table catalog.price_history validate constraint price_history_former`;
-}
-
 /** An error of the migrating transaction, saying which migration it came from. */
-export async function migrationFailed(error: unknown, folder: string): Promise<MigrationError> {
+async function migrationFailed(error: unknown, folder: string): Promise<MigrationError> {
   const query = error instanceof Error && 'query' in error ? String(error.query) : null;
   const tag = query === null ? null : await tagOf(query, folder);
   // The library's own message is the whole statement; what Postgres said is its cause.

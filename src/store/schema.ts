@@ -14,8 +14,9 @@ import {
 } from 'drizzle-orm/pg-core';
 
 /*
- * The tables, as drizzle-kit generates migrations from them. Views, functions, comments, roles and storage settings are in
- * hand-written migrations beside (drizzle/*.sql). What each column means to a seller is said once, in COMMENT ON.
+ * The tables, as drizzle-kit generates migrations from them. Comments, roles and storage settings are written by hand in
+ * the migrations (drizzle/*.sql); so are views and functions, whose present form is in drizzle/objects. What each column
+ * means to a seller is said once, in COMMENT ON.
  */
 
 export const catalog = pgSchema('catalog');
@@ -87,7 +88,7 @@ const position = () =>
     .primaryKey()
     .default(sql`nextval('catalog_internal.change_positions')`);
 
-/** Partitioned by id, which drizzle does not know of: drizzle/0010_changes.sql. */
+/** Partitioned by id, which drizzle-kit does not know of: see drizzle/0000_baseline.sql. */
 export const priceHistory = catalog.table(
   'price_history',
   {

@@ -9,7 +9,8 @@ import { onCopy, standOn, urlOf } from '../../bench/ingest/databases.ts';
 import { writeManifest } from '../../bench/ingest/manifest.ts';
 import type { Ended } from '../../bench/ingest/mirror-process.ts';
 import { startUpstream } from '../../bench/ingest/upstream.ts';
-import { migrateDatabase, type Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
 import { baseline, line } from '../store/manifest.ts';
 
 /*

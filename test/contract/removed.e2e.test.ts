@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { migrateDatabase, type Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { askedSince, letAge, logged, metric } from './harness.ts';

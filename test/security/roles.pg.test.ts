@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { runMigrations } from 'bullmq';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUEUE_SCHEMA } from '../../src/queues/backend.ts';
-import { connect, migrateDatabase, type Sql, sqlState, type Tx } from '../../src/store/db.ts';
+import { connect, type Sql, sqlState, type Tx } from '../../src/store/db.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /*
@@ -70,12 +68,7 @@ let sql: Sql;
 const stranger = `stranger_${randomBytes(6).toString('hex')}`;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  await runMigrations(client, QUEUE_SCHEMA);
-  await client.end();
-  await migrateDatabase(database.url);
+  database = await createDatabase('migrated');
   sql = connect(database.url, { max: 4 });
   await sql.unsafe(`create role ${stranger} nologin`);
   await sql`insert into catalog.skus (sku, in_manifest) values ('A', true)`;

@@ -1,7 +1,8 @@
 import { describe, inject, test } from 'vitest';
 import { createQueueBackend } from '../../src/queues/backend.ts';
 import { Baseline } from '../../src/store/baseline.ts';
-import { connect, migrateDatabase, sqlState } from '../../src/store/db.ts';
+import { connect, sqlState } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
 import { announcePresence } from '../../src/store/instance.ts';
 import { createDatabase } from '../support/db.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';

@@ -1,4 +1,5 @@
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createDatabase } from '../support/db.ts';
 

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { refreshSkus } from '../../src/store/refresh.ts';
-import { connect, migrateDatabase, type Sql, type Tx } from '../../src/store/db.ts';
+import type { Sql, Tx } from '../../src/store/db.ts';
 import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/delta.ts';
 import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
 import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/sync-state.ts';
-import { createDatabase } from '../support/db.ts';
 import { found, HOUR, knownSkus, look, mark, passHours, useStore } from './support.ts';
 
 const store = useStore();
@@ -25,26 +24,8 @@ async function as<T>(role: 'catalog_reader' | 'catalog_watcher', work: (tx: Tx) 
   return result as T;
 }
 
-describe('migrations', () => {
-  test('that replicas run at the same moment are applied once, and again they do nothing', async () => {
-    const database = await createDatabase();
-    const sql = connect(database.url, { max: 2 });
-    try {
-      await Promise.all([1, 2, 3, 4].map(() => migrateDatabase(database.url)));
-      const applied = () => sql`select id, hash from catalog_internal.migrations order by id`;
-      const first = await applied();
-      expect(first.length).toBeGreaterThanOrEqual(2);
-      await knownSkus(sql, ['A']);
-      await migrateDatabase(database.url);
-      expect(await applied()).toEqual(first);
-      expect(await sql`select sku from catalog.skus`).toEqual([{ sku: 'A' }]);
-    } finally {
-      await sql.end({ timeout: 2 });
-      await database.drop();
-    }
-  });
-
-  test('document every table, view, column, function and sequence that a seller may see', async () => {
+describe('the schema', () => {
+  test('documents every table, view, column, function and sequence that a seller may see', async () => {
     const silent = await store.sql<{ what: string }[]>`
       select format('%s %s', c.relkind, c.relname) as what from pg_class c
       where c.relnamespace = 'catalog'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and not c.relispartition

@@ -47,7 +47,7 @@ describe('trust is one reading everywhere', () => {
       select coalesce(price_source, 'unknown') as "priceSource", (count(*) filter (where fresh))::int as count
       from catalog.sku_trust where state = 'priced' group by 1 order by 1`;
       expect([...counted]).toEqual(figures.freshSkus);
-      // What stale meant before the view was there (drizzle/0009), of every SKU with prices.
+      // `stale` written out, without the view, for every SKU with prices.
       const [{ differing, stale }] = await sql<[{ differing: number; stale: number }]>`
       select (count(*) filter (where c.stale is distinct from plain.stale or t.stale is distinct from plain.stale))::int as differing,
         (count(*) filter (where c.stale))::int as stale

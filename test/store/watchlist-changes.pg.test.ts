@@ -1,13 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { connect, migrateDatabase, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { claimDue } from '../../src/store/due.ts';
 import { refreshAll } from '../../src/store/refresh.ts';
-import { migrationsIn } from '../upgrade/former.ts';
-import { createDatabase } from '../support/db.ts';
-import { temporaryFolder } from '../support/process.ts';
 import { baseline, line, standing } from './manifest.ts';
 import {
   allOwed,
@@ -208,29 +205,4 @@ test('sellers in many transactions beside deltas and answers: nobody is a deadlo
     select sku from catalog.watchlist w left join catalog_internal.due d using (sku)
     where d.sku is null or d.lane = 1 and d.rank <> w.weight`;
   expect([...wrong], `seed ${seed}`).toEqual([]);
-});
-
-test('a list that stood before watching was done at the commit stays as it is, and goes on', async ({
-  onTestFinished,
-}) => {
-  const database = await createDatabase();
-  const sql = connect(database.url, { max: 1 });
-  onTestFinished(async () => {
-    await sql.end({ timeout: 2 });
-    await database.drop();
-  });
-  await migrateDatabase(database.url, { folder: migrationsIn(await temporaryFolder(onTestFinished), 10) });
-  await sql`insert into catalog.watchlist (sku, weight) values ('A', 4), ('', 2)`;
-  await migrateDatabase(database.url);
-  expect(await sql`select sku, weight from catalog.watchlist order by sku`).toEqual([
-    { sku: '', weight: 2 },
-    { sku: 'A', weight: 4 },
-  ]);
-  await sql`insert into catalog.watchlist (sku, weight) values ('B', 6)`;
-  await sql`update catalog.watchlist set weight = 7 where sku = 'A'`;
-  const due = await sql`select sku, reason, rank from catalog_internal.due where sku <> '' order by sku`;
-  expect([...due]).toEqual([
-    { sku: 'A', reason: 'watched', rank: 7 },
-    { sku: 'B', reason: 'watched', rank: 6 },
-  ]);
 });

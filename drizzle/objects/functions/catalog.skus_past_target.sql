@@ -1,0 +1,16 @@
+-- A single statement without rights or settings of its own, so that the planner sees through it.
+CREATE OR REPLACE FUNCTION catalog.skus_past_target(most integer DEFAULT 1000) RETURNS SETOF catalog.sku_trust
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
+  SELECT t.* FROM catalog.sku_trust t WHERE t.past_target ORDER BY t.priced_at LIMIT most
+$$;
+
+REVOKE ALL ON FUNCTION catalog.skus_past_target(integer) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_reader') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.skus_past_target(integer) TO catalog_reader;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.skus_past_target(integer) IS 'SKUs whose prices are older than their target, oldest first, at most so many: rows of catalog.sku_trust.';

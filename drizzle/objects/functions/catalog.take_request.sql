@@ -1,0 +1,52 @@
+-- For the account's other services: permission to send one request with the account's api_key, counted in the same
+-- log as the mirror's requests. They take precedence: the mirror gives way down to rate_floor (src/pace/policy.ts,
+-- ownMost). The lock is the pacer's.
+CREATE OR REPLACE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  s catalog_internal.settings;
+  p catalog_internal.pace;
+  moment timestamptz;
+  span interval;
+  allowed integer;
+  total integer;
+  foreigners integer;
+  oldest timestamptz;
+  until timestamptz;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('catalog_internal.pace'));
+  -- The mirror's clock counts whole milliseconds.
+  moment := date_trunc('milliseconds', clock_timestamp());
+  SELECT * INTO s FROM catalog_internal.settings;
+  SELECT * INTO p FROM catalog_internal.pace;
+  -- After a refusal everyone is silent; then one probe goes out, and it is the mirror's. A probe nobody sends is not waited for.
+  IF p.silent_until > moment THEN
+    RETURN ceil(extract(epoch FROM p.silent_until - moment) * 1000);
+  ELSIF p.silent_until > moment - interval '2 minutes' THEN
+    RETURN 1000;
+  END IF;
+  span := make_interval(secs => s.rate_window + least(0.5, s.rate_window / 20));
+  allowed := greatest(1, floor(s.rate_limit * s.rate_window / extract(epoch FROM span))::integer - 1);
+  SELECT count(*), count(*) FILTER (WHERE foreign_user), min(sent_at), min(sent_at) FILTER (WHERE foreign_user)
+    INTO total, foreigners, oldest, until
+    FROM catalog_internal.pace_sends WHERE sent_at > moment - span;
+  IF total >= allowed THEN
+    RETURN greatest(1, ceil(extract(epoch FROM oldest + span - moment) * 1000));
+  ELSIF foreigners >= greatest(1, allowed - s.rate_floor) THEN
+    RETURN greatest(1, ceil(extract(epoch FROM until + span - moment) * 1000));
+  END IF;
+  INSERT INTO catalog_internal.pace_sends (sent_at, lane, foreign_user) VALUES (moment, take_request.lane, true);
+  RETURN 0;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog.take_request(text) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_watcher') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.take_request(text) TO catalog_watcher;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.take_request(text) IS 'Leave to send one request to the partner: 0 = send it now, it is counted; else ask again after so many milliseconds. lane is a name of your choice.';

@@ -1,0 +1,14 @@
+-- The lane that a reason is served in; the planner (src/sync/reprice/plan.ts) serves lower numbers first.
+CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE reason
+    WHEN 'changed' THEN 1 WHEN 'watched' THEN 1 WHEN 'refresh' THEN 1
+    WHEN 'live' THEN 2
+    WHEN 'new' THEN 3 WHEN 'absent' THEN 3 WHEN 'removed' THEN 3
+    WHEN 'error' THEN 4
+    WHEN 'metadata' THEN 5
+    ELSE 6
+  END::smallint
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.lane_of(text) FROM PUBLIC;

@@ -1,0 +1,9 @@
+-- A transaction that writes history takes this lock before it draws a position, and holds it until it ends: so
+-- positions come in the order of the commits, and a reader needs to remember one number only. Other ways, and why
+-- not: src/store/changes.ts.
+CREATE OR REPLACE FUNCTION catalog_internal.lock_changes() RETURNS void
+LANGUAGE sql AS $$
+  SELECT pg_advisory_xact_lock(hashtext('catalog_internal.changes'))
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.lock_changes() FROM PUBLIC;

@@ -1,0 +1,13 @@
+-- Requests a minute that the pacer allows now: what it resumed with, grown since (src/pace/policy.ts, ceilingAt).
+CREATE OR REPLACE FUNCTION catalog_internal.present_ceiling(p catalog_internal.pace) RETURNS real
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT (least(
+      greatest(1, floor(s.rate_share * s.rate_window / (s.rate_window + least(0.5, s.rate_window / 20))) - 1),
+      greatest(1, p.ceiling) + greatest(5, s.rate_share / 24.0)
+        * greatest(0, extract(epoch FROM clock_timestamp() - p.raised_at)) / s.rate_window
+    ) * 60 / s.rate_window)::real
+  FROM catalog_internal.settings s WHERE p.ceiling IS NOT NULL
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.present_ceiling(catalog_internal.pace) TO PUBLIC;

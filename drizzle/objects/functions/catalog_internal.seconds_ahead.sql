@@ -1,0 +1,33 @@
+-- Seconds of work at the present pace ahead of a refresh that is due now: at places 1 to 6 by its lane, at 7 for one
+-- that counts as live. As if everything that is at least as urgent went first. Null where the backlog was not counted
+-- in the last five minutes.
+CREATE OR REPLACE FUNCTION catalog_internal.seconds_ahead() RETURNS float8[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g catalog_internal.settings;
+  p catalog_internal.pace;
+  backlog jsonb;
+  cheap_per_second float8;
+  live_per_second float8;
+BEGIN
+  SELECT figures -> 'due' INTO backlog FROM catalog_internal.catalog_figures WHERE counted_at > now() - interval '5 minutes';
+  SELECT * INTO g FROM catalog_internal.settings;
+  SELECT * INTO p FROM catalog_internal.pace;
+  cheap_per_second := g.bulk_max_skus * catalog_internal.present_ceiling(p) / 60;
+  live_per_second := least((SELECT ceiling_per_minute FROM catalog_internal.live_plan),
+    coalesce((SELECT live_budget FROM catalog_internal.sync), g.bulk_live_budget) * catalog_internal.present_ceiling(p)) / 60;
+  RETURN (
+    WITH owed AS MATERIALIZED (
+      SELECT r ->> 'reason' AS reason, (r ->> 'count')::float8 AS skus FROM jsonb_array_elements(backlog) AS r
+    )
+    SELECT array_agg(coalesce(CASE
+               WHEN lane <= 6 THEN (SELECT sum(skus) FROM owed WHERE reason NOT IN ('live', 'deferred') AND catalog_internal.lane_of(reason) <= lane)
+               ELSE (SELECT sum(skus) FROM owed WHERE reason IN ('live', 'deferred'))
+             END, 0) / nullif(CASE WHEN lane <= 6 THEN cheap_per_second ELSE live_per_second END, 0) ORDER BY lane)
+    FROM generate_series(1, 7) AS lane WHERE backlog IS NOT NULL
+  );
+END
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.seconds_ahead() TO PUBLIC;

@@ -1,0 +1,36 @@
+-- What trust in a price depends on that is the same for all SKUs, computed once a query. PL/pgSQL plans a statement
+-- once a session, and planning is most of the cost of reading one SKU. One SELECT a table, because the planner does
+-- not know that these tables have one row each, and prepares a join for millions. SECURITY DEFINER: the view calls it
+-- as its reader.
+CREATE OR REPLACE FUNCTION catalog_internal.trust_terms(
+  OUT live_target interval, OUT snapshot_target interval, OUT incident boolean, OUT catalog_doubt text,
+  OUT at_work boolean, OUT silent_until timestamptz
+)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g catalog_internal.settings;
+  s catalog_internal.sync;
+  p catalog_internal.pace;
+BEGIN
+  SELECT * INTO g FROM catalog_internal.settings;
+  SELECT * INTO s FROM catalog_internal.sync;
+  SELECT * INTO p FROM catalog_internal.pace;
+  live_target := make_interval(secs => g.live_interval);
+  snapshot_target := make_interval(secs => CASE WHEN g.sweep_interval > 0 THEN least(g.sweep_interval, g.metadata_interval) ELSE g.metadata_interval END);
+  incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
+  catalog_doubt := CASE catalog_internal.catalog_state(s)
+    WHEN 'none' THEN 'no_baseline'
+    WHEN 'stale' THEN 'catalog_stale'
+    -- Half an hour is what the alert CatalogMirrorDeltaStalled allows.
+    ELSE CASE WHEN coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => greatest(1800, 3 * g.delta_interval))
+      THEN 'delta_late' END
+  END;
+  -- With a daemon there, this task ends every minute.
+  at_work := p.refusal IS NULL
+    AND coalesce((SELECT finished_at > now() - interval '5 minutes' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
+  silent_until := CASE WHEN p.silent_until > now() THEN p.silent_until END;
+END
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.trust_terms() TO PUBLIC;

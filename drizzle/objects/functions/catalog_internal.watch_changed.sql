@@ -1,0 +1,29 @@
+-- Records what else may happen to the watchlist, as watch_added does for an INSERT. An UPDATE that changes the sku is
+-- a DELETE of one row and an INSERT of another.
+CREATE OR REPLACE FUNCTION catalog_internal.watch_changed() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    INSERT INTO catalog_internal.watch_changes (transaction, added, skus)
+    SELECT pg_current_xact_id()::text, before.sku IS NULL, array_agg(sku)
+    FROM was before FULL JOIN becomes after USING (sku)
+    WHERE before.weight IS DISTINCT FROM after.weight
+    GROUP BY before.sku IS NULL;
+  ELSIF TG_OP = 'DELETE' THEN
+    INSERT INTO catalog_internal.watch_changes (transaction, added, skus)
+    SELECT pg_current_xact_id()::text, false, array_agg(sku) FROM was HAVING count(*) > 0;
+  ELSE
+    INSERT INTO catalog_internal.watch_changes (transaction, added) VALUES (pg_current_xact_id()::text, false);
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.watch_changed() FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER watch_updated AFTER UPDATE ON catalog.watchlist
+REFERENCING OLD TABLE AS was NEW TABLE AS becomes FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.watch_changed();
+CREATE OR REPLACE TRIGGER watch_deleted AFTER DELETE ON catalog.watchlist
+REFERENCING OLD TABLE AS was FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.watch_changed();
+CREATE OR REPLACE TRIGGER watch_emptied AFTER TRUNCATE ON catalog.watchlist
+FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.watch_changed();
