@@ -45,7 +45,7 @@ test('the screen says what to do below what is wrong, and its settings are an en
     '# settings to pin',
     'PARTNER_BULK_BODY_KEY=items',
     '',
-    '# not found out',
+    '# not determined',
     '# price of a live entry',
     '',
     '1 FAIL, 0 WARN; 1 of at most 5 requests sent: bulk',

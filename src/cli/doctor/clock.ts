@@ -9,5 +9,5 @@ export function judgeSkew(check: string, whose: string, aheadMs: number): Findin
   const text = `${(off / 1000).toFixed(0)} s ${aheadMs > 0 ? 'behind' : 'ahead of'} ${whose}`;
   return off <= TOLERATED_MS
     ? ok(check, text)
-    : warn(check, text, 'synchronise the clocks: ages are told from the timestamps of both');
+    : warn(check, text, 'synchronise the clocks: ages are computed from the timestamps of both');
 }

@@ -8,9 +8,15 @@ export function checkCredential({ partner }: Pick<Config, 'partner'>): Finding[]
   return Object.entries({ PARTNER_API_KEY: apiKey, PARTNER_SECRET: secret }).flatMap(([name, value]) => {
     const found = blemishesOf(value);
     if (isBasicPair(value, apiKey))
-      found.push('looks like api_key and secret in base64: give the bare secret');
+      found.push('looks like api_key and secret in base64: give only the secret');
     return found.length === 0
-      ? [ok(name.toLowerCase(), 'is set, and whole by its looks')]
-      : [warn(name.toLowerCase(), found.join(' and '), `compare ${name} with what you were given`)];
+      ? [ok(name.toLowerCase(), 'is set and well-formed')]
+      : [
+          warn(
+            name.toLowerCase(),
+            found.join(' and '),
+            `compare ${name} with the value that the partner gave you`,
+          ),
+        ];
   });
 }

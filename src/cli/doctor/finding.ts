@@ -21,4 +21,4 @@ export const fail = (check: string, text: string, todo: string): Finding => ({
 });
 /** A check that cannot be made because of what another one has found. */
 export const skipped = (check: string, because: string): Finding =>
-  warn(check, `skipped: ${because}`, 'mend that first, then run doctor again');
+  warn(check, `skipped: ${because}`, 'fix that first, then run doctor again');
