@@ -58,10 +58,10 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const most = left > present * LEFT_OVER ? at(left) : null;
   const least = at(Math.max(present, fullPerMinute));
   const because = [
-    ...(stats.pace.refused === null ? [] : ['requests are refused at present']),
+    ...(stats.pace.refused === null ? [] : ['requests are being rejected']),
     ...(stats.incident === null ? [] : ['the whole catalog is live-priced']),
     ...(status.failedCalls === 0 ? [] : ['bulk calls are failing']),
-    ...(most === null ? ['turns of live SKUs take every request'] : []),
+    ...(most === null ? ['live refreshes use every request'] : []),
   ];
   const sure = because.length > 0 || most === null ? 'rough' : most / least <= CLOSE ? 'sure' : 'fair';
   return { owed, minutes: at(present), least, most, sure, because };
@@ -71,7 +71,7 @@ function whyNothingMoves({ stats, daemons }: Input): string | null {
   if (daemons === 0) return 'no daemon is running';
   const { suspected } = stats.pace.refused ?? {};
   if (suspected === 'account') return 'the supplier account is not configured';
-  if (suspected === 'credential') return 'requests are refused, the credential is suspected';
+  if (suspected === 'credential') return 'requests are rejected, the credential is suspected';
   return null;
 }
 

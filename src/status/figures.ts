@@ -40,8 +40,8 @@ export function ageBands(ages: AgeDistribution, targetSeconds: number): AgeBand[
 export function auditLine(audit: DeltaAudit): string {
   const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
   return [
-    `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} without a move`,
-    `moves ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} waiting`,
+    `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} unchanged`,
+    `changes ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} open`,
   ].join('; ');
 }
 
@@ -55,22 +55,22 @@ export function estimateLine(estimate: BacklogEstimate): string {
   if (minutes === null || least === null || sure === 'unknown') return `no estimate: ${why}`;
   const [from, to] = [formatAge(least * 60), most === null ? 'much longer' : formatAge(most * 60)];
   const span = from === to ? '' : `${from} to ${to}; `;
-  return `worked off in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
+  return `done in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
 }
 
 export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
   const ceiling =
-    live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} a minute`;
+    live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} per minute`;
   const wait =
     live.longestWaitSeconds === null
       ? ''
-      : `; too few looks for LIVE_INTERVAL, by worth, none later than ${formatAge(live.longestWaitSeconds)}`;
-  return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} a call${ceiling}${wait}`;
+      : `; budget too small for LIVE_INTERVAL, each SKU refreshed at least every ${formatAge(live.longestWaitSeconds)}`;
+  return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} per call${ceiling}${wait}`;
 }
 
 export function paceLine({ pace }: MirrorStats, now: Date): string {
   const silent = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
-  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} a minute${silent > 0 ? `; silent for ${formatAge(silent)} more` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
+  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${silent > 0 ? `; back-off ends in ${formatAge(silent)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
 }
 
 /** Counts so young go for those of this moment. */
@@ -80,11 +80,11 @@ const PRESENT_SECONDS = 10;
 export function countedLine({ countedAt, countedInMs }: MirrorStats, now: Date): string | null {
   const age = secondsBetween(countedAt, now);
   if (age < PRESENT_SECONDS) return null;
-  return `counted ${formatAge(age)} ago, which took ${formatDuration(Math.round(countedInMs))}`;
+  return `counted ${formatAge(age)} ago, in ${formatDuration(Math.round(countedInMs))}`;
 }
 
 const INCIDENT_CAUSES = {
-  'live-count': 'the catalog counts it so',
+  'live-count': "by the catalog's own counts",
   deferrals: 'snapshot-priced SKUs are deferred',
 } as const;
 
@@ -92,5 +92,5 @@ export function incidentLine(
   { since, because }: NonNullable<MirrorStats['incident']>,
   ago: (at: Date) => string,
 ): string {
-  return `since ${ago(since)}: everything is taken for live-priced (${INCIDENT_CAUSES[because]})`;
+  return `since ${ago(since)}: the whole catalog is treated as live-priced (${INCIDENT_CAUSES[because]})`;
 }
