@@ -27,7 +27,7 @@ RUN chmod -R a+rX .
 
 FROM node:24-bookworm-slim
 LABEL org.opencontainers.image.title="catalog-mirror" \
-    org.opencontainers.image.description="Keeps a seller's own Postgres a true, fresh mirror of a marketplace's catalog" \
+    org.opencontainers.image.description="Continuously syncs a marketplace's catalog and lowest prices into your own Postgres" \
     org.opencontainers.image.licenses="MIT"
 WORKDIR /app
 ENV NODE_ENV=production \

@@ -88,7 +88,7 @@ export async function migrationFailed(error: unknown, folder: string): Promise<M
   return new MigrationError(
     'migration-failed',
     `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
-    'the next start tries it again',
+    'the next start retries it',
     cause,
   );
 }
