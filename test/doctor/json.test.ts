@@ -26,7 +26,7 @@ function pathsOf(value: unknown, path = ''): string[] {
 
 test('doctor --json has the members that docs/doctor.md documents, each of them and no other', () => {
   const page = readFileSync(new URL('../../docs/doctor.md', import.meta.url), 'utf8');
-  const [, section = ''] = page.split('`doctor --json` is one object');
+  const [, section = ''] = page.split('`doctor --json` prints one object');
   const [table = ''] = section.split('\n#');
   const documented = table
     .split('\n')

@@ -82,9 +82,9 @@ test('the policy allows the page’s own script and style and nothing from elsew
 test.each([
   ['empty database', 'No prices yet.'],
   ['first fill', 'initial load: 5,000 of 20,000 SKUs fetched'],
-  ['backing off', 'silent, ends'],
+  ['backing off', 'requests paused, ends'],
   ['wrong secret suspected', 'the credential is suspected'],
-  ['incident', 'everything is taken for live-priced'],
+  ['incident', 'the whole catalog is treated as live-priced'],
   ['stale catalog', 'the newest was refused: rejected-token'],
   ['calls failing', '3 failed in a row'],
 ] as const)('the page of %s says: %s', (name, text) => {
