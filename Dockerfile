@@ -1,5 +1,5 @@
-# Nothing in the image depends on the processor but the base. So what has to run runs on the builder's own kind (which engines
-# without BuildKit do not name), and an image for another kind needs no emulation.
+# Only the base image depends on the processor architecture. So build steps run on the builder's own architecture (which engines
+# without BuildKit do not name), and an image for another architecture needs no emulation.
 
 FROM --platform=${BUILDPLATFORM:-linux} node:24-bookworm-slim AS build
 WORKDIR /app
@@ -22,17 +22,17 @@ COPY --from=build /app/node_modules/postgres ./node_modules/postgres
 COPY --from=build /app/dist ./dist
 COPY LICENSE ./
 COPY drizzle ./drizzle
-# Copied files keep the modes of the checkout, which under umask 077 nobody but root could read.
+# Copied files keep the modes of the checkout, which under umask 077 only root could read.
 RUN chmod -R a+rX .
 
 FROM node:24-bookworm-slim
 LABEL org.opencontainers.image.title="catalog-mirror" \
-    org.opencontainers.image.description="Keeps a seller's own Postgres a true, fresh mirror of a marketplace's catalog" \
+    org.opencontainers.image.description="Continuously syncs a marketplace's catalog and lowest prices into your own Postgres" \
     org.opencontainers.image.licenses="MIT"
 WORKDIR /app
 ENV NODE_ENV=production \
     HTTP_HOST=0.0.0.0
-# What changes least comes first, so that an update fetches little.
+# The most stable layers come first, so that an update downloads little.
 COPY --from=app /app/node_modules ./node_modules
 COPY --from=app /app/package.json /app/LICENSE ./
 COPY --from=app /app/drizzle ./drizzle
@@ -42,6 +42,6 @@ USER 10001:10001
 EXPOSE 9464
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
     CMD ["node", "dist/main.js", "healthcheck"]
-# Exec form: node is process 1 and gets SIGTERM itself. With Node's own 16 MB for young objects a manifest takes 40 MB more.
+# Exec form: node is process 1 and receives SIGTERM itself. With Node's default semi-space of 16 MB a manifest takes 40 MB more.
 ENTRYPOINT ["node", "--max-semi-space-size=4", "dist/main.js"]
 CMD ["run"]

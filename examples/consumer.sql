@@ -1,9 +1,9 @@
 -- A follower in plain SQL: keeps a copy of the prices and a list of the price drops, in tables of its own.
 --
---   psql "$DATABASE_URL" -v ON_ERROR_STOP=1 -f examples/consumer.sql     (again and again: cron, a timer, after a NOTIFY)
+--   psql "$DATABASE_URL" -v ON_ERROR_STOP=1 -f examples/consumer.sql     (repeatedly: from cron, a timer, or after a NOTIFY)
 --
--- Its role is a member of catalog_reader and owns the schema shop. Position and work commit together, so a run that dies
--- half-way has done nothing, and no change is taken in twice or left out.
+-- Its role is a member of catalog_reader and owns the schema shop. The changes and the position are committed together, so a run that
+-- fails half-way has no effect, and no change is applied twice or skipped.
 
 create schema if not exists shop;
 create table if not exists shop.follower (position bigint not null);
@@ -12,33 +12,33 @@ create table if not exists shop.drops (sku text, size text, old_price integer, n
 
 begin;
 
--- Two runs at once wait for each other here.
+-- Concurrent runs wait for each other here.
 lock table shop.follower;
 
--- The first run copies all there is. One statement, so one moment: what is committed after it comes as a change.
+-- The first run copies all prices. It is one statement with one snapshot: later commits arrive as changes.
 with first_run as (
   insert into shop.follower select catalog.changes_position() where not exists (select from shop.follower) returning position
 )
 insert into shop.offers select sku, size, price, size_type from catalog.current_prices where exists (select from first_run);
 
--- Fails with SQLSTATE CM001 where HISTORY_RETENTION has dropped changes after the position, or the database was restored:
--- empty shop.follower and shop.offers then, and the next run begins again.
+-- Fails with SQLSTATE CM001 if HISTORY_RETENTION has dropped changes after the position, or if the database was restored:
+-- then empty shop.follower and shop.offers, and the next run starts from scratch.
 create temporary table news on commit drop as
   select c.* from shop.follower, catalog.changes(follower.position, 10000) c;
 
--- Moves of the market. Where meaning_changed, the size keys mean something else than before: the two prices are of
--- different shoes, and their difference says nothing.
+-- Market moves. If meaning_changed, the size keys have a new meaning: the two prices belong to
+-- different shoes, so their difference means nothing.
 insert into shop.drops
   select sku, size, old_price, new_price, observed_at from news
   where kind = 'price' and not meaning_changed and new_price < old_price
   order by position;
 
--- The copy: each SKU that changed, as it is now, prices and meaning alike.
+-- The copy: the current prices and size type of each SKU that changed.
 delete from shop.offers where sku in (select sku from news);
 insert into shop.offers
   select sku, size, price, size_type from catalog.current_prices where sku = any (array(select sku from news));
 
--- The first prices of a SKU are no change of anything: new SKUs are found by comparing.
+-- The first prices of a SKU are not changes: new SKUs are found by comparing.
 insert into shop.offers
   select sku, size, price, size_type from catalog.current_prices c where not exists (select from shop.offers o where o.sku = c.sku);
 

@@ -1,5 +1,5 @@
 /*
- * A follower in TypeScript: prints each change once, as soon as it is committed, over restarts of either side.
+ * A follower in TypeScript: prints each change once, as soon as it is committed, across restarts of either side.
  *
  *   DATABASE_URL=postgres://… node examples/consumer.ts
  *
@@ -13,7 +13,7 @@ export interface Change {
   readonly position: string;
   readonly kind: 'price' | 'product';
   readonly sku: string;
-  /** Price changes: whole baht; null: the size was not there, or is there no more. */
+  /** Price changes: whole baht; null: the size did not exist, or no longer exists. */
   readonly size: string | null;
   readonly old_price: number | null;
   readonly new_price: number | null;
@@ -21,19 +21,19 @@ export interface Change {
   readonly field: string | null;
   readonly old_value: string | null;
   readonly new_value: string | null;
-  /** The size keys of the SKU mean something else from here on: no move of the market. */
+  /** The size keys of the SKU have a new meaning from here on: not a market move. */
   readonly meaning_changed: boolean;
   readonly observed_at: Date;
 }
 
-/** What to do with a change. Statements on `tx` commit together with the position: they are done exactly once. */
+/** Applies a change. Statements on `tx` commit together with the position, so they take effect exactly once. */
 export type Apply = (change: Change, tx: TransactionSql) => Promise<void> | void;
 
 const AT_ONCE = 1000;
-/** A NOTIFY only saves waiting: what is missed while the connection is away is found by asking. */
+/** A NOTIFY only reduces latency: changes missed while the connection is down are found by polling. */
 const ASK_EVERY_MS = 60_000;
 
-/** Follows the changes from where the last run ended, or from now on, until aborted. */
+/** Follows the changes from the saved position, or from now on, until aborted. */
 export async function follow(sql: Sql, apply: Apply, stop: AbortSignal): Promise<void> {
   await sql`create schema if not exists shop`;
   await sql`create table if not exists shop.position (only_one boolean primary key default true check (only_one), position bigint not null)`;
@@ -57,10 +57,10 @@ export async function follow(sql: Sql, apply: Apply, stop: AbortSignal): Promise
   await listening.unlisten();
 }
 
-/** Takes in the next changes in one transaction with the position; says how many. */
+/** Applies the next changes and saves the position in one transaction; returns how many. */
 async function takeNext(sql: Sql, apply: Apply): Promise<number> {
   return await sql.begin(async (tx) => {
-    // Locked: of two followers one waits.
+    // Locked, so that concurrent followers wait for each other.
     const [mine] = await tx<[{ position: string }]>`select position from shop.position for update`;
     const changes = await tx<Change[]>`select * from catalog.changes(${mine.position}, ${AT_ONCE})`;
     for (const change of changes) await apply(change, tx);

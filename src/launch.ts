@@ -22,7 +22,7 @@ export function launchOf(
 export function tooOld(version: string, execPath: string): string {
   return [
     `catalog-mirror needs Node.js ${OLDEST_NODE} or newer; this is ${version} (${execPath})`,
-    '  what to do: start it with `npx catalog-mirror` where it is installed, which finds the Node.js that comes with the package,',
+    '  what to do: start it with `npx catalog-mirror` where it is installed; npx finds the Node.js that comes with the package;',
     `  or install Node.js ${OLDEST_NODE}`,
     '',
   ].join('\n');

@@ -86,7 +86,7 @@ test('with the credential alone, everything else has the documented default', ()
 
 test('the defaults that the table shows are the values that apply', () => {
   const shown = Object.fromEntries(
-    VARIABLES.filter((v) => v.default !== null && !v.secret && v.default !== 'found by shape').map((v) => [
+    VARIABLES.filter((v) => v.default !== null && !v.secret && v.default !== 'detected by shape').map((v) => [
       v.name,
       v.default ?? '',
     ]),

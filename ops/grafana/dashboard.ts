@@ -59,13 +59,13 @@ const MARKS: readonly Mark[] = [
   {
     name: 'Refusals',
     expr: `${read('backing_off')} == 1`,
-    title: 'Silence after a refusal',
+    title: 'Back-off after a rejected request',
     colour: 'orange',
   },
   {
     name: 'Incidents',
     expr: `${read('incident', 'because')} == 1`,
-    title: 'Everything is live-priced ({{because}})',
+    title: 'Incident: the whole catalog is live-priced ({{because}})',
     colour: 'yellow',
   },
   {
@@ -112,7 +112,7 @@ function withVariables(builder: DashboardBuilder): DashboardBuilder {
     .withVariable(
       new TextBoxVariableBuilder('repository')
         .label('Repository')
-        .description('Where the runbooks can be read; links of the panels begin with it.')
+        .description('Base URL of the runbooks; the links of the panels start with it.')
         .defaultValue('https://git.example.com/catalog-mirror/blob/main'),
     );
 }
@@ -122,7 +122,7 @@ export function buildDashboard(): Dashboard {
   const builder = withVariables(
     new DashboardBuilder('catalog-mirror')
       .uid('catalog-mirror')
-      .description('Whether the mirror of the catalog can be trusted, and what keeps it from being fresher.')
+      .description('Whether the mirrored prices can be trusted, and what limits their freshness.')
       .tags(['catalog-mirror'])
       .time({ from: 'now-6h', to: 'now' })
       .refresh('30s')

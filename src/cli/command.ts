@@ -17,13 +17,13 @@ export type ExitName = keyof typeof EXIT;
 
 export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
   ok: 'done; a daemon that was told to stop has stopped',
-  failed: 'failed; why is on stderr, or in the last line of the log',
-  finding: 'a check is FAIL',
-  unanswered: 'no daemon answers, or it is not well',
-  degraded: 'degraded: prices are older than meant, and the mirror works on it',
-  broken: 'broken: nothing moves until somebody looks',
-  timeout: 'the time of --timeout is over; what is still owed is on stderr',
-  usage: 'a wrong option, argument or setting: each is named, and nothing was touched',
+  failed: 'failed; stderr or the last log line says why',
+  finding: 'at least one check is FAIL',
+  unanswered: 'the daemon does not answer, or is not live',
+  degraded: 'degraded: prices miss their freshness targets or soon will; sync is still working',
+  broken: 'broken: sync has stopped and needs an operator',
+  timeout: '--timeout expired; stderr lists the work that is still pending',
+  usage: 'invalid option, argument or setting; each one is named, and nothing was changed',
 };
 
 /** One command of the program. `run` returns the exit code; what it prints for people goes to `print`. */
@@ -175,7 +175,7 @@ function inColumns(rows: readonly (readonly [string, string])[]): string[] {
 /** The help text of the program. */
 export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
   return [
-    'catalog-mirror: keeps your Postgres a true, fresh mirror of the marketplace catalog',
+    "catalog-mirror: continuously syncs a marketplace's catalog and lowest prices into your own Postgres",
     '',
     'Usage: catalog-mirror [command] [options]      without a command: run',
     '',
@@ -189,7 +189,7 @@ export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
       ]),
     ),
     '',
-    '`catalog-mirror <command> --help` tells more. Settings come from the environment; see the README.',
+    'Run `catalog-mirror <command> --help` for its options. Settings come from the environment; see the README.',
   ].join('\n');
 }
 
@@ -206,7 +206,7 @@ export function helpOf(name: string, command: Command): string {
     ...usage.split('\n').map((line) => `  catalog-mirror ${line}`),
     '',
     'Options:',
-    ...inColumns([...options, ['--help', 'this text']]),
+    ...inColumns([...options, ['--help', 'show this help']]),
     ...(command.moreHelp ?? []),
     '',
     'Examples:',

@@ -11,7 +11,7 @@ const SHELLS = Object.keys(SCRIPTS);
 /** `completion bash|zsh`: a script for the shell, made of the very table that parses, so that it asks nothing at the prompt. */
 export function createCompletion(commands: () => Promise<Commands>): Command {
   return {
-    summary: `completion of commands and options for a shell: ${SHELLS.join(' or ')}`,
+    summary: `print the completion script for ${SHELLS.join(' or ')}`,
     usage: `completion ${SHELLS.join('|')}`,
     examples: [
       ['eval "$(catalog-mirror completion bash)"', 'in ~/.bashrc'],
@@ -33,7 +33,7 @@ export function createCompletion(commands: () => Promise<Commands>): Command {
 }
 
 /** What every command takes too. */
-const EVERYWHERE = { help: 'tells of the command', version: 'prints the version' };
+const EVERYWHERE = { help: 'show help for the command', version: 'print the version' };
 
 /** Options of a command: whether a value goes with them, or may, and which there are. */
 function optionsOf(command: Command) {
@@ -119,7 +119,7 @@ function zshScript(commands: Commands): string {
 _catalog-mirror() {
   local -a commands=(
 ${described.join('\n')}
-    'help:tells of all commands, or of one'
+    'help:show help for all commands, or for one'
   )
   local command=$words[2]
   if (( CURRENT == 2 )) && [[ $command != -* ]]; then

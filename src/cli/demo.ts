@@ -26,13 +26,12 @@ const LOOK_EVERY_MS = 1000;
 const SAMPLE_ROWS = 8;
 
 export const demo: Command = {
-  summary:
-    'no credentials, no servers: a sandbox partner, a database and the daemon, filling and following a mirror',
+  summary: 'run the daemon against a built-in sandbox and an embedded Postgres; needs no credentials',
   usage: 'demo [--skus 5000] [--live-share 0.05] [--seed 1]\ndemo --once',
   examples: [
-    ['catalog-mirror demo', 'fill a mirror and follow its market until Ctrl-C'],
-    ['catalog-mirror demo --once', 'end after the first fill and one delta'],
-    ['catalog-mirror demo --skus 20000 --seed 7', 'another catalog, and a larger one'],
+    ['catalog-mirror demo', 'load the catalog and follow its price changes until Ctrl-C'],
+    ['catalog-mirror demo --once', 'exit after the initial load and one delta'],
+    ['catalog-mirror demo --skus 20000 --seed 7', 'a different, larger catalog'],
   ],
   exits: ['ok', 'failed', 'usage'],
   options: {
@@ -42,9 +41,9 @@ export const demo: Command = {
     seed: { type: 'string' },
   },
   optionHelp: {
-    once: 'exit after the first fill and one applied delta',
+    once: 'exit after the initial load and one applied delta',
     skus: 'SKUs in the catalog (5000)',
-    'live-share': 'part of them that is live-priced (0.05)',
+    'live-share': 'share of SKUs that are live-priced (0.05)',
     seed: 'seed of the catalog and the market (1)',
   },
   positionals: false,
@@ -128,7 +127,7 @@ async function watch(config: Config, sandbox: Sandbox, { values, print }: Comman
       showRows('catalog.current_prices', await sampleOf(app.sql, SAMPLE_ROWS), print);
       return EXIT.ok;
     }
-    print('following the market; Ctrl-C ends');
+    print('following price changes; press Ctrl-C to stop');
     await follow(app.sql, print, stopped.signal, () => false);
     return EXIT.ok;
   } finally {
@@ -191,7 +190,7 @@ function describe({ baseline, skus, pending, due, changes, snapshot }: View): st
   const priced = skus - pending;
   if (pending > 0)
     return `${priced.toLocaleString('en-US')} of ${skus.toLocaleString('en-US')} SKUs priced (${Math.floor((100 * priced) / skus)} %)`;
-  return `snapshot ${snapshot ?? ''}: ${skus.toLocaleString('en-US')} SKUs, ${due} owed, ${changes} price changes seen`;
+  return `snapshot ${snapshot ?? ''}: ${skus.toLocaleString('en-US')} SKUs, ${due} due, ${changes} price changes recorded`;
 }
 
 type Cell = string | number | boolean | Date | null;
@@ -211,12 +210,12 @@ function showRows(title: string, rows: readonly object[], print: (line: string) 
 }
 
 function showHowToLook(app: App, print: (line: string) => void): void {
-  print('look for yourself:');
+  print('inspect the mirror:');
   print(`  psql '${app.databaseUrl}' -c 'select * from catalog.sync_status'`);
   print(
     `  psql '${app.databaseUrl}' -c 'select sku, size, price, name from catalog.current_prices where not stale limit 20'`,
   );
   print(`  curl http://127.0.0.1:${app.httpPort}/metrics`);
-  print(`  or the status page in a browser: http://127.0.0.1:${app.httpPort}/`);
+  print(`  status page: http://127.0.0.1:${app.httpPort}/`);
   print('');
 }

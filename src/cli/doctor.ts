@@ -22,18 +22,21 @@ const MOST_REQUESTS = 50;
 const now = () => systemClock.now();
 
 export const doctor: Command = {
-  summary: 'checks the configuration against reality, one line a check',
+  summary: 'check the configuration, Postgres, Redis and the partner API',
   usage: 'doctor [--requests N] [--json]',
   examples: [
-    ['catalog-mirror doctor', 'all checks; finds the names that the partner does not document'],
-    ['catalog-mirror doctor --requests 0', 'all checks that ask the partner nothing'],
-    ['catalog-mirror doctor | grep ^PARTNER_', 'the settings alone, as an environment file has them'],
+    [
+      'catalog-mirror doctor',
+      'run all checks, and detect the field names that the partner does not document',
+    ],
+    ['catalog-mirror doctor --requests 0', 'run only the checks that send no request to the partner'],
+    ['catalog-mirror doctor | grep ^PARTNER_', 'print only the settings, in the form of an environment file'],
   ],
   exits: ['ok', 'failed', 'finding', 'usage'],
   options: { requests: { type: 'string' }, json: { type: 'boolean' } },
   optionHelp: {
-    requests: `most requests to the partner, 0 to ${MOST_REQUESTS} (default ${REQUESTS}); each waits for its turn in the account's budget`,
-    json: 'for programs',
+    requests: `maximum number of requests to the partner, 0 to ${MOST_REQUESTS} (default ${REQUESTS}); they count against the rate limit`,
+    json: 'print JSON',
   },
   positionals: false,
   async run({ values, print }) {
@@ -78,9 +81,7 @@ async function examine(config: Config, most: number): Promise<Report> {
   const notReached = reachable ? [] : [skipped('partner', 'the base URL cannot be used')];
   return {
     findings: [
-      ...config.warnings.map((text) =>
-        warn('environment', text, 'correct the name, or leave the variable out'),
-      ),
+      ...config.warnings.map((text) => warn('environment', text, 'correct the name, or remove the variable')),
       ...checkCredential(config),
       ...findings,
       ...redis,
@@ -136,12 +137,12 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
 
 /** Why requests cannot be counted in this database; null where they can. */
 function ledgerTrouble(facts: PostgresFacts): string | null {
-  if (facts.unknown > 0) return 'requests are counted in Postgres, and its tables are of a later version';
+  if (facts.unknown > 0) return 'requests are counted in Postgres, and its schema belongs to a later version';
   if (!facts.migrated) return null;
-  if (!facts.owns) return 'requests are counted in Postgres, and this role may not';
+  if (!facts.owns) return 'requests are counted in Postgres, and this role lacks the privileges';
   if (facts.pending > 0) return 'requests are counted in Postgres: apply the pending migrations first';
   const writes = !facts.inRecovery && !facts.readOnly && facts.writeProblem === null;
-  return writes ? null : 'requests are counted in Postgres, and it takes no writes';
+  return writes ? null : 'requests are counted in Postgres, and it accepts no writes';
 }
 
 async function readOthers(sql: Sql, config: Config): Promise<number> {
@@ -167,7 +168,7 @@ function unreachable(error: unknown): Finding {
     'postgres',
     text,
     pooler
-      ? 'a transaction pooler stands in between: give the server itself in DATABASE_URL'
-      : 'check DATABASE_URL, and that the server runs',
+      ? 'DATABASE_URL points to a transaction pooler: connect to the server directly'
+      : 'check DATABASE_URL, and that the server is running',
   );
 }

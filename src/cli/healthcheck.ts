@@ -5,9 +5,9 @@ import { type Command, EXIT } from './command.ts';
 const ANSWER_WITHIN_MS = 5000;
 
 export const healthcheck: Command = {
-  summary: 'exit 0 when the daemon on this host answers /livez',
+  summary: 'exit 0 if the daemon on this host answers /livez',
   usage: 'healthcheck',
-  examples: [['catalog-mirror healthcheck', 'as the HEALTHCHECK of a container']],
+  examples: [['catalog-mirror healthcheck', 'use as the HEALTHCHECK of a container']],
   exits: ['ok', 'unanswered', 'usage'],
   options: {},
   optionHelp: {},

@@ -10,9 +10,9 @@ import { type Command, EXIT } from './command.ts';
 const PATIENCE_MS = 30_000;
 
 export const migrate: Command = {
-  summary: 'applies pending migrations and exits',
+  summary: 'apply pending migrations and exit',
   usage: 'migrate',
-  examples: [['catalog-mirror migrate', 'before the daemons of a new version start']],
+  examples: [['catalog-mirror migrate', 'before starting the daemons of a new version']],
   exits: ['ok', 'failed', 'usage'],
   options: {},
   optionHelp: {},

@@ -11,11 +11,11 @@ const SNAPSHOT_MINUTES = 360;
 const MINUTE_MS = 60_000;
 
 export const plan: Command = {
-  summary: 'what the request share buys: time of a fill, ages, freshness',
+  summary: 'estimate load time, price age and freshness for a request budget',
   usage: 'plan [--skus N --live-share 0.05] [--requests N] [--json]',
   examples: [
-    ['catalog-mirror plan', 'for the catalog that the mirror holds'],
-    ['catalog-mirror plan --skus 500000', 'for one of this size, before there is a mirror'],
+    ['catalog-mirror plan', 'for the mirrored catalog'],
+    ['catalog-mirror plan --skus 500000', 'for a catalog of this size, before the first sync'],
     ['catalog-mirror plan --skus 500000 --requests 60', 'with 60 requests a minute'],
   ],
   exits: ['ok', 'failed', 'usage'],
@@ -29,13 +29,14 @@ export const plan: Command = {
     json: { type: 'boolean' },
   },
   optionHelp: {
-    skus: 'size of the catalog (default: what the mirror holds)',
-    'live-share': 'part of it that is live-priced (default: as in the mirror, or 0.05 with --skus)',
-    requests: 'requests a minute (default: what PARTNER_RATE_* leave the mirror)',
-    'live-ceiling': 'live computations a minute that the partner allows (default: as learned, else none)',
-    'live-moves-every': 'how often the median live SKU moves (default 6h)',
-    'snapshot-moves-every': 'how often the median snapshot-priced SKU moves (default 3d)',
-    json: 'for programs',
+    skus: 'number of SKUs (default: those in the mirror)',
+    'live-share': 'share of SKUs that are live-priced (default: as in the mirror, or 0.05 with --skus)',
+    requests: "requests per minute (default: the mirror's share by PARTNER_RATE_*)",
+    'live-ceiling':
+      'live computations per minute that the partner allows (default: as learned, else unlimited)',
+    'live-moves-every': 'how often the price of the median live SKU changes (default 6h)',
+    'snapshot-moves-every': 'how often the price of the median snapshot-priced SKU changes (default 3d)',
+    json: 'print JSON',
   },
   positionals: false,
   async run({ values, print }) {
@@ -96,7 +97,7 @@ async function inputOf(asked: Asked, config: MirrorConfig): Promise<CapacityInpu
           liveBudget: null,
           liveCeiling: null,
         };
-  if (known.skus === 0) throw new UsageError(['the mirror is empty: give --skus and --live-share']);
+  if (known.skus === 0) throw new UsageError(['the mirror is empty: pass --skus and --live-share']);
   const limits = paceLimits(config);
   return {
     skus: known.skus,
@@ -125,22 +126,22 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
   const row = (what: string, value: (capacity: Capacity) => string) =>
     `${what.padEnd(38)}${value(now).padStart(12)}${value(more).padStart(16)}`;
   const klass = (name: string, of: (capacity: Capacity) => ClassCapacity) => [
-    row(`${name}: mean age of a price`, (c) => age(of(c).meanAge)),
+    row(`${name}: mean price age`, (c) => age(of(c).meanAge)),
     row(`${name}: oldest price`, (c) => age(of(c).worstAge)),
-    row(`${name}: part of the time right`, (c) => part(of(c).freshness)),
+    row(`${name}: prices correct`, (c) => part(of(c).freshness)),
   ];
   return [
-    `${count(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkSkus} SKUs a call, ${input.liveBudget} of them computed live${input.liveCeiling === null ? '' : `, ${count(input.liveCeiling)} a minute at most`}`,
-    `prices move: every ${age(input.liveMovesEvery)} (median live SKU), every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU)`,
+    `${count(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkSkus} SKUs per call, ${input.liveBudget} of them live${input.liveCeiling === null ? '' : `, at most ${count(input.liveCeiling)} live per minute`}`,
+    `price changes: every ${age(input.liveMovesEvery)} (median live SKU), every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU)`,
     '',
-    row('requests a minute', (c) => c.requestsPerMinute.toFixed(0)),
-    row('first fill, calls', (c) => count(c.fillCalls)),
-    row('first fill, time', (c) => age(c.fillMinutes)),
-    row('live: looks a minute', (c) => c.liveLooks.toFixed(0)),
-    row('live: one round', (c) => age(c.roundMinutes)),
+    row('requests per minute', (c) => c.requestsPerMinute.toFixed(0)),
+    row('initial load: calls', (c) => count(c.fillCalls)),
+    row('initial load: time', (c) => age(c.fillMinutes)),
+    row('live: refreshes per minute', (c) => c.liveLooks.toFixed(0)),
+    row('live: time for one round', (c) => age(c.roundMinutes)),
     ...klass('live', (c) => c.live),
     ...klass('snapshot', (c) => c.snapshot),
-    row('calls a minute once filled', (c) => c.callsPerMinute.toFixed(0)),
+    row('calls per minute after the load', (c) => c.callsPerMinute.toFixed(0)),
     '',
     verdict(input, now, more),
   ].join('\n');
@@ -149,12 +150,12 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
 function verdict(input: CapacityInput, now: Capacity, more: Capacity): string {
   const interval = formatAge(input.liveMinutes * 60);
   if (now.meetsLiveInterval)
-    return `The requests suffice for a look at every live SKU in LIVE_INTERVAL (${interval}).`;
+    return `The budget is enough to refresh every live SKU within LIVE_INTERVAL (${interval}).`;
   const needed = Math.ceil(now.live.skus / input.liveMinutes / input.liveBudget);
   const ceiling = input.liveCeiling !== null && input.liveCeiling < now.live.skus / input.liveMinutes;
   const gain = ((more.live.freshness - now.live.freshness) * 100).toFixed(2);
   return [
-    `Too few for a look at every live SKU in LIVE_INTERVAL (${interval}): ${ceiling ? "the partner's ceiling is in the way" : `that takes ${needed} requests a minute`}.`,
-    `SKUs are looked at ${input.livePolicy === 'index' ? 'by worth' : 'by turn'}; ten more requests a minute gain ${gain} points for live prices.`,
+    `The budget is too small to refresh every live SKU within LIVE_INTERVAL (${interval}): ${ceiling ? "the partner's ceiling on live computations is too low" : `that takes ${needed} requests per minute`}.`,
+    `Live SKUs are refreshed ${input.livePolicy === 'index' ? 'by expected gain' : 'in turn'}; ten more requests per minute add ${gain} points to the freshness of live prices.`,
   ].join('\n');
 }

@@ -4,20 +4,24 @@ import { type Command, EXIT, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 
 const LONGEST_SKU = 512;
+const skusAre = (n: number, more = ''): string => `${n} ${more}${n === 1 ? 'SKU is' : 'SKUs are'}`;
 
 export const refresh: Command = {
-  summary: 'marks SKUs due now, or asks for a new baseline',
+  summary: 'queue SKUs for immediate refresh, or request a full resync',
   usage: 'refresh <sku>...\nrefresh --manifest\nrefresh --all\nrefresh --metadata',
   examples: [
-    ['catalog-mirror refresh DD1391-100 FV5029-141', 'two SKUs, next; unknown ones are mirrored from now on'],
-    ['catalog-mirror refresh --manifest', 'after a manifest was refused because it shrank'],
+    [
+      'catalog-mirror refresh DD1391-100 FV5029-141',
+      'refresh two SKUs next; unknown ones are mirrored from now on',
+    ],
+    ['catalog-mirror refresh --manifest', 'accept a manifest that was refused because it shrank'],
   ],
   exits: ['ok', 'failed', 'usage'],
   options: { manifest: { type: 'boolean' }, all: { type: 'boolean' }, metadata: { type: 'boolean' } },
   optionHelp: {
-    manifest: 'ask for a new baseline now; also confirms a manifest that lists far fewer SKUs',
-    all: 'every known SKU is due for a re-price now',
-    metadata: 'every known SKU is due for its metadata now',
+    manifest: 'apply a new manifest now; also accepts one that lists far fewer SKUs',
+    all: 'queue every known SKU for a price refresh',
+    metadata: 'queue every known SKU for a metadata refresh',
   },
   positionals: true,
   async run({ values, positionals, print }) {
@@ -29,14 +33,14 @@ export const refresh: Command = {
     if (problems.length > 0) throw new UsageError(problems);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (sql) => {
-      if (positionals.length > 0) print(`${await refreshSkus(sql, positionals)} SKUs are due now`);
+      if (positionals.length > 0) print(`${skusAre(await refreshSkus(sql, positionals))} due now`);
       if (values['manifest'] === true) {
         await refreshManifest(sql);
-        print('a new baseline is asked for; a shrunken manifest is confirmed');
+        print('a new manifest is requested and will be accepted even if it shrank');
       }
-      if (values['all'] === true) print(`${await refreshAll(sql, 'prices')} more SKUs are due now`);
+      if (values['all'] === true) print(`${skusAre(await refreshAll(sql, 'prices'), 'more ')} due now`);
       if (values['metadata'] === true)
-        print(`${await refreshAll(sql, 'metadata')} more SKUs are due for their metadata now`);
+        print(`${skusAre(await refreshAll(sql, 'metadata'), 'more ')} due for metadata now`);
     });
     return EXIT.ok;
   },

@@ -10,17 +10,20 @@ import { type Command, EXIT, UsageError } from './command.ts';
 import { captureNoise, endOnCrash, stopSignal } from './process.ts';
 
 export const run: Command = {
-  summary: 'the daemon; with --once, syncs until nothing is owed and exits',
+  summary: 'run the daemon; with --once, sync until nothing is pending and exit',
   usage: 'run\nrun --once [--timeout 30m]',
   examples: [
-    ['catalog-mirror run', 'the daemon, until SIGTERM or SIGINT'],
-    ['catalog-mirror run --once --timeout 30m', 'for cron: catch up and end, or say what is still owed'],
+    ['catalog-mirror run', 'run the daemon until SIGTERM or SIGINT'],
+    [
+      'catalog-mirror run --once --timeout 30m',
+      'for cron: catch up and exit, or report what is still pending',
+    ],
   ],
   exits: ['ok', 'failed', 'timeout', 'usage'],
   options: { once: { type: 'boolean' }, timeout: { type: 'string' } },
   optionHelp: {
-    once: 'exit 0 when a baseline stands, the delta is caught up and no SKU is owed a look',
-    timeout: 'with --once: give up after this long and exit 75, saying what is still owed',
+    once: 'exit 0 once a baseline is applied, the delta is caught up and no SKU is due',
+    timeout: 'with --once: give up after this time, report what is still pending and exit 75',
   },
   positionals: false,
   async run({ values }) {
@@ -40,7 +43,7 @@ function timeoutOf(values: Readonly<Record<string, string | boolean | undefined>
   const ms = parseDuration(String(given));
   const problems = [
     ...(ms === null || ms <= 0 ? ['--timeout: expected a duration such as 90s, 30m or 2h'] : []),
-    ...(values['once'] === true ? [] : ['--timeout: goes with --once']),
+    ...(values['once'] === true ? [] : ['--timeout: needs --once']),
   ];
   if (problems.length > 0) throw new UsageError(problems);
   return ms;
@@ -100,8 +103,8 @@ export async function untilCaughtUp(
       return EXIT.ok;
     }
     if (timeoutMs !== null && now - startedAt >= timeoutMs) {
-      log.error({ event: 'once.timeout', ...told(owed) }, `timed out; still owed: ${inWords(owed)}`);
-      process.stderr.write(`timed out; still owed: ${inWords(owed)}\n`);
+      log.error({ event: 'once.timeout', ...told(owed) }, `timed out; still pending: ${inWords(owed)}`);
+      process.stderr.write(`timed out; still pending: ${inWords(owed)}\n`);
       return EXIT.timeout;
     }
     if (now - toldAt >= TELL_EVERY_MS) {
@@ -124,7 +127,7 @@ function inWords({ baseline, deltaCaughtUp, due }: StillOwed): string {
   const parts = [
     ...(baseline ? [] : ['a baseline']),
     ...(deltaCaughtUp ? [] : ['a delta poll']),
-    ...due.map(({ reason, count }) => `${count} SKUs (${reason})`),
+    ...due.map(({ reason, count }) => `${count} ${count === 1 ? 'SKU' : 'SKUs'} (${reason})`),
   ];
   return parts.join(', ');
 }

@@ -25,18 +25,18 @@ const EXIT_OF: Readonly<Record<Health, number>> = {
 };
 
 export const status: Command = {
-  summary: 'how the mirror stands, on one screen',
+  summary: 'show sync health and backlog',
   usage: 'status [--json] [--watch [seconds]]',
   examples: [
-    ['catalog-mirror status', 'one screen'],
-    ['catalog-mirror status --watch 5', 'drawn anew every five seconds'],
-    ['catalog-mirror status --json', 'one object for programs'],
+    ['catalog-mirror status', 'show the status once'],
+    ['catalog-mirror status --watch 5', 'redraw every five seconds'],
+    ['catalog-mirror status --json', 'print one JSON object'],
   ],
   exits: ['ok', 'degraded', 'broken', 'usage'],
   options: { json: { type: 'boolean' }, watch: { type: 'boolean' } },
   optionHelp: {
-    json: 'for programs',
-    watch: `again and again until Ctrl-C (every ${WATCH_SECONDS} seconds)`,
+    json: 'print JSON',
+    watch: `redraw until Ctrl-C, every given number of seconds (${WATCH_SECONDS})`,
   },
   optionalValues: ['watch'],
   positionals: false,

@@ -303,7 +303,7 @@ export function loadConfig(
     log: { level: v.LOG_LEVEL },
     warnings: [
       ...unknownNames(env, VARIABLES),
-      ...(clearText ? ['PARTNER_ALLOW_INSECURE: the credential travels in clear text'] : []),
+      ...(clearText ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : []),
     ],
     secrets: () => unloggable(kept),
   };

@@ -112,7 +112,7 @@ export const foundByShape = (meaning: string) =>
   plain<string | null>('partner', meaning, {
     expected: 'a field name',
     parse: (text) => (FIELD.test(text) ? text : undefined),
-  }).or(null, 'found by shape');
+  }).or(null, 'detected by shape');
 
 /** One of a few words. */
 export function choice<const T extends string>(

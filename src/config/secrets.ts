@@ -125,12 +125,15 @@ export function blemishesOf(text: string): string[] {
   const lines = text.replace(/^[\r\n]+|[\r\n]+$/g, '');
   say(/[\r\n]/.test(lines), 'has more than one line');
   say(lines.startsWith('\uFEFF'), 'begins with a byte order mark: the file was not saved as plain UTF-8');
-  say(lines.includes('\uFFFD'), 'holds bytes that are not UTF-8');
+  say(lines.includes('\uFFFD'), 'contains bytes that are not UTF-8');
   const plain = lines.replace(/^\uFEFF/, '');
   say(/^[^\S\r\n]|[^\S\r\n]$/u.test(plain), 'begins or ends in white space');
-  say(QUOTED.test(plain.trim()) && plain.trim().length > 1, 'stands in quotes');
-  say(/^basic\s/i.test(plain.trim()), 'begins with "Basic ": give the bare value, it is encoded here');
-  say(/\p{Cc}/u.test(plain.trim().replaceAll(/[\r\n]/g, '')), 'holds a control character');
+  say(QUOTED.test(plain.trim()) && plain.trim().length > 1, 'is wrapped in quotes');
+  say(
+    /^basic\s/i.test(plain.trim()),
+    'begins with "Basic ": give only the value, the header is built from it',
+  );
+  say(/\p{Cc}/u.test(plain.trim().replaceAll(/[\r\n]/g, '')), 'contains a control character');
   return found;
 }
 

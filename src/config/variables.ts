@@ -34,7 +34,7 @@ export const TABLE = {
   ),
   PARTNER_FILES_ORIGINS: plain<readonly string[] | null>(
     'partner',
-    'where manifest files may come from, and nowhere else. `public`: any https origin at a public address, or loopback where PARTNER_BASE_URL is. Or a list such as `https://files.example.com,https://10.0.0.7:8443`; what it names may be in a private network',
+    'the only origins that manifest files may be downloaded from. `public`: any https origin at a public address, or loopback if PARTNER_BASE_URL is on loopback. Or a list such as `https://files.example.com,https://10.0.0.7:8443`; listed origins may be in a private network',
     {
       expected:
         'public, or https:// origins separated by commas, without path (http on a loopback host only)',
@@ -94,79 +94,74 @@ export const TABLE = {
   PARTNER_RATE_SHARE: share(
     'mirror',
     0.6,
-    "part of the limit that the mirror may use; the rest is the seller's other traffic",
+    'share of the limit that the mirror may use; the rest is for your other traffic',
   ),
   PARTNER_RATE_FLOOR: share(
     'mirror',
     0.2,
-    'part of the limit that the mirror keeps while your other services ask for theirs through `catalog.take_request`',
+    'share of the limit that the mirror keeps while your other services request theirs through `catalog.take_request`',
   ),
-  PARTNER_BACKOFF: timer('mirror', '60s', 'silence after a throttling answer'),
-  PARTNER_TIMEOUT: timer('partner', '30s', 'longest time for one API request'),
-  PARTNER_DOWNLOAD_TIMEOUT: timer('partner', '30m', 'longest time for one manifest download'),
+  PARTNER_BACKOFF: timer('mirror', '60s', 'pause after a 403 response'),
+  PARTNER_TIMEOUT: timer('partner', '30s', 'timeout of one API request'),
+  PARTNER_DOWNLOAD_TIMEOUT: timer('partner', '30m', 'timeout of one manifest download'),
   BULK_MAX_SKUS: integer('mirror', 100, 1, 100, 'SKUs in one bulk call'),
   BULK_LIVE_BUDGET: integer(
     'mirror',
     5,
     1,
     100,
-    'live SKUs in one bulk call to start with; learned from the answers after that; at most BULK_MAX_SKUS',
+    'initial number of live SKUs in one bulk call; adjusted from the answers afterwards; at most BULK_MAX_SKUS',
   ),
   DELTA_INTERVAL: timer('mirror', '5m', 'time between two polls of the delta'),
   MANIFEST_INTERVAL: duration('mirror', '7d', 'time between two manifests (re-baseline)'),
-  CATALOG_CHECK_INTERVAL: timer(
-    'mirror',
-    '1h',
-    "time between two looks at the manifest route's metadata (no download)",
-  ),
+  CATALOG_CHECK_INTERVAL: timer('mirror', '1h', 'how often manifest metadata is checked (no download)'),
   LIVE_INTERVAL: duration('mirror', '30m', "target age of a live SKU's price"),
   LIVE_POLICY: choice(
     'mirror',
     'index',
     ['index', 'round-robin'],
-    'which live SKU is looked at next where there are too few looks for `LIVE_INTERVAL`: by learned rate of change and watchlist weight, or by turn',
+    'order of live refreshes when the request budget is too small for `LIVE_INTERVAL`: `index` by learned rate of change and watchlist weight, or `round-robin`',
   ),
   DEFERRED_INTERVAL: duration('mirror', '5m', 'earliest retry of a deferred SKU'),
   ERROR_INTERVAL: duration('mirror', '1m', 'first retry of a SKU in `errors`; doubles up to 6h', {
     max: 6 * 3_600_000,
   }),
-  METADATA_INTERVAL: duration(
-    'mirror',
-    '7d',
-    "greatest age of a SKU's metadata, and of a `not_found` verdict",
-  ),
+  METADATA_INTERVAL: duration('mirror', '7d', "maximum age of a SKU's metadata, and of a `not_found` result"),
   SWEEP_INTERVAL: duration(
     'mirror',
     '24h',
-    "target age of a snapshot-priced SKU's price; 0: no sweep of its own",
+    "target age of a snapshot-priced SKU's price; 0: no scheduled sweep",
     { zero: true },
   ),
   SWEEP_MIN_AGE: duration(
     'mirror',
     '30m',
-    'age from which a price may be refreshed in a spare slot of a call',
+    'minimum age of a price that is refreshed in a spare slot of a call',
   ),
   CATALOG_STALE_AFTER: duration(
     'mirror',
     '24h',
-    'snapshot age from which the mirror re-prices by age instead',
+    'age at which the catalog snapshot counts as stale and SKUs are refreshed by age instead',
   ),
   MANIFEST_MAX_SHRINK: share(
     'mirror',
     0.5,
-    'a manifest with fewer lines than this part of the mirrored SKUs is refused until `refresh --manifest` confirms it',
+    'a manifest with fewer lines than this share of the mirrored SKUs is refused until `refresh --manifest` confirms it',
   ),
   // Never less than the daemon itself looks back: three days to a rate of change, some snapshots to judge the delta.
   HISTORY_RETENTION: duration(
     'mirror',
     '0',
-    'how long `catalog.price_history` is kept at least; dropped by chunks of five million changes; 0: for good',
+    'minimum retention of `catalog.price_history`, which is dropped in chunks of five million changes; 0: keep forever',
     { zero: true, min: 7 * 86_400_000 },
   ),
-  PARTNER_BULK_BODY_KEY: field('skus', "name of the bulk body's SKU list (undocumented by the partner)"),
+  PARTNER_BULK_BODY_KEY: field(
+    'skus',
+    'name of the SKU list in the bulk request body (undocumented by the partner)',
+  ),
   PARTNER_PRICE_FIELDS: plain<readonly string[]>(
     'partner',
-    'where a `size_map` entry that is an object carries its price, first match (undocumented by the partner)',
+    'fields of a `size_map` object that may hold its price, first match wins (undocumented by the partner)',
     {
       expected: 'field names separated by commas',
       parse: parseList,
@@ -174,13 +169,13 @@ export const TABLE = {
   ).or(PRICE_FIELDS.split(','), PRICE_FIELDS),
   PARTNER_SKU_FIELD: field(
     'sku',
-    'where an element of `not_found`, `deferred`, `errors`, `changed`, `removed` or `now_live` that is an object carries its SKU (undocumented by the partner)',
+    'field that holds the SKU when an element of `not_found`, `deferred`, `errors`, `changed`, `removed` or `now_live` is an object (undocumented by the partner)',
   ),
   PARTNER_MANIFEST_URL_FIELD: foundByShape(
-    "name of the manifest response's URL field (undocumented by the partner)",
+    'field of the manifest response that holds the URL (undocumented by the partner)',
   ),
   PARTNER_SNAPSHOT_ID_FIELD: foundByShape(
-    "name of the manifest response's snapshot identifier (undocumented by the partner)",
+    'field of the manifest response that holds the snapshot identifier (undocumented by the partner)',
   ),
   HTTP_HOST: pattern(
     'http',
@@ -199,12 +194,12 @@ export const TABLE = {
     'http',
     'on',
     ['on', 'off'],
-    'the page at `GET /` and `GET /status.json` of that server; off: both are 404',
+    'the status page at `GET /` and `GET /status.json`; off: both return 404',
   ),
   LOG_LEVEL: choice(
     'http',
     'info',
     ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
-    'least severe level that is logged',
+    'minimum level that is logged',
   ),
 };

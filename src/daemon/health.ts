@@ -43,7 +43,7 @@ export function ownReasons(trouble: StoreTrouble | null, refused: string | null)
 }
 
 const pausedText = (trouble: StoreTrouble) =>
-  `Postgres refuses to write (${trouble}); the mirror pauses and tries again`;
+  `Postgres rejects writes (${trouble}); sync is paused and retries by itself`;
 
 /** What `/metrics`, `/livez` and `/readyz` answer, and the statistics that they share. */
 export function createHealth(parts: HealthParts): {
@@ -114,9 +114,9 @@ async function degradedReasons(
   const pace = paceOf(await readPace(sql, limits.windowMs));
   const [{ failures }, plan, tasks] = await Promise.all([callPause(sql), readLivePlan(sql), readTasks(sql)]);
   return [
-    ...(state.catalogState === 'stale' ? ['the catalog is stale; SKUs are re-priced by age'] : []),
-    ...(plan.incident === null ? [] : ['an incident: the whole catalog is live-priced, prices age']),
-    ...(state.manifestRefused === null ? [] : [`the newest manifest is refused: ${state.manifestRefused}`]),
+    ...(state.catalogState === 'stale' ? ['the catalog is stale; SKUs are refreshed by age'] : []),
+    ...(plan.incident === null ? [] : ['incident: the whole catalog is live-priced, so prices get older']),
+    ...(state.manifestRefused === null ? [] : [`the newest manifest was refused: ${state.manifestRefused}`]),
     ...(pace.refusal === null ? [] : [pace.refusal]),
     ...failingTasks(tasks, pace.refusal),
     ...(failures > 0 ? [`bulk calls are failing (${failures} in a row)`] : []),

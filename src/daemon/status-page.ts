@@ -44,7 +44,7 @@ export function createStatusPages(parts: StatusPageParts): ReadonlyMap<string, P
     } catch (error) {
       // Drivers' messages are not for a page.
       log.debug({ event: 'status.unread', err: error });
-      const text = 'the mirror cannot be read: Postgres does not answer';
+      const text = 'the status cannot be read: Postgres does not answer';
       const verdict = verdictOf([{ level: 'broken', text }, ...ownReasons()]);
       return { ...rest, status: null, changes: [], verdict, now: now() };
     }

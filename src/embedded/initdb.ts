@@ -57,7 +57,7 @@ async function checkVersion(home: string, major: number): Promise<void> {
   throw new EmbeddedError(
     'incompatible-version',
     `The cluster in ${home} was made by Postgres ${version}, this is Postgres ${major}`,
-    'move the data with pg_dump, or choose another DATA_DIR (the mirror fills itself again)',
+    'move the data with pg_dump, or choose another DATA_DIR (the mirror then loads from scratch)',
   );
 }
 

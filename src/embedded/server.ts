@@ -181,11 +181,7 @@ async function stopProcess(run: Run, clock: Clock): Promise<void> {
     clock,
   );
   if (stopped) return;
-  throw new EmbeddedError(
-    'not-stopped',
-    `Postgres (process ${run.pid}) survives SIGKILL`,
-    'look at the disk',
-  );
+  throw new EmbeddedError('not-stopped', `Postgres (process ${run.pid}) survives SIGKILL`, 'check the disk');
 }
 
 /** The end of what the server wrote, on stderr and, once it had opened it, in its log. */

@@ -40,7 +40,7 @@ export function createOwnRefusals(clock: Clock, limits: PaceLimits): OwnRefusals
     holdMs: () => Math.max(0, heldUntil - clock.monotonic()),
     explain() {
       if (!fleetPassed || times < SUSPECT_AFTER) return null;
-      return `this daemon was refused ${times} times in a row since ${new Date(since).toISOString()} while other daemons were let through: its own credential is suspected`;
+      return `requests of this daemon were rejected ${times} times in a row since ${new Date(since).toISOString()} while those of other daemons succeeded: its own credential is suspected`;
     },
   };
 }

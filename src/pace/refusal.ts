@@ -54,7 +54,7 @@ function suspicion(limits: PaceLimits, state: PaceState, since: number): Suspici
 const ANSWERED: Readonly<Record<string, string>> = {
   'throttled-or-forbidden': 'a 403',
   unauthorised: 'a 401 (the Authorization header did not arrive)',
-  'authorizer-fault': "the authorizer's 500 (an unknown api_key, or a fault of its own)",
+  'authorizer-fault': "the authorizer's 500 (an unknown api_key, or an error of its own)",
 };
 
 /** The same as one line for people: first what is known, then what is suspected. */
@@ -67,10 +67,10 @@ export function explainRefusal(limits: PaceLimits, state: PaceState): string | n
   const known = `throttled or refused; ${ANSWERED[outcome] ?? outcome} since ${since.toISOString()}${often}`;
   switch (refusal.suspected) {
     case 'rate':
-      return `${known}; own requests were ${ownRequests} of ${ownMost}: the rate is suspected`;
+      return `${known}; own requests were ${ownRequests} of ${ownMost}: the rate limit is suspected`;
     case 'other-traffic-or-credential':
       return `${known}; own requests were few (${ownRequests} of ${ownMost}): other traffic is heavy or the credential is wrong`;
     case 'credential':
-      return `${known}, in windows without other own requests: the credential is suspected, or other traffic fills the limit all the time`;
+      return `${known}, in windows without other own requests: the credential is suspected, or other traffic constantly fills the limit`;
   }
 }

@@ -39,20 +39,19 @@ export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKin
 
 const HINTS: Record<PartnerErrorKind, string> = {
   'throttled-or-forbidden':
-    'throttled or refused: the partner answers both alike; sending resumes after the back-off, and only a 403 that outlives quiet windows speaks for the credential',
-  'account-not-configured':
-    'the credential is valid but the supplier account is incomplete: ask the operator of the service',
-  unauthorised: 'the Authorization header did not arrive: look for a proxy that strips it',
+    'throttled or refused: the partner answers both alike; sending resumes after the back-off, and only a 403 that persists in quiet windows points to the credential',
+  'account-not-configured': 'the credential is valid but the supplier account is incomplete: ask the partner',
+  unauthorised: 'the Authorization header did not arrive: check for a proxy that strips it',
   'authorizer-fault':
     'unknown api_key or malformed header, or a fault of the authorizer: check PARTNER_API_KEY',
-  'service-fault': 'a fault on the partner side: it is retried',
-  'snapshot-expired': 'the delta chain is broken: a fresh manifest is needed',
-  'since-missing': 'the stored snapshot id is empty: a fresh manifest is needed',
+  'service-fault': 'an error on the partner side: the request is retried',
+  'snapshot-expired': 'the delta chain is broken: a new manifest is fetched',
+  'since-missing': 'the stored snapshot id is empty: a new manifest is fetched',
   'no-snapshot': 'the partner has not built a snapshot yet; the price routes still answer',
-  'delta-too-large': 'the next change set is too large for the delta: a fresh manifest is needed',
-  'snapshot-stale': 'the snapshot builder of the partner has stopped; the price routes still answer',
+  'delta-too-large': 'the next change set is too large for the delta: a new manifest is fetched',
+  'snapshot-stale': "the partner's snapshot builder has stopped; the price routes still answer",
   'sku-not-found': 'the price routes do not know this SKU',
-  'bad-request': 'the partner refused the request as invalid: check PARTNER_BULK_BODY_KEY with `doctor`',
+  'bad-request': 'the partner rejected the request as invalid: check PARTNER_BULK_BODY_KEY with `doctor`',
   'not-a-route': 'there is no such route: check PARTNER_BASE_URL',
   unreadable: 'the answer does not have the documented shape: `doctor` names the field',
   network: 'the connection failed: check PARTNER_BASE_URL, DNS, TLS and the network',
@@ -60,8 +59,8 @@ const HINTS: Record<PartnerErrorKind, string> = {
   aborted: 'cancelled by this process',
   'url-refused':
     'the manifest file must be at https on a public host (or on loopback where PARTNER_BASE_URL is), or at one of PARTNER_FILES_ORIGINS',
-  'url-expired': 'the presigned URL no longer works: the manifest is asked for again',
-  'file-fault': 'the files origin did not hand out the manifest file',
+  'url-expired': 'the presigned URL has expired: a new one is requested',
+  'file-fault': 'the files origin did not deliver the manifest file',
   'file-corrupt': 'the manifest file is truncated or damaged: it is downloaded again',
   'file-too-large': 'the manifest file exceeds a limit on bytes or lines',
 };

@@ -215,7 +215,7 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
   const skuCount = readCount(announced);
   // Taken for absent, it would let a file pass that was cut at a gzip member's end.
   if (announced !== null && skuCount === null)
-    return { ok: false, problem: 'sku_count is not a count', hint: 'ask the operator of the service' };
+    return { ok: false, problem: 'sku_count is not a count', hint: 'ask the partner' };
   return {
     ok: true,
     value: {

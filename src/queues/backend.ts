@@ -123,7 +123,7 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
       const code = redisCode(error);
       return code === null
         ? 'the queues (redis) do not answer'
-        : `the queues (redis) take no jobs: ${REFUSALS[code] ?? code}`;
+        : `the queues (redis) accept no jobs: ${REFUSALS[code] ?? code}`;
     },
     async close() {
       connection.disconnect();

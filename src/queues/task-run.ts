@@ -47,7 +47,7 @@ export async function runTask(
       kind: 'failed',
       nextInMs: retryInMs(run.failures, Infinity),
       because: storeTrouble(thrown) ?? 'fault',
-      hint: 'see the error',
+      hint: 'see `err` for the cause',
     };
   } finally {
     finished.abort();

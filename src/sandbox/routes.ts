@@ -119,7 +119,7 @@ export const ROUTES = {
     origin: 'api',
     method: 'PUT',
     path: '/partner/confirm/order',
-    summary: 'confirms an order; every call costs the fee',
+    summary: 'confirms an order; every call charges the fee',
     cacheControl: null,
     handle: answerConfirm,
     example: confirmExample,

@@ -42,8 +42,8 @@ export function ageBands(ages: AgeDistribution, targetSeconds: number): AgeBand[
 export function auditLine(audit: DeltaAudit): string {
   const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
   return [
-    `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} without a move`,
-    `moves ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} waiting`,
+    `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} unchanged`,
+    `changes ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} open`,
   ].join('; ');
 }
 
@@ -57,22 +57,22 @@ export function estimateLine(estimate: BacklogEstimate): string {
   if (minutes === null || least === null || sure === 'unknown') return `no estimate: ${why}`;
   const [from, to] = [formatAge(least * 60), most === null ? 'much longer' : formatAge(most * 60)];
   const span = from === to ? '' : `${from} to ${to}; `;
-  return `worked off in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
+  return `done in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
 }
 
 export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
   const ceiling =
-    live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} a minute`;
+    live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} per minute`;
   const wait =
     live.longestWaitSeconds === null
       ? ''
-      : `; too few looks for LIVE_INTERVAL, by worth, none later than ${formatAge(live.longestWaitSeconds)}`;
-  return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} a call${ceiling}${wait}`;
+      : `; budget too small for LIVE_INTERVAL, each SKU refreshed at least every ${formatAge(live.longestWaitSeconds)}`;
+  return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} per call${ceiling}${wait}`;
 }
 
 export function paceLine({ pace }: MirrorStats, now: Date): string {
   const silent = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
-  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} a minute${silent > 0 ? `; silent for ${formatAge(silent)} more` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
+  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${silent > 0 ? `; back-off ends in ${formatAge(silent)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
 }
 
 /** Counts so young go for those of this moment. */
@@ -82,11 +82,11 @@ const PRESENT_SECONDS = 10;
 export function countedLine({ countedAt, countedInMs }: MirrorStats, now: Date): string | null {
   const age = secondsBetween(countedAt, now);
   if (age < PRESENT_SECONDS) return null;
-  return `counted ${formatAge(age)} ago, which took ${formatDuration(Math.round(countedInMs))}`;
+  return `counted ${formatAge(age)} ago, in ${formatDuration(Math.round(countedInMs))}`;
 }
 
 const INCIDENT_CAUSES = {
-  'live-count': 'the catalog counts it so',
+  'live-count': "by the catalog's own counts",
   deferrals: 'snapshot-priced SKUs are deferred',
 } as const;
 
@@ -94,7 +94,7 @@ export function incidentLine(
   { since, because }: NonNullable<MirrorStats['incident']>,
   ago: (at: Date) => string,
 ): string {
-  return `since ${ago(since)}: everything is taken for live-priced (${INCIDENT_CAUSES[because]})`;
+  return `since ${ago(since)}: the whole catalog is treated as live-priced (${INCIDENT_CAUSES[because]})`;
 }
 
 /** When what is owed now is worked off, in minutes from now, and how far that can be relied on. */
@@ -154,10 +154,10 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const most = left > present * LEFT_OVER ? at(left) : null;
   const least = at(Math.max(present, fullPerMinute));
   const because = [
-    ...(stats.pace.refused === null ? [] : ['requests are refused at present']),
+    ...(stats.pace.refused === null ? [] : ['requests are being rejected']),
     ...(stats.incident === null ? [] : ['the whole catalog is live-priced']),
     ...(status.failedCalls === 0 ? [] : ['bulk calls are failing']),
-    ...(most === null ? ['turns of live SKUs take every request'] : []),
+    ...(most === null ? ['live refreshes use every request'] : []),
   ];
   const sure = because.length > 0 || most === null ? 'rough' : most / least <= CLOSE ? 'sure' : 'fair';
   return { owed, minutes: at(present), least, most, sure, because };
@@ -167,7 +167,7 @@ function whyNothingMoves({ stats, daemons }: Input): string | null {
   if (daemons === 0) return 'no daemon is running';
   const { suspected } = stats.pace.refused ?? {};
   if (suspected === 'account') return 'the supplier account is not configured';
-  if (suspected === 'credential') return 'requests are refused, the credential is suspected';
+  if (suspected === 'credential') return 'requests are rejected, the credential is suspected';
   return null;
 }
 

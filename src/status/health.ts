@@ -61,7 +61,7 @@ export function verdictLine({ verdict, reasons }: Verdict, status: Status | null
     stats.deltaCheckedAt === null
       ? ''
       : `, delta checked ${formatAge(secondsBetween(stats.deltaCheckedAt, now))} ago`;
-  return `healthy: ${count(sum(stats.skus.map((skus) => skus.count)))} SKUs, ${count(owed)} owed${checked}`;
+  return `healthy: ${count(sum(stats.skus.map((skus) => skus.count)))} SKUs, ${count(owed)} due${checked}`;
 }
 
 /** Whether anything moves: health is the age of the last progress, whatever else looks well. */
@@ -106,9 +106,9 @@ export function failingTasks(tasks: readonly TaskState[], refusal: string | null
 
 function catalogReasons({ stats, sync, tasks, failedCalls }: Status): Reason[] {
   return [
-    ...(stats.catalogState === 'stale' ? ['the catalog is stale; SKUs are re-priced by age'] : []),
-    ...(stats.incident === null ? [] : ['an incident: the whole catalog is live-priced, prices age']),
-    ...(sync.manifestRefused === null ? [] : [`the newest manifest is refused: ${sync.manifestRefused}`]),
+    ...(stats.catalogState === 'stale' ? ['the catalog is stale; SKUs are refreshed by age'] : []),
+    ...(stats.incident === null ? [] : ['incident: the whole catalog is live-priced, so prices get older']),
+    ...(sync.manifestRefused === null ? [] : [`the newest manifest was refused: ${sync.manifestRefused}`]),
     ...(stats.manifestAppliedAt === null ? [] : failingTasks(tasks, stats.pace.refusal)),
     ...(failedCalls > 0 ? [`bulk calls are failing (${failedCalls} in a row)`] : []),
   ].map(degraded);
@@ -118,12 +118,12 @@ function backlogReasons({ stats }: Status): Reason[] {
   const all = sum(stats.skus.map((skus) => skus.count));
   const pending = sum(stats.skus.filter(({ state }) => state === 'pending').map((skus) => skus.count));
   if (pending > all * FILLING)
-    return [degraded(`filling: ${count(all - pending)} of ${count(all)} SKUs asked`)];
+    return [degraded(`initial load: ${count(all - pending)} of ${count(all)} SKUs fetched`)];
   // What was deferred or in error waits for reasons of its own and keeps its place by age.
   const late = stats.due.filter(
     ({ reason, oldestAgeSeconds }) =>
       reason !== 'deferred' && reason !== 'error' && oldestAgeSeconds > LATE_SECONDS,
   );
   const oldest = Math.max(0, ...late.map(({ oldestAgeSeconds }) => oldestAgeSeconds));
-  return late.length === 0 ? [] : [degraded(`looks are owed for up to ${formatAge(oldest)}`)];
+  return late.length === 0 ? [] : [degraded(`refreshes are up to ${formatAge(oldest)} late`)];
 }

@@ -72,7 +72,7 @@ export function backlog(status: Status, now: Date): Html {
   const waiting = stats.deferredSkus === 0 ? '' : `, oldest ${formatAge(stats.oldestDeferredAgeSeconds)}`;
   return html`<section id="backlog">
     <h2>Backlog</h2>
-    <p><b id="owed">${count(estimate.owed)}</b> SKUs owed now${words === '' ? '' : `, ${words}`}</p>
+    <p><b id="owed">${count(estimate.owed)}</b> SKUs due now${words === '' ? '' : `, ${words}`}</p>
     <div class="bars">
       ${stats.due.map((due) => bar(due.reason, due.count, estimate.owed, `${count(due.count)}, oldest ${formatAge(due.oldestAgeSeconds)}`, ''))}
     </div>
@@ -88,19 +88,19 @@ export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now:
     <div class="bars">
       ${bar('used', p.usedInWindow, mostInWindow, `${count(p.usedInWindow)} of ${count(mostInWindow)}`, '')}
     </div>
-    <p class="dim">requests in the last window, of the mirror’s share</p>
+    <p class="dim">requests in the last window, out of the mirror’s share</p>
     <dl>
       <dt>ceiling</dt>
-      <dd>${count(Math.round(p.ceilingPerMinute))} a minute</dd>
+      <dd>${count(Math.round(p.ceilingPerMinute))} per minute</dd>
       <dt>back-off</dt>
       <dd id="backoff">
-        ${silent ? html`<span class="warn">silent, ends ${ago(p.backingOffUntil, now)}</span>` : 'none'}
+        ${silent ? html`<span class="warn">active, ends ${ago(p.backingOffUntil, now)}</span>` : 'none'}
       </dd>
-      <dt>refusals</dt>
+      <dt>rejections</dt>
       <dd>${p.refusal === null ? 'none' : html`<span class="warn">${p.refusal}</span>`}</dd>
       <dt>calls</dt>
       <dd>
-        ${failedCalls === 0 ? 'answered' : html`<span class="warn">${failedCalls} failed in a row</span>`}
+        ${failedCalls === 0 ? 'succeeding' : html`<span class="warn">${failedCalls} failed in a row</span>`}
       </dd>
       <dt>live</dt>
       <dd>${liveLine(stats)}</dd>
@@ -151,7 +151,7 @@ const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>
   a.state.localeCompare(b.state) || a.priceSource.localeCompare(b.priceSource);
 
 export function catalog({ stats, sync }: Status, now: Date): Html {
-  const fault = sync.catalogFault === null ? '' : ` (the catalog routes answer ${sync.catalogFault})`;
+  const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
   const iso = (at: Date) => `${at.toISOString()} (${formatAge(secondsBetween(at, now))} ago)`;
   const counted = countedLine(stats, now);
   return html`<section id="catalog">
@@ -165,11 +165,11 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
       <dd>${ago(stats.snapshotGeneratedAt, now)}</dd>
       <dt>baseline</dt>
       <dd>
-        ${ago(stats.manifestAppliedAt, now)}${sync.manifestRefused === null ? null : html` <span class="warn">the newest is refused: ${sync.manifestRefused}</span>`}
+        ${ago(stats.manifestAppliedAt, now)}${sync.manifestRefused === null ? null : html` <span class="warn">the newest was refused: ${sync.manifestRefused}</span>`}
       </dd>
       <dt>delta</dt>
       <dd>
-        ${ago(stats.deltaCheckedAt, now)}${sync.chainBrokenAt === null ? null : html` <span class="warn">chain broken, waiting for a fresh manifest</span>`}
+        ${ago(stats.deltaCheckedAt, now)}${sync.chainBrokenAt === null ? null : html` <span class="warn">chain broken, waiting for a new manifest</span>`}
       </dd>
       ${
         stats.incident === null

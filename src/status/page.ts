@@ -42,7 +42,7 @@ export function renderPage(view: PageView): string {
         ${STYLE_ELEMENT}
       </head>
       <body>
-        <div id="lost" role="alert">The daemon does not answer. What follows is what it said last.</div>
+        <div id="lost" role="alert">The daemon does not answer. This is the last known status.</div>
         <main>
           ${head(verdict, now)}
           <div class="cards">
@@ -51,7 +51,7 @@ export function renderPage(view: PageView): string {
           ${changes(view)} ${problems(view)}
         </main>
         <footer>
-          catalog-mirror ${view.version}, read-only. The same for programs: <code>/status.json</code>,
+          catalog-mirror ${view.version}, read-only. For programs: <code>/status.json</code>,
           <code>/metrics</code>, <code>/readyz</code>.
         </footer>
         ${SCRIPT_ELEMENT}
@@ -109,7 +109,7 @@ function changes({ changes: rows, now, status }: PageView): Html | null {
   </table>`;
   return html`<section id="changes">
     <h2>Recent price changes</h2>
-    ${rows.length === 0 ? html`<p class="dim">None seen yet.</p>` : table}
+    ${rows.length === 0 ? html`<p class="dim">None recorded yet.</p>` : table}
   </section>`;
 }
 

@@ -102,10 +102,10 @@ function rowLine(
 function catalogParts({ stats, sync, daemons }: Status, now: Date, ago: (at: Date | null) => string): Part[] {
   const counted = countedLine(stats, now);
   const byState = stats.skus.map((s) => `${count(s.count)} ${s.state}/${s.priceSource}`).join(', ');
-  const fault = sync.catalogFault === null ? '' : ` (the catalog routes answer ${sync.catalogFault})`;
+  const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
   const refused =
-    sync.manifestRefused === null ? '' : `; the newest manifest is refused: ${sync.manifestRefused}`;
-  const broken = sync.chainBrokenAt === null ? '' : '; chain broken, waiting for a fresh manifest';
+    sync.manifestRefused === null ? '' : `; the newest manifest was refused: ${sync.manifestRefused}`;
+  const broken = sync.chainBrokenAt === null ? '' : '; chain broken, waiting for a new manifest';
   return [
     {
       label: 'catalog',
@@ -171,7 +171,7 @@ function backlogParts(status: Status, now: Date): Part[] {
   return [
     {
       label: 'backlog',
-      text: `${count(estimate.owed)} owed now${words === '' ? '' : `, ${words}`}`,
+      text: `${count(estimate.owed)} due now${words === '' ? '' : `, ${words}`}`,
       rows: stats.due.map(({ reason, count: n, oldestAgeSeconds }) => ({
         name: reason,
         part: n,

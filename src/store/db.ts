@@ -165,9 +165,14 @@ export async function waitForDatabase(
         return;
       } catch (error) {
         if (REFUSED.has(sqlState(error) ?? ''))
-          throw new Error('Postgres refuses the role', { cause: error });
+          throw new Error('Postgres rejects the login: check user, password and database in DATABASE_URL', {
+            cause: error,
+          });
         if (UNTRUSTED.has(sqlState(error) ?? ''))
-          throw new Error('Postgres shows a certificate that is not to be trusted', { cause: error });
+          throw new Error(
+            'the certificate of Postgres is not trusted: check sslmode and sslrootcert in DATABASE_URL',
+            { cause: error },
+          );
         reason = error;
       }
       await clock.sleep(250, over);

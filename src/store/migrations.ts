@@ -117,7 +117,7 @@ async function migrationFailed(error: unknown, folder: string): Promise<Migratio
   return new MigrationError(
     'migration-failed',
     `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
-    'the next start tries it again',
+    'the next start retries it',
     cause,
   );
 }

@@ -49,7 +49,7 @@ export async function syncDelta(
       return {
         kind: 'postponed',
         nextInMs: Math.min(deltaMs, 5000),
-        because: 'waiting for a fresh manifest',
+        because: 'waiting for a new manifest',
       };
     }
     const asked = await ask(ctx, 'delta', (permit) => ctx.client.delta(permit, snapshotId, signal), signal);

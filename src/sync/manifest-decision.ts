@@ -66,11 +66,11 @@ export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
 
 export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
   'rejected-token':
-    'the newest manifest carries the very snapshot that the delta rejects; waiting for a newer one',
-  'older-snapshot': 'the manifest offered is older than the one applied; waiting for a newer one',
+    'the newest manifest has the catalog snapshot that the delta rejected; waiting for a newer one',
+  'older-snapshot': 'the offered manifest is older than the applied one; waiting for a newer one',
   'too-many-rejected-lines':
     'more than 0.1 % of the lines are unreadable; samples are in catalog_internal.quarantine',
-  'line-count-mismatch': 'the file does not hold as many lines as sku_count says; it is downloaded again',
+  'line-count-mismatch': 'the number of lines differs from sku_count; the file is downloaded again',
   shrunk:
-    'the manifest lists far fewer SKUs than before; if that is right, confirm with `catalog-mirror refresh --manifest`',
+    'the manifest lists far fewer SKUs than before; if that is correct, confirm it with `catalog-mirror refresh --manifest`',
 };

@@ -42,7 +42,7 @@ export async function syncManifest(ctx: SyncContext, run: TaskRun, signal?: Abor
     if (attempt >= URL_TRIES)
       return failed(ctx, run, {
         ...failureOf(outcome),
-        hint: 'the presigned URL keeps failing; see the partner',
+        hint: 'the presigned URL keeps failing: ask the partner',
       });
   }
 }

@@ -48,7 +48,7 @@ describe('what is said of a refusal', () => {
     [
       'the rate, where own requests filled half of the share or more',
       { occupancy: 60 },
-      'the rate is suspected',
+      'the rate limit is suspected',
     ],
     [
       'other traffic or the credential, where they were fewer',
@@ -58,12 +58,12 @@ describe('what is said of a refusal', () => {
     [
       'the credential at the third refusal in quiet windows, and still other traffic',
       { episodes: 3 },
-      'the credential is suspected, or other traffic fills the limit all the time',
+      'the credential is suspected, or other traffic constantly fills the limit',
     ],
     [
       'still the rate, where three refusals came within one window',
       { episodes: 3, refusedAt: SINCE + MINUTE + 499 },
-      'the rate is suspected',
+      'the rate limit is suspected',
     ],
   ])('then what is suspected: %s', (_name, facts, text) => {
     expect(said(facts)).toContain(text);

@@ -40,7 +40,7 @@ describe('refusals of one process', () => {
     expect(own.explain()).toBeNull();
     own.refused(1);
     expect(own.explain()).toContain(
-      'this daemon was refused 3 times in a row since 1970-01-01T00:00:00.000Z while other daemons were let through',
+      'requests of this daemon were rejected 3 times in a row since 1970-01-01T00:00:00.000Z while those of other daemons succeeded',
     );
   });
 

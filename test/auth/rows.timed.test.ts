@@ -116,7 +116,7 @@ const ROWS: readonly Row[] = [
     outcome: 'throttled-or-forbidden',
     known: 'throttled or refused; a 403',
     suspected: 'rate',
-    guess: 'of 1000: the rate is suspected',
+    guess: 'of 1000: the rate limit is suspected',
   },
   {
     name: 'credential valid but supplier account incomplete',

@@ -13,7 +13,7 @@ import { outsideTraffic, samples, seen, sqlView, views } from './views.ts';
 // Daemons in this process, that mostly wait; each holds some dozens of the server's 500 connections.
 vi.setConfig({ maxConcurrency: 5 });
 
-const SUSPECTED = 'the credential is suspected, or other traffic fills the limit all the time';
+const SUSPECTED = 'the credential is suspected, or other traffic constantly fills the limit';
 const timeOf = ({ time }: LogLine): number => Date.parse(String(time));
 /** Repeats a check until it holds, with something to do for everyone meanwhile. */
 async function atWork(stack: Stack, check: () => Promise<void> | void): Promise<void> {
@@ -112,7 +112,7 @@ describe.concurrent('a wrong secret', () => {
     const env = { ...stack.env, PARTNER_SECRET: 'another', PARTNER_BACKOFF: '1m' };
     const { code, stdout } = await runProgram(['run', '--once', '--timeout', '3s'], env);
     expect(code).toBe(75);
-    expect(stdout).toContain('still owed: a baseline');
+    expect(stdout).toContain('still pending: a baseline');
     expect(stdout).toContain('other traffic is heavy or the credential is wrong');
     expect(stack.sandbox.counts()).toBe(1);
   });
@@ -135,7 +135,7 @@ describe.concurrent('a wrong secret', () => {
     const bad = await stack.start({ PARTNER_SECRET: '', PARTNER_SECRET_FILE: file });
     const degraded = async (app: typeof bad) => String((await readyz(app)).body['degraded']);
 
-    const trouble = 'while other daemons were let through: its own credential is suspected';
+    const trouble = 'while those of other daemons succeeded: its own credential is suspected';
     await atWork(stack, async () => {
       expect(await degraded(bad)).toContain(trouble);
     });

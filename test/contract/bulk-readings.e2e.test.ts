@@ -114,7 +114,7 @@ describe('Prices come from bulk alone.', () => {
     await stack.start();
     await stack.caughtUp();
     const { code, stdout } = await program(stack.env, 'refresh', 'UNLISTED-2');
-    expect({ code, stdout }).toEqual({ code: 0, stdout: '1 SKUs are due now\n' });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '1 SKU is due now\n' });
     await stack.caughtUp();
     expect([...(await sql`select size, price from catalog.prices where sku = 'UNLISTED-2'`)]).toEqual([
       { size: 'OS', price: 990 },

@@ -65,7 +65,7 @@ describe('Catalog age.', () => {
       expect(await catalogState(sql)).toBe('stale');
       expect(String((await readyz(app)).body['degraded'])).toContain('the catalog is stale');
       expect((await program(stack.env, 'status')).stdout).toContain(
-        `stale (the catalog routes answer ${code})`,
+        `stale (the catalog routes return ${code})`,
       );
 
       // No snapshot will ever tell of this move: only looking by age can find it.

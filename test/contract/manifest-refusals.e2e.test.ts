@@ -109,7 +109,7 @@ describe('a manifest is applied whole or not at all', () => {
     }
     expect(String((await readyz(app)).body['degraded'])).toContain('refused: shrunk');
     const screen = await program(stack.env, 'status');
-    expect(screen.stdout).toContain('the newest manifest is refused: shrunk');
+    expect(screen.stdout).toContain('the newest manifest was refused: shrunk');
     expect(logged(stack, 'manifest.failed')[0]?.['hint']).toContain('refresh --manifest');
 
     expect((await program(stack.env, 'refresh', '--manifest')).code).toBe(0);

@@ -11,7 +11,7 @@ describe('`run --once` and `readyz`:', () => {
     });
     const given = await program(stack.env, 'run', '--once', '--timeout', '4s');
     expect(given.code).toBe(75);
-    expect(given.stderr).toContain('still owed: 6 SKUs (deferred)');
+    expect(given.stderr).toContain('still pending: 6 SKUs (deferred)');
     await stack.sql`update catalog_internal.due set due_at = now() + interval '1 minute' where deferrals > 0`;
     expect(await program(stack.env, 'run', '--once', '--timeout', '30s')).toMatchObject({
       code: 0,

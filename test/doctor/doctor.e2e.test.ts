@@ -214,10 +214,12 @@ describe.concurrent('doctor', () => {
     const env = { ...stack.env, PARTNER_SECRET: 'another-secret' };
     const runs = [await runProgram(['doctor'], env), await runProgram(['doctor'], env)];
     expect(runs.map(({ code }) => code)).toEqual([1, 1]);
-    expect(runs[0]?.stdout).toMatch(/^FAIL credential .*status 403.*nobody sends for/m);
-    expect(runs[1]?.stdout).toMatch(/^FAIL credential .*nobody sends for another \d+s; .*a 403 since/m);
+    expect(runs[0]?.stdout).toMatch(/^FAIL credential .*status 403.*requests are paused for/m);
     expect(runs[1]?.stdout).toMatch(
-      /check PARTNER_API_KEY and PARTNER_SECRET.*run doctor again after \d{4}-/,
+      /^FAIL credential .*requests are paused for another \d+s; .*a 403 since/m,
+    );
+    expect(runs[1]?.stdout).toMatch(
+      /check PARTNER_API_KEY, PARTNER_SECRET and the other services.*run doctor again after \d{4}-/,
     );
     expect(runs[1]?.stdout).toContain('0 of at most 5 requests sent');
     expect(runs.map(({ stdout }) => stdout).join()).not.toContain('another-secret');
@@ -228,7 +230,7 @@ describe.concurrent('doctor', () => {
       ['hush-hush\n', 78, /PARTNER_SECRET: .*ends in a newline/],
       ['hush-hush\r\n', 78, /PARTNER_SECRET: .*ends in a newline \(CR LF\)/],
       ['\uFEFFhush-hush', 78, /PARTNER_SECRET: .*byte order mark/],
-      ['"hush-hush"', 1, /WARN partner_secret +stands in quotes/],
+      ['"hush-hush"', 1, /WARN partner_secret +is wrapped in quotes/],
       ['hush-hush ', 1, /WARN partner_secret +begins or ends in white space/],
     ];
     await using stack = await createStack({ sandbox: { skus: 20 } });

@@ -26,7 +26,7 @@ function pathsOf(value: unknown, path = ''): string[] {
 
 test('doctor --json has the members that docs/doctor.md documents, each of them and no other', () => {
   const page = readFileSync(new URL('../../docs/doctor.md', import.meta.url), 'utf8');
-  const [, section = ''] = page.split('`doctor --json` is one object');
+  const [, section = ''] = page.split('`doctor --json` prints one object');
   const [table = ''] = section.split('\n#');
   const documented = table
     .split('\n')
@@ -45,7 +45,7 @@ test('the screen says what to do below what is wrong, and its settings are an en
     '# settings to pin',
     'PARTNER_BULK_BODY_KEY=items',
     '',
-    '# not found out',
+    '# not determined',
     '# price of a live entry',
     '',
     '1 FAIL, 0 WARN; 1 of at most 5 requests sent: bulk',

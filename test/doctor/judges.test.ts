@@ -110,7 +110,7 @@ test('what a request share of the defaults comes to', () => {
     7,
   );
   expect(line?.text).toBe(
-    "118 requests a minute of the account's 200; 40 at least while others ask; others asked for 7",
+    "118 requests per minute of the account's 200, at least 40 while other services use theirs; other services have used 7",
   );
 });
 
@@ -121,10 +121,10 @@ test.each<[string, string[]]>([
   ['good\r', ['ends in a carriage return (CR)']],
   ['go\nod', ['has more than one line']],
   [' good', ['begins or ends in white space']],
-  ["'good'", ['stands in quotes']],
+  ["'good'", ['is wrapped in quotes']],
   ['a"b"', []],
-  ['Basic Z29vZA==', ['begins with "Basic ": give the bare value, it is encoded here']],
-  ['go\u0000od', ['holds a control character']],
+  ['Basic Z29vZA==', ['begins with "Basic ": give only the value, the header is built from it']],
+  ['go\u0000od', ['contains a control character']],
 ])('a damaged value: %j', (text, found) => {
   expect(blemishesOf(text)).toEqual(found);
 });

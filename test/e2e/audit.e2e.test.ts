@@ -52,7 +52,7 @@ test('a sweep that sees moves before the delta is counted as first, in SQL, metr
   );
   const screen = await program(stack.env, 'status');
   expect(screen.stdout).toMatch(
-    /^audit {7}reports 0 confirmed, 0 without a move; moves 7 seen first \(by \d+s\), 0 never reported, 0 waiting$/m,
+    /^audit {7}reports 0 confirmed, 0 unchanged; changes 7 seen first \(by \d+s\), 0 never reported, 0 open$/m,
   );
   const json = JSON.parse((await program(stack.env, 'status', '--json')).stdout) as Record<string, unknown>;
   expect(json).toMatchObject({ deltaAudit: { movesSeenFirst: 7, movesNeverReported: 0 } });

@@ -112,7 +112,7 @@ describe('Postgres', () => {
     const { status, text } = await get(app, '/readyz');
     expect({ status, degraded: (JSON.parse(text) as { degraded: string[] }).degraded }).toEqual({
       status: 200,
-      degraded: ['Postgres refuses to write (disk-full); the mirror pauses and tries again'],
+      degraded: ['Postgres rejects writes (disk-full); sync is paused and retries by itself'],
     });
     expect((await get(app, '/metrics')).text).toMatch(/jobs_total\{queue="reprice",outcome="paused"\} [1-9]/);
     // One probe after each pause, and what was under way with the first.

@@ -64,14 +64,14 @@ describe('queues in Postgres', () => {
     const times = refusals();
     expect((times[29] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(2500);
     expect(await daemon.until('store.paused')).toMatchObject({ kind: 'read-only' });
-    expect((await daemon.get('/readyz')).body).toContain('Postgres refuses to write (read-only)');
+    expect((await daemon.get('/readyz')).body).toContain('Postgres rejects writes (read-only)');
     await makeReadOnly(false);
     await daemon.until('store.resumed');
     await stack.everythingDue();
     await untilWhole(stack.sql, stack.sandbox.world);
     await until(
       'readiness',
-      async () => !(await daemon.get('/readyz')).body.includes('refuses'),
+      async () => !(await daemon.get('/readyz')).body.includes('rejects writes'),
       PATIENCE_MS,
     );
   });

@@ -95,7 +95,7 @@ withRedisServer('a Redis that is', () => {
     const app = await stack.start();
     await untilTimely(sql, 'half a fill', POINTS[2] ?? '');
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
-    await untilUnready(app, 'the queues (redis) take no jobs: out of memory (OOM)');
+    await untilUnready(app, 'the queues (redis) accept no jobs: out of memory (OOM)');
     moveMarket(world, 0);
     await untilLogged(stack, 'queues.error');
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');

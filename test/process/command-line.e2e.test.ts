@@ -129,11 +129,11 @@ describe.concurrent.each(backends())('run --once, queues in %s,', (backend) => {
     });
     stack.sandbox.faults.add({ route: 'manifest', hang: true });
     const early = await runProgram(['run', '--once', '--timeout', '2s'], stack.env);
-    expect(early).toMatchObject({ code: 75, stderr: 'timed out; still owed: a baseline, a delta poll' });
+    expect(early).toMatchObject({ code: 75, stderr: 'timed out; still pending: a baseline, a delta poll' });
     stack.sandbox.faults.add({ route: 'bulk', hang: true });
     // Long enough for a start, a manifest and a delta on a machine with much else to do.
     const late = await runProgram(['run', '--once', '--timeout', '8s'], stack.env);
-    expect(late).toMatchObject({ code: 75, stderr: 'timed out; still owed: 40 SKUs (new)' });
+    expect(late).toMatchObject({ code: 75, stderr: 'timed out; still pending: 40 SKUs (new)' });
     expect(await runProgram(['run', '--once', '--timeout', '2m'], stack.env)).toMatchObject({
       code: 0,
       stderr: '',
@@ -197,9 +197,9 @@ describe.concurrent('commands beside a daemon', () => {
   }) => {
     const told = await runProgram(['plan', '--skus', '500000', '--live-share', '0.05', '--requests', '118']);
     expect(told.code).toBe(0);
-    expect(told.stdout).toMatch(/^first fill, calls +5,000 +5,000$/m);
+    expect(told.stdout).toMatch(/^initial load: calls +5,000 +5,000$/m);
     expect(told.stdout).toContain(
-      'Too few for a look at every live SKU in LIVE_INTERVAL (30m): that takes 167',
+      'The budget is too small to refresh every live SKU within LIVE_INTERVAL (30m): that takes 167',
     );
     await using stack = await createStack({
       sandbox: { skus: 400, liveShare: 0.1, ghostShare: 0, seed: 93 },
@@ -225,7 +225,7 @@ describe.concurrent('commands beside a daemon', () => {
     const env = { DATABASE_URL: stack.databaseUrl };
     const screen = await runProgram(['status'], env);
     expect(screen).toMatchObject({ code: 0, stderr: '' });
-    expect(screen.stdout).toMatch(/^healthy: 30 SKUs, 0 owed, delta checked \d+s ago\n\ncatalog {5}ok\n/);
+    expect(screen.stdout).toMatch(/^healthy: 30 SKUs, 0 due, delta checked \d+s ago\n\ncatalog {5}ok\n/);
     expect(screen.stdout).toMatch(/^snapshot {4}\S+, generated 20/m);
     expect(screen.stdout).toMatch(/^SKUs +30 priced\/snapshot$/m);
     const json = JSON.parse((await runProgram(['status', '--json'], env)).stdout) as Record<string, unknown>;

@@ -45,7 +45,7 @@ describe.concurrent('demo', () => {
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
       expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(true|false)$/m);
-      expect(ran.stdout).toMatch(/snapshot \S+: 3\d\d SKUs, 0 owed, \d+ price changes seen/);
+      expect(ran.stdout).toMatch(/snapshot \S+: 3\d\d SKUs, 0 due, \d+ price changes recorded/);
       await nothingRuns(join(folder, '.catalog-mirror', 'demo', 'postgres'));
     });
   }
@@ -92,7 +92,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     const [sku = ''] = stack.sandbox.world.truth().keys();
     expect(await runProgram(['refresh', sku], beside, nobody)).toMatchObject({
       code: 0,
-      stdout: '1 SKUs are due now',
+      stdout: '1 SKU is due now',
     });
     await until('its price', () => bulks() > before);
     expectStopped(await daemon.end('SIGTERM'), expect);

@@ -191,7 +191,9 @@ describe.concurrent('a Postgres', () => {
       { timeoutMs: 15_000 },
     );
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^Postgres refuses the role\n {2}because: password authentication failed/);
+    expect(stderr).toMatch(
+      /^Postgres rejects the login: check user, password and database in DATABASE_URL\n {2}because: password authentication failed/,
+    );
     expect(stdout + stderr).not.toContain('canary');
   });
 });

@@ -141,7 +141,7 @@ const withTask = (name: TaskState['task'], more: Partial<TaskState>) =>
   HEALTHY.tasks.map((one) => (one.task === name ? task(name, more) : one));
 
 const refused = (suspected: Suspicion, times: number, since: number) => ({
-  refusal: `throttled or refused; a 403 since ${ago(since).toISOString()}${times === 1 ? '' : `, ${times} times in a row`}${suspected === 'credential' ? ', in windows without other own requests: the credential is suspected, or other traffic fills the limit all the time' : '; own requests were 110 of 118: the rate is suspected'}`,
+  refusal: `throttled or refused; a 403 since ${ago(since).toISOString()}${times === 1 ? '' : `, ${times} times in a row`}${suspected === 'credential' ? ', in windows without other own requests: the credential is suspected, or other traffic constantly fills the limit' : '; own requests were 110 of 118: the rate limit is suspected'}`,
   refused: {
     outcome: 'throttled-or-forbidden',
     times,

@@ -18,7 +18,7 @@ function pathsOf(value: unknown, path = ''): string[] {
 
 function documented(): string[] {
   const page = readFileSync(new URL('../../docs/status.md', import.meta.url), 'utf8');
-  const [, section = ''] = page.split('`status --json` is one object.');
+  const [, section = ''] = page.split('`status --json` prints one object.');
   const [table = ''] = section.split('\n## ');
   const rows = table.split('\n').filter((line) => line.startsWith('| `'));
   return rows.flatMap((row) =>

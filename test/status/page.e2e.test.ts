@@ -144,7 +144,7 @@ describe('its cost', () => {
     expect(bodies[0]?.body).toContain('<b id="verdict">broken</b>');
     expect(JSON.parse(bodies[1]?.body ?? '')).toMatchObject({
       verdict: 'broken',
-      reasons: ['the mirror cannot be read: Postgres does not answer'],
+      reasons: ['the status cannot be read: Postgres does not answer'],
     });
   });
 });

@@ -81,11 +81,11 @@ test('the policy allows the page’s own script and style and nothing from elsew
 
 test.each([
   ['empty database', 'No prices yet.'],
-  ['first fill', 'filling: 5,000 of 20,000 SKUs asked'],
-  ['backing off', 'silent, ends'],
+  ['first fill', 'initial load: 5,000 of 20,000 SKUs fetched'],
+  ['backing off', 'active, ends'],
   ['wrong secret suspected', 'the credential is suspected'],
-  ['incident', 'everything is taken for live-priced'],
-  ['stale catalog', 'the newest is refused: rejected-token'],
+  ['incident', 'the whole catalog is treated as live-priced'],
+  ['stale catalog', 'the newest was refused: rejected-token'],
   ['calls failing', '3 failed in a row'],
 ] as const)('the page of %s says: %s', (name, text) => {
   const status = CASES[name];

@@ -32,7 +32,7 @@ test('the exit code is the verdict: 2 on an empty mirror, 0 on a filled one, 1 d
   expect(await countDaemons(sql)).toBe(0);
 
   await sql`update catalog_internal.sync set catalog_fault = '0012'`;
-  expect(await verdict()).toEqual([1, 'degraded: the catalog is stale; SKUs are re-priced by age']);
+  expect(await verdict()).toEqual([1, 'degraded: the catalog is stale; SKUs are refreshed by age']);
   await sql`update catalog_internal.sync set catalog_fault = null`;
   await sql`update catalog_internal.tasks set next_at = now() - interval '2 hours' where task = 'delta'`;
   expect(await verdict()).toEqual([2, 'broken: no daemon is running, the delta is overdue by 2.0h']);

@@ -7,16 +7,16 @@ test.each([
   ['empty database', 'broken', 'no baseline yet, and no daemon is running'],
   ['first manifest', 'degraded', 'no baseline yet: the manifest is being fetched and applied'],
   ['first manifest failed', 'broken', 'no baseline yet: the manifest failed 2 times in a row (unavailable)'],
-  ['first fill', 'degraded', 'filling: 5,000 of 20,000 SKUs asked'],
+  ['first fill', 'degraded', 'initial load: 5,000 of 20,000 SKUs fetched'],
   ['healthy', 'healthy', undefined],
-  ['backing off', 'degraded', expect.stringContaining('the rate is suspected')],
+  ['backing off', 'degraded', expect.stringContaining('the rate limit is suspected')],
   ['wrong secret suspected', 'broken', expect.stringContaining('the credential is suspected')],
-  ['incident', 'degraded', 'an incident: the whole catalog is live-priced, prices age'],
-  ['stale catalog', 'degraded', 'the catalog is stale; SKUs are re-priced by age'],
+  ['incident', 'degraded', 'incident: the whole catalog is live-priced, so prices get older'],
+  ['stale catalog', 'degraded', 'the catalog is stale; SKUs are refreshed by age'],
   ['calls failing', 'degraded', 'bulk calls are failing (3 in a row)'],
   ['daemon gone', 'degraded', 'no daemon is running, the delta is overdue by 15m'],
   ['daemon long gone', 'broken', 'no daemon is running, the delta is overdue by 25.0h'],
-  ['looks late', 'degraded', 'looks are owed for up to 2.5h'],
+  ['looks late', 'degraded', 'refreshes are up to 2.5h late'],
 ] as const)('%s is %s', (name, verdict, first) => {
   const judged = judge(CASES[name], NOW);
   expect([judged.verdict, judged.reasons[0]]).toEqual([verdict, first]);
@@ -27,8 +27,8 @@ test('all that is wrong is said, the worst first, and what a daemon knows of its
     verdict: 'broken',
     reasons: [
       'no room',
-      'the catalog is stale; SKUs are re-priced by age',
-      'the newest manifest is refused: rejected-token',
+      'the catalog is stale; SKUs are refreshed by age',
+      'the newest manifest was refused: rejected-token',
       'the delta failed 4 times in a row (no-snapshot)',
     ],
   });
@@ -75,13 +75,13 @@ test('the estimate: a silence comes first, and a lower pace may recover', () => 
   };
   const estimate = estimateBacklog(mirrorWith({ stats: { ...owing(11_800), pace } }), NOW);
   expect(estimate).toMatchObject({ minutes: 3, least: 2, sure: 'rough' });
-  expect(estimate.because).toEqual(['requests are refused at present']);
+  expect(estimate.because).toEqual(['requests are being rejected']);
 });
 
 test('the estimate: nothing is promised where nobody works or requests are refused for good', () => {
   for (const [status, why] of [
     [mirrorWith({ daemons: 0 }), 'no daemon is running'],
-    [CASES['wrong secret suspected'], 'requests are refused, the credential is suspected'],
+    [CASES['wrong secret suspected'], 'requests are rejected, the credential is suspected'],
   ] as const)
     expect(estimateBacklog(status, NOW)).toMatchObject({
       minutes: null,
@@ -97,7 +97,7 @@ test('the estimate: no bound where live turns take every request', () => {
   expect(estimateBacklog(mirrorWith({ stats: { ...owing(500), skus } }), NOW)).toMatchObject({
     most: null,
     sure: 'rough',
-    because: ['turns of live SKUs take every request'],
+    because: ['live refreshes use every request'],
   });
 });
 

@@ -44,8 +44,8 @@ test('lines below the level are not written; from warn on a line says what comes
   log.warn({ event: 'app.dispose-failed' });
   expect(last()).toMatchObject({
     event: 'app.dispose-failed',
-    msg: 'a part of the daemon could not be closed at its stop',
-    next: 'the stop goes on with the other parts',
+    msg: 'a component could not be closed during shutdown',
+    next: 'shutdown continues with the other components',
   });
 });
 

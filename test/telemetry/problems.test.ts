@@ -21,7 +21,7 @@ test('warnings and worse are remembered, the newest first, whatever the log leve
   log.warn({ event: 'delta.failed', because: 'timeout' }, 'it failed');
   log.error({ event: 'once.timeout' });
   expect(problems()).toMatchObject([
-    { level: 'error', event: 'once.timeout', message: 'the time of `run --once` is over', times: 1 },
+    { level: 'error', event: 'once.timeout', message: '`run --once` timed out', times: 1 },
     { level: 'warn', event: 'delta.failed', message: 'it failed (timeout)', times: 1 },
   ]);
   expect(lines.map((line) => (JSON.parse(line) as { event: string }).event)).toEqual(['once.timeout']);

@@ -6,7 +6,7 @@ export const cohorts: Row = {
   panels: [
     series({
       title: 'Priced SKUs by cohort',
-      description: 'How many SKUs the partner computes live, and how many it prices by snapshot.',
+      description: 'Number of live-priced and snapshot-priced SKUs.',
       unit: 'short',
       queries: [{ expr: read('skus{state="priced"}', 'price_source'), legend: '{{price_source}}' }],
       width: 8,
@@ -15,7 +15,7 @@ export const cohorts: Row = {
     series({
       title: 'SKUs without a price',
       description:
-        'pending: never priced so far. not_found: the price routes do not know them. removed: no longer listed.',
+        'pending: not priced yet. not_found: the price routes do not know them. removed: no longer listed.',
       unit: 'short',
       queries: [
         {
@@ -28,7 +28,7 @@ export const cohorts: Row = {
     series({
       title: 'Incident',
       description:
-        '1 while the whole catalog is taken for live-priced, by the evidence: the counts of the snapshot, or deferrals.',
+        '1 while the whole catalog is treated as live-priced, by evidence: the counts of the catalog snapshot, or deferrals.',
       unit: 'bool',
       queries: [{ expr: read('incident', 'because'), legend: '{{because}}' }],
       width: 8,

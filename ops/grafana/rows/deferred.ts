@@ -25,7 +25,7 @@ export const deferred: Row = {
     series({
       title: 'Live computations',
       description:
-        "Prices that the partner computed live for the mirror in the last minute, and the partner's ceiling as far as it is learned (no line while none was met).",
+        "Prices that the partner computed live for the mirror in the last minute, and the partner's ceiling as learned (no line while none was reached).",
       unit: 'short',
       queries: [
         { expr: read('live_computations_last_minute'), legend: 'computed' },
@@ -35,13 +35,13 @@ export const deferred: Row = {
       width: 6,
     }),
     series({
-      title: 'Looks too few, incident',
+      title: 'Budget too small, incident',
       description:
-        'Longest planned wait between two looks at a live SKU; no line while the looks suffice for LIVE_INTERVAL. An incident, during which everything is live-priced, is marked over all panels.',
+        'Longest planned interval between two refreshes of a live SKU; no line while the budget is enough for LIVE_INTERVAL. An incident, during which the whole catalog is live-priced, is marked in all panels.',
       unit: 's',
       queries: [{ expr: read('live_longest_wait_seconds'), legend: 'longest planned wait' }],
       width: 6,
-      noValue: 'looks suffice',
+      noValue: 'budget is enough',
     }),
   ],
 };

@@ -7,7 +7,7 @@ export const due: Row = {
     series({
       title: 'SKUs due',
       description:
-        'SKUs owed a look now. A SKU has one reason; deferred and erring SKUs count once their wait is over.',
+        'SKUs that are due for a refresh. A SKU has one reason; deferred SKUs and those with errors count once their wait is over.',
       unit: 'short',
       queries: [{ expr: read('due_skus', 'reason'), legend: '{{reason}}' }],
       width: 12,
@@ -16,7 +16,7 @@ export const due: Row = {
     }),
     series({
       title: 'Oldest due SKU',
-      description: 'For how long the SKU that has waited longest has been due, by reason.',
+      description: 'How long the longest-waiting SKU has been due, by reason.',
       unit: 's',
       queries: [{ expr: read('oldest_due_age_seconds', 'reason'), legend: '{{reason}}' }],
       width: 12,

@@ -16,7 +16,7 @@ export const freshness: Row = {
     series({
       title: 'SKUs within target',
       description:
-        'Part of the priced SKUs that are fresh: price no older than the target of its class, and no look owed. The dashed line is the objective, 95 %. Live SKUs cannot reach it where the looks do not suffice for LIVE_INTERVAL; `plan` tells what they can reach.',
+        'Share of the priced SKUs that are fresh: the price is within the target of its cohort, and no refresh is pending. The dashed line is the objective, 95 %. Live SKUs cannot reach it if the budget is too small for LIVE_INTERVAL; `plan` tells what they can reach.',
       unit: 'percentunit',
       queries: [{ expr: WITHIN_TARGET, legend: '{{price_source}}' }],
       width: 8,
@@ -28,7 +28,7 @@ export const freshness: Row = {
     series({
       title: 'Age of the prices',
       description:
-        'Quantiles over all priced SKUs as they are now, estimated from buckets between a minute and 30 days.',
+        'Quantiles over all priced SKUs at present, estimated from buckets between a minute and 30 days.',
       unit: 's',
       queries: QUANTILES.map(([q, name]) => ({
         expr: ofSkus(q, 'price_age_seconds', ['price_source']),
@@ -39,7 +39,7 @@ export const freshness: Row = {
     series({
       title: 'Oldest price',
       description:
-        'Age of the oldest price of each cohort. By default 24 h is the target of a snapshot-priced SKU.',
+        'Age of the oldest price of each cohort. The default target of a snapshot-priced SKU is 24 h.',
       unit: 's',
       queries: [{ expr: read('oldest_price_age_seconds', 'price_source'), legend: '{{price_source}}' }],
       width: 8,
@@ -47,7 +47,7 @@ export const freshness: Row = {
     series({
       title: 'Error budget burn',
       description:
-        'How fast the budget of 5 % not fresh is used: 1 = exactly used up over 30 days. Pages above 14.4 (1 h) and 6 (6 h), tickets above 3 (1 d) and 1 (3 d). This panel alone needs ops/prometheus/recording.yml; it has no samples while the mirror fills, nor for live SKUs while looks are too few.',
+        'How fast the budget of 5 % not fresh is used up: 1 = exactly within 30 days. Pages above 14.4 (1 h) and 6 (6 h), tickets above 3 (1 d) and 1 (3 d). Only this panel needs ops/prometheus/recording.yml; it has no samples during the initial load, nor for live SKUs while the budget is too small.',
       unit: 'short',
       queries: ['1h', '6h', '1d', '3d'].map((window) => ({
         expr: `catalog_mirror:unfresh:burn${window}`,
@@ -59,12 +59,12 @@ export const freshness: Row = {
         [6, 'orange'],
         [14.4, 'red'],
       ],
-      noValue: 'the recording rules are not loaded, or the mirror fills',
+      noValue: 'the recording rules are not loaded, or the initial load is running',
       runbooks: ['freshness-burn'],
     }),
     series({
       title: 'Age of the metadata',
-      description: 'Quantiles over all priced SKUs, and the oldest. By default 7 d is the greatest age.',
+      description: 'Quantiles over all priced SKUs, and the oldest. The default maximum is 7 d.',
       unit: 's',
       queries: [
         { expr: ofSkus(0.5, 'metadata_age_seconds'), legend: 'median' },
@@ -76,7 +76,7 @@ export const freshness: Row = {
     series({
       title: 'Baseline, snapshot and delta',
       description:
-        'Time since a manifest was applied, since the snapshot was built, and since the delta was checked.',
+        'Time since the last applied manifest, the build of the catalog snapshot, and the last delta check.',
       unit: 's',
       queries: [
         { expr: since('manifest_applied_timestamp_seconds'), legend: 'manifest applied' },

@@ -6,16 +6,16 @@ export const outcomes: Row = {
   panels: [
     series({
       title: 'SKUs in bulk answers',
-      description: 'By what became of them: resolved, not found, deferred, error.',
+      description: 'By outcome: resolved, not found, deferred, error.',
       unit: 'cpm',
       queries: [{ expr: perMinute('bulk_skus_total', ['outcome']), legend: '{{outcome}}' }],
       width: 8,
       stacked: true,
     }),
     series({
-      title: 'Bulk answers that do not add up, in an hour',
+      title: 'Bulk answers that do not match their requests, in an hour',
       description:
-        'SKUs that an answer left out, named with two fates or named unasked, and size_map entries without a readable price (see PARTNER_PRICE_FIELDS).',
+        'SKUs that an answer omitted, listed with two outcomes or listed without being requested, and size_map entries without a readable price (see PARTNER_PRICE_FIELDS).',
       unit: 'short',
       queries: [
         { expr: countIn('bulk_unaccounted_skus_total', '1h'), legend: 'unaccounted SKUs' },
@@ -27,7 +27,7 @@ export const outcomes: Row = {
     series({
       title: 'Unreadable records in six hours',
       description:
-        'Manifest lines by why they were rejected, and entries of answers by route. More than ten raise a ticket.',
+        'Rejected manifest lines by reason, and unreadable entries of answers by route. More than ten raise a ticket.',
       unit: 'short',
       queries: [
         {
@@ -41,7 +41,7 @@ export const outcomes: Row = {
     }),
     series({
       title: 'Manifest and delta runs in an hour',
-      description: 'By how they ended; outcomes that did not occur are left out.',
+      description: 'By outcome; outcomes that did not occur are left out.',
       unit: 'short',
       queries: [
         { expr: `${countIn('syncs_total', '1h', ['kind', 'outcome'])} > 0`, legend: '{{kind}}: {{outcome}}' },
@@ -59,7 +59,7 @@ export const outcomes: Row = {
     }),
     series({
       title: 'Baselines in six hours',
-      description: 'Manifests applied, by why. Three because of a broken chain raise a ticket.',
+      description: 'Manifests applied, by cause. Three because of a broken chain raise a ticket.',
       unit: 'short',
       queries: [{ expr: countIn('rebaselines_total', '6h', ['because']), legend: '{{because}}' }],
       width: 8,

@@ -2,7 +2,7 @@ import { countIn, measured, perMinute, read, readIncrease } from '../expressions
 import { type Row, series } from '../panels.ts';
 
 export const reports: Row = {
-  title: 'From report to commit, and how far the delta can be trusted',
+  title: 'From report to commit, and how reliable the delta is',
   panels: [
     series({
       title: 'Reported → committed',
@@ -21,7 +21,7 @@ export const reports: Row = {
     series({
       title: 'Changes found',
       description:
-        'Prices that changed, appeared or went, and metadata fields that changed, by any kind of look.',
+        'Prices that changed, appeared or disappeared, and metadata fields that changed, in any refresh.',
       unit: 'cpm',
       queries: [
         { expr: perMinute('price_changes_total'), legend: 'prices' },
@@ -37,17 +37,17 @@ export const reports: Row = {
       width: 8,
     }),
     series({
-      title: 'What reports were worth, in an hour',
+      title: 'Reports confirmed by a price change, in an hour',
       description:
-        'Reports of snapshot-priced SKUs by what the look found: confirmed = a price moved, unchanged = none did.',
+        'Reports of snapshot-priced SKUs by the result of their refresh: confirmed = a price changed, unchanged = none did.',
       unit: 'short',
       queries: [{ expr: readIncrease('delta_reports_total', '1h', 'outcome'), legend: '{{outcome}}' }],
       width: 8,
     }),
     series({
-      title: 'Moves that a look found first, in a day',
+      title: 'Changes that a refresh found first, in a day',
       description:
-        'Price moves that the mirror saw before the delta reported them: reported later, or never. Waiting ones are not judged yet.',
+        'Price changes that the mirror found before the delta reported them: reported later, or never. Waiting ones are undecided.',
       unit: 'short',
       queries: [
         { expr: readIncrease('moves_seen_first_total', '1d', 'reported'), legend: 'reported {{reported}}' },
@@ -58,7 +58,7 @@ export const reports: Row = {
     series({
       title: 'How much earlier',
       description:
-        'Mean time by which moves seen first were seen before their report, over a day. No line without such moves.',
+        'Mean time from finding a change to its report by the delta, over a day. No line without such changes.',
       unit: 's',
       queries: [
         {

@@ -2,12 +2,12 @@ import { measured, perMinute, read, since } from '../expressions.ts';
 import { type Row, series } from '../panels.ts';
 
 export const requests: Row = {
-  title: 'Requests in the window, and refusals',
+  title: 'Requests in the window, and rejected requests',
   panels: [
     series({
       title: 'Requests in the window against the limit',
       description:
-        "Requests in the present rolling window, of the mirror and of the account's other users as they told it, against the account's limit and the mirror's part of it.",
+        "Requests in the current rolling window, of the mirror and of the account's other services that use take_request, against the account's limit and the mirror's part of it.",
       unit: 'short',
       queries: [
         { expr: read('requests_in_window'), legend: 'mirror' },
@@ -18,8 +18,8 @@ export const requests: Row = {
       runbooks: ['throttled'],
     }),
     series({
-      title: 'Pace',
-      description: 'Requests a minute that the mirror allows itself at present, and those that were sent.',
+      title: 'Request rate',
+      description: 'Requests per minute that the mirror currently allows itself, and those that were sent.',
       unit: 'cpm',
       queries: [
         { expr: read('request_ceiling_per_minute'), legend: 'allowed' },
@@ -28,8 +28,8 @@ export const requests: Row = {
       width: 12,
     }),
     series({
-      title: 'Waiting for a turn',
-      description: 'How long 95 % of the requests waited for their turn at most, by who asked.',
+      title: 'Wait for the rate limit',
+      description: '95th percentile of the time that requests waited for the rate limit, by lane.',
       unit: 's',
       queries: [
         {
@@ -40,9 +40,9 @@ export const requests: Row = {
       width: 8,
     }),
     series({
-      title: 'Put off',
+      title: 'Postponed requests',
       description:
-        'Requests whose turn was too far off to wait for, by who asked and what they would have waited for.',
+        'Requests that were postponed because the wait would have been too long, by lane and cause of the wait.',
       unit: 'cpm',
       queries: [
         {
@@ -54,8 +54,7 @@ export const requests: Row = {
     }),
     series({
       title: 'Duration of requests',
-      description:
-        'Time that 95 % of the requests took at most, from sending to the end of the answer, by route.',
+      description: '95th percentile of the time from sending a request to the end of its answer, by route.',
       unit: 's',
       queries: [
         {
@@ -66,12 +65,12 @@ export const requests: Row = {
       width: 8,
     }),
     series({
-      title: 'Silence',
+      title: 'Back-off',
       description:
-        '1 while a refusal keeps the fleet silent, and while the credential is suspected: refusals outlive windows without other own requests.',
+        '1 while a rejected request makes all daemons back off, and while the credential is suspected: requests are rejected although the mirror sent no others in the window.',
       unit: 'bool',
       queries: [
-        { expr: read('backing_off'), legend: 'silent' },
+        { expr: read('backing_off'), legend: 'backing off' },
         { expr: read('credential_suspected'), legend: 'credential suspected' },
       ],
       width: 8,
@@ -79,20 +78,20 @@ export const requests: Row = {
       runbooks: ['throttled', 'credential-rejected'],
     }),
     series({
-      title: 'Refusals in a row',
+      title: 'Rejected requests in a row',
       description:
         "403, 401 or the authorizer's 500 with nothing let through in between; 0 while requests pass.",
       unit: 'short',
-      queries: [{ expr: read('refusals'), legend: 'refusals' }],
+      queries: [{ expr: read('refusals'), legend: 'rejected' }],
       width: 8,
       runbooks: ['throttled', 'credential-rejected'],
     }),
     series({
-      title: 'Refused for',
+      title: 'Rejected for',
       description:
-        'Time since the first of the present refusals; no line while requests pass. Half an hour pages.',
+        'Time since the first of the consecutive rejected requests; no line while requests succeed. Half an hour pages.',
       unit: 's',
-      queries: [{ expr: since('refused_since_timestamp_seconds'), legend: 'refused for' }],
+      queries: [{ expr: since('refused_since_timestamp_seconds'), legend: 'rejected for' }],
       width: 8,
       thresholds: [[1800, 'red']],
       noValue: 'requests pass',
@@ -113,7 +112,7 @@ export const requests: Row = {
       runbooks: ['throttled'],
     }),
     series({
-      title: 'Requests answered',
+      title: 'Successful requests',
       description: 'Requests with a usable answer, by route.',
       unit: 'cpm',
       queries: [

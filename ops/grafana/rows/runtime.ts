@@ -26,14 +26,14 @@ export const runtime: Row = {
     }),
     series({
       title: 'Event loop',
-      description: 'By how much timers come late: the 99th percentile since the scrape before.',
+      description: 'Delay of timers: the 99th percentile since the previous scrape.',
       unit: 's',
       queries: [{ expr: `nodejs_eventloop_lag_p99_seconds{${CHOSEN}}`, legend: '{{instance}}' }],
       width: 6,
     }),
     series({
       title: 'Garbage collection',
-      description: 'Part of the time spent in it, by daemon.',
+      description: 'Share of time spent in it, by daemon.',
       unit: 'percentunit',
       queries: [
         {
@@ -45,7 +45,7 @@ export const runtime: Row = {
     }),
     series({
       title: 'Daemons',
-      description: 'Each daemon that was scraped, with its version and that of Node.js.',
+      description: 'Every scraped daemon, with its version and that of Node.js.',
       unit: 'short',
       queries: [
         {
@@ -58,7 +58,7 @@ export const runtime: Row = {
     }),
     series({
       title: 'Postgres could be read',
-      description: '1 when the daemon read the mirror for this scrape, 0 when Postgres did not answer it.',
+      description: '1 if the daemon could read the mirror for this scrape, 0 if Postgres did not answer.',
       unit: 'bool',
       queries: [{ expr: `catalog_mirror_mirror_stats_available{${CHOSEN}}`, legend: '{{instance}}' }],
       width: 8,

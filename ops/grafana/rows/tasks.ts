@@ -5,9 +5,9 @@ export const tasks: Row = {
   title: 'Tasks and jobs',
   panels: [
     series({
-      title: 'Time since a task last did its work',
+      title: 'Time since the last success of a task',
       description:
-        'In any daemon. For reprice: since a bulk answer was applied, which is long where nothing is due.',
+        'In any daemon. For reprice: since a bulk answer was applied, which is long if nothing is due.',
       unit: 's',
       queries: [{ expr: since('task_last_success_timestamp_seconds', 'task'), legend: '{{task}}' }],
       width: 12,
@@ -23,7 +23,8 @@ export const tasks: Row = {
     }),
     series({
       title: 'Jobs',
-      description: 'Jobs ended, by queue and outcome; not-due is a knock before its time and does nothing.',
+      description:
+        'Jobs completed, by queue and outcome; not-due is a job that came too early and did nothing.',
       unit: 'cpm',
       queries: [
         { expr: `${perMinute('jobs_total', ['queue', 'outcome'])} > 0`, legend: '{{queue}}: {{outcome}}' },
@@ -32,7 +33,7 @@ export const tasks: Row = {
     }),
     series({
       title: 'Duration of jobs',
-      description: 'Time that 95 % of the jobs took at most, by queue.',
+      description: '95th percentile of the duration of jobs, by queue.',
       unit: 's',
       queries: [
         {
@@ -43,8 +44,8 @@ export const tasks: Row = {
       width: 8,
     }),
     series({
-      title: 'Jobs held back by Postgres',
-      description: '1 while a daemon holds jobs back because Postgres takes no writes, by why.',
+      title: 'Jobs paused because of Postgres',
+      description: '1 while a daemon pauses jobs because Postgres rejects writes, by cause.',
       unit: 'bool',
       queries: [{ expr: read('store_paused', 'because'), legend: '{{because}}' }],
       width: 8,

@@ -8,7 +8,7 @@ export const trust: Row = {
     stat({
       title: 'Within target',
       description:
-        'Part of the priced SKUs whose price is no older than the target of their class and for which no look is owed. The objective is 95 %.',
+        'Share of the priced SKUs whose price is within the target of their cohort and that have no refresh pending. The objective is 95 %.',
       unit: 'percentunit',
       queries: [{ expr: WITHIN_TARGET, legend: '{{price_source}}' }],
       width: 4,
@@ -23,7 +23,7 @@ export const trust: Row = {
     stat({
       title: 'Oldest unpriced change',
       description:
-        'For how long the change that was reported first has been waiting for its price; 0 when none is. Changes that the partner deferred count under "deferred" below.',
+        'How long the oldest reported change has been waiting for its price; 0 if there is none. Changes that the partner deferred count under "deferred" below.',
       unit: 's',
       queries: [{ expr: read('oldest_due_age_seconds{reason="changed"}'), legend: 'changed' }],
       width: 4,
@@ -36,7 +36,7 @@ export const trust: Row = {
     stat({
       title: 'State',
       description:
-        'What the mirror is at; of several states that hold, the most hindering. Where daemons differ, each of their states is shown.',
+        'State of the mirror; if several apply, the most limiting one. If daemons differ, all their states are shown.',
       unit: 'short',
       queries: [{ expr: `${read('state', 'state')} == 1`, legend: '{{state}}' }],
       width: 4,
@@ -54,7 +54,7 @@ export const trust: Row = {
     stat({
       title: 'Catalog',
       description:
-        'stale: the partner reports no changes at present, and the mirror asks by age instead. none: there is no baseline yet.',
+        'stale: the partner currently reports no changes, and SKUs are refreshed by age instead. none: there is no baseline yet.',
       unit: 'short',
       queries: [{ expr: `${read('catalog_state', 'state')} == 1`, legend: '{{state}}' }],
       width: 3,
@@ -65,7 +65,7 @@ export const trust: Row = {
     stat({
       title: 'Delta last checked',
       description:
-        'Time since the delta was last asked with success: what was reported since is not known here.',
+        'Time since the last successful delta poll; changes reported since then are not known here.',
       unit: 's',
       queries: [{ expr: since('delta_checked_timestamp_seconds'), legend: 'ago' }],
       width: 3,
@@ -93,7 +93,7 @@ export const trust: Row = {
     stat({
       title: 'Counted',
       description:
-        'Time since the catalog was counted: numbers of SKUs and ages on this dashboard are as of then. Counting a large catalog takes a twentieth of the time at most, so it is done less often.',
+        'Time since the catalog was counted; numbers of SKUs and ages on this dashboard are as of then. Counting takes at most a twentieth of the time, so it is done less often.',
       unit: 's',
       queries: [{ expr: since('catalog_counted_timestamp_seconds'), legend: 'ago' }],
       width: 3,

@@ -21,7 +21,7 @@ export const fail = (check: string, text: string, todo: string): Finding => ({
 });
 /** A check that cannot be made because of what another one has found. */
 export const skipped = (check: string, because: string): Finding =>
-  warn(check, `skipped: ${because}`, 'mend that first, then run doctor again');
+  warn(check, `skipped: ${because}`, 'fix that first, then run doctor again');
 
 const TOLERATED_MS = 60_000;
 
@@ -32,5 +32,5 @@ export function judgeSkew(check: string, whose: string, aheadMs: number): Findin
   const text = `${(off / 1000).toFixed(0)} s ${aheadMs > 0 ? 'behind' : 'ahead of'} ${whose}`;
   return off <= TOLERATED_MS
     ? ok(check, text)
-    : warn(check, text, 'synchronise the clocks: ages are told from the timestamps of both');
+    : warn(check, text, 'synchronise the clocks: ages are computed from the timestamps of both');
 }

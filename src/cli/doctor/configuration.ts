@@ -9,10 +9,16 @@ export function checkCredential({ partner }: Pick<Config, 'partner'>): Finding[]
   return Object.entries({ PARTNER_API_KEY: apiKey, PARTNER_SECRET: secret }).flatMap(([name, value]) => {
     const found = blemishesOf(value);
     if (isBasicPair(value, apiKey))
-      found.push('looks like api_key and secret in base64: give the bare secret');
+      found.push('looks like api_key and secret in base64: give only the secret');
     return found.length === 0
-      ? [ok(name.toLowerCase(), 'is set, and whole by its looks')]
-      : [warn(name.toLowerCase(), found.join(' and '), `compare ${name} with what you were given`)];
+      ? [ok(name.toLowerCase(), 'is set and well-formed')]
+      : [
+          warn(
+            name.toLowerCase(),
+            found.join(' and '),
+            `compare ${name} with the value that the partner gave you`,
+          ),
+        ];
   });
 }
 
@@ -24,25 +30,26 @@ const MINUTE_MS = 60_000;
 export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number | null): Finding[] {
   const { limit, windowMs, share, floor } = rate;
   const limits = paceLimits({ rate });
-  const window = windowMs === MINUTE_MS ? 'a minute' : `in ${windowMs / 1000} s`;
-  const beside = others === null || others === 0 ? 'others have not asked' : `others asked for ${others}`;
-  const text = `${sendsPerWindow(limits)} requests ${window} of the account's ${limit}; ${rateFloor({ rate })} at least while others ask; ${beside}`;
+  const window = windowMs === MINUTE_MS ? 'per minute' : `in ${windowMs / 1000} s`;
+  const beside =
+    others === null || others === 0 ? 'other services have used none' : `other services have used ${others}`;
+  const text = `${sendsPerWindow(limits)} requests ${window} of the account's ${limit}, at least ${rateFloor({ rate })} while other services use theirs; ${beside}`;
   const findings: Finding[] = [];
   const perMinute = (limit * MINUTE_MS) / windowMs;
   if (perMinute > DOCUMENTED_PER_MINUTE)
     findings.push(
       warn(
         'request share',
-        `PARTNER_RATE_LIMIT is ${Math.round(perMinute)} a minute; the partner documents ${DOCUMENTED_PER_MINUTE}`,
-        'set it to what your account has: too much, and everything is refused',
+        `PARTNER_RATE_LIMIT is ${Math.round(perMinute)} per minute; the partner documents ${DOCUMENTED_PER_MINUTE}`,
+        "set it to your account's limit: above it, every request is rejected",
       ),
     );
   if (share > 0.95)
     findings.push(
       warn(
         'request share',
-        `the mirror takes ${Math.round(share * 100)} % of the limit`,
-        'lower PARTNER_RATE_SHARE, or a burst of your other services refuses everyone',
+        `the mirror uses ${Math.round(share * 100)} % of the limit`,
+        'lower PARTNER_RATE_SHARE: otherwise a burst of your other services gets all requests rejected',
       ),
     );
   if (floor > share)
@@ -50,7 +57,7 @@ export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number 
       warn(
         'request share',
         `PARTNER_RATE_FLOOR (${floor}) is above PARTNER_RATE_SHARE (${share})`,
-        'lower it: the mirror gives way to nobody, and never takes more than its share',
+        'lower it: at this value the mirror never slows down for other services',
       ),
     );
   return [ok('request share', text), ...findings];

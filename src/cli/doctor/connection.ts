@@ -16,10 +16,10 @@ export function judgeCertificate(validTo: number, now: number): Finding {
   return validTo - now < RENEW_WITHIN_MS
     ? warn(
         'tls',
-        `the partner's certificate ends in ${days} days (${until})`,
-        'ask the operator of the service: after that day nothing is sent',
+        `the partner's certificate expires in ${days} ${days === 1 ? 'day' : 'days'} (${until})`,
+        'ask the partner to renew it: after that day no request is sent',
       )
-    : ok('tls', `the partner's certificate is trusted, and valid until ${until}`);
+    : ok('tls', `the partner's certificate is trusted and valid until ${until}`);
 }
 
 /** Whether the partner's host is there and, by https, whether its certificate is trusted. Sends no request. */
@@ -33,16 +33,16 @@ export async function checkBaseUrl(baseUrl: string, now: () => number): Promise<
   } catch (error) {
     const code = failureCode(error) ?? 'no answer';
     const todo = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
-      ? 'check PARTNER_BASE_URL, or name the authority that signed it in NODE_EXTRA_CA_CERTS'
+      ? 'check PARTNER_BASE_URL, or add the certificate authority to NODE_EXTRA_CA_CERTS'
       : 'check PARTNER_BASE_URL, DNS, firewall and proxy';
     const what = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
-      ? 'shows a certificate that is not trusted'
+      ? 'presents a certificate that is not trusted'
       : 'cannot be reached';
     return [fail('base url', `${shown} ${what} (${code})`, todo)];
   }
   return isLoopbackUrl(url)
     ? [ok('base url', `${shown}: plain http, on this host`)]
-    : [warn('base url', `${shown}: plain http, the credential travels in clear text`, 'use https')];
+    : [warn('base url', `${shown}: plain http, the credential is sent in clear text`, 'use https')];
 }
 
 /** End of the certificate in epoch milliseconds; null by http. Rejects where there is no connection or no trust. */
@@ -77,13 +77,13 @@ export function judgeEncryption(check: string, variable: string, text: string): 
   const { tls } = connectionOf(text);
   if (tls === null) {
     const todo = isRedis ? `use rediss:// in ${variable}` : `add sslmode=verify-full to ${variable}`;
-    return warn(check, `${host} is spoken to in clear text, password included`, todo);
+    return warn(check, `the connection to ${host} is not encrypted, the password included`, todo);
   }
   if (tls.rejectUnauthorized === false)
     return warn(
       check,
-      `encrypted, but anybody may pose as ${host}: its certificate is not checked`,
-      `add sslmode=verify-full, with sslrootcert where the authority is your own, to ${variable}`,
+      `encrypted, but the certificate of ${host} is not verified, so another server could impersonate it`,
+      `add sslmode=verify-full to ${variable}, and sslrootcert if the authority is your own`,
     );
-  return ok(check, `encrypted, and the certificate of ${host} is checked`);
+  return ok(check, `encrypted, and the certificate of ${host} is verified`);
 }

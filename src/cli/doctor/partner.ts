@@ -78,7 +78,7 @@ async function converse(options: AskOptions, probe: Probe): Promise<PartnerRepor
     }
     if (answers.length >= most) {
       unasked.push(
-        `${'why' in question ? question.why : question.ask}: not asked, all ${most} requests are used`,
+        `${'why' in question ? question.why : question.ask}: not checked, all ${most} requests are used`,
       );
       break;
     }
@@ -194,7 +194,7 @@ async function beginningOf(
     for await (const { lines, rejected } of batches) {
       if (lines.length === 0 && rejected.length > 0)
         throw new PartnerError('file-corrupt', 'manifest-file', {
-          detail: `its first ${rejected.length} lines do not read`,
+          detail: `its first ${rejected.length} lines cannot be parsed`,
         });
       for (const { sku, priceSource } of lines) found[priceSource].push(sku);
       break;
@@ -211,7 +211,7 @@ function letThrough(answers: readonly ProbeAnswer[]): Finding[] {
   );
   return through === undefined || answers.some(({ error }) => error !== null && isRefusal(error))
     ? []
-    : [ok('credential', `the ${through.route} route answers`)];
+    : [ok('credential', `accepted by the ${through.route} route`)];
 }
 
 function skew(answers: readonly ProbeAnswer[]): Finding[] {
@@ -243,7 +243,7 @@ function catalog({ manifest }: Evidence, config: Config, now: number): Finding[]
         warn(
           'manifest',
           text,
-          'older than CATALOG_STALE_AFTER: prices are re-asked by age until a newer one is built',
+          'older than CATALOG_STALE_AFTER: prices are refreshed by age until the partner builds a newer one',
         ),
       ]
     : [ok('manifest', text)];
@@ -257,11 +257,11 @@ function remedy({ suspected, silentMs }: Refused, now: number): string {
   const again = silentMs > 0 ? `run doctor again after ${at(now + silentMs)}` : 'run doctor again';
   switch (suspected) {
     case 'account':
-      return `ask the operator of the service to complete the supplier account; then ${again}`;
+      return `ask the partner to complete the supplier account; then ${again}`;
     case 'rate':
-      return `nothing, at first: ${again}; if it comes back, lower PARTNER_RATE_SHARE`;
+      return `nothing yet: ${again}; if it happens again, lower PARTNER_RATE_SHARE`;
     default:
-      return `check PARTNER_API_KEY and PARTNER_SECRET, and what else uses the account; then ${again}`;
+      return `check PARTNER_API_KEY, PARTNER_SECRET and the other services that use the account; then ${again}`;
   }
 }
 
@@ -269,7 +269,7 @@ function remedy({ suspected, silentMs }: Refused, now: number): string {
 export function refusal(error: PartnerError, refused: Refused | null, now: number): Finding {
   if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
   const silence =
-    refused !== null && refused.silentMs > 0 ? `; nobody sends for ${seconds(refused.silentMs)}` : '';
+    refused !== null && refused.silentMs > 0 ? `; requests are paused for ${seconds(refused.silentMs)}` : '';
   const text = `${error.message}${refused === null ? '' : `: ${refused.explained}`}${silence}`;
   return fail('credential', text, refused === null ? error.hint : remedy(refused, now));
 }
@@ -279,18 +279,18 @@ export function putOff(because: string, forMs: number, refused: Refused | null, 
   if (because === 'probe')
     return warn(
       'credential',
-      'not asked: a daemon is asking whether requests are let through again',
+      'not checked: a daemon is testing whether the partner accepts requests again',
       'run doctor again in a minute',
     );
   if (refused !== null)
     return fail(
       'credential',
-      `not asked: nobody sends for another ${seconds(forMs)}; ${refused.explained}`,
+      `not checked: requests are paused for another ${seconds(forMs)}; ${refused.explained}`,
       remedy({ ...refused, silentMs: forMs }, now),
     );
   return warn(
     'partner',
-    `not asked: the mirror's share is used up for ${seconds(forMs)}`,
+    `not checked: the mirror's share of the rate limit is used up for ${seconds(forMs)}`,
     `run doctor again after ${at(now + forMs)}`,
   );
 }

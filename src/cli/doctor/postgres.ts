@@ -53,36 +53,36 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     connectionsLine(facts, settings),
     judgeSkew('postgres clock', "Postgres's clock", facts.aheadMs),
     facts.daemons === 0
-      ? ok('daemons', 'none runs on this database')
+      ? ok('daemons', 'none running on this database')
       : ok('daemons', `${facts.daemons} running on this database`),
   ];
 }
 
 const pooled = fail(
   'postgres pooler',
-  'sessions do not hold: a transaction pooler stands in between',
-  'give the server itself, or a pooler in session mode, in DATABASE_URL: queues and locks need sessions',
+  'sessions are not kept: the connection goes through a transaction pooler',
+  'set DATABASE_URL to the server itself, or to a pooler in session mode: queues and locks need sessions',
 );
 
 function versionLine({ version, versionNumber }: PostgresFacts, { url }: PostgresSettings): Finding {
   const text = `version ${version}${url === null ? ', embedded' : ''}`;
   return versionNumber >= LEAST_VERSION
     ? ok('postgres', text)
-    : fail('postgres', text, 'PostgreSQL 14 or newer is needed');
+    : fail('postgres', text, 'upgrade to PostgreSQL 14 or newer');
 }
 
 function writeLine({ inRecovery, readOnly, writeProblem }: PostgresFacts): Finding {
   if (inRecovery)
-    return fail('writes', 'refused: the server is a standby', 'give the primary in DATABASE_URL');
+    return fail('writes', 'rejected: the server is a standby', 'set DATABASE_URL to the primary');
   if (readOnly)
     return fail(
       'writes',
-      'refused: transactions are read-only by default',
+      'rejected: transactions are read-only by default',
       'ALTER DATABASE … SET default_transaction_read_only = off, or for the role',
     );
   if (writeProblem !== null)
-    return fail('writes', `refused: ${writeProblem}`, 'look at the disk and the log of the server');
-  return ok('writes', 'taken');
+    return fail('writes', `rejected: ${writeProblem}`, "check the server's disk and log");
+  return ok('writes', 'succeed');
 }
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
@@ -95,21 +95,25 @@ function rightsLines(facts: PostgresFacts): Finding[] {
     findings.push(fail('rights', `${role} has no CREATE on the database`, grant('CREATE')));
   else if (!mayCreate && facts.pending > 0)
     findings.push(
-      warn('rights', `${role} has no CREATE on the database: a migration may need it`, grant('CREATE')),
+      warn('rights', `${role} has no CREATE on the database; a migration may need it`, grant('CREATE')),
     );
   if (!mayTemp)
     findings.push(
-      fail('rights', `${role} may make no temporary tables: manifests are staged in one`, grant('TEMPORARY')),
+      fail(
+        'rights',
+        `${role} may not create temporary tables, and manifests are staged in one`,
+        grant('TEMPORARY'),
+      ),
     );
   if (migrated && !owns)
     findings.push(
       fail(
         'rights',
-        `the mirror's tables belong to another role than ${role}`,
-        'use the role that migrated them, or become a member of it',
+        `the mirror's tables are not owned by ${role}`,
+        'connect as the role that migrated them, or as a member of it',
       ),
     );
-  if (findings.length === 0) findings.push(ok('rights', `${role} may do what the mirror does`));
+  if (findings.length === 0) findings.push(ok('rights', `${role} has the privileges the mirror needs`));
   return [...findings, roles(facts)];
 }
 
@@ -118,18 +122,18 @@ function roles({ hasReader, hasWatcher, mayCreateRoles, migrated }: PostgresFact
     (name) => name !== '',
   );
   if (missing.length === 0) return ok('roles', 'catalog_reader and catalog_watcher exist');
-  if (mayCreateRoles && !migrated) return ok('roles', `${missing.join(' and ')} will be made`);
+  if (mayCreateRoles && !migrated) return ok('roles', `${missing.join(' and ')} will be created`);
   const create = missing.map((name) => `CREATE ROLE ${name}`).join('; ');
   return migrated
     ? warn(
         'roles',
-        `${missing.join(' and ')} missing: reading rights are yours to grant`,
-        `${create}; then grant by hand`,
+        `${missing.join(' and ')} missing: grant read access yourself`,
+        `${create}; then grant the privileges yourself`,
       )
     : warn(
         'roles',
-        `${missing.join(' and ')} missing, and this role may create none`,
-        `${create} before the first start: it is granted its rights then`,
+        `${missing.join(' and ')} missing, and this role may not create roles`,
+        `${create} before the first start, which grants the privileges`,
       );
 }
 
@@ -137,7 +141,7 @@ function migrationsLine({ pending, unknown, migrated }: PostgresFacts): Finding 
   if (unknown > 0)
     return fail(
       'migrations',
-      `${unknown} of a later version`,
+      `${unknown} applied by a later version`,
       'run that version again, or restore a backup from before the upgrade',
     );
   if (pending === 0) return ok('migrations', 'applied');
@@ -151,10 +155,10 @@ function connectionsLine(
   { queues }: PostgresSettings,
 ): Finding {
   const free = connectionsMost - connectionsOthers;
-  const text = `${free} of ${connectionsMost} free for the mirror; a daemon takes up to ${NEEDED[queues]}`;
+  const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${NEEDED[queues]}`;
   const todo =
     queues === 'postgres'
-      ? 'raise max_connections or the limit of the role, or put the queues into Redis'
-      : 'raise max_connections or the limit of the role';
+      ? "raise max_connections or the role's limit, or move the queues to Redis"
+      : "raise max_connections or the role's limit";
   return free >= NEEDED[queues] ? ok('connections', text) : warn('connections', text, todo);
 }

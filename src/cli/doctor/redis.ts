@@ -13,13 +13,13 @@ export function judgeRedis(info: string, prefix: string): Finding[] {
   const value = (key: string) => new RegExp(`^${key}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
   const findings = [versionOf(value('redis_version'), prefix)];
   if (value('role') === 'slave')
-    findings.push(fail('redis role', 'a read-only replica', 'give the primary in REDIS_URL'));
+    findings.push(fail('redis role', 'a read-only replica', 'set REDIS_URL to the primary'));
   if (value('cluster_enabled') === '1' && !/\{.+\}/.test(prefix))
     findings.push(
       fail(
         'redis cluster',
         `QUEUE_PREFIX ${prefix} has no hash tag`,
-        `set QUEUE_PREFIX={${prefix}}: the keys of a queue must share a slot`,
+        `set QUEUE_PREFIX={${prefix}}, because the keys of a queue must share a slot`,
       ),
     );
   const policy = value('maxmemory_policy');
@@ -29,7 +29,7 @@ export function judgeRedis(info: string, prefix: string): Finding[] {
       : fail(
           'redis policy',
           policy || 'unknown',
-          'set maxmemory-policy noeviction: evicted keys are lost jobs',
+          'set maxmemory-policy noeviction, because evicted keys lose jobs',
         ),
   );
   findings.push(persistence(value));
@@ -38,28 +38,28 @@ export function judgeRedis(info: string, prefix: string): Finding[] {
 
 function versionOf(version: string, prefix: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  const text = `version ${version}, keys below ${prefix}:`;
-  if (major < LEAST_MAJOR) return fail('redis', text, 'Redis 6.2 or newer is needed');
+  const text = `version ${version}, key prefix ${prefix}:`;
+  if (major < LEAST_MAJOR) return fail('redis', text, 'upgrade to Redis 6.2 or newer');
   const old = major < ADVISED[0] || (major === ADVISED[0] && minor < ADVISED[1]);
-  return old ? warn('redis', text, 'BullMQ advises Redis 6.2 or newer') : ok('redis', text);
+  return old ? warn('redis', text, 'BullMQ recommends Redis 6.2 or newer') : ok('redis', text);
 }
 
 function persistence(value: (key: string) => string): Finding {
   if (value('aof_enabled') === '1') {
     return value('aof_last_write_status') === 'err'
-      ? fail('redis aof', 'the last write to disk failed', 'look at the disk of the Redis server')
+      ? fail('redis aof', 'the last write to disk failed', 'check the disk of the Redis server')
       : ok('redis aof', 'on');
   }
   if (value('rdb_last_bgsave_status') === 'err')
     return fail(
       'redis aof',
       'off, and the last snapshot failed',
-      'look at the disk of the Redis server: it may refuse writes',
+      'check the disk of the Redis server: it may reject writes',
     );
   return warn(
     'redis aof',
     'off',
-    'nothing is lost without it: schedules are put back at a restart; appendonly yes saves the pause',
+    'optional: nothing is lost, because schedules are restored at a restart; appendonly yes avoids that pause',
   );
 }
 
@@ -83,7 +83,7 @@ export async function checkRedis(config: MirrorConfig): Promise<Finding[]> {
     return [...judgeRedis(await redis.info(), config.queues.prefix), ...(tls === null ? [] : [tls])];
   } catch (error) {
     return [
-      fail('redis', ((trouble ?? error) as Error).message, 'check REDIS_URL, and that the server runs'),
+      fail('redis', ((trouble ?? error) as Error).message, 'check REDIS_URL, and that the server is running'),
     ];
   } finally {
     redis.disconnect();

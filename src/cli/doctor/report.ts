@@ -37,12 +37,12 @@ export function screenOf(report: Report, terminal: Terminal): string {
   const { findings, unknown } = report;
   const [fails, warns] = [countOf(report, 'FAIL'), countOf(report, 'WARN')];
   const verdict =
-    fails > 0 ? `${fails} FAIL, ${warns} WARN` : warns > 0 ? `no FAIL, ${warns} WARN` : 'all well';
+    fails > 0 ? `${fails} FAIL, ${warns} WARN` : warns > 0 ? `no FAIL, ${warns} WARN` : 'all checks passed';
   const tint = fails > 0 ? 'red' : warns > 0 ? 'yellow' : 'green';
   return [
     ...findings.flatMap((finding) => linesOf(finding, terminal)),
     ...settingsLines(report, paint),
-    ...(unknown.length === 0 ? [] : ['', paint('bold', '# not found out')]),
+    ...(unknown.length === 0 ? [] : ['', paint('bold', '# not determined')]),
     ...unknown.flatMap((line) => wrap(`# ${harmless(line)}`, terminal.width, 2)),
     '',
     ...wrap(`${verdict}; ${requestsLine(report)}`, terminal.width, 2).map((line) => paint(tint, line)),

@@ -1,56 +1,61 @@
 import { line, OVER, REPEATED } from './event.ts';
 
-const GO_ON = 'it goes on trying by itself; the next line comes when it is over, or after an hour at most';
+const GO_ON = 'it is retried automatically; the next line comes when it is over, or within an hour';
 
 /** The process itself, its servers and commands. */
 export const PROCESS = {
-  'app.started': line('info', 'the daemon runs', ['version', 'queues', 'host', 'port']),
-  'app.stopping': line('info', 'a signal asks the daemon to end', ['signal'], 'it ends within ten seconds'),
-  'app.stopped': line('info', 'the daemon has ended', ['code']),
+  'app.started': line('info', 'the daemon is running', ['version', 'queues', 'host', 'port']),
+  'app.stopping': line(
+    'info',
+    'the daemon received a stop signal',
+    ['signal'],
+    'it stops within ten seconds',
+  ),
+  'app.stopped': line('info', 'the daemon has stopped', ['code']),
   'app.crashed': line(
     'fatal',
-    'an error that nobody caught',
+    'uncaught error',
     ['err'],
-    'the process exits 1; what was under way stays due. Let it be started again, and report this line',
+    'the process exits with 1; unfinished work stays due. Restart it, and report this line',
   ),
   'app.dispose-failed': line(
     'warn',
-    'a part of the daemon could not be closed at its stop',
+    'a component could not be closed during shutdown',
     ['err'],
-    'the stop goes on with the other parts',
+    'shutdown continues with the other components',
   ),
   'config.warning': line(
     'warn',
-    'the configuration is allowed, but doubtful',
+    'the configuration is valid but questionable',
     ['warning'],
-    'the daemon starts with it',
+    'the daemon starts anyway; `warning` says what to check',
   ),
   'credential.changed': line('info', 'the credential file has changed; the next request uses it'),
-  'once.waiting': line('info', 'what `run --once` still waits for', ['baseline', 'deltaCaughtUp', 'due']),
-  'once.caught-up': line('info', 'nothing is owed any more', ['durationSeconds']),
+  'once.waiting': line('info', '`run --once` is still waiting', ['baseline', 'deltaCaughtUp', 'due']),
+  'once.caught-up': line('info', 'caught up: nothing is pending', ['durationSeconds']),
   'once.timeout': line(
     'error',
-    'the time of `run --once` is over',
+    '`run --once` timed out',
     ['baseline', 'deltaCaughtUp', 'due'],
-    'the process exits 75; what is owed stays due for the next run',
+    'the process exits with 75; pending work stays due for the next run',
   ),
   'library.noise': line(
     ['warn', 'debug'],
-    'a library or Node.js had something to say',
+    'message from a library or Node.js',
     ['from', 'text', ...REPEATED],
-    'the daemon goes on; what the text speaks of may want a look',
+    'the daemon continues; check whether the message needs attention',
   ),
   'log.unreadable': line(
     'error',
-    'a log line could not be read back and is shown as text',
+    'a log line could not be parsed and is shown as text',
     ['text'],
-    'nothing is lost but the members of that line',
+    'only the members of that line are lost',
   ),
   'http.failed': line(
     ['warn', 'debug'],
-    'an HTTP answer could not be made or sent',
+    'an HTTP response could not be built or sent',
     ['path', 'err', ...REPEATED],
-    'the caller got a 503, or nothing; the next request is answered anew',
+    'the caller got a 503 or no response; the next request is handled normally',
   ),
   'status.unread': line('debug', 'the status page could not read the mirror', ['err']),
 } as const;
@@ -61,44 +66,44 @@ export const STORE = {
     'warn',
     'Postgres does not answer',
     ['waitedSeconds', 'patienceSeconds', 'err'],
-    'it is tried again four times a second until patienceSeconds are over; then the start fails with exit 1',
+    'it is retried four times a second for patienceSeconds; then the start fails with exit code 1',
   ),
-  'database.answers': line('info', 'Postgres answers; the start goes on', ['waitedSeconds']),
+  'database.answers': line('info', 'Postgres answers; startup continues', ['waitedSeconds']),
   'store.lost': line(
     ['warn', 'debug'],
-    'Postgres cannot be reached; prices are as they were',
+    'Postgres cannot be reached; prices are not updated',
     ['err', 'job', ...REPEATED],
     GO_ON,
   ),
   'store.back': line('info', 'Postgres answers again', [...OVER]),
   'store.paused': line(
     ['warn', 'debug'],
-    'Postgres refuses to write; the job is held back',
+    'Postgres rejects writes; the job is paused',
     ['kind', 'job', 'retryInMs', ...REPEATED],
-    'one try goes through after retryInMs, a minute at most; make room',
+    'one attempt follows after retryInMs, at most a minute; fix what `kind` names, such as a full disk',
   ),
-  'store.resumed': line(['info', 'debug'], 'Postgres takes writes again', ['kind', 'job', ...OVER]),
+  'store.resumed': line(['info', 'debug'], 'Postgres accepts writes again', ['kind', 'job', ...OVER]),
   'postgres.notice': line(
     ['warn', 'debug'],
-    'Postgres had a notice for the client',
+    'notice from Postgres',
     ['severity', 'code', 'text', ...REPEATED],
-    'the statement was carried out; a warning is for whoever looks after the database',
+    'the statement was executed; a warning is for the database administrator',
   ),
   'queues.error': line(
     ['warn', 'debug'],
-    'the queues or their store have trouble',
+    'the queues or their store report an error',
     ['err', ...REPEATED],
     GO_ON,
   ),
   'queues.recovered': line('info', 'the queues work again', [...OVER]),
   'job.failed': line(
     ['warn', 'debug'],
-    'a job ended with an error that is no outcome of its work',
+    'a job failed with an unexpected error',
     ['job', 'err', ...REPEATED],
-    'the next knock, within seconds, runs it again; report the error',
+    'it is retried within seconds; report the error',
   ),
   'job.recovered': line('info', 'the job works again', ['job', ...OVER]),
-  'embedded.started': line('debug', 'the embedded Postgres takes connections', [
+  'embedded.started': line('debug', 'the embedded Postgres accepts connections', [
     'pid',
     'port',
     'home',
@@ -108,33 +113,36 @@ export const STORE = {
   ]),
   'embedded.server-died': line(
     'error',
-    'the embedded Postgres has ended by itself',
+    'the embedded Postgres exited unexpectedly',
     ['pid', 'status'],
-    'nothing brings it back in this process: restart the daemon; its log is beside DATA_DIR',
+    'it is not restarted in this process: restart the daemon; the server log is in DATA_DIR',
   ),
-  'embedded.port-lost': line('info', 'another process took the port; the next one is tried', [
+  'embedded.port-lost': line('info', 'another process took the port; the next port is tried', [
     'port',
     'attempt',
   ]),
   'embedded.watchdog-lost': line(
     'warn',
-    'the process that stops the embedded Postgres with the daemon has gone',
+    'the watchdog process that stops the embedded Postgres has exited',
     ['pid'],
-    'should the daemon be killed, the next start stops the server first',
+    'if the daemon is killed, the next start stops the server first',
   ),
-  'embedded.stale-pid-file-removed': line('info', 'a pid file of an earlier server was left behind', ['pid']),
-  'embedded.orphan-found': line('info', 'a server of an earlier daemon still ran; it is stopped', [
-    'server',
-    'processes',
+  'embedded.stale-pid-file-removed': line('info', 'a stale pid file of an earlier server was removed', [
+    'pid',
   ]),
-  'embedded.data-dir-relocated': line('info', 'the data is kept where the service user can enter', [
-    'dataDir',
-    'to',
-    'uid',
-  ]),
-  'embedded.binaries-copied': line('debug', 'the server programs were copied to where they can be run', [
+  'embedded.orphan-found': line(
+    'info',
+    'a server of an earlier daemon was still running; it is being stopped',
+    ['server', 'processes'],
+  ),
+  'embedded.data-dir-relocated': line(
+    'info',
+    'the data directory is placed where the service user has access',
+    ['dataDir', 'to', 'uid'],
+  ),
+  'embedded.binaries-copied': line('debug', 'the server binaries were copied to where they can be executed', [
     'from',
     'to',
   ]),
-  'embedded.links-repaired': line('debug', 'links between libraries were put back', ['links']),
+  'embedded.links-repaired': line('debug', 'links between libraries were restored', ['links']),
 } as const;

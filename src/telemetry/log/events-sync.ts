@@ -10,7 +10,7 @@ const RUN_TASKS = TASKS.filter((task) => task !== 'reprice');
 
 /** Requests to the partner, and bulk answers. */
 export const PARTNER = {
-  'partner.request': line('debug', 'a request to the partner has ended', [
+  'partner.request': line('debug', 'a request to the partner was completed', [
     'route',
     'outcome',
     'httpStatus',
@@ -22,17 +22,17 @@ export const PARTNER = {
     ['warn', 'debug'],
     'throttled or refused',
     ['outcome', 'suspected', 'silentUntil', 'silentSeconds', 'episodes', 'ownRequests', ...REPEATED],
-    'nobody sends until silentUntil, then one probe; silences grow from the fourth refusal on, to ten back-offs',
+    'all requests are paused until silentUntil, then one is sent as a test; from the fourth rejection on the back-off grows, to ten times PARTNER_BACKOFF',
   ),
   'pace.resumed': line(
     ['info', 'debug'],
     'requests are let through again',
     ['requestsPerWindow', ...OVER],
-    'they go on at half the former rate, growing',
+    'sending resumes at half the previous rate and ramps up',
   ),
   'bulk.unaccounted': line(
     ['warn', 'debug'],
-    'bulk answers do not add up',
+    'bulk answers do not match their requests',
     [
       'calls',
       'asked',
@@ -44,21 +44,21 @@ export const PARTNER = {
       'unpricedEntries',
       ...CALLS,
     ],
-    'SKUs that were asked stay due and are asked again; others are left as they are. Counts are summed up over ten minutes',
+    'requested SKUs stay due and are retried; others are left unchanged. Counts cover ten minutes',
   ),
   'bulk.unpriced-entries': line(
     'warn',
-    'size_map entries carry no readable price',
+    'size_map entries without a readable price',
     ['entries'],
-    'their prices stay null; see PARTNER_PRICE_FIELDS and `catalog-mirror doctor`. Said once',
+    'their prices stay null; check PARTNER_PRICE_FIELDS with `catalog-mirror doctor`. Logged once',
   ),
   'bulk.failed': line(
     ['warn', 'debug'],
     'a bulk call failed; its SKUs stay due',
     ['skus', 'pausedMs', ...FAILURE, ...REPEATED],
-    'the next call is made after pausedMs, with fewer SKUs; pauses double up to half an hour',
+    'the next call follows after pausedMs, with fewer SKUs; pauses double up to half an hour',
   ),
-  'bulk.recovered': line('info', 'bulk calls are answered again', [...OVER]),
+  'bulk.recovered': line('info', 'bulk calls succeed again', [...OVER]),
 } as const;
 
 /** Manifest, delta and what they tell. */
@@ -70,7 +70,7 @@ export const CATALOG = {
     'bytes',
     'remainingSeconds',
   ]),
-  'manifest.downloaded': line('debug', 'the download of the manifest file has ended', [
+  'manifest.downloaded': line('debug', 'the manifest download was completed', [
     'outcome',
     'durationMs',
     'httpStatus',
@@ -79,11 +79,11 @@ export const CATALOG = {
     'warn',
     'manifest lines rejected',
     ['rejected', 'reasons'],
-    'their SKUs are left as they were; samples are in catalog_internal.quarantine. Too many refuse the manifest',
+    'their SKUs are left unchanged; samples are in catalog_internal.quarantine. Too many cause the manifest to be refused',
   ),
   'manifest.done': line(
     'info',
-    'a manifest is applied',
+    'a manifest was applied',
     [
       ...RUN,
       'because',
@@ -99,17 +99,12 @@ export const CATALOG = {
       'marked',
       'spared',
     ],
-    'the delta is asked at once; SKUs that may have changed are re-priced',
+    'the delta is polled at once; SKUs that may have changed are refreshed',
   ),
-  'catalog-check.done': line('info', 'the newest snapshot was looked at', [
-    ...RUN,
-    'generated',
-    'live',
-    'skus',
-  ]),
+  'catalog-check.done': line('info', 'manifest metadata was checked', [...RUN, 'generated', 'live', 'skus']),
   'delta.applied': line(
     'info',
-    'a delta is applied',
+    'a delta was applied',
     [
       'toSnapshot',
       'changed',
@@ -120,35 +115,39 @@ export const CATALOG = {
       'crossedToSnapshot',
       'skipped',
     ],
-    'what it reports is re-priced first',
+    'reported SKUs are refreshed first',
   ),
   'delta.done': line('debug', 'the delta is caught up', [...RUN, 'hops']),
   'delta.chain-broken': line(
     ['warn', 'debug'],
-    'the delta cannot go on from the stored snapshot',
+    'the delta cannot continue from the stored catalog snapshot',
     ['because', 'httpStatus', 'code', 'problem', ...REPEATED],
-    'a fresh manifest is fetched at once; prices go on being looked at',
+    'a new manifest is fetched at once; prices are still refreshed',
   ),
   'size-type.changed': line(
     'warn',
-    'size_type was corrected: the size keys of these SKUs mean something else now',
+    'size_type was corrected: the size keys of these SKUs have a new meaning',
     ['count', 'skus'],
-    'it is in catalog.product_history; look at what prices by size. Summed up over ten minutes',
+    'see catalog.product_history, and check anything that prices by size. Counts cover ten minutes',
   ),
   'incident.began': line(
     'warn',
-    'the whole catalog is live-priced',
+    'incident: the whole catalog is live-priced',
     ['because', 'minutes', ...EVIDENCE],
-    'small calls, SKUs by worth, no sweeps; prices are older for as long as this lasts. It ends by itself',
+    'calls are smaller, SKUs are ordered by expected gain, sweeps are paused; prices are older until it ends by itself',
   ),
-  'incident.ended': line('info', 'the catalog is priced as usual again', ['because', 'minutes', ...EVIDENCE]),
+  'incident.ended': line('info', 'incident over: the catalog is priced as usual again', [
+    'because',
+    'minutes',
+    ...EVIDENCE,
+  ]),
 } as const;
 
 /** Re-pricing and upkeep. */
 export const REPRICING = {
   'reprice.progress': line(
     'info',
-    'bulk calls since the last such line',
+    'summary of bulk calls since the last such line',
     [
       'spanSeconds',
       'calls',
@@ -159,29 +158,31 @@ export const REPRICING = {
       'firstLooksLeft',
       'remainingSeconds',
     ],
-    'every minute during a fill, else every five minutes while there are calls',
+    'logged every minute during the initial load, otherwise every five minutes while calls are made',
   ),
   'reprice.filled': line(
     'info',
-    'every SKU has been asked for once',
+    'the initial load is complete: every SKU was requested once',
     ['durationSeconds', 'skus'],
-    'from here on prices are kept fresh',
+    'from now on prices are kept fresh',
   ),
-  'live-budget.learned': line(['info', 'debug'], 'live SKUs in one call that the partner computes', [
-    'budget',
-  ]),
+  'live-budget.learned': line(
+    ['info', 'debug'],
+    'learned how many live SKUs the partner computes in one call',
+    ['budget'],
+  ),
   'live-ceiling.learned': line(
     ['info', 'debug'],
-    'live computations a minute that the partner allows (null: no ceiling met)',
+    'learned how many live computations per minute the partner allows (null: no ceiling reached)',
     ['perMinute'],
   ),
   'live-plan.done': line(
     ['info', 'debug'],
-    'how live SKUs are looked at has changed (at debug: is planned anew)',
+    'the refresh plan of live SKUs changed (at debug: was recomputed)',
     [...RUN, 'liveSkus', 'looksPerMinute', 'roundMinutes', 'scarce', 'incident', 'placed'],
   ),
-  'metadata.done': line('debug', 'SKUs with old metadata were moved up', [...RUN, 'promoted']),
-  'maintenance.done': line('debug', 'what nobody needs any more is dropped', [
+  'metadata.done': line('debug', 'SKUs with old metadata were made due', [...RUN, 'promoted']),
+  'maintenance.done': line('debug', 'expired rows were deleted', [
     ...RUN,
     'woken',
     'pruned',
@@ -205,11 +206,11 @@ export const TASK_LINES = {
     'failed',
     line(
       ['warn', 'debug'],
-      'a run of the task failed; the mirror is as it was (a refusal is told by pace.silenced alone)',
+      'a task run failed; the mirror is unchanged (rejected requests are logged only as pace.silenced)',
       [...RUN, ...FAILURE, ...REPEATED],
-      'it is tried again in nextInSeconds: waits double from a minute to an hour, or to the interval of the task',
+      "it is retried in nextInSeconds; the wait doubles from a minute to an hour, or to the task's interval",
     ),
   ),
-  ...each(RUN_TASKS, 'recovered', line('info', 'a run of the task went well again', [...OVER])),
-  ...each(RUN_TASKS, 'postponed', line('debug', 'a run of the task was put off', [...RUN, 'because'])),
+  ...each(RUN_TASKS, 'recovered', line('info', 'the task succeeds again', [...OVER])),
+  ...each(RUN_TASKS, 'postponed', line('debug', 'a task run was postponed', [...RUN, 'because'])),
 } as const;

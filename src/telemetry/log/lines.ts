@@ -41,7 +41,7 @@ export function paceLines(
           ownRequests: occupancy,
           ...facts,
         },
-        `${explained ?? 'throttled or refused'}; nobody sends until then, then one probe`,
+        `${explained ?? 'throttled or refused'}; all requests are paused until silentUntil, then one is sent as a test`,
       );
     },
     resumed: ({ ceiling }) => over({ requestsPerWindow: Math.round(ceiling) }),

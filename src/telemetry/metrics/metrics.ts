@@ -67,9 +67,7 @@ function histogram<Label extends string = string>(
 }
 
 function callMetrics(registry: Registry) {
-  const bulkSkus = counter(registry, 'bulk_skus_total', 'SKUs in bulk answers, by what became of them.', [
-    'outcome',
-  ]);
+  const bulkSkus = counter(registry, 'bulk_skus_total', 'SKUs in bulk answers, by outcome.', ['outcome']);
   for (const outcome of ['resolved', 'not_found', 'deferred', 'error']) bulkSkus.inc({ outcome }, 0);
 
   const partnerRequests = counter(
@@ -94,7 +92,7 @@ function callMetrics(registry: Registry) {
     bulkUnaccountedSkus: counter(
       registry,
       'bulk_unaccounted_skus_total',
-      'SKUs that a bulk answer left out or named with two fates (they stay due), or named unasked (nothing happens).',
+      'SKUs that a bulk answer omitted or listed with two outcomes (they stay due), or listed without being requested (ignored).',
     ),
     partnerRequests,
     partnerRequestDuration,
@@ -105,14 +103,14 @@ function turnMetrics(registry: Registry) {
   const partnerRequestWait = histogram(
     registry,
     'partner_request_wait_seconds',
-    'How long a request waited for its turn in the pace, by who asked; those put off are in partner_request_put_offs_total.',
+    'How long a request waited for the rate limit, by lane; postponed ones are in partner_request_put_offs_total.',
     WAIT_BUCKETS,
     ['lane'],
   );
   const partnerRequestPutOffs = counter(
     registry,
     'partner_request_put_offs_total',
-    'Requests whose turn was too far off to wait for, by who asked and what they would have waited for.',
+    'Requests that were postponed because the wait would have been too long, by lane and cause of the wait.',
     ['lane', 'because'],
   );
   for (const lane of LANES) {
@@ -126,7 +124,7 @@ function changeMetrics(registry: Registry) {
   const unreadableRecords = counter(
     registry,
     'unreadable_records_total',
-    'Entries of answers that could not be read, by route: the SKUs of a bulk answer stay due, those of a delta are skipped.',
+    'Unreadable entries of answers, by route: SKUs of a bulk answer stay due, those of a delta are skipped.',
     ['source'],
   );
   for (const source of ['bulk', 'delta']) unreadableRecords.inc({ source }, 0);
@@ -134,20 +132,20 @@ function changeMetrics(registry: Registry) {
     changeLatency: histogram(
       registry,
       'change_latency_seconds',
-      "From a delta's last report of a SKU to the commit of the answer that it asked for.",
+      "Time from a delta's last report of a SKU to the commit of its refresh.",
       REPORT_BUCKETS,
     ),
     unreadableRecords,
     priceChanges: counter(
       registry,
       'price_changes_total',
-      'Prices that changed, appeared or went after a first observation.',
+      'Prices that changed, appeared or disappeared after the first observation.',
     ),
     metadataChanges: counter(registry, 'metadata_changes_total', 'Metadata fields that changed.'),
     unpricedEntries: counter(
       registry,
       'unpriced_entries_total',
-      'size_map entries that carried no readable price.',
+      'size_map entries without a readable price.',
     ),
   };
 }
@@ -177,13 +175,13 @@ function runMetrics(registry: Registry) {
   const syncs = counter(registry, 'syncs_total', 'Manifest and delta runs, by outcome.', ['kind', 'outcome']);
   for (const [kind, outcomes] of Object.entries(SYNC_OUTCOMES))
     for (const outcome of ['ok', ...outcomes, 'fault', ...STORE_TROUBLES]) syncs.inc({ kind, outcome }, 0);
-  const rebaselines = counter(registry, 'rebaselines_total', 'Manifests applied, by why.', ['because']);
+  const rebaselines = counter(registry, 'rebaselines_total', 'Manifests applied, by cause.', ['because']);
   for (const because of REBASELINE_CAUSES) rebaselines.inc({ because }, 0);
-  const jobs = counter(registry, 'jobs_total', 'Jobs ended, by queue and outcome.', ['queue', 'outcome']);
+  const jobs = counter(registry, 'jobs_total', 'Jobs completed, by queue and outcome.', ['queue', 'outcome']);
   const jobDuration = histogram(
     registry,
     'job_duration_seconds',
-    'Time one job took, by queue and outcome.',
+    'Duration of a job, by queue and outcome.',
     JOB_BUCKETS,
     ['queue', 'outcome'],
   );
@@ -205,7 +203,7 @@ export function createMetrics(options: { readonly version: string; readonly now?
   collectDefaultMetrics({ register: registry });
   const info = new Gauge({
     name: `${PREFIX}build_info`,
-    help: 'Always 1; the labels tell the versions.',
+    help: 'Always 1; the labels hold the versions.',
     labelNames: ['version', 'node'],
     registers: [registry],
   });

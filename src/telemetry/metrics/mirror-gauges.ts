@@ -22,27 +22,27 @@ const byState = STATES.flatMap((state) =>
 const VIEWS: readonly View[] = [
   {
     name: 'snapshot_generated_timestamp_seconds',
-    help: 'Build time of the snapshot that the mirror follows.',
+    help: 'Build time of the catalog snapshot that the mirror follows.',
     samples: (s) => one(seconds(s.snapshotGeneratedAt)),
   },
   {
     name: 'manifest_applied_timestamp_seconds',
-    help: 'When a manifest was last applied.',
+    help: 'Time at which a manifest was last applied.',
     samples: (s) => one(seconds(s.manifestAppliedAt)),
   },
   {
     name: 'delta_checked_timestamp_seconds',
-    help: 'When the delta was last checked with success.',
+    help: 'Time of the last successful delta poll.',
     samples: (s) => one(seconds(s.deltaCheckedAt)),
   },
   {
     name: 'catalog_state',
-    help: 'State of the catalog: 1 for the present one of ok, stale and none, else 0.',
+    help: 'State of the catalog (ok, stale or none): 1 for the current one, else 0.',
     samples: (s) => oneOf('state', CATALOG_STATES, s.catalogState),
   },
   {
     name: 'catalog_counted_timestamp_seconds',
-    help: 'When the catalog was last counted: what skus, fresh_skus, due_skus, deferred_skus and all ages are as of. Counting takes a twentieth of the time at most.',
+    help: 'Time at which the catalog was last counted; skus, fresh_skus, due_skus, deferred_skus and all ages are as of then. Counting takes at most a twentieth of the time.',
     samples: (s) => one(seconds(s.countedAt)),
   },
   {
@@ -59,7 +59,7 @@ const VIEWS: readonly View[] = [
   },
   {
     name: 'fresh_skus',
-    help: "SKUs whose price is no older than its class's target and for which nothing is owed.",
+    help: "SKUs whose price is within its cohort's target and that have no refresh pending.",
     samples: (s) =>
       filled(
         s.freshSkus.map((row) => ({ labels: { price_source: row.priceSource }, value: row.count })),
@@ -82,7 +82,7 @@ const VIEWS: readonly View[] = [
   },
   {
     name: 'due_skus',
-    help: 'SKUs owed a re-price now, by reason.',
+    help: 'SKUs due for a refresh now, by reason.',
     samples: (s) =>
       filled(
         s.due.map((row) => ({ labels: { reason: row.reason }, value: row.count })),
@@ -91,7 +91,7 @@ const VIEWS: readonly View[] = [
   },
   {
     name: 'oldest_due_age_seconds',
-    help: 'How long the SKU owed for longest has been due, by reason.',
+    help: 'How long the longest-waiting SKU has been due, by reason.',
     samples: (s) =>
       filled(
         s.due.map((row) => ({ labels: { reason: row.reason }, value: row.oldestAgeSeconds })),
@@ -110,12 +110,12 @@ const VIEWS: readonly View[] = [
   },
   {
     name: 'unreported_moves',
-    help: 'SKUs on which a look found a price moved that no delta has reported so far.',
+    help: 'SKUs whose refresh found a price change that no delta has reported so far.',
     samples: (s) => one(s.deltaAudit.movesWaiting),
   },
   {
     name: 'live_budget_per_call',
-    help: 'Live SKUs put into one bulk call at present.',
+    help: 'Live SKUs currently put into one bulk call.',
     samples: (s) => one(s.liveBudgetPerCall),
   },
   {
@@ -125,17 +125,17 @@ const VIEWS: readonly View[] = [
   },
   {
     name: 'live_ceiling_per_minute',
-    help: "The partner's ceiling on live computations as far as it is learned; no series while none was met.",
+    help: "The partner's ceiling on live computations, as learned; no series while none was reached.",
     samples: (s) => one(s.live.ceilingPerMinute),
   },
   {
     name: 'live_longest_wait_seconds',
-    help: 'Longest planned wait between two looks at a live SKU, while looks are too few for LIVE_INTERVAL; no series otherwise.',
+    help: 'Longest planned interval between two refreshes of a live SKU while the budget is too small for LIVE_INTERVAL; no series otherwise.',
     samples: (s) => one(s.live.longestWaitSeconds),
   },
   {
     name: 'incident',
-    help: '1 while the whole catalog is taken for live-priced, by the evidence for it, else 0.',
+    help: '1 while the whole catalog is treated as live-priced, by the evidence for it, else 0.',
     samples: (s) => oneOf('because', INCIDENT_CAUSES, s.incident?.because ?? null),
   },
 ];
@@ -144,7 +144,7 @@ const VIEWS: readonly View[] = [
 const COUNTERS: readonly View[] = [
   {
     name: 'delta_reports_total',
-    help: 'Reports of snapshot-priced SKUs by what the look they ask for found: confirmed = a price moved, unchanged = none.',
+    help: 'Delta reports of snapshot-priced SKUs by the result of their refresh: confirmed = a price changed, unchanged = none did.',
     samples: ({ deltaAudit: audit }) => [
       { labels: { outcome: 'confirmed' }, value: audit.reportsConfirmed },
       { labels: { outcome: 'unchanged' }, value: audit.reportsUnchanged },
@@ -152,7 +152,7 @@ const COUNTERS: readonly View[] = [
   },
   {
     name: 'moves_seen_first_total',
-    help: 'Price moves that a look found before the delta reported them: reported = later, never = not at all.',
+    help: 'Price changes that a refresh found before the delta reported them: reported = later, never = not at all.',
     samples: ({ deltaAudit: audit }) => [
       { labels: { reported: 'later' }, value: audit.movesSeenFirst },
       { labels: { reported: 'never' }, value: audit.movesNeverReported },
@@ -160,7 +160,7 @@ const COUNTERS: readonly View[] = [
   },
   {
     name: 'moves_seen_first_seconds_total',
-    help: 'By how long moves seen first were seen before the delta reported them, in all.',
+    help: 'Total time by which refreshes found price changes before the delta reported them.',
     samples: (s) => one(s.deltaAudit.seenFirstSeconds),
   },
 ];
@@ -189,11 +189,11 @@ export function registerMirrorGauges(registry: Registry, prefix: string, now: ()
   ]);
   const priceAge = sampledHistogram(registry, {
     name: `${prefix}price_age_seconds`,
-    help: 'Age of the prices of all priced SKUs now, by price source. Counts may fall: use no rate.',
+    help: 'Current age of the prices of all priced SKUs, by price source. Counts may fall: do not use rate().',
   });
   const metadataAge = sampledHistogram(registry, {
     name: `${prefix}metadata_age_seconds`,
-    help: 'Age of the metadata of all priced SKUs now. Counts may fall: use no rate.',
+    help: 'Current age of the metadata of all priced SKUs. Counts may fall: do not use rate().',
   });
   available.set([{ value: 0 }]);
 

@@ -64,43 +64,43 @@ function stateOf(stats: MirrorStats, { now, storeTrouble }: Moment): (typeof STA
 export const MACHINE_VIEWS: readonly View[] = [
   {
     name: 'state',
-    help: 'What the mirror is at: 1 for the present state, else 0. Of several that hold, the most hindering: store-paused, backing-off, filling, stale, incident; else following.',
+    help: 'State of the mirror: 1 for the current state, else 0. If several apply, the first of: store-paused, backing-off, filling (initial load), stale, incident; else following.',
     samples: (s, moment) => oneOf('state', STATES, stateOf(s, moment)),
   },
   {
     name: 'store_paused',
-    help: '1 while this daemon holds jobs back because Postgres refuses its writes, by why; else 0.',
+    help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',
     samples: (_, { storeTrouble }) => oneOf('because', STORE_TROUBLES, storeTrouble),
   },
   {
     name: 'task_last_success_timestamp_seconds',
-    help: 'When a task last did its work, in any daemon; no series before. For reprice: a bulk answer applied, to five seconds.',
+    help: 'Time of the last success of a task, in any daemon; no series before the first. For reprice: the last applied bulk answer, accurate to five seconds.',
     samples: ({ tasks }) =>
       tasks.map(({ task, succeededAt }) => ({ labels: { task }, value: seconds(succeededAt) })),
   },
   {
     name: 'task_failures',
-    help: 'Failures of a task in a row, in any daemon; 0 after a success.',
+    help: 'Consecutive failures of a task, in any daemon; 0 after a success.',
     samples: ({ tasks }) => tasks.map(({ task, failures }) => ({ labels: { task }, value: failures })),
   },
   {
     name: 'request_ceiling_per_minute',
-    help: 'Requests a minute that the mirror allows itself at present.',
+    help: 'Requests per minute that the mirror currently allows itself.',
     samples: (s) => one(s.pace.ceilingPerMinute),
   },
   {
     name: 'requests_in_window',
-    help: "The mirror's requests in the present rolling window, of all daemons that share the ledger.",
+    help: "The mirror's requests in the current rolling window, of all daemons on this database.",
     samples: (s) => one(s.pace.usedInWindow),
   },
   {
     name: 'other_requests_in_window',
-    help: "Requests of the account's other users in the present rolling window, as told through catalog.take_request.",
+    help: "Requests of the account's other services in the current rolling window, as taken through catalog.take_request.",
     samples: (s) => one(s.pace.othersInWindow),
   },
   {
     name: 'requests_in_window_limit',
-    help: "Most requests in a rolling window: the account's limit, and the mirror's part of it beside the present other users.",
+    help: "Maximum requests in a rolling window: the account's limit, and the mirror's current part of it beside the other services.",
     samples: ({ pace }) => [
       { labels: { of: 'account' }, value: pace.limitInWindow },
       { labels: { of: 'mirror' }, value: pace.mostInWindow },
@@ -108,22 +108,22 @@ export const MACHINE_VIEWS: readonly View[] = [
   },
   {
     name: 'backing_off',
-    help: '1 while a refusal keeps the whole fleet silent, else 0.',
+    help: '1 while a rejected request makes all daemons back off, else 0.',
     samples: (s, { now }) => one(isBackingOff(s, now) ? 1 : 0),
   },
   {
     name: 'refusals',
-    help: "Refusals in a row (403, 401, the authorizer's 500) with nothing let through in between; 0 while requests pass.",
+    help: "Consecutive rejected requests (403, 401, the authorizer's 500); 0 while requests succeed.",
     samples: (s) => one(s.pace.refused?.times ?? 0),
   },
   {
     name: 'refused_since_timestamp_seconds',
-    help: 'When the first of the present refusals came; no series while requests pass.',
+    help: 'Time of the first of the consecutive rejected requests; no series while requests succeed.',
     samples: (s) => one(seconds(s.pace.refused?.since ?? null)),
   },
   {
     name: 'credential_suspected',
-    help: '1 while refusals outlive windows without other own requests, else 0: a wrong credential, or other traffic that fills the limit all the time.',
+    help: '1 while requests are rejected although the mirror sent no others in the window, else 0: the credential is wrong, or other traffic constantly fills the limit.',
     samples: (s) => one(s.pace.refused?.suspected === 'credential' ? 1 : 0),
   },
 ];

@@ -71,7 +71,7 @@ function urlPart({ manifest, sample }: Evidence, names: FieldNames): Part {
   const settings: Record<string, string> = sample?.urlPath === path ? { [variable]: path } : {};
   if (fields.url === path) return { findings: [ok('manifest url', `in ${shown(path)}`)], settings };
   const instead =
-    names.manifestUrl === null ? 'by its shape alone it is not found' : `not in ${shown(names.manifestUrl)}`;
+    names.manifestUrl === null ? 'it is not detected by shape' : `not in ${shown(names.manifestUrl)}`;
   return {
     findings: [fail('manifest url', `in ${shown(path)}; ${instead}`, `set ${variable}=${harmless(path)}`)],
     settings,
@@ -86,32 +86,35 @@ function tokenPart({ manifest, delta }: Evidence, names: FieldNames): Part {
   if (confirmed !== null) {
     const settings = { [variable]: confirmed };
     if (fields.snapshotId === confirmed)
-      return { findings: [ok('snapshot id', `in ${shown(confirmed)}; the delta takes it`)], settings };
+      return { findings: [ok('snapshot id', `in ${shown(confirmed)}; the delta accepts it`)], settings };
     const instead =
       fields.snapshotId === null
         ? names.snapshotId === null
-          ? 'by its shape alone it is not found'
+          ? 'it is not detected by shape'
           : `not in ${shown(names.snapshotId)}`
         : `not in ${shown(fields.snapshotId)}`;
-    const text = `in ${shown(confirmed)}: the delta takes it; ${instead}`;
+    const text = `in ${shown(confirmed)}: the delta accepts it; ${instead}`;
     return { findings: [fail('snapshot id', text, `set ${variable}=${harmless(confirmed)}`)], settings };
   }
-  const todo = `set ${variable} to the field whose value the delta takes as since`;
-  const unknown = [`${variable}: no delta has confirmed it`];
+  const todo = `set ${variable} to the field whose value the delta accepts as since`;
+  const unknown = [`${variable}: not confirmed by a delta`];
   if (fields.snapshotId === null) {
     const candidates = manifest.candidates.snapshotId.map(({ path }) => path);
-    const might = candidates.length === 0 ? '' : `; it might be ${several(candidates)}`;
+    const might = candidates.length === 0 ? '' : `; candidates: ${several(candidates)}`;
     const problem = reading.ok ? 'not found' : reading.problem;
     return { findings: [fail('snapshot id', `${problem}${might}`, todo)], unknown };
   }
   if (rejectedTokens(delta).includes(fields.snapshotId))
     return {
       findings: [
-        fail('snapshot id', `the delta does not know the value of ${shown(fields.snapshotId)}`, todo),
+        fail('snapshot id', `the delta does not accept the value of ${shown(fields.snapshotId)}`, todo),
       ],
       unknown,
     };
-  return { findings: [ok('snapshot id', `in ${shown(fields.snapshotId)}, not tried on the delta`)], unknown };
+  return {
+    findings: [ok('snapshot id', `in ${shown(fields.snapshotId)}, not tested with the delta`)],
+    unknown,
+  };
 }
 
 function filePart({ manifest, sample }: Evidence): Part {
@@ -121,8 +124,8 @@ function filePart({ manifest, sample }: Evidence): Part {
   if (sample.urlPath === null) return {};
   const { snapshot, live } = sample;
   return snapshot.length + live.length > 0
-    ? { findings: [ok('manifest file', 'downloads and reads')] }
-    : { findings: [warn('manifest file', 'holds no line', 'ask the operator of the service')] };
+    ? { findings: [ok('manifest file', 'can be downloaded and parsed')] }
+    : { findings: [warn('manifest file', 'is empty', 'ask the partner')] };
 }
 
 function bodyPart(evidence: Evidence, names: FieldNames): Part {
@@ -134,21 +137,21 @@ function bodyPart(evidence: Evidence, names: FieldNames): Part {
   if (key !== null) {
     const settings = { [variable]: key };
     if (key === names.bulkBodyKey)
-      return { findings: [ok('bulk body', `the SKUs under ${shown(key)} are answered`)], settings };
+      return { findings: [ok('bulk body', `the partner reads the SKUs from ${shown(key)}`)], settings };
     const text = `the partner reads ${shown(key)}, not ${shown(names.bulkBodyKey)}`;
     return { findings: [fail('bulk body', text, `set ${variable}=${harmless(key)}`)], settings };
   }
-  const unknown = [`${variable}: none of the names that were tried is read`];
-  const todo = `set ${variable} to the body key that the partner expects: ask the operator of the service`;
+  const unknown = [`${variable}: the partner reads none of the names that were tried`];
+  const todo = `ask the partner for the body key, and set ${variable} to it`;
   const tried = new Set(bulk.flatMap(({ sent }) => [...sent.keys()])).size;
   if (last.kind === 'ok')
     return {
-      findings: [fail('bulk body', `the answer speaks of no SKU under any of ${tried} names`, todo)],
+      findings: [fail('bulk body', `the answer contains none of the SKUs sent under ${tried} names`, todo)],
       unknown,
     };
   if (last.kind !== 'bad-request') return { unknown };
   const said = messageOf(last.body);
-  const text = `refused under ${tried} names${said === null ? '' : `; the partner says: ${said}`}`;
+  const text = `rejected under ${tried} names${said === null ? '' : `; the partner says: ${said}`}`;
   return { findings: [fail('bulk body', text, todo)], unknown };
 }
 
@@ -178,16 +181,16 @@ function pricePart(evidence: Evidence, names: FieldNames): Part {
     ),
   };
   const found = [shapes.snapshot, shapes.live].filter((shape) => shape !== null);
-  const unknown = shapes.live !== null ? [] : ['price of a live entry: none was answered with a price'];
+  const unknown = shapes.live !== null ? [] : ['price of a live entry: no answer held one'];
   if (found.length === 0) {
     const [unreadable] = bodies.flatMap((body) => unreadableIn(body, names));
     if (unreadable !== undefined)
       return {
-        findings: [fail('prices', `records do not read: ${unreadable}`, 'ask the operator of the service')],
+        findings: [fail('prices', `records cannot be parsed: ${unreadable}`, 'ask the partner')],
         unknown,
       };
     const text = 'no size_map entry in the sample';
-    return { findings: [warn('prices', text, 'run doctor again later, or look at a SKU by hand')], unknown };
+    return { findings: [warn('prices', text, 'run doctor again later, or check one SKU by hand')], unknown };
   }
   const findings = priceFindings(found);
   const fields = [...new Set(found.flatMap((shape) => (shape.doubtful ? [] : (shape.fields ?? []))))];
@@ -214,40 +217,38 @@ function priceFindings(shapes: readonly PriceShape[]): Finding[] {
   const variable = 'PARTNER_PRICE_FIELDS';
   const set = `set ${variable}=${harmless(fields.join(','))}`;
   if (shapes.some(({ doubtful }) => doubtful)) {
-    const text = `what is read as the price is below 50 THB everywhere; members with numbers: ${several(candidates)}`;
+    const text = `every price read is below 50 THB; numeric fields: ${several(candidates)}`;
     return [
       warn(
         'prices',
         text,
         fields.length === 0
-          ? `set ${variable} to the right one`
-          : `compare a price by hand; if it is wrong, ${set}`,
+          ? `set ${variable} to the right field`
+          : `compare one price by hand; if it is wrong, ${set}`,
       ),
     ];
   }
   if (shapes.some((shape) => shape.fields === null)) {
-    const might = candidates.length === 0 ? '' : `; members with numbers: ${several(candidates)}`;
+    const might = candidates.length === 0 ? '' : `; numeric fields: ${several(candidates)}`;
     return [
       fail(
         'prices',
         `no readable price in ${entries - read} of ${entries} size_map entries${might}`,
-        `set ${variable} to the member that holds it`,
+        `set ${variable} to the field that holds it`,
       ),
     ];
   }
   if (shapes.some((shape) => shape.read === 0))
-    return [
-      fail('prices', `the price stands in ${several(fields)}: ${read} of ${entries} entries read`, set),
-    ];
+    return [fail('prices', `the price is in ${several(fields)}: ${read} of ${entries} entries read`, set)];
   if (read < entries)
     return [
       warn(
         'prices',
-        `${entries - read} of ${entries} entries carry no readable price`,
-        'look at catalog.prices.entry',
+        `${entries - read} of ${entries} entries have no readable price`,
+        'check catalog.prices.entry',
       ),
     ];
-  const where = fields.length === 0 ? 'bare numbers, no name needed' : `in ${several(fields)}`;
+  const where = fields.length === 0 ? 'plain numbers, no field name needed' : `in ${several(fields)}`;
   return [ok('prices', `${entries} size_map entries read: ${where}`)];
 }
 
@@ -261,12 +262,12 @@ function listPart(evidence: Evidence, names: FieldNames): Part {
   ];
   const unknown = places
     .filter(([place, shapes]) => shapes.every((shape) => shape === null) && asked(evidence, place))
-    .map(([place]) => `spelling of SKUs in the lists of the ${place}: the answers held none`);
+    .map(([place]) => `form of SKUs in the lists of the ${place}: the answers held none`);
   const shapes = places.flatMap(([, all]) => all).filter((shape) => shape !== null);
   if (shapes.length === 0) return { unknown };
   const objects = shapes.filter(({ kind }) => kind === 'object');
   if (objects.length === 0)
-    return { findings: [ok('lists', 'name SKUs as plain text, no name needed')], unknown };
+    return { findings: [ok('lists', 'hold SKUs as plain text, no field name needed')], unknown };
   const fields = [...new Set(objects.map(({ field }) => field))];
   const [field] = fields;
   if (fields.length !== 1 || field === null || field === undefined) {
@@ -276,7 +277,7 @@ function listPart(evidence: Evidence, names: FieldNames): Part {
         fail(
           'lists',
           `hold objects with ${several(members)}`,
-          `set ${variable} to the member that carries the SKU`,
+          `set ${variable} to the field that holds the SKU`,
         ),
       ],
       unknown,
@@ -284,12 +285,12 @@ function listPart(evidence: Evidence, names: FieldNames): Part {
   }
   const settings = { [variable]: field };
   return field === names.sku
-    ? { findings: [ok('lists', `carry the SKU in ${shown(field)}`)], settings, unknown }
+    ? { findings: [ok('lists', `hold the SKU in ${shown(field)}`)], settings, unknown }
     : {
         findings: [
           fail(
             'lists',
-            `carry the SKU in ${shown(field)}, not in ${shown(names.sku)}`,
+            `hold the SKU in ${shown(field)}, not in ${shown(names.sku)}`,
             `set ${variable}=${harmless(field)}`,
           ),
         ],
@@ -307,7 +308,7 @@ function deltaPart({ delta }: Evidence): Part {
   const frames = answers.map(({ body }) => readDelta(emptied(body), { priceFields: [], skuField: 'sku' }));
   const wrong = frames.find((reading) => !reading.ok);
   if (wrong !== undefined && !wrong.ok)
-    return { findings: [fail('delta', wrong.problem, 'ask the operator of the service')] };
+    return { findings: [fail('delta', wrong.problem, 'ask the partner')] };
   return answers.length === 0 ? {} : { findings: [ok('delta', 'answers')] };
 }
 

@@ -83,7 +83,7 @@ export function nextQuestion(evidence: Evidence, names: Names): Question {
   const key = bodyKeyOf(evidence, names.bulkBodyKey);
   if (key === null) {
     const body = nextBody(evidence.bulk, sample, names.bulkBodyKey);
-    if (body !== null) return { ask: 'bulk', body, why: 'body key, prices, spelling of lists' };
+    if (body !== null) return { ask: 'bulk', body, why: 'body key, prices, form of lists' };
   }
   return nextDelta(evidence, names) ?? nextLook(evidence, sample, key) ?? { ask: 'nothing' };
 }
@@ -155,10 +155,10 @@ function nextLook(evidence: Evidence, sample: Sample, key: string | null): Quest
   if (key !== null && (unpriced || unseenLive || unspelled)) {
     const fresh = sample.snapshot.filter((sku) => !asked.has(sku));
     const body = new Map([[key, [...sampleList({ ...sample, snapshot: fresh }), strangerOf(0)]]]);
-    return { ask: 'bulk', body, why: unpriced ? 'prices' : 'entries of live SKUs, spelling of lists' };
+    return { ask: 'bulk', body, why: unpriced ? 'prices' : 'entries of live SKUs, form of lists' };
   }
   const ownAsked = evidence.delta.some(({ path }) => path === null);
   const isNewest = evidence.manifest?.candidates.snapshotId.some(({ value }) => value === evidence.ownToken);
   if (evidence.ownToken === null || ownAsked || isNewest === true) return null;
-  return { ask: 'delta', since: evidence.ownToken, path: null, why: 'spelling of the delta’s lists' };
+  return { ask: 'delta', since: evidence.ownToken, path: null, why: 'form of the delta’s lists' };
 }
