@@ -27,6 +27,8 @@ export default defineConfig({
           exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts'],
           // They leave nothing behind: loading everything anew for each file took a third of their time.
           isolate: false,
+          // Simulations of days compute for seconds, longer on a busy machine; no unit test waits.
+          testTimeout: 60_000,
           maxWorkers: WORKERS,
         },
       },
