@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
+import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { eventually, logged, nextLog, program, readyz, runNow } from './harness.ts';
+import { logged, nextLog, program, readyz, runNow } from './harness.ts';
 import { everythingToDo, letSilenceEnd, silence } from './silence.ts';
 
 const REFUSALS: readonly (readonly [string, Fault])[] = [

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { eventually, logged, metric, nextLog, program, readyz } from './harness.ts';
+import { logged, metric, nextLog, program, readyz } from './harness.ts';
 import { everythingToDo, letSilenceEnd, silence } from './silence.ts';
 
 describe('Auth class.', () => {

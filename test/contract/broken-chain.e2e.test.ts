@@ -1,17 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import {
-  catalogState,
-  contents,
-  eventually,
-  logged,
-  metric,
-  program,
-  readyz,
-  runNow,
-  taskOf,
-} from './harness.ts';
+import { catalogState, contents, logged, metric, program, readyz, runNow, taskOf } from './harness.ts';
 
 const expired = { message: 'expired', code: '0010' };
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { askedSince, eventually, logged, metric, program } from './harness.ts';
+import { askedSince, logged, metric, program } from './harness.ts';
 
 describe('Deferred.', () => {
   test('Deferred. A waiting SKU counts in deferred_skus alone, and in due_skus once its time has come; nothing shortens the wait', async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import {
   askedSince,
   catalogState,
-  eventually,
   letAge,
   logged,
   metric,

@@ -1,15 +1,11 @@
 import { execFile } from 'node:child_process';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import type { Sql } from '../../src/store/db.ts';
 import type { TaskName } from '../../src/store/tasks.ts';
+import { eventually } from '../support/eventually.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
-
-/** Repeats a check until it holds; long enough for a busy machine. */
-export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(check, { timeout: 20_000, interval: 40 });
-}
 
 /** The log lines of one event. */
 export function logged(stack: Stack, event: string): LogLine[] {

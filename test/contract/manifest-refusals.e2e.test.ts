@@ -2,13 +2,13 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
 import { refreshManifest } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import {
   bendLines,
   catalogState,
   contents,
-  eventually,
   logged,
   metric,
   program,

@@ -1,8 +1,9 @@
 import { describe, expect, inject, test } from 'vitest';
 import { refreshSkus } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
 import { backends, createStack } from '../support/stack.ts';
 import { gateTo, through } from '../support/net.ts';
-import { eventually, metric, program, readyz } from './harness.ts';
+import { metric, program, readyz } from './harness.ts';
 
 describe('`run --once` and `readyz`:', () => {
   test('`run --once --timeout D` exits 75 and says what is still owed: deferred SKUs are, live turns to come are not', async () => {

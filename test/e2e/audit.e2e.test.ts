@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { eventually, letAge, metric, program } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { letAge, metric, program } from '../contract/harness.ts';
 import type { App } from '../../src/daemon/app.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
