@@ -1,17 +1,35 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** More than there are processors in most machines: many tests wait most of their time. */
 const WORKERS = 3;
 
-/**
- * Tests with processes and connections of their own are tried once more before they fail: on a machine with much else to do one
- * of thousands may miss its time. A broken promise fails both times; what only passes the second time is reported, and is
- * a race to be found.
- */
-const RETRY = 1;
+/** Files that take longest: begun last, one of them would go on alone while the other workers have nothing left to do. */
+const LONGEST = [
+  'test/sim/two-daemons',
+  'test/sim/one-daemon',
+  'test/sim/day',
+  'test/process/failpoints',
+  'test/hostile/manifest-files',
+  'test/bench/freshness',
+  'test/sync/capacity',
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const at = LONGEST.findIndex((name) => moduleId.includes(name));
+      return at === -1 ? LONGEST.length : at;
+    };
+    // oxlint-disable-next-line unicorn/no-array-sort -- a sequencer is no array
+    const usual = await super.sort(files);
+    return usual.toSorted((a, b) => place(a) - place(b));
+  }
+}
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
@@ -27,6 +45,8 @@ export default defineConfig({
           exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts'],
           // They leave nothing behind: loading everything anew for each file took a third of their time.
           isolate: false,
+          // Simulations of days compute for seconds, longer on a busy machine; no unit test waits.
+          testTimeout: 120_000,
           maxWorkers: WORKERS,
         },
       },
@@ -35,9 +55,9 @@ export default defineConfig({
           name: 'pg',
           include: ['test/**/*.{pg,e2e}.test.ts'],
           globalSetup: ['test/globalSetup.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          retry: RETRY,
+          // Beyond what `eventually` waits for, so that it is the one that says what did not come.
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           maxWorkers: WORKERS,
         },
       },
@@ -47,9 +67,8 @@ export default defineConfig({
           name: 'timed',
           include: ['test/**/*.timed.test.ts'],
           globalSetup: ['test/globalSetup.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
-          retry: RETRY,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },

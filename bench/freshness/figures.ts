@@ -43,15 +43,25 @@ function figure(
   return { what, value, reach: { is, limit }, ok: is === '≥' ? value >= limit : value <= limit };
 }
 
+type Part = (seeds: readonly number[], size: BenchSize) => Generator<Figure>;
+
+/** What is simulated, each part by itself. */
+export const PARTS: Readonly<Record<string, Part>> = {
+  *'live prices'(seeds, size) {
+    for (const weights of ['zipf', 'watch'] as const) yield* liveFigures(seeds, size, weights, null);
+  },
+  *'live prices below a ceiling'(seeds, size) {
+    for (const weights of ['zipf', 'watch'] as const) yield* liveFigures(seeds, size, weights, 200);
+  },
+  'bursty neighbours': burstyFigures,
+  'rates that are redrawn': redrawFigures,
+  'everything live': incidentFigures,
+  'the fill': packingFigures,
+  'the pace': pacingFigures,
+};
+
 export function* runBench(seeds: readonly number[], size: BenchSize): Generator<Figure> {
-  for (const ceiling of [null, 200]) {
-    for (const weights of ['zipf', 'watch'] as const) yield* liveFigures(seeds, size, weights, ceiling);
-  }
-  yield* burstyFigures(seeds, size);
-  yield* redrawFigures(seeds, size);
-  yield* incidentFigures(seeds, size);
-  yield* packingFigures(seeds, size);
-  yield* pacingFigures(seeds, size);
+  for (const part of Object.values(PARTS)) yield* part(seeds, size);
 }
 
 function runLive(

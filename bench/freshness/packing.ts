@@ -68,7 +68,7 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
       now = market.live > 0 ? now + 250 : Math.max(now + 1, market.nextWake);
       continue;
     }
-    const company = waitForCompanyMs(owed, limits, now - lastCallAt);
+    const company = waitForCompanyMs(owed, limits, CALLS_A_MINUTE, now - lastCallAt);
     if (company > 0) {
       now += Math.min(company, 500);
       continue;

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test, vi } from 'vitest';
 import { processSources } from '../../src/config/config.ts';
-import { eventually, logged, nextLog, readyz } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { logged, nextLog, readyz } from '../contract/harness.ts';
 import { letSilenceEnd } from '../contract/silence.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
@@ -21,7 +22,7 @@ async function atWork(stack: Stack, check: () => Promise<void> | void): Promise<
     await stack.everythingDue();
     await check();
   };
-  await vi.waitFor(look, { timeout: 30_000, interval: 250 });
+  await eventually(look, { every: 250 });
 }
 
 const refusedRequests = ({ sandbox }: Stack) => sandbox.requests.filter(({ status }) => status === 403);

@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest';
-import { runBench } from '../../bench/freshness/figures.ts';
+import { PARTS } from '../../bench/freshness/figures.ts';
+import { expectFiguresReached } from './simulated-days.ts';
 
-/** The short form of `npm run bench:freshness`: fewer SKUs and hours, the same code and the same figures to reach. */
-test('the simulated days reach their figures', { timeout: 120_000 }, () => {
-  const figures = [
-    ...runBench([3], {
-      skus: 3000,
-      hours: 16,
-      fillSkus: 60_000,
-      pacingHours: 4,
-      incident: { skus: 20_000, hours: 2, sweptMinutes: 43 },
-    }),
-  ];
-  expect(figures.length).toBeGreaterThan(40);
-  // Too short for rates to be learned well, for a fill to outlast its deferrals, and for those five minutes not to count.
-  const needsTheFullLength = /redrawn|mislisted|from cold|closed|ceiling 200: (?:longest|deferred)/;
-  const missed = figures.filter(({ ok, what }) => !ok && !needsTheFullLength.test(what));
-  expect(missed).toEqual([]);
+const HERE = [
+  ['bursty neighbours', 4],
+  ['rates that are redrawn', 1],
+  ['everything live', 4],
+  ['the fill', 8],
+  ['the pace', 12],
+] as const;
+
+test.for(HERE)('the simulated days of %s reach their figures', ([part, figures]) => {
+  expectFiguresReached(part, figures);
+});
+
+test('no part of the bench is left out', () => {
+  const live = ['live prices', 'live prices below a ceiling'];
+  expect([...live, ...HERE.map(([part]) => part)]).toEqual(Object.keys(PARTS));
 });

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
+import { eventually } from '../support/eventually.ts';
+import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { eventually, logged, nextLog, program, readyz, runNow } from './harness.ts';
+import { logged, nextLog, readyz, runNow } from './harness.ts';
 import { everythingToDo, letSilenceEnd, silence } from './silence.ts';
 
 const REFUSALS: readonly (readonly [string, Fault])[] = [
@@ -31,7 +33,7 @@ describe('Auth class.', () => {
       const line = await nextLog(stack, 'pace.silenced', 0);
       await everythingToDo(stack);
       expect(line['msg']).toContain('throttled or refused');
-      const [health, screen] = await Promise.all([readyz(app), program(stack.env, 'status')]);
+      const [health, screen] = await Promise.all([readyz(app), runProgram(['status'], stack.env)]);
       expect(health.status).toBe(200);
       expect(String(health.body['degraded'])).toContain('throttled or refused');
       expect(screen.stdout).toContain('throttled or refused');

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { eventually, logged, metric, nextLog, program, readyz } from './harness.ts';
+import { logged, metric, nextLog, readyz } from './harness.ts';
 import { everythingToDo, letSilenceEnd, silence } from './silence.ts';
 
 describe('Auth class.', () => {
@@ -81,7 +83,7 @@ describe('Auth class.', () => {
     expect(line).toMatchObject({ outcome: 'account-not-configured' });
     expect(line['msg']).toContain('account not configured');
     expect(line['msg']).not.toContain('throttled or refused');
-    const [{ body }, screen] = await Promise.all([readyz(app), program(stack.env, 'status')]);
+    const [{ body }, screen] = await Promise.all([readyz(app), runProgram(['status'], stack.env)]);
     expect(body['degraded']).toEqual(['supplier account not configured']);
     expect(screen.stdout).toContain('supplier account not configured');
     expect(screen.stdout).not.toContain('throttled');

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { askedSince, bendLines, eventually, logged, metric, runNow, skuOfLine, taskOf } from './harness.ts';
+import { askedSince, bendLines, logged, metric, runNow, skuOfLine, taskOf } from './harness.ts';
 
 async function rowsOf(sql: Sql, skus: readonly string[]): Promise<unknown> {
   return await sql`select * from catalog.skus where sku = any(${skus as string[]}) order by sku`;

@@ -1,17 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import {
-  catalogState,
-  contents,
-  eventually,
-  logged,
-  metric,
-  program,
-  readyz,
-  runNow,
-  taskOf,
-} from './harness.ts';
+import { catalogState, contents, logged, metric, readyz, runNow, taskOf } from './harness.ts';
 
 const expired = { message: 'expired', code: '0010' };
 
@@ -58,7 +50,9 @@ describe('a broken chain', () => {
     );
     expect((await taskOf(sql, 'manifest')).waits).toBeCloseTo(60, 0);
     expect(await catalogState(sql)).toBe('stale');
-    expect((await program(stack.env, 'status')).stdout).toMatch(/refused: rejected-token[^]*chain broken/);
+    expect((await runProgram(['status'], stack.env)).stdout).toMatch(
+      /refused: rejected-token[^]*chain broken/,
+    );
     expect(String((await readyz(app)).body['degraded'])).toContain('rejected-token');
     expect(await metric(app, 'syncs_total', 'kind="manifest",outcome="rejected-token"')).toBe(1);
     expect(logged(stack, 'manifest.failed')[0]).toMatchObject({ because: 'rejected-token', level: 'warn' });

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
+import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { askedSince, eventually, logged, metric, program } from './harness.ts';
+import { askedSince, logged, metric } from './harness.ts';
 
 describe('Deferred.', () => {
   test('Deferred. A waiting SKU counts in deferred_skus alone, and in due_skus once its time has come; nothing shortens the wait', async () => {
@@ -30,7 +32,7 @@ describe('Deferred.', () => {
     await sql`insert into catalog.watchlist (sku) select unnest(${waiting}::text[])`;
     await refreshSkus(sql, waiting);
     await refreshAll(sql, 'prices');
-    await program(stack.env, 'refresh', '--manifest');
+    await runProgram(['refresh', '--manifest'], stack.env);
     await app.knock('manifest');
     await eventually(() => expect(logged(stack, 'manifest.done')).toHaveLength(2));
     await eventually(async () => {
@@ -113,7 +115,7 @@ describe('Prices come from bulk alone.', () => {
     sandbox.world.add('UNLISTED-2', { listed: false, sizes: { OS: 990 }, sizeType: 'ONE' });
     await stack.start();
     await stack.caughtUp();
-    const { code, stdout } = await program(stack.env, 'refresh', 'UNLISTED-2');
+    const { code, stdout } = await runProgram(['refresh', 'UNLISTED-2'], stack.env);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '1 SKU is due now\n' });
     await stack.caughtUp();
     expect([...(await sql`select size, price from catalog.prices where sku = 'UNLISTED-2'`)]).toEqual([

@@ -1,18 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import {
-  askedSince,
-  catalogState,
-  eventually,
-  letAge,
-  logged,
-  metric,
-  program,
-  readyz,
-  runNow,
-  taskOf,
-} from './harness.ts';
+import { askedSince, catalogState, letAge, logged, metric, readyz, runNow, taskOf } from './harness.ts';
 
 const HOUR = 3600;
 const TWO_DAYS_MS = 48 * HOUR * 1000;
@@ -64,7 +55,7 @@ describe('Catalog age.', () => {
       await runNow(stack, app, code === '0012' ? 'catalog-check' : 'delta');
       expect(await catalogState(sql)).toBe('stale');
       expect(String((await readyz(app)).body['degraded'])).toContain('the catalog is stale');
-      expect((await program(stack.env, 'status')).stdout).toContain(
+      expect((await runProgram(['status'], stack.env)).stdout).toContain(
         `stale (the catalog routes return ${code})`,
       );
 

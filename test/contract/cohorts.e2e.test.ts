@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { contents, eventually, letAge, logged, metric, runNow } from './harness.ts';
+import { contents, letAge, logged, metric, runNow } from './harness.ts';
 
 async function cohortOf(sql: Sql, sku: string): Promise<unknown> {
   const [row] = await sql`

@@ -1,15 +1,10 @@
-import { execFile } from 'node:child_process';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import type { Sql } from '../../src/store/db.ts';
 import type { TaskName } from '../../src/store/tasks.ts';
+import { eventually } from '../support/eventually.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
-
-/** Repeats a check until it holds; long enough for a busy machine. */
-export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(check, { timeout: 20_000, interval: 40 });
-}
 
 /** The log lines of one event. */
 export function logged(stack: Stack, event: string): LogLine[] {
@@ -89,26 +84,6 @@ export async function metric(app: App, name: string, labels = ''): Promise<numbe
 export async function readyz(app: App): Promise<{ status: number; body: Record<string, unknown> }> {
   const response = await fetch(`http://127.0.0.1:${app.httpPort}/readyz`);
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-}
-
-export interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs the program as a seller does, with the stack's environment. */
-export async function program(
-  env: Readonly<Record<string, string>>,
-  ...args: readonly string[]
-): Promise<Ended> {
-  const main = new URL('../../src/main.ts', import.meta.url).pathname;
-  return await new Promise((resolve) => {
-    const options = { env: { PATH: process.env['PATH'], ...env }, timeout: 50_000 };
-    const child = execFile(process.execPath, [main, ...args], options, (_error, stdout, stderr) =>
-      resolve({ code: child.exitCode, stdout, stderr }),
-    );
-  });
 }
 
 /** A fault of the manifest file: its lines as they should be, bent. */

@@ -2,16 +2,16 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
 import { refreshManifest } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
+import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import {
   bendLines,
   catalogState,
   contents,
-  eventually,
   logged,
   metric,
-  program,
   readyz,
   runNow,
   taskOf,
@@ -108,11 +108,11 @@ describe('a manifest is applied whole or not at all', () => {
       expect({ contents: await contents(sql), token: await token(sql) }).toEqual(before);
     }
     expect(String((await readyz(app)).body['degraded'])).toContain('refused: shrunk');
-    const screen = await program(stack.env, 'status');
+    const screen = await runProgram(['status'], stack.env);
     expect(screen.stdout).toContain('the newest manifest was refused: shrunk');
     expect(logged(stack, 'manifest.failed')[0]?.['hint']).toContain('refresh --manifest');
 
-    expect((await program(stack.env, 'refresh', '--manifest')).code).toBe(0);
+    expect((await runProgram(['refresh', '--manifest'], stack.env)).code).toBe(0);
     await stack.caughtUp();
     const [listed] = await sql`select count(*) filter (where in_manifest)::int as n from catalog.skus`;
     expect(listed?.['n']).toBeLessThan(50);

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { refreshManifest } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
-import { eventually, logged, metric, runNow } from './harness.ts';
+import { logged, metric, runNow } from './harness.ts';
 
 test('what a daemon does shows in its metrics: baselines by cause, reports answered, waits, tasks, the state', async () => {
   await using stack = await createStack({ sandbox: { skus: 120, seed: 611, liveShare: 0.05 } });

@@ -1,19 +1,21 @@
 import { describe, expect, inject, test } from 'vitest';
 import { refreshSkus } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
+import { runProgram } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 import { gateTo, through } from '../support/net.ts';
-import { eventually, metric, program, readyz } from './harness.ts';
+import { metric, readyz } from './harness.ts';
 
 describe('`run --once` and `readyz`:', () => {
   test('`run --once --timeout D` exits 75 and says what is still owed: deferred SKUs are, live turns to come are not', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 1201, liveShare: 0.1, liveBudget: 0, ghostShare: 0 },
     });
-    const given = await program(stack.env, 'run', '--once', '--timeout', '4s');
+    const given = await runProgram(['run', '--once', '--timeout', '4s'], stack.env);
     expect(given.code).toBe(75);
     expect(given.stderr).toContain('still pending: 6 SKUs (deferred)');
     await stack.sql`update catalog_internal.due set due_at = now() + interval '1 minute' where deferrals > 0`;
-    expect(await program(stack.env, 'run', '--once', '--timeout', '30s')).toMatchObject({
+    expect(await runProgram(['run', '--once', '--timeout', '30s'], stack.env)).toMatchObject({
       code: 0,
       stderr: '',
     });
@@ -84,7 +86,7 @@ test('Ranges are checked: every value beyond its range is named, and nothing is 
     PARTNER_RATE_LIMIT: '0',
     HTTP_PORT: '65536',
   };
-  const { code, stderr } = await program({ ...stack.env, ...wrong }, 'run', '--once');
+  const { code, stderr } = await runProgram(['run', '--once'], { ...stack.env, ...wrong });
   expect(code).toBe(78);
   for (const name of Object.keys(wrong)) expect(stderr).toContain(`${name}: expected`);
   expect(stack.sandbox.counts()).toBe(0);

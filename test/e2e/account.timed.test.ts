@@ -4,11 +4,11 @@ import { guardMs, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.
 import type { World } from '../../src/sandbox/index.ts';
 import { connect } from '../../src/store/db.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
-import { eventually, metric } from '../contract/harness.ts';
+import { eventually, pause } from '../support/eventually.ts';
+import { metric } from '../contract/harness.ts';
 import { countIn, mostWithin } from '../support/arrivals.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { pause, until } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 /*
@@ -137,13 +137,16 @@ class PoliteOthers implements AsyncDisposable {
 
 /** Waits until the mirror has sent this many requests or more in each of the last windows. */
 async function busyWindows(stack: Stack, windows: number, requests: number): Promise<void> {
-  await until(`${windows} windows of ${requests}`, () => {
-    const from = Date.now() - windows * WINDOW_MS;
-    const each = Array.from({ length: windows }, (_, i) =>
-      countIn(arrivals(stack, 'own'), from + i * WINDOW_MS, from + (i + 1) * WINDOW_MS),
-    );
-    return each.every((count) => count >= requests);
-  });
+  await eventually(
+    () => {
+      const from = Date.now() - windows * WINDOW_MS;
+      const each = Array.from({ length: windows }, (_, i) =>
+        countIn(arrivals(stack, 'own'), from + i * WINDOW_MS, from + (i + 1) * WINDOW_MS),
+      );
+      return each.every((count) => count >= requests);
+    },
+    { what: `${windows} windows of ${requests}` },
+  );
 }
 
 /** What the partner saw of the mirror after a burst of the others had it refused, until `windows` windows after its probe. */
@@ -153,10 +156,12 @@ async function refusedByABurst(stack: Busy, windows: number) {
   const before = refusals().length;
   // As many as the account's limit: whatever the mirror sends beside them is too much.
   await burst(stack, stack.sandbox.options.rateLimit, 1000);
-  await until('a refusal', () => refusals().length > before);
+  await eventually(() => refusals().length > before, { what: 'a refusal' });
   const refused = refusals()[before] ?? 0;
   const after = () => own().filter((at) => at > refused + UNDER_WAY_MS);
-  await until('the recovery', () => (after().at(-1) ?? 0) >= (after()[0] ?? Infinity) + windows * WINDOW_MS);
+  await eventually(() => (after().at(-1) ?? 0) >= (after()[0] ?? Infinity) + windows * WINDOW_MS, {
+    what: 'the recovery',
+  });
   const [probe = 0] = after();
   const later = after().filter((at) => at < probe + windows * WINDOW_MS);
   return {
@@ -236,12 +241,12 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await busyWindows(stack, 1, 0.7 * limits.most);
     await using others = new PoliteOthers(stack);
     others.begin(WINDOW_MS / 10);
-    await until('ten requests of a modest one', () => arrivals(stack, 'foreign').length >= 10);
+    await eventually(() => arrivals(stack, 'foreign').length >= 10, { what: 'ten requests of a modest one' });
     await busyWindows(stack, 1, 0.8 * limits.most);
     for (let i = 0; i < 4; i += 1) others.begin();
     const settled = Date.now() + 2 * limits.spanMs;
     const end = settled + 2 * WINDOW_MS;
-    await until('two windows beside the others', () => Date.now() >= end);
+    await eventually(() => Date.now() >= end, { what: 'two windows beside the others' });
     await others.fallQuiet();
     const aWindow = (whose: 'own' | 'foreign') => countIn(arrivals(stack, whose), settled, end) / 2;
     expect(aWindow('own')).toBeLessThanOrEqual(ACCOUNT * FLOOR + 1);

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
-import { eventually, letAge, metric, program } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { letAge, metric } from '../contract/harness.ts';
 import type { App } from '../../src/daemon/app.ts';
+import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 const DAYS = 2 * 86_400;
@@ -50,11 +52,14 @@ test('a sweep that sees moves before the delta is counted as first, in SQL, metr
   await eventually(async () =>
     expect(await metric(app, 'moves_seen_first_total', 'reported="later"')).toBe(7),
   );
-  const screen = await program(stack.env, 'status');
+  const screen = await runProgram(['status'], stack.env);
   expect(screen.stdout).toMatch(
     /^audit {7}reports 0 confirmed, 0 unchanged; changes 7 seen first \(by \d+s\), 0 never reported, 0 open$/m,
   );
-  const json = JSON.parse((await program(stack.env, 'status', '--json')).stdout) as Record<string, unknown>;
+  const json = JSON.parse((await runProgram(['status', '--json'], stack.env)).stdout) as Record<
+    string,
+    unknown
+  >;
   expect(json).toMatchObject({ deltaAudit: { movesSeenFirst: 7, movesNeverReported: 0 } });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { contents, eventually, logged, metric, nextLog } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { contents, logged, metric, nextLog } from '../contract/harness.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 

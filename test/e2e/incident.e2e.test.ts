@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { holds, until } from '../support/process.ts';
+import { holds } from '../support/process.ts';
 
 const SKUS = 600;
 const [backend] = backends();
@@ -32,20 +33,22 @@ test('while the whole catalog is live-priced calls are small, nothing is lost, a
 
   world.setIncident(true);
   world.buildSnapshot();
-  await until('the incident is seen', async () => (await incident(stack)()) !== null, 20_000);
+  await eventually(async () => (await incident(stack)()) !== null, {
+    what: 'the incident is seen',
+    within: 20_000,
+  });
   // Every SKU has crossed, and has been taken into the order of live looks.
-  await until(
-    'everything is live',
+  await eventually(
     async () => {
       const [row] = await stack.sql`
       select count(*) filter (where d.live)::int as live from catalog_internal.due d join catalog.skus s using (sku)
       where s.price_source = 'live'`;
       return Number(row?.['live']) >= SKUS - 5;
     },
-    20_000,
+    { what: 'everything is live', within: 20_000 },
   );
   await stack.caughtUp(60_000);
-  await until('a plan that stands', () => holds(stack.sql, PLANNED), 60_000);
+  await eventually(() => holds(stack.sql, PLANNED), { what: 'a plan that stands', within: 60_000 });
   const from = stack.sandbox.requests.length;
   const moved = [...world.truth().values()]
     .filter(({ sizeMap }) => Object.keys(sizeMap).length > 0)
@@ -64,7 +67,10 @@ test('while the whole catalog is live-priced calls are small, nothing is lost, a
   const after = stack.sandbox.requests.length;
   world.setIncident(false);
   world.buildSnapshot();
-  await until('the incident is over', async () => (await incident(stack)()) === null, 20_000);
+  await eventually(async () => (await incident(stack)()) === null, {
+    what: 'the incident is over',
+    within: 20_000,
+  });
   await stack.caughtUp(60_000);
   await expectMirrorIsTrue(stack.sql, world);
   const [classes] = await stack.sql`
@@ -88,7 +94,10 @@ test('an incident that the catalog does not tell of shows in the deferrals', asy
   // The builder has not seen it yet: manifest and delta say what they said before.
   world.setIncident(true);
   await everythingDue(stack);
-  await until('the incident is seen', async () => (await incident(stack)()) !== null, 30_000);
+  await eventually(async () => (await incident(stack)()) !== null, {
+    what: 'the incident is seen',
+    within: 30_000,
+  });
   const from = stack.sandbox.requests.length;
   await stack.caughtUp(120_000);
   const bodies = bulkBodies(stack, from).slice(5);
@@ -98,7 +107,10 @@ test('an incident that the catalog does not tell of shows in the deferrals', asy
   world.setIncident(false);
   await stack.sql`update catalog_internal.live_plan set incident_probed_at = now() - interval '1 hour'`;
   await everythingDue(stack);
-  await until('the incident is over', async () => (await incident(stack)()) === null, 30_000);
+  await eventually(async () => (await incident(stack)()) === null, {
+    what: 'the incident is over',
+    within: 30_000,
+  });
   await stack.caughtUp(60_000);
   await expectMirrorIsTrue(stack.sql, world);
 }, 240_000);

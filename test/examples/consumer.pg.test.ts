@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Change, follow } from '../../examples/consumer.ts';
 import { connect } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { found, knownSkus, look, removeByDelta, useStore } from '../store/support.ts';
-import { until } from '../support/process.ts';
 
 const store = useStore();
 
@@ -68,14 +68,17 @@ describe('examples/consumer.ts', () => {
       await tx`insert into shop.taken values (${`${kind} ${sku} ${size ?? field}`})`;
     };
     const following = follow(own, apply, stop.signal);
-    await until('the follower to listen', async () => {
-      const listening = await store.sql`
+    await eventually(
+      async () => {
+        const listening = await store.sql`
         select from pg_stat_activity where datname = current_database() and query like 'listen %'`;
-      return listening.length > 0;
-    });
+        return listening.length > 0;
+      },
+      { what: 'the follower to listen' },
+    );
     await during();
     const taken = () => store.sql<{ line: string }[]>`select line from shop.taken`;
-    await until('the changes to be taken', async () => (await taken()).length >= wanted);
+    await eventually(async () => (await taken()).length >= wanted, { what: 'the changes to be taken' });
     stop.abort();
     await following;
     await own.end({ timeout: 2 });

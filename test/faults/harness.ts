@@ -2,12 +2,11 @@ import { vi } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import type { World } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
-import { FILLED, holds, until } from '../support/process.ts';
+import { FILLED, holds } from '../support/process.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 
-/** Nothing waits for it unless it fails. */
-export const PATIENCE_MS = 60_000;
 vi.setConfig({ testTimeout: 150_000 });
 
 /** What time brings after a fault: waits before another try are over, and so are leases of claims and runs that nobody holds. */
@@ -20,8 +19,7 @@ export async function timePasses(sql: Sql): Promise<void> {
 
 /** Waits until the mirror has the newest snapshot and owes nothing, time passing quickly. */
 export async function untilWhole(sql: Sql, world: World): Promise<void> {
-  await until(
-    'a mirror that owes nothing',
+  await eventually(
     async () => {
       if (!(await holds(sql, `to_regclass('catalog_internal.due') is not null`))) return false;
       await timePasses(sql);
@@ -31,7 +29,7 @@ export async function untilWhole(sql: Sql, world: World): Promise<void> {
         `${token} and ${FILLED} and not exists (select from catalog_internal.due where claim is not null)`,
       );
     },
-    PATIENCE_MS,
+    { what: 'a mirror that owes nothing' },
   );
 }
 
@@ -42,19 +40,18 @@ export async function expectWhole(sql: Sql, world: World): Promise<void> {
 }
 
 /** Looks until a condition in SQL holds. */
-export function untilSql(sql: Sql, what: string, condition: string): Promise<void> {
-  return until(what, () => holds(sql, condition), PATIENCE_MS);
+export async function untilSql(sql: Sql, what: string, condition: string): Promise<void> {
+  await eventually(() => holds(sql, condition), { what });
 }
 
 /** The same, while time passes quickly for what waits after a fault. */
-export function untilTimely(sql: Sql, what: string, condition: string): Promise<void> {
-  return until(
-    what,
+export async function untilTimely(sql: Sql, what: string, condition: string): Promise<void> {
+  await eventually(
     async () => {
       await timePasses(sql);
       return await holds(sql, condition);
     },
-    PATIENCE_MS,
+    { what },
   );
 }
 
@@ -66,7 +63,7 @@ export async function untilLogged(
   from = 0,
 ): Promise<LogLine> {
   const find = () => stack.logs.slice(from).find((line) => line.event === event && fits(line));
-  await until(`a line ${event}`, () => find() !== undefined, PATIENCE_MS);
+  await eventually(() => find() !== undefined, { what: `a line ${event}` });
   return find() as LogLine;
 }
 
@@ -79,14 +76,13 @@ export async function get(app: App, path: string): Promise<{ status: number; tex
 }
 
 /** Waits until the daemon says that it is not ready, and why. */
-export function untilUnready(app: App, reason: string): Promise<void> {
-  return until(
-    `a daemon that says: ${reason}`,
+export async function untilUnready(app: App, reason: string): Promise<void> {
+  await eventually(
     async () => {
       const { status, text } = await get(app, '/readyz');
       return status === 503 && text.includes(reason);
     },
-    PATIENCE_MS,
+    { what: `a daemon that says: ${reason}` },
   );
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.ts';
+import { eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
 import { through } from '../support/net.ts';
 import { expectCursorNotAhead } from '../support/oracle.ts';
-import { until } from '../support/process.ts';
 import { type Proxy, proxyTo, when } from '../support/proxy.ts';
 import { createStack } from '../support/stack.ts';
-import { expectWhole, get, PATIENCE_MS, untilLogged, untilSql, untilWhole } from './harness.ts';
+import { expectWhole, get, untilLogged, untilSql, untilWhole } from './harness.ts';
 
 const SANDBOX = { skus: 400, liveShare: 0.05 };
 const ENV = { DELTA_INTERVAL: '1s', PARTNER_TIMEOUT: '2s', MANIFEST_INTERVAL: '1h' };
@@ -85,6 +85,6 @@ describe('the line to the partner', () => {
     await expectCursorNotAhead(sql, sandbox.world);
     await untilWhole(sql, sandbox.world);
     await expectWhole(sql, sandbox.world);
-    await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
+    await eventually(async () => (await get(app, '/readyz')).status === 200, { what: 'readiness' });
   });
 });

@@ -2,16 +2,16 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
+import { PATIENCE_MS, eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
 import { through } from '../support/net.ts';
-import { holds, temporaryFolder, until } from '../support/process.ts';
+import { holds, temporaryFolder } from '../support/process.ts';
 import { proxyTo } from '../support/proxy.ts';
 import { createStack } from '../support/stack.ts';
 import {
   askedSkus,
   expectWhole,
   get,
-  PATIENCE_MS,
   untilLogged,
   untilSql,
   untilTimely,
@@ -145,14 +145,13 @@ describe('Postgres', () => {
       await untilUnready(app, 'Postgres does not answer');
       postgres = await boot();
       proxy.aim(postgres.url);
-      await until(
-        'an answer',
+      await eventually(
         () =>
           sql`select 1`.then(
             () => true,
             () => false,
           ),
-        PATIENCE_MS,
+        { what: 'an answer' },
       );
     };
     try {
@@ -163,7 +162,7 @@ describe('Postgres', () => {
       await restart();
       await untilWhole(sql, world);
       await expectWhole(sql, world);
-      await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
+      await eventually(async () => (await get(app, '/readyz')).status === 200, { what: 'readiness' });
       await untilLogged(stack, 'store.lost');
       await untilLogged(stack, 'store.back');
       await untilTimely(

@@ -1,22 +1,13 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { eventually, pause } from '../support/eventually.ts';
 import { moveMarket, randomFrom } from '../support/market.ts';
 import { through } from '../support/net.ts';
 import { expectCursorNotAhead } from '../support/oracle.ts';
 import { atCommit, type CommitCut } from '../support/postgres-wire.ts';
-import { pause, until } from '../support/process.ts';
 import { type Proxy, proxyTo, type Watcher, when } from '../support/proxy.ts';
 import { createStack, type Stack } from '../support/stack.ts';
-import {
-  askedSkus,
-  expectWhole,
-  get,
-  PATIENCE_MS,
-  untilSql,
-  untilTimely,
-  untilUnready,
-  untilWhole,
-} from './harness.ts';
+import { askedSkus, expectWhole, get, untilSql, untilTimely, untilUnready, untilWhole } from './harness.ts';
 
 const SANDBOX = { skus: 400, liveShare: 0.05, latencyMs: 10 };
 
@@ -54,7 +45,7 @@ describe('a connection to Postgres that is lost at COMMIT', () => {
     proxy.watch(all(manifest.watcher, answers.watcher, delta.watcher));
     await start(stack, proxy);
     await untilWhole(sql, world);
-    await until('two lost deltas', () => delta.hits() === 2, PATIENCE_MS);
+    await eventually(() => delta.hits() === 2, { what: 'two lost deltas' });
     const fill = askedSkus(stack);
     moveMarket(world, 0);
     await untilWhole(sql, world);
@@ -121,7 +112,7 @@ describe('Postgres over a bad line', () => {
     proxy.heal();
     await untilWhole(sql, world);
     await expectWhole(sql, world);
-    await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
+    await eventually(async () => (await get(app, '/readyz')).status === 200, { what: 'readiness' });
   });
 
   test.concurrent('lost again while a connection is set up: no error is left to nobody', async () => {
@@ -133,7 +124,7 @@ describe('Postgres over a bad line', () => {
     const startup = when('to-client', { bytes: 1 }, 'cut', 6);
     proxy.watch(all(types.watcher, startup.watcher));
     proxy.reset();
-    await until('six cuts', () => startup.hits() === 6, PATIENCE_MS);
+    await eventually(() => startup.hits() === 6, { what: 'six cuts' });
     await stack.everythingDue();
     await untilWhole(stack.sql, stack.sandbox.world);
     // Its promise would be nobody's: postgres.js must not ask again.

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { through } from '../support/net.ts';
-import { startProgram, until } from '../support/process.ts';
+import { startProgram } from '../support/process.ts';
 import { proxyTo, type Watcher } from '../support/proxy.ts';
 import { createStack } from '../support/stack.ts';
-import { expectWhole, PATIENCE_MS, untilWhole } from './harness.ts';
+import { expectWhole, untilWhole } from './harness.ts';
 
 /** Connections that BullMQ makes for a queue or a worker name its schema as they begin. */
 const OF_A_QUEUE = 'search_path=';
@@ -59,7 +60,7 @@ describe('queues in Postgres', () => {
         .logged('queues.error')
         .filter(({ err }) => (err as { code?: string } | undefined)?.code === '25006')
         .map(({ time }) => Date.parse(String(time)));
-    await until('thirty refusals', () => refusals().length >= 30, PATIENCE_MS);
+    await eventually(() => refusals().length >= 30, { what: 'thirty refusals' });
     // Five workers, each of which asks once a second.
     const times = refusals();
     expect((times[29] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(2500);
@@ -69,10 +70,8 @@ describe('queues in Postgres', () => {
     await daemon.until('store.resumed');
     await stack.everythingDue();
     await untilWhole(stack.sql, stack.sandbox.world);
-    await until(
-      'readiness',
-      async () => !(await daemon.get('/readyz')).body.includes('rejects writes'),
-      PATIENCE_MS,
-    );
+    await eventually(async () => !(await daemon.get('/readyz')).body.includes('rejects writes'), {
+      what: 'readiness',
+    });
   });
 });

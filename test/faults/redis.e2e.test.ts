@@ -1,20 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
 import { through } from '../support/net.ts';
 import { expectCursorNotAhead } from '../support/oracle.ts';
-import { until } from '../support/process.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 import { hasRedisServer, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { createStack } from '../support/stack.ts';
-import {
-  expectWhole,
-  get,
-  PATIENCE_MS,
-  untilLogged,
-  untilTimely,
-  untilUnready,
-  untilWhole,
-} from './harness.ts';
+import { expectWhole, get, untilLogged, untilTimely, untilUnready, untilWhole } from './harness.ts';
 
 const SANDBOX = { skus: 500, liveShare: 0.05, latencyMs: 30 };
 const POINTS = [
@@ -79,7 +71,7 @@ withRedisServer('a Redis that is', () => {
       await expectCursorNotAhead(sql, world);
       await untilWhole(sql, world);
       await expectWhole(sql, world);
-      await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
+      await eventually(async () => (await get(app, '/readyz')).status === 200, { what: 'readiness' });
     },
   );
 
@@ -101,7 +93,7 @@ withRedisServer('a Redis that is', () => {
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
     await untilWhole(sql, world);
     await expectWhole(sql, world);
-    await until('readiness', async () => (await get(app, '/readyz')).status === 200, PATIENCE_MS);
+    await eventually(async () => (await get(app, '/readyz')).status === 200, { what: 'readiness' });
     // While it lasts a line now and then, not one for each command that is refused.
     const said = stack.logs.filter(({ event, level }) => event === 'queues.error' && level === 'warn');
     expect(said.length).toBeLessThan(5);

@@ -1,9 +1,10 @@
 import { describe, type onTestFinished, test } from 'vitest';
 import type { Sql } from '../../src/store/db.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
+import { eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
-import { runProgram, temporaryFolder, until } from '../support/process.ts';
+import { runProgram, temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { ALL, applied, everything, fillMirror, laterVersion } from './support.ts';
 
@@ -64,8 +65,12 @@ describe.concurrent('migrations', () => {
       await tx`lock table catalog.skus in access share mode`;
       const migrating = [1, 2].map(() => migrateDatabase(stack.databaseUrl, { folder }));
       const settled = Promise.allSettled(migrating);
-      await until('one to wait for the table', async () => (await waiting(sql, 'relation')) === 1);
-      await until('the other to wait for it', async () => (await waiting(sql, 'advisory')) === 1);
+      await eventually(async () => (await waiting(sql, 'relation')) === 1, {
+        what: 'one to wait for the table',
+      });
+      await eventually(async () => (await waiting(sql, 'advisory')) === 1, {
+        what: 'the other to wait for it',
+      });
       return { settled };
     });
     expect((await both.settled).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
@@ -125,7 +130,7 @@ function underLoad(stack: Stack) {
   return {
     async more(count: number) {
       const from = rounds;
-      await until('the load to go on', () => failures.length > 0 || rounds >= from + count);
+      await eventually(() => failures.length > 0 || rounds >= from + count, { what: 'the load to go on' });
     },
     async stop() {
       stopped.abort();
@@ -155,7 +160,7 @@ describe.concurrent('a later version', () => {
     await Promise.all([1, 2].map(() => migrateDatabase(stack.databaseUrl, { folder })));
     const claims = await answers();
     await load.more(3);
-    await until('the daemons to claim more', async () => (await answers()) > claims);
+    await eventually(async () => (await answers()) > claims, { what: 'the daemons to claim more' });
     expect(await load.stop()).toEqual([]);
     expect(await applied(sql)).toBe(ALL + 1);
     expect(
@@ -230,12 +235,15 @@ describe.concurrent('a migration that fails', () => {
       const before = { all: await everything(sql), applied: await applied(sql) };
       const folder = await later(onTestFinished, 'select pg_sleep(60)');
       const failing = migrateDatabase(stack.databaseUrl, { folder }).catch((error: unknown) => error);
-      await until('the migration to be under way', async () => {
-        const killed = await sql`
+      await eventually(
+        async () => {
+          const killed = await sql`
           select pg_terminate_backend(pid) from pg_stat_activity
           where datname = current_database() and application_name = 'catalog-mirror migrate' and wait_event = 'PgSleep'`;
-        return killed.length > 0;
-      });
+          return killed.length > 0;
+        },
+        { what: 'the migration to be under way' },
+      );
       expect(await failing).toMatchObject({ kind: 'migration-failed' });
       expect({ all: await everything(sql), applied: await applied(sql) }).toEqual(before);
       await stack.once();

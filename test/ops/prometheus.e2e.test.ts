@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import { readLivePlan } from '../../src/store/live.ts';
 import { refreshManifest } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
 import { bendLines, letAge, runNow } from '../contract/harness.ts';
-import { until } from '../support/process.ts';
 import { type Course, hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import {
@@ -49,7 +49,7 @@ let app: App;
 let prometheus: Prometheus;
 
 const has = async (expr: string) => (await prometheus.now(expr)).length > 0;
-const seen = (expr: string) => until(expr, () => has(expr), 30_000);
+const seen = (expr: string) => eventually(() => has(expr), { what: expr, within: 30_000 });
 
 /** Moves the prices of `count` snapshot-priced SKUs. */
 function move(count: number, price: number): void {
@@ -75,10 +75,10 @@ async function live(): Promise<void> {
   }
   move(7, 616_161);
   await letAge(sql, SWEEP_SECONDS);
-  await until('moves that a look sees first', async () => (await audit()).waiting === 7);
+  await eventually(async () => (await audit()).waiting === 7, { what: 'moves that a look sees first' });
   sandbox.world.buildSnapshot();
   await runNow(stack, app, 'delta');
-  await until('their reports', async () => (await audit()).first === 7);
+  await eventually(async () => (await audit()).first === 7, { what: 'their reports' });
 
   // Changes that are reported, some of them in answers that do not add up, and calls that fail.
   sandbox.faults.add({ route: 'bulk', times: 2, status: 500, body: { Message: 'fault' } });
@@ -93,7 +93,7 @@ async function live(): Promise<void> {
   await seen('catalog_mirror_change_latency_seconds_count > 10');
 
   // Live looks that do not suffice, and more bad lines than a ticket takes.
-  await until('a ceiling', async () => (await readLivePlan(sql)).ceilingPerMinute !== null);
+  await eventually(async () => (await readLivePlan(sql)).ceilingPerMinute !== null, { what: 'a ceiling' });
   await runNow(stack, app, 'live-plan');
   sandbox.faults.add({ route: 'file', file: bendLines((lines) => [...lines, ...Array(14).fill('{')]) });
   await refreshManifest(sql);
@@ -172,13 +172,16 @@ describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
 
   test('what is shown is what SQL says', async () => {
     const shown = PANEL_EXPRESSIONS.find(({ where }) => where === 'panel "Priced SKUs by cohort" A');
-    await until('the counts of SQL', async () => {
-      const rows = await stack.sql<{ source: string; count: number }[]>`
+    await eventually(
+      async () => {
+        const rows = await stack.sql<{ source: string; count: number }[]>`
         select price_source as source, count(*)::int as count from catalog.skus
         where state = 'priced' group by 1`;
-      const courses = await prometheus.now(filledIn(shown?.expr ?? ''));
-      const counts = new Map(courses.map(({ metric, values }) => [metric['price_source'], values[0]?.[1]]));
-      return rows.length > 1 && rows.every(({ source, count }) => counts.get(source) === count);
-    });
+        const courses = await prometheus.now(filledIn(shown?.expr ?? ''));
+        const counts = new Map(courses.map(({ metric, values }) => [metric['price_source'], values[0]?.[1]]));
+        return rows.length > 1 && rows.every(({ source, count }) => counts.get(source) === count);
+      },
+      { what: 'the counts of SQL' },
+    );
   });
 });

@@ -7,8 +7,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { launchOf, OLDEST_NODE, YOUNG_SPACE } from '../../src/launch.ts';
 import { connect } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { createDatabase } from '../support/db.ts';
-import { type Env, expectStopped, runProgram, startProgram, until } from '../support/process.ts';
+import { type Env, expectStopped, runProgram, startProgram } from '../support/process.ts';
 import { QUICK } from '../support/stack.ts';
 import { consumerLock, type Lock } from './lock.ts';
 
@@ -137,7 +138,7 @@ describe.concurrent('the package', () => {
     try {
       await using sandbox = startProgram(['sandbox', '--port', '0', '--skus', '30'], { PATH }, { bin });
       const setting = () => sandbox.stdout.find((line) => line.includes('PARTNER_BASE_URL='));
-      await until('the sandbox says where it is', () => setting() !== undefined);
+      await eventually(() => setting() !== undefined, { what: 'the sandbox says where it is' });
       const partner = Object.fromEntries(
         [...(setting() ?? '').matchAll(/(PARTNER_\w+)=(\S+)/g)].map((match) => [match[1], match[2]]),
       ) as Env;

@@ -5,7 +5,8 @@ import { readdir } from 'node:fs/promises';
 import { describe, test } from 'vitest';
 import { helpOfAll } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
-import { FILLED, holds, runProgram, startProgram, temporaryFolder, until } from '../support/process.ts';
+import { eventually } from '../support/eventually.ts';
+import { FILLED, holds, runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 
 const COMMANDS = await loadCommands();
@@ -91,7 +92,7 @@ describe.concurrent('the command line', () => {
       '--secret',
       's',
     ]);
-    await until('its address', () => sandbox.stdout.length > 1);
+    await eventually(() => sandbox.stdout.length > 1, { what: 'its address' });
     const url = /http:\/\/\S+/.exec(sandbox.stdout[0] ?? '')?.[0] ?? '';
     expect(sandbox.stdout[1]).toContain(`PARTNER_BASE_URL=${url} PARTNER_API_KEY=k PARTNER_SECRET=s`);
     const authorization = `Basic ${Buffer.from('k:s').toString('base64')}`;
@@ -171,12 +172,12 @@ describe.concurrent('commands beside a daemon', () => {
     await using stack = await createStack({ sandbox: { skus: 120, liveShare: 0, seed: 61 } });
     const { sql, sandbox } = stack;
     await using daemon = startProgram(['run'], stack.env);
-    await until('the fill', () => holds(sql, FILLED));
+    await eventually(() => holds(sql, FILLED), { what: 'the fill' });
     const env = { DATABASE_URL: stack.databaseUrl };
     const asked = async (...args: string[]) => {
       const from = sandbox.requests.length;
       expect(await runProgram(['refresh', ...args], env)).toMatchObject({ code: 0, stderr: '' });
-      await until('what was asked for', () => holds(sql, FILLED));
+      await eventually(() => holds(sql, FILLED), { what: 'what was asked for' });
       return new Set(sandbox.requests.slice(from).flatMap(({ skus }) => skus));
     };
     const [one = '', two = ''] = sandbox.world.truth().keys();
@@ -188,7 +189,7 @@ describe.concurrent('commands beside a daemon', () => {
     expect((await asked('--metadata')).size).toBe(121);
     const files = sandbox.counts('file');
     expect(await runProgram(['refresh', '--manifest'], env)).toMatchObject({ code: 0 });
-    await until('another manifest', () => sandbox.counts('file') > files);
+    await eventually(() => sandbox.counts('file') > files, { what: 'another manifest' });
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
   });
 

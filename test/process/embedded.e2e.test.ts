@@ -2,14 +2,8 @@ import { chown, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, inject, type TestContext, test } from 'vitest';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
-import {
-  type Env,
-  expectStopped,
-  runProgram,
-  startProgram,
-  temporaryFolder,
-  until,
-} from '../support/process.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Env, expectStopped, runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
 /** As most would run it: without any privilege, where the tests can have that. */
@@ -27,7 +21,9 @@ async function workplace({ onTestFinished }: TestContext): Promise<string> {
 /** Waits until no process of the cluster is left. */
 async function nothingRuns(dataDir: string): Promise<void> {
   const home = await realpath(dataDir);
-  await until(`no Postgres in ${home}`, async () => (await clusterProcesses(home)).length === 0);
+  await eventually(async () => (await clusterProcesses(home)).length === 0, {
+    what: `no Postgres in ${home}`,
+  });
 }
 
 describe.concurrent('demo', () => {
@@ -53,7 +49,9 @@ describe.concurrent('demo', () => {
   test('killed with -9 leaves no Postgres', async (context) => {
     const folder = await workplace(context);
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
-    await until('the demo', () => demo.stdout.some((line) => line.startsWith('sandbox partner API')));
+    await eventually(() => demo.stdout.some((line) => line.startsWith('sandbox partner API')), {
+      what: 'the demo',
+    });
     const dataDir = join(folder, 'demo', 'postgres');
     context.expect(await clusterProcesses(await realpath(dataDir))).not.toEqual([]);
     await demo.end('SIGKILL');
@@ -63,7 +61,9 @@ describe.concurrent('demo', () => {
   test('ends with exit 0 at Ctrl-C', async (context) => {
     const folder = await workplace(context);
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
-    await until('the demo', () => demo.stdout.some((line) => line.startsWith('sandbox partner API')));
+    await eventually(() => demo.stdout.some((line) => line.startsWith('sandbox partner API')), {
+      what: 'the demo',
+    });
     expectStopped(await demo.end('SIGINT'), context.expect);
     await nothingRuns(join(folder, 'demo', 'postgres'));
   });
@@ -77,9 +77,9 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     const env = { ...stack.env, DATABASE_URL: undefined, DATA_DIR: folder };
     await using daemon = startProgram(['run'], env, nobody);
     await daemon.until('app.started');
-    await until('readiness', async () => (await daemon.get('/readyz')).status === 200);
+    await eventually(async () => (await daemon.get('/readyz')).status === 200, { what: 'readiness' });
     const bulks = () => stack.sandbox.counts('bulk');
-    await until('the fill', () => bulks() > 0);
+    await eventually(() => bulks() > 0, { what: 'the fill' });
 
     const beside = { DATA_DIR: folder };
     const shown = async () =>
@@ -94,7 +94,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
       code: 0,
       stdout: '1 SKU is due now',
     });
-    await until('its price', () => bulks() > before);
+    await eventually(() => bulks() > before, { what: 'its price' });
     expectStopped(await daemon.end('SIGTERM'), expect);
 
     expect(await shown()).toMatchObject({ skus: [{ state: 'priced', count: 40 }] });
@@ -112,7 +112,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     const env = { ...stack.env, DATABASE_URL: undefined, DATA_DIR: folder };
     stack.sandbox.faults.add({ route: 'bulk', hang: true });
     await using killed = startProgram(['run'], env, nobody);
-    await until('a call', () => stack.sandbox.counts('bulk') > 0);
+    await eventually(() => stack.sandbox.counts('bulk') > 0, { what: 'a call' });
     await killed.end('SIGKILL');
     expect(await runProgram(['run', '--once'], env, nobody)).toMatchObject({ code: 0, stderr: '' });
     expect(stack.sandbox.counts('file')).toBe(1);

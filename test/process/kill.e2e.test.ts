@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Route } from '../../src/sandbox/faults.ts';
+import { eventually, pause } from '../support/eventually.ts';
 import { moveMarket, randomFrom } from '../support/market.ts';
 import { expectCursorNotAhead } from '../support/oracle.ts';
 import { expectTrueAtTheEnd } from './aftermath.ts';
-import { holds, pause, runProgram, startProgram, until } from '../support/process.ts';
+import { holds, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
 
 const SANDBOX = { skus: 600, liveShare: 0.05, latencyMs: 15 };
@@ -31,7 +32,7 @@ const POINTS: Record<string, { slow: Route; there: string }> = {
   },
 };
 
-async function killed(stack: Stack, moment: () => Promise<void>): Promise<void> {
+async function killed(stack: Stack, moment: () => Promise<unknown>): Promise<void> {
   await using daemon = startProgram(['run'], stack.env);
   await daemon.until('app.started');
   await moment();
@@ -64,7 +65,7 @@ describe.concurrent('kill -9', () => {
   test('while a manifest is fetched for the first time leaves no line of it', async () => {
     await using stack = await createStack({ sandbox: { ...SANDBOX, seed: 41 } });
     stack.sandbox.faults.add({ route: 'file', truncateAt: 5000, delayMs: 400 });
-    await killed(stack, () => until('the file', () => stack.sandbox.counts('file') > 0));
+    await killed(stack, () => eventually(() => stack.sandbox.counts('file') > 0, { what: 'the file' }));
     await expectTrueAtTheEnd(stack);
   });
 
@@ -77,7 +78,7 @@ describe.concurrent('kill -9', () => {
     const killAt = async (point: string) => {
       const { slow, there } = POINTS[point] ?? { slow: '*' as never, there: '' };
       sandbox.faults.add({ route: slow, delayMs: 500, times: Infinity });
-      await killed(stack, () => until(point, () => holds(sql, there)));
+      await killed(stack, () => eventually(() => holds(sql, there), { what: point }));
       sandbox.faults.clear();
     };
     await killAt('a manifest is downloaded');

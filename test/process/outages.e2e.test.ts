@@ -1,9 +1,10 @@
 import { Redis } from 'ioredis';
 import { describe, inject, test } from 'vitest';
 import { connect } from '../../src/store/db.ts';
+import { eventually, pause } from '../support/eventually.ts';
 import { gateTo, through } from '../support/net.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { expectStopped, FILLED, holds, pause, runProgram, startProgram, until } from '../support/process.ts';
+import { expectStopped, FILLED, holds, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 
 const redisUrl = inject('redisUrl');
@@ -21,17 +22,20 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
     const sql = connect(stack.databaseUrl, { max: 1, name: 'test' });
     // After a cut it may take a moment until anybody is there again.
     const cutOthers = () =>
-      until('somebody to cut', async () => {
-        const cut = await sql`
+      eventually(
+        async () => {
+          const cut = await sql`
           select pg_terminate_backend(pid) from pg_stat_activity
           where datname = current_database() and application_name <> 'test'`;
-        return cut.count > 0;
-      });
+          return cut.count > 0;
+        },
+        { what: 'somebody to cut' },
+      );
     await using daemon = startProgram(['run'], stack.env);
     await daemon.until('app.started');
     for (const priced of [50, 200, 400]) {
       const there = `(select count(*) from catalog.skus where state = 'priced') >= ${priced}`;
-      await until(`${priced} priced SKUs`, () => holds(sql, there));
+      await eventually(() => holds(sql, there), { what: `${priced} priced SKUs` });
       await cutOthers();
     }
     // A claim whose own statement was cut is known to nobody: it would end with its lease, of which no request uses as much.
@@ -42,16 +46,16 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
       return await holds(sql, FILLED);
     };
     await sql`update catalog_internal.tasks set running_until = now() where running_until is not null`;
-    await until('the fill', filled);
+    await eventually(filled, { what: 'the fill' });
     const listed = [...world.truth().values()].filter(({ priceSource }) => priceSource === 'snapshot');
     for (const { sku } of listed.slice(0, 20)) world.withdraw(sku);
     const applied = `(select snapshot_id = '${world.buildSnapshot()}' from catalog_internal.sync) and ${FILLED}`;
     await cutOthers();
     // What failed in the cut is tried again after a minute, or when its task's lease is over.
     await sql`update catalog_internal.tasks set next_at = now(), running_until = null where task = 'delta'`;
-    await until('the delta', async () => (await filled()) && (await holds(sql, applied)));
+    await eventually(async () => (await filled()) && (await holds(sql, applied)), { what: 'the delta' });
     await expectMirrorIsTrue(sql, world);
-    await until('readiness', async () => (await daemon.get('/readyz')).status === 200);
+    await eventually(async () => (await daemon.get('/readyz')).status === 200, { what: 'readiness' });
     expect(daemon.stderr).toEqual([]);
     expectStopped(await daemon.end('SIGTERM'), expect);
     await sql.end();
@@ -69,7 +73,7 @@ withRedis('a Redis', () => {
       env: { DELTA_INTERVAL: '1s' },
     });
     await using daemon = startProgram(['run'], stack.env);
-    await until('the fill', () => holds(stack.sql, FILLED));
+    await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
     // As FLUSHALL does, for our prefix alone: others share this Redis.
     const redis = new Redis(redisUrl ?? '');
     const keys = await redis.keys(`${stack.env['QUEUE_PREFIX']}:*`);
@@ -80,8 +84,8 @@ withRedis('a Redis', () => {
     const sku = [...stack.sandbox.world.truth().values()].find(({ listed }) => listed)?.sku ?? '';
     stack.sandbox.world.withdraw(sku);
     stack.sandbox.world.buildSnapshot();
-    await until('two more deltas', () => stack.sandbox.counts('delta') >= deltas + 2);
-    await until('their work', () => holds(stack.sql, FILLED));
+    await eventually(() => stack.sandbox.counts('delta') >= deltas + 2, { what: 'two more deltas' });
+    await eventually(() => holds(stack.sql, FILLED), { what: 'their work' });
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
     expectStopped(await daemon.end('SIGTERM'), expect);
   });
@@ -107,7 +111,7 @@ withRedis('a Redis', () => {
     expect(said.map(({ err }) => err)).toHaveLength(1);
 
     gate.open();
-    await until('the fill', () => holds(stack.sql, FILLED));
+    await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
     expect((await daemon.get('/readyz')).status).toBe(200);
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
     expectStopped(await daemon.end('SIGTERM'), expect);
@@ -118,7 +122,7 @@ withRedis('a Redis', () => {
     await using gate = await gateTo(redisUrl ?? '');
     await using stack = await createStack({ backend: 'redis', sandbox: { skus: 60 } });
     await using daemon = startProgram(['run'], { ...stack.env, REDIS_URL: through(redisUrl ?? '', gate) });
-    await until('an attempt', () => gate.connections > 0);
+    await eventually(() => gate.connections > 0, { what: 'an attempt' });
     expectStopped(await daemon.end('SIGTERM'), expect);
     expect(daemon.stderr).toEqual([]);
 
@@ -140,14 +144,14 @@ describe.concurrent('a Postgres', () => {
     const { sql, sandbox } = stack;
     sandbox.faults.add({ route: 'bulk', delayMs: 500 });
     await using daemon = startProgram(['run'], stack.env);
-    await until('a call', () => sandbox.counts('bulk') > 0);
+    await eventually(() => sandbox.counts('bulk') > 0, { what: 'a call' });
     await sql.begin(async (tx) => {
       await tx`lock table catalog.prices in access exclusive mode`;
       const waiting = `exists (select from pg_locks where relation = 'catalog.prices'::regclass and not granted)`;
-      await until('an answer that waits to be written', () => holds(sql, waiting));
+      await eventually(() => holds(sql, waiting), { what: 'an answer that waits to be written' });
       await sql`select pg_terminate_backend(pid) from pg_locks where relation = 'catalog.prices'::regclass and not granted`;
     });
-    await until('the fill', () => holds(sql, FILLED));
+    await eventually(() => holds(sql, FILLED), { what: 'the fill' });
     expect(sandbox.counts('bulk')).toBe(2);
     await expectMirrorIsTrue(sql, sandbox.world);
     expect(daemon.stderr).toEqual([]);
@@ -161,13 +165,13 @@ describe.concurrent('a Postgres', () => {
       ...stack.env,
       DATABASE_URL: through(stack.databaseUrl, gate),
     });
-    await until('some attempts', () => gate.connections > 3);
+    await eventually(() => gate.connections > 3, { what: 'some attempts' });
     // At once, and not again for twenty seconds.
     expect(await daemon.until('database.waiting')).toMatchObject({ level: 'warn', waitedSeconds: 1 });
     gate.open();
     await daemon.until('database.answers');
     expect(daemon.logged('database.waiting')).toHaveLength(1);
-    await until('the fill', () => holds(stack.sql, FILLED));
+    await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
     expectStopped(await daemon.end('SIGTERM'), expect);
   });

@@ -1,6 +1,7 @@
 import { describe, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { expectStopped, FILLED, holds, runProgram, startProgram, until } from '../support/process.ts';
+import { expectStopped, FILLED, holds, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 
 const CLAIMED = 'exists (select from catalog_internal.due where claim is not null)';
@@ -15,7 +16,7 @@ describe.concurrent.each(backends())('two daemons on one database, queues in %s,
     await using one = startProgram(['run'], stack.env);
     await using two = startProgram(['run'], stack.env);
     await Promise.all([one.until('app.started'), two.until('app.started')]);
-    await until('the fill', () => holds(stack.sql, FILLED));
+    await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
     const asked = stack.sandbox.requests.flatMap(({ route, skus }) => (route === 'bulk' ? skus : []));
     expect(asked.length).toBe(new Set(asked).size);
@@ -30,7 +31,7 @@ describe.concurrent('a daemon that is frozen', () => {
     await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 52 } });
     const { sql, sandbox } = stack;
     await using frozen = startProgram(['run'], stack.env);
-    await until('the fill', () => holds(sql, FILLED));
+    await eventually(() => holds(sql, FILLED), { what: 'the fill' });
     const row = [...sandbox.world.truth().values()].find(({ sizeMap }) => Object.keys(sizeMap).length > 0);
     const sku = row?.sku ?? '';
     const size = Object.keys(row?.sizeMap ?? {})[0] ?? '';
@@ -40,16 +41,17 @@ describe.concurrent('a daemon that is frozen', () => {
     sandbox.faults.add({ route: 'bulk', delayMs: 700 });
     const bulks = sandbox.counts('bulk');
     expect(await runProgram(['refresh', sku], stack.env)).toMatchObject({ code: 0 });
-    await until('its call', () => sandbox.counts('bulk') > bulks);
+    await eventually(() => sandbox.counts('bulk') > bulks, { what: 'its call' });
     frozen.signal('SIGSTOP');
-    await until('its answer', () => sandbox.requests.at(-1)?.status === 200);
+    await eventually(() => sandbox.requests.at(-1)?.status === 200, { what: 'its answer' });
     sandbox.world.setPrice(sku, size, 222_222);
     await sql`update catalog_internal.due set held_until = now() where claim is not null`;
     expect(await runProgram(['run', '--once'], stack.env)).toMatchObject({ code: 0 });
 
     frozen.signal('SIGCONT');
-    await until('its return', () =>
-      frozen.logged('partner.request').some(({ durationMs }) => Number(durationMs) > 700),
+    await eventually(
+      () => frozen.logged('partner.request').some(({ durationMs }) => Number(durationMs) > 700),
+      { what: 'its return' },
     );
     expectStopped(await frozen.end('SIGTERM'), expect);
     await expectMirrorIsTrue(sql, sandbox.world);
@@ -61,14 +63,14 @@ describe.concurrent('a daemon that is frozen', () => {
     await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 53 } });
     const { sql, sandbox } = stack;
     await using frozen = startProgram(['run'], stack.env);
-    await until('the fill', () => holds(sql, FILLED));
+    await eventually(() => holds(sql, FILLED), { what: 'the fill' });
     const newest = sandbox.world.buildSnapshot();
 
     const waiting = `exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`;
     await sql.begin(async (tx) => {
       await tx`select from catalog_internal.sync for update`;
       await sql`update catalog_internal.tasks set next_at = now() where task = 'delta'`;
-      await until('a delta that waits for the lock', () => holds(sql, waiting));
+      await eventually(() => holds(sql, waiting), { what: 'a delta that waits for the lock' });
       frozen.signal('SIGSTOP');
     });
     await sql`update catalog_internal.tasks set running_until = now() where running_until is not null`;
@@ -77,7 +79,9 @@ describe.concurrent('a daemon that is frozen', () => {
     expect(sync).toEqual({ snapshot_id: newest });
 
     frozen.signal('SIGCONT');
-    await until('its return', () => frozen.logged('delta.failed').length + frozen.stderr.length > 0);
+    await eventually(() => frozen.logged('delta.failed').length + frozen.stderr.length > 0, {
+      what: 'its return',
+    });
     expect(frozen.stderr).toEqual([]);
     expectStopped(await frozen.end('SIGTERM'), expect);
     await expectMirrorIsTrue(sql, sandbox.world);
@@ -92,7 +96,7 @@ describe.concurrent('what a dead daemon held', () => {
     });
     const hung = stack.sandbox.faults.add({ route: 'bulk', hang: true });
     await using dead = startProgram(['run'], stack.env);
-    await until('a bulk call that hangs', () => hung() > 0 && holds(stack.sql, CLAIMED));
+    await eventually(() => hung() > 0 && holds(stack.sql, CLAIMED), { what: 'a bulk call that hangs' });
     await dead.end('SIGKILL');
     expect(await holds(stack.sql, CLAIMED)).toBe(true);
     expect(await runProgram(['run', '--once'], stack.env)).toMatchObject({ code: 0 });
@@ -106,11 +110,11 @@ describe.concurrent('what a dead daemon held', () => {
     });
     stack.sandbox.faults.add({ route: 'bulk', delayMs: 12_000 });
     await using first = startProgram(['run'], stack.env);
-    await until('its call', () => holds(stack.sql, CLAIMED));
+    await eventually(() => holds(stack.sql, CLAIMED), { what: 'its call' });
     await using second = startProgram(['run'], stack.env);
     await second.until('app.started');
     expect(await holds(stack.sql, CLAIMED)).toBe(true);
-    await until('the fill', () => holds(stack.sql, FILLED));
+    await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
     expect(stack.sandbox.counts('bulk')).toBe(1);
     for (const { end } of [first, second]) expectStopped(await end('SIGTERM'), expect);
   });

@@ -1,8 +1,9 @@
 import { describe, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/faults.ts';
+import { eventually } from '../support/eventually.ts';
 import { deafPort } from '../support/net.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { expectStopped, FILLED, holds, runProgram, startProgram, until } from '../support/process.ts';
+import { expectStopped, FILLED, holds, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
 
 /** A stop in one phase of work: how it is brought about, and how one sees that it is there. */
@@ -54,7 +55,7 @@ describe.concurrent('a stop', () => {
         });
         if (fault !== undefined) stack.sandbox.faults.add(fault);
         await using daemon = startProgram(['run'], stack.env);
-        await until(name, () => reached(stack));
+        await eventually(() => reached(stack), { what: name });
         expectStopped(await daemon.end('SIGTERM'), expect);
         const held = await stack.sql`
         select sku as what from catalog_internal.due where claim is not null
@@ -84,7 +85,7 @@ describe.concurrent('a stop', () => {
     await using stack = await createStack({ sandbox: { skus: 100 }, env: PATIENT });
     stack.sandbox.faults.add({ route: 'bulk', hang: true, times: Infinity });
     await using once = startProgram(['run', '--once'], stack.env);
-    await until('a bulk call', () => hit('bulk')(stack));
+    await eventually(() => hit('bulk')(stack), { what: 'a bulk call' });
     const stopped = await once.end('SIGTERM');
     expect(stopped).toMatchObject({ code: 1, signal: null });
     expect(stopped.ms).toBeLessThan(10_000);
@@ -95,7 +96,7 @@ describe.concurrent('a stop', () => {
     await using deaf = await deafPort();
     const url = `postgres://x:y@127.0.0.1:${deaf.port}/x`;
     await using daemon = startProgram(['run'], { ...stack.env, DATABASE_URL: url });
-    await until('a connection attempt', () => deaf.connections > 0);
+    await eventually(() => deaf.connections > 0, { what: 'a connection attempt' });
     expectStopped(await daemon.end('SIGTERM'), expect);
   });
 });

@@ -3,8 +3,9 @@ import { describe, type ExpectStatic, inject, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/faults.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { connect } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { deafPort } from '../support/net.ts';
-import { FILLED, holds, type Program, runProgram, startProgram, until } from '../support/process.ts';
+import { FILLED, holds, type Program, runProgram, startProgram } from '../support/process.ts';
 import { type Backend, backends, createStack, type Stack } from '../support/stack.ts';
 import { type Canary, canary, findings } from './canaries.ts';
 import { allKeys, allRows } from './sinks.ts';
@@ -173,17 +174,16 @@ describe.concurrent('canaries', () => {
         { preload: CRASH },
       );
       await daemon.until('app.started');
-      await until(
-        'every trouble',
+      await eventually(
         async () => {
           // What failed is tried again at once, not after its minute.
           await sql`update catalog_internal.tasks set next_at = least(next_at, now()), failures = 0 where outcome <> 'done'`;
           await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest' and outcome = 'done'`;
           return hits.every((count) => count() > 0);
         },
-        80_000,
+        { what: 'every trouble', within: 80_000 },
       );
-      await until('the fill', () => holds(sql, FILLED));
+      await eventually(() => holds(sql, FILLED), { what: 'the fill' });
       const left = await leftBehind(backend, stack, daemon);
       const status = await runProgram(['status'], env);
       const asJson = await runProgram(['status', '--json'], env);

@@ -2,9 +2,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { deafPort } from '../support/net.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { until } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { canary, findings } from './canaries.ts';
 
@@ -24,7 +24,7 @@ async function nextEnd(stack: Stack, app: App): Promise<Record<string, unknown>>
   const before = ends().length;
   await stack.sql`update catalog_internal.tasks set next_at = now(), failures = 0 where task = 'manifest'`;
   await app.knock('manifest');
-  await until('the end of a manifest', () => ends().length > before);
+  await eventually(() => ends().length > before, { what: 'the end of a manifest' });
   return ends()[before] ?? {};
 }
 
@@ -46,7 +46,9 @@ test.concurrent('each refusal is a log line, an outcome and a metric, tells no s
   ];
   name(stack, urls[0] ?? '');
   const app = await stack.start();
-  await until('the first refusal', () => stack.logs.some(({ event }) => event === 'manifest.failed'));
+  await eventually(() => stack.logs.some(({ event }) => event === 'manifest.failed'), {
+    what: 'the first refusal',
+  });
   const ends = stack.logs.filter(({ event }) => event === 'manifest.failed');
   for (const url of urls.slice(1)) {
     name(stack, url);
@@ -81,8 +83,8 @@ test.concurrent('no redirect is followed from any route, and no files origin see
   stack.sandbox.faults.add({ route: 'bulk', status: 307, headers: location, body: {} });
   stack.sandbox.faults.add({ route: 'delta', status: 301, headers: location, body: {} });
   const app = await stack.start();
-  await until('the redirect of the file', () => seen.length > 0);
-  await until('its end', () => stack.logs.some(({ because }) => because === 'file-fault'));
+  await eventually(() => seen.length > 0, { what: 'the redirect of the file' });
+  await eventually(() => stack.logs.some(({ because }) => because === 'file-fault'), { what: 'its end' });
   expect(stack.logs.find(({ because }) => because === 'file-fault')).toMatchObject({
     event: 'manifest.failed',
     httpStatus: 302,
@@ -91,10 +93,14 @@ test.concurrent('no redirect is followed from any route, and no files origin see
   stack.sandbox.faults.add({ route: 'manifest', status: 308, headers: location, body: {} });
   expect(await nextEnd(stack, app)).toMatchObject({ event: 'manifest.failed' });
   await nextEnd(stack, app);
-  await until('the redirect of bulk', () => stack.logs.some(({ event }) => event === 'bulk.failed'));
+  await eventually(() => stack.logs.some(({ event }) => event === 'bulk.failed'), {
+    what: 'the redirect of bulk',
+  });
   await stack.sql`update catalog_internal.tasks set next_at = now() where task = 'delta'`;
   await app.knock('delta');
-  await until('the redirect of the delta', () => stack.logs.some(({ event }) => event === 'delta.failed'));
+  await eventually(() => stack.logs.some(({ event }) => event === 'delta.failed'), {
+    what: 'the redirect of the delta',
+  });
   await new Promise((done) => files.close(done));
   expect(listener.connections).toBe(0);
   expect(seen).toHaveLength(1);

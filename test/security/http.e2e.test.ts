@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { randomFrom } from '../support/market.ts';
-import { expectStopped, FILLED, holds, type Program, startProgram, until } from '../support/process.ts';
+import { expectStopped, FILLED, holds, type Program, startProgram } from '../support/process.ts';
 import { runs } from '../support/soak.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { fuzzCase, SMUGGLED } from './http-cases.ts';
@@ -19,7 +20,7 @@ beforeAll(async () => {
   stack = await createStack({ sandbox: { skus: 50, liveShare: 0, seed: 3 }, env: { LOG_LEVEL: 'info' } });
   daemon = startProgram(['run'], stack.env);
   port = Number((await daemon.until('app.started'))['port']);
-  await until('the fill', () => holds(stack.sql, FILLED));
+  await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
 });
 
 afterAll(async () => {
@@ -44,11 +45,10 @@ async function unharmed(work: () => Promise<void>): Promise<void> {
   };
   const lines = daemon.stdout.length;
   await work();
-  await until(
-    'the sockets to be closed',
-    async () => (await scraped('process_open_fds')) <= before.files + 4,
-    12_000,
-  );
+  await eventually(async () => (await scraped('process_open_fds')) <= before.files + 4, {
+    what: 'the sockets to be closed',
+    within: 12_000,
+  });
   expect((await scraped('process_resident_memory_bytes')) - before.memory).toBeLessThan(64 * 1024 ** 2);
   expect(daemon.stdout.length - lines).toBeLessThan(QUIET_LINES);
   expect(daemon.stderr).toEqual([]);

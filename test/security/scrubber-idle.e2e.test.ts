@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
-import { FILLED, holds, until } from '../support/process.ts';
+import { FILLED, holds } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
 /*
@@ -25,14 +26,17 @@ test('no line of a run through ordinary trouble carries anything that has to be 
   ];
   const { sql } = stack;
   await stack.start();
-  await until('every trouble', async () => {
-    if (await holds(sql, `to_regclass('catalog_internal.tasks') is not null`))
-      await sql`update catalog_internal.tasks set next_at = least(next_at, now()), failures = 0 where failures > 0`;
-    return hits.every((count) => count() > 0);
-  });
-  await until('the fill', () => holds(sql, FILLED));
+  await eventually(
+    async () => {
+      if (await holds(sql, `to_regclass('catalog_internal.tasks') is not null`))
+        await sql`update catalog_internal.tasks set next_at = least(next_at, now()), failures = 0 where failures > 0`;
+      return hits.every((count) => count() > 0);
+    },
+    { what: 'every trouble' },
+  );
+  await eventually(() => holds(sql, FILLED), { what: 'the fill' });
   moveMarket(world, 0);
-  await until('a delta', () => stack.logs.some(({ event }) => event === 'delta.applied'));
+  await eventually(() => stack.logs.some(({ event }) => event === 'delta.applied'), { what: 'a delta' });
   const events = new Set(stack.logs.map(({ event }) => event));
   expect([...events]).toEqual(
     expect.arrayContaining(['manifest.done', 'manifest.failed', 'delta.applied', 'partner.request']),

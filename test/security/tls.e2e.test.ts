@@ -4,9 +4,10 @@ import { Baseline } from '../../src/store/baseline.ts';
 import { connect, sqlState } from '../../src/store/db.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
 import { announcePresence } from '../../src/store/instance.ts';
+import { eventually } from '../support/eventually.ts';
 import { createDatabase } from '../support/db.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { runProgram, until } from '../support/process.ts';
+import { runProgram } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 import { certificate, type TlsProxy, tlsProxyTo, type TlsProxyOptions } from './tls-proxy.ts';
 
@@ -216,9 +217,12 @@ withRedis('Redis by TLS', () => {
       () => 'done',
       () => 'no answer',
     );
-    await until('an answer or an error', async () => {
-      return errors.length > 0 || (await Promise.race([answered, Promise.resolve(null)])) !== null;
-    });
+    await eventually(
+      async () => {
+        return errors.length > 0 || (await Promise.race([answered, Promise.resolve(null)])) !== null;
+      },
+      { what: 'an answer or an error' },
+    );
     expect(errors.length > 0 ? sqlState(errors[0]) : await answered).toBe(expected);
     expect(proxy.clear).toBe('');
     if (expected !== 'done') expect(proxy.passed).toBe(0);

@@ -1,6 +1,6 @@
 import { seeded } from '../hostile/random.ts';
 import { History } from './history.ts';
-import type { Rig } from './rig.ts';
+import { countIn, type Rig } from './rig.ts';
 
 /** The mirror as every history finds it: filled by a daemon without faults. */
 export async function fillMirror(rig: Rig): Promise<void> {
@@ -9,19 +9,32 @@ export async function fillMirror(rig: Rig): Promise<void> {
 }
 
 /**
- * Plays a history of each seed from `first` on, until `wanted` of them had a delta applied. SEED=n in the environment plays
+ * Plays a history of each seed from `first` on, on whichever rig is free, until `wanted` of them had a delta applied. SEED=n in the environment plays
  * that one alone, to see a failure again; then false.
  */
 export async function playHistories(
-  rig: Rig,
+  rigs: readonly [Rig, ...Rig[]],
   { first, wanted, daemons }: { readonly first: number; readonly wanted: number; readonly daemons: number },
 ): Promise<boolean> {
   const only = process.env['SEED'];
   if (only !== undefined) {
-    await playOne(rig, Number(only), daemons);
+    await playOne(rigs[0], Number(only), daemons);
     return false;
   }
-  for (let seed = first; rig.count(WITH_DELTA) < wanted; seed += 1) await playOne(rig, seed, daemons);
+  let seed = first - 1;
+  const failure = new AbortController();
+  const played = await Promise.allSettled(
+    rigs.map(async (rig) => {
+      while (!failure.signal.aborted && countIn(rigs, WITH_DELTA) < wanted) {
+        seed += 1;
+        await playOne(rig, seed, daemons).catch((error: unknown) => {
+          failure.abort();
+          throw error;
+        });
+      }
+    }),
+  );
+  for (const result of played) if (result.status === 'rejected') throw result.reason;
   return true;
 }
 

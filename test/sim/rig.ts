@@ -169,3 +169,14 @@ export function useRig(fill: (rig: Rig) => Promise<void>): Rig {
   afterAll(() => rig.close());
   return rig;
 }
+
+/** Rigs that play side by side: each of them waits for Postgres most of its time. */
+export function useRigs(fill: (rig: Rig) => Promise<void>, count = 2): readonly [Rig, ...Rig[]] {
+  const more = Array.from({ length: count - 1 }, () => useRig(fill));
+  return [useRig(fill), ...more];
+}
+
+/** How often it happened in all of them. */
+export function countIn(rigs: readonly Rig[], what: string): number {
+  return rigs.reduce((sum, rig) => sum + rig.count(what), 0);
+}

@@ -5,9 +5,9 @@ import type { App } from '../../src/daemon/app.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createStatusPages } from '../../src/daemon/status-page.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Browser, CHROMIUM, startBrowser, type Tab } from '../support/browser.ts';
 import { moveMarket } from '../support/market.ts';
-import { until } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 /** Where pictures of the page go, for a person to look at. */
@@ -175,7 +175,10 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
     expect(await tab.evaluate(`document.querySelectorAll('main img, main script').length`)).toBe(0);
     await tab.evaluate(`document.querySelector('main').dataset.first = 'yes'`);
     await addChange('200', 815);
-    await until('the new change', async () => (await shown(tab)).changes[0] === `${EVIL} 200 815`, 15_000);
+    await eventually(async () => (await shown(tab)).changes[0] === `${EVIL} 200 815`, {
+      what: 'the new change',
+      within: 15_000,
+    });
     expect(await shown(tab)).toEqual({ ...(await truth()), verdict: 'healthy' });
     expect(await tab.evaluate(`document.querySelector('main').dataset.first ?? 'replaced'`)).toBe('replaced');
     expect(await tab.evaluate('document.title')).toBe('healthy: catalog-mirror');
@@ -208,7 +211,7 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
     const lost = `getComputedStyle(document.querySelector('#lost')).display === 'block'`;
     expect(await tab.evaluate(lost)).toBe(false);
     await other.stop();
-    await until('the word', async () => await tab.evaluate<boolean>(lost), 15_000);
+    await eventually(async () => await tab.evaluate<boolean>(lost), { what: 'the word', within: 15_000 });
     await picture(tab, 'lost-390');
   });
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { countDaemons } from '../../src/store/instance.ts';
+import { eventually } from '../support/eventually.ts';
 import { gateTo, through } from '../support/net.ts';
-import { type Program, runProgram, startProgram, until } from '../support/process.ts';
+import { type Program, runProgram, startProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 let stack: Stack;
@@ -49,7 +50,7 @@ describe.concurrent('--watch', () => {
     '--watch looks again and again, and %s ends it well',
     async (signal) => {
       await using watching = startProgram(['status', '--json', '--watch', '0.1'], env);
-      await until('some looks', () => looks(watching).length >= 3);
+      await eventually(() => looks(watching).length >= 3, { what: 'some looks' });
       expect(await watching.end(signal)).toMatchObject({ code: 0, signal: null });
       expect(watching.stderr).toEqual([]);
       expect(looks(watching).every((one) => one.verdict === 'healthy')).toBe(true);
@@ -63,11 +64,11 @@ describe.concurrent('--watch', () => {
       DATABASE_URL: through(stack.databaseUrl, gate),
     });
     const last = () => looks(watching).at(-1)?.verdict;
-    await until('a look', () => last() === 'healthy');
+    await eventually(() => last() === 'healthy', { what: 'a look' });
     gate.shut();
-    await until('the loss', () => last() === 'broken');
+    await eventually(() => last() === 'broken', { what: 'the loss' });
     gate.open();
-    await until('the return', () => last() === 'healthy');
+    await eventually(() => last() === 'healthy', { what: 'the return' });
     expect(await watching.end('SIGINT')).toMatchObject({ code: 0 });
   });
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { through } from '../support/net.ts';
 import { atStatement } from '../support/postgres-wire.ts';
-import { until } from '../support/process.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 
 /*
@@ -54,12 +54,15 @@ async function written(): Promise<string[]> {
 
 /** Resolves once a statement of the line is under way at the server. */
 async function underWay(what: string): Promise<void> {
-  await until(`a statement with ${what}`, async () => {
-    const [{ there }] = await aside<[{ there: boolean }]>`
+  await eventually(
+    async () => {
+      const [{ there }] = await aside<[{ there: boolean }]>`
       select exists (select from pg_stat_activity
         where application_name = 'the line' and state = 'active' and query like ${`%${what}%`}) as there`;
-    return there;
-  });
+      return there;
+    },
+    { what: `a statement with ${what}` },
+  );
 }
 
 /** What a promise is rejected with, from now on without the need to wait for it. */
@@ -196,7 +199,7 @@ test('a connection lost while the driver asks for the types of arrays: the state
   const sql = connect(through(database.url, proxy), { max: 1 });
   try {
     const first = reasonOf(sql`select 1 as one`);
-    await until('the statement on types is lost', () => types.hits() > 0);
+    await eventually(() => types.hits() > 0, { what: 'the statement on types is lost' });
     proxy.heal();
     expect(await first).toMatch(/nothing|CONNECTION_CLOSED|ECONNRESET/);
     const [{ ids }] = await sql<[{ ids: number[] }]>`select array[1, 2]::int[] as ids`;
@@ -236,9 +239,9 @@ test('connections that are all lost at once, again and again: nothing hangs and 
   const workers = [1, 2, 3, 4, 5, 6, 7, 8].map(asks);
   for (let round = 0; round < 12; round += 1) {
     const before = { ...done };
-    await until(
-      'work goes on',
+    await eventually(
       () => done.transactions > before.transactions + 20 && done.statements > before.statements + 20,
+      { what: 'work goes on' },
     );
     if (round % 3 === 2) await terminate();
     else proxy.reset();

@@ -9,6 +9,7 @@ import { type ExpectStatic, expect, onTestFinished, vi } from 'vitest';
 import type { Failpoint } from '../../src/lib/failpoint.ts';
 import { YOUNG_SPACE } from '../../src/launch.ts';
 import { type Sql, sqlState } from '../../src/store/db.ts';
+import { Hopeless, PATIENCE_MS, eventually } from './eventually.ts';
 import type { LogLine } from './stack.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -17,8 +18,6 @@ const ARM = new URL('arm-failpoint.ts', import.meta.url).href;
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Long enough for machines with much else to do; nothing waits for it unless it fails. */
-const PATIENCE_MS = 45_000;
 // Each of these tests is several processes: not too many of them at once.
 vi.setConfig({ testTimeout: 120_000, maxConcurrency: 3 });
 
@@ -42,7 +41,7 @@ export interface Program extends AsyncDisposable {
   /** The log lines with this event so far. */
   logged(event: string): LogLine[];
   /** The first log line with this event, once it is there. */
-  until(event: string, timeoutMs?: number): Promise<LogLine>;
+  until(event: string, within?: number): Promise<LogLine>;
   /** GET on the daemon's own HTTP port, once it listens. */
   get(path: string): Promise<{ readonly status: number; readonly body: string }>;
 }
@@ -97,19 +96,17 @@ export function startProgram(args: readonly string[], env: Env = {}, options: St
       child.kill(signal);
       return { ...(await exited), ms: performance.now() - startedAt };
     },
-    async until(event, timeoutMs = PATIENCE_MS) {
-      const over = performance.now() + timeoutMs;
-      for (;;) {
+    until(event, within = PATIENCE_MS) {
+      const ended = () => child.exitCode !== null || child.signalCode !== null;
+      const said = () => [...stdout, ...stderr].slice(-15).join('\n');
+      const first = () => {
+        const isOver = ended();
         const [line] = logged(event);
         if (line !== undefined) return line;
-        const ended = child.exitCode !== null || child.signalCode !== null;
-        if (ended || performance.now() > over) {
-          throw new Error(
-            `no ${event} from ${args.join(' ')}: ${[...stdout, ...stderr].slice(-15).join('\n')}`,
-          );
-        }
-        await pause(10);
-      }
+        const text = `no ${event} from ${args.join(' ')}: ${said()}`;
+        throw isOver ? new Hopeless(text) : new Error(text);
+      };
+      return eventually(first, { what: event, within });
     },
     async get(path) {
       const { port } = await program.until('app.started');
@@ -151,19 +148,6 @@ export async function temporaryFolder(onEnd: typeof onTestFinished = onTestFinis
   return folder;
 }
 
-/** Waits until `look` says so, looking often; fails with `what` after the deadline. */
-export async function until(
-  what: string,
-  look: () => Promise<boolean> | boolean,
-  timeoutMs = PATIENCE_MS,
-): Promise<void> {
-  const over = performance.now() + timeoutMs;
-  while (!(await look())) {
-    if (performance.now() > over) throw new Error(`not within ${timeoutMs} ms: ${what}`);
-    await pause(15);
-  }
-}
-
 /** SQL: the first fill is over. */
 export const FILLED = `(select manifest_applied_at is not null from catalog_internal.sync)
   and not exists (select from catalog_internal.due where due_at <= now())`;
@@ -188,12 +172,5 @@ export function expectStopped(
     code: 0,
     signal: null,
     inTime: true,
-  });
-}
-
-/** For what is random, or between two looks. */
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
   });
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { freePort } from './net.ts';
-import { until } from './process.ts';
+import { eventually } from './eventually.ts';
 
 /** Whether this machine has a Prometheus' program. */
 export const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0;
@@ -115,6 +115,6 @@ export async function startPrometheus(target: string): Promise<Prometheus> {
     const found = await prometheus.now('up == 1').catch(() => []);
     return found.length > 0;
   };
-  await until('the first scrape', scraped, 20_000);
+  await eventually(scraped, { what: 'the first scrape', within: 20_000 });
   return prometheus;
 }

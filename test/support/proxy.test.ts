@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Proxy, proxyTo, when } from './proxy.ts';
+import { eventually } from './eventually.ts';
 
 /** An echo that notes what it got and how its connections ended. */
 let got = '';
@@ -50,11 +51,9 @@ async function dial(): Promise<Line> {
   return { socket, pieces, over };
 }
 
-const soon = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
-
 async function echoes({ socket, pieces }: Line, word: string): Promise<void> {
   socket.write(word);
-  await soon(() => expect(pieces.join('')).toContain(word));
+  await eventually(() => expect(pieces.join('')).toContain(word));
 }
 
 test('passes both ways, and counts connections', async () => {
@@ -62,8 +61,8 @@ test('passes both ways, and counts connections', async () => {
   await echoes(line, 'hello');
   expect({ connections: proxy.connections, living: proxy.living }).toEqual({ connections: 1, living: 1 });
   line.socket.end();
-  await soon(() => expect(line.pieces.join('')).toBe('hellobye'));
-  await soon(() => expect(proxy.living).toBe(0));
+  await eventually(() => expect(line.pieces.join('')).toBe('hellobye'));
+  await eventually(() => expect(proxy.living).toBe(0));
 });
 
 test('holds back by its latency, and slices, on a connection that lives', async () => {
@@ -89,11 +88,11 @@ test('swallows as a black hole, and resets what it swallowed when healed', async
   const spared = await dial();
   proxy.set({ blackHole: true });
   line.socket.write('lost');
-  await soon(() => expect(proxy.swallowed).toBe(4));
+  await eventually(() => expect(proxy.swallowed).toBe(4));
   proxy.heal();
   await echoes(spared, 'kept');
   expect(got).not.toContain('lost');
-  await soon(() => expect(line.over).toEqual(['ECONNRESET']));
+  await eventually(() => expect(line.over).toEqual(['ECONNRESET']));
 });
 
 test('refuses new connections and leaves old ones', async () => {
@@ -101,7 +100,7 @@ test('refuses new connections and leaves old ones', async () => {
   await echoes(line, 'old');
   proxy.set({ refuse: true });
   const refused = await dial().catch(() => null);
-  if (refused !== null) await soon(() => expect(refused.over).toEqual(['ECONNRESET']));
+  if (refused !== null) await eventually(() => expect(refused.over).toEqual(['ECONNRESET']));
   await echoes(line, 'still');
   proxy.heal();
   await echoes(await dial(), 'again');
@@ -111,17 +110,17 @@ test('resets all at once, on both sides', async () => {
   const lines = [await dial(), await dial()];
   for (const line of lines) await echoes(line, 'up');
   expect(proxy.reset()).toBe(2);
-  for (const line of lines) await soon(() => expect(line.over).toEqual(['ECONNRESET']));
-  await soon(() => expect(ends).toEqual(['ECONNRESET', 'ECONNRESET']));
+  for (const line of lines) await eventually(() => expect(line.over).toEqual(['ECONNRESET']));
+  await eventually(() => expect(ends).toEqual(['ECONNRESET', 'ECONNRESET']));
 });
 
 test('half-closes one direction, and the other goes on', async () => {
   const line = await dial();
   await echoes(line, 'up');
   proxy.halfClose('to-client');
-  await soon(() => expect(line.over).toEqual(['end']));
+  await eventually(() => expect(line.over).toEqual(['end']));
   line.socket.write('heard');
-  await soon(() => expect(got).toBe('upheard'));
+  await eventually(() => expect(got).toBe('upheard'));
 });
 
 test('cuts after so many bytes, with or without the piece that reached them', async () => {
@@ -130,7 +129,7 @@ test('cuts after so many bytes, with or without the piece that reached them', as
   const line = await dial();
   await echoes(line, 'abc');
   line.socket.write('defg');
-  await soon(() => expect(line.over).toEqual(['ECONNRESET']));
+  await eventually(() => expect(line.over).toEqual(['ECONNRESET']));
   expect({ got, hits: rule.hits() }).toEqual({ got: 'abc', hits: 1 });
   await echoes(await dial(), 'the next passes');
 });
@@ -142,7 +141,7 @@ test('cuts behind a pattern, also one that two pieces share, on a connection tha
   proxy.watch(rule.watcher);
   await echoes(line, 'COM');
   line.socket.write('MIT');
-  await soon(() => expect(line.over).toEqual(['ECONNRESET']));
+  await eventually(() => expect(line.over).toEqual(['ECONNRESET']));
   expect(rule.hits()).toBe(1);
 });
 
@@ -152,6 +151,6 @@ test('goes where it is aimed', async () => {
   await once(other, 'listening');
   proxy.aim(`tcp://127.0.0.1:${(other.address() as AddressInfo).port}`);
   const line = await dial();
-  await soon(() => expect(line.pieces.join('')).toBe('other'));
+  await eventually(() => expect(line.pieces.join('')).toBe('other'));
   other.close();
 });

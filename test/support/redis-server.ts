@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { freePort } from './net.ts';
-import { until } from './process.ts';
+import { eventually } from './eventually.ts';
 
 /** Whether this machine has a Redis server's program, for tests that need one of their own. */
 export const hasRedisServer = spawnSync('redis-server', ['--version']).status === 0;
@@ -42,14 +42,14 @@ export async function startRedisServer(): Promise<RedisServer> {
       () => false,
     );
   let server = boot();
-  await until('a Redis of its own', answers);
+  await eventually(answers, { what: 'a Redis of its own' });
   return {
     url,
     command,
     async restart() {
       await kill(server);
       server = boot();
-      await until('a Redis that is back', answers);
+      await eventually(answers, { what: 'a Redis that is back' });
     },
     async [Symbol.asyncDispose]() {
       await kill(server);

@@ -34,6 +34,8 @@ export const QUICK: Readonly<Record<string, string>> = {
   LOG_LEVEL: 'debug',
 };
 
+const KNOCK_EVERY_MS = 50;
+
 export interface StackOptions {
   readonly backend?: Backend;
   /** What the first daemon finds; migrated where nothing is said. */
@@ -99,10 +101,14 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
     return tracked;
   }
 
-  async function caughtUp(timeoutMs = 30_000): Promise<void> {
+  async function caughtUp(timeoutMs = 60_000): Promise<void> {
     const [app] = apps;
     if (app === undefined || log === null) throw new Error('no daemon is running');
+    const over = new AbortController();
+    const knocking = keepKnocking(app, over.signal);
     const code = await untilCaughtUp({ sql, knock: app.knock }, log, systemClock, timeoutMs);
+    over.abort();
+    await knocking;
     if (code !== 0) throw new Error(`not caught up: ${JSON.stringify(logs.slice(-12), null, 1)}`);
   }
 
@@ -124,6 +130,7 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
     },
     async everythingDue() {
       await refreshAll(sql, 'prices');
+      await Promise.all([...apps].map((app) => app.knock('reprice')));
     },
     async [Symbol.asyncDispose]() {
       await Promise.all([...apps].map((app) => app.stop()));
@@ -132,6 +139,14 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
       await database.drop();
     },
   };
+}
+
+/** What comes due is seen at once, not up to a second later by the schedule. */
+async function keepKnocking(app: App, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await app.knock('reprice');
+    await systemClock.sleep(KNOCK_EVERY_MS, signal);
+  }
 }
 
 function noFiles(path: string): string {

@@ -7,8 +7,8 @@ import { applyDelta } from '../../src/store/delta.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { eventually } from '../support/eventually.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
-import { until } from '../support/process.ts';
 import { HOUR, mark, knownSkus, useStore } from '../store/support.ts';
 
 const MINUTE = 60_000;
@@ -163,10 +163,13 @@ class Fleet implements AsyncDisposable {
   /** The first `count` calls to ask of those that were begun from the `from`th on. */
   async next(from: number, count: number): Promise<Call[]> {
     const found = () => this.calls.filter(({ begun }) => begun >= from);
-    await until(`${count} calls`, async () => {
-      await Promise.race([...this.#workers, Promise.resolve()]);
-      return found().length >= count;
-    });
+    await eventually(
+      async () => {
+        await Promise.race([...this.#workers, Promise.resolve()]);
+        return found().length >= count;
+      },
+      { what: `${count} calls` },
+    );
     return found().slice(0, count);
   }
 
@@ -211,7 +214,7 @@ describe('while very many SKUs wait for their first price', () => {
     const changed = names('C', 60);
     await report(changed);
     const from = fleet.calls.length;
-    await until('what waited has asked', () => fleet.calls.length >= from + 16);
+    await eventually(() => fleet.calls.length >= from + 16, { what: 'what waited has asked' });
     const calls = fleet.calls.slice(from, from + 16);
     // Eight were waiting. One or two may have been planned at the very moment of the report, or of another's claim.
     const asked = new Set(calls.slice(0, 4).flatMap(({ skus }) => skus));

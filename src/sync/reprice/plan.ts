@@ -75,23 +75,28 @@ function share(owed: readonly Owed[], slots: number, turn: number): Map<Lane, nu
   return given;
 }
 
-/** How long a call that could carry much more waits for company after the one before. */
-const COMPANY_MS = 4000;
+/** How long a call that could carry much more waits for company after the one before, at most. */
+const MAX_COMPANY_MS = 4000;
+/** No longer than the pace takes to let so many calls go: where calls are plenty, sparing one is worth no delay. */
+const COMPANY_CALLS = 8;
 /** A call this full goes at once. */
 const FULL_ENOUGH = 0.5;
 
 /**
  * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent is owed, where the
- * live budget or half of the call is filled, or where the last call was long enough ago.
+ * live budget or half of the call is filled, or where the last call was long enough ago: four seconds at the usual pace,
+ * less where `callsPerMinute` is higher.
  */
 export function waitForCompanyMs(
   owed: readonly Owed[],
   limits: Pick<PlanLimits, 'maxSkus' | 'liveBudget'>,
+  callsPerMinute: number,
   sinceLastCallMs: number,
 ): number {
   const count = (which: (o: Owed) => boolean) => owed.filter(which).reduce((n, o) => n + o.count, 0);
   if (count(({ lane }) => lane === 'urgent') > 0) return 0;
   if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
   if (count(({ live }) => !live) >= limits.maxSkus * FULL_ENOUGH) return 0;
-  return Math.max(0, COMPANY_MS - sinceLastCallMs);
+  const longest = Math.min(MAX_COMPANY_MS, (COMPANY_CALLS * 60_000) / callsPerMinute);
+  return Math.max(0, longest - sinceLastCallMs);
 }

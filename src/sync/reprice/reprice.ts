@@ -110,7 +110,7 @@ async function planCall(
   const limits = planLimits(settings, state, plan, { turn: turn.number, failures });
   const quotas = planBatch(owed, early, limits);
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
-  const company = waitForCompanyMs(owed, limits, turn.sinceLastCallMs);
+  const company = waitForCompanyMs(owed, limits, settings.callsPerMinute, turn.sinceLastCallMs);
   if (company > 0) return { kind: 'company', forMs: company };
   return { kind: 'planned', quotas, state, plan, probe: limits.probe };
 }

@@ -1,0 +1,21 @@
+import { expect } from 'vitest';
+import { PARTS } from '../../bench/freshness/figures.ts';
+
+/** The short form of `npm run bench:freshness`: fewer SKUs and hours, the same code and the same figures to reach. */
+const SIZE = {
+  skus: 3000,
+  hours: 16,
+  fillSkus: 60_000,
+  pacingHours: 4,
+  incident: { skus: 20_000, hours: 2, sweptMinutes: 43 },
+};
+
+/** Too short for rates to be learned well, for a fill to outlast its deferrals, and for those five minutes not to count. */
+const NEEDS_THE_FULL_LENGTH = /redrawn|mislisted|from cold|closed|ceiling 200: (?:longest|deferred)/;
+
+/** Simulates one part of the bench; it has so many figures, and misses none. */
+export function expectFiguresReached(part: keyof typeof PARTS, count: number): void {
+  const figures = [...(PARTS[part]?.([3], SIZE) ?? [])];
+  expect(figures).toHaveLength(count);
+  expect(figures.filter(({ ok, what }) => !ok && !NEEDS_THE_FULL_LENGTH.test(what))).toEqual([]);
+}
