@@ -1,4 +1,4 @@
-import type { Owed } from '../../src/store/due.ts';
+import type { DueClass } from '../../src/store/due.ts';
 import {
   learnLiveBudget,
   learnLiveCeiling,
@@ -161,8 +161,8 @@ class Unpriced {
     }
   }
 
-  owed(): Owed[] {
-    const lane = (live: boolean, count: number): Owed[] =>
+  owed(): DueClass[] {
+    const lane = (live: boolean, count: number): DueClass[] =>
       count === 0 ? [] : [{ lane: 'new', live, count: Math.min(count, MAX_SKUS), oldestSeconds: 0 }];
     return [...lane(true, this.live), ...lane(false, this.#snapshot.length)];
   }

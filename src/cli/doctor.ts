@@ -7,7 +7,7 @@ import { readPace } from '../pace/ledger.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { checkBaseUrl } from './doctor/connection.ts';
 import { checkCredential, judgeShare } from './doctor/configuration.ts';
-import { fail, type Finding, skipped, warn } from './doctor/check.ts';
+import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
 import { readFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
@@ -97,11 +97,11 @@ async function examine(config: Config, most: number): Promise<Report> {
 }
 
 interface Examined {
-  readonly findings: readonly Finding[];
+  readonly findings: readonly CheckResult[];
   readonly partner: PartnerReport;
 }
 
-const nothingAsked = (findings: readonly Finding[]): PartnerReport => ({
+const nothingAsked = (findings: readonly CheckResult[]): PartnerReport => ({
   findings,
   requests: [],
   settings: {},
@@ -157,7 +157,7 @@ async function consult(sql: Sql, config: Config, facts: PostgresFacts, most: num
   return await askPartner({ config, turns, mirror, most, now });
 }
 
-function unreachable(error: unknown): Finding {
+function unreachable(error: unknown): CheckResult {
   const cause =
     error instanceof Error && error.cause instanceof Error && error.cause.message !== ''
       ? `: ${error.cause.message}`

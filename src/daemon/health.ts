@@ -12,7 +12,7 @@ import { readLivePlan } from '../store/live.ts';
 import { callPause, readTasks } from '../store/tasks.ts';
 import { failingTasks, type Reason } from '../status/health.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import type { Health } from './http-server.ts';
+import type { HealthAnswer } from './http-server.ts';
 
 export interface HealthParts {
   readonly sql: Sql;
@@ -49,8 +49,8 @@ const pausedText = (trouble: StoreTrouble) =>
 export function createHealth(parts: HealthParts): {
   stats: () => Promise<MirrorStats>;
   metrics: () => Promise<string>;
-  live: () => Health;
-  ready: () => Promise<Health>;
+  live: () => HealthAnswer;
+  ready: () => Promise<HealthAnswer>;
 } {
   const { sql, backend, runner, clock, metrics, limits, liveBudget, storeTrouble, ownTrouble } = parts;
   const paceOf = paceReader(limits);

@@ -5,7 +5,7 @@ import { type Log, sparingly } from '../telemetry/log/logger.ts';
 import { createTroubles } from '../telemetry/log/throttle.ts';
 
 /** How the daemon is: `ok` decides between 200 and 503, all of it is the JSON body. */
-export interface Health {
+export interface HealthAnswer {
   readonly ok: boolean;
   readonly [detail: string]: unknown;
 }
@@ -23,8 +23,8 @@ export interface HttpServerOptions {
   readonly port: number;
   /** Prometheus text. */
   readonly metrics: () => Promise<string>;
-  readonly live: () => Health;
-  readonly ready: () => Promise<Health>;
+  readonly live: () => HealthAnswer;
+  readonly ready: () => Promise<HealthAnswer>;
   /** By path. */
   readonly pages?: ReadonlyMap<string, Page>;
   readonly log: Log;
@@ -69,7 +69,7 @@ const json = (status: number, body: object): Answer => ({
 });
 
 const unavailable = (reason: string): Answer => json(503, { ok: false, reason });
-const healthAnswer = (health: Health): Answer => json(health.ok ? 200 : 503, health);
+const healthAnswer = (health: HealthAnswer): Answer => json(health.ok ? 200 : 503, health);
 
 /** The same work for all who ask while it runs: slow scrapes do not pile up on Postgres. */
 function shared<T>(work: () => Promise<T>): () => Promise<T> {

@@ -6,7 +6,7 @@ import type { SyncContext } from '../sync/context.ts';
 import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
-import type { Outcome } from '../sync/outcome.ts';
+import type { TaskOutcome } from '../sync/outcome.ts';
 import { createShift } from '../sync/reprice/slice.ts';
 import { type Keeping, maintain, syncMetadata } from '../sync/maintenance.ts';
 
@@ -30,7 +30,7 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
   const runner = { sql: ctx.sql, clock: ctx.clock, signal: stopping, report };
   const shift = createShift(ctx, parts.requestTimeoutMs);
 
-  async function task(name: RunTask, work: (run: TaskRun) => Promise<Outcome>): Promise<string> {
+  async function task(name: RunTask, work: (run: TaskRun) => Promise<TaskOutcome>): Promise<string> {
     const outcome = await runTask(runner, name, work);
     return outcome?.kind ?? 'not-due';
   }

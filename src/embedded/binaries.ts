@@ -2,7 +2,7 @@ import { chmod, cp, lstat, mkdtemp, readdir, readFile, rename, rm, symlink } fro
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import type { EmbeddedLog } from './events.ts';
-import { type Account, runCommand } from './command.ts';
+import { type ServiceUser, runCommand } from './command.ts';
 import { makeFolders } from './data-dir.ts';
 import { EmbeddedError, unless } from './errors.ts';
 
@@ -15,7 +15,7 @@ export interface Binaries {
 export interface BinariesOptions {
   /** Folder of the platform package (see `findPlatformPackage`). */
   packageFolder: string;
-  account: Account | null;
+  account: ServiceUser | null;
   /** Where root may put a copy that a service user can reach. */
   systemFolder: string;
   log: EmbeddedLog;
@@ -89,7 +89,7 @@ export async function repairLinks(packageFolder: string): Promise<number> {
 
 async function probe(
   folder: string,
-  account: Account | null,
+  account: ServiceUser | null,
 ): Promise<{ major: number | null; output: string }> {
   const { code, output } = await runCommand(join(folder, 'bin', 'postgres'), ['--version'], { account });
   const major = code === 0 ? /\) (\d+)/.exec(output)?.[1] : undefined;

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 
 /** The user that Postgres runs as where it cannot run as the user of this process. */
-export interface Account {
+export interface ServiceUser {
   uid: number;
   gid: number;
 }
@@ -11,8 +11,8 @@ export interface Account {
 const SERVICE_USERS = ['postgres', 'nobody'];
 
 /** The users of an `/etc/passwd`, by name. Lines that are not of its form are passed over. */
-export function parsePasswd(text: string): Map<string, Account> {
-  const users = new Map<string, Account>();
+export function parsePasswd(text: string): Map<string, ServiceUser> {
+  const users = new Map<string, ServiceUser>();
   for (const line of text.split('\n')) {
     const match = /^([^:#]+):[^:]*:(-?\d+):(-?\d+):/.exec(line);
     if (!match?.[1]) continue;
@@ -31,8 +31,8 @@ export function parsePasswd(text: string): Map<string, Account> {
 export function chooseAccount(input: {
   euid: number;
   passwd: string;
-  clusterOwner: Account | null;
-}): Account | null {
+  clusterOwner: ServiceUser | null;
+}): ServiceUser | null {
   if (input.euid !== 0) return null;
   if (input.clusterOwner && input.clusterOwner.uid !== 0) return input.clusterOwner;
   const users = parsePasswd(input.passwd);
@@ -63,7 +63,7 @@ export interface CommandResult {
 export async function runCommand(
   file: string,
   args: readonly string[],
-  options: { account: Account | null; cwd?: string },
+  options: { account: ServiceUser | null; cwd?: string },
 ): Promise<CommandResult> {
   return new Promise((resolve) => {
     let output = '';
@@ -86,7 +86,7 @@ export async function runCommand(
 }
 
 /** True where `account` can enter `folder`: asked of the system itself, so that access lists and mounts count too. */
-export async function canEnter(folder: string, account: Account | null): Promise<boolean> {
+export async function canEnter(folder: string, account: ServiceUser | null): Promise<boolean> {
   const { code } = await runCommand('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], { account });
   return code === 0;
 }

@@ -14,7 +14,7 @@ import {
 } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { EmbeddedLog } from './events.ts';
-import { type Account, canEnter } from './command.ts';
+import { type ServiceUser, canEnter } from './command.ts';
 import { EmbeddedError, errnoOf, unless } from './errors.ts';
 
 /** The data directory and the files that belong to it but must not be inside: they stay with the owner's user. */
@@ -68,12 +68,12 @@ export async function makeFolders(folder: string): Promise<void> {
 }
 
 /** The user who owns the data directory, or null where there is none yet. */
-export async function ownerOf(dataDir: string): Promise<Account | null> {
+export async function ownerOf(dataDir: string): Promise<ServiceUser | null> {
   const found = await unless(['ENOENT'], stat(dataDir));
   return found ? { uid: found.uid, gid: found.gid } : null;
 }
 
-async function giveTo(folder: string, account: Account): Promise<void> {
+async function giveTo(folder: string, account: ServiceUser): Promise<void> {
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     await lchown(join(entry.parentPath, entry.name), account.uid, account.gid);
   }
@@ -89,7 +89,7 @@ async function giveTo(folder: string, account: Account): Promise<void> {
  */
 export async function placeDataDir(
   paths: ClusterPaths,
-  account: Account | null,
+  account: ServiceUser | null,
   systemFolder: string,
   log: EmbeddedLog,
 ): Promise<string> {
@@ -115,7 +115,7 @@ export async function placeDataDir(
 }
 
 /** Gives the data directory the one owner and the mode that Postgres insists on. */
-async function takeOver(home: string, account: Account | null): Promise<void> {
+async function takeOver(home: string, account: ServiceUser | null): Promise<void> {
   const { uid, mode } = await stat(home);
   const euid = process.geteuid?.();
   if (account && uid !== account.uid) await giveTo(home, account);
@@ -133,7 +133,7 @@ async function takeOver(home: string, account: Account | null): Promise<void> {
 async function relocate(
   dataDir: string,
   systemFolder: string,
-  account: Account,
+  account: ServiceUser,
   log: EmbeddedLog,
 ): Promise<string> {
   await makeFolders(systemFolder);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Account, runCommand } from './command.ts';
+import { type ServiceUser, runCommand } from './command.ts';
 import type { Binaries } from './binaries.ts';
 import type { ClusterPaths } from './data-dir.ts';
 import { EmbeddedError, unless } from './errors.ts';
@@ -27,7 +27,7 @@ export async function ensureCluster(input: {
   home: string;
   paths: ClusterPaths;
   binaries: Binaries;
-  account: Account | null;
+  account: ServiceUser | null;
   sync: boolean;
 }): Promise<{ password: string; created: boolean }> {
   const { home, paths } = input;
@@ -72,7 +72,7 @@ async function readPassword(paths: ClusterPaths): Promise<string> {
 }
 
 /** Writes a file that only its owner can read: this user, or `owner` where given. */
-async function writeSecret(path: string, secret: string, owner: Account | null): Promise<void> {
+async function writeSecret(path: string, secret: string, owner: ServiceUser | null): Promise<void> {
   // Made anew: mode and owner of an existing file would stay.
   await rm(path, { force: true });
   const file = await open(path, 'wx', 0o600);

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import type { EmbeddedLog } from './events.ts';
-import { type Account, CHILD_ENV } from './command.ts';
+import { type ServiceUser, CHILD_ENV } from './command.ts';
 import type { Binaries } from './binaries.ts';
 import { EmbeddedError, errnoOf, unless } from './errors.ts';
 import { escalate, readPostmasterFile, STOP_STEPS, waitUntil } from './processes.ts';
@@ -16,7 +16,7 @@ export interface ServerSpec {
   home: string;
   startupLog: string;
   binaries: Binaries;
-  account: Account | null;
+  account: ServiceUser | null;
   /** Server settings that go over the defaults. */
   settings: Record<string, string>;
   startTimeoutMs: number;

@@ -18,7 +18,7 @@ import type { Sql } from '../store/db.ts';
 import { unsend, withPace } from './ledger.ts';
 
 /** Who asks for leave to send. */
-export const LANES = ['reprice', 'delta', 'manifest'] as const;
+export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
 export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe'];
 
 /** After so long a task that a held-back process gave back may be taken by any. */

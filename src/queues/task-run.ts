@@ -1,6 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type Outcome, retryInMs } from '../sync/outcome.ts';
+import { type TaskOutcome, retryInMs } from '../sync/outcome.ts';
 import { type Sql, storeTrouble } from '../store/db.ts';
 import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/tasks.ts';
 
@@ -9,7 +9,7 @@ const RENEW_EVERY_MS = 5000;
 
 export interface TaskReport {
   readonly task: RunTask;
-  readonly outcome: Outcome;
+  readonly outcome: TaskOutcome;
   readonly ms: number;
   /** What was thrown, where the work did not end in an outcome of its own. */
   readonly error?: unknown;
@@ -29,15 +29,15 @@ export interface TaskRunner {
 export async function runTask(
   runner: TaskRunner,
   task: RunTask,
-  work: (run: TaskRun) => Promise<Outcome>,
-): Promise<Outcome | null> {
+  work: (run: TaskRun) => Promise<TaskOutcome>,
+): Promise<TaskOutcome | null> {
   const { sql, clock, signal } = runner;
   const run = await startTask(sql, task, LEASE_MS);
   if (run === null) return null;
   const startedAt = clock.monotonic();
   const finished = new AbortController();
   const renewing = renew(runner, task, run, finished.signal);
-  let outcome: Outcome;
+  let outcome: TaskOutcome;
   let error: unknown;
   try {
     outcome = await work(run);

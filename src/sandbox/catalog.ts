@@ -1,6 +1,6 @@
 import { type Answer, invalid, type PlainCall, readObject } from './answer.ts';
 import { type Presigner, snapshotOf } from './files.ts';
-import type { LiveCeiling } from './gate.ts';
+import type { LiveLimiter } from './gate.ts';
 import type { Settings } from './options.ts';
 import {
   bulkBody,
@@ -20,7 +20,7 @@ const BULK_MAX_SKUS = 100;
 export interface CatalogContext {
   settings: Settings;
   world: World;
-  ceiling: LiveCeiling;
+  ceiling: LiveLimiter;
   presigner: Presigner;
   base: string;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Answer, invalid } from './answer.ts';
-import type { Gate, Refusal } from './gate.ts';
+import type { Gate, AuthRefusal } from './gate.ts';
 import type { Fault, Faults, Route, RouteName } from './faults.ts';
 import type { RequestLog, RequestRecord } from './requests.ts';
 import { compress, faultReply, jsonReply, send, type Reply } from './respond.ts';
@@ -96,7 +96,7 @@ export class Exchanges {
 function replyTo(
   services: Services,
   exchange: Exchange,
-  refusal: Refusal | null,
+  refusal: AuthRefusal | null,
   text: string | null,
 ): Reply {
   const { request, path, query, match, record, fault } = exchange;

@@ -22,7 +22,7 @@ export class Gate {
   }
 
   /** Counts a request and judges its credential (partner rules 5.5, 8.rate, 8.over-rate): refused requests count as well. */
-  admit(record: RequestRecord, authorization: string | undefined): Refusal | null {
+  admit(record: RequestRecord, authorization: string | undefined): AuthRefusal | null {
     this.#apiWindow.add(record.at);
     const verdict = this.authorizer.judge(authorization, record.at);
     if (verdict === 'absent' || verdict === 'malformed' || verdict === 'unknown_key')
@@ -35,15 +35,15 @@ export class Gate {
 }
 
 /** What an API request's `Authorization` header turns out to be (partner rules 5.5, row by row). */
-export type Verdict = 'absent' | 'malformed' | 'unknown_key' | 'wrong_secret' | 'not_configured' | 'ok';
+export type AuthResult = 'absent' | 'malformed' | 'unknown_key' | 'wrong_secret' | 'not_configured' | 'ok';
 
-export interface Refusal {
+export interface AuthRefusal {
   status: number;
   body: Record<string, unknown>;
 }
 
 /** The answer to each verdict that is not `ok`. A throttled request answers as `wrong_secret` does, byte for byte. */
-export const REFUSALS: Record<Exclude<Verdict, 'ok'>, Refusal> = {
+export const REFUSALS: Record<Exclude<AuthResult, 'ok'>, AuthRefusal> = {
   absent: { status: 401, body: { message: 'Unauthorized' } },
   malformed: { status: 500, body: { message: 'Internal Server Error' } },
   unknown_key: { status: 500, body: { message: 'Internal Server Error' } },
@@ -75,7 +75,7 @@ export class Authorizer {
   }
 
   /** Judges a header's value; undefined = the header is absent. */
-  judge(header: string | undefined, now: number): Verdict {
+  judge(header: string | undefined, now: number): AuthResult {
     if (header === undefined) return 'absent';
     const encoded = BASIC.exec(header)?.[1];
     const decoded = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8');
@@ -124,7 +124,7 @@ export class RollingWindow {
 }
 
 /** The server-side ceiling on live computations (partner rule 4.1.3): hidden from clients, over all their calls. */
-export class LiveCeiling {
+export class LiveLimiter {
   readonly #perMinute: number | null;
   readonly #window = new RollingWindow(60_000);
 

@@ -1,5 +1,5 @@
 import type { Answer, Call, PlainCall } from './answer.ts';
-import type { Account } from './orders/order.ts';
+import type { SupplierAccount } from './orders/order.ts';
 import type { CatalogContext } from './catalog.ts';
 import type { Intake } from './intake.ts';
 import type { Labels } from './labels.ts';
@@ -8,7 +8,7 @@ import type { Orders } from './orders/orders.ts';
 import type { Reply } from './respond.ts';
 
 export interface Services extends CatalogContext {
-  readonly account: Account;
+  readonly account: SupplierAccount;
   readonly orders: Orders;
   readonly listings: Listings;
   readonly intake: Intake;

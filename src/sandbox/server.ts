@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Account } from './orders/order.ts';
+import { SupplierAccount } from './orders/order.ts';
 import { Exchanges } from './exchange.ts';
 import { Faults, type Route } from './faults.ts';
 import { Presigner } from './files.ts';
-import { Gate, LiveCeiling } from './gate.ts';
+import { Gate, LiveLimiter } from './gate.ts';
 import { Intake } from './intake.ts';
 import { Labels } from './labels.ts';
 import { Listings } from './listings/listings.ts';
@@ -22,7 +22,7 @@ export interface Sandbox extends AsyncDisposable {
   readonly secret: string;
   readonly options: Readonly<Settings>;
   readonly world: World;
-  readonly account: Account;
+  readonly account: SupplierAccount;
   readonly orders: Orders;
   readonly listings: Listings;
   readonly intake: Intake;
@@ -52,7 +52,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
 class SandboxServer implements Sandbox {
   readonly world: World;
-  readonly account: Account;
+  readonly account: SupplierAccount;
   readonly orders: Orders;
   readonly listings: Listings;
   readonly intake = new Intake();
@@ -61,7 +61,7 @@ class SandboxServer implements Sandbox {
   url = '';
   readonly #log = new RequestLog();
   readonly #gate: Gate;
-  readonly #ceiling: LiveCeiling;
+  readonly #ceiling: LiveLimiter;
   readonly #presigner = new Presigner();
   readonly #labels = new Labels();
   readonly #server: Server;
@@ -71,11 +71,11 @@ class SandboxServer implements Sandbox {
   constructor(settings: Settings) {
     this.options = settings;
     this.world = new World(settings);
-    this.account = new Account(settings.vacation, settings.sellerShipping);
+    this.account = new SupplierAccount(settings.vacation, settings.sellerShipping);
     this.orders = new Orders(settings, this.account, (rng) => this.world.draw(rng));
     this.listings = new Listings(settings, (rng) => this.world.draw(rng));
     this.#gate = new Gate(settings);
-    this.#ceiling = new LiveCeiling(settings.liveCeilingPerMinute);
+    this.#ceiling = new LiveLimiter(settings.liveCeilingPerMinute);
     const exchanges = new Exchanges(() => this.#services(), {
       gate: this.#gate,
       faults: this.faults,

@@ -25,7 +25,7 @@ export interface Standing {
   readonly kept: 'waiting' | 'overdue' | 'reported' | null;
 }
 
-export type Finding = 'confirmed' | 'unchanged' | 'seen' | 'overtaken' | 'overdue' | 'left';
+export type AuditFinding = 'confirmed' | 'unchanged' | 'seen' | 'overtaken' | 'overdue' | 'left';
 
 /** Columns of a Standing, for a query on catalog.skus s and catalog_internal.due d; `askedAt` of the answered request. */
 export function standingColumns(tx: Tx, askedAt: Date) {
@@ -47,7 +47,7 @@ export function standingColumns(tx: Tx, askedAt: Date) {
 }
 
 /** What a look that was answered with a record or 0009 means for the audit; null: nothing. */
-export function findingOf(look: Standing, answer: Fate['kind'], moved: boolean): Finding | null {
+export function findingOf(look: Standing, answer: Fate['kind'], moved: boolean): AuditFinding | null {
   const leaves = look.kept === null ? null : 'left';
   if (look.standing === 'overtaken') {
     return answer === 'record' && (moved || !look.comparable) ? 'overtaken' : null;
@@ -65,7 +65,7 @@ export function findingOf(look: Standing, answer: Fate['kind'], moved: boolean):
  */
 export async function auditLooks(
   tx: Tx,
-  found: readonly { readonly sku: string; readonly finding: Finding }[],
+  found: readonly { readonly sku: string; readonly finding: AuditFinding }[],
   askedAt: Date,
 ): Promise<void> {
   if (found.length === 0) return;

@@ -1,8 +1,8 @@
 import type { Sql } from './db.ts';
 
 /** Lanes of the due ledger, most urgent first; `catalog_internal.lane_of` says which reason travels where. */
-export const LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
-export type Lane = (typeof LANES)[number];
+export const DUE_LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
+export type Lane = (typeof DUE_LANES)[number];
 
 /** One kind of owed work: a lane and whether its SKUs count against the live budget. */
 export interface LaneClass {
@@ -11,7 +11,7 @@ export interface LaneClass {
 }
 
 /** How much of a class is there to claim: a count that stops at the asked limit, and the age of the oldest. */
-export interface Owed extends LaneClass {
+export interface DueClass extends LaneClass {
   readonly count: number;
   readonly oldestSeconds: number;
 }
@@ -38,7 +38,7 @@ export interface Claim {
   readonly skus: readonly ClaimedSku[];
 }
 
-const laneNumber = (lane: Lane): number => LANES.indexOf(lane) + 1;
+const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
 
 /**
  * Counts what is owed in every class, each up to `limit`. `early` gives, per lane, how many seconds before its due time
@@ -48,10 +48,10 @@ export async function peekOwed(
   sql: Sql,
   limit: number,
   early: Readonly<Record<Lane, number>>,
-): Promise<Owed[]> {
+): Promise<DueClass[]> {
   const rows = await sql<{ lane: number; live: boolean; count: number; oldest: number }[]>`
     select l.lane, c.live, o.count, o.oldest
-    from unnest(${LANES.map(laneNumber)}::smallint[], ${LANES.map((lane) => early[lane])}::float8[]) as l(lane, early)
+    from unnest(${DUE_LANES.map(laneNumber)}::smallint[], ${DUE_LANES.map((lane) => early[lane])}::float8[]) as l(lane, early)
     cross join (values (true), (false)) as c(live)
     cross join lateral (
       select count(*)::int as count, coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as oldest
@@ -65,7 +65,7 @@ export async function peekOwed(
     ) o
     where o.count > 0`;
   return rows.map(({ lane, live, count, oldest }) => ({
-    lane: LANES[lane - 1] ?? 'sweep',
+    lane: DUE_LANES[lane - 1] ?? 'sweep',
     live,
     count,
     oldestSeconds: oldest,

@@ -4,7 +4,7 @@ import { applyDelta, noteBrokenChain, noteCatalogFault } from '../store/delta.ts
 import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { ask, type SyncContext } from './context.ts';
-import { failureOf, type Outcome, retryAfter } from './outcome.ts';
+import { failureOf, type TaskOutcome, retryAfter } from './outcome.ts';
 
 /** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */
 const CROWD = 500;
@@ -36,7 +36,7 @@ export async function syncDelta(
   ctx: SyncContext,
   failuresBefore: number,
   signal?: AbortSignal,
-): Promise<Outcome> {
+): Promise<TaskOutcome> {
   const { deltaMs } = ctx.settings;
   const seen = new Set<string>();
   let hops = 0;
@@ -87,7 +87,7 @@ async function troubled(
   error: PartnerError,
   token: string,
   failuresBefore: number,
-): Promise<Outcome> {
+): Promise<TaskOutcome> {
   const trouble = deltaTrouble(error);
   if (trouble === 'fetch-manifest') {
     await noteBrokenChain(ctx.sql, token);

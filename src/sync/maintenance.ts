@@ -4,7 +4,7 @@ import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
 import { nextLooks, type SyncContext } from './context.ts';
-import type { Outcome } from './outcome.ts';
+import type { TaskOutcome } from './outcome.ts';
 
 const AT_ONCE = 10_000;
 const QUARANTINE_KEPT = 1000;
@@ -16,7 +16,7 @@ const SENDS_KEPT_WINDOWS = 10;
  * reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every call. During an
  * incident it rests: every SKU is looked at by worth, and the look brings its metadata.
  */
-export async function syncMetadata(ctx: SyncContext): Promise<Outcome> {
+export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   const { incident } = await readLivePlan(ctx.sql);
   if (incident !== null) return { kind: 'postponed', nextInMs: UPKEEP_EVERY_MS, because: 'incident' };
   const { snapshotMs, snapshotReason } = nextLooks(ctx.settings);
@@ -35,7 +35,7 @@ export interface Keeping {
 }
 
 /** Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. */
-export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Keeping): Promise<Outcome> {
+export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Keeping): Promise<TaskOutcome> {
   const woken = await wakeHeld(ctx.sql, AT_ONCE);
   const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
   await trimQuarantine(ctx.sql, QUARANTINE_KEPT);

@@ -11,7 +11,7 @@ import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
 import { ask, type Asked, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
 import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-decision.ts';
-import { type Failure, failureOf, type Outcome, retryAfter, retryInMs } from './outcome.ts';
+import { type Failure, failureOf, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
 /** A presigned URL that stops working early is asked for again this often in one run (partner rule 4.2.9). */
@@ -35,7 +35,11 @@ interface Downloaded {
  * One baseline: asks for the manifest, downloads and stages its lines, and merges them with the snapshot's token in one
  * transaction; or refuses it and leaves the mirror as it was.
  */
-export async function syncManifest(ctx: SyncContext, run: TaskRun, signal?: AbortSignal): Promise<Outcome> {
+export async function syncManifest(
+  ctx: SyncContext,
+  run: TaskRun,
+  signal?: AbortSignal,
+): Promise<TaskOutcome> {
   for (let attempt = 1; ; attempt += 1) {
     const outcome = await baselineOnce(ctx, run, signal);
     if (!(outcome instanceof PartnerError)) return outcome;
@@ -51,7 +55,7 @@ async function baselineOnce(
   ctx: SyncContext,
   run: TaskRun,
   signal?: AbortSignal,
-): Promise<Outcome | PartnerError> {
+): Promise<TaskOutcome | PartnerError> {
   const baseline = await Baseline.open(ctx.databaseUrl());
   try {
     const moment = await baseline.moment();
@@ -124,7 +128,7 @@ function done(
   downloaded: Downloaded,
   duplicates: number,
   applied: BaselineApplied,
-): Outcome {
+): TaskOutcome {
   const { lines, rejected } = downloaded;
   return {
     kind: 'done',
@@ -147,17 +151,17 @@ function causeOf(before: SyncState): (typeof REBASELINE_CAUSES)[number] {
   return before.shrinkConfirmed ? 'asked' : 'schedule';
 }
 
-function failed(ctx: SyncContext, run: TaskRun, failure: Failure): Outcome {
+function failed(ctx: SyncContext, run: TaskRun, failure: Failure): TaskOutcome {
   return { kind: 'failed', nextInMs: retryInMs(run.failures, ctx.settings.manifestMs), ...failure };
 }
 
-async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal): Promise<Outcome> {
+async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal): Promise<TaskOutcome> {
   await noteManifestRefused(ctx.sql, reason);
   return failed(ctx, run, { because: reason, hint: REFUSAL_HINTS[reason] });
 }
 
 /** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */
-async function catalogTrouble(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<Outcome> {
+async function catalogTrouble(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<TaskOutcome> {
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
   const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.manifestMs);
@@ -246,7 +250,11 @@ async function reportProgress(
  * Asks the manifest route for its metadata alone: how old the newest snapshot is, and how much of it is live-priced
  * (partner rules 4.2.10, 2.7).
  */
-export async function checkCatalog(ctx: SyncContext, run: TaskRun, signal?: AbortSignal): Promise<Outcome> {
+export async function checkCatalog(
+  ctx: SyncContext,
+  run: TaskRun,
+  signal?: AbortSignal,
+): Promise<TaskOutcome> {
   const nextInMs = ctx.settings.catalogCheckMs;
   const state = await readSyncState(ctx.sql);
   if (state.manifestAppliedAt === null) {

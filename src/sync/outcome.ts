@@ -3,7 +3,7 @@ import type { PartnerError } from '../partner/errors.ts';
 import { refuses } from '../pace/policy.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
-export type Outcome =
+export type TaskOutcome =
   | {
       readonly kind: 'done';
       readonly nextInMs: number;

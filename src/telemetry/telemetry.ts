@@ -5,7 +5,7 @@ import type { StoreEvent } from '../queues/store-pause.ts';
 import type { TaskReport } from '../queues/task-run.ts';
 import type { SyncEvent } from '../sync/context.ts';
 import type { PacerEvents } from '../pace/pacer.ts';
-import { createBulkLines, createSyncLines, type Owed } from './log/sync-lines.ts';
+import { createBulkLines, createSyncLines, type BacklogCounts } from './log/sync-lines.ts';
 import { countEvent, countTask, type Metrics } from './metrics/metrics.ts';
 import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
 import type { Log } from './log/logger.ts';
@@ -32,7 +32,7 @@ export interface TelemetryOptions {
   readonly metrics: Metrics;
   readonly clock: Clock;
   /** What is left to look at; asked for a line of progress. */
-  readonly owed: () => Promise<Owed>;
+  readonly owed: () => Promise<BacklogCounts>;
   /** The queues live in the same Postgres. */
   readonly queuesInPostgres: boolean;
 }

@@ -6,10 +6,10 @@ import { certificate, tlsProxyTo } from '../security/tls-proxy.ts';
 import { type Env, runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
-type Finding = { check: string; level: string; text: string; todo: string | null };
+type CheckResult = { check: string; level: string; text: string; todo: string | null };
 interface Said {
   ok: boolean;
-  checks: Finding[];
+  checks: CheckResult[];
   requests: { most: number; sent: { route: string; outcome: string }[] };
   settings: { name: string; value: string }[];
   unknown: string[];
@@ -21,13 +21,13 @@ const USUAL = { PARTNER_RATE_LIMIT: '200', PARTNER_RATE_SHARE: '0.6' };
 async function examined(
   sandbox: SandboxOptions,
   env: Env = {},
-): Promise<{ code: number | null; findings: Finding[] }> {
+): Promise<{ code: number | null; findings: CheckResult[] }> {
   await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, seed: 71, ...sandbox } });
   const { code, stdout } = await runProgram(['doctor', '--json'], { ...stack.env, ...env });
   return { code, findings: (JSON.parse(stdout) as Said).checks };
 }
 
-const failures = (findings: readonly Finding[]) => findings.filter(({ level }) => level === 'FAIL');
+const failures = (findings: readonly CheckResult[]) => findings.filter(({ level }) => level === 'FAIL');
 const failure = (check: string, todo: string) => (expect: { stringContaining(text: string): unknown }) => [
   { check, level: 'FAIL', todo: expect.stringContaining(todo) },
 ];

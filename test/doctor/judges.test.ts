@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { blemishesOf, isBasicPair } from '../../src/config/secrets.ts';
-import { type Finding, judgeSkew } from '../../src/cli/doctor/check.ts';
+import { type CheckResult, judgeSkew } from '../../src/cli/doctor/check.ts';
 import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis } from '../../src/cli/doctor/redis.ts';
 import { judgeShare } from '../../src/cli/doctor/configuration.ts';
 import { loadConfig } from '../../src/config/config.ts';
 
-const bad = (findings: readonly Finding[]) =>
+const bad = (findings: readonly CheckResult[]) =>
   findings.filter(({ level }) => level !== 'OK').map(({ level, check }) => `${level} ${check}`);
 
 const GOOD: PostgresFacts = {

@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import postgres from 'postgres';
 import { onTestFinished } from 'vitest';
-import { type Account, parsePasswd, runCommand } from '../../src/embedded/command.ts';
+import { type ServiceUser, parsePasswd, runCommand } from '../../src/embedded/command.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { clusterProcesses, waitUntil } from '../../src/embedded/processes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 
 export const FAST = { fsync: 'off', shared_buffers: '16MB' };
 export const isRoot = process.geteuid?.() === 0;
-export const nobody: Account | undefined = parsePasswd(readFileSync('/etc/passwd', 'utf8')).get('nobody');
+export const nobody: ServiceUser | undefined = parsePasswd(readFileSync('/etc/passwd', 'utf8')).get('nobody');
 
 /** A folder of the test's own, which every user may pass through; gone after the test. */
 export async function temporaryFolder(): Promise<string> {
@@ -82,7 +82,7 @@ try {
 `;
 
 /** Runs a program (after PRELUDE) in a Node of its own, in a process group of its own, as `account` where one is given. */
-export function run(program: string, dataDir: string, account: Account | null = null): Program {
+export function run(program: string, dataDir: string, account: ServiceUser | null = null): Program {
   const args = ['--input-type=module', '--eval', PRELUDE + program, dataDir];
   const child = spawn(process.execPath, args, {
     ...account,
@@ -113,7 +113,7 @@ export function run(program: string, dataDir: string, account: Account | null = 
 }
 
 /** True where the other user can run this very Node: not so in a checkout below a closed home. */
-export async function canRunNode(account: Account | undefined): Promise<boolean> {
+export async function canRunNode(account: ServiceUser | undefined): Promise<boolean> {
   if (!account) return false;
   return (await runCommand(process.execPath, ['--version'], { account })).code === 0;
 }

@@ -5,7 +5,7 @@ import { connect } from '../../src/store/db.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
-import type { Outcome } from '../../src/sync/outcome.ts';
+import type { TaskOutcome } from '../../src/sync/outcome.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
@@ -112,7 +112,7 @@ async function task(name: 'manifest' | 'delta'): Promise<Pick<Ended, 'kind' | 'b
     telemetry.onTask(ended);
   };
   await sql`update catalog_internal.tasks set next_at = now() - interval '1 second', failures = 0 where task = ${name}`;
-  const outcome: Outcome | null = await runTask(
+  const outcome: TaskOutcome | null = await runTask(
     { sql, clock: systemClock, signal: never, report },
     name,
     (run) => (name === 'manifest' ? syncManifest(ctx, run) : syncDelta(ctx, run.failures)),

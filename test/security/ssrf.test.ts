@@ -138,7 +138,7 @@ beforeAll(async () => {
 afterAll(() => listener[Symbol.asyncDispose]());
 
 /** What becomes of an answer of the manifest route with this URL: the kind of error, and how many sockets were set going. */
-async function outcomeOf(text: string) {
+async function effectsOf(text: string) {
   using sockets = watchSockets();
   const url = text.includes('?') || text.includes('#') ? text : `${text}${SIGNED}`;
   const reading = readManifestMeta({ url, snapshot_id: 's1' }, {});
@@ -153,7 +153,7 @@ async function outcomeOf(text: string) {
 
 test.each(REFUSED)('a manifest at %j is refused, and nobody is connected to', async (form) => {
   const text = form.replace('{port}', String(listener.port));
-  const { kind, sockets, strays } = await outcomeOf(text);
+  const { kind, sockets, strays } = await effectsOf(text);
   expect(['url-refused', 'unreadable']).toContain(kind);
   expect([listener.connections, strays]).toEqual([0, []]);
   // A name is looked up by the connection itself, which then is not made; anything else does not get so far.

@@ -4,7 +4,7 @@ import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../../src/sync/manifest.ts';
-import type { Outcome } from '../../src/sync/outcome.ts';
+import type { TaskOutcome } from '../../src/sync/outcome.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
 import { isInjected } from './worker.ts';
@@ -29,7 +29,7 @@ export async function runJob(ctx: SyncContext, job: Job, turn: number): Promise<
 }
 
 async function runOnce(ctx: SyncContext, task: Exclude<Job, 'reprice'>): Promise<false> {
-  const works: Record<typeof task, (run: TaskRun) => Promise<Outcome>> = {
+  const works: Record<typeof task, (run: TaskRun) => Promise<TaskOutcome>> = {
     delta: (run) => syncDelta(ctx, run.failures),
     manifest: (run) => syncManifest(ctx, run),
     'catalog-check': (run) => checkCatalog(ctx, run),

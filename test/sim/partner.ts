@@ -7,7 +7,7 @@ import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
 import { readBulk, readDelta } from '../../src/partner/wire.ts';
 import { answerBulk, answerDelta, answerManifest, type CatalogContext } from '../../src/sandbox/catalog.ts';
 import { Presigner, snapshotOf } from '../../src/sandbox/files.ts';
-import { LiveCeiling } from '../../src/sandbox/gate.ts';
+import { LiveLimiter } from '../../src/sandbox/gate.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from '../../src/sandbox/options.ts';
 import { manifestLine } from '../../src/sandbox/wire.ts';
 import { World } from '../../src/sandbox/world.ts';
@@ -42,7 +42,7 @@ export class SimPartner {
   readonly #presigner = new Presigner();
   readonly #server: Server;
   readonly #byName = new Map<string, Worker>();
-  #ceiling = new LiveCeiling(null);
+  #ceiling = new LiveLimiter(null);
   base = '';
 
   constructor() {
@@ -67,7 +67,7 @@ export class SimPartner {
   begin(options: SandboxOptions): void {
     this.settings = resolveOptions(options);
     this.world = new World(this.settings);
-    this.#ceiling = new LiveCeiling(this.settings.liveCeilingPerMinute);
+    this.#ceiling = new LiveLimiter(this.settings.liveCeilingPerMinute);
     this.pending = [];
   }
 

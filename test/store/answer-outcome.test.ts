@@ -1,4 +1,4 @@
-import { type Differences, type Look, outcomeOf } from '../../src/store/answer/effects.ts';
+import { type Differences, type Look, effectsOf } from '../../src/store/answer/effects.ts';
 import type { Fate } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer/differences.ts';
@@ -37,7 +37,7 @@ const differences = (prices: readonly PriceDifference[], unknown: readonly strin
 
 describe('what follows from an answer', () => {
   test('is nothing for a SKU whose claim is lost, or whose answer was overtaken', () => {
-    const outcome = outcomeOf(
+    const outcome = effectsOf(
       [look('OURS'), look('OVERTAKEN', { answerable: false })],
       [answer('OURS'), answer('OVERTAKEN'), answer('LOST')],
       differences(
@@ -53,7 +53,7 @@ describe('what follows from an answer', () => {
   });
 
   test('is written but no move where prices are a SKU’s first, stay null, or keep their number', () => {
-    const outcome = outcomeOf(
+    const outcome = effectsOf(
       [look('NEW', { seenBefore: false }), look('OLD')],
       [answer('NEW'), answer('OLD')],
       differences(
@@ -73,7 +73,7 @@ describe('what follows from an answer', () => {
 
   test('is learned of live SKUs alone, with what had moved of them', () => {
     const heard: string[] = [];
-    outcomeOf(
+    effectsOf(
       [
         look('A', { live: true }),
         look('B', { live: true }),

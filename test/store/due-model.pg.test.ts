@@ -14,7 +14,7 @@ import {
 } from 'fast-check';
 import { test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Claim, claimDue, LANES, type Quota, releaseClaim, wakeHeld } from '../../src/store/due.ts';
+import { type Claim, claimDue, DUE_LANES, type Quota, releaseClaim, wakeHeld } from '../../src/store/due.ts';
 import { LedgerModel } from './due-model.ts';
 import {
   empty,
@@ -43,7 +43,7 @@ const anyMark = record({
 });
 const anyClaim = record({
   do: constant('claim' as const),
-  lanes: shuffledSubarray([...LANES], { minLength: 3 }),
+  lanes: shuffledSubarray([...DUE_LANES], { minLength: 3 }),
   count: integer({ min: 1, max: 3 }),
   earlyHours: constantFrom(0, 0, 5),
 });

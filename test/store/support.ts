@@ -2,7 +2,7 @@ import type { Fate, NextLooks, PriceRow, ProductRow } from '../../src/store/answ
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
-import { type Claim, claimDue, LANES, type Quota } from '../../src/store/due.ts';
+import { type Claim, claimDue, DUE_LANES, type Quota } from '../../src/store/due.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
@@ -104,7 +104,7 @@ export async function mark(
 
 /** Every class of owed work, `count` SKUs of each. */
 export function allOwed(count: number): Quota[] {
-  return LANES.flatMap((lane) => [true, false].map((live) => ({ lane, live, count, earlySeconds: 0 })));
+  return DUE_LANES.flatMap((lane) => [true, false].map((live) => ({ lane, live, count, earlySeconds: 0 })));
 }
 
 /** Claims whatever is owed; fails where nothing is. */

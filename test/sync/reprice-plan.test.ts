@@ -1,17 +1,17 @@
 import { assert, constantFrom, double, integer, property, record, subarray, tuple } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LANES, type LaneClass, type Owed, type Quota } from '../../src/store/due.ts';
+import { DUE_LANES, type LaneClass, type DueClass, type Quota } from '../../src/store/due.ts';
 import { type Early, planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 const USUAL: PlanLimits = { maxSkus: 100, liveBudget: 5, turn: 1, spareSeconds: 60 };
 
-const CLASSES = LANES.flatMap((lane): LaneClass[] => [
+const CLASSES = DUE_LANES.flatMap((lane): LaneClass[] => [
   { lane, live: true },
   { lane, live: false },
 ]);
 
-const owe = (lane: Owed['lane'], live: boolean, count: number): Owed => ({
+const owe = (lane: DueClass['lane'], live: boolean, count: number): DueClass => ({
   lane,
   live,
   count,
@@ -19,7 +19,7 @@ const owe = (lane: Owed['lane'], live: boolean, count: number): Owed => ({
 });
 const sum = (quotas: readonly { count: number }[]) => quotas.reduce((total, { count }) => total + count, 0);
 const sameClass = (a: LaneClass) => (b: LaneClass) => a.lane === b.lane && a.live === b.live;
-const plan = (owed: readonly Owed[], limits: Partial<PlanLimits> = {}): readonly Quota[] =>
+const plan = (owed: readonly DueClass[], limits: Partial<PlanLimits> = {}): readonly Quota[] =>
   planBatch(owed, NOT_EARLY, { ...USUAL, ...limits }) ?? [];
 const counts = (quotas: readonly Quota[]) =>
   Object.fromEntries(quotas.map(({ lane, live, count }) => [`${lane}${live ? ' live' : ''}`, count]));
@@ -81,7 +81,7 @@ describe('a batch', () => {
   });
 
   test('goes to what changed first, and gives every lane behind it a twentieth', () => {
-    const owed = LANES.map((lane) => owe(lane, false, 100));
+    const owed = DUE_LANES.map((lane) => owe(lane, false, 100));
     expect(counts(plan(owed))).toEqual({ urgent: 75, live: 5, new: 5, error: 5, metadata: 5, sweep: 5 });
   });
 

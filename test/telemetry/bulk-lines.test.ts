@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createBulkLines, type Owed } from '../../src/telemetry/log/sync-lines.ts';
+import { createBulkLines, type BacklogCounts } from '../../src/telemetry/log/sync-lines.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createTroubles } from '../../src/telemetry/log/throttle.ts';
 
@@ -21,7 +21,7 @@ const QUIET = {
   reportSeconds: [],
 };
 
-function watched(read: () => Promise<Owed>) {
+function watched(read: () => Promise<BacklogCounts>) {
   let at = 0;
   const clock = { now: () => at, monotonic: () => at, sleep: () => Promise.resolve() };
   const lines: Record<string, unknown>[] = [];

@@ -1,32 +1,32 @@
 /** What one check found. `todo` says what to do about it. */
-export interface Finding {
+export interface CheckResult {
   readonly check: string;
   readonly level: 'OK' | 'WARN' | 'FAIL';
   readonly text: string;
   readonly todo?: string;
 }
 
-export const ok = (check: string, text: string): Finding => ({ check, level: 'OK', text });
-export const warn = (check: string, text: string, todo: string): Finding => ({
+export const ok = (check: string, text: string): CheckResult => ({ check, level: 'OK', text });
+export const warn = (check: string, text: string, todo: string): CheckResult => ({
   check,
   level: 'WARN',
   text,
   todo,
 });
-export const fail = (check: string, text: string, todo: string): Finding => ({
+export const fail = (check: string, text: string, todo: string): CheckResult => ({
   check,
   level: 'FAIL',
   text,
   todo,
 });
 /** A check that cannot be made because of what another one has found. */
-export const skipped = (check: string, because: string): Finding =>
+export const skipped = (check: string, because: string): CheckResult =>
   warn(check, `skipped: ${because}`, 'fix that first, then run doctor again');
 
 const TOLERATED_MS = 60_000;
 
 /** This host's clock against another one that is `aheadMs` ahead of it (behind, where negative). */
-export function judgeSkew(check: string, whose: string, aheadMs: number): Finding {
+export function judgeSkew(check: string, whose: string, aheadMs: number): CheckResult {
   const off = Math.abs(aheadMs);
   if (off < 1500) return ok(check, `agrees with ${whose}`);
   const text = `${(off / 1000).toFixed(0)} s ${aheadMs > 0 ? 'behind' : 'ahead of'} ${whose}`;

@@ -1,10 +1,10 @@
 import type { Config, MirrorConfig } from '../../config/config.ts';
 import { blemishesOf, isBasicPair } from '../../config/secrets.ts';
-import { type Finding, ok, warn } from './check.ts';
+import { type CheckResult, ok, warn } from './check.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
 
 /** Signs of a credential damaged on its way. What no credential can hold has ended the start already, by name. */
-export function checkCredential({ partner }: Pick<Config, 'partner'>): Finding[] {
+export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResult[] {
   const [apiKey, secret] = [partner.apiKey.read(), partner.secret.read()];
   return Object.entries({ PARTNER_API_KEY: apiKey, PARTNER_SECRET: secret }).flatMap(([name, value]) => {
     const found = blemishesOf(value);
@@ -27,14 +27,14 @@ const DOCUMENTED_PER_MINUTE = 200;
 const MINUTE_MS = 60_000;
 
 /** What the request share comes to. `others`: requests of the account's other users in the last window; null: not known. */
-export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number | null): Finding[] {
+export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number | null): CheckResult[] {
   const { limit, windowMs, share, floor } = rate;
   const limits = paceLimits({ rate });
   const window = windowMs === MINUTE_MS ? 'per minute' : `in ${windowMs / 1000} s`;
   const beside =
     others === null || others === 0 ? 'other services have used none' : `other services have used ${others}`;
   const text = `${sendsPerWindow(limits)} requests ${window} of the account's ${limit}, at least ${rateFloor({ rate })} while other services use theirs; ${beside}`;
-  const findings: Finding[] = [];
+  const findings: CheckResult[] = [];
   const perMinute = (limit * MINUTE_MS) / windowMs;
   if (perMinute > DOCUMENTED_PER_MINUTE)
     findings.push(

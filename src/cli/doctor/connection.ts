@@ -3,14 +3,14 @@ import { connect as connectTls, TLSSocket } from 'node:tls';
 import { connectionOf } from '../../lib/tls.ts';
 import { failureCode } from '../../partner/errors.ts';
 import { isLoopbackUrl } from '../../partner/origin.ts';
-import { fail, type Finding, ok, warn } from './check.ts';
+import { fail, type CheckResult, ok, warn } from './check.ts';
 
 const DAY_MS = 86_400_000;
 const RENEW_WITHIN_MS = 14 * DAY_MS;
 const CONNECT_MS = 10_000;
 
 /** How a certificate's end is judged; `validTo` and `now` in epoch milliseconds. */
-export function judgeCertificate(validTo: number, now: number): Finding {
+export function judgeCertificate(validTo: number, now: number): CheckResult {
   const until = new Date(validTo).toISOString().slice(0, 10);
   const days = Math.floor((validTo - now) / DAY_MS);
   return validTo - now < RENEW_WITHIN_MS
@@ -23,7 +23,7 @@ export function judgeCertificate(validTo: number, now: number): Finding {
 }
 
 /** Whether the partner's host is there and, by https, whether its certificate is trusted. Sends no request. */
-export async function checkBaseUrl(baseUrl: string, now: () => number): Promise<Finding[]> {
+export async function checkBaseUrl(baseUrl: string, now: () => number): Promise<CheckResult[]> {
   const url = new URL(baseUrl);
   const isHttps = url.protocol === 'https:';
   const shown = `${url.origin}${url.pathname === '/' ? '' : url.pathname}`;
@@ -68,7 +68,7 @@ async function reach(url: URL, isHttps: boolean): Promise<number | null> {
 }
 
 /** What a connection URL means for those on the way: null where there is nothing to say. `check` names the line. */
-export function judgeEncryption(check: string, variable: string, text: string): Finding | null {
+export function judgeEncryption(check: string, variable: string, text: string): CheckResult | null {
   const url = URL.parse(text);
   const host = url?.searchParams.get('host') ?? url?.hostname ?? '';
   if (url === null || host === '' || host.startsWith('/') || host.startsWith('%2F') || isLoopbackUrl(url))

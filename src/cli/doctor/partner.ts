@@ -5,7 +5,7 @@ import { manifestCandidates, readManifestMeta } from '../../partner/manifest-ans
 import { readManifestFile } from '../../partner/manifest-file.ts';
 import { createProbe, type Probe, type ProbeAnswer } from '../../partner/raw-client.ts';
 import { VERSION } from '../../version.ts';
-import { fail, type Finding, judgeSkew, ok, warn } from './check.ts';
+import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 import { type Evidence, nextQuestion, type Question, type Sample } from './discovery/plan.ts';
 import { discovered } from './discovery/checks.ts';
 import type { Refused, Turns } from './permits.ts';
@@ -17,7 +17,7 @@ export interface SentRequest {
 }
 
 export interface PartnerReport {
-  readonly findings: readonly Finding[];
+  readonly findings: readonly CheckResult[];
   readonly requests: readonly SentRequest[];
   readonly settings: Readonly<Record<string, string>>;
   readonly unknown: readonly string[];
@@ -66,7 +66,7 @@ async function converse(options: AskOptions, probe: Probe): Promise<PartnerRepor
   const { config, turns, mirror, most, now } = options;
   const { fields } = config.partner;
   const answers: ProbeAnswer[] = [];
-  const stopped: Finding[] = [];
+  const stopped: CheckResult[] = [];
   const unasked: string[] = [];
   let evidence: Evidence = { manifest: null, sample: null, bulk: [], delta: [], ownToken: mirror.token };
   for (;;) {
@@ -122,7 +122,7 @@ const isRefusal = ({ kind }: PartnerError): boolean =>
   AUTH_CLASS.has(kind) || kind === 'account-not-configured';
 
 /** Errors that the evidence does not speak for by itself. */
-function otherError(error: PartnerError): Finding[] {
+function otherError(error: PartnerError): CheckResult[] {
   if (error.kind === 'bad-request' || error.kind === 'snapshot-expired' || error.kind === 'delta-too-large')
     return [];
   if (error.kind === 'snapshot-stale') return [warn(error.route, error.message, error.hint)];
@@ -205,7 +205,7 @@ async function beginningOf(
   }
 }
 
-function letThrough(answers: readonly ProbeAnswer[]): Finding[] {
+function letThrough(answers: readonly ProbeAnswer[]): CheckResult[] {
   const through = answers.find(
     ({ error }) => error === null || !(isRefusal(error) || NO_ANSWER.has(error.kind)),
   );
@@ -214,7 +214,7 @@ function letThrough(answers: readonly ProbeAnswer[]): Finding[] {
     : [ok('credential', `accepted by the ${through.route} route`)];
 }
 
-function skew(answers: readonly ProbeAnswer[]): Finding[] {
+function skew(answers: readonly ProbeAnswer[]): CheckResult[] {
   const dated = answers.find(({ date }) => date !== null);
   if (dated?.date === undefined || dated.date === null) return [];
   // The header counts whole seconds: its middle, against the middle of the request.
@@ -223,7 +223,7 @@ function skew(answers: readonly ProbeAnswer[]): Finding[] {
 }
 
 /** What the manifest route says of the catalog. */
-function catalog({ manifest }: Evidence, config: Config, now: number): Finding[] {
+function catalog({ manifest }: Evidence, config: Config, now: number): CheckResult[] {
   if (manifest?.kind !== 'ok') return [];
   const { url, snapshotId } = manifest.candidates;
   const reading = readManifestMeta(manifest.body, {
@@ -266,7 +266,7 @@ function remedy({ suspected, silentMs }: Refused, now: number): string {
 }
 
 /** A request of this run was refused. */
-export function refusal(error: PartnerError, refused: Refused | null, now: number): Finding {
+export function refusal(error: PartnerError, refused: Refused | null, now: number): CheckResult {
   if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
   const silence =
     refused !== null && refused.silentMs > 0 ? `; requests are paused for ${seconds(refused.silentMs)}` : '';
@@ -275,7 +275,7 @@ export function refusal(error: PartnerError, refused: Refused | null, now: numbe
 }
 
 /** No request may be sent now. */
-export function putOff(because: string, forMs: number, refused: Refused | null, now: number): Finding {
+export function putOff(because: string, forMs: number, refused: Refused | null, now: number): CheckResult {
   if (because === 'probe')
     return warn(
       'credential',

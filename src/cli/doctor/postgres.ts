@@ -1,5 +1,5 @@
 import { judgeEncryption } from './connection.ts';
-import { fail, type Finding, judgeSkew, ok, warn } from './check.ts';
+import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 
 const LEAST_VERSION = 140_000;
 /** Connections that a daemon opens at most, with its queues in Redis or in the same Postgres. */
@@ -41,7 +41,7 @@ export interface PostgresSettings {
 }
 
 /** Judges the database. Pure. */
-export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings): Finding[] {
+export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings): CheckResult[] {
   const tls = settings.url === null ? null : judgeEncryption('postgres tls', 'DATABASE_URL', settings.url);
   return [
     versionLine(facts, settings),
@@ -64,14 +64,14 @@ const pooled = fail(
   'set DATABASE_URL to the server itself, or to a pooler in session mode: queues and locks need sessions',
 );
 
-function versionLine({ version, versionNumber }: PostgresFacts, { url }: PostgresSettings): Finding {
+function versionLine({ version, versionNumber }: PostgresFacts, { url }: PostgresSettings): CheckResult {
   const text = `version ${version}${url === null ? ', embedded' : ''}`;
   return versionNumber >= LEAST_VERSION
     ? ok('postgres', text)
     : fail('postgres', text, 'upgrade to PostgreSQL 14 or newer');
 }
 
-function writeLine({ inRecovery, readOnly, writeProblem }: PostgresFacts): Finding {
+function writeLine({ inRecovery, readOnly, writeProblem }: PostgresFacts): CheckResult {
   if (inRecovery)
     return fail('writes', 'rejected: the server is a standby', 'set DATABASE_URL to the primary');
   if (readOnly)
@@ -87,9 +87,9 @@ function writeLine({ inRecovery, readOnly, writeProblem }: PostgresFacts): Findi
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-function rightsLines(facts: PostgresFacts): Finding[] {
+function rightsLines(facts: PostgresFacts): CheckResult[] {
   const { role, database, mayCreate, mayTemp, migrated, owns } = facts;
-  const findings: Finding[] = [];
+  const findings: CheckResult[] = [];
   const grant = (right: string) => `GRANT ${right} ON DATABASE ${quoted(database)} TO ${quoted(role)}`;
   if (!mayCreate && !migrated)
     findings.push(fail('rights', `${role} has no CREATE on the database`, grant('CREATE')));
@@ -117,7 +117,7 @@ function rightsLines(facts: PostgresFacts): Finding[] {
   return [...findings, roles(facts)];
 }
 
-function roles({ hasReader, hasWatcher, mayCreateRoles, migrated }: PostgresFacts): Finding {
+function roles({ hasReader, hasWatcher, mayCreateRoles, migrated }: PostgresFacts): CheckResult {
   const missing = [hasReader ? '' : 'catalog_reader', hasWatcher ? '' : 'catalog_watcher'].filter(
     (name) => name !== '',
   );
@@ -137,7 +137,7 @@ function roles({ hasReader, hasWatcher, mayCreateRoles, migrated }: PostgresFact
       );
 }
 
-function migrationsLine({ pending, unknown, migrated }: PostgresFacts): Finding {
+function migrationsLine({ pending, unknown, migrated }: PostgresFacts): CheckResult {
   if (unknown > 0)
     return fail(
       'migrations',
@@ -153,7 +153,7 @@ function migrationsLine({ pending, unknown, migrated }: PostgresFacts): Finding 
 function connectionsLine(
   { connectionsMost, connectionsOthers }: PostgresFacts,
   { queues }: PostgresSettings,
-): Finding {
+): CheckResult {
   const free = connectionsMost - connectionsOthers;
   const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${NEEDED[queues]}`;
   const todo =

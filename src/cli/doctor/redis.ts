@@ -1,7 +1,7 @@
 import type { MirrorConfig } from '../../config/config.ts';
 import { openRedis } from '../../queues/backend.ts';
 import { judgeEncryption } from './connection.ts';
-import { fail, type Finding, ok, warn } from './check.ts';
+import { fail, type CheckResult, ok, warn } from './check.ts';
 
 /** BullMQ works from 5.0 on, and advises 6.2 (docs.bullmq.io). */
 const LEAST_MAJOR = 5;
@@ -9,7 +9,7 @@ const ADVISED = [6, 2] as const;
 const CONNECT_MS = 10_000;
 
 /** What INFO of a Redis says of its fitness for queues. `prefix`: QUEUE_PREFIX. */
-export function judgeRedis(info: string, prefix: string): Finding[] {
+export function judgeRedis(info: string, prefix: string): CheckResult[] {
   const value = (key: string) => new RegExp(`^${key}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
   const findings = [versionOf(value('redis_version'), prefix)];
   if (value('role') === 'slave')
@@ -36,7 +36,7 @@ export function judgeRedis(info: string, prefix: string): Finding[] {
   return findings;
 }
 
-function versionOf(version: string, prefix: string): Finding {
+function versionOf(version: string, prefix: string): CheckResult {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const text = `version ${version}, key prefix ${prefix}:`;
   if (major < LEAST_MAJOR) return fail('redis', text, 'upgrade to Redis 6.2 or newer');
@@ -44,7 +44,7 @@ function versionOf(version: string, prefix: string): Finding {
   return old ? warn('redis', text, 'BullMQ recommends Redis 6.2 or newer') : ok('redis', text);
 }
 
-function persistence(value: (key: string) => string): Finding {
+function persistence(value: (key: string) => string): CheckResult {
   if (value('aof_enabled') === '1') {
     return value('aof_last_write_status') === 'err'
       ? fail('redis aof', 'the last write to disk failed', 'check the disk of the Redis server')
@@ -64,7 +64,7 @@ function persistence(value: (key: string) => string): Finding {
 }
 
 /** Version, persistence, eviction and encryption of Redis, where the queues are there. */
-export async function checkRedis(config: MirrorConfig): Promise<Finding[]> {
+export async function checkRedis(config: MirrorConfig): Promise<CheckResult[]> {
   const url = config.queues.redisUrl?.read();
   if (url === undefined) return [ok('queues', 'in Postgres')];
   const redis = openRedis(url, {

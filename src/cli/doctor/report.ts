@@ -1,10 +1,10 @@
 import { harmless, painter, type Terminal, type Tint, wrap } from '../../status/style.ts';
-import type { Finding } from './check.ts';
+import type { CheckResult } from './check.ts';
 import type { SentRequest } from './partner.ts';
 
 /** All that a run of doctor found. */
 export interface Report {
-  readonly findings: readonly Finding[];
+  readonly findings: readonly CheckResult[];
   readonly requests: readonly SentRequest[];
   /** Most requests that it was allowed. */
   readonly most: number;
@@ -12,11 +12,11 @@ export interface Report {
   readonly unknown: readonly string[];
 }
 
-const TINTS: Readonly<Record<Finding['level'], Tint>> = { OK: 'green', WARN: 'yellow', FAIL: 'red' };
+const TINTS: Readonly<Record<CheckResult['level'], Tint>> = { OK: 'green', WARN: 'yellow', FAIL: 'red' };
 const LEVEL = 5;
 const CHECK = 17;
 
-const countOf = ({ findings }: Report, level: Finding['level']): number =>
+const countOf = ({ findings }: Report, level: CheckResult['level']): number =>
   findings.filter((finding) => finding.level === level).length;
 
 /** The form for programs; its members are documented in docs/doctor.md and only ever added to. */
@@ -49,7 +49,7 @@ export function screenOf(report: Report, terminal: Terminal): string {
   ].join('\n');
 }
 
-function linesOf({ level, check, text, todo }: Finding, terminal: Terminal): string[] {
+function linesOf({ level, check, text, todo }: CheckResult, terminal: Terminal): string[] {
   const paint = painter(terminal);
   const indent = LEVEL + CHECK;
   const [first = '', ...rest] = wrap(`${' '.repeat(indent)}${harmless(text)}`, terminal.width, indent);

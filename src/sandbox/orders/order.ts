@@ -51,7 +51,7 @@ export function isOpen({ status }: Order): boolean {
 }
 
 /** The supplier account's levers. They hold from the next request on. */
-export class Account {
+export class SupplierAccount {
   /** No ask listing is created (partner rule 7.4.4). */
   vacation: boolean;
   /** The shipping-leg fee of a confirmation is deducted from the payout (partner rules 4.4). */

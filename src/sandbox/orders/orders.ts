@@ -1,5 +1,5 @@
 import {
-  type Account,
+  type SupplierAccount,
   type Goods,
   isOpen,
   type ListingType,
@@ -25,11 +25,11 @@ export class Orders {
   readonly #byId = new Map<string, Order>();
   readonly #confirmed = new Set<Order>();
   readonly #settings: Settings;
-  readonly #account: Account;
+  readonly #account: SupplierAccount;
   readonly #rng: Rng;
 
   /** `draw` finds goods to sell; null where the catalog has none. */
-  constructor(settings: Settings, account: Account, draw: (rng: Rng) => Goods | null) {
+  constructor(settings: Settings, account: SupplierAccount, draw: (rng: Rng) => Goods | null) {
     this.#settings = settings;
     this.#account = account;
     this.#rng = createRng(mix(settings.seed, 21));

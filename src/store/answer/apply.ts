@@ -1,4 +1,4 @@
-import { type Look, type Outcome, outcomeOf } from './effects.ts';
+import { type Look, type AnswerEffects, effectsOf } from './effects.ts';
 import type { Fate, NextLooks, Applied } from './types.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { comparePrices, compareProducts } from './differences.ts';
@@ -31,8 +31,8 @@ export async function applyAnswer(
       compareProducts(tx, settled),
     ]);
     failpoint('bulk.compared');
-    const outcome = outcomeOf(looks, settled, { prices, products }, next);
-    last(writeOutcome(tx, claim, { settled, fates }, outcome, next));
+    const outcome = effectsOf(looks, settled, { prices, products }, next);
+    last(writeEffects(tx, claim, { settled, fates }, outcome, next));
     failpoint('bulk.written');
     return {
       accepted: looks.length,
@@ -50,11 +50,11 @@ export async function applyAnswer(
 }
 
 /** Sends everything that an outcome changes in one go; it is carried out in this order. */
-async function writeOutcome(
+async function writeEffects(
   tx: Tx,
   claim: Claim,
   { settled, fates }: { readonly settled: readonly Fate[]; readonly fates: readonly Fate[] },
-  { answered, prices, moves, moved, fields, renewed, ahead, findings }: Outcome,
+  { answered, prices, moves, moved, fields, renewed, ahead, findings }: AnswerEffects,
   next: NextLooks,
 ): Promise<void> {
   const at = claim.askedAt;

@@ -1,6 +1,6 @@
 import type { Fate, NextLooks } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
-import { type Finding, findingOf, type Standing } from '../audit.ts';
+import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
 import type { LiveLook, LookAhead } from '../live.ts';
 
@@ -11,7 +11,7 @@ export interface Differences {
 }
 
 /** What follows from an answer. Only what came for SKUs whose claim is still ours counts, and is not overtaken. */
-export interface Outcome {
+export interface AnswerEffects {
   /** Records and 0009 that are applied. */
   readonly answered: readonly Fate[];
   readonly prices: readonly PriceDifference[];
@@ -23,19 +23,19 @@ export interface Outcome {
   readonly renewed: ReadonlySet<string>;
   /** What was learned of live SKUs. */
   readonly ahead: readonly LookAhead[];
-  readonly findings: readonly { readonly sku: string; readonly finding: Finding }[];
+  readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
 }
 
 /**
  * Decides what an answer changes: from how its SKUs stand under their locks, its records and 0009 (`settled`), and what
  * these differ in. Pure.
  */
-export function outcomeOf(
+export function effectsOf(
   looks: readonly Look[],
   settled: readonly Fate[],
   { prices, products }: Differences,
   next: Pick<NextLooks, 'live'>,
-): Outcome {
+): AnswerEffects {
   const lookOf = new Map(looks.filter(({ answerable }) => answerable).map((look) => [look.sku, look]));
   const ours = ({ sku }: { readonly sku: string }) => lookOf.has(sku);
   const answered = settled.filter(ours);

@@ -32,7 +32,7 @@ import {
   SHORTLIST,
   solvePrice,
 } from './policy.ts';
-import type { Outcome } from '../outcome.ts';
+import type { TaskOutcome } from '../outcome.ts';
 import { placeLive, releaseSnapshot, unplacedLive } from '../../store/live-order.ts';
 
 /** Prices of looks are solved anew this often. */
@@ -44,7 +44,7 @@ const FIRST_SOLVE_EVERY_MS = 60_000;
  * LIVE_INTERVAL, or by configuration, there is no price: every SKU has its turn. When an incident begins, everything joins
  * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
  */
-export async function planLive(ctx: SyncContext): Promise<Outcome> {
+export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const [plan, state] = await Promise.all([readLivePlan(sql), readSyncState(sql)]);
   await pruneLiveCalls(sql);

@@ -1,4 +1,4 @@
-import { type Lane, LANES, type Owed, type Quota } from '../../store/due.ts';
+import { type Lane, DUE_LANES, type DueClass, type Quota } from '../../store/due.ts';
 
 /** How far before its due time a SKU of each lane may be taken, in seconds. */
 export type Early = Readonly<Record<Lane, number>>;
@@ -22,7 +22,7 @@ const SIDE_TURNS = 16;
  * budget of SKUs that count as live, the rest snapshot-priced, lanes in their order, each with a guaranteed part, and
  * spare slots for the sweep. Null when nothing is owed.
  */
-export function planBatch(owed: readonly Owed[], early: Early, limits: PlanLimits): Quota[] | null {
+export function planBatch(owed: readonly DueClass[], early: Early, limits: PlanLimits): Quota[] | null {
   if (owed.length === 0) return null;
   const liveOwed = owed.filter((o) => o.live);
   const cheapOwed = owed.filter((o) => !o.live);
@@ -36,7 +36,7 @@ export function planBatch(owed: readonly Owed[], early: Early, limits: PlanLimit
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
   // Owed, but no slot may carry it now.
   if (liveCount + cheapCount === 0) return null;
-  const quotas = LANES.flatMap((lane): Quota[] => [
+  const quotas = DUE_LANES.flatMap((lane): Quota[] => [
     { lane, live: true, count: live.get(lane) ?? 0, earlySeconds: early[lane] },
     { lane, live: false, count: cheap.get(lane) ?? 0, earlySeconds: early[lane] },
   ]);
@@ -57,7 +57,7 @@ export function planBatch(owed: readonly Owed[], early: Early, limits: PlanLimit
  * Splits `slots` over the lanes in their order. The lanes behind the first are sure of their part; where that is less
  * than a slot, one slot in every second turn goes to one of them, each in its turn.
  */
-function share(owed: readonly Owed[], slots: number, turn: number): Map<Lane, number> {
+function share(owed: readonly DueClass[], slots: number, turn: number): Map<Lane, number> {
   const counts = new Map(owed.map(({ lane, count }) => [lane, count]));
   const given = new Map<Lane, number>();
   let left = slots;
@@ -67,11 +67,11 @@ function share(owed: readonly Owed[], slots: number, turn: number): Map<Lane, nu
     given.set(lane, before + n);
     left -= n;
   };
-  const behind = LANES.filter((lane) => counts.has(lane)).slice(1);
+  const behind = DUE_LANES.filter((lane) => counts.has(lane)).slice(1);
   const favoured = turn % 2 === 0 ? behind[(turn / 2) % Math.max(1, behind.length)] : undefined;
   const part = Math.floor(slots * GUARANTEED_PART);
   for (const lane of behind) give(lane, part > 0 ? part : Number(lane === favoured));
-  for (const lane of LANES) give(lane, slots);
+  for (const lane of DUE_LANES) give(lane, slots);
   return given;
 }
 
@@ -88,12 +88,12 @@ const FULL_ENOUGH = 0.5;
  * less where `callsPerMinute` is higher.
  */
 export function waitForCompanyMs(
-  owed: readonly Owed[],
+  owed: readonly DueClass[],
   limits: Pick<PlanLimits, 'maxSkus' | 'liveBudget'>,
   callsPerMinute: number,
   sinceLastCallMs: number,
 ): number {
-  const count = (which: (o: Owed) => boolean) => owed.filter(which).reduce((n, o) => n + o.count, 0);
+  const count = (which: (o: DueClass) => boolean) => owed.filter(which).reduce((n, o) => n + o.count, 0);
   if (count(({ lane }) => lane === 'urgent') > 0) return 0;
   if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
   if (count(({ live }) => !live) >= limits.maxSkus * FULL_ENOUGH) return 0;

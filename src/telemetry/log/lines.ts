@@ -6,7 +6,7 @@ import { type Log, sparingly } from './logger.ts';
 import { createTroubles, type Troubles } from './throttle.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import { refuses } from '../../pace/policy.ts';
-import type { Outcome } from '../../sync/outcome.ts';
+import type { TaskOutcome } from '../../sync/outcome.ts';
 
 /** Log lines for the turns of the pace; `passed` is to be called with every request that was let through. */
 export function paceLines(
@@ -140,7 +140,7 @@ export function storeLines(log: Log, troubles: Troubles, inPostgres: boolean): S
   };
 }
 
-type Counts = Extract<Outcome, { kind: 'done' }>['counts'];
+type Counts = Extract<TaskOutcome, { kind: 'done' }>['counts'];
 
 /** One line for the end of each run of a task, at the level that it deserves. */
 export function createTaskLines(log: Log, troubles: Troubles): (report: TaskReport) => void {

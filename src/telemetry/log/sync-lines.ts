@@ -56,7 +56,7 @@ export function createSyncLines(
 type Bulk = Extract<SyncEvent, { event: 'bulk.applied' }>;
 type Failed = Extract<SyncEvent, { event: 'bulk.failed' }>;
 
-export interface Owed {
+export interface BacklogCounts {
   readonly skus: number;
   readonly firstLooks: number;
 }
@@ -80,7 +80,7 @@ export function createBulkLines(
   log: Log,
   troubles: Troubles,
   clock: Clock,
-  owed: () => Promise<Owed>,
+  owed: () => Promise<BacklogCounts>,
 ): BulkLines {
   const progress = createProgress(log, clock, owed);
   const unaccounted = createSums<Record<string, number>>(clock, SUM_EVERY_MS);
@@ -143,13 +143,13 @@ const NOTHING = {
 };
 
 /** Work done, left, rate and estimate: after ten seconds, then every minute of a fill, else every five while there are calls. */
-function createProgress(log: Log, clock: Clock, owed: () => Promise<Owed>) {
+function createProgress(log: Log, clock: Clock, owed: () => Promise<BacklogCounts>) {
   let sum = { ...NOTHING };
   let since = clock.monotonic();
   let everyMs = FIRST_PROGRESS_MS;
   let fill: { readonly since: number; skus: number } | null = null;
 
-  function say(said: typeof NOTHING, seconds: number, left: Owed | null): void {
+  function say(said: typeof NOTHING, seconds: number, left: BacklogCounts | null): void {
     const perMinute = seconds === 0 ? 0 : (said.skus * 60) / seconds;
     log.info({
       event: 'reprice.progress',
@@ -162,7 +162,7 @@ function createProgress(log: Log, clock: Clock, owed: () => Promise<Owed>) {
     });
   }
 
-  function noteFill(left: Owed, said: typeof NOTHING, begunAt: number, endedAt: number): void {
+  function noteFill(left: BacklogCounts, said: typeof NOTHING, begunAt: number, endedAt: number): void {
     if (left.firstLooks > 0) fill ??= { since: begunAt, skus: 0 };
     if (fill === null) return;
     fill.skus += said.skus;

@@ -6,7 +6,7 @@ import { STORE_TROUBLES } from '../../store/db.ts';
 import { deltaTrouble } from '../../sync/delta.ts';
 import { REBASELINE_CAUSES } from '../../sync/manifest.ts';
 import { REFUSAL_HINTS } from '../../sync/manifest-decision.ts';
-import { LANES, WAITS } from '../../pace/pacer.ts';
+import { REQUEST_LANES, WAITS } from '../../pace/pacer.ts';
 import { registerMirrorGauges, type SetMirrorStats } from './mirror-gauges.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import type { SyncEvent } from '../../sync/context.ts';
@@ -113,7 +113,7 @@ function turnMetrics(registry: Registry) {
     'Requests that were postponed because the wait would have been too long, by lane and cause of the wait.',
     ['lane', 'because'],
   );
-  for (const lane of LANES) {
+  for (const lane of REQUEST_LANES) {
     partnerRequestWait.zero({ lane });
     for (const because of WAITS) partnerRequestPutOffs.inc({ lane, because }, 0);
   }

@@ -1,7 +1,7 @@
 import { manifestFields, readManifestMeta } from '../../../partner/manifest-answer.ts';
 import { readBulk, readDelta } from '../../../partner/wire.ts';
 import { harmless } from '../../../status/style.ts';
-import { fail, type Finding, ok, warn } from '../check.ts';
+import { fail, type CheckResult, ok, warn } from '../check.ts';
 import { bodyKeyOf, confirmedToken, type Evidence, rejectedTokens } from './plan.ts';
 import {
   bulkElements,
@@ -23,7 +23,7 @@ export interface FieldNames {
 
 /** What is known of the undocumented names. */
 export interface Discovered {
-  readonly findings: readonly Finding[];
+  readonly findings: readonly CheckResult[];
   /** Variables and the values that the partner's answers have shown to be right. */
   readonly settings: Readonly<Record<string, string>>;
   /** What was not seen, and why. */
@@ -209,7 +209,7 @@ function unreadableIn(body: unknown, names: FieldNames): string[] {
   );
 }
 
-function priceFindings(shapes: readonly PriceShape[]): Finding[] {
+function priceFindings(shapes: readonly PriceShape[]): CheckResult[] {
   const total = (of: (shape: PriceShape) => number) => shapes.reduce((sum, shape) => sum + of(shape), 0);
   const [entries, read] = [total((shape) => shape.entries), total((shape) => shape.read)];
   const candidates = [...new Set(shapes.flatMap((shape) => shape.candidates))];
