@@ -128,8 +128,8 @@ CREATE TABLE "catalog_internal"."live_calls" (
 --> statement-breakpoint
 CREATE TABLE "catalog_internal"."live_plan" (
 	"id" boolean PRIMARY KEY DEFAULT true NOT NULL,
-	"look_price" double precision,
-	"most_minutes" double precision,
+	"refresh_threshold" double precision,
+	"max_interval_minutes" double precision,
 	"early_minutes" double precision,
 	"solved_at" timestamp with time zone,
 	"ceiling_per_minute" double precision,
@@ -322,7 +322,7 @@ COMMENT ON COLUMN catalog.products.changed_at IS 'When the mirror last saw any o
 COMMENT ON TABLE catalog.skus IS 'Every SKU ever seen, one row each, with what the catalog says of it.';
 COMMENT ON COLUMN catalog.skus.sku IS 'The partner''s SKU, spelled exactly as the partner spells it.';
 COMMENT ON COLUMN catalog.skus.state IS 'pending: not priced yet; priced: the partner answered with a record (perhaps without sizes); not_found: the price routes say 0009; removed: the delta reported it removed.';
-COMMENT ON COLUMN catalog.skus.price_source IS 'snapshot: the delta reports its price moves; live: it does not, the mirror looks by itself; null: unknown.';
+COMMENT ON COLUMN catalog.skus.price_source IS 'snapshot: the delta reports its price moves; live: it does not, the mirror refreshes by itself; null: unknown.';
 COMMENT ON COLUMN catalog.skus.hash IS 'Fingerprint from the manifest: compare for equality only. Null for live SKUs, and from the moment a delta reports the SKU until the next manifest.';
 COMMENT ON COLUMN catalog.skus.sizes IS 'Number of sizes that the manifest states.';
 COMMENT ON COLUMN catalog.skus.in_manifest IS 'Listed by the newest applied manifest, as corrected by the deltas since. False does not mean that the SKU does not exist.';
@@ -333,11 +333,11 @@ COMMENT ON COLUMN catalog.skus.removed_at IS 'When the delta reported the SKU re
 COMMENT ON COLUMN catalog.skus.asked_at IS 'When the request behind priced_at was sent.';
 COMMENT ON COLUMN catalog.skus.first_priced_at IS 'When the partner first answered with a record. price_history begins after that.';
 COMMENT ON COLUMN catalog.skus.reported_at IS 'When a delta last reported the SKU.';
-COMMENT ON COLUMN catalog.skus.hash_before_live IS 'The hash before the SKU turned live-priced, while no look has found its prices moved since.';
+COMMENT ON COLUMN catalog.skus.hash_before_live IS 'The hash before the SKU turned live-priced, while no refresh has found its prices moved since.';
 
-COMMENT ON TABLE catalog.watchlist IS 'Yours: SKUs that matter most to you. Inserting one gets it looked at next, whether or not the catalog lists it.';
+COMMENT ON TABLE catalog.watchlist IS 'Yours: SKUs that matter most to you. Inserting one gets it refreshed next, whether or not the catalog lists it.';
 COMMENT ON COLUMN catalog.watchlist.sku IS 'SKU to watch, spelled exactly as the partner spells it, 1 to 512 characters.';
-COMMENT ON COLUMN catalog.watchlist.weight IS 'How much more than an ordinary SKU (1) this one matters: what is urgent is served in its order, and where live looks are scarce, more go to what weighs more. A new weight holds from its commit on.';
+COMMENT ON COLUMN catalog.watchlist.weight IS 'How much more than an ordinary SKU (1) this one matters: what is urgent is served in its order, and where live refreshes are scarce, more go to what weighs more. A new weight holds from its commit on.';
 COMMENT ON COLUMN catalog.watchlist.note IS 'Free text of your own.';
 --> statement-breakpoint
 -- Roles and rights ----------------------------------------------------------------------------------------------------
@@ -615,7 +615,7 @@ BEGIN
   IF old THEN
     LOCK TABLE ONLY catalog.price_history IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', chunk.name);
-    -- Again: who was writing at the first look is done by now.
+    -- Again: who was writing at the first check is done by now.
     EXECUTE is_old INTO old USING kept_seconds;
   END IF;
   IF NOT old THEN
@@ -877,13 +877,13 @@ COMMENT ON COLUMN catalog.sync_status.delta_checked_at IS 'When the delta was la
 COMMENT ON COLUMN catalog.sync_status.skus IS 'SKUs in the mirror, in any state.';
 COMMENT ON COLUMN catalog.sync_status.live_skus IS 'SKUs of price_source live.';
 COMMENT ON COLUMN catalog.sync_status.pending_skus IS 'SKUs not priced yet.';
-COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs owed a look now; a deferred SKU counts once its wait is over.';
+COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; a deferred SKU counts once its wait is over.';
 COMMENT ON COLUMN catalog.sync_status.deferred_skus IS 'SKUs that the partner deferred, waiting or due again.';
 COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU owed for longest has been due; null: nothing is owed.';
 COMMENT ON COLUMN catalog.sync_status.requests_per_minute IS 'Requests a minute that the pacer allows the mirror at present.';
 COMMENT ON COLUMN catalog.sync_status.backing_off_until IS 'Until when nobody sends after a refusal; null: no silence.';
 COMMENT ON COLUMN catalog.sync_status.catalog_state IS 'ok; stale: the catalog routes cannot be trusted to report changes, SKUs are re-priced by age; none: no baseline yet.';
-COMMENT ON COLUMN catalog.sync_status.incident_since IS 'Since when the whole catalog is taken for live-priced: prices age, and are looked at by worth with all there is; null: no incident.';
+COMMENT ON COLUMN catalog.sync_status.incident_since IS 'Since when the whole catalog is taken for live-priced: prices age, and are refreshed by worth with all there is; null: no incident.';
 COMMENT ON COLUMN catalog.sync_status.refusal IS 'How the partner refused the last probe or request: throttled-or-forbidden (403), unauthorised (401), authorizer-fault (the authorizer''s 500), account-not-configured; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refused_since IS 'When the first of the present refusals came; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refusals IS 'Refusals in a row, with nothing let through in between.';
@@ -899,14 +899,14 @@ SELECT a.since,
        (SELECT count(*) FROM catalog_internal.unreported_moves WHERE reported_at IS NULL) AS moves_waiting
 FROM catalog_internal.delta_audit a;
 
-COMMENT ON VIEW catalog.delta_audit IS 'How well the delta and the mirror''s own looks agree on snapshot-priced SKUs, counted since `since`. One row.';
+COMMENT ON VIEW catalog.delta_audit IS 'How well the delta and the mirror''s own refreshes agree on snapshot-priced SKUs, counted since `since`. One row.';
 COMMENT ON COLUMN catalog.delta_audit.since IS 'Since when is counted.';
-COMMENT ON COLUMN catalog.delta_audit.reports_confirmed IS 'SKUs reported as changed whose next look found a price moved.';
-COMMENT ON COLUMN catalog.delta_audit.reports_unchanged IS 'SKUs reported as changed whose next look found nothing moved. Not where the mirror cannot know: a first price or a move seen since the snapshot that the report starts from, or a change of cohort.';
-COMMENT ON COLUMN catalog.delta_audit.moves_seen_first IS 'Moves that a look of the mirror''s own (sweep, spare slots, metadata) found before the delta reported the SKU.';
+COMMENT ON COLUMN catalog.delta_audit.reports_confirmed IS 'SKUs reported as changed whose next refresh found a price moved.';
+COMMENT ON COLUMN catalog.delta_audit.reports_unchanged IS 'SKUs reported as changed whose next refresh found nothing moved. Not where the mirror cannot know: a first price or a move seen since the snapshot that the report starts from, or a change of cohort.';
+COMMENT ON COLUMN catalog.delta_audit.moves_seen_first IS 'Moves that a refresh of the mirror''s own (sweep, spare slots, metadata) found before the delta reported the SKU.';
 COMMENT ON COLUMN catalog.delta_audit.seen_first_by_seconds IS 'How long before the report these were seen, on average.';
-COMMENT ON COLUMN catalog.delta_audit.moves_never_reported IS 'Moves that a look found, that a later look found still there, and that no delta reported although a snapshot was built in between. Should stay near 0; a price that swings to and fro between looks can be among them.';
-COMMENT ON COLUMN catalog.delta_audit.moves_waiting IS 'SKUs on which a look found a move that no delta has reported so far.';
+COMMENT ON COLUMN catalog.delta_audit.moves_never_reported IS 'Moves that a refresh found, that a later refresh found still there, and that no delta reported although a snapshot was built in between. Should stay near 0; a price that swings to and fro between refreshes can be among them.';
+COMMENT ON COLUMN catalog.delta_audit.moves_waiting IS 'SKUs on which a refresh found a move that no delta has reported so far.';
 --> statement-breakpoint
 -- Functions and views: prices and the trust in them -------------------------------------------------------------------
 
@@ -1015,7 +1015,7 @@ CROSS JOIN catalog_internal.trust_terms() t
 CROSS JOIN LATERAL (
   SELECT coalesce(d.due_at <= now(), false) AS owed,
          coalesce(d.due_at <= now() AND d.reason <> 'metadata', false) AS reprice_owed,
-         s.price_source IS NOT DISTINCT FROM 'live' OR coalesce(d.live AND d.reason = 'live', false) AS looked_at_as_live,
+         s.price_source IS NOT DISTINCT FROM 'live' OR coalesce(d.live AND d.reason = 'live', false) AS refreshed_as_live,
          CASE WHEN s.price_source IS NOT DISTINCT FROM 'live' THEN t.live_target
               WHEN d.live AND d.reason = 'live' THEN least(t.live_target, t.snapshot_target)
               ELSE t.snapshot_target
@@ -1023,7 +1023,7 @@ CROSS JOIN LATERAL (
 ) k
 CROSS JOIN LATERAL (
   SELECT s.state = 'priced' AND coalesce(s.priced_at, '-infinity') < now() - k.target AS past_target,
-         k.reprice_owed OR (k.looked_at_as_live AND coalesce(s.priced_at, '-infinity') < now() - t.live_target) AS stale
+         k.reprice_owed OR (k.refreshed_as_live AND coalesce(s.priced_at, '-infinity') < now() - t.live_target) AS stale
 ) b
 CROSS JOIN LATERAL (
   SELECT CASE
@@ -1045,13 +1045,13 @@ COMMENT ON COLUMN catalog.sku_trust.priced_at IS 'When the partner last answered
 COMMENT ON COLUMN catalog.sku_trust.price_age IS 'Age of its prices; null where it has none (state other than priced).';
 COMMENT ON COLUMN catalog.sku_trust.target_age IS 'Age that its prices are not to exceed: LIVE_INTERVAL for a live SKU, SWEEP_INTERVAL for any other (METADATA_INTERVAL where that is shorter, or sweeps are off); null where it has none.';
 COMMENT ON COLUMN catalog.sku_trust.past_target IS 'True where price_age exceeds target_age.';
-COMMENT ON COLUMN catalog.sku_trust.owed IS 'True while a look at the SKU is owed, also while it waits after being deferred or failing.';
-COMMENT ON COLUMN catalog.sku_trust.owed_reason IS 'Why a look is owed: new, changed, live, sweep, metadata, removed, absent (from a new manifest), watched (catalog.watchlist), refresh (the command); null: none is owed.';
-COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the owed look is served: changed (urgent: also watched and refresh), live, new, deferred or error (waits, or has waited), metadata, sweep; null: none is owed.';
-COMMENT ON COLUMN catalog.sku_trust.owed_since IS 'Since when the look is owed; null: none is owed.';
+COMMENT ON COLUMN catalog.sku_trust.owed IS 'True while a refresh of the SKU is due, also while it waits after being deferred or failing.';
+COMMENT ON COLUMN catalog.sku_trust.owed_reason IS 'Why a refresh is due: new, changed, live, sweep, metadata, removed, absent (from a new manifest), watched (catalog.watchlist), refresh (the command); null: none is owed.';
+COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the due refresh is served: changed (urgent: also watched and refresh), live, new, deferred or error (waits, or has waited), metadata, sweep; null: none is owed.';
+COMMENT ON COLUMN catalog.sku_trust.owed_since IS 'Since when the refresh is due; null: none is owed.';
 COMMENT ON COLUMN catalog.sku_trust.deferrals IS 'How often in a row the partner deferred the SKU.';
 COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner named the SKU in errors, or its answer could not be read.';
-COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a look that is not owed yet (a spare place in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused, or nothing counted within five minutes.';
+COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare place in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused, or nothing counted within five minutes.';
 COMMENT ON COLUMN catalog.sku_trust.stale IS 'True while a re-price is known to be owed, and where a live price is older than LIVE_INTERVAL: the same as in catalog.current_prices.';
 COMMENT ON COLUMN catalog.sku_trust.fresh IS 'True where the SKU is priced, not stale, and not past its target: what the metric fresh_skus counts.';
 COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); owed (a re-price: see owed_reason); past_target (too old); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), catalog_stale (catalog_state of catalog.sync_status), delta_late (no delta for 30 minutes, or three times DELTA_INTERVAL where that is longer). Null: none.';
@@ -1078,7 +1078,7 @@ COMMENT ON COLUMN catalog.current_prices.brand IS 'product.brand.';
 COMMENT ON COLUMN catalog.current_prices.model IS 'product.model.';
 COMMENT ON COLUMN catalog.current_prices.gender_size IS 'product.gender_size.';
 COMMENT ON COLUMN catalog.current_prices.category IS 'product.category.';
-COMMENT ON COLUMN catalog.current_prices.price_source IS 'snapshot: the delta reports its price moves; live: the mirror looks by itself; null: unknown.';
+COMMENT ON COLUMN catalog.current_prices.price_source IS 'snapshot: the delta reports its price moves; live: the mirror refreshes by itself; null: unknown.';
 COMMENT ON COLUMN catalog.current_prices.priced_at IS 'When the partner last answered for this SKU: the price was right then.';
 COMMENT ON COLUMN catalog.current_prices.changed_at IS 'When the mirror saw the price change (or the size appear).';
 COMMENT ON COLUMN catalog.current_prices.stale IS 'True while a re-price is known to be owed, and where a live price is older than LIVE_INTERVAL.';

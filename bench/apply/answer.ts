@@ -1,10 +1,10 @@
-import type { Fate, NextLooks } from '../../src/store/answer/types.ts';
+import type { Fate, NextRefresh } from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/db.ts';
 import type { Claim } from '../../src/store/due.ts';
 
 export const SKUS_AN_ANSWER = 100;
 
-export const NEXT: NextLooks = {
+export const NEXT: NextRefresh = {
   liveMs: 1_800_000,
   snapshotMs: 86_400_000,
   snapshotReason: 'sweep',

@@ -14,8 +14,8 @@ import { report, type Row, sizes } from '../frame/table.ts';
 
 /*
  * npm run bench:claim [-- --skus 1000000 --rounds 20 --json FILE]
- * What a bulk call asks of the ledger, with that many SKUs owed a look and, in turns, with 10,000: what is owed, a claim of 100
- * SKUs and giving it back, waking what was held, and when the next look is due.
+ * What a bulk call asks of the ledger, with that many SKUs due and, in turns, with 10,000: what is owed, a claim of 100
+ * SKUs and giving it back, waking what was held, and when the next refresh is due.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 20 });
@@ -67,7 +67,7 @@ async function ask(sql: Sql): Promise<Record<string, number>> {
     'claim of 100': claimed,
     'claim given back': release,
     'waking 1,000 held': wake,
-    'next look due': next,
+    'next refresh due': next,
   };
 }
 

@@ -79,7 +79,7 @@ function runLive(
   const market = new Market(size.skus, run.weights, seed);
   const hours = run.hours ?? size.hours;
   const [cold, warm] = [new Account(0), new Account((hours / 2) * 60)];
-  const looks = simulateLive(
+  const refreshes = simulateLive(
     market,
     {
       policy: run.policy,
@@ -94,13 +94,13 @@ function runLive(
     },
     [cold, warm],
   );
-  const optimum = knownRatesOptimum(market.rates, market.weights, looks.looksPerMinute);
+  const optimum = knownRatesOptimum(market.rates, market.weights, refreshes.refreshesPerMinute);
   return {
     cold: cold.result(),
     warm: warm.result(),
-    looks,
+    refreshes,
     optimum,
-    round: size.skus / looks.looksPerMinute,
+    round: size.skus / refreshes.refreshesPerMinute,
   };
 }
 
@@ -165,7 +165,7 @@ function* liveFigures(
   if (ceiling === null) return;
   yield figure(
     `${name}part of the ceiling used`,
-    each(({ index }) => index.looks.looksPerMinute / ceiling),
+    each(({ index }) => index.refreshes.refreshesPerMinute / ceiling),
     '≥',
     0.99,
   );
@@ -173,7 +173,8 @@ function* liveFigures(
     `${name}deferred part of live SKUs asked`,
     each(
       ({ index }) =>
-        index.looks.deferred / (index.looks.deferred + index.looks.looksPerMinute * size.hours * 60),
+        index.refreshes.deferred /
+        (index.refreshes.deferred + index.refreshes.refreshesPerMinute * size.hours * 60),
     ),
     '≤',
     0.01,
@@ -181,7 +182,7 @@ function* liveFigures(
 }
 
 /**
- * Neighbours whose bursts have the mirror refused some thirty times a day: looks are lost, and every wait is longer. Rounds
+ * Neighbours whose bursts have the mirror refused some thirty times a day: refreshes are lost, and every wait is longer. Rounds
  * are those of the undisturbed pace, so that they do not grow with what they measure.
  */
 function* burstyFigures(seeds: readonly number[], size: BenchSize): Generator<Figure> {
@@ -193,7 +194,7 @@ function* burstyFigures(seeds: readonly number[], size: BenchSize): Generator<Fi
     const name = `${weights}, bursty neighbours: `;
     yield figure(
       `${name}live calls refused a day`,
-      runs.map(({ looks }) => (looks.refused * 24) / size.hours),
+      runs.map(({ refreshes }) => (refreshes.refused * 24) / size.hours),
     );
     yield figure(
       `${name}longest wait in undisturbed rounds`,
@@ -230,7 +231,7 @@ function* incidentFigures(seeds: readonly number[], { incident }: BenchSize): Ge
   ] as const) {
     const run = (seed: number, policy: 'index' | 'round-robin') => {
       const market = new Market(incident.skus, 'zipf', seed, INCIDENT_MEDIAN_MINUTES);
-      market.lookedAtWithin(incident.sweptMinutes);
+      market.refreshedWithin(incident.sweptMinutes);
       const account = new Account(0);
       simulateLive(
         market,

@@ -6,14 +6,14 @@ import {
   learnRate,
   LEAST_MINUTES,
   MOST_ROUNDS,
-  nextLookMinutes,
+  nextRefreshMinutes,
   PRIOR,
   type Rate,
   rateFromPast,
   type RateGroup,
   roundMinutes,
   SHORTLIST,
-  solvePrice,
+  solveThreshold,
 } from '../../src/sync/live/policy.ts';
 import { Heap } from './heap.ts';
 import type { Market } from './market.ts';
@@ -48,14 +48,14 @@ export class Ledger {
     this.#names = Array.from({ length: market.size }, (_, i) => String(i));
     // A fill has just ended, in this order; of the rates nothing is known.
     for (let i = 0; i < market.size; i += 1)
-      this.#heap.push(this.#incident ? (market.lastLook[i] as number) : i / market.size, i);
+      this.#heap.push(this.#incident ? (market.lastRefresh[i] as number) : i / market.size, i);
   }
 
   get nextDue(): number {
     return this.#heap.first;
   }
 
-  /** Where there are fewer looks than wanted, no slot stays empty: the next ones due are taken a little early. */
+  /** Where there are fewer refreshes than wanted, no slot stays empty: the next ones due are taken a little early. */
   get earlyMinutes(): number {
     return this.#index ? this.#early : 0;
   }
@@ -65,14 +65,14 @@ export class Ledger {
     return !this.#index || this.#heap.first <= minute ? most : 0;
   }
 
-  plan(minute: number, looks: number): void {
+  plan(minute: number, refreshes: number): void {
     if (!this.#index || minute - this.#solvedAt < RESOLVE_EVERY) return;
     const first = this.#solvedAt === -Infinity;
     this.#solvedAt = minute;
-    const round = roundMinutes(this.#market.size, looks);
+    const round = roundMinutes(this.#market.size, refreshes);
     this.#most = this.#incident ? Math.max(MOST_ROUNDS * round, METADATA_MINUTES) : MOST_ROUNDS * round;
     this.#early = earlyMinutes(round);
-    this.#price = solvePrice(groupsOf(this.#rates, this.#market.weights), looks, this.#most);
+    this.#price = solveThreshold(groupsOf(this.#rates, this.#market.weights), refreshes, this.#most);
     if (first && this.#incident) this.#placeAll();
   }
 
@@ -80,11 +80,11 @@ export class Ledger {
   #placeAll(): void {
     while (this.#heap.size > 0) this.#heap.pop();
     for (let i = 0; i < this.#market.size; i += 1)
-      this.#schedule(i, (this.#market.lastLook[i] as number) + this.#wait(i));
+      this.#schedule(i, (this.#market.lastRefresh[i] as number) + this.#wait(i));
   }
 
   #wait(item: number): number {
-    return nextLookMinutes(
+    return nextRefreshMinutes(
       this.#market.weights[item] as number,
       this.#rates[item] as Rate,
       this.#price,
@@ -134,7 +134,7 @@ export class Ledger {
   readonly #tauBefore: (number | undefined)[] = [];
 
   #tau(item: number, minute: number): number {
-    const last = this.#market.lastLook[item] as number;
+    const last = this.#market.lastRefresh[item] as number;
     const tau = minute - last;
     this.#tauBefore[item] = tau;
     return tau;
@@ -147,8 +147,8 @@ export class Ledger {
 }
 
 function pastRate(market: Market, item: number, sweptMinutes: number): Rate {
-  const looks = Math.floor(PAST_MINUTES / sweptMinutes);
-  return rateFromPast(market.pastMoves(item, looks, sweptMinutes), PAST_MINUTES);
+  const refreshes = Math.floor(PAST_MINUTES / sweptMinutes);
+  return rateFromPast(market.pastMoves(item, refreshes, sweptMinutes), PAST_MINUTES);
 }
 
 /** SKUs by rate and weight in half powers of two, as store/live.ts groups them in SQL. */
@@ -183,8 +183,8 @@ export interface LiveRun {
   readonly liveCeiling: number | null;
   readonly redrawEveryMinutes?: number;
   /**
-   * Everything has just turned live: SKUs were looked at within the last `sweptMinutes`, and their rates are known from
-   * what such looks showed in three days; no cap on the wait but the metadata's age.
+   * Everything has just turned live: SKUs were refreshed within the last `sweptMinutes`, and their rates are known from
+   * what such refreshes showed in three days; no cap on the wait but the metadata's age.
    */
   readonly incident?: { readonly sweptMinutes: number };
   /** The account with its other users, whose traffic makes the partner refuse calls; absent: nobody is refused. */

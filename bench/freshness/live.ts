@@ -25,9 +25,9 @@ import type { SharedAccount } from './neighbours.ts';
  * sync/reprice/reprice.ts calls them, on a virtual clock. Only the ledger is in memory instead of in Postgres.
  */
 
-export interface LiveLooks {
-  /** Looks answered a minute, over the second half of the run. */
-  readonly looksPerMinute: number;
+export interface LiveRefreshes {
+  /** Refreshes answered a minute, over the second half of the run. */
+  readonly refreshesPerMinute: number;
   readonly calls: number;
   readonly refused: number;
   readonly deferred: number;
@@ -35,7 +35,7 @@ export interface LiveLooks {
 
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 
-export function simulateLive(market: Market, run: LiveRun, accounts: readonly Account[]): LiveLooks {
+export function simulateLive(market: Market, run: LiveRun, accounts: readonly Account[]): LiveRefreshes {
   const ledger = new Ledger(market, run);
   const server = new CeilingServer(run.liveBudget, run.liveCeiling);
   const calls = new PacedCalls(run);
@@ -80,7 +80,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
     const chosen = ledger.choose(quota.count, minute);
     const computed = server.compute(chosen.length, now);
     for (const [at, item] of chosen.entries()) {
-      if (at < computed) ledger.settle(item, minute, market.look(item, minute, accounts));
+      if (at < computed) ledger.settle(item, minute, market.refresh(item, minute, accounts));
       else ledger.defer(item, minute);
     }
     const deferredLive = chosen.length - computed;
@@ -101,7 +101,12 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
       budget = learnLiveBudget(budget, seen, { start: run.liveBudget, most: run.liveBudget });
   }
   market.close(run.minutes, accounts);
-  return { looksPerMinute: half / (run.minutes / 2), calls: calls.sent, refused: calls.refused, deferred };
+  return {
+    refreshesPerMinute: half / (run.minutes / 2),
+    calls: calls.sent,
+    refused: calls.refused,
+    deferred,
+  };
 }
 
 function liveRate({ perMinute }: LiveCeiling): number {

@@ -11,7 +11,7 @@ export class Market {
   readonly size: number;
   readonly weights: Float64Array;
   readonly rates: Float64Array;
-  readonly lastLook: Float64Array;
+  readonly lastRefresh: Float64Array;
   readonly #nextChange: Float64Array;
   readonly #random: () => number;
   readonly #medianMinutes: number;
@@ -22,7 +22,7 @@ export class Market {
     this.#random = seeded(seed);
     this.rates = this.#drawRates();
     this.weights = drawWeights(size, weights, this.#random);
-    this.lastLook = new Float64Array(size);
+    this.lastRefresh = new Float64Array(size);
     this.#nextChange = this.rates.map((rate) => exponential(this.#random, rate));
   }
 
@@ -33,19 +33,20 @@ export class Market {
     );
   }
 
-  /** As if every SKU had been looked at some time in the last `minutes`; some have moved since. */
-  lookedAtWithin(minutes: number): void {
+  /** As if every SKU had been refreshed some time in the last `minutes`; some have moved since. */
+  refreshedWithin(minutes: number): void {
     for (let i = 0; i < this.size; i += 1) {
-      this.lastLook[i] = -minutes * this.#random();
-      this.#nextChange[i] = (this.lastLook[i] as number) + exponential(this.#random, this.rates[i] as number);
+      this.lastRefresh[i] = -minutes * this.#random();
+      this.#nextChange[i] =
+        (this.lastRefresh[i] as number) + exponential(this.#random, this.rates[i] as number);
     }
   }
 
-  /** In how many of `looks` looks, `apart` minutes one after the other, a SKU's price would have moved. */
-  pastMoves(item: number, looks: number, apart: number): number {
+  /** In how many of `refreshes` refreshes, `apart` minutes one after the other, a SKU's price would have moved. */
+  pastMoves(item: number, refreshes: number, apart: number): number {
     const chance = -Math.expm1(-(this.rates[item] as number) * apart);
     let moves = 0;
-    for (let look = 0; look < looks; look += 1) moves += Number(this.#random() < chance);
+    for (let refresh = 0; refresh < refreshes; refresh += 1) moves += Number(this.#random() < chance);
     return moves;
   }
 
@@ -58,24 +59,24 @@ export class Market {
     }
   }
 
-  /** Looks at a SKU; tells whether its price had moved since the last look, and books the time in between. */
-  look(item: number, now: number, accounts: readonly Account[]): boolean {
+  /** Refresh of a SKU; tells whether its price had moved since the last refresh, and books the time in between. */
+  refresh(item: number, now: number, accounts: readonly Account[]): boolean {
     const changedAt = this.#nextChange[item] as number;
     for (const account of accounts)
-      account.book(this.weights[item] as number, this.lastLook[item] as number, changedAt, now);
-    this.lastLook[item] = now;
+      account.book(this.weights[item] as number, this.lastRefresh[item] as number, changedAt, now);
+    this.lastRefresh[item] = now;
     if (changedAt > now) return false;
     this.#nextChange[item] = now + exponential(this.#random, this.rates[item] as number);
     return true;
   }
 
-  /** Books the time after each SKU's last look. */
+  /** Books the time after each SKU's last refresh. */
   close(now: number, accounts: readonly Account[]): void {
     for (let i = 0; i < this.size; i += 1) {
       for (const account of accounts) {
         account.book(
           this.weights[i] as number,
-          this.lastLook[i] as number,
+          this.lastRefresh[i] as number,
           this.#nextChange[i] as number,
           now,
         );
@@ -97,7 +98,7 @@ function drawWeights(size: number, kind: Weights, random: () => number): Float64
   return Float64Array.from(raw, (weight) => weight / mean);
 }
 
-/** Weighted freshness and wrong-price minutes from `since` on; a price is wrong from its change to the next look. */
+/** Weighted freshness and wrong-price minutes from `since` on; a price is wrong from its change to the next refresh. */
 export class Account {
   readonly since: number;
   #fresh = 0;
@@ -109,16 +110,16 @@ export class Account {
     this.since = since;
   }
 
-  book(weight: number, lookedAt: number, changedAt: number, now: number): void {
+  book(weight: number, refreshedAt: number, changedAt: number, now: number): void {
     if (now <= this.since) return;
-    const from = Math.max(lookedAt, this.since);
+    const from = Math.max(refreshedAt, this.since);
     this.#weightTime += weight * (now - from);
     this.#fresh += weight * Math.max(0, Math.min(changedAt, now) - from);
     if (changedAt < now) {
       const wrongFrom = Math.max(changedAt, from);
       this.#wrongMinutes += (weight * ((now - changedAt) ** 2 - (wrongFrom - changedAt) ** 2)) / 2;
     }
-    if (lookedAt >= this.since) this.#worst = Math.max(this.#worst, now - lookedAt);
+    if (refreshedAt >= this.since) this.#worst = Math.max(this.#worst, now - refreshedAt);
   }
 
   /** Weighted part of the time that prices were right; mean minutes that a price had been wrong; longest wait in minutes. */

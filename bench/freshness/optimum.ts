@@ -1,8 +1,8 @@
 /**
- * Weighted freshness of the best fixed schedule for known rates at `looks` a minute, each SKU looked at evenly: the
- * problem of Cho & Garcia-Molina (2003), solved for the multiplier at which one more look anywhere gains the same.
+ * Weighted freshness of the best fixed schedule for known rates at `refreshes` a minute, each SKU refreshed evenly: the
+ * problem of Cho & Garcia-Molina (2003), solved for the multiplier at which one more refresh anywhere gains the same.
  */
-export function knownRatesOptimum(rates: Float64Array, weights: Float64Array, looks: number): number {
+export function knownRatesOptimum(rates: Float64Array, weights: Float64Array, refreshes: number): number {
   const frequencies = new Float64Array(rates.length);
   let [low, high] = [-80, 40];
   for (let step = 0; step < 60; step += 1) {
@@ -11,12 +11,12 @@ export function knownRatesOptimum(rates: Float64Array, weights: Float64Array, lo
     for (let i = 0; i < rates.length; i += 1) {
       const rate = rates[i] as number;
       const gain = (Math.exp(middle) * rate) / (weights[i] as number);
-      // Not worth a single look at this price.
+      // Not worth a single refresh at this price.
       const frequency = gain >= 1 ? 0 : rate / ratioAt(gain);
       frequencies[i] = frequency;
       spent += frequency;
     }
-    if (spent > looks) low = middle;
+    if (spent > refreshes) low = middle;
     else high = middle;
   }
   let fresh = 0;
@@ -29,7 +29,7 @@ export function knownRatesOptimum(rates: Float64Array, weights: Float64Array, lo
   return fresh / total;
 }
 
-/** Inverse of g(x) = 1 − e^(−x) − x·e^(−x), the marginal gain of a look at changes-per-look x, tabulated once. */
+/** Inverse of g(x) = 1 − e^(−x) − x·e^(−x), the marginal gain of a refresh at changes-per-look x, tabulated once. */
 const TABLE = Array.from({ length: 4001 }, (_, i) => {
   const x = 10 ** (-6 + (i * 9) / 4000);
   return { x, gain: 1 - Math.exp(-x) - x * Math.exp(-x) };

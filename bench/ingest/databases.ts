@@ -27,7 +27,7 @@ export function urlOf(serverUrl: string, name: string): string {
 
 /**
  * Fills a migrated database as a mirror stands in the middle of its work: the split lines of a manifest as its SKUs, all
- * priced half a day ago, and their next looks later.
+ * priced half a day ago, and their next refreshes later.
  */
 export async function standOn(url: string, split: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });

@@ -7,7 +7,7 @@ interface Component {
   readonly properties?: readonly { readonly name: string; readonly value: string }[];
 }
 
-/** What npm writes as CycloneDX; only these fields are looked at. */
+/** What npm writes as CycloneDX; only these fields are refreshed. */
 export interface Bom {
   readonly bomFormat: string;
   readonly metadata: { readonly component: Omit<Component, 'hashes'> };

@@ -22,7 +22,7 @@ const DEMO_SETTINGS: Readonly<Record<string, string>> = {
 };
 const MARKET_EVERY_MS = 2000;
 const SNAPSHOT_EVERY_MS = 15_000;
-const LOOK_EVERY_MS = 1000;
+const POLL_EVERY_MS = 1000;
 const SAMPLE_ROWS = 8;
 
 export const demo: Command = {
@@ -119,7 +119,7 @@ async function watch(config: Config, sandbox: Sandbox, { values, print }: Comman
     const filled = await follow(app.sql, print, stopped.signal, untilFilled);
     if (!filled) return EXIT.ok;
     showRows('catalog.current_prices', await sampleOf(app.sql, SAMPLE_ROWS), print);
-    showHowToLook(app, print);
+    printAccess(app, print);
     if (values['once'] === true) {
       print('waiting for a delta');
       await follow(app.sql, print, stopped.signal, untilDelta);
@@ -170,7 +170,7 @@ async function follow(
       );
     last = line;
     if (done(view)) return true;
-    await systemClock.sleep(LOOK_EVERY_MS, stopped);
+    await systemClock.sleep(POLL_EVERY_MS, stopped);
   }
   return false;
 }
@@ -209,7 +209,7 @@ function showRows(title: string, rows: readonly object[], print: (line: string) 
   print('');
 }
 
-function showHowToLook(app: App, print: (line: string) => void): void {
+function printAccess(app: App, print: (line: string) => void): void {
   print('inspect the mirror:');
   print(`  psql '${app.databaseUrl}' -c 'select * from catalog.sync_status'`);
   print(

@@ -137,7 +137,7 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
     row('requests per minute', (c) => c.requestsPerMinute.toFixed(0)),
     row('initial load: calls', (c) => count(c.fillCalls)),
     row('initial load: time', (c) => age(c.fillMinutes)),
-    row('live: refreshes per minute', (c) => c.liveLooks.toFixed(0)),
+    row('live: refreshes per minute', (c) => c.liveRefreshes.toFixed(0)),
     row('live: time for one round', (c) => age(c.roundMinutes)),
     ...klass('live', (c) => c.live),
     ...klass('snapshot', (c) => c.snapshot),

@@ -80,7 +80,7 @@ async function runDaemon(
   return code;
 }
 
-const LOOK_EVERY_MS = 200;
+const POLL_EVERY_MS = 200;
 const TELL_EVERY_MS = 30_000;
 
 /** Waits until nothing is owed; tells every thirty seconds what still is. */
@@ -111,7 +111,7 @@ export async function untilCaughtUp(
       toldAt = now;
       log.info({ event: 'once.waiting', ...told(owed) });
     }
-    await clock.sleep(LOOK_EVERY_MS);
+    await clock.sleep(POLL_EVERY_MS);
   }
 }
 

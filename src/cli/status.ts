@@ -50,14 +50,14 @@ export const status: Command = {
   },
 };
 
-/** A look at the mirror; `status` null: it could not be read, and the verdict says why. */
-interface Look {
+/** A snapshot of the mirror's status; `status` null: it could not be read, and the verdict says why. */
+interface Snapshot {
   readonly status: Status | null;
   readonly verdict: Verdict;
   readonly now: Date;
 }
 
-type Show = (look: Look, terminal: Terminal) => string;
+type Show = (snapshot: Snapshot, terminal: Terminal) => string;
 
 const jsonOf: Show = ({ status, verdict, now }) =>
   JSON.stringify(status === null ? { ...verdict, at: now } : asJson(status, verdict, now));
@@ -91,20 +91,20 @@ export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Stat
   });
 }
 
-async function look(sql: Sql, config: MirrorConfig): Promise<Look> {
+async function snapshot(sql: Sql, config: MirrorConfig): Promise<Snapshot> {
   const read = await readStatusOf(sql, config);
   const now = new Date();
   return { status: read, verdict: judge(read, now), now };
 }
 
 /** A mirror that cannot be read is as broken as one can be. */
-function away(error: unknown): Look {
+function away(error: unknown): Snapshot {
   const text = withoutSecrets(error instanceof Error ? error.message : String(error));
   return { status: null, verdict: verdictOf([{ level: 'broken', text }]), now: new Date() };
 }
 
 async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
-  const seen = await withMirror(config, (sql) => look(sql, config)).catch((error: unknown) => {
+  const seen = await withMirror(config, (sql) => snapshot(sql, config)).catch((error: unknown) => {
     complain(error);
     return away(error);
   });
@@ -117,16 +117,16 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
   const stopped = new AbortController();
   const stopping = signal.promise.then(() => stopped.abort());
   const canvas = createCanvas(process.stdout);
-  const draw = (seen: Look) => canvas.draw(show(seen, terminalOf(process.stdout, processSources.env)));
-  const looking = async (sql: Sql) => {
+  const draw = (seen: Snapshot) => canvas.draw(show(seen, terminalOf(process.stdout, processSources.env)));
+  const drawing = async (sql: Sql) => {
     while (!stopped.signal.aborted) {
-      draw(await look(sql, config));
+      draw(await snapshot(sql, config));
       await systemClock.sleep(everyMs, stopped.signal);
     }
   };
   try {
     while (!stopped.signal.aborted) {
-      const watching = withMirror(config, looking, stopped.signal).catch((error: unknown) => {
+      const watching = withMirror(config, drawing, stopped.signal).catch((error: unknown) => {
         if (!stopped.signal.aborted) draw(away(error));
       });
       // A server that hangs does not hold up the end.

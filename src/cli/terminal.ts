@@ -41,7 +41,7 @@ export function createCanvas(output: Output): { draw: (text: string) => void; cl
       last = text;
     },
     close() {
-      // The last look stays where the command was typed.
+      // The last screen stays where the command was typed.
       if (last !== null) output.write(`${CLOSE}${last}\n`);
     },
   };

@@ -17,7 +17,7 @@ export const given = (env: Environment, name: string): string | undefined => env
 
 const OUR_PREFIX = /^(?:PARTNER|BULK|SWEEP|DEFERRED|MANIFEST)_/;
 
-/** Names in the environment that are none of ours but were probably meant to be. Values are not looked at. */
+/** Names in the environment that are none of ours but were probably meant to be. Values are not read. */
 export function unknownNames(
   env: Environment,
   variables: readonly { readonly name: string; readonly secret: boolean }[],

@@ -21,7 +21,7 @@ export interface StatusPageParts extends StatusParts {
   readonly log: Log;
 }
 
-/** However many look, and however often: Postgres is asked this often at most. */
+/** However many readers there are, and however often they read: Postgres is asked this often at most. */
 const VIEW_FOR_MS = 2000;
 /** Below what an HTTP answer may take, so that a page says what is wrong. */
 const READ_WITHIN_MS = 4000;

@@ -57,7 +57,7 @@ export interface PacerEvents {
   /** An `acquire` ended after `ms`: its turn came (null), or it was put off. */
   waited?(event: { lane: string; ms: number; putOff: PaceWait | null }): void;
   /**
-   * Somebody was refused since this process last sent, and it would send now: the time to look at a credential file
+   * Somebody was refused since this process last sent, and it would send now: the time to read a credential file
    * again.
    */
   afterRefusal?(): void;

@@ -26,7 +26,7 @@ export class Intake {
 // the sandbox's choice, and so is that a rejected SKU leaves nothing of its call stored, and that its status is 400.
 const ITEMS = 'items';
 
-/** POST /partner/batch/r2s (partner rules 4.4): only the SKU is looked at. */
+/** POST /partner/batch/r2s (partner rules 4.4): only the SKU is read. */
 export function answerIntake(
   { world, intake }: { readonly world: World; readonly intake: Intake },
   { text }: Call,

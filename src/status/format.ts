@@ -38,7 +38,7 @@ export function ageBands(ages: AgeDistribution, targetSeconds: number): AgeBand[
   return bands.slice(Math.max(0, filled.indexOf(true)), filled.lastIndexOf(true) + 1);
 }
 
-/** How well the delta and the mirror's own looks agree. */
+/** How well the delta and the mirror's own refreshes agree. */
 export function auditLine(audit: DeltaAudit): string {
   const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
   return [

@@ -3,7 +3,7 @@ import { count, secondsBetween, sum } from './format.ts';
 import type { TaskState } from '../store/tasks.ts';
 import type { Status } from './status.ts';
 
-/** healthy: prices are as fresh as they are meant to be. degraded: they are not, or will not be. broken: nothing moves, and a person has to look. */
+/** healthy: prices are as fresh as they are meant to be. degraded: they are not, or will not be. broken: sync has stopped and needs an operator. */
 export type Health = 'healthy' | 'degraded' | 'broken';
 
 export interface Reason {
@@ -23,7 +23,7 @@ const FILLING = 0.05;
 const OVERDUE_SECONDS = 600;
 const UNATTENDED_SECONDS = 60;
 const DEAD_SECONDS = 3600;
-/** How long a look may be owed whose time nothing but work stands before. */
+/** How long a refresh may be due whose time nothing but work stands before. */
 const LATE_SECONDS = 3600;
 
 const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);

@@ -27,13 +27,13 @@ export function ago(at: Date | null, now: Date): Html {
   return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${words}</time>`;
 }
 
-function bar(name: string, part: number, whole: number, shown: string, look: string): Html {
+function bar(name: string, part: number, whole: number, shown: string, cssClass: string): Html {
   const width =
     whole > 0 ? Math.min(100, Math.max(part > 0 ? 0.5 : 0, (100 * part) / whole)).toFixed(2) : '0';
   return html`<span>${name}</span
     ><svg aria-hidden="true">
       <rect class="track" width="100%" height="100%" rx="3" />
-      <rect class="${look}" width="${width}%" height="100%" rx="3" /></svg
+      <rect class="${cssClass}" width="${width}%" height="100%" rx="3" /></svg
     ><span>${shown}</span>`;
 }
 

@@ -22,7 +22,7 @@ export interface MirrorStats extends CatalogFigures {
     readonly computedPerMinute: number;
     /** The partner's ceiling on them as far as it is learned; null while none was met. */
     readonly ceilingPerMinute: number | null;
-    /** Longest planned wait of a live SKU in seconds, where looks are too few for LIVE_INTERVAL; else null. */
+    /** Longest planned wait of a live SKU in seconds, where refreshes are too few for LIVE_INTERVAL; else null. */
     readonly longestWaitSeconds: number | null;
   };
   /** While everything is taken for live-priced: since when and by which evidence. */
@@ -63,7 +63,7 @@ export async function readStats(
     live: {
       computedPerMinute: plan.computed,
       ceilingPerMinute: plan.ceilingPerMinute,
-      longestWaitSeconds: plan.mostMinutes === null ? null : plan.mostMinutes * 60,
+      longestWaitSeconds: plan.maxIntervalMinutes === null ? null : plan.maxIntervalMinutes * 60,
     },
     incident:
       plan.incident === null

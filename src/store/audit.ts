@@ -2,7 +2,7 @@ import type { Fate } from './answer/types.ts';
 import type { Queryable, Tx } from './db.ts';
 
 /*
- * How well the delta and the mirror's own looks agree on snapshot-priced SKUs (partner rules 4.2.5 and 4.2.6; view
+ * How well the delta and the mirror's own refreshes agree on snapshot-priced SKUs (partner rules 4.2.5 and 4.2.6; view
  * catalog.delta_audit). Nothing is counted that an honest upstream could be blamed for:
  *
  * - A snapshot is known to be built after a moment (`sync.built_after`) where the delta said, asked with the token that
@@ -10,10 +10,10 @@ import type { Queryable, Tx } from './db.ts';
  * - A report is "unchanged" only where the mirror knew the price as of the snapshot the report starts from: no first price
  *   and no move seen since. Else a row with `reported_at` says that its report is not judged.
  * - A move is "never reported" only where the price before it was known in that way, a snapshot built since must have
- *   shown it, and a later look finds the same price still: a price that went back meanwhile was rightly not reported.
+ *   shown it, and a later refresh finds the same price still: a price that went back meanwhile was rightly not reported.
  */
 
-/** How a look at a SKU stands towards the delta, as it is before its answer is applied. */
+/** How a refresh of a SKU stands towards the delta, as it is before its answer is applied. */
 export interface Standing {
   /**
    * `report`: it answers a report. `overtaken`: a report came after it was asked. `own`: nobody reported the SKU.
@@ -46,24 +46,24 @@ export function standingColumns(tx: Tx, askedAt: Date) {
      from catalog_internal.unreported_moves u, catalog_internal.sync y where u.sku = s.sku) as kept`;
 }
 
-/** What a look that was answered with a record or 0009 means for the audit; null: nothing. */
-export function findingOf(look: Standing, answer: Fate['kind'], moved: boolean): AuditFinding | null {
-  const leaves = look.kept === null ? null : 'left';
-  if (look.standing === 'overtaken') {
-    return answer === 'record' && (moved || !look.comparable) ? 'overtaken' : null;
+/** What a refresh that was answered with a record or 0009 means for the audit; null: nothing. */
+export function findingOf(before: Standing, answer: Fate['kind'], moved: boolean): AuditFinding | null {
+  const leaves = before.kept === null ? null : 'left';
+  if (before.standing === 'overtaken') {
+    return answer === 'record' && (moved || !before.comparable) ? 'overtaken' : null;
   }
-  if (answer !== 'record' || look.standing === 'other') return leaves;
-  if (look.standing === 'report') return moved ? 'confirmed' : 'unchanged';
-  if (moved) return look.standing === 'own' ? 'seen' : leaves;
-  if (look.kept === 'overdue') return 'overdue';
-  return look.kept === 'reported' ? 'left' : null;
+  if (answer !== 'record' || before.standing === 'other') return leaves;
+  if (before.standing === 'report') return moved ? 'confirmed' : 'unchanged';
+  if (moved) return before.standing === 'own' ? 'seen' : leaves;
+  if (before.kept === 'overdue') return 'overdue';
+  return before.kept === 'reported' ? 'left' : null;
 }
 
 /**
- * Writes down what the looks of one answer found. The last rows its transaction locks, and none where nothing was found: the
+ * Writes down what the refreshes of one answer found. The last rows its transaction locks, and none where nothing was found: the
  * counters are one row, which others wait for.
  */
-export async function auditLooks(
+export async function auditRefreshes(
   tx: Tx,
   found: readonly { readonly sku: string; readonly finding: AuditFinding }[],
   askedAt: Date,
@@ -110,7 +110,7 @@ export interface SeenFirst {
 }
 
 /**
- * Compares the reports of a delta with what looks have seen. To be called with the SKUs' rows locked and before anything
+ * Compares the reports of a delta with what refreshes have seen. To be called with the SKUs' rows locked and before anything
  * is written about them. Returns the moves that had been seen before, for countSeenFirst at the end of the transaction.
  */
 export async function auditReports(
@@ -148,7 +148,7 @@ export async function auditReports(
 }
 
 /**
- * Marks SKUs of which a look saw a move that this delta, the first that must, does not report: their prices may have gone
+ * Marks SKUs of which a refresh saw a move that this delta, the first that must, does not report: their prices may have gone
  * back in between, which no delta ever tells. To be called after auditReports and before the token moves.
  */
 export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> {
@@ -160,7 +160,7 @@ export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> 
     having count(*) > 0`;
 }
 
-/** Counts moves that looks saw before the delta did. The last row its transaction locks. */
+/** Counts moves that refreshes saw before the delta did. The last row its transaction locks. */
 export async function countSeenFirst(tx: Tx, { count, seconds }: SeenFirst): Promise<void> {
   if (count === 0) return;
   await tx`
@@ -181,21 +181,21 @@ export async function readDeltaAudit(sql: Queryable): Promise<DeltaAudit> {
 
 /**
  * SQL: whether the price of the SKU `s` at `y.built_after` is known to be the one the mirror held: it had been priced by
- * then, and no look has seen a move since, that of `lookAt` apart. Null moment: no.
+ * then, and no refresh has seen a move since, that of `refreshedAt` apart. Null moment: no.
  */
-function priceKnown(tx: Tx, lookAt: Date | null) {
+function priceKnown(tx: Tx, refreshedAt: Date | null) {
   return tx`coalesce(s.first_priced_at < date_trunc('milliseconds', y.built_after) and not exists (
     select from catalog.price_history h
     where h.sku = s.sku and h.observed_at >= date_trunc('milliseconds', y.built_after)
       and h.id > catalog_internal.position_before_built()
-      and h.observed_at is distinct from ${lookAt}::timestamptz
+      and h.observed_at is distinct from ${refreshedAt}::timestamptz
   ), false)`;
 }
 
 /*
  * In a baseline's transaction, before its token is stored. A new manifest takes the place of a chain's reports: moves
  * that wait for one are dropped unjudged, unless the token stays, as deltas are ahead of the manifest or at the same
- * snapshot; they are looked at again, for a price that went back leaves the manifest's hash as it was. $1 the manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
+ * snapshot; they are refreshed again, for a price that went back leaves the manifest's hash as it was. $1 the manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
  */
 export const REBASE_AUDIT = `
   with dropped as materialized (
@@ -212,7 +212,7 @@ export const REBASE_AUDIT = `
   where reported_at is null and sku not in (select sku from diff where kind = 'absent')
   having count(*) > 0`;
 
-/** How well the delta and the mirror's own looks agree (view catalog.delta_audit), counted since `since`. */
+/** How well the delta and the mirror's own refreshes agree (view catalog.delta_audit), counted since `since`. */
 export interface DeltaAudit {
   readonly since: Date;
   readonly reportsConfirmed: number;

@@ -62,7 +62,7 @@ export const DROP_DUPLICATES = `
  * what differs; \`mark\`: the reason to
  * price it, null where that is provably needless (partner rule 4.2.5: the hash covers price state), that is where
  * neither hash nor cohort moved, or where the price was asked after the snapshot was generated. A SKU back from being
- * live with the hash it had before, whose looks found no move meanwhile, is looked at in its turn only.
+ * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed in its turn only.
  */
 export const DIFF = `
   create temporary table diff on commit drop as

@@ -103,7 +103,7 @@ interface LedgerCount {
 /**
  * Counts the due ledger in one scan. due: owed now, by reason. deferred: waiting or due again. stale: prices no older than their
  * class's target that are stale all the same (as catalog.current_prices has it), because a re-price is owed, or because the SKU
- * is looked at as a live one and the price is older than that allows.
+ * is refreshed as a live one and the price is older than that allows.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await tx<LedgerCount[]>`
@@ -227,7 +227,7 @@ export function planFigures(
   return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
 }
 
-/** For one look, as a command takes it: the last figures where they still tell the present state, else new ones. */
+/** For one read, as a command makes it: the last figures where they still tell the present state, else new ones. */
 export async function readFigures(sql: Sql): Promise<CatalogFigures> {
   const last = await storedFigures(sql);
   return last === null ||
@@ -273,7 +273,7 @@ export interface CatalogSize {
   readonly liveCeiling: number | null;
 }
 
-/** SKUs that are looked at: those that are gone are not counted. */
+/** SKUs that are refreshed: those that are gone are not counted. */
 export async function readCatalogSize(sql: Sql): Promise<CatalogSize> {
   const [row] = await sql<[CatalogSize]>`
     select k.skus, k.live, s.live_budget::float8 as "liveBudget", p.ceiling_per_minute as "liveCeiling"

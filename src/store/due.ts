@@ -161,7 +161,7 @@ export async function wakeHeld(sql: Sql, limit: number): Promise<number> {
   return woken.count;
 }
 
-/** When the next look becomes due or a wait ends, as milliseconds from now (0 = now); null when nothing is scheduled. */
+/** When the next refresh becomes due or a wait ends, as milliseconds from now (0 = now); null when nothing is scheduled. */
 export async function nextDueInMs(sql: Sql): Promise<number | null> {
   const [row] = await sql<[{ ms: number | null }]>`
     select (extract(epoch from least(
@@ -195,10 +195,10 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
   return moved.count;
 }
 
-/** How many SKUs are owed a look now, and how many of them have not had their first. */
-export async function owedNow(sql: Sql): Promise<{ readonly skus: number; readonly firstLooks: number }> {
-  const [row] = await sql<[{ skus: number; firstLooks: number }]>`
-    select count(*)::int as skus, (count(*) filter (where reason = 'new'))::int as "firstLooks"
+/** How many SKUs are due now, and how many of them were never fetched. */
+export async function owedNow(sql: Sql): Promise<{ readonly skus: number; readonly unfetched: number }> {
+  const [row] = await sql<[{ skus: number; unfetched: number }]>`
+    select count(*)::int as skus, (count(*) filter (where reason = 'new'))::int as "unfetched"
     from catalog_internal.due where due_at <= clock_timestamp()`;
   return row;
 }

@@ -6,7 +6,7 @@ import { connectAlone, type Sql } from './db.ts';
 const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
 /** Postgres may notice only some seconds later that a process is dead, and until then that process seems to be here. */
 const DEAD_FOR_SURE_MS = 10_000;
-const LOOK_AGAIN_MS = 250;
+const RECHECK_MS = 250;
 /** So long after its connection was lost, or could not be made again, a daemon tries to be here again. */
 const COME_BACK_MS = 1000;
 const BE_HERE = `select pg_advisory_lock_shared(${PRESENCE_LOCK})`;
@@ -20,7 +20,7 @@ interface Birth {
 /**
  * Says that a daemon is here until the returned function is called or the process dies. Who is the only one knows
  * that way that whoever holds older claims, tasks and the probe is dead, and frees them: after a crash nobody waits for leases to run out.
- * Where others seem to be here it looks again for ten seconds, for they may be dead without Postgres knowing it.
+ * Where others seem to be here it checks again for ten seconds, for they may be dead without Postgres knowing it.
  * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease; it is here
  * again as soon as Postgres answers it.
  */
@@ -38,12 +38,12 @@ export async function announcePresence(
   await client.query(BE_HERE);
   if (alone) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
   const leaving = new AbortController();
-  const looks = alone ? Promise.resolve() : lookAgain(client, birth, clock, leaving.signal);
+  const rechecking = alone ? Promise.resolve() : recheck(client, birth, clock, leaving.signal);
   const here = { line };
   void stay(here, databaseUrl, clock, leaving.signal);
   return async () => {
     leaving.abort();
-    await looks;
+    await rechecking;
     await here.line.client.end().catch(() => {});
   };
 }
@@ -97,11 +97,11 @@ async function comeBack(databaseUrl: string): Promise<Line> {
   return line;
 }
 
-async function lookAgain(client: pg.Client, birth: Birth, clock: Clock, signal: AbortSignal): Promise<void> {
+async function recheck(client: pg.Client, birth: Birth, clock: Clock, signal: AbortSignal): Promise<void> {
   const until = clock.monotonic() + DEAD_FOR_SURE_MS;
   try {
     while (clock.monotonic() < until) {
-      await clock.sleep(LOOK_AGAIN_MS, signal);
+      await clock.sleep(RECHECK_MS, signal);
       if (signal.aborted) return;
       if (await freeWhenAlone(client, birth)) {
         await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);

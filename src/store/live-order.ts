@@ -2,7 +2,7 @@ import type { Sql } from './db.ts';
 import type { LiveCandidate } from './live.ts';
 
 /*
- * Moving SKUs in and out of the order of live looks when an incident begins or ends: in pieces by SKU, each on its own,
+ * Moving SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each on its own,
  * so that answers and deltas go on meanwhile, and a crash leaves nothing but a rest to be done again. What is claimed,
  * waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
  */
@@ -13,7 +13,7 @@ export interface Unplaced extends LiveCandidate {
 }
 
 /**
- * The next SKUs after `after` that belong into the order of live looks: those there already (`placed`), and during an
+ * The next SKUs after `after` that belong into the order of live refreshes: those there already (`placed`), and during an
  * incident everything that was priced once and has no better reason: swept, due for metadata, or reported as crossed.
  */
 export async function unplacedLive(
@@ -42,7 +42,7 @@ export async function unplacedLive(
     order by d.sku limit ${options.limit}`;
 }
 
-/** Where a SKU goes: its next look `inMs` from now, and what is believed of its rate. */
+/** Where a SKU goes: its next refresh `inMs` from now, and what is believed of its rate. */
 export interface Placed {
   readonly sku: string;
   readonly generation: number;
@@ -51,7 +51,7 @@ export interface Placed {
   readonly inMs: number;
 }
 
-/** Places SKUs in the order of live looks, those excepted that were marked or claimed meanwhile. */
+/** Places SKUs in the order of live refreshes, those excepted that were marked or claimed meanwhile. */
 export async function placeLive(sql: Sql, placed: readonly Placed[]): Promise<void> {
   await sql`
     with placed as (
@@ -74,7 +74,7 @@ export async function placeLive(sql: Sql, placed: readonly Placed[]): Promise<vo
 
 /**
  * After an incident: the next SKUs after `after` that the catalog lists as snapshot-priced go back to their sweep. Returns the last SKU
- * that was looked at; null when there are no more.
+ * that was refreshed; null when there are no more.
  */
 export async function releaseSnapshot(
   sql: Sql,

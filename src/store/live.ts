@@ -2,11 +2,11 @@ import type { Sql, Tx } from './db.ts';
 import type { Quota } from './due.ts';
 import type { Incident } from './incident.ts';
 
-/** The plan of live looks as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
+/** The plan of live refreshes as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
 export interface LivePlan {
-  /** Null while there are looks enough for every SKU's LIVE_INTERVAL. */
-  readonly lookPrice: number | null;
-  readonly mostMinutes: number | null;
+  /** Null while there are refreshes enough for every SKU's LIVE_INTERVAL. */
+  readonly refreshThreshold: number | null;
+  readonly maxIntervalMinutes: number | null;
   readonly earlyMinutes: number | null;
   /** Whether an incident has begun or ended since the last solution. */
   readonly unsolved: boolean;
@@ -26,7 +26,7 @@ export interface LivePlan {
 
 export async function readLivePlan(sql: Sql): Promise<LivePlan> {
   const [row] = await sql<[LivePlan]>`
-    select look_price as "lookPrice", most_minutes as "mostMinutes", early_minutes as "earlyMinutes",
+    select refresh_threshold as "refreshThreshold", max_interval_minutes as "maxIntervalMinutes", early_minutes as "earlyMinutes",
       solved_at is null as unsolved, ceiling_per_minute as "ceilingPerMinute",
       case when incident_because is not null then json_build_object('because', incident_because,
         'since', extract(epoch from incident_since) * 1000, 'probedAt', extract(epoch from incident_probed_at) * 1000)
@@ -44,17 +44,17 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
   return row;
 }
 
-/** A solution: the price of a look and the longest allowed wait; null where looks suffice for everyone's turn. */
-export type LookPrice = Pick<LivePlan, 'lookPrice' | 'mostMinutes' | 'earlyMinutes'>;
+/** A solution: the price of a refresh and the longest allowed wait; null where refreshes suffice for everyone's turn. */
+export type RefreshThreshold = Pick<LivePlan, 'refreshThreshold' | 'maxIntervalMinutes' | 'earlyMinutes'>;
 
 /** Stores a solution, unless an incident began or ended since the plan it was made from. */
-export async function storeLookPrice(
+export async function storeRefreshThreshold(
   sql: Sql,
-  solved: LookPrice,
+  solved: RefreshThreshold,
   incidentSince: number | null,
 ): Promise<void> {
   await sql`
-    update catalog_internal.live_plan set look_price = ${solved.lookPrice}, most_minutes = ${solved.mostMinutes},
+    update catalog_internal.live_plan set refresh_threshold = ${solved.refreshThreshold}, max_interval_minutes = ${solved.maxIntervalMinutes},
       early_minutes = ${solved.earlyMinutes}, solved_at = now()
     where (extract(epoch from incident_since) * 1000)::float8 is not distinct from ${incidentSince}::float8`;
 }
@@ -84,7 +84,7 @@ export async function pruneLiveCalls(sql: Sql): Promise<void> {
 }
 
 /**
- * All live SKUs in groups alike in rate and weight (half powers of two), for solving the price of a look: some hundred
+ * All live SKUs in groups alike in rate and weight (half powers of two), for solving the price of a refresh: some hundred
  * rows however many SKUs there are; during an incident all others too. `prior` is what is believed of a SKU of which not even a
  * past is known, as shape and minutes.
  */
@@ -110,14 +110,14 @@ export async function rateGroups(
     group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2)`;
 }
 
-/** A look at a live SKU that was answered. */
-export interface LiveLook extends LiveCandidate {
-  /** Whether a price had moved since the look before. */
+/** A refresh of a live SKU that was answered. */
+export interface LiveRefresh extends LiveCandidate {
+  /** Whether a price had moved since the refresh before. */
   readonly moved: boolean;
 }
 
-/** What was learned from a look, and when the next one is due. */
-export interface LookAhead {
+/** What was learned from a refresh, and when the next one is due. */
+export interface LearnedRefresh {
   readonly sku: string;
   readonly alpha: number;
   readonly beta: number;
@@ -130,15 +130,15 @@ export interface LiveCandidate {
   /** Null where nothing is known yet. */
   readonly alpha: number | null;
   readonly beta: number | null;
-  /** Where nothing is known yet: in how many looks of the last three days a price had moved, and how many minutes that is. */
+  /** Where nothing is known yet: in how many refreshes of the last three days a price had moved, and how many minutes that is. */
   readonly pastMoves?: number | null;
   readonly pastMinutes?: number | null;
-  /** Minutes since the last look; null where there was none. */
+  /** Minutes since the last refresh; null where there was none. */
   readonly minutes: number | null;
 }
 
 /**
- * The first SKUs of a quota by due time that were not looked at within the last `leastMinutes`, with what is needed to choose
+ * The first SKUs of a quota by due time that were not refreshed within the last `leastMinutes`, with what is needed to choose
  * between them.
  */
 export async function liveCandidates(
@@ -162,7 +162,7 @@ export async function liveCandidates(
 }
 
 /** Writes what was learned of live SKUs from one answer. */
-export async function writeRates(tx: Tx, rates: readonly LookAhead[]): Promise<void> {
+export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;
   await tx`
     insert into catalog_internal.live_rates as r (sku, alpha, beta)

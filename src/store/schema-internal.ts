@@ -18,7 +18,7 @@ import { instant } from './schema.ts';
 export const internal = pgSchema('catalog_internal');
 
 /**
- * The due ledger: one row for each known SKU, saying when its next look is owed and why. A claim (a worker has asked the
+ * The due ledger: one row for each known SKU, saying when its next refresh is due and why. A claim (a worker has asked the
  * partner) and a wait (deferred, error) both hold the row back until `held_until`.
  */
 export const due = internal.table(
@@ -125,16 +125,16 @@ export const liveRates = internal.table('live_rates', {
   beta: doublePrecision().notNull(),
 });
 
-/** One row: the price of a live look and what is known of the partner's ceiling on live computations. */
+/** One row: the price of a live refresh and what is known of the partner's ceiling on live computations. */
 export const livePlan = internal.table(
   'live_plan',
   {
     id: boolean().primaryKey().default(true),
-    /** Null while there are looks enough for every SKU's LIVE_INTERVAL. */
-    lookPrice: doublePrecision('look_price'),
-    /** Longest allowed wait between two looks at a SKU, in minutes; null likewise. */
-    mostMinutes: doublePrecision('most_minutes'),
-    /** How many minutes before its time a SKU may be looked at; null likewise. */
+    /** Null while there are refreshes enough for every SKU's LIVE_INTERVAL. */
+    refreshThreshold: doublePrecision('refresh_threshold'),
+    /** Longest allowed wait between two refreshes of a SKU, in minutes; null likewise. */
+    maxIntervalMinutes: doublePrecision('max_interval_minutes'),
+    /** How many minutes before its time a SKU may be refreshed; null likewise. */
     earlyMinutes: doublePrecision('early_minutes'),
     solvedAt: instant('solved_at'),
     ceilingPerMinute: doublePrecision('ceiling_per_minute'),
@@ -232,13 +232,13 @@ export const paceSends = internal.table(
   (t) => [index('pace_sends_sent_at').on(t.sentAt)],
 );
 
-/** Moves of snapshot-priced SKUs that a look found before any delta reported them, until the delta does or should have (store/audit.ts). */
+/** Moves of snapshot-priced SKUs that a refresh found before any delta reported them, until the delta does or should have (store/audit.ts). */
 export const unreportedMoves = internal.table('unreported_moves', {
   sku: text().primaryKey(),
   seenAt: instant('seen_at').notNull(),
   /** More than one: whether the delta owes a report is not known. 0: none was seen, the report is not to be judged. */
   moves: integer().notNull().default(1),
-  /** When a delta reported it: the look that this asks for may find nothing, rightly. */
+  /** When a delta reported it: the refresh that this asks for may find nothing, rightly. */
   reportedAt: instant('reported_at'),
 });
 

@@ -42,7 +42,7 @@ export const skus = catalog.table(
     firstPricedAt: instant('first_priced_at'),
     /** When a delta last reported the SKU: a manifest asked for before that does not overrule the delta. */
     reportedAt: instant('reported_at'),
-    /** The hash before the SKU turned live, while no look has found a move since: back with this hash, nothing moved. */
+    /** The hash before the SKU turned live, while no refresh has found a move since: back with this hash, nothing moved. */
     hashBeforeLive: text('hash_before_live'),
   },
   (t) => [
@@ -78,7 +78,7 @@ export const products = catalog.table(
     refreshedAt: instant('refreshed_at').notNull(),
     changedAt: instant('changed_at').notNull(),
   },
-  // Neither column moves with a look, so looks stay in their pages (HOT). Only their beginnings: an index takes no long texts.
+  // Neither column moves with a refresh, so refreshes stay in their pages (HOT). Only their beginnings: an index takes no long texts.
   (t) => [index('products_brand_model').on(sql`left(${t.brand}, 200)`, sql`left(${t.model}, 200)`)],
 );
 

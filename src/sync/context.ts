@@ -1,4 +1,4 @@
-import type { NextLooks } from '../store/answer/types.ts';
+import type { NextRefresh } from '../store/answer/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
 import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
@@ -126,13 +126,13 @@ export async function ask<T>(
   }
 }
 
-/** How long a snapshot-priced SKU may go without a look, in milliseconds: its sweep, or its metadata where that is sooner. */
+/** How long a snapshot-priced SKU may go without a refresh, in milliseconds: its sweep, or its metadata where that is sooner. */
 export function snapshotMs(settings: SyncSettings): number {
   return settings.sweepMs > 0 ? Math.min(settings.sweepMs, settings.metadataMs) : settings.metadataMs;
 }
 
-/** When the next look is due after an answer. */
-export function nextLooks(settings: SyncSettings): NextLooks {
+/** When the next refresh is due after an answer. */
+export function nextRefresh(settings: SyncSettings): NextRefresh {
   const sweeps = settings.sweepMs > 0 && settings.sweepMs <= settings.metadataMs;
   return {
     liveMs: settings.liveMs,

@@ -3,7 +3,7 @@ import { promoteMetadata, wakeHeld } from '../store/due.ts';
 import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
-import { nextLooks, type SyncContext } from './context.ts';
+import { nextRefresh, type SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
 
 const AT_ONCE = 10_000;
@@ -12,14 +12,14 @@ const UPKEEP_EVERY_MS = 60_000;
 const SENDS_KEPT_WINDOWS = 10;
 
 /**
- * Metadata on its own schedule: every look refreshes it, so only SKUs whose sweep has been waiting until their metadata
+ * Metadata on its own schedule: every refresh refreshes it, so only SKUs whose sweep has been waiting until their metadata
  * reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every call. During an
- * incident it rests: every SKU is looked at by worth, and the look brings its metadata.
+ * incident it rests: every SKU is refreshed by worth, and the refresh brings its metadata.
  */
 export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   const { incident } = await readLivePlan(ctx.sql);
   if (incident !== null) return { kind: 'postponed', nextInMs: UPKEEP_EVERY_MS, because: 'incident' };
-  const { snapshotMs, snapshotReason } = nextLooks(ctx.settings);
+  const { snapshotMs, snapshotReason } = nextRefresh(ctx.settings);
   const overdueMs = ctx.settings.metadataMs - snapshotMs;
   const promoted =
     snapshotReason === 'metadata' ? 0 : await promoteMetadata(ctx.sql, overdueMs / 1000, AT_ONCE);

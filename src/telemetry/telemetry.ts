@@ -31,7 +31,7 @@ export interface TelemetryOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** What is left to look at; asked for a line of progress. */
+  /** What is left to fetch; asked for a line of progress. */
   readonly owed: () => Promise<BacklogCounts>;
   /** The queues live in the same Postgres. */
   readonly queuesInPostgres: boolean;

@@ -243,7 +243,7 @@ describe.concurrent('other services of the account that are too fast,', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('for as long as anyone looks: both explanations are given, and it ends with the traffic', async ({
+  test('for as long as anyone refreshes: both explanations are given, and it ends with the traffic', async ({
     expect,
   }) => {
     let shiftMs = 0;

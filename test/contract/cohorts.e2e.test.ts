@@ -45,7 +45,7 @@ describe('cohorts are followed:', () => {
     await expectMirrorIsTrue(sql, world);
   });
 
-  test('live prices are looked at by the mirror itself, for no delta tells of them', async () => {
+  test('live prices are refreshed by the mirror itself, for no delta tells of them', async () => {
     await using stack = await createStack({ sandbox: { skus: 80, seed: 1002, liveShare: 0.2 } });
     const { sandbox, sql } = stack;
     const { world } = sandbox;

@@ -78,7 +78,7 @@ async function foreignRequest({ sandbox }: Stack): Promise<void> {
   await answer.arrayBuffer();
 }
 
-/** Every live SKU has a price that no look before has seen. */
+/** Every live SKU has a price that no refresh before has seen. */
 function moveLive(world: World): void {
   for (const { sku, priceSource, sizeMap } of world.truth().values()) {
     const [size] = Object.keys(sizeMap);

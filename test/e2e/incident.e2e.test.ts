@@ -7,7 +7,7 @@ import { holds } from '../support/process.ts';
 const SKUS = 600;
 const [backend] = backends();
 
-/** No plan is about to be made, which would give looks that are made due by hand their places again. */
+/** No plan is about to be made, which would give refreshes that are made due by hand their places again. */
 const PLANNED = `exists (select from catalog_internal.live_plan where solved_at is not null) and exists (
   select from catalog_internal.tasks
   where task = 'live-plan' and running_until is null and next_at > now() + interval '15 seconds')`;
@@ -37,7 +37,7 @@ test('while the whole catalog is live-priced calls are small, nothing is lost, a
     what: 'the incident is seen',
     within: 20_000,
   });
-  // Every SKU has crossed, and has been taken into the order of live looks.
+  // Every SKU has crossed, and has been taken into the order of live refreshes.
   await eventually(
     async () => {
       const [row] = await stack.sql`

@@ -4,7 +4,7 @@ import { createStack } from '../support/stack.ts';
 
 /*
  * Found by a simulated history: a price that moved after one snapshot and was back before the next is in no report, and a
- * look in between has stored the other price.
+ * refresh in between has stored the other price.
  */
 test('a price seen between two snapshots, which went back before the second, is asked again', async () => {
   await using stack = await createStack({ sandbox: { skus: 20, liveShare: 0, noopShare: 0 } });
@@ -21,7 +21,7 @@ test('a price seen between two snapshots, which went back before the second, is 
   await stack.once();
   expect(await stored()).toBe(999_999);
   world.setPrice(sku, size, price);
-  // The first of them may have been under construction when the look was made.
+  // The first of them may have been under construction when the refresh was made.
   for (let i = 0; i < 2; i += 1) {
     world.buildSnapshot();
     await stack.once();

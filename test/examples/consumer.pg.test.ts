@@ -3,14 +3,18 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { type Change, follow } from '../../examples/consumer.ts';
 import { connect } from '../../src/store/db.ts';
 import { eventually } from '../support/eventually.ts';
-import { found, knownSkus, look, removeByDelta, useStore } from '../store/support.ts';
+import { found, knownSkus, answerAsked, removeByDelta, useStore } from '../store/support.ts';
 
 const store = useStore();
 
 beforeEach(async () => {
   await store.sql`drop schema if exists shop cascade`;
   await knownSkus(store.sql, ['A', 'B', 'C']);
-  await look(store.sql, found('A', { 8: 80, 9: 90 }, { sizeMapSizeType: 'US' }), found('B', { 9: 90 }));
+  await answerAsked(
+    store.sql,
+    found('A', { 8: 80, 9: 90 }, { sizeMapSizeType: 'US' }),
+    found('B', { 9: 90 }),
+  );
 });
 
 describe('examples/consumer.sql', () => {
@@ -34,8 +38,8 @@ describe('examples/consumer.sql', () => {
     const first = { offers: ['A 8 80 US', 'A 9 90 US', 'B 9 90'], drops: [] };
     expect(await run()).toEqual(first);
     expect(await run()).toEqual(first);
-    await look(sql, found('A', { 8: 80, 9: 85 }, { sizeMapSizeType: 'US' }), found('B', { 9: 95 }));
-    await look(sql, found('A', { 8: 70, 42: 60 }, { sizeMapSizeType: 'EU' }), found('C', { 9: 10 }));
+    await answerAsked(sql, found('A', { 8: 80, 9: 85 }, { sizeMapSizeType: 'US' }), found('B', { 9: 95 }));
+    await answerAsked(sql, found('A', { 8: 70, 42: 60 }, { sizeMapSizeType: 'EU' }), found('C', { 9: 10 }));
     const then = { offers: ['A 42 60 EU', 'A 8 70 EU', 'B 9 95', 'C 9 10'], drops: ['A 9 90 85'] };
     expect(await run()).toEqual(then);
     expect(await run()).toEqual(then);
@@ -45,7 +49,7 @@ describe('examples/consumer.sql', () => {
 
   test('that fails half-way has taken in nothing', async () => {
     await run();
-    await look(store.sql, found('B', { 9: 70 }));
+    await answerAsked(store.sql, found('B', { 9: 70 }));
     await store.sql`alter table shop.follower add constraint broken check (false) not valid`;
     await expect(run()).rejects.toThrow('broken');
     await store.sql`alter table shop.follower drop constraint broken`;
@@ -88,10 +92,10 @@ describe('examples/consumer.ts', () => {
   test('is woken by changes, and takes each once over restarts, also what came while it was away', async () => {
     const { sql } = store;
     const first = ['product B name', 'price B 9'];
-    expect(await followed(() => look(sql, found('B', { 9: 91 }, { name: 'N' })), 2)).toEqual(first);
-    await look(sql, found('B', { 9: 92 }, { name: 'N' }));
+    expect(await followed(() => answerAsked(sql, found('B', { 9: 91 }, { name: 'N' })), 2)).toEqual(first);
+    await answerAsked(sql, found('B', { 9: 92 }, { name: 'N' }));
     const all = [...first, 'price B 9', 'product A size_map_size_type'];
-    const again = () => look(sql, found('A', { 8: 80, 9: 90 }, { sizeMapSizeType: 'EU' }));
+    const again = () => answerAsked(sql, found('A', { 8: 80, 9: 90 }, { sizeMapSizeType: 'EU' }));
     expect(await followed(again, 4)).toEqual(all);
   });
 });

@@ -39,7 +39,7 @@ export async function expectWhole(sql: Sql, world: World): Promise<void> {
   await expectHistoryIsAChain(sql);
 }
 
-/** Looks until a condition in SQL holds. */
+/** Refreshes until a condition in SQL holds. */
 export async function untilSql(sql: Sql, what: string, condition: string): Promise<void> {
   await eventually(() => holds(sql, condition), { what });
 }

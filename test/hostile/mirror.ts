@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
-import { found, look } from '../store/support.ts';
+import { found, answerAsked } from '../store/support.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { AN_HOUR_AGO, FORMER, goodManifest, type Reply, sendBytes, sendJson } from './upstream.ts';
 import type { Ended, Work } from './subject.ts';
@@ -162,7 +162,7 @@ class Rig implements HostileMirror {
     });
     if (filled.kind !== 'done') throw new Error(`no baseline: ${JSON.stringify(filled)}`);
     const metadata = { name: 'a shoe', product: '{"name":"a shoe"}' };
-    await look(
+    await answerAsked(
       this.sql,
       ...FORMER.map(({ sku }, n) => found(sku, { 'US 9': 1000 + n, 'US 10': 2000 + n }, metadata)),
     );

@@ -68,14 +68,14 @@ async function live(): Promise<void> {
       select moves_waiting::int as waiting, moves_seen_first::int as first from catalog.delta_audit`;
     return row;
   };
-  // Two snapshots, so that a look knows what the delta must have said; then moves that a look sees first.
+  // Two snapshots, so that a refresh knows what the delta must have said; then moves that a refresh sees first.
   for (let i = 0; i < 2; i += 1) {
     sandbox.world.buildSnapshot();
     await runNow(stack, app, 'delta');
   }
   move(7, 616_161);
   await letAge(sql, SWEEP_SECONDS);
-  await eventually(async () => (await audit()).waiting === 7, { what: 'moves that a look sees first' });
+  await eventually(async () => (await audit()).waiting === 7, { what: 'moves that a refresh sees first' });
   sandbox.world.buildSnapshot();
   await runNow(stack, app, 'delta');
   await eventually(async () => (await audit()).first === 7, { what: 'their reports' });
@@ -92,7 +92,7 @@ async function live(): Promise<void> {
   await runNow(stack, app, 'delta');
   await seen('catalog_mirror_change_latency_seconds_count > 10');
 
-  // Live looks that do not suffice, and more bad lines than a ticket takes.
+  // Live refreshes that do not suffice, and more bad lines than a ticket takes.
   await eventually(async () => (await readLivePlan(sql)).ceilingPerMinute !== null, { what: 'a ceiling' });
   await runNow(stack, app, 'live-plan');
   sandbox.faults.add({ route: 'file', file: bendLines((lines) => [...lines, ...Array(14).fill('{')]) });

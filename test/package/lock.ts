@@ -1,4 +1,4 @@
-/** An entry of a package-lock.json, of which only these fields are looked at; the others are passed on. */
+/** An entry of a package-lock.json, of which only these fields are refreshed; the others are passed on. */
 export interface Locked {
   readonly version?: string;
   readonly dev?: boolean;

@@ -34,7 +34,7 @@ describe.each(backends())('queues in %s', (backend) => {
     await using stack: Stack = await createStack({
       backend,
       sandbox: { skus: 50 },
-      // No call gets through while this looks.
+      // No call gets through while this refreshes.
       env: { PARTNER_RATE_LIMIT: '2', PARTNER_RATE_SHARE: '0.5' },
     });
     const size = () => (backend === 'redis' ? entriesOf(stack.env['QUEUE_PREFIX'] ?? '') : rowsOf(stack.sql));

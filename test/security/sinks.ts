@@ -37,7 +37,7 @@ export async function allKeys(url: string, prefix: string): Promise<string> {
     } while (cursor !== '0');
     const values = keys.map(async (key) => {
       const type = await redis.type(key);
-      // A key may go between the scan and the look.
+      // A key may go between the scan and the refresh.
       return type === 'none' ? [key] : [key, await readerOf(type)(redis, key)];
     });
     return JSON.stringify(await Promise.all(values));

@@ -39,7 +39,7 @@ test('a quiet day from an empty mirror on: less than 2,000 lines at info, and no
   const warnings = tally.filter(([what]) => !what.startsWith('info') && what !== 'warn size-type.changed');
   expect(warnings).toEqual([]);
   const events = new Map(tally);
-  // It was a day: a manifest, deltas, a look at the catalog each hour, a fill that ended, and calls all day long.
+  // It was a day: a manifest, deltas, a refresh at the catalog each hour, a fill that ended, and calls all day long.
   expect(events.get('info manifest.done')).toBe(1);
   expect(events.get('info delta.applied')).toBeGreaterThan(200);
   expect(events.get('info catalog-check.done')).toBeGreaterThanOrEqual(23);

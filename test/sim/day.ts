@@ -22,7 +22,7 @@ import type { Worker } from './worker.ts';
 const MINUTE = 60_000;
 const LIMITS = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
 const NEVER = new AbortController().signal;
-/** So often every job is knocked, and the market looked at. */
+/** So often every job is knocked, and the market checked. */
 const KNOCK_MS = MINUTE;
 const SNAPSHOT_MS = 5 * MINUTE;
 /** Jobs that have hardly ever anything to do: a day of knocks at them takes longer than all the rest. */

@@ -93,7 +93,7 @@ export class History {
     }
   }
 
-  /** Somebody wants SKUs looked at: there is something to do from the start. */
+  /** Somebody wants SKUs refreshed: there is something to do from the start. */
   async #refreshSome(): Promise<void> {
     const skus = [...this.#rig.partner.world.truth().values()].filter(({ listed }) => listed);
     const some = Array.from({ length: 1 + this.#draw(6) }, () => pick(skus, this.#draw).sku);
@@ -232,7 +232,7 @@ export class History {
     await deliver(answer);
     if (!worker.daemon.alive) await this.#end(worker.daemon);
     this.#throwUnexpected();
-    await this.#judge.lookAfter(pending);
+    await this.#judge.refreshAfter(pending);
   }
 
   async #look(): Promise<void> {
@@ -257,7 +257,7 @@ export class History {
       }
       if (!owed.behind && owed.free > 0 && (await this.#serve('reprice'))) continue;
       fetched = false;
-      // A ceiling on live looks that was learned tells no time: it is asked again.
+      // A ceiling on live refreshes that was learned tells no time: it is asked again.
       await this.#rig.time.pass(Math.max(1, Number(owed.next ?? 20_000)));
     }
     throw new Error(

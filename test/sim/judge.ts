@@ -30,7 +30,7 @@ export class Judge {
   }
 
   /** The same, after a bulk answer: it settles no SKU of which it says nothing, or two things. */
-  async lookAfter({ skus, answer, route }: Pending): Promise<void> {
+  async refreshAfter({ skus, answer, route }: Pending): Promise<void> {
     const before = this.#before;
     await this.look();
     if (route !== 'bulk' || before === null || answer === null) return;

@@ -232,7 +232,7 @@ export const CASES = {
   'calls failing': mirrorWith({ failedCalls: 3 }),
   'daemon gone': mirrorWith({ daemons: 0, tasks: withTask('delta', { nextAt: ago(900) }) }),
   'daemon long gone': mirrorWith({ daemons: 0, tasks: withTask('delta', { nextAt: ago(90_000) }) }),
-  'looks late': mirrorWith({
+  'refreshes late': mirrorWith({
     stats: {
       due: [
         { reason: 'deferred', count: 3, oldestAgeSeconds: 99_000 },

@@ -50,7 +50,7 @@ describe.concurrent('--watch', () => {
     '--watch looks again and again, and %s ends it well',
     async (signal) => {
       await using watching = startProgram(['status', '--json', '--watch', '0.1'], env);
-      await eventually(() => looks(watching).length >= 3, { what: 'some looks' });
+      await eventually(() => looks(watching).length >= 3, { what: 'some refreshes' });
       expect(await watching.end(signal)).toMatchObject({ code: 0, signal: null });
       expect(watching.stderr).toEqual([]);
       expect(looks(watching).every((one) => one.verdict === 'healthy')).toBe(true);
@@ -64,7 +64,7 @@ describe.concurrent('--watch', () => {
       DATABASE_URL: through(stack.databaseUrl, gate),
     });
     const last = () => looks(watching).at(-1)?.verdict;
-    await eventually(() => last() === 'healthy', { what: 'a look' });
+    await eventually(() => last() === 'healthy', { what: 'a refresh' });
     gate.shut();
     await eventually(() => last() === 'broken', { what: 'the loss' });
     gate.open();

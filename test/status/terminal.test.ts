@@ -23,7 +23,7 @@ test.each([
   expect(terminalOf(output(isTTY), env)).toEqual(expected);
 });
 
-test('a canvas overwrites in place, keeps to the height, and gives the terminal back with the last look', () => {
+test('a canvas overwrites in place, keeps to the height, and gives the terminal back with the last refresh', () => {
   const out = output(true);
   const canvas = createCanvas(out);
   canvas.draw('1\n2\n3\n4\n5');
@@ -37,7 +37,7 @@ test('a canvas overwrites in place, keeps to the height, and gives the terminal 
   expect(out.written.join('')).not.toContain('\u001B[2J');
 });
 
-test('a pipe gets the looks one after the other, and no escapes', () => {
+test('a pipe gets the refreshes one after the other, and no escapes', () => {
   const out = output(false);
   const canvas = createCanvas(out);
   canvas.draw('a\nb');

@@ -16,7 +16,7 @@ test.each([
   ['calls failing', 'degraded', 'bulk calls are failing (3 in a row)'],
   ['daemon gone', 'degraded', 'no daemon is running, the delta is overdue by 15m'],
   ['daemon long gone', 'broken', 'no daemon is running, the delta is overdue by 25.0h'],
-  ['looks late', 'degraded', 'refreshes are up to 2.5h late'],
+  ['refreshes late', 'degraded', 'refreshes are up to 2.5h late'],
 ] as const)('%s is %s', (name, verdict, first) => {
   const judged = judge(CASES[name], NOW);
   expect([judged.verdict, judged.reasons[0]]).toEqual([verdict, first]);

@@ -1,10 +1,10 @@
-import { type Differences, type Look, effectsOf } from '../../src/store/answer/effects.ts';
+import { type Differences, type LockedSku, effectsOf } from '../../src/store/answer/effects.ts';
 import type { Fate } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer/differences.ts';
 import { found } from './support.ts';
 
-const look = (sku: string, other: Partial<Look> = {}): Look => ({
+const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   sku,
   answerable: true,
   live: false,
@@ -38,7 +38,7 @@ const differences = (prices: readonly PriceDifference[], unknown: readonly strin
 describe('what follows from an answer', () => {
   test('is nothing for a SKU whose claim is lost, or whose answer was overtaken', () => {
     const outcome = effectsOf(
-      [look('OURS'), look('OVERTAKEN', { answerable: false })],
+      [row('OURS'), row('OVERTAKEN', { answerable: false })],
       [answer('OURS'), answer('OVERTAKEN'), answer('LOST')],
       differences(
         [price('OURS', 'moved', 1, 2), price('OVERTAKEN', 'moved', 1, 2), price('LOST', 'gone', 1, null)],
@@ -54,7 +54,7 @@ describe('what follows from an answer', () => {
 
   test('is written but no move where prices are a SKU’s first, stay null, or keep their number', () => {
     const outcome = effectsOf(
-      [look('NEW', { seenBefore: false }), look('OLD')],
+      [row('NEW', { seenBefore: false }), row('OLD')],
       [answer('NEW'), answer('OLD')],
       differences(
         [
@@ -75,10 +75,10 @@ describe('what follows from an answer', () => {
     const heard: string[] = [];
     effectsOf(
       [
-        look('A', { live: true }),
-        look('B', { live: true }),
-        look('C'),
-        look('D', { live: true, answerable: false }),
+        row('A', { live: true }),
+        row('B', { live: true }),
+        row('C'),
+        row('D', { live: true, answerable: false }),
       ],
       [answer('A'), answer('B', 'not_found'), answer('C')],
       differences([price('B', 'gone', 3, null)]),

@@ -9,13 +9,13 @@ import {
   HOUR,
   knownSkus,
   ledger,
-  LOOKS,
+  REFRESH,
   mark,
   movesOf,
   passHours,
   pricesOf,
   useStore,
-  look,
+  answerAsked,
   stateOf,
   removeByDelta,
 } from './support.ts';
@@ -42,9 +42,12 @@ describe('metadata', () => {
 
   test('that changes is history by field, named as the column', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, found('A', {}, METADATA));
+    await answerAsked(store.sql, found('A', {}, METADATA));
     expect(await metadataMoves('A')).toEqual([]);
-    await look(store.sql, found('A', {}, { ...METADATA, name: 'N2', genderSize: null, category: 'boots' }));
+    await answerAsked(
+      store.sql,
+      found('A', {}, { ...METADATA, name: 'N2', genderSize: null, category: 'boots' }),
+    );
     expect(await metadataMoves('A')).toEqual([
       'category: shoes → boots',
       'gender_size: men → null',
@@ -54,8 +57,8 @@ describe('metadata', () => {
 
   test('outside the documented members is history of the whole object', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, found('A', {}, METADATA));
-    await look(store.sql, found('A', {}, { ...METADATA, product: '{"name":"N","extra":2}' }));
+    await answerAsked(store.sql, found('A', {}, METADATA));
+    await answerAsked(store.sql, found('A', {}, { ...METADATA, product: '{"name":"N","extra":2}' }));
     expect(await metadataMoves('A')).toEqual([
       'product: {"name": "N", "extra": 1} → {"name": "N", "extra": 2}',
     ]);
@@ -63,15 +66,15 @@ describe('metadata', () => {
 
   test('in another order of members is the same metadata', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, found('A', {}, METADATA));
-    await look(store.sql, found('A', {}, { ...METADATA, product: '{"extra":1,"name":"N"}' }));
+    await answerAsked(store.sql, found('A', {}, METADATA));
+    await answerAsked(store.sql, found('A', {}, { ...METADATA, product: '{"extra":1,"name":"N"}' }));
     expect(await metadataMoves('A')).toEqual([]);
   });
 
   test('unchanged moves refreshed_at and leaves changed_at', async () => {
     await knownSkus(store.sql, ['A']);
-    const first = await look(store.sql, found('A', {}, METADATA));
-    const second = await look(store.sql, found('A', {}, METADATA));
+    const first = await answerAsked(store.sql, found('A', {}, METADATA));
+    const second = await answerAsked(store.sql, found('A', {}, METADATA));
     const rows = await store.sql`select refreshed_at, changed_at from catalog.products`;
     expect(rows).toEqual([{ refreshed_at: second.askedAt, changed_at: first.askedAt }]);
   });
@@ -79,13 +82,13 @@ describe('metadata', () => {
   test('size_type of the size_map that is corrected is told apart: the sizes mean something else now', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);
-    await look(store.sql, found('A', { 9: 90 }, METADATA), found('B', { 9: 90 }, METADATA));
+    await answerAsked(store.sql, found('A', { 9: 90 }, METADATA), found('B', { 9: 90 }, METADATA));
     await mark(sql, ['A', 'B']);
     const fates = [
       found('A', { 9: 90 }, { ...METADATA, sizeMapSizeType: 'EU' }),
       found('B', { 9: 90 }, METADATA),
     ];
-    const applied = await applyAnswer(sql, await claimAll(sql), fates, LOOKS);
+    const applied = await applyAnswer(sql, await claimAll(sql), fates, REFRESH);
     expect(applied).toMatchObject({ priceChanges: 0, metadataChanges: 1, sizeTypeChanges: ['A'] });
     expect(await metadataMoves('A')).toEqual(['size_map_size_type: US → EU']);
     const shown = await sql`select sku, size_type from catalog.current_prices order by sku`;
@@ -104,9 +107,9 @@ describe('an answer that comes too late', () => {
       { sku: 'B', kind: 'not_found' },
       { sku: 'C', kind: 'error', waitMs: HOUR },
     ];
-    const claim = await look(store.sql, ...fates);
+    const claim = await answerAsked(store.sql, ...fates);
     const before = await everything(store.sql);
-    const again = await applyAnswer(store.sql, claim, fates, LOOKS);
+    const again = await applyAnswer(store.sql, claim, fates, REFRESH);
     expect(again).toMatchObject({ accepted: 0, priceChanges: 0, metadataChanges: 0 });
     expect(await everything(store.sql)).toEqual(before);
   });
@@ -119,9 +122,9 @@ describe('an answer that comes too late', () => {
     await passHours(sql, 3);
     await wakeHeld(sql, 9);
     const newer = await claimAll(sql);
-    await applyAnswer(sql, old, [found('A', { 9: 1 })], LOOKS);
-    await applyAnswer(sql, newer, [found('A', { 9: 2 })], LOOKS);
-    await applyAnswer(sql, old, [found('A', { 9: 3 })], LOOKS);
+    await applyAnswer(sql, old, [found('A', { 9: 1 })], REFRESH);
+    await applyAnswer(sql, newer, [found('A', { 9: 2 })], REFRESH);
+    await applyAnswer(sql, old, [found('A', { 9: 3 })], REFRESH);
     expect(await pricesOf(sql, 'A')).toEqual({ 9: 2 });
     expect(await movesOf(sql, 'A')).toEqual([]);
   });
@@ -129,13 +132,13 @@ describe('an answer that comes too late', () => {
   test('of a SKU that a delta removed meanwhile does not bring it back; it stays due and is asked once more', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
-    await look(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, found('A', { 9: 90 }));
     await mark(sql, ['A']);
     const claim = await claimAll(sql);
     // A removal in the very millisecond of the request counts as before it.
     await sql`select pg_sleep(0.002)`;
     await removeByDelta(store.sql, 'A');
-    await applyAnswer(sql, claim, [found('A', { 9: 95 })], LOOKS);
+    await applyAnswer(sql, claim, [found('A', { 9: 95 })], REFRESH);
     expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'removed', removed: true });
     expect(await pricesOf(sql, 'A')).toEqual({});
     expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'A' }]);
@@ -147,7 +150,7 @@ describe('a removed SKU', () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await removeByDelta(store.sql, 'A');
-    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], LOOKS);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], REFRESH);
     expect(await stateOf(store.sql, 'A')).toEqual({ state: 'removed', answered: true, removed: true });
     expect((await ledger(sql)).get('A')?.dueIn).toBe(Infinity);
   });
@@ -158,16 +161,16 @@ describe('a removed SKU', () => {
     await removeByDelta(sql, 'A');
     const claim = await claimAll(sql);
     await sql`update catalog.skus set removed_at = ${claim.askedAt}::timestamptz + interval '900 microseconds'`;
-    await applyAnswer(sql, claim, [found('A', { 9: 90 })], LOOKS);
+    await applyAnswer(sql, claim, [found('A', { 9: 90 })], REFRESH);
     expect(await stateOf(sql, 'A')).toMatchObject({ state: 'priced', removed: false });
   });
 
   test('that has a record after all is priced again, its sizes appearing', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
-    await look(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, found('A', { 9: 90 }));
     await removeByDelta(store.sql, 'A');
-    await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 91 })], LOOKS);
+    await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 91 })], REFRESH);
     expect(await stateOf(store.sql, 'A')).toEqual({ state: 'priced', answered: true, removed: false });
     expect(await movesOf(sql, 'A')).toEqual(['9: 90 → null', '9: null → 91']);
   });

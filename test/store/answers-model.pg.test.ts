@@ -20,8 +20,8 @@ import {
   found,
   HOUR,
   knownSkus,
-  look,
-  LOOKS,
+  answerAsked,
+  REFRESH,
   mark,
   passHours,
   removeByDelta,
@@ -203,16 +203,16 @@ test('any sequence of answers, late ones, replays and removals leaves prices, st
         await wakeHeld(sql, 100);
         if (turn.do === 'look') {
           const fates = turn.answers.map(({ sku, answer }) => fateOf(sku, answer));
-          last = { claim: await look(sql, ...fates), fates };
+          last = { claim: await answerAsked(sql, ...fates), fates };
           for (const fate of fates) model.answer(fate);
         } else if (turn.do === 'late') {
           const claim = await lateClaim(turn.sku);
-          await applyAnswer(sql, claim, [found(turn.sku, { late: 1 }, { name: 'late' })], LOOKS);
+          await applyAnswer(sql, claim, [found(turn.sku, { late: 1 }, { name: 'late' })], REFRESH);
         } else if (turn.do === 'remove') {
           await removeByDelta(sql, turn.sku);
           model.remove(turn.sku);
         } else if (last !== null) {
-          await applyAnswer(sql, last.claim, last.fates, LOOKS);
+          await applyAnswer(sql, last.claim, last.fates, REFRESH);
         }
       }
       expect(await shown()).toEqual(model.shown());

@@ -2,11 +2,11 @@ import type { Fate } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { countingClient } from '../../bench/frame/trips.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { claimAll, found, HOUR, knownSkus, LOOKS, mark, useStore } from './support.ts';
+import { claimAll, found, HOUR, knownSkus, REFRESH, mark, useStore } from './support.ts';
 
 const store = useStore();
 
-const NEXT = { ...LOOKS, live: ({ sku }: { sku: string }) => ({ sku, alpha: 1, beta: 720, nextMs: HOUR }) };
+const NEXT = { ...REFRESH, live: ({ sku }: { sku: string }) => ({ sku, alpha: 1, beta: 720, nextMs: HOUR }) };
 
 test('an answer takes one round trip beside BEGIN and COMMIT, whatever it holds', async () => {
   const { sql, trips } = countingClient(store.url);

@@ -7,12 +7,12 @@ import {
   HOUR,
   knownSkus,
   ledger,
-  LOOKS,
+  REFRESH,
   movesOf,
   passHours,
   pricesOf,
   useStore,
-  look,
+  answerAsked,
   stateOf,
 } from './support.ts';
 
@@ -45,7 +45,7 @@ const HOSTILE = [
 describe('prices', () => {
   test('of a first observation are stored without history', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, found('A', { 9: 100, 10: null }));
+    await answerAsked(store.sql, found('A', { 9: 100, 10: null }));
     expect(await pricesOf(store.sql, 'A')).toEqual({ 9: 100, 10: null });
     expect(await movesOf(store.sql, 'A')).toEqual([]);
     expect(await stateOf(store.sql, 'A')).toEqual({ state: 'priced', answered: true, removed: false });
@@ -54,10 +54,10 @@ describe('prices', () => {
   test('that move, appear and vanish are history, each once; prices that stay are not touched', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
-    await look(store.sql, found('A', { 7: 70, 8: 80, 9: 90 }));
+    await answerAsked(store.sql, found('A', { 7: 70, 8: 80, 9: 90 }));
     const places = () => sql<{ at: string }[]>`select ctid::text as at from catalog.prices where size = '7'`;
     const before = await places();
-    await look(store.sql, found('A', { 7: 70, 8: 88, 10: 100 }));
+    await answerAsked(store.sql, found('A', { 7: 70, 8: 88, 10: 100 }));
     expect(await pricesOf(sql, 'A')).toEqual({ 7: 70, 8: 88, 10: 100 });
     expect(await movesOf(sql, 'A')).toEqual(['10: null → 100', '8: 80 → 88', '9: 90 → null']);
     expect(await places()).toEqual(before);
@@ -65,16 +65,16 @@ describe('prices', () => {
 
   test('from the seen to the unreadable and back are moves to and from null', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, found('A', { 9: 90 }));
-    await look(store.sql, found('A', { 9: null }));
-    await look(store.sql, found('A', { 9: 95 }));
+    await answerAsked(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, found('A', { 9: null }));
+    await answerAsked(store.sql, found('A', { 9: 95 }));
     expect(await movesOf(store.sql, 'A')).toEqual(['9: 90 → null', '9: null → 95']);
   });
 
   test('all gone in an empty size_map leave a priced SKU without prices', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, found('A', { 9: 90 }));
-    await look(store.sql, found('A', {}));
+    await answerAsked(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, found('A', {}));
     expect(await pricesOf(store.sql, 'A')).toEqual({});
     expect(await movesOf(store.sql, 'A')).toEqual(['9: 90 → null']);
     expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'priced' });
@@ -86,24 +86,24 @@ describe('prices', () => {
     const entry = (count: number) => [
       { size: '9', price: 90, entry: JSON.stringify({ price: 90, count, "o'": '\\"' }) },
     ];
-    await look(store.sql, found('A', entry(1)));
+    await answerAsked(store.sql, found('A', entry(1)));
     const [first] = await sql`select changed_at from catalog.prices`;
-    await look(store.sql, found('A', entry(2)));
+    await answerAsked(store.sql, found('A', entry(2)));
     const [second] = await sql`select entry, changed_at from catalog.prices`;
     expect(second).toEqual({
       entry: { price: 90, count: 2, "o'": '\\"' },
       changed_at: first?.['changed_at'],
     });
     expect(await movesOf(sql, 'A')).toEqual([]);
-    await look(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, found('A', { 9: 90 }));
     expect(await sql`select entry from catalog.prices`).toEqual([{ entry: null }]);
   });
 
-  test('say when they changed: at the look that saw it', async () => {
+  test('say when they changed: at the refresh that saw it', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
-    await look(store.sql, found('A', { 8: 80, 9: 90 }));
-    const { askedAt } = await look(store.sql, found('A', { 8: 80, 9: 91 }));
+    await answerAsked(store.sql, found('A', { 8: 80, 9: 90 }));
+    const { askedAt } = await answerAsked(store.sql, found('A', { 8: 80, 9: 91 }));
     const rows = await sql`select size, changed_at = ${askedAt} as now from catalog.prices order by size`;
     expect(rows).toMatchObject([{ now: false }, { now: true }]);
     expect(await sql`select observed_at from catalog.price_history`).toEqual([{ observed_at: askedAt }]);
@@ -113,26 +113,26 @@ describe('prices', () => {
 describe('a SKU the price routes do not know', () => {
   test('is not_found and loses its prices, with history; when it is back its sizes appear', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, found('A', { 9: 90 }));
-    await look(store.sql, { sku: 'A', kind: 'not_found' });
+    await answerAsked(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, { sku: 'A', kind: 'not_found' });
     expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'not_found', answered: true });
     expect(await pricesOf(store.sql, 'A')).toEqual({});
-    await look(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, found('A', { 9: 90 }));
     expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'priced' });
     expect(await movesOf(store.sql, 'A')).toEqual(['9: 90 → null', '9: null → 90']);
   });
 
   test('at first, has its first observation later, without history', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, { sku: 'A', kind: 'not_found' });
-    await look(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, { sku: 'A', kind: 'not_found' });
+    await answerAsked(store.sql, found('A', { 9: 90 }));
     expect(await movesOf(store.sql, 'A')).toEqual([]);
   });
 
   test('keeps its metadata', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, found('A', {}, { name: 'N' }));
-    await look(store.sql, { sku: 'A', kind: 'not_found' });
+    await answerAsked(store.sql, found('A', {}, { name: 'N' }));
+    await answerAsked(store.sql, { sku: 'A', kind: 'not_found' });
     expect(await store.sql`select name from catalog.products`).toEqual([{ name: 'N' }]);
   });
 });
@@ -142,11 +142,11 @@ describe('deferred and errors', () => {
     '%s leaves prices, state and metadata as they were',
     async (kind) => {
       await knownSkus(store.sql, ['A', 'P']);
-      await look(store.sql, found('A', { 9: 90 }, { name: 'N' }));
+      await answerAsked(store.sql, found('A', { 9: 90 }, { name: 'N' }));
       const shown = () =>
         store.sql`select s, p, m from catalog.skus s left join catalog.prices p using (sku) left join catalog.products m using (sku) order by s.sku`;
       const before = await shown();
-      await look(store.sql, { sku: 'A', kind, waitMs: HOUR }, { sku: 'P', kind, waitMs: HOUR });
+      await answerAsked(store.sql, { sku: 'A', kind, waitMs: HOUR }, { sku: 'P', kind, waitMs: HOUR });
       expect(await shown()).toEqual(before);
     },
   );
@@ -158,12 +158,12 @@ describe('deferred and errors', () => {
       return { deferrals, failures };
     };
     for (const kind of ['error', 'error', 'deferred'] as const) {
-      await look(store.sql, { sku: 'A', kind, waitMs: HOUR });
+      await answerAsked(store.sql, { sku: 'A', kind, waitMs: HOUR });
       await passHours(store.sql, 2);
       await wakeHeld(store.sql, 9);
     }
     expect(await counts()).toEqual({ deferrals: 1, failures: 2 });
-    await look(store.sql, found('A'));
+    await answerAsked(store.sql, found('A'));
     expect(await counts()).toEqual({ deferrals: 0, failures: 0 });
   });
 });
@@ -177,7 +177,7 @@ describe('hostile text', () => {
     const fates = skus.map((sku) =>
       found(sku, prices, { name: sku, product: JSON.stringify({ [sku]: [sku] }) }),
     );
-    await look(store.sql, ...fates);
+    await answerAsked(store.sql, ...fates);
     const before = await everything(sql);
     for (const sku of skus) {
       const rows = await sql`select size, price, entry from catalog.prices where sku = ${sku} order by price`;
@@ -189,7 +189,7 @@ describe('hostile text', () => {
       expect(JSON.stringify(rows)).toBe(JSON.stringify(wanted));
       expect(await sql`select name from catalog.products where sku = ${sku}`).toEqual([{ name: sku }]);
     }
-    await look(store.sql, ...fates);
+    await answerAsked(store.sql, ...fates);
     expect((await everything(sql))['catalog.prices']).toEqual(before['catalog.prices']);
     expect(await sql`select from catalog.price_history`).toHaveLength(0);
     expect(await sql`select from catalog.product_history`).toHaveLength(0);
@@ -197,8 +197,8 @@ describe('hostile text', () => {
 
   test('of a claim without a single answered SKU is applied without harm', async () => {
     await knownSkus(store.sql, ['A']);
-    await look(store.sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    await answerAsked(store.sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     const none = { number: '0', askedAt: new Date(), skus: [] };
-    expect(await applyAnswer(store.sql, none, [], LOOKS)).toMatchObject({ accepted: 0 });
+    expect(await applyAnswer(store.sql, none, [], REFRESH)).toMatchObject({ accepted: 0 });
   });
 });

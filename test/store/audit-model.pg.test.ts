@@ -68,14 +68,14 @@ async function apply(world: World, { kind, sku: at, n }: Op, { calm, drops, noop
       await world.ask(kind, 1 + n);
       return;
     case 'answer': {
-      const look = world.underWay[n % Math.max(1, world.underWay.length)];
-      if (look !== undefined) await world.answer(look, n === 3 ? (s) => oddFate(s, n) : undefined);
+      const refresh = world.underWay[n % Math.max(1, world.underWay.length)];
+      if (refresh !== undefined) await world.answer(refresh, n === 3 ? (s) => oddFate(s, n) : undefined);
       return;
     }
     case 'round':
       await world.snapshot();
-      await world.look('owed');
-      return await world.look('sweep');
+      await world.refresh('owed');
+      return await world.refresh('sweep');
   }
 }
 
@@ -88,10 +88,10 @@ async function run(history: History): Promise<{ world: World; counts: Counts }> 
     await world.pass();
   }
   for (let i = 0; i < 3; i += 1) {
-    for (const look of world.underWay.slice()) await world.answer(look);
+    for (const refresh of world.underWay.slice()) await world.answer(refresh);
     await world.snapshot();
-    await world.look('owed');
-    await world.look('sweep');
+    await world.refresh('owed');
+    await world.refresh('sweep');
   }
   return { world, counts: await world.counts() };
 }
@@ -129,16 +129,16 @@ test(
         const world = new World(store, [...skus, 'other']);
         await world.settle();
         for (const at of of('reported', 'dropped', 'went-back')) world.move(at);
-        await world.look('sweep');
+        await world.refresh('sweep');
         for (const at of of('went-back')) world.goBack(at);
         for (const at of of('dropped')) world.dropNext.add(at);
         for (const at of of('noop')) world.noopNext.add(at);
         for (let i = 0; i < 2 + more; i += 1) {
           world.move('other');
           await world.snapshot();
-          await world.look('owed');
+          await world.refresh('owed');
         }
-        await world.look('sweep');
+        await world.refresh('sweep');
         const { seconds: _, ...counts } = await world.counts();
         expect(counts).toEqual({
           confirmed: 2 + more,

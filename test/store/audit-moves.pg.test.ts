@@ -7,11 +7,11 @@ import { HOUR, mark, useStore } from './support.ts';
 const store = useStore();
 const settled = settledIn(store);
 
-describe('a move that a look finds', () => {
+describe('a move that a refresh finds', () => {
   test('before the delta reports it counts as seen first, by how long, and its report as none of the others', async () => {
     const world = await settled('A', 'B');
     world.move('A');
-    await world.look('sweep');
+    await world.refresh('sweep');
     expect(await world.counts()).toEqual({ ...NOTHING, waiting: 1 });
     await world.pass(2 * HOUR);
     world.build();
@@ -21,29 +21,29 @@ describe('a move that a look finds', () => {
     expect(seconds).toBeGreaterThan(7800);
     expect(seconds).toBeLessThan(7900);
     await world.pass();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toMatchObject(rest);
   });
 
   test('and that moved once more by its report is seen first and confirmed', async () => {
     const world = await settled('A');
     world.move('A');
-    await world.look('sweep');
+    await world.refresh('sweep');
     world.move('A');
     await world.snapshot();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toMatchObject({ seenFirst: 1, confirmed: 1, unchanged: 0 });
   });
 
-  test('is seen first once, also where a second report comes before the look', async () => {
+  test('is seen first once, also where a second report comes before the refresh', async () => {
     const world = await settled('A');
     world.move('A');
-    await world.look('sweep');
+    await world.refresh('sweep');
     for (let i = 0; i < 2; i += 1) {
       await world.snapshot();
       world.move('A');
     }
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toMatchObject({ seenFirst: 1, confirmed: 1, unchanged: 0, waiting: 0 });
   });
 
@@ -54,42 +54,42 @@ describe('a move that a look finds', () => {
     world.move('A');
     await world.catchUp();
     await world.pass();
-    await world.look('owed');
+    await world.refresh('owed');
     world.goBack('A');
-    await world.look('sweep');
+    await world.refresh('sweep');
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1, waiting: 1 });
     for (let i = 0; i < 3; i += 1) await world.snapshot();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1 });
   });
 
-  test('and that no later snapshot reports is never reported, once a look finds it still there', async () => {
+  test('and that no later snapshot reports is never reported, once a refresh finds it still there', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.dropNext.add('A');
-    await world.look('sweep');
+    await world.refresh('sweep');
     await world.snapshot();
-    await world.look('sweep');
+    await world.refresh('sweep');
     expect(await world.counts(), 'that snapshot may have been under construction').toEqual({
       ...NOTHING,
       waiting: 1,
     });
     await world.snapshot();
     expect(await world.counts()).toEqual({ ...NOTHING, waiting: 1 });
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toEqual({ ...NOTHING, never: 1 });
-    await world.look('sweep');
+    await world.refresh('sweep');
     expect(await world.counts()).toEqual({ ...NOTHING, never: 1 });
   });
 
   test("and that went back before a snapshot saw it is nobody's fault", async () => {
     const world = await settled('A', 'B');
     for (const sku of ['A', 'B']) world.move(sku);
-    await world.look('sweep');
+    await world.refresh('sweep');
     for (const sku of ['A', 'B']) world.goBack(sku);
-    await world.look('sweep');
+    await world.refresh('sweep');
     for (let i = 0; i < 3; i += 1) await world.snapshot();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toEqual(NOTHING);
   });
 
@@ -98,12 +98,12 @@ describe('a move that a look finds', () => {
     world.move('A');
     for (let i = 0; i < 4; i += 1) world.build();
     world.dropNext.add('A');
-    await world.look('sweep');
+    await world.refresh('sweep');
     for (let i = 0; i < 4; i += 1) {
       await world.poll(1);
       await world.pass();
     }
-    await world.look('sweep');
+    await world.refresh('sweep');
     expect(await world.counts()).toEqual({ ...NOTHING, waiting: 1 });
   });
 
@@ -113,20 +113,20 @@ describe('a move that a look finds', () => {
   ])('leaves the audit where the SKU is reported %s', async (_case, leave) => {
     const world = await settled('A', 'B');
     world.move('A');
-    await world.look('sweep');
+    await world.refresh('sweep');
     leave(world);
     await world.snapshot();
     expect(await world.counts()).toEqual(NOTHING);
-    await world.look('owed');
+    await world.refresh('owed');
     for (let i = 0; i < 2; i += 1) await world.snapshot();
-    await world.look('sweep');
+    await world.refresh('sweep');
     expect(await world.counts()).toEqual(NOTHING);
   });
 
   test('leaves it with a manifest that takes the place of the chain, and stays where the token does', async () => {
     const world = await settled('A', 'B');
     world.move('A');
-    await world.look('sweep');
+    await world.refresh('sweep');
     await world.manifest();
     expect(await world.counts()).toMatchObject({ waiting: 1 });
     world.build();
@@ -139,7 +139,7 @@ describe('a move that a look finds', () => {
     expect(sync).toEqual({ caught_up: false, moved: true, known: true });
     for (let i = 0; i < 3; i += 1) {
       await world.snapshot();
-      await world.look('sweep');
+      await world.refresh('sweep');
     }
     expect(await world.counts()).toEqual(NOTHING);
   });
@@ -167,11 +167,11 @@ describe('a move that a look finds', () => {
     await world.pass();
     await world.manifest();
     await world.pass();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toEqual(NOTHING);
     for (let i = 0; i < 3; i += 1) {
       await world.snapshot();
-      await world.look('sweep');
+      await world.refresh('sweep');
     }
     expect(await world.counts()).toEqual(NOTHING);
   });
@@ -191,10 +191,10 @@ test('answers and a delta that come at once wait for each other and lose no coun
   const looks = [];
   for (let i = 0; i < 8; i += 1) looks.push(await world.ask('sweep', 15));
   await world.pass();
-  await Promise.all([...looks.map((look) => world.answer(look!)), world.poll()]);
+  await Promise.all([...looks.map((refresh) => world.answer(refresh!)), world.poll()]);
   await world.pass();
   await world.catchUp();
-  await world.look('owed');
+  await world.refresh('owed');
   const { confirmed, seenFirst, ...rest } = await world.counts();
   expect(rest).toMatchObject({ unchanged: 0, never: 0, waiting: 0 });
   expect(confirmed).toBe(0);

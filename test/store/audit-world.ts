@@ -5,7 +5,7 @@ import { applyDelta } from '../../src/store/delta.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue } from '../../src/store/due.ts';
 import { baseline, line } from './manifest.ts';
-import { allOwed, empty, found, LEASE_MS, LOOKS, type TestStore } from './support.ts';
+import { allOwed, empty, found, LEASE_MS, REFRESH, type TestStore } from './support.ts';
 
 const MINUTE = 60_000;
 
@@ -149,29 +149,29 @@ export class World {
     const prices = claim.skus.map(
       ({ sku }) => [sku, this.listed.has(sku) ? (this.prices.get(sku) ?? null) : null] as const,
     );
-    const look = { claim, prices: new Map(prices) };
-    this.underWay.push(look);
-    return look;
+    const refresh = { claim, prices: new Map(prices) };
+    this.underWay.push(refresh);
+    return refresh;
   }
 
-  /** The answer to a look arrives; `instead` gives other fates than a record. */
-  async answer(look: Look, instead: (sku: string) => Fate | null = () => null): Promise<void> {
-    this.underWay.splice(this.underWay.indexOf(look), 1);
-    const fates = [...look.prices].map(([sku, price]): Fate => {
+  /** The answer to a refresh arrives; `instead` gives other fates than a record. */
+  async answer(refresh: Look, instead: (sku: string) => Fate | null = () => null): Promise<void> {
+    this.underWay.splice(this.underWay.indexOf(refresh), 1);
+    const fates = [...refresh.prices].map(([sku, price]): Fate => {
       const other = instead(sku);
       if (other !== null) return other;
       return price === null ? { sku, kind: 'not_found' } : found(sku, { 9: price });
     });
-    await applyAnswer(this.#sql, look.claim, fates, LOOKS);
+    await applyAnswer(this.#sql, refresh.claim, fates, REFRESH);
   }
 
   /** Asks and is answered, again and again until nothing of the kind is left; a sweep is one round. */
-  async look(what: 'owed' | 'sweep'): Promise<void> {
+  async refresh(what: 'owed' | 'sweep'): Promise<void> {
     for (;;) {
-      const look = await this.ask(what);
-      if (look !== null) await this.answer(look);
+      const refresh = await this.ask(what);
+      if (refresh !== null) await this.answer(refresh);
       await this.pass();
-      if (look === null || what === 'sweep') return;
+      if (refresh === null || what === 'sweep') return;
     }
   }
 
@@ -192,7 +192,7 @@ export class World {
     await this.pass();
     await this.manifest();
     await this.pass();
-    await this.look('owed');
+    await this.refresh('owed');
     await this.catchUp();
     for (let i = 0; i < 2; i += 1) await this.snapshot();
   }
@@ -224,8 +224,8 @@ export class World {
         ),
     );
     for (const snapshot of this.snapshots) snapshot.builtAt -= ms;
-    for (const look of this.underWay)
-      look.claim = { ...look.claim, askedAt: new Date(look.claim.askedAt.getTime() - ms) };
+    for (const refresh of this.underWay)
+      refresh.claim = { ...refresh.claim, askedAt: new Date(refresh.claim.askedAt.getTime() - ms) };
   }
 
   async counts(): Promise<Counts> {

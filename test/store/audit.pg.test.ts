@@ -7,48 +7,48 @@ const store = useStore();
 const settled = settledIn(store);
 
 describe('a report', () => {
-  test('is confirmed where the look it asks for finds a price moved', async () => {
+  test('is confirmed where the refresh it asks for finds a price moved', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     await world.snapshot();
     expect(await world.counts()).toEqual(NOTHING);
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1 });
   });
 
-  test('is unchanged where that look finds none', async () => {
+  test('is unchanged where that refresh finds none', async () => {
     const world = await settled('A', 'B');
     world.noopNext.add('A');
     await world.snapshot();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toEqual({ ...NOTHING, unchanged: 1 });
   });
 
-  test('is counted by the look that answers it, not by deferrals and errors before', async () => {
+  test('is counted by the refresh that answers it, not by deferrals and errors before', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.noopNext.add('B');
     await world.snapshot();
     for (const kind of ['deferred', 'error'] as const) {
-      const look = await world.ask('owed');
-      await world.answer(look!, (sku) => ({ sku, kind, waitMs: 1000 }));
+      const refresh = await world.ask('owed');
+      await world.answer(refresh!, (sku) => ({ sku, kind, waitMs: 1000 }));
       expect(await world.counts()).toEqual(NOTHING);
       await world.pass();
       await store.sql`update catalog_internal.due set held_until = null, claim = null`;
     }
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1, unchanged: 1 });
   });
 
-  test('is counted once, however often its answer is applied, and not by a look that comes later', async () => {
+  test('is counted once, however often its answer is applied, and not by a refresh that comes later', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.noopNext.add('B');
     await world.snapshot();
-    const look = await world.ask('owed');
-    await world.answer(look!);
-    await world.answer(look!);
-    await world.look('sweep');
+    const refresh = await world.ask('owed');
+    await world.answer(refresh!);
+    await world.answer(refresh!);
+    await world.refresh('sweep');
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1, unchanged: 1 });
   });
 
@@ -58,7 +58,7 @@ describe('a report', () => {
     world.noopNext.add('B');
     await mark(store.sql, ['A', 'B'], 'refresh');
     await world.snapshot();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1, unchanged: 1 });
   });
 
@@ -68,17 +68,17 @@ describe('a report', () => {
       async (world: World) => {
         world.cross('A');
         await world.snapshot();
-        await world.look('owed');
+        await world.refresh('owed');
         world.cross('A');
       },
     ],
     [
-      'tells what the first look at the SKU has seen already',
+      'tells what the first fetch of the SKU has seen already',
       async (world: World) => {
         world.relist('N');
         await world.snapshot();
         world.move('N');
-        await world.look('owed');
+        await world.refresh('owed');
       },
     ],
     [
@@ -88,34 +88,34 @@ describe('a report', () => {
         world.build();
         world.move('A');
         await world.snapshot();
-        await world.look('owed');
+        await world.refresh('owed');
       },
     ],
     [
-      'tells what a look at the SKU as live-priced has seen already',
+      'tells what a refresh of the SKU as live-priced has seen already',
       async (world: World) => {
         world.cross('A');
         await world.snapshot();
-        await world.look('owed');
+        await world.refresh('owed');
         world.cross('A');
         world.build();
         world.move('A');
-        await world.look('sweep');
+        await world.refresh('sweep');
         await world.catchUp();
         await world.pass();
-        await world.look('owed');
+        await world.refresh('owed');
       },
     ],
   ])('that %s is not called unchanged', async (_case, before) => {
     const world = await settled('A', 'B');
     await before(world);
     await world.snapshot();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toMatchObject({ unchanged: 0, never: 0 });
     for (let i = 0; i < 3; i += 1) await world.snapshot();
     world.noopNext.add('A');
     await world.snapshot();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts()).toMatchObject({ unchanged: 1 });
   });
 
@@ -124,43 +124,43 @@ describe('a report', () => {
     world.move('A');
     world.noopNext.add('B');
     await world.snapshot();
-    const look = await world.ask('owed');
-    await world.answer(look!, (sku) => ({ sku, kind: 'not_found' }));
+    const refresh = await world.ask('owed');
+    await world.answer(refresh!, (sku) => ({ sku, kind: 'not_found' }));
     expect(await world.counts()).toEqual(NOTHING);
     await mark(store.sql, ['A', 'B'], 'refresh');
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await world.counts(), 'back again').toEqual(NOTHING);
     for (let i = 0; i < 4; i += 1) await world.snapshot();
-    await world.look('sweep');
+    await world.refresh('sweep');
     expect(await world.counts()).toEqual(NOTHING);
   });
 
-  test('of a SKU a look at which is under way is not unchanged for that look having seen the move', async () => {
+  test('of a SKU a refresh at which is under way is not unchanged for that refresh having seen the move', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.noopNext.add('B');
-    const look = await world.ask('sweep');
+    const refresh = await world.ask('sweep');
     await world.pass();
     await world.snapshot();
-    await world.answer(look!);
-    await world.look('owed');
+    await world.answer(refresh!);
+    await world.refresh('owed');
     expect(await world.counts()).toEqual({ ...NOTHING, unchanged: 1 });
   });
 });
 
-test('what a look finds: nothing unless something moved, was reported, or waits for too long', () => {
-  const look = (differs: Partial<Standing>): Standing => ({
+test('what a refresh finds: nothing unless something moved, was reported, or waits for too long', () => {
+  const refresh = (differs: Partial<Standing>): Standing => ({
     standing: 'own',
     comparable: true,
     kept: null,
     ...differs,
   });
-  expect(findingOf(look({}), 'record', false)).toBeNull();
-  expect(findingOf(look({}), 'not_found', true)).toBeNull();
-  expect(findingOf(look({ kept: 'waiting' }), 'record', false)).toBeNull();
-  expect(findingOf(look({ standing: 'masked' }), 'record', true)).toBeNull();
-  expect(findingOf(look({ standing: 'other' }), 'record', true)).toBeNull();
-  expect(findingOf(look({ standing: 'overtaken' }), 'record', false)).toBeNull();
-  expect(findingOf(look({ kept: 'reported' }), 'record', false)).toBe('left');
-  expect(findingOf(look({ standing: 'overtaken', comparable: false }), 'record', false)).toBe('overtaken');
+  expect(findingOf(refresh({}), 'record', false)).toBeNull();
+  expect(findingOf(refresh({}), 'not_found', true)).toBeNull();
+  expect(findingOf(refresh({ kept: 'waiting' }), 'record', false)).toBeNull();
+  expect(findingOf(refresh({ standing: 'masked' }), 'record', true)).toBeNull();
+  expect(findingOf(refresh({ standing: 'other' }), 'record', true)).toBeNull();
+  expect(findingOf(refresh({ standing: 'overtaken' }), 'record', false)).toBeNull();
+  expect(findingOf(refresh({ kept: 'reported' }), 'record', false)).toBe('left');
+  expect(findingOf(refresh({ standing: 'overtaken', comparable: false }), 'record', false)).toBe('overtaken');
 });

@@ -3,7 +3,7 @@ import { Baseline } from '../../src/store/baseline.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
-import { found, look, mark, pricesOf, useStore } from './support.ts';
+import { found, answerAsked, mark, pricesOf, useStore } from './support.ts';
 import { owedNow } from './watching.ts';
 
 /* What others see and can do while a manifest is on its way into the mirror. */
@@ -71,7 +71,7 @@ describe('while a manifest is staged and compared, but not merged', () => {
       beforeMerge: async () => {
         const change = { since: 'm0', toSnapshot: 'd1', changed: ['A'], removed: [], nowLive: [] };
         expect(await applyDelta(sql, change)).toMatchObject({ applied: true, marked: 1 });
-        await look(sql, found('B', { 9: 95 }));
+        await answerAsked(sql, found('B', { 9: 95 }));
       },
     });
     expect(await pricesOf(sql, 'B')).toEqual({ 9: 95 });
@@ -91,7 +91,7 @@ describe('while a manifest is merged', () => {
       await other`select from catalog_internal.due where sku = 'moves' for update`;
       merging = baseline(url, [line('moves', { hash: 'h2' }), line('stays')]);
       await untilItWaits(sql);
-      await look(sql, found('stays', { 9: 95 }));
+      await answerAsked(sql, found('stays', { 9: 95 }));
       expect(await pricesOf(sql, 'stays')).toEqual({ 9: 95 });
     });
     await merging;

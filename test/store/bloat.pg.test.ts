@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
-import { claimAll, found, knownSkus, LOOKS, mark, useStore } from './support.ts';
+import { claimAll, found, knownSkus, REFRESH, mark, useStore } from './support.ts';
 
 const store = useStore();
 
-/** The tables that every look writes. */
+/** The tables that every refresh writes. */
 const TABLES = ['catalog.skus', 'catalog.prices', 'catalog.products', 'catalog_internal.due'];
 
 test('tables are stored as docs/internals.md says', async () => {
@@ -34,7 +34,7 @@ async function updatesOfSkus(sql: Sql): Promise<{ all: number; hot: number }> {
   return row;
 }
 
-test('looks without end grow no table, where vacuum runs as often as autovacuum would', async () => {
+test('refreshes without end grow no table, where vacuum runs as often as autovacuum would', async () => {
   // One connection: each tells the statistics what it has written on its own.
   const sql = connect(store.url, { max: 1 });
   const skus = Array.from({ length: 1000 }, (_, i) => `SKU-${i}`);
@@ -52,7 +52,7 @@ test('looks without end grow no table, where vacuum runs as often as autovacuum 
           Object.fromEntries(Array.from({ length: 8 }, (_, size) => [String(size), moved(i) ? round : size])),
         ),
       );
-      await applyAnswer(sql, claim, fates, LOOKS);
+      await applyAnswer(sql, claim, fates, REFRESH);
       await sql.unsafe(`vacuum ${TABLES.join(', ')}`);
     }
   };

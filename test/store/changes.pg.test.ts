@@ -4,7 +4,16 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { writeChanges } from '../../src/store/changes.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
-import { claimAll, found, knownSkus, look, LOOKS, mark, removeByDelta, useStore } from './support.ts';
+import {
+  claimAll,
+  found,
+  knownSkus,
+  answerAsked,
+  REFRESH,
+  mark,
+  removeByDelta,
+  useStore,
+} from './support.ts';
 
 const store = useStore();
 
@@ -176,12 +185,17 @@ describe('what an answer changed', () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C']);
     const us = { sizeMapSizeType: 'US', name: 'N' };
-    await look(sql, found('A', { 8: 80, 9: 90 }, us), found('B', { 9: 90 }, us), found('C', { 9: 90 }, us));
+    await answerAsked(
+      sql,
+      found('A', { 8: 80, 9: 90 }, us),
+      found('B', { 9: 90 }, us),
+      found('C', { 9: 90 }, us),
+    );
     const position = await positionNow();
     const eu = found('A', { 9: 90, 42: 80 }, { sizeMapSizeType: 'EU', name: 'N' });
-    await look(sql, eu, found('B', { 9: 91 }, us), found('C', { 9: 90 }, us));
-    await look(sql, eu);
-    await look(sql, found('A', { 9: 95, 42: 80 }, { sizeMapSizeType: 'EU', name: 'M' }));
+    await answerAsked(sql, eu, found('B', { 9: 91 }, us), found('C', { 9: 90 }, us));
+    await answerAsked(sql, eu);
+    await answerAsked(sql, found('A', { 9: 95, 42: 80 }, { sizeMapSizeType: 'EU', name: 'M' }));
     await removeByDelta(sql, 'B');
     const rows = await changesAfter(position);
     expect(
@@ -207,10 +221,10 @@ describe('what an answer changed', () => {
       heard.push(payload);
       if (payload === 'end') ended.resolve();
     });
-    await look(sql, found('A', { 9: 90 }, { name: 'N' }), found('B', { 9: 90 }));
-    await look(sql, found('A', { 9: 91 }, { name: 'M' }), found('B', { 9: 92 }));
+    await answerAsked(sql, found('A', { 9: 90 }, { name: 'N' }), found('B', { 9: 90 }));
+    await answerAsked(sql, found('A', { 9: 91 }, { name: 'M' }), found('B', { 9: 92 }));
     const first = await positionNow();
-    await look(sql, found('A', { 9: 91 }, { name: 'M' }), found('B', { 9: 92 }));
+    await answerAsked(sql, found('A', { 9: 91 }, { name: 'M' }), found('B', { 9: 92 }));
     await removeByDelta(sql, 'B');
     const second = await positionNow();
     await sql`select pg_notify('catalog_changes', 'end')`;
@@ -225,15 +239,15 @@ test.each(['answer', 'delta'])(
   async (first) => {
     const pool = connect(store.url, { max: 4 });
     await knownSkus(pool, ['seen', 'removed', 'reported']);
-    await look(pool, found('seen', { 9: 1 }), found('removed', { 9: 1 }), found('reported', { 9: 1 }));
+    await answerAsked(pool, found('seen', { 9: 1 }), found('removed', { 9: 1 }), found('reported', { 9: 1 }));
     await mark(pool, ['seen'], 'sweep');
-    await applyAnswer(pool, await claimAll(pool), [found('seen', { 9: 2 })], LOOKS);
+    await applyAnswer(pool, await claimAll(pool), [found('seen', { 9: 2 })], REFRESH);
     await pool`update catalog_internal.sync set snapshot_id = '0'`;
     const nothing = { changed: [], removed: [], nowLive: [] };
     await applyDelta(pool, { ...nothing, since: '0', toSnapshot: '1', changed: ['reported'] });
     const claim = await claimAll(pool);
     const both: Record<string, () => Promise<unknown>> = {
-      answer: () => applyAnswer(pool, claim, [found('reported', { 9: 2 })], LOOKS),
+      answer: () => applyAnswer(pool, claim, [found('reported', { 9: 2 })], REFRESH),
       delta: () =>
         applyDelta(pool, {
           since: '1',

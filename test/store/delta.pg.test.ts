@@ -10,8 +10,8 @@ import {
   HOUR,
   knownSkus,
   ledger,
-  look,
-  LOOKS,
+  answerAsked,
+  REFRESH,
   mark,
   movesOf,
   passHours,
@@ -75,7 +75,7 @@ describe('a delta', () => {
     const { sql } = store;
     await standAt('s1');
     await knownSkus(sql, ['A', 'B'], { hash: 'h' });
-    await look(sql, found('B', { 9: 90 }));
+    await answerAsked(sql, found('B', { 9: 90 }));
     const before = await everything(sql);
     await using _ = await failing(sql, 'delete on catalog.prices');
     await expect(delta({ changed: ['A'], removed: ['B'] })).rejects.toThrow('made to fail');
@@ -86,7 +86,7 @@ describe('a delta', () => {
     const { sql } = store;
     await standAt('s1');
     await knownSkus(sql, ['priced', 'pending']);
-    await look(sql, found('priced'));
+    await answerAsked(sql, found('priced'));
     expect(await delta({ changed: ['priced', 'pending', 'unheard'] })).toMatchObject({
       newSkus: 1,
       marked: 3,
@@ -132,7 +132,7 @@ describe('a delta', () => {
     const { sql } = store;
     await standAt('s1');
     await knownSkus(sql, ['A', 'B'], { hash: 'h' });
-    await look(sql, found('A', { 9: 90, 10: null }, { name: 'N' }), found('B', { 9: 90 }));
+    await answerAsked(sql, found('A', { 9: 90, 10: null }, { name: 'N' }), found('B', { 9: 90 }));
     expect(await delta({ removed: ['A', 'A', 'unheard'] })).toMatchObject({ applied: true });
     expect(await stateOf(sql, 'A')).toMatchObject({ state: 'removed', removed: true });
     expect(await skuRow('A')).toMatchObject({ hash: null, in_manifest: false });
@@ -148,11 +148,11 @@ describe('a delta', () => {
     const { sql } = store;
     await standAt('s1');
     await delta({ removed: ['A'] });
-    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], LOOKS);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], REFRESH);
     expect((await ledger(sql)).get('A')?.dueIn).toBe(Infinity);
     await delta({ since: 's2', toSnapshot: 's3', changed: ['A'] });
     expect(await skuRow('A')).toMatchObject({ in_manifest: true, price_source: 'snapshot' });
-    await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 90 })], LOOKS);
+    await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 90 })], REFRESH);
     expect(await stateOf(sql, 'A')).toEqual({ state: 'priced', answered: true, removed: false });
   });
 
@@ -168,7 +168,7 @@ describe('a delta', () => {
     const { sql } = store;
     await standAt('s1');
     await knownSkus(sql, ['A']);
-    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     await delta({ changed: ['A'] });
     expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(1, 1);
   });
@@ -253,7 +253,7 @@ test('passing time alone marks nothing that was removed', async () => {
   const { sql } = store;
   await standAt('s1');
   await delta({ removed: ['A'] });
-  await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], LOOKS);
+  await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], REFRESH);
   await passHours(sql, 10_000);
   await expect(claimAll(sql)).rejects.toThrow('nothing is owed');
 });

@@ -23,7 +23,7 @@ import {
   knownSkus,
   LEASE_MS,
   ledger,
-  LOOKS,
+  REFRESH,
   mark,
   passHours,
   useStore,
@@ -94,7 +94,7 @@ async function run(steps: readonly Step[]): Promise<void> {
       const claim = claimOf(step.which);
       if (claim === undefined) continue;
       const fates = claim.skus.map(({ sku }, i) => fateOf(sku, step.fates[i] ?? 'record', step.waitHours));
-      const { accepted } = await applyAnswer(sql, claim, fates, LOOKS);
+      const { accepted } = await applyAnswer(sql, claim, fates, REFRESH);
       model.answered(claim, fates, accepted);
     } else if (step.do === 'release') {
       const claim = claimOf(step.which);

@@ -1,7 +1,7 @@
 import type { Fate } from '../../src/store/answer/types.ts';
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import type { Claim, Quota } from '../../src/store/due.ts';
-import { type DueRow, LEASE_MS, HOUR, LOOKS } from './support.ts';
+import { type DueRow, LEASE_MS, HOUR, REFRESH } from './support.ts';
 
 const LANE_NAMES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'];
 const LANE_OF: Readonly<Record<string, number>> = {
@@ -28,7 +28,7 @@ interface Row {
   failures: number;
   /** A change that no answer to a later request has settled yet: the promise that must survive everything. */
   unsettled: boolean;
-  /** No look before this, since the partner deferred it. */
+  /** No refresh before this, since the partner deferred it. */
   notBefore: number;
 }
 
@@ -156,10 +156,10 @@ export class LedgerModel {
     row.unsettled = false;
     const live = this.priceSource.get(fate.sku) === 'live';
     const next = this.#notFound.has(fate.sku)
-      ? (['metadata', LOOKS.notFoundMs] as const)
+      ? (['metadata', REFRESH.notFoundMs] as const)
       : live
-        ? (['live', LOOKS.liveMs] as const)
-        : (['sweep', LOOKS.snapshotMs] as const);
+        ? (['live', REFRESH.liveMs] as const)
+        : (['sweep', REFRESH.snapshotMs] as const);
     Object.assign(row, { reason: next[0], lane: LANE_OF[next[0]], dueAt: this.now + next[1] / HOUR });
   }
 

@@ -18,7 +18,7 @@ import {
   knownSkus,
   LEASE_MS,
   ledger,
-  LOOKS,
+  REFRESH,
   mark,
   passHours,
   useStore,
@@ -199,7 +199,7 @@ describe('a mark', () => {
     expect((await ledger(sql)).get('B')).toMatchObject({ lane: 1, reason: 'changed', generation: 2 });
   });
 
-  test('on a SKU whose look lies in the future brings it forward in its own lane', async () => {
+  test('on a SKU whose refresh lies in the future brings it forward in its own lane', async () => {
     const { sql } = store;
     await mark(sql, ['A'], 'changed');
     await passHours(sql, -20);
@@ -217,7 +217,7 @@ describe('a mark', () => {
       const claim = await claimAll(sql);
       await mark(sql, ['A'], 'refresh');
       const fate = kind === 'found' ? found('A', { 9: 100 }) : { sku: 'A', kind };
-      await applyAnswer(sql, claim, [fate], LOOKS);
+      await applyAnswer(sql, claim, [fate], REFRESH);
       expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
       expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'A', generation: 2 }]);
     },
@@ -231,7 +231,7 @@ describe('a mark', () => {
     const early = [{ lane: 'sweep', live: false, count: 1, earlySeconds: 2 * 3600 }] as const;
     const claim = await claimDue(sql, early, LEASE_MS);
     expect(await refreshAll(sql, 'prices')).toBe(1);
-    await applyAnswer(sql, claim!, [found('A')], LOOKS);
+    await applyAnswer(sql, claim!, [found('A')], REFRESH);
     expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
   });
 
@@ -243,7 +243,7 @@ describe('a mark', () => {
       { sku: 'D', kind: 'deferred', waitMs: HOUR },
       { sku: 'E', kind: 'error', waitMs: HOUR },
     ] as const;
-    await applyAnswer(sql, await claimAll(sql), fates, LOOKS);
+    await applyAnswer(sql, await claimAll(sql), fates, REFRESH);
     expect(await claimDue(sql, allOwed(9), LEASE_MS)).toBeNull();
     await refreshSkus(sql, ['D', 'E']);
     expect((await claimAll(sql)).skus.map(({ sku }) => sku)).toEqual(['E']);
@@ -257,7 +257,7 @@ describe('a deferred SKU', () => {
     await knownSkus(sql, ['D']);
     await mark(sql, ['D'], 'new');
     await passHours(sql, 6);
-    await applyAnswer(sql, await claimAll(sql), [{ sku: 'D', kind: 'deferred', waitMs: HOUR }], LOOKS);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'D', kind: 'deferred', waitMs: HOUR }], REFRESH);
     const row = (await ledger(sql)).get('D');
     expect(row).toMatchObject({ lane: 3, reason: 'new', live: true, deferrals: 1, failures: 0, claim: null });
     expect(row?.dueIn).toBeCloseTo(-6, 1);
@@ -270,10 +270,10 @@ describe('a deferred SKU', () => {
     const { sql } = store;
     await knownSkus(sql, ['D']);
     await mark(sql, ['D']);
-    await applyAnswer(sql, await claimAll(sql), [{ sku: 'D', kind: 'deferred', waitMs: HOUR }], LOOKS);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'D', kind: 'deferred', waitMs: HOUR }], REFRESH);
     await passHours(sql, 2);
     await wakeHeld(sql, 10);
-    await applyAnswer(sql, await claimAll(sql), [found('D')], LOOKS);
+    await applyAnswer(sql, await claimAll(sql), [found('D')], REFRESH);
     expect((await ledger(sql)).get('D')).toMatchObject({ deferrals: 0, failures: 0, heldFor: null });
   });
 });
@@ -295,7 +295,7 @@ describe('looking ahead', () => {
     expect(await peekOwed(sql, 20, { ...NOT_EARLY, sweep: 7200 })).toHaveLength(3);
   });
 
-  test('finds the next thing to happen: a look, the end of a wait, or nothing at all', async () => {
+  test('finds the next thing to happen: a refresh, the end of a wait, or nothing at all', async () => {
     const { sql } = store;
     expect(await nextDueInMs(sql)).toBeNull();
     await mark(sql, ['A']);

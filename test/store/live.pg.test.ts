@@ -29,7 +29,7 @@ const record = (sku: string, price: number): Fate => ({
   product: NO_METADATA,
 });
 
-test('what a look learned is kept, and says when the next look is due', async () => {
+test('what a refresh learned is kept, and says when the next refresh is due', async () => {
   await liveSkus('A', 'B');
   await store.sql`insert into catalog.watchlist (sku, weight) values ('A', 7)`;
   await store.sql`select catalog_internal.mark_due('{A,B}'::text[], 'live', true)`;
@@ -64,7 +64,7 @@ test('what a look learned is kept, and says when the next look is due', async ()
   expect(due.b).toBeGreaterThan(400);
 });
 
-test('a later look is told whether a price had moved, and how long ago the look before was', async () => {
+test('a later refresh is told whether a price had moved, and how long ago the refresh before was', async () => {
   await liveSkus('A', 'B');
   const ask = async (prices: readonly [number, number]) => {
     const told: { sku: string; moved: boolean; minutes: number | null }[] = [];
@@ -107,7 +107,7 @@ test('candidates come in order of their due times with weight and belief', async
   ]);
 });
 
-test('candidates are not those looked at within the last minute, however soon they are due again', async () => {
+test('candidates are not those refreshed within the last minute, however soon they are due again', async () => {
   await liveSkus('A', 'B', 'C');
   await store.sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
   await store.sql`update catalog.skus set asked_at = now() - interval '30 seconds' where sku = 'C'`;
@@ -126,7 +126,7 @@ test('SKUs alike in rate and weight are one group; unknown ones have the prior r
   expect(groups[2]?.lambda).toBeCloseTo(0.001);
 });
 
-test('of SKUs never looked at as live, the past says the rate; during an incident everything priced is counted', async () => {
+test('of SKUs never refreshed as live, the past says the rate; during an incident everything priced is counted', async () => {
   await liveSkus('A', 'B');
   await store.sql`update catalog.skus set state = 'priced', first_priced_at = now() - interval '1000 minutes'`;
   await store.sql`

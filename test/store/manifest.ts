@@ -7,7 +7,7 @@ import {
 } from '../../src/store/baseline.ts';
 
 import type { Sql } from '../../src/store/db.ts';
-import { found, ledger, look, type TestStore } from './support.ts';
+import { found, ledger, answerAsked, type TestStore } from './support.ts';
 
 /** When the manifest's snapshot was built: long before the test. */
 export const GENERATED_AT = new Date(Date.now() - 3 * 3_600_000);
@@ -72,7 +72,7 @@ export async function marks(sql: Sql): Promise<Record<string, string>> {
 /** A mirror that stands on the lines, everything priced and nothing owed. */
 export async function standing({ sql, url }: TestStore, ...lines: readonly StagedLine[]): Promise<void> {
   await baseline(url, lines, { token: { snapshotId: 'm0' } });
-  await look(sql, ...lines.map(({ sku }) => found(sku, { 9: 90 })));
-  // The looks were long ago: nothing was asked since the next snapshot was built.
+  await answerAsked(sql, ...lines.map(({ sku }) => found(sku, { 9: 90 })));
+  // The refreshes were long ago: nothing was asked since the next snapshot was built.
   await sql`update catalog.skus set asked_at = asked_at - interval '9 hours', priced_at = priced_at - interval '9 hours'`;
 }

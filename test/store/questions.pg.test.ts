@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { baseline, line, standing } from './manifest.ts';
-import { found, knownSkus, look, mark, useStore } from './support.ts';
+import { found, knownSkus, answerAsked, mark, useStore } from './support.ts';
 
 const store = useStore();
 
@@ -18,7 +18,7 @@ describe('questions with a name', () => {
       ['A', 'B', 'C', 'D'].map((sku) => line(sku)),
     );
     await store.sql`update catalog_internal.sync set snapshot_generated_at = now()`;
-    await look(
+    await answerAsked(
       store.sql,
       found('A', { 42: 300, 43: 100 }, meta('Nike', 'Dunk', 'EU')),
       found('B', { 42: 200 }, meta('Nike', 'Dunk', 'EU')),
@@ -55,7 +55,7 @@ describe('questions with a name', () => {
   test('lowest_prices finds brands and models too long for an index by all of their letters', async () => {
     await knownSkus(store.sql, ['A', 'B']);
     const long = (end: string) => 'ยาว'.repeat(2000) + end;
-    await look(
+    await answerAsked(
       store.sql,
       found('A', { 42: 1 }, meta(long('x'), long('x'), 'EU')),
       found('B', { 42: 2 }, meta(long('y'), long('x'), 'EU')),
@@ -85,7 +85,7 @@ describe('questions with a name', () => {
         found('C', { 42: 510 }, { sizeMapSizeType: 'US' }),
       ],
     ];
-    for (const fates of looks) await look(sql, ...fates);
+    for (const fates of looks) await answerAsked(sql, ...fates);
     const movers = async (args = '') => {
       const rows = await sql.unsafe(
         `select sku, size, old_price, new_price, change, moves from catalog.movers(${args})`,

@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { readSyncState } from '../../src/store/sync-state.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
-import { everything, found, HOUR, ledger, look, movesOf, pricesOf, stateOf, useStore } from './support.ts';
+import {
+  everything,
+  found,
+  HOUR,
+  ledger,
+  answerAsked,
+  movesOf,
+  pricesOf,
+  stateOf,
+  useStore,
+} from './support.ts';
 
 const store = useStore();
 const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, spared: 0 };
@@ -12,12 +22,12 @@ describe('a SKU that was live for a while, and is back', () => {
   const back = (hash: string) => baseline(store.url, [line('A', { hash })], { token: { snapshotId: 'm3' } });
   const hash = async () => (await skuRow(store.sql, 'A'))?.hash ?? null;
 
-  test('with the hash it had, and no move seen meanwhile, is looked at in its turn, after what moved', async () => {
+  test('with the hash it had, and no move seen meanwhile, is refreshed in its turn, after what moved', async () => {
     await standing(store, line('A'));
     const before = await hash();
     await there();
     expect(await hash()).toBeNull();
-    await look(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, found('A', { 9: 90 }));
     await back(before ?? '');
     expect(await marks(store.sql)).toEqual({ A: 'sweep' });
     expect((await ledger(store.sql)).get('A')).toMatchObject({ live: false });
@@ -25,13 +35,13 @@ describe('a SKU that was live for a while, and is back', () => {
 
   test.each([
     ['another hash', 'h-new', async () => {}],
-    ['a move seen meanwhile', null, () => look(store.sql, found('A', { 9: 91 }))],
+    ['a move seen meanwhile', null, () => answerAsked(store.sql, found('A', { 9: 91 }))],
     ['a report before it crossed', null, () => store.sql`update catalog.skus set hash_before_live = null`],
   ] as const)('with %s, is marked as changed', async (_, other, meanwhile) => {
     await standing(store, line('A'));
     const before = await hash();
     await there();
-    await look(store.sql, found('A', { 9: 90 }));
+    await answerAsked(store.sql, found('A', { 9: 90 }));
     await meanwhile();
     await back(other ?? before ?? '');
     expect(await marks(store.sql)).toEqual({ A: 'changed' });
@@ -77,7 +87,7 @@ describe('a re-baseline', () => {
     expect(await stateOf(store.sql, 'gone')).toMatchObject({ state: 'priced' });
     expect(await pricesOf(store.sql, 'gone')).toEqual({ 9: 90 });
     expect(await movesOf(store.sql, 'gone')).toEqual([]);
-    await look(store.sql, found('gone', { 9: 90 }));
+    await answerAsked(store.sql, found('gone', { 9: 90 }));
     await baseline(store.url, [line('A')], { token: { snapshotId: 'm2' } });
     expect(await marks(store.sql)).toEqual({});
   });
@@ -124,7 +134,7 @@ describe('a re-baseline', () => {
   test('lists again what was unlisted, and prices it', async () => {
     await standing(store, line('A'), line('B'));
     await baseline(store.url, [line('A')]);
-    await look(store.sql, found('B', { 9: 90 }));
+    await answerAsked(store.sql, found('B', { 9: 90 }));
     await store.sql`update catalog.skus set asked_at = asked_at - interval '9 hours'`;
     await baseline(store.url, [line('A'), line('B')], { token: { snapshotId: 'm2' } });
     expect(await skuRow(store.sql, 'B')).toMatchObject({ listed: true, hash: 'h1' });
@@ -165,7 +175,7 @@ describe('a re-baseline', () => {
   test('says what is live, whatever deferrals had taught', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('B', { priceSource: 'live' }));
-    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     await baseline(store.url, [line('A'), line('B')], { token: { snapshotId: 'm2' } });
     const rows = await ledger(sql);
     // A did not cross: its deferral still counts. B crossed.

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { type Claim, wakeHeld } from '../../src/store/due.ts';
 import { applyDelta } from '../../src/store/delta.ts';
-import { claimAll, found, HOUR, knownSkus, look, LOOKS, passHours, useStore } from './support.ts';
+import { claimAll, found, HOUR, knownSkus, answerAsked, REFRESH, passHours, useStore } from './support.ts';
 
 const store = useStore();
 
@@ -19,7 +19,7 @@ async function ago(seconds: number): Promise<void> {
 }
 
 const answer = async (claim: Claim, ...fates: Fate[]) =>
-  (await applyAnswer(store.sql, claim, fates, LOOKS)).reportSeconds;
+  (await applyAnswer(store.sql, claim, fates, REFRESH)).reportSeconds;
 
 test('a report is answered once, and its time runs from the report to the commit', async () => {
   await knownSkus(store.sql, ['A', 'B']);
@@ -58,7 +58,7 @@ test('the wait for the commit is part of it', async () => {
 test('a deferred SKU is still waited for, and an answer to an earlier request does not count', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
-  await look(sql, found('A'));
+  await answerAsked(sql, found('A'));
   await ago(7200);
   await passHours(sql, 21);
   const overtaken = await claimAll(sql);

@@ -4,7 +4,7 @@ import type { Sql, Tx } from '../../src/store/db.ts';
 import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/delta.ts';
 import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
 import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/sync-state.ts';
-import { found, HOUR, knownSkus, look, mark, passHours, useStore } from './support.ts';
+import { found, HOUR, knownSkus, answerAsked, mark, passHours, useStore } from './support.ts';
 
 const store = useStore();
 
@@ -62,8 +62,8 @@ describe('the role catalog_reader', () => {
     const rows = () => as('catalog_reader', (tx) => tx.unsafe(`select * from catalog.${relation}`));
     await rows();
     await knownSkus(sql, ['A']);
-    await look(sql, found('A', { 9: 90 }));
-    await look(sql, found('A', { 9: 91 }, { name: 'N' }));
+    await answerAsked(sql, found('A', { 9: 90 }));
+    await answerAsked(sql, found('A', { 9: 91 }, { name: 'N' }));
     await sql`insert into catalog.watchlist (sku) values ('A')`;
     await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
     expect(await rows()).toHaveLength(1);
@@ -197,10 +197,10 @@ describe('the views tell the same truth as the ledger', () => {
     return rows.map((row) => row.stale);
   }
 
-  test('a price is stale while a re-price is owed, and not for a look that only refreshes metadata', async () => {
+  test('a price is stale while a re-price is owed, and not for a refresh that only refreshes metadata', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
-    await look(sql, found('A', { 9: 90 }));
+    await answerAsked(sql, found('A', { 9: 90 }));
     expect(await stale()).toEqual([false]);
     await mark(sql, ['A'], 'metadata');
     expect(await stale()).toEqual([false]);
@@ -211,7 +211,7 @@ describe('the views tell the same truth as the ledger', () => {
   test('a SKU that no manifest lists is fresh or stale, however old its price, never neither', async () => {
     const { sql } = store;
     await refreshSkus(sql, ['A']);
-    await look(sql, found('A', { 9: 90 }));
+    await answerAsked(sql, found('A', { 9: 90 }));
     await passHours(sql, 3);
     expect(await stale()).toEqual([false]);
     await passHours(sql, 30);
@@ -223,7 +223,7 @@ describe('the views tell the same truth as the ledger', () => {
     await knownSkus(sql, ['A'], { priceSource: 'live' });
     await mark(sql, ['A'], 'live', true);
     expect(await status()).toEqual({ due_skus: 1, deferred_skus: 0, pending_skus: 1, live_skus: 1 });
-    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     expect(await status()).toMatchObject({ due_skus: 0, deferred_skus: 1 });
     await passHours(sql, 2);
     expect(await status()).toMatchObject({ due_skus: 1, deferred_skus: 1 });

@@ -1,4 +1,4 @@
-import type { Fate, NextLooks, PriceRow, ProductRow } from '../../src/store/answer/types.ts';
+import type { Fate, NextRefresh, PriceRow, ProductRow } from '../../src/store/answer/types.ts';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
@@ -9,8 +9,8 @@ import { createDatabase, type TestDatabase } from '../support/db.ts';
 export const HOUR = 3_600_000;
 export const LEASE_MS = 2 * HOUR;
 
-/** Next looks far enough away that nothing comes due by itself while a test runs. */
-export const LOOKS: NextLooks = {
+/** Next refreshes far enough away that nothing comes due by itself while a test runs. */
+export const REFRESH: NextRefresh = {
   liveMs: 10 * HOUR,
   snapshotMs: 20 * HOUR,
   snapshotReason: 'sweep',
@@ -188,11 +188,11 @@ export async function everything(sql: Sql): Promise<Record<string, unknown>> {
 }
 
 /** One look at SKUs: marked, claimed and answered. */
-export async function look(sql: Sql, ...fates: readonly Fate[]): Promise<Claim> {
+export async function answerAsked(sql: Sql, ...fates: readonly Fate[]): Promise<Claim> {
   const skus = fates.map(({ sku }) => sku);
   await mark(sql, skus);
   const claim = await claimAll(sql);
-  await applyAnswer(sql, claim, fates, LOOKS);
+  await applyAnswer(sql, claim, fates, REFRESH);
   return claim;
 }
 

@@ -3,7 +3,7 @@ import { settledIn, type World } from './audit-world.ts';
 import { useStore } from './support.ts';
 
 /*
- * The delta compares snapshots: a price that moved after one and was back before the next is in no report. A look in
+ * The delta compares snapshots: a price that moved after one and was back before the next is in no report. A refresh in
  * between has stored the other price.
  */
 const store = useStore();
@@ -18,12 +18,12 @@ const owed = async () =>
     ({ sku, reason }) => `${sku} ${reason}`,
   );
 
-/** A look sees A and B move; A goes back before anything is reported. */
+/** A refresh sees A and B move; A goes back before anything is reported. */
 async function swung(): Promise<World> {
   const world = await settled('A', 'B', 'C');
   world.move('A');
   world.move('B');
-  await world.look('sweep');
+  await world.refresh('sweep');
   world.goBack('A');
   await world.pass();
   expect(await stored('A')).not.toBe(world.prices.get('A'));
@@ -34,16 +34,16 @@ describe('a move that was seen between two snapshots and went back', () => {
   test('is asked about again once a snapshot that was built since does not report it', async () => {
     const world = await swung();
     await world.snapshot();
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await owed()).toEqual([]);
     await world.snapshot();
     expect(await owed()).toEqual(['A changed']);
     expect(await stale('A')).toBe(true);
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await stored('A')).toBe(world.prices.get('A'));
     for (let i = 0; i < 3; i += 1) {
       await world.snapshot();
-      await world.look('owed');
+      await world.refresh('owed');
     }
     expect(await owed()).toEqual([]);
     expect(await world.counts()).toMatchObject({ never: 0, waiting: 0 });
@@ -69,7 +69,7 @@ describe('a move that was seen between two snapshots and went back', () => {
     await world.pass();
     await world.manifest();
     expect(await owed()).toContain('A changed');
-    await world.look('owed');
+    await world.refresh('owed');
     expect(await stored('A')).toBe(world.prices.get('A'));
     expect(await stored('B')).toBe(world.prices.get('B'));
   });
@@ -79,12 +79,12 @@ test('a move that the delta never reports costs one look more, and is counted', 
   const world = await settled('A', 'B');
   world.move('A');
   world.dropNext.add('A');
-  await world.look('sweep');
+  await world.refresh('sweep');
   await world.pass();
   await world.snapshot();
   await world.snapshot();
   expect(await owed()).toEqual(['A changed']);
-  await world.look('owed');
+  await world.refresh('owed');
   for (let i = 0; i < 2; i += 1) await world.snapshot();
   expect(await owed()).toEqual([]);
   expect(await world.counts()).toMatchObject({ never: 1, waiting: 0 });

@@ -5,7 +5,17 @@ import { storeIncident } from '../../src/store/incident.ts';
 import { refreshSkus } from '../../src/store/refresh.ts';
 import { line, standing } from './manifest.ts';
 import { someCatalog } from './some-catalog.ts';
-import { found, HOUR, knownSkus, ledger, look, mark, passHours, removeByDelta, useStore } from './support.ts';
+import {
+  found,
+  HOUR,
+  knownSkus,
+  ledger,
+  answerAsked,
+  mark,
+  passHours,
+  removeByDelta,
+  useStore,
+} from './support.ts';
 
 const store = useStore();
 
@@ -98,23 +108,23 @@ describe('trust is one reading everywhere', () => {
   );
 });
 
-/** What happens to a SKU 'A' that was looked at just now, beside a live one 'L', and what is doubted then of each. */
+/** What happens to a SKU 'A' that was refreshed just now, beside a live one 'L', and what is doubted then of each. */
 const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null, ofLive: string | null][] = [
   ['nothing', async () => {}, null, null],
   ['a report of the delta', () => mark(store.sql, ['A']), 'owed', null],
   [
-    'a look that is to refresh metadata',
+    'a refresh that is to refresh metadata',
     () => mark(store.sql, ['A', 'L'], 'metadata'),
     'size_type',
     'size_type',
   ],
   ['a new watch', () => store.sql`insert into catalog.watchlist (sku) values ('A')`, 'owed', null],
   ['a removal', () => removeByDelta(store.sql, 'A'), 'removed', null],
-  ['0009', () => look(store.sql, { sku: 'A', kind: 'not_found' }), 'not_found', null],
-  ['a deferral', () => look(store.sql, { sku: 'L', kind: 'deferred', waitMs: HOUR }), null, 'owed'],
-  ['an error', () => look(store.sql, { sku: 'A', kind: 'error', waitMs: HOUR }), 'owed', null],
-  ['an hour without a look', () => age(1), null, 'past_target'],
-  ['a day and more without a look', () => age(25), 'past_target', 'past_target'],
+  ['0009', () => answerAsked(store.sql, { sku: 'A', kind: 'not_found' }), 'not_found', null],
+  ['a deferral', () => answerAsked(store.sql, { sku: 'L', kind: 'deferred', waitMs: HOUR }), null, 'owed'],
+  ['an error', () => answerAsked(store.sql, { sku: 'A', kind: 'error', waitMs: HOUR }), 'owed', null],
+  ['an hour without a refresh', () => age(1), null, 'past_target'],
+  ['a day and more without a refresh', () => age(25), 'past_target', 'past_target'],
   ['a turn that has come', () => passHours(store.sql, 11), null, 'owed'],
   ['a sweep that has come', () => passHours(store.sql, 21), 'owed', 'owed'],
   ['0014 of the catalog', () => noteCatalogFault(store.sql, '0014'), 'catalog_stale', null],
@@ -182,14 +192,14 @@ describe('a SKU’s row', () => {
     await knownSkus(sql, ['A']);
     await mark(sql, ['A'], 'new');
     expect(await trust('A')).toMatchObject({ doubt: 'pending', owed_reason: 'new', owed_lane: 'new' });
-    await look(sql, found('A', { 9: 90 }));
+    await answerAsked(sql, found('A', { 9: 90 }));
     expect(await trust('A')).toMatchObject({
       owed: false,
       owed_reason: null,
       owed_lane: null,
       owed_since: null,
     });
-    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     expect(await trust('A')).toMatchObject({
       owed_reason: 'changed',
       owed_lane: 'deferred',
@@ -198,10 +208,10 @@ describe('a SKU’s row', () => {
     });
     await passHours(sql, 2);
     await sql`update catalog_internal.due set held_until = null`;
-    await look(sql, { sku: 'A', kind: 'error', waitMs: HOUR });
+    await answerAsked(sql, { sku: 'A', kind: 'error', waitMs: HOUR });
     expect(await trust('A')).toMatchObject({ owed_lane: 'deferred', deferrals: 1, failures: 1, stale: true });
     await sql`update catalog_internal.due set held_until = null`;
-    await look(sql, found('A', { 9: 90 }));
+    await answerAsked(sql, found('A', { 9: 90 }));
     await refreshSkus(sql, ['A']);
     expect(await trust('A')).toMatchObject({
       owed_reason: 'refresh',
@@ -211,7 +221,7 @@ describe('a SKU’s row', () => {
     });
     const lanes = ['metadata', 'sweep', 'live'];
     for (const reason of lanes) {
-      await look(sql, found('A', { 9: 90 }));
+      await answerAsked(sql, found('A', { 9: 90 }));
       await mark(sql, ['A'], reason);
       expect(await trust('A')).toMatchObject({ owed_reason: reason, owed_lane: reason });
     }
@@ -245,7 +255,7 @@ describe('a SKU’s row', () => {
   });
 });
 
-describe('the estimate of the next look', () => {
+describe('the estimate of the next refresh', () => {
   /** A daemon at work at 60 requests a minute, 100 SKUs each; `counted` as the last count of what is owed. */
   async function atWork(counted: Record<string, number> | null, secondsAgo = 10): Promise<void> {
     const { sql } = store;
@@ -271,21 +281,21 @@ describe('the estimate of the next look', () => {
     await standing(store, line('A'), line('B'), line('L', { priceSource: 'live' }));
     expect(await minutes('A')).toBeCloseTo(20 * 60, 0);
     expect(await minutes('L')).toBeCloseTo(10 * 60, 0);
-    await look(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+    await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     expect(await minutes('A')).toBeCloseTo(60, 0);
     await sql`update catalog_internal.pace set silent_until = now() + interval '70 minutes'`;
     expect(await minutes('A')).toBeCloseTo(70, 0);
     expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(1, 1);
   });
 
-  test('is the work before it at the present pace where a look is owed', async () => {
+  test('is the work before it at the present pace where a refresh is due', async () => {
     const { sql } = store;
     await atWork({ changed: 11_800, new: 5900, sweep: 59_000, live: 2950, deferred: 0 });
     await standing(store, line('A'), line('L', { priceSource: 'live' }));
     await mark(sql, ['A', 'L'], 'changed');
     expect(await minutes('A')).toBeCloseTo(2, 1);
     expect(await minutes('L')).toBeCloseTo(10, 1);
-    await look(sql, found('A'), found('L'));
+    await answerAsked(sql, found('A'), found('L'));
     await mark(sql, ['A'], 'sweep');
     await mark(sql, ['L'], 'live');
     expect(await minutes('A')).toBeCloseTo(13, 1);
@@ -313,7 +323,7 @@ describe('the estimate of the next look', () => {
     await atWork({ changed: 10 });
     await standing(store, line('A'));
     await removeByDelta(store.sql, 'A');
-    await look(store.sql, { sku: 'A', kind: 'not_found' });
+    await answerAsked(store.sql, { sku: 'A', kind: 'not_found' });
     expect(await trust('A')).toMatchObject({ next_look_at: null, owed: false, doubt: 'removed' });
   });
 });

@@ -13,8 +13,8 @@ import {
   knownSkus,
   LEASE_MS,
   ledger,
-  look,
-  LOOKS,
+  answerAsked,
+  REFRESH,
   mark,
   pricesOf,
   useStore,
@@ -24,13 +24,13 @@ import { owedNow, watch } from './watching.ts';
 const store = useStore();
 
 describe('changes of the list', () => {
-  test('a new weight holds at once for what is urgent, and asks for no look', async () => {
+  test('a new weight holds at once for what is urgent, and asks for no refresh', async () => {
     const { sql } = store;
     await knownSkus(sql, ['later']);
     await mark(sql, ['later'], 'sweep');
-    await look(sql, found('later'));
+    await answerAsked(sql, found('later'));
     await sql`insert into catalog.watchlist (sku, weight) values ('A', 5), ('B', 9), ('later', 1)`;
-    await look(sql, found('later'));
+    await answerAsked(sql, found('later'));
     await sql`update catalog.watchlist set weight = 20 where sku in ('A', 'later')`;
     expect(await owedNow(store.sql)).toEqual(['A watched 20', 'B watched 9']);
     await mark(sql, ['later']);
@@ -40,7 +40,7 @@ describe('changes of the list', () => {
   test('an upsert marks what is new and weighs what is there', async () => {
     const { sql } = store;
     await watch(store.sql, 'A');
-    await look(sql, found('A'));
+    await answerAsked(sql, found('A'));
     await sql`
       insert into catalog.watchlist (sku, weight) values ('A', 4), ('B', 6)
       on conflict (sku) do update set weight = excluded.weight`;
@@ -61,7 +61,7 @@ describe('changes of the list', () => {
     async (statement) => {
       const { sql } = store;
       await sql`insert into catalog.watchlist (sku, weight) values ('A', 4), ('B', 6)`;
-      await look(sql, found('A', { 9: 90 }));
+      await answerAsked(sql, found('A', { 9: 90 }));
       await sql.unsafe(statement);
       expect(await owedNow(store.sql)).toEqual(['B watched 1']);
       expect(await pricesOf(sql, 'A')).toEqual({ 9: 90 });
@@ -121,7 +121,7 @@ describe('a seller’s transaction that is not committed', () => {
     const { sql } = store;
     await standing(store, line('A'), line('B'), line('C'));
     await sql`insert into catalog.watchlist (sku, weight) values ('B', 2), ('C', 5)`;
-    await look(sql, found('B', { 9: 90 }), found('C', { 9: 90 }));
+    await answerAsked(sql, found('B', { 9: 90 }), found('C', { 9: 90 }));
     await mark(sql, ['A', 'B', 'C']);
     await beside(
       async (tx) => {
@@ -132,7 +132,7 @@ describe('a seller’s transaction that is not committed', () => {
       async (other) => {
         const claim = await claimAll(other);
         const fates = ['A', 'B', 'C'].map((sku) => found(sku, { 9: 91 }));
-        await applyAnswer(other, claim, fates, LOOKS);
+        await applyAnswer(other, claim, fates, REFRESH);
         await other`update catalog_internal.sync set snapshot_id = 's'`;
         const report = { changed: ['A', 'B', 'C', 'new'], removed: [], nowLive: [] };
         expect(await applyDelta(other, { since: 's', toSnapshot: 't', ...report })).toMatchObject({
@@ -191,7 +191,7 @@ test('sellers in many transactions beside deltas and answers: nobody is a deadlo
           sql,
           claim,
           claim.skus.map(({ sku }) => found(sku, { 9: turn })),
-          LOOKS,
+          REFRESH,
         );
       const [{ since }] = await sql<
         [{ since: string }]

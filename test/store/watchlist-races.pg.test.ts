@@ -3,7 +3,7 @@ import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { refreshSkus } from '../../src/store/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
-import { found, knownSkus, look, mark, useStore } from './support.ts';
+import { found, knownSkus, answerAsked, mark, useStore } from './support.ts';
 import { owedNow, watch } from './watching.ts';
 
 /* Orders of a seller's commit and the mirror's transactions that went wrong once, each forced by locks. */
@@ -50,7 +50,7 @@ describe('the rank of what is urgent is the weight that was committed last', () 
     async (statement) => {
       const { sql } = store;
       await sql`insert into catalog.watchlist (sku, weight) values ('A', 5)`;
-      await look(sql, found('A'));
+      await answerAsked(sql, found('A'));
       let selling: Promise<unknown> = Promise.resolve();
       await sql.begin(async (marking) => {
         await marking`select catalog_internal.mark_due(array['A'], 'changed')`;

@@ -8,7 +8,7 @@ import {
   knownSkus,
   LEASE_MS,
   ledger,
-  look,
+  answerAsked,
   mark,
   passHours,
   pricesOf,
@@ -21,7 +21,7 @@ import { owedNow, watch } from './watching.ts';
 const store = useStore();
 
 describe('watching a SKU', () => {
-  test('gets it looked at next, whether or not the catalog lists it', async () => {
+  test('gets it refreshed next, whether or not the catalog lists it', async () => {
     const { sql } = store;
     await standing(store, line('known'), line('other'));
     await mark(sql, ['other']);
@@ -42,11 +42,11 @@ describe('watching a SKU', () => {
     const { sql } = store;
     await standing(store, line('A'));
     await watch(store.sql, 'W');
-    await look(sql, found('W', { 9: 90 }));
+    await answerAsked(sql, found('W', { 9: 90 }));
     expect(await pricesOf(sql, 'W')).toEqual({ 9: 90 });
     expect((await ledger(sql)).get('W')).toMatchObject({ reason: 'sweep' });
     await passHours(sql, 21);
-    await look(sql, found('W', { 9: 91 }));
+    await answerAsked(sql, found('W', { 9: 91 }));
     expect(await pricesOf(sql, 'W')).toEqual({ 9: 91 });
   });
 
@@ -64,7 +64,7 @@ describe('watching a SKU', () => {
   test('before the first baseline has it priced, and the baseline lists it without losing that', async () => {
     const { sql } = store;
     await watch(store.sql, 'A', 'U');
-    await look(sql, found('A', { 9: 90 }), found('U', { 9: 70 }));
+    await answerAsked(sql, found('A', { 9: 90 }), found('U', { 9: 70 }));
     await baseline(store.url, [line('A')], { token: { generatedAt: new Date(Date.now() - HOUR) } });
     const rows = await sql`select sku, state, in_manifest, price_source from catalog.skus order by sku`;
     expect([...rows]).toEqual([
@@ -88,7 +88,7 @@ describe('watching a SKU', () => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku, weight) values (${sku}, 2)`;
     expect(await owedNow(store.sql)).toEqual([`${sku} watched 2`]);
-    await look(sql, found(sku, { 9: 90 }));
+    await answerAsked(sql, found(sku, { 9: 90 }));
     expect(await pricesOf(sql, sku)).toEqual({ 9: 90 });
     await sql`update catalog.watchlist set weight = 3`;
     await sql`delete from catalog.watchlist`;
@@ -123,13 +123,13 @@ describe('a watched SKU', () => {
   test('that the partner says 0009 for is not found, asked again in its time, and at once when watched anew', async () => {
     const { sql } = store;
     await watch(store.sql, 'G');
-    await look(sql, { sku: 'G', kind: 'not_found' });
+    await answerAsked(sql, { sku: 'G', kind: 'not_found' });
     expect(await stateOf(sql, 'G')).toMatchObject({ state: 'not_found' });
     expect((await ledger(sql)).get('G')?.dueIn).toBeCloseTo(40, 0);
     await sql`delete from catalog.watchlist`;
     await watch(store.sql, 'G');
     expect(await owedNow(store.sql)).toEqual(['G watched 1']);
-    await look(sql, found('G', { 9: 90 }));
+    await answerAsked(sql, found('G', { 9: 90 }));
     expect(await stateOf(sql, 'G')).toMatchObject({ state: 'priced' });
   });
 
@@ -138,12 +138,12 @@ describe('a watched SKU', () => {
     await standing(store, line('A'), line('B'));
     await watch(store.sql, 'A');
     for (const sku of ['A', 'B']) await removeByDelta(sql, sku);
-    await look(sql, { sku: 'A', kind: 'not_found' }, { sku: 'B', kind: 'not_found' });
+    await answerAsked(sql, { sku: 'A', kind: 'not_found' }, { sku: 'B', kind: 'not_found' });
     expect((await ledger(sql)).get('A')?.dueIn).toBeCloseTo(40, 0);
     expect((await ledger(sql)).get('B')?.dueIn).toBe(Infinity);
     expect(await stateOf(sql, 'A')).toMatchObject({ state: 'removed' });
     await passHours(sql, 41);
-    await look(sql, found('A', { 9: 95 }));
+    await answerAsked(sql, found('A', { 9: 95 }));
     expect(await stateOf(sql, 'A')).toMatchObject({ state: 'priced', removed: false });
     await watch(store.sql, 'B');
     expect(await owedNow(store.sql)).toEqual(['B watched 1']);
@@ -153,10 +153,10 @@ describe('a watched SKU', () => {
     const { sql } = store;
     await standing(store, line('A'), line('B'));
     await watch(store.sql, 'A', 'U');
-    await look(sql, found('A', { 9: 90 }), found('U', { 9: 70 }));
+    await answerAsked(sql, found('A', { 9: 90 }), found('U', { 9: 70 }));
     for (const snapshotId of ['m2', 'm3']) {
       await baseline(store.url, [line('B')], { token: { snapshotId } });
-      await look(sql, found('A', { 9: 90 }));
+      await answerAsked(sql, found('A', { 9: 90 }));
     }
     await refreshAll(sql, 'prices');
     expect((await owedNow(store.sql)).map((row) => row.split(' ')[0])).toEqual(['A', 'B', 'U']);
@@ -167,7 +167,11 @@ describe('a watched SKU', () => {
   test('keeps the wait of a deferral, and is tried at once after an error', async () => {
     const { sql } = store;
     await knownSkus(sql, ['D', 'E']);
-    await look(sql, { sku: 'D', kind: 'deferred', waitMs: HOUR }, { sku: 'E', kind: 'error', waitMs: HOUR });
+    await answerAsked(
+      sql,
+      { sku: 'D', kind: 'deferred', waitMs: HOUR },
+      { sku: 'E', kind: 'error', waitMs: HOUR },
+    );
     await watch(store.sql, 'D', 'E');
     const rows = await ledger(sql);
     expect(rows.get('D')?.heldFor).toBeCloseTo(1, 1);

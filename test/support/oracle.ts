@@ -78,11 +78,11 @@ export async function expectMirrorIsTrue(sql: Sql, world: World): Promise<void> 
     .slice(0, 5)
     .map((sku) => ({ sku, truth: wanted.get(sku), mirror: mirror.get(sku) }));
   expect({ differing: differing.length, shown }).toEqual({ differing: 0, shown: [] });
-  expect([...(await unevenLooks(sql))], 'a record brings prices and metadata alike').toEqual([]);
+  expect([...(await unevenRefreshes(sql))], 'a record brings prices and metadata alike').toEqual([]);
 }
 
 /** What metadata_age_seconds goes by: the metadata of a priced SKU is as old as its prices. */
-const unevenLooks = (sql: Sql) => sql`
+const unevenRefreshes = (sql: Sql) => sql`
   select sku, priced_at, refreshed_at from catalog.skus join catalog.products using (sku)
   where state = 'priced' and priced_at <> refreshed_at`;
 

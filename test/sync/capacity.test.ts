@@ -63,7 +63,7 @@ describe('against the simulation of the same code', () => {
 });
 
 describe('what it says', () => {
-  test('where looks suffice, every live SKU has its interval, and more requests gain its prices nothing', () => {
+  test('where refreshes suffice, every live SKU has its interval, and more requests gain its prices nothing', () => {
     const small = { ...INPUT, skus: 100_000 };
     const now = capacityOf(small);
     expect(now).toMatchObject({ meetsLiveInterval: true, live: { worstAge: 30, skus: 5000 } });
@@ -75,7 +75,7 @@ describe('what it says', () => {
   test('where they do not, it says so, and ten more requests help', () => {
     const now = capacityOf(INPUT);
     expect(now.meetsLiveInterval).toBe(false);
-    expect(now).toMatchObject({ fillCalls: 5000, callsPerMinute: 118, liveLooks: 590 });
+    expect(now).toMatchObject({ fillCalls: 5000, callsPerMinute: 118, liveRefreshes: 590 });
     expect(now.roundMinutes).toBeCloseTo(42.4, 1);
     expect(capacityOf({ ...INPUT, requestsPerMinute: 128 }).live.freshness).toBeGreaterThan(
       now.live.freshness,
@@ -85,9 +85,9 @@ describe('what it says', () => {
     );
   });
 
-  test('a ceiling on live computations bounds the time of a fill and the looks, not the calls', () => {
+  test('a ceiling on live computations bounds the time of a fill and the refreshes, not the calls', () => {
     const now = capacityOf({ ...INPUT, liveCeiling: 200 });
-    expect(now).toMatchObject({ fillCalls: 5000, fillMinutes: 125, liveLooks: 200 });
+    expect(now).toMatchObject({ fillCalls: 5000, fillMinutes: 125, liveRefreshes: 200 });
     expect(capacityOf({ ...INPUT, liveCeiling: 200, requestsPerMinute: 128 }).live).toEqual(now.live);
   });
 
@@ -98,7 +98,7 @@ describe('what it says', () => {
     expect(none.callsPerMinute).toBeCloseTo(500_000 / DAY / 100, 3);
   });
 
-  test('the delta finds what no look finds sooner: without sweeps prices are right nine tenths of the time', () => {
+  test('the delta finds what no refresh finds sooner: without sweeps prices are right nine tenths of the time', () => {
     // A simulation of single moves says 90.6 % by the delta alone, for a median of one move in three days.
     const alone = capacityOf({ ...INPUT, liveShare: 0, sweepMinutes: 0, metadataMinutes: 1000 * DAY });
     expect(alone.snapshot.freshness).toBeGreaterThan(0.89);

@@ -69,7 +69,7 @@ describe('when everything is live-priced', () => {
     expect(asked.map(({ task }) => task)).toEqual(['delta', 'live-plan']);
   });
 
-  test('every priced SKU joins the order of live looks by what its past says, without a cap of three rounds', async () => {
+  test('every priced SKU joins the order of live refreshes by what its past says, without a cap of three rounds', async () => {
     await thousand();
     await store.sql`
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
@@ -79,12 +79,12 @@ describe('when everything is live-priced', () => {
       counts: { incident: 'live-count', placed: 1000, scarce: 1 },
     });
     const plan = await readLivePlan(store.sql);
-    expect(plan).toMatchObject({ unsolved: false, mostMinutes: 10_080 });
+    expect(plan).toMatchObject({ unsolved: false, maxIntervalMinutes: 10_080 });
     const [often, seldom] = [await due('S001'), await due('S002')];
     expect(often).toMatchObject({ reason: 'live', lane: 2, live: true });
     expect(seldom).toMatchObject({ reason: 'live', lane: 2, live: true });
     expect(often?.['minutes']).toBeLessThan(seldom?.['minutes']);
-    // Looks are asked for at no more than the rate there is.
+    // Refreshes are asked for at no more than the rate there is.
     const [{ early }] = await store.sql<[{ early: number }]>`
       select count(*)::int as early from catalog_internal.due where due_at < now() + interval '10 minutes'`;
     expect(early).toBeLessThanOrEqual(1000);
@@ -121,7 +121,7 @@ describe('when everything is live-priced', () => {
       expect(await due(sku)).toMatchObject({ reason: 'sweep', live: false });
   });
 
-  test('a price that has its next look far ahead is stale all the same once it is older than LIVE_INTERVAL', async () => {
+  test('a price that has its next refresh far ahead is stale all the same once it is older than LIVE_INTERVAL', async () => {
     await thousand();
     await store.sql`insert into catalog.prices (sku, size, price, changed_at) values ('S001', '40', 100, now())`;
     const stale = () => store.sql`select stale from catalog.current_prices`.then(([row]) => row?.['stale']);
@@ -150,7 +150,11 @@ describe('when everything is live-priced', () => {
     await planLive(ctx);
     expect(await due('S500')).toMatchObject({ reason: 'sweep', lane: 6, live: false, minutes: 1440 - 50 });
     expect(await due('S050')).toMatchObject({ reason: 'live', lane: 2, live: true, minutes: 10 - 50 });
-    expect(await readLivePlan(store.sql)).toMatchObject({ lookPrice: null, unsolved: false, incident: null });
+    expect(await readLivePlan(store.sql)).toMatchObject({
+      refreshThreshold: null,
+      unsolved: false,
+      incident: null,
+    });
   });
 });
 

@@ -6,7 +6,7 @@ import {
   chooseForQuota,
   earlyLiveSeconds,
   learnFromCall,
-  lookAhead,
+  learnRefresh,
   planLive,
 } from '../../src/sync/live/plan.ts';
 import { useStore } from '../store/support.ts';
@@ -21,7 +21,7 @@ beforeEach(() => {
   events = [];
 });
 
-/** A hundred live SKUs S00 … S99, all looked at half an hour ago and due since; ten calls of five live SKUs a minute. */
+/** A hundred live SKUs S00 … S99, all refreshed half an hour ago and due since; ten calls of five live SKUs a minute. */
 async function hundred(): Promise<void> {
   await store.sql`
     insert into catalog.skus (sku, price_source, in_manifest, asked_at)
@@ -46,27 +46,27 @@ function context(settings: Partial<SyncSettings> = {}): SyncContext {
   } as unknown as SyncContext;
 }
 
-describe('the plan of live looks', () => {
-  test('has a price for a look where there are too few for LIVE_INTERVAL, and lets nobody wait three rounds', async () => {
+describe('the plan of live refreshes', () => {
+  test('has a price for a refresh where there are too few for LIVE_INTERVAL, and lets nobody wait three rounds', async () => {
     await hundred();
     expect(await planLive(context())).toMatchObject({
-      counts: { liveSkus: 100, looksPerMinute: 50, scarce: 1 },
+      counts: { liveSkus: 100, refreshesPerMinute: 50, scarce: 1 },
     });
     const plan = await readLivePlan(store.sql);
-    expect(plan.lookPrice).toBeGreaterThan(0);
-    expect(plan.mostMinutes).toBeCloseTo(6);
+    expect(plan.refreshThreshold).toBeGreaterThan(0);
+    expect(plan.maxIntervalMinutes).toBeCloseTo(6);
     expect(earlyLiveSeconds(plan)).toBeGreaterThan(0);
   });
 
-  test('gives every SKU its turn where looks suffice, and where round robin is asked for', async () => {
+  test('gives every SKU its turn where refreshes suffice, and where round robin is asked for', async () => {
     await hundred();
     for (const ctx of [context({ liveMs: 30 * MINUTE }), context({ livePolicy: 'round-robin' })]) {
       await planLive(ctx);
       const plan = await readLivePlan(store.sql);
-      expect(plan).toMatchObject({ lookPrice: null, mostMinutes: null });
+      expect(plan).toMatchObject({ refreshThreshold: null, maxIntervalMinutes: null });
       expect(await chooseForQuota(ctx, plan, quota)).toBeNull();
       const look = { sku: 'S00', weight: 1, alpha: null, beta: null, minutes: 5, moved: true };
-      expect(lookAhead(plan, ctx.settings)(look).nextMs).toBe(ctx.settings.liveMs);
+      expect(learnRefresh(plan, ctx.settings)(look).nextMs).toBe(ctx.settings.liveMs);
     }
   });
 
@@ -79,15 +79,18 @@ describe('the plan of live looks', () => {
     await store.sql`insert into catalog_internal.live_rates values ('S43', 10, 60)`;
     const ctx = context({ liveMs: 1000 });
     await planLive(ctx);
-    await store.sql`update catalog_internal.live_plan set most_minutes = 1000`;
+    await store.sql`update catalog_internal.live_plan set max_interval_minutes = 1000`;
     expect(await chooseForQuota(ctx, await readLivePlan(store.sql), quota)).toEqual(['S42', 'S43']);
   });
 
-  test('gives a SKU that moves more often, or weighs more, an earlier next look', async () => {
+  test('gives a SKU that moves more often, or weighs more, an earlier next refresh', async () => {
     await hundred();
     const ctx = context();
     await planLive(ctx);
-    const ahead = lookAhead({ ...(await readLivePlan(store.sql)), mostMinutes: 1000 }, ctx.settings);
+    const ahead = learnRefresh(
+      { ...(await readLivePlan(store.sql)), maxIntervalMinutes: 1000 },
+      ctx.settings,
+    );
     const look = { sku: 'S00', weight: 1, alpha: 1, beta: 500, minutes: 10, moved: false };
     const wait = ahead(look).nextMs;
     expect(ahead({ ...look, weight: 20 }).nextMs).toBeLessThan(wait);

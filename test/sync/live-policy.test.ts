@@ -3,13 +3,13 @@ import { describe, expect, test } from 'vitest';
 import {
   chooseLive,
   learnRate,
-  lookValue,
+  refreshValue,
   MOST_ROUNDS,
-  nextLookMinutes,
+  nextRefreshMinutes,
   PRIOR,
   type Rate,
   roundMinutes,
-  solvePrice,
+  solveThreshold,
 } from '../../src/sync/live/policy.ts';
 
 const rates = fc.record({
@@ -38,24 +38,24 @@ describe('the belief about a rate', () => {
   test('finds the true rate of a steady SKU', () => {
     let rate = PRIOR;
     // A change in every second look of 30 minutes: e^(−30 λ) = ½.
-    for (let look = 0; look < 200; look += 1) rate = learnRate(rate, 30, look % 2 === 0);
+    for (let refresh = 0; refresh < 200; refresh += 1) rate = learnRate(rate, 30, refresh % 2 === 0);
     expect(mean(rate)).toBeGreaterThan(0.015);
     expect(mean(rate)).toBeLessThan(0.031);
   });
 });
 
-test('a look is worth more the heavier the SKU and the longer ago the last one', () => {
+test('a refresh is worth more the heavier the SKU and the longer ago the last one', () => {
   fc.assert(
     fc.property(rates, fc.double({ min: 1, max: 5000, noNaN: true }), (rate, tau) => {
-      const value = lookValue(1, rate, tau);
+      const value = refreshValue(1, rate, tau);
       expect(value).toBeGreaterThanOrEqual(-1e-6);
-      expect(lookValue(2, rate, tau)).toBeCloseTo(2 * value, 6);
-      expect(lookValue(1, rate, tau * 1.5)).toBeGreaterThanOrEqual(value - 1e-6);
+      expect(refreshValue(2, rate, tau)).toBeCloseTo(2 * value, 6);
+      expect(refreshValue(1, rate, tau * 1.5)).toBeGreaterThanOrEqual(value - 1e-6);
     }),
   );
 });
 
-test('at the solved price all SKUs together ask for what looks there are, and nobody waits longer than allowed', () => {
+test('at the solved price all SKUs together ask for what refreshes there are, and nobody waits longer than allowed', () => {
   const groups = fc.array(
     fc.record({
       count: fc.integer({ min: 1, max: 5000 }),
@@ -65,15 +65,15 @@ test('at the solved price all SKUs together ask for what looks there are, and no
     { minLength: 1, maxLength: 20 },
   );
   fc.assert(
-    fc.property(groups, fc.double({ min: 1, max: 1000, noNaN: true }), (all, looks) => {
+    fc.property(groups, fc.double({ min: 1, max: 1000, noNaN: true }), (all, refreshes) => {
       const skus = all.reduce((n, { count }) => n + count, 0);
-      const most = MOST_ROUNDS * roundMinutes(skus, looks);
-      const price = solvePrice(all, looks, most);
+      const most = MOST_ROUNDS * roundMinutes(skus, refreshes);
+      const price = solveThreshold(all, refreshes, most);
       const waits = all.map(({ lambda, weight }) =>
-        nextLookMinutes(weight, { alpha: lambda, beta: 1 }, price, most),
+        nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, price, most),
       );
       const asked = all.reduce((sum, { count }, i) => sum + count / (waits[i] ?? 1), 0);
-      expect(asked).toBeLessThanOrEqual(looks * 1.0001);
+      expect(asked).toBeLessThanOrEqual(refreshes * 1.0001);
       for (const wait of waits) expect(wait).toBeLessThanOrEqual(Math.max(most, 1) * 1.0001);
     }),
   );

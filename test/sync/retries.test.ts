@@ -2,7 +2,7 @@ import { assert, double, integer, property } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { doubling } from '../../src/lib/duration.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
-import { nextLooks, type SyncSettings } from '../../src/sync/context.ts';
+import { nextRefresh, type SyncSettings } from '../../src/sync/context.ts';
 import { deltaTrouble } from '../../src/sync/delta.ts';
 import { fateOf } from '../../src/sync/reprice/reconciliation.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
@@ -121,9 +121,9 @@ describe('the remedy for a delta that was not answered', () => {
   });
 });
 
-describe('the next look of a SKU', () => {
+describe('the next refresh of a SKU', () => {
   test('is by sweep, live turn or metadata age, each by its own interval', () => {
-    expect(nextLooks(SETTINGS)).toEqual({
+    expect(nextRefresh(SETTINGS)).toEqual({
       liveMs: 30 * MINUTE,
       snapshotMs: DAY,
       snapshotReason: 'sweep',
@@ -133,7 +133,7 @@ describe('the next look of a SKU', () => {
 
   test('without a sweep, or with one slower than metadata, is by the age of the metadata', () => {
     for (const sweepMs of [0, 30 * DAY]) {
-      expect(nextLooks({ ...SETTINGS, sweepMs })).toMatchObject({
+      expect(nextRefresh({ ...SETTINGS, sweepMs })).toMatchObject({
         snapshotMs: 7 * DAY,
         snapshotReason: 'metadata',
       });

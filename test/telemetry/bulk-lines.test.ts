@@ -47,7 +47,7 @@ function watched(read: () => Promise<BacklogCounts>) {
 
 test('a fill tells every minute what is done and left, and when it will end; then that it has ended', async () => {
   let left = 20_000;
-  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, firstLooks: Math.max(0, left) }));
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, unfetched: Math.max(0, left) }));
   await pass(200, () => {
     left = Math.max(0, left - 100);
     bulk.applied(QUIET);
@@ -64,7 +64,7 @@ test('a fill tells every minute what is done and left, and when it will end; the
     priceChanges: 70,
     skusPerMinute: 6000,
     skusLeft: 19_000,
-    firstLooksLeft: 19_000,
+    unfetchedLeft: 19_000,
     remainingSeconds: 190,
   });
   expect(progress.map(({ spanSeconds }) => spanSeconds)).toEqual([10, 60, 60, 60]);
@@ -74,7 +74,7 @@ test('a fill tells every minute what is done and left, and when it will end; the
 });
 
 test('after a fill it is a line in five minutes, and none where nothing is called', async () => {
-  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, firstLooks: 0 }));
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   bulk.applied(QUIET);
   await pass(3600);
   expect(said('reprice.progress')).toHaveLength(1);
@@ -91,7 +91,7 @@ test('where Postgres cannot tell what is left, the line comes without it', async
 });
 
 test('answers that do not add up are said at once, then summed up over ten minutes', async () => {
-  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, firstLooks: 0 }));
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   await pass(1200, () => bulk.applied({ ...QUIET, omitted: 2 }));
   const [first, second, ...more] = said('bulk.unaccounted');
   expect(first).toMatchObject({ level: 'warn', calls: 1, omitted: 2, asked: 100 });
@@ -100,7 +100,7 @@ test('answers that do not add up are said at once, then summed up over ten minut
 });
 
 test('corrections of size_type are said at once, then counted, with a sample of the SKUs', async () => {
-  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, firstLooks: 0 }));
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   bulk.sizeTypes(['A']);
   for (let n = 0; n < 30; n += 1) bulk.sizeTypes([`B${n}`]);
   await pass(10 * 60);
@@ -112,7 +112,7 @@ test('corrections of size_type are said at once, then counted, with a sample of 
 });
 
 test('calls that fail are one trouble, over with the first answer', async () => {
-  const { bulk, pass, lines } = watched(() => Promise.resolve({ skus: 0, firstLooks: 0 }));
+  const { bulk, pass, lines } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   const failure = { because: 'network', hint: 'look', problem: 'bulk: network' };
   for (let n = 0; n < 5; n += 1) {
     bulk.failed({ event: 'bulk.failed', skus: 100, pausedMs: 1000 * 2 ** n, ...failure });

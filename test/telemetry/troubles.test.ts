@@ -26,7 +26,7 @@ test('a trouble is said at once, then after a minute, five, a quarter of an hour
   expect(troubles.over('another')).toBeNull();
 });
 
-test('another look of the same trouble is said at once, and only once', () => {
+test('another refresh of the same trouble is said at once, and only once', () => {
   const { clock, pass } = clocked();
   const troubles = createTroubles(clock);
   const looks = ['network', 'network', 'timeout', 'network', 'timeout'].map((look) => {

@@ -21,7 +21,7 @@ BEGIN
   IF old THEN
     LOCK TABLE ONLY catalog.price_history IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', chunk.name);
-    -- Again: who was writing at the first look is done by now.
+    -- Again: who was writing at the first check is done by now.
     EXECUTE is_old INTO old USING kept_seconds;
   END IF;
   IF NOT old THEN

@@ -32,13 +32,13 @@ COMMENT ON COLUMN catalog.sync_status.delta_checked_at IS 'When the delta was la
 COMMENT ON COLUMN catalog.sync_status.skus IS 'SKUs in the mirror, in any state.';
 COMMENT ON COLUMN catalog.sync_status.live_skus IS 'SKUs of price_source live.';
 COMMENT ON COLUMN catalog.sync_status.pending_skus IS 'SKUs not priced yet.';
-COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs owed a look now; a deferred SKU counts once its wait is over.';
+COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; a deferred SKU counts once its wait is over.';
 COMMENT ON COLUMN catalog.sync_status.deferred_skus IS 'SKUs that the partner deferred, waiting or due again.';
 COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU owed for longest has been due; null: nothing is owed.';
 COMMENT ON COLUMN catalog.sync_status.requests_per_minute IS 'Requests a minute that the pacer allows the mirror at present.';
 COMMENT ON COLUMN catalog.sync_status.backing_off_until IS 'Until when nobody sends after a refusal; null: no silence.';
 COMMENT ON COLUMN catalog.sync_status.catalog_state IS 'ok; stale: the catalog routes cannot be trusted to report changes, SKUs are re-priced by age; none: no baseline yet.';
-COMMENT ON COLUMN catalog.sync_status.incident_since IS 'Since when the whole catalog is taken for live-priced: prices age, and are looked at by worth with all there is; null: no incident.';
+COMMENT ON COLUMN catalog.sync_status.incident_since IS 'Since when the whole catalog is taken for live-priced: prices age, and are refreshed by worth with all there is; null: no incident.';
 COMMENT ON COLUMN catalog.sync_status.refusal IS 'How the partner refused the last probe or request: throttled-or-forbidden (403), unauthorised (401), authorizer-fault (the authorizer''s 500), account-not-configured; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refused_since IS 'When the first of the present refusals came; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refusals IS 'Refusals in a row, with nothing let through in between.';

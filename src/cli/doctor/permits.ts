@@ -33,7 +33,7 @@ export function ledgerTurns(sql: Sql, clock: Clock, limits: PaceLimits): Turns {
   };
 }
 
-/** What a look at the ledger says of refusals; null while requests are let through. Pure. */
+/** What the ledger says of refusals; null while requests are let through. Pure. */
 export function refusedBy(
   limits: PaceLimits,
   { state, now }: Pick<PaceView, 'state' | 'now'>,

@@ -1,9 +1,9 @@
-import { type Look, type AnswerEffects, effectsOf } from './effects.ts';
-import type { Fate, NextLooks, Applied } from './types.ts';
+import { type LockedSku, type AnswerEffects, effectsOf } from './effects.ts';
+import type { Fate, NextRefresh, Applied } from './types.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { comparePrices, compareProducts } from './differences.ts';
 import { writePrices, writeProducts } from './writes.ts';
-import { auditLooks, standingColumns } from '../audit.ts';
+import { auditRefreshes, standingColumns } from '../audit.ts';
 import { MEANING, writeChanges } from '../changes.ts';
 import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
@@ -21,26 +21,26 @@ export async function applyAnswer(
   sql: Sql,
   claim: Claim,
   fates: readonly Fate[],
-  next: NextLooks,
+  next: NextRefresh,
 ): Promise<Applied> {
   const settled = fates.filter(({ kind }) => kind === 'record' || kind === 'not_found');
   const { lockedAt, reported, ...applied } = await transaction(sql, async (tx, last) => {
-    const [{ looks, lockedAt }, prices, products] = await Promise.all([
-      lockLooks(tx, claim, next.everythingLive ?? false),
+    const [{ locked, lockedAt }, prices, products] = await Promise.all([
+      lockAnswered(tx, claim, next.everythingLive ?? false),
       comparePrices(tx, settled),
       compareProducts(tx, settled),
     ]);
     failpoint('bulk.compared');
-    const outcome = effectsOf(looks, settled, { prices, products }, next);
+    const outcome = effectsOf(locked, settled, { prices, products }, next);
     last(writeEffects(tx, claim, { settled, fates }, outcome, next));
     failpoint('bulk.written');
     return {
-      accepted: looks.length,
+      accepted: locked.length,
       priceChanges: outcome.moves.length,
       metadataChanges: outcome.fields.length,
       sizeTypeChanges: outcome.fields.flatMap(({ sku, field }) => (field === MEANING ? [sku] : [])),
       reported: outcome.answered.flatMap(
-        ({ sku }) => looks.find((look) => look.sku === sku)?.reportedSeconds ?? [],
+        ({ sku }) => locked.find((row) => row.sku === sku)?.reportedSeconds ?? [],
       ),
       lockedAt,
     };
@@ -55,7 +55,7 @@ async function writeEffects(
   claim: Claim,
   { settled, fates }: { readonly settled: readonly Fate[]; readonly fates: readonly Fate[] },
   { answered, prices, moves, moved, fields, renewed, ahead, findings }: AnswerEffects,
-  next: NextLooks,
+  next: NextRefresh,
 ): Promise<void> {
   const at = claim.askedAt;
   await Promise.all([
@@ -65,7 +65,7 @@ async function writeEffects(
     writeRates(tx, ahead),
     settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
     holdBack(tx, claim, fates),
-    auditLooks(tx, findings, at),
+    auditRefreshes(tx, findings, at),
     writeChanges(tx, moves, fields, at),
   ]);
 }
@@ -74,19 +74,19 @@ async function writeEffects(
  * Locks the asked SKUs and tells how each stands whose claim is still this one. Row locks in order of sku, SKUs before
  * ledger, as every transaction here takes them.
  */
-async function lockLooks(
+async function lockAnswered(
   tx: Tx,
   claim: Claim,
   everythingLive: boolean,
-): Promise<{ readonly looks: readonly Look[]; readonly lockedAt: number }> {
+): Promise<{ readonly locked: readonly LockedSku[]; readonly lockedAt: number }> {
   const asked = claim.skus.map(({ sku }) => sku);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
   // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
   // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
-  const [, , looks] = await Promise.all([
+  const [, , locked] = await Promise.all([
     lockWatchlist(tx),
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
-    tx<Look[]>`
+    tx<LockedSku[]>`
     select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})
         and (s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
@@ -107,11 +107,11 @@ async function lockLooks(
     where d.sku = any(${asked}) and d.claim = ${claim.number}
     order by d.sku for update of d`,
   ]);
-  return { looks, lockedAt: performance.now() };
+  return { locked, lockedAt: performance.now() };
 }
 
 /**
- * Writes that the SKUs were looked at, and what they are now. One whose price moved while it was live is not what it was,
+ * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it was,
  * should it come back with its hash of before.
  */
 async function writeStates(
@@ -133,7 +133,7 @@ async function writeStates(
 }
 
 /**
- * Schedules the next look of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
+ * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
  * removed SKU that is still 0009 has been asked its once and is left alone until it is reported again; a watched one is
  * asked as often as any that is not found, as the price routes may know it again without any delta saying so.
  */
@@ -141,7 +141,7 @@ async function settleAnswered(
   tx: Tx,
   claim: Claim,
   answered: readonly Fate[],
-  next: NextLooks,
+  next: NextRefresh,
   liveMs: ReadonlyMap<string, number>,
 ): Promise<void> {
   const generation = new Map(claim.skus.map((sku) => [sku.sku, sku.generation]));

@@ -1,8 +1,8 @@
-import type { Fate, NextLooks } from './types.ts';
+import type { Fate, NextRefresh } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
-import type { LiveLook, LookAhead } from '../live.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
 /** What an answer differs in from the mirror. */
 export interface Differences {
@@ -15,14 +15,14 @@ export interface AnswerEffects {
   /** Records and 0009 that are applied. */
   readonly answered: readonly Fate[];
   readonly prices: readonly PriceDifference[];
-  /** Prices that moved since an earlier look, for the history. */
+  /** Prices that moved since an earlier refresh, for the history. */
   readonly moves: readonly PriceMove[];
   readonly moved: ReadonlySet<string>;
   readonly fields: readonly FieldChange[];
   /** SKUs whose metadata is to be written anew. */
   readonly renewed: ReadonlySet<string>;
   /** What was learned of live SKUs. */
-  readonly ahead: readonly LookAhead[];
+  readonly ahead: readonly LearnedRefresh[];
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
 }
 
@@ -31,17 +31,17 @@ export interface AnswerEffects {
  * these differ in. Pure.
  */
 export function effectsOf(
-  looks: readonly Look[],
+  locked: readonly LockedSku[],
   settled: readonly Fate[],
   { prices, products }: Differences,
-  next: Pick<NextLooks, 'live'>,
+  next: Pick<NextRefresh, 'live'>,
 ): AnswerEffects {
-  const lookOf = new Map(looks.filter(({ answerable }) => answerable).map((look) => [look.sku, look]));
-  const ours = ({ sku }: { readonly sku: string }) => lookOf.has(sku);
+  const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
+  const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
   const answered = settled.filter(ours);
   // A SKU's first prices are no moves.
   const moves = prices.filter(
-    ({ sku, oldPrice, newPrice }) => oldPrice !== newPrice && lookOf.get(sku)?.seenBefore === true,
+    ({ sku, oldPrice, newPrice }) => oldPrice !== newPrice && rowOf.get(sku)?.seenBefore === true,
   );
   const moved = new Set(moves.map(({ sku }) => sku));
   const fields = products.fields.filter(ours);
@@ -52,19 +52,19 @@ export function effectsOf(
     moved,
     fields,
     renewed: new Set([...fields.map(({ sku }) => sku), ...products.unknown]),
-    ahead: looks
+    ahead: locked
       .filter(({ live, answerable }) => live && answerable)
-      .flatMap((look) => next.live?.({ ...look, moved: moved.has(look.sku) }) ?? []),
+      .flatMap((row) => next.live?.({ ...row, moved: moved.has(row.sku) }) ?? []),
     findings: answered.flatMap(({ sku, kind }) => {
-      const look = lookOf.get(sku);
-      const finding = look === undefined ? null : findingOf(look, kind, moved.has(sku));
+      const row = rowOf.get(sku);
+      const finding = row === undefined ? null : findingOf(row, kind, moved.has(sku));
       return finding === null ? [] : [{ sku, finding }];
     }),
   };
 }
 
 /** How an asked SKU stands whose claim is still this one. */
-export type Look = LiveLook &
+export type LockedSku = LiveRefresh &
   Standing & {
     readonly answerable: boolean;
     readonly live: boolean;

@@ -1,4 +1,4 @@
-import type { LiveLook, LookAhead } from '../live.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
 /** One size of a record, as it is to be stored. */
 export interface PriceRow {
@@ -33,16 +33,16 @@ export type Fate =
   | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
   | { readonly sku: string; readonly kind: 'error'; readonly waitMs: number };
 
-/** When a SKU's next look is due after an answer, in milliseconds. */
-export interface NextLooks {
+/** When a SKU's next refresh is due after an answer, in milliseconds. */
+export interface NextRefresh {
   readonly liveMs: number;
-  /** Learns from a look at a live SKU, and says when the next one is due where that is not after `liveMs`. */
-  readonly live?: (look: LiveLook) => LookAhead;
+  /** Learns from a refresh of a live SKU, and says when the next one is due where that is not after `liveMs`. */
+  readonly live?: (refresh: LiveRefresh) => LearnedRefresh;
   /** Snapshot-priced: by sweep, or where that is off by the age of the metadata. */
   readonly snapshotMs: number;
   readonly snapshotReason: 'sweep' | 'metadata';
   readonly notFoundMs: number;
-  /** During an incident a look at any SKU is one at a live SKU, whatever the catalog lists it as. */
+  /** During an incident a refresh of any SKU is one at a live SKU, whatever the catalog lists it as. */
   readonly everythingLive?: boolean;
 }
 

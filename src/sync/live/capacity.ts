@@ -1,4 +1,4 @@
-import { MOST_ROUNDS, nextLookMinutes, type RateGroup, roundMinutes, solvePrice } from './policy.ts';
+import { MOST_ROUNDS, nextRefreshMinutes, type RateGroup, roundMinutes, solveThreshold } from './policy.ts';
 
 /*
  * What a number of requests a minute buys: how long a fill takes, how old prices get, and what part of the time they are
@@ -44,10 +44,10 @@ export interface Capacity {
   /** The least calls that a first fill takes, and how long that is. */
   readonly fillCalls: number;
   readonly fillMinutes: number;
-  /** Live looks a minute, and every live SKU once at that rate. */
-  readonly liveLooks: number;
+  /** Live refreshes a minute, and every live SKU once at that rate. */
+  readonly liveRefreshes: number;
   readonly roundMinutes: number;
-  /** Whether looks suffice for every live SKU's LIVE_INTERVAL. */
+  /** Whether refreshes suffice for every live SKU's LIVE_INTERVAL. */
   readonly meetsLiveInterval: boolean;
   readonly live: ClassCapacity;
   readonly snapshot: ClassCapacity;
@@ -66,31 +66,31 @@ export function capacityOf(input: CapacityInput): Capacity {
   const live = Math.round(input.skus * input.liveShare);
   const snapshot = input.skus - live;
   const { requestsPerMinute: rate, liveBudget, liveCeiling } = input;
-  const looks = Math.min(rate * liveBudget, liveCeiling ?? Infinity);
+  const refreshes = Math.min(rate * liveBudget, liveCeiling ?? Infinity);
   const fillCalls = Math.max(Math.ceil(input.skus / input.bulkSkus), Math.ceil(live / liveBudget));
-  const round = roundMinutes(live, looks);
+  const round = roundMinutes(live, refreshes);
   const meets = round <= input.liveMinutes;
-  const liveCalls = (meets ? live / input.liveMinutes : looks) / liveBudget;
+  const liveCalls = (meets ? live / input.liveMinutes : refreshes) / liveBudget;
   const swept = sweepOf(input, snapshot, live > 0 ? Math.min(liveCalls, rate) : 0);
   return {
     requestsPerMinute: rate,
     fillCalls,
-    fillMinutes: Math.max(fillCalls / rate, live / looks),
-    liveLooks: meets ? live / input.liveMinutes : looks,
+    fillMinutes: Math.max(fillCalls / rate, live / refreshes),
+    liveRefreshes: meets ? live / input.liveMinutes : refreshes,
     roundMinutes: round,
     meetsLiveInterval: meets,
-    live: liveCapacity(input, live, looks, meets),
+    live: liveCapacity(input, live, refreshes, meets),
     snapshot: swept.capacity,
     callsPerMinute: swept.callsPerMinute,
   };
 }
 
-function liveCapacity(input: CapacityInput, skus: number, looks: number, meets: boolean): ClassCapacity {
+function liveCapacity(input: CapacityInput, skus: number, refreshes: number, meets: boolean): ClassCapacity {
   if (skus === 0) return { skus, meanAge: 0, worstAge: 0, freshness: 1 };
   const groups = groupsOf(skus, input.liveMovesEvery);
   const waits = meets
     ? groups.map(() => input.liveMinutes)
-    : scarceWaits(input.livePolicy, groups, skus, looks);
+    : scarceWaits(input.livePolicy, groups, skus, refreshes);
   const mean = (value: (group: RateGroup, wait: number) => number) =>
     groups.reduce((sum, group, i) => sum + group.count * value(group, waits[i] as number), 0) / skus;
   return {
@@ -105,17 +105,19 @@ function scarceWaits(
   policy: CapacityInput['livePolicy'],
   groups: readonly RateGroup[],
   skus: number,
-  looks: number,
+  refreshes: number,
 ): number[] {
-  const round = roundMinutes(skus, looks);
+  const round = roundMinutes(skus, refreshes);
   if (policy === 'round-robin') return groups.map(() => round);
   const most = MOST_ROUNDS * round;
-  const price = solvePrice(groups, looks, most);
-  return groups.map(({ lambda, weight }) => nextLookMinutes(weight, { alpha: lambda, beta: 1 }, price, most));
+  const price = solveThreshold(groups, refreshes, most);
+  return groups.map(({ lambda, weight }) =>
+    nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, price, most),
+  );
 }
 
 /**
- * How often snapshot-priced SKUs are looked at: calls go out for live SKUs and for sweeps that are due, and every call is
+ * How often snapshot-priced SKUs are refreshed: calls go out for live SKUs and for sweeps that are due, and every call is
  * filled up with SKUs that are old enough.
  */
 function sweepOf(
@@ -146,14 +148,14 @@ function sweepOf(
 const STEPS = 200;
 
 /**
- * Part of the time that a price is right which moves `lambda` times a minute, is looked at every `look` minutes, and whose
+ * Part of the time that a price is right which moves `lambda` times a minute, is refreshed every `look` minutes, and whose
  * moves are told after the next of the snapshots that are `snapshot` minutes apart, `delay` minutes late: the expectation of
  * e^(−λ·age), the age being the smaller one of two that are evenly spread.
  */
-function rightPart(lambda: number, look: number, snapshot: number, delay: number): number {
-  if (snapshot === Infinity) return -Math.expm1(-lambda * look) / (lambda * look);
-  const most = Math.min(look, snapshot + delay);
-  const older = (age: number) => (1 - age / look) * Math.min(1, 1 - (age - delay) / snapshot);
+function rightPart(lambda: number, every: number, snapshot: number, delay: number): number {
+  if (snapshot === Infinity) return -Math.expm1(-lambda * every) / (lambda * every);
+  const most = Math.min(every, snapshot + delay);
+  const older = (age: number) => (1 - age / every) * Math.min(1, 1 - (age - delay) / snapshot);
   let sum = 0;
   for (let step = 0; step < STEPS; step += 1) {
     const age = ((step + 0.5) * most) / STEPS;

@@ -2,20 +2,20 @@ import {
   type LiveCall,
   type LiveCandidate,
   liveCandidates,
-  type LiveLook,
+  type LiveRefresh,
   type LivePlan,
-  type LookAhead,
-  type LookPrice,
+  type LearnedRefresh,
+  type RefreshThreshold,
   noteLiveCall,
   pruneLiveCalls,
   rateGroups,
   readLivePlan,
   storeLiveCeiling,
-  storeLookPrice,
+  storeRefreshThreshold,
 } from '../../store/live.ts';
 import type { Quota } from '../../store/due.ts';
 import { readSyncState } from '../../store/sync-state.ts';
-import { nextLooks, type SyncContext, type SyncSettings } from '../context.ts';
+import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
 import { learnLiveCeiling, liveAllowance, type LiveCeiling } from './learn.ts';
 import {
   chooseLive,
@@ -23,24 +23,24 @@ import {
   learnRate,
   LEAST_MINUTES,
   MOST_ROUNDS,
-  nextLookMinutes,
+  nextRefreshMinutes,
   PRIOR,
   type Rate,
   rateFromPast,
   type RateGroup,
   roundMinutes,
   SHORTLIST,
-  solvePrice,
+  solveThreshold,
 } from './policy.ts';
 import type { TaskOutcome } from '../outcome.ts';
 import { placeLive, releaseSnapshot, unplacedLive } from '../../store/live-order.ts';
 
-/** Prices of looks are solved anew this often. */
+/** Prices of refreshes are solved anew this often. */
 const SOLVE_EVERY_MS = 600_000;
 const FIRST_SOLVE_EVERY_MS = 60_000;
 
 /**
- * Solves what a live look must gain to be worth it (live-policy.ts). Where the looks there are suffice for every SKU's
+ * Solves what a live refresh must gain to be worth it (live-policy.ts). Where the refreshes there are suffice for every SKU's
  * LIVE_INTERVAL, or by configuration, there is no price: every SKU has its turn. When an incident begins, everything joins
  * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
  */
@@ -53,60 +53,63 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const groups = await rateGroups(sql, PRIOR, incident);
   const skus = groups.reduce((n, { count }) => n + count, 0);
   const budget = Math.floor(state.liveBudget ?? settings.bulkLiveBudget);
-  const looks = Math.min(settings.callsPerMinute * budget, plan.ceilingPerMinute ?? Infinity);
-  const solved = solve(groups, skus, looks, settings, incident);
+  const refreshes = Math.min(settings.callsPerMinute * budget, plan.ceilingPerMinute ?? Infinity);
+  const solved = solve(groups, skus, refreshes, settings, incident);
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
   const placed = incident || plan.unsolved ? await placeAll(ctx, wait, plan.unsolved, incident) : 0;
-  await storeLookPrice(sql, solved, plan.incident?.since ?? null);
+  await storeRefreshThreshold(sql, solved, plan.incident?.since ?? null);
   return {
     kind: 'done',
     nextInMs: skus === 0 ? FIRST_SOLVE_EVERY_MS : SOLVE_EVERY_MS,
     counts: {
       liveSkus: skus,
-      looksPerMinute: Math.round(looks),
-      roundMinutes: Math.ceil(roundMinutes(skus, looks)),
-      scarce: Number(solved.lookPrice !== null),
+      refreshesPerMinute: Math.round(refreshes),
+      roundMinutes: Math.ceil(roundMinutes(skus, refreshes)),
+      scarce: Number(solved.refreshThreshold !== null),
       ...(incident ? { incident: plan.incident.because, placed } : {}),
     },
   };
 }
 
-/** While an incident lasts nobody can be sure of a look in three rounds, which are days: only of one in METADATA_INTERVAL. */
+/** While an incident lasts nobody can be sure of a refresh in three rounds, which are days: only of one in METADATA_INTERVAL. */
 function solve(
   groups: readonly RateGroup[],
   skus: number,
-  looks: number,
+  refreshes: number,
   settings: SyncSettings,
   incident: boolean,
-): LookPrice {
-  const round = roundMinutes(skus, looks);
+): RefreshThreshold {
+  const round = roundMinutes(skus, refreshes);
   if (settings.livePolicy !== 'index' || round * 60_000 <= settings.liveMs)
-    return { lookPrice: null, mostMinutes: null, earlyMinutes: null };
+    return { refreshThreshold: null, maxIntervalMinutes: null, earlyMinutes: null };
   const cap = MOST_ROUNDS * round;
-  const mostMinutes = incident ? Math.max(cap, settings.metadataMs / 60_000) : cap;
+  const maxIntervalMinutes = incident ? Math.max(cap, settings.metadataMs / 60_000) : cap;
   return {
-    lookPrice: solvePrice(groups, looks, mostMinutes),
-    mostMinutes,
+    refreshThreshold: solveThreshold(groups, refreshes, maxIntervalMinutes),
+    maxIntervalMinutes,
     earlyMinutes: earlyMinutes(round),
   };
 }
 
-/** What a look at a live SKU teaches, and when the next one is due under this plan. */
-export function lookAhead(plan: LivePlan, settings: SyncSettings): (look: LiveLook) => LookAhead {
-  return (look) => {
-    const before = rateOf(look);
-    // The first look ever has no look before it to compare with.
-    const rate = look.minutes === null ? before : learnRate(before, look.minutes, look.moved);
-    return { sku: look.sku, ...rate, nextMs: waitMinutes(plan, settings, look.weight, rate) * 60_000 };
+/** What a refresh of a live SKU teaches, and when the next one is due under this plan. */
+export function learnRefresh(
+  plan: LivePlan,
+  settings: SyncSettings,
+): (refresh: LiveRefresh) => LearnedRefresh {
+  return (refresh) => {
+    const before = rateOf(refresh);
+    // The first fetch ever has no refresh before it to compare with.
+    const rate = refresh.minutes === null ? before : learnRate(before, refresh.minutes, refresh.moved);
+    return { sku: refresh.sku, ...rate, nextMs: waitMinutes(plan, settings, refresh.weight, rate) * 60_000 };
   };
 }
 
-function waitMinutes(plan: LookPrice, settings: SyncSettings, weight: number, rate: Rate): number {
-  if (plan.lookPrice === null || plan.mostMinutes === null) return settings.liveMs / 60_000;
-  return nextLookMinutes(weight, rate, plan.lookPrice, plan.mostMinutes);
+function waitMinutes(plan: RefreshThreshold, settings: SyncSettings, weight: number, rate: Rate): number {
+  if (plan.refreshThreshold === null || plan.maxIntervalMinutes === null) return settings.liveMs / 60_000;
+  return nextRefreshMinutes(weight, rate, plan.refreshThreshold, plan.maxIntervalMinutes);
 }
 
-/** By how many seconds live looks may come early: where looks are scarce, no live slot stays empty. */
+/** By how many seconds live refreshes may come early: where refreshes are scarce, no live slot stays empty. */
 export function earlyLiveSeconds({ earlyMinutes: minutes }: LivePlan): number {
   return (minutes ?? 0) * 60;
 }
@@ -122,14 +125,14 @@ function ceilingOf({ ceilingPerMinute, ceilingAt }: LivePlan): LiveCeiling {
 
 /**
  * Which SKUs of the live lane to claim for a quota, by value among the first by due time. Null where there is no price of
- * a look: then the quota is claimed by turn.
+ * a refresh: then the quota is claimed by turn.
  */
 export async function chooseForQuota(
   ctx: SyncContext,
   plan: LivePlan,
   quota: Quota,
 ): Promise<string[] | null> {
-  if (plan.lookPrice === null || plan.mostMinutes === null) return null;
+  if (plan.refreshThreshold === null || plan.maxIntervalMinutes === null) return null;
   const candidates = await liveCandidates(
     ctx.sql,
     quota,
@@ -144,7 +147,7 @@ export async function chooseForQuota(
       tau: candidate.minutes ?? Infinity,
     })),
     quota.count,
-    plan.mostMinutes,
+    plan.maxIntervalMinutes,
   );
   return chosen.map(({ sku }) => sku);
 }
@@ -181,7 +184,7 @@ export async function learnFromCall(
 
 const AT_ONCE = 10_000;
 
-/** What is believed of a SKU's rate of change: what looks have taught, else what its past says. */
+/** What is believed of a SKU's rate of change: what refreshes have taught, else what its past says. */
 export function rateOf({
   alpha,
   beta,
@@ -193,7 +196,7 @@ export function rateOf({
 }
 
 /**
- * Gives SKUs their places in the order of live looks, each as long after its last look as `waitMinutes` says: with `all`
+ * Gives SKUs their places in the order of live refreshes, each as long after its last look as `waitMinutes` says: with `all`
  * those that have a place too, as after a change of the plan. Returns how many.
  */
 export async function placeAll(
@@ -223,7 +226,7 @@ export async function placeAll(
 
 /** After an incident: everything that the catalog lists as snapshot-priced goes back to its sweep. */
 export async function releaseSnapshots(ctx: SyncContext): Promise<void> {
-  const { snapshotMs: everyMs, snapshotReason: reason } = nextLooks(ctx.settings);
+  const { snapshotMs: everyMs, snapshotReason: reason } = nextRefresh(ctx.settings);
   let after: string | null = '';
   while (after !== null) {
     after = await releaseSnapshot(ctx.sql, { after, limit: AT_ONCE, everyMs, reason });

@@ -1,9 +1,9 @@
 /*
  * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
- * only a few of them (partner rule 4.1.3), so looks go where they gain most: each SKU has a learned rate of change and a
- * weight, and looks are shared out so that one more look anywhere gains the same. Pure; all times in minutes.
+ * only a few of them (partner rule 4.1.3), so refreshes go where they gain most: each SKU has a learned rate of change and a
+ * weight, and refreshes are shared out so that one more refresh anywhere gains the same. Pure; all times in minutes.
  *
- * After Cho & Garcia-Molina (ACM TODS 28, 2003) for the sharing, with rates learned from "changed since the last look or
+ * After Cho & Garcia-Molina (ACM TODS 28, 2003) for the sharing, with rates learned from "changed since the last refresh or
  * not" as a gamma distribution.
  */
 
@@ -18,19 +18,19 @@ const PRIOR_MEAN_MINUTES = 120;
 /** What is known is bounded, so that a SKU whose habits change is learned anew. */
 const MOST_SHAPE = 20;
 const MOST_MEMORY_MINUTES = 3 * 24 * 60;
-/** No SKU is looked at again within this. */
+/** No SKU is refreshed again within this. */
 export const LEAST_MINUTES = 1;
 /** And none is left alone for longer than this many full rounds. */
 export const MOST_ROUNDS = 3;
 /** Candidates to choose from, in order of their due times: enough to catch up by value after a silence. */
 export const SHORTLIST = 16;
-/** Part of the looks that the schedule spends; the rest absorbs what comes late. */
+/** Part of the refreshes that the schedule spends; the rest absorbs what comes late. */
 const SPENT_PART = 0.97;
 
 /** Nothing known: a change in two hours, perhaps (of the priors tried, the one the benchmark likes best). */
 export const PRIOR: Rate = { alpha: PRIOR_SHAPE, beta: PRIOR_SHAPE * PRIOR_MEAN_MINUTES };
 
-/** The belief after a look `tau` minutes after the one before, which found the price changed or not. */
+/** The belief after a refresh `tau` minutes after the one before, which found the price changed or not. */
 export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
   if (tau <= 0) return rate;
   const { alpha, beta } = rate;
@@ -51,15 +51,15 @@ function bounded({ alpha, beta }: Rate): Rate {
 }
 
 /**
- * What a SKU's past says of its rate when nothing else is known, as when it turns live: `moves` looks of the last `minutes`
+ * What a SKU's past says of its rate when nothing else is known, as when it turns live: `moves` refreshes of the last `minutes`
  * found a price moved.
  */
 export function rateFromPast(moves: number, minutes: number): Rate {
   return bounded({ alpha: PRIOR.alpha + moves, beta: PRIOR.beta + minutes });
 }
 
-/** Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last look. */
-export function lookValue(weight: number, { alpha, beta }: Rate, tau: number): number {
+/** Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last refresh. */
+export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
   const shape = alpha - 1;
   // (1 − e^(−shape·r)) / shape, whose limit at shape 0 is r.
@@ -74,69 +74,69 @@ export interface RateGroup {
   readonly weight: number;
 }
 
-/** Looks a minute that a SKU is worth when one more look anywhere gains `mu`. */
-function looksPerMinute(lambda: number, weight: number, mu: number, most: number): number {
+/** Refreshes a minute that a SKU is worth when one more refresh anywhere gains `mu`. */
+function refreshesPerMinute(lambda: number, weight: number, mu: number, most: number): number {
   const wanted = (-lambda + Math.sqrt(lambda ** 2 + (4 * weight * lambda) / mu)) / 2;
   return Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted));
 }
 
-/** Part of a full round by which a look may come early rather than leave a live slot empty. */
+/** Part of a full round by which a refresh may come early rather than leave a live slot empty. */
 const EARLY_ROUNDS = 0.09;
 
-/** How many minutes before its due time a SKU may be looked at, given the minutes of a full round. */
+/** How many minutes before its due time a SKU may be refreshed, given the minutes of a full round. */
 export function earlyMinutes(round: number): number {
   return Number.isFinite(round) ? EARLY_ROUNDS * round : 0;
 }
 
-/** One full round in minutes: every SKU once at `looks` a minute. */
-export function roundMinutes(skus: number, looks: number): number {
-  return skus / Math.max(looks, 1e-9);
+/** One full round in minutes: every SKU once at `refreshes` a minute. */
+export function roundMinutes(skus: number, refreshes: number): number {
+  return skus / Math.max(refreshes, 1e-9);
 }
 
 /**
- * The price of a look, `mu`, at which all SKUs together ask for 97 % of the `looks` a minute there are, none waiting longer
+ * The price of a refresh, `mu`, at which all SKUs together ask for 97 % of the `refreshes` a minute there are, none waiting longer
  * than `most` minutes. Where even the longest allowed waits ask for more, the largest sensible `mu`.
  */
-export function solvePrice(groups: readonly RateGroup[], looks: number, most: number): number {
+export function solveThreshold(groups: readonly RateGroup[], refreshes: number, most: number): number {
   if (groups.length === 0) return 1;
   const asked = (mu: number) =>
     groups.reduce(
-      (sum, { count, lambda, weight }) => sum + count * looksPerMinute(lambda, weight, mu, most),
+      (sum, { count, lambda, weight }) => sum + count * refreshesPerMinute(lambda, weight, mu, most),
       0,
     );
-  // Bisection over the logarithm: looks asked for fall as the price rises.
+  // Bisection over the logarithm: refreshes asked for fall as the price rises.
   let [low, high] = [-60, 60];
   for (let step = 0; step < 60; step += 1) {
     const middle = (low + high) / 2;
-    if (asked(Math.exp(middle)) > SPENT_PART * looks) low = middle;
+    if (asked(Math.exp(middle)) > SPENT_PART * refreshes) low = middle;
     else high = middle;
   }
   return Math.exp(high);
 }
 
-/** Minutes until the next look at a SKU, given the price of a look and the longest allowed wait. */
-export function nextLookMinutes(weight: number, rate: Rate, mu: number, most: number): number {
-  return 1 / looksPerMinute(rate.alpha / rate.beta, weight, mu, Math.max(most, LEAST_MINUTES));
+/** Minutes until the next refresh of a SKU, given the price of a refresh and the longest allowed wait. */
+export function nextRefreshMinutes(weight: number, rate: Rate, mu: number, most: number): number {
+  return 1 / refreshesPerMinute(rate.alpha / rate.beta, weight, mu, Math.max(most, LEAST_MINUTES));
 }
 
 export interface Candidate {
   readonly sku: string;
   readonly weight: number;
   readonly rate: Rate;
-  /** Minutes since the last look; Infinity where there was none. */
+  /** Minutes since the last refresh; Infinity where there was none. */
   readonly tau: number;
 }
 
 /**
  * The `count` candidates to look at: those beyond the longest allowed wait first (oldest first), then by value. Those
- * looked at within the last minute are to be left out before, and are left out here.
+ * refreshed within the last minute are to be left out before, and are left out here.
  */
 export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
   return candidates
     .filter(({ tau }) => tau >= LEAST_MINUTES)
     .map((candidate) => {
       const overdue = candidate.tau >= most;
-      const value = overdue ? candidate.tau : lookValue(candidate.weight, candidate.rate, candidate.tau);
+      const value = overdue ? candidate.tau : refreshValue(candidate.weight, candidate.rate, candidate.tau);
       return { candidate, overdue, value };
     })
     .toSorted((a, b) =>

@@ -16,10 +16,10 @@ import { callPause, noteCallApplied, noteCallFailed, noteCallWorked } from '../.
 import { isConnectionLost, storeTrouble } from '../../store/db.ts';
 import { type LivePlan, readLivePlan } from '../../store/live.ts';
 import { readSyncState, storeLiveBudget, type SyncState } from '../../store/sync-state.ts';
-import { nextLooks, snapshotMs, type SyncContext, type SyncSettings } from '../context.ts';
+import { nextRefresh, snapshotMs, type SyncContext, type SyncSettings } from '../context.ts';
 import { type Envelope, fateOf, reconcile, tally, unpriced, type Verdict } from './reconciliation.ts';
 import { learnLiveBudget } from '../live/learn.ts';
-import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, lookAhead } from '../live/plan.ts';
+import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, learnRefresh } from '../live/plan.ts';
 import { probeSize, weighCall } from '../live/incident.ts';
 import { failureOf, PATIENCE_MS } from '../outcome.ts';
 import { type Early, planBatch, type PlanLimits, waitForCompanyMs } from './plan.ts';
@@ -33,7 +33,7 @@ export type Turn =
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
 const CALL_PAUSE_MOST_MS = 1_800_000;
-/** While the catalog is stale a SKU is not looked at again within this. */
+/** While the catalog is stale a SKU is not refreshed again within this. */
 const STALE_MIN_AGE_MS = 60_000;
 /** A claim outlives the request's own timeout by this much, for the answer to be applied. */
 const LEASE_SLACK_MS = 60_000;
@@ -115,7 +115,7 @@ async function planCall(
   return { kind: 'planned', quotas, state, plan, probe: limits.probe };
 }
 
-/** Claims what was planned; live SKUs by value where the plan has a price for a look, everything else by turn. */
+/** Claims what was planned; live SKUs by value where the plan has a price for a refresh, everything else by turn. */
 async function claimPlanned(
   ctx: SyncContext,
   plan: LivePlan,
@@ -135,7 +135,7 @@ async function claimPlanned(
 
 /**
  * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would only be
- * deferred, and nothing is looked at before its time; or, now and then, a probe whether it is over.
+ * deferred, and nothing is refreshed before its time; or, now and then, a probe whether it is over.
  */
 function planLimits(
   settings: SyncSettings,
@@ -188,8 +188,8 @@ async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, planne
     return fateOf(asked, verdict, settings, random);
   });
   const next = {
-    ...nextLooks(settings),
-    live: lookAhead(plan, settings),
+    ...nextRefresh(settings),
+    live: learnRefresh(plan, settings),
     everythingLive: plan.incident !== null,
   };
   const applied = await applyAnswer(sql, claim, fates, next);
@@ -268,7 +268,7 @@ async function callFailed(
   const [alone] = claim.skus;
   if (claim.skus.length === 1 && alone !== undefined && failures > 0) {
     const fate = fateOf(alone, { kind: 'error', because: 'reported' }, settings, ctx.random);
-    await applyAnswer(sql, claim, [fate], nextLooks(settings));
+    await applyAnswer(sql, claim, [fate], nextRefresh(settings));
   } else {
     await releaseClaim(sql, claim.number, skus);
   }

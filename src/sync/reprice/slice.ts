@@ -12,8 +12,8 @@ export interface Shift {
 
 /** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */
 const SHIFT_MS = 10_000;
-/** While waiting for company, what is owed is looked at again after this: something urgent may have come. */
-const COMPANY_LOOK_MS = 500;
+/** While waiting for company, what is owed is refreshed again after this: something urgent may have come. */
+const LINGER_POLL_MS = 500;
 
 /**
  * Turns of re-pricing one after the other, until nothing is owed, it is not the time to call, or the shift is over. The
@@ -33,7 +33,7 @@ export function createShift(ctx: SyncContext, requestTimeoutMs: number) {
       const turn = { number, sinceLastCallMs: ctx.clock.monotonic() - lastCallAt };
       const done = await repriceOnce(ctx, turn, requestTimeoutMs, { stopping, hard });
       if (done.kind === 'company') {
-        await ctx.clock.sleep(Math.min(done.forMs, COMPANY_LOOK_MS), stopping);
+        await ctx.clock.sleep(Math.min(done.forMs, LINGER_POLL_MS), stopping);
         continue;
       }
       if (done.kind !== 'called') return { calls, skus, end: done.kind };

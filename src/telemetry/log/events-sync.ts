@@ -155,7 +155,7 @@ export const REPRICING = {
       ...CALLS,
       'skusPerMinute',
       'skusLeft',
-      'firstLooksLeft',
+      'unfetchedLeft',
       'remainingSeconds',
     ],
     'logged every minute during the initial load, otherwise every five minutes while calls are made',
@@ -179,7 +179,7 @@ export const REPRICING = {
   'live-plan.done': line(
     ['info', 'debug'],
     'the refresh plan of live SKUs changed (at debug: was recomputed)',
-    [...RUN, 'liveSkus', 'looksPerMinute', 'roundMinutes', 'scarce', 'incident', 'placed'],
+    [...RUN, 'liveSkus', 'refreshesPerMinute', 'roundMinutes', 'scarce', 'incident', 'placed'],
   ),
   'metadata.done': line('debug', 'SKUs with old metadata were made due', [...RUN, 'promoted']),
   'maintenance.done': line('debug', 'expired rows were deleted', [

@@ -63,8 +63,8 @@ function isAway(error: unknown): boolean {
   return isConnectionLost(error) || AWAY.has(sqlState(error) ?? '');
 }
 
-/** What an error looks like: the same again needs no line of its own. */
-function lookOf(error: unknown): string {
+/** The fingerprint of an error: the same again needs no line of its own. */
+function fingerprintOf(error: unknown): string {
   if (isAway(error)) return 'away';
   if (!(error instanceof Error)) return typeof error;
   return sqlState(error) ?? `${error.name} ${error.message}`;
@@ -108,12 +108,12 @@ export function storeLines(log: Log, troubles: Troubles, inPostgres: boolean): S
   return {
     onQueueError(err) {
       if (inPostgres && isAway(err)) return lost(err);
-      const { say, ...facts } = troubles.again('queues', lookOf(err));
+      const { say, ...facts } = troubles.again('queues', fingerprintOf(err));
       sparingly(log, 'warn', say, { event: 'queues.error', err, ...facts });
     },
     onFault(job, err) {
       if (isAway(err)) return lost(err, job);
-      const { say, ...facts } = troubles.again(`job ${job}`, lookOf(err));
+      const { say, ...facts } = troubles.again(`job ${job}`, fingerprintOf(err));
       sparingly(log, 'warn', say, { event: 'job.failed', job, err, ...facts });
     },
     onStore(event) {
@@ -146,7 +146,7 @@ type Counts = Extract<TaskOutcome, { kind: 'done' }>['counts'];
 export function createTaskLines(log: Log, troubles: Troubles): (report: TaskReport) => void {
   let plan = '';
 
-  /** A plan is solved every ten minutes; what matters is that looks become scarce, or suffice again. */
+  /** A plan is solved every ten minutes; what matters is that refreshes become scarce, or suffice again. */
   function planIsNews(counts: Counts): boolean {
     const now = `${counts['scarce'] ?? 0} ${counts['incident'] ?? ''}`;
     const news = plan !== '' && now !== plan;

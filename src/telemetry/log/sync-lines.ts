@@ -58,7 +58,7 @@ type Failed = Extract<SyncEvent, { event: 'bulk.failed' }>;
 
 export interface BacklogCounts {
   readonly skus: number;
-  readonly firstLooks: number;
+  readonly unfetched: number;
 }
 
 const SECOND_MS = 1000;
@@ -157,16 +157,16 @@ function createProgress(log: Log, clock: Clock, owed: () => Promise<BacklogCount
       ...said,
       skusPerMinute: Math.round(perMinute),
       skusLeft: left?.skus ?? null,
-      firstLooksLeft: left?.firstLooks ?? null,
+      unfetchedLeft: left?.unfetched ?? null,
       remainingSeconds: left === null || perMinute === 0 ? null : Math.round((left.skus * 60) / perMinute),
     });
   }
 
   function noteFill(left: BacklogCounts, said: typeof NOTHING, begunAt: number, endedAt: number): void {
-    if (left.firstLooks > 0) fill ??= { since: begunAt, skus: 0 };
+    if (left.unfetched > 0) fill ??= { since: begunAt, skus: 0 };
     if (fill === null) return;
     fill.skus += said.skus;
-    if (left.firstLooks > 0) return;
+    if (left.unfetched > 0) return;
     const durationSeconds = Math.round((endedAt - fill.since) / SECOND_MS);
     log.info({ event: 'reprice.filled', durationSeconds, skus: fill.skus });
     fill = null;
@@ -174,7 +174,7 @@ function createProgress(log: Log, clock: Clock, owed: () => Promise<BacklogCount
 
   async function finish(said: typeof NOTHING, begunAt: number, endedAt: number): Promise<void> {
     const left = await owed().catch(() => null);
-    if (left !== null && left.firstLooks > 0) everyMs = MINUTE_MS;
+    if (left !== null && left.unfetched > 0) everyMs = MINUTE_MS;
     say(said, (endedAt - begunAt) / SECOND_MS, left);
     if (left !== null) noteFill(left, said, begunAt, endedAt);
   }

@@ -27,8 +27,8 @@ export interface Over {
 }
 
 export interface Troubles {
-  /** The trouble `key` was met. `look`: what it looks like; another look is said at once. */
-  again(key: string, look: string): Again;
+  /** The trouble `key` was met. `look`: its fingerprint; a new one is said at once. */
+  again(key: string, fingerprint: string): Again;
   /**
    * Things go well: to be called as often as they do. Null where there is nothing to tell; `say` is false for an end that
    * may yet turn out to be none.
@@ -39,7 +39,7 @@ export interface Troubles {
 interface Trouble {
   readonly firstAt: number;
   readonly since: string;
-  readonly looks: Set<string>;
+  readonly fingerprints: Set<string>;
   times: number;
   /** Times it came back after it had been over. */
   relapses: number;
@@ -53,12 +53,12 @@ interface Trouble {
 export function createTroubles(clock: Clock): Troubles {
   const present = new Map<string, Trouble>();
 
-  function begin(key: string, look: string, now: number): Again {
+  function begin(key: string, fingerprint: string, now: number): Again {
     const since = new Date(clock.now()).toISOString();
     present.set(key, {
       firstAt: now,
       since,
-      looks: new Set([look]),
+      fingerprints: new Set([fingerprint]),
       times: 1,
       relapses: 0,
       lastAt: now,
@@ -71,19 +71,19 @@ export function createTroubles(clock: Clock): Troubles {
   }
 
   return {
-    again(key, look) {
+    again(key, fingerprint) {
       const now = clock.monotonic();
       const trouble = present.get(key);
       if (trouble === undefined || (trouble.endedAt !== null && now - trouble.endedAt > SAME_WITHIN_MS))
-        return begin(key, look, now);
+        return begin(key, fingerprint, now);
       trouble.times += 1;
       trouble.lastAt = now;
       if (trouble.endedAt !== null) trouble.relapses += 1;
       trouble.endedAt = null;
       const gap = GAPS_MS[Math.min(trouble.gaps, GAPS_MS.length - 1)] ?? 0;
       const late = now - trouble.saidAt >= gap;
-      const say = late || !trouble.looks.has(look);
-      trouble.looks.add(look);
+      const say = late || !trouble.fingerprints.has(fingerprint);
+      trouble.fingerprints.add(fingerprint);
       if (late) trouble.gaps += 1;
       if (say) {
         trouble.saidAt = now;

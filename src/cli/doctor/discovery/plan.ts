@@ -85,7 +85,7 @@ export function nextQuestion(evidence: Evidence, names: Names): Question {
     const body = nextBody(evidence.bulk, sample, names.bulkBodyKey);
     if (body !== null) return { ask: 'bulk', body, why: 'body key, prices, form of lists' };
   }
-  return nextDelta(evidence, names) ?? nextLook(evidence, sample, key) ?? { ask: 'nothing' };
+  return nextDelta(evidence, names) ?? nextSample(evidence, sample, key) ?? { ask: 'nothing' };
 }
 
 /** The next body to try: all names at once, then what the partner's complaint names, then the configured name by itself. */
@@ -141,7 +141,7 @@ function nextDelta({ manifest, delta }: Evidence, names: Names): Question | null
 }
 
 /** What is worth one more request once names and token are known. */
-function nextLook(evidence: Evidence, sample: Sample, key: string | null): Question | null {
+function nextSample(evidence: Evidence, sample: Sample, key: string | null): Question | null {
   const bodies = evidence.bulk.filter(({ kind }) => kind === 'ok').map(({ body }) => body);
   const seen = new Set(bodies.flatMap((body) => entriesIn(body)).map(({ sku }) => sku));
   const asked = new Set(
