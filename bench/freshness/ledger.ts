@@ -32,7 +32,7 @@ export class Ledger {
   readonly #rates: Rate[];
   readonly #names: string[];
   readonly #incident: boolean;
-  #price = 1;
+  #threshold = 1;
   #most = Infinity;
   #early = 0;
   #solvedAt = -Infinity;
@@ -72,7 +72,7 @@ export class Ledger {
     const round = roundMinutes(this.#market.size, refreshes);
     this.#most = this.#incident ? Math.max(MOST_ROUNDS * round, METADATA_MINUTES) : MOST_ROUNDS * round;
     this.#early = earlyMinutes(round);
-    this.#price = solveThreshold(groupsOf(this.#rates, this.#market.weights), refreshes, this.#most);
+    this.#threshold = solveThreshold(groupsOf(this.#rates, this.#market.weights), refreshes, this.#most);
     if (first && this.#incident) this.#placeAll();
   }
 
@@ -87,7 +87,7 @@ export class Ledger {
     return nextRefreshMinutes(
       this.#market.weights[item] as number,
       this.#rates[item] as Rate,
-      this.#price,
+      this.#threshold,
       this.#most,
     );
   }

@@ -44,7 +44,7 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
   return row;
 }
 
-/** A solution: the price of a refresh and the longest allowed wait; null where refreshes suffice for everyone's turn. */
+/** A solution: the refresh threshold and the longest allowed wait; null where refreshes suffice for everyone's turn. */
 export type RefreshThreshold = Pick<LivePlan, 'refreshThreshold' | 'maxIntervalMinutes' | 'earlyMinutes'>;
 
 /** Stores a solution, unless an incident began or ended since the plan it was made from. */
@@ -84,7 +84,7 @@ export async function pruneLiveCalls(sql: Sql): Promise<void> {
 }
 
 /**
- * All live SKUs in groups alike in rate and weight (half powers of two), for solving the price of a refresh: some hundred
+ * All live SKUs in groups alike in rate and weight (half powers of two), for solving the refresh threshold: some hundred
  * rows however many SKUs there are; during an incident all others too. `prior` is what is believed of a SKU of which not even a
  * past is known, as shape and minutes.
  */

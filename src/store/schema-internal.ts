@@ -125,7 +125,7 @@ export const liveRates = internal.table('live_rates', {
   beta: doublePrecision().notNull(),
 });
 
-/** One row: the price of a live refresh and what is known of the partner's ceiling on live computations. */
+/** One row: the threshold of live refreshes and what is known of the partner's ceiling on live computations. */
 export const livePlan = internal.table(
   'live_plan',
   {

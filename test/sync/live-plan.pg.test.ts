@@ -47,7 +47,7 @@ function context(settings: Partial<SyncSettings> = {}): SyncContext {
 }
 
 describe('the plan of live refreshes', () => {
-  test('has a price for a refresh where there are too few for LIVE_INTERVAL, and lets nobody wait three rounds', async () => {
+  test('has a refresh threshold where there are too few for LIVE_INTERVAL, and lets nobody wait three rounds', async () => {
     await hundred();
     expect(await planLive(context())).toMatchObject({
       counts: { liveSkus: 100, refreshesPerMinute: 50, scarce: 1 },

@@ -55,7 +55,7 @@ test('a refresh is worth more the heavier the SKU and the longer ago the last on
   );
 });
 
-test('at the solved price all SKUs together ask for what refreshes there are, and nobody waits longer than allowed', () => {
+test('at the solved threshold all SKUs together ask for what refreshes there are, and nobody waits longer than allowed', () => {
   const groups = fc.array(
     fc.record({
       count: fc.integer({ min: 1, max: 5000 }),
@@ -68,9 +68,9 @@ test('at the solved price all SKUs together ask for what refreshes there are, an
     fc.property(groups, fc.double({ min: 1, max: 1000, noNaN: true }), (all, refreshes) => {
       const skus = all.reduce((n, { count }) => n + count, 0);
       const most = MOST_ROUNDS * roundMinutes(skus, refreshes);
-      const price = solveThreshold(all, refreshes, most);
+      const threshold = solveThreshold(all, refreshes, most);
       const waits = all.map(({ lambda, weight }) =>
-        nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, price, most),
+        nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, threshold, most),
       );
       const asked = all.reduce((sum, { count }, i) => sum + count / (waits[i] ?? 1), 0);
       expect(asked).toBeLessThanOrEqual(refreshes * 1.0001);

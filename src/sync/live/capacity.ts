@@ -110,9 +110,9 @@ function scarceWaits(
   const round = roundMinutes(skus, refreshes);
   if (policy === 'round-robin') return groups.map(() => round);
   const most = MOST_ROUNDS * round;
-  const price = solveThreshold(groups, refreshes, most);
+  const threshold = solveThreshold(groups, refreshes, most);
   return groups.map(({ lambda, weight }) =>
-    nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, price, most),
+    nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, threshold, most),
   );
 }
 

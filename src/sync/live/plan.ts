@@ -35,13 +35,13 @@ import {
 import type { TaskOutcome } from '../outcome.ts';
 import { placeLive, releaseSnapshot, unplacedLive } from '../../store/live-order.ts';
 
-/** Prices of refreshes are solved anew this often. */
+/** Refresh thresholds are solved anew this often. */
 const SOLVE_EVERY_MS = 600_000;
 const FIRST_SOLVE_EVERY_MS = 60_000;
 
 /**
  * Solves what a live refresh must gain to be worth it (live-policy.ts). Where the refreshes there are suffice for every SKU's
- * LIVE_INTERVAL, or by configuration, there is no price: every SKU has its turn. When an incident begins, everything joins
+ * LIVE_INTERVAL, or by configuration, there is no threshold: every SKU has its turn. When an incident begins, everything joins
  * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
  */
 export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
@@ -124,8 +124,8 @@ function ceilingOf({ ceilingPerMinute, ceilingAt }: LivePlan): LiveCeiling {
 }
 
 /**
- * Which SKUs of the live lane to claim for a quota, by value among the first by due time. Null where there is no price of
- * a refresh: then the quota is claimed by turn.
+ * Which SKUs of the live lane to claim for a quota, by value among the first by due time. Null where there is no refresh
+ * threshold: then the quota is claimed by turn.
  */
 export async function chooseForQuota(
   ctx: SyncContext,

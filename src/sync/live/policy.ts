@@ -94,7 +94,7 @@ export function roundMinutes(skus: number, refreshes: number): number {
 }
 
 /**
- * The price of a refresh, `mu`, at which all SKUs together ask for 97 % of the `refreshes` a minute there are, none waiting longer
+ * The threshold `mu` (the Lagrange multiplier of the refresh budget) at which all SKUs together ask for 97 % of the `refreshes` a minute there are, none waiting longer
  * than `most` minutes. Where even the longest allowed waits ask for more, the largest sensible `mu`.
  */
 export function solveThreshold(groups: readonly RateGroup[], refreshes: number, most: number): number {
@@ -104,7 +104,7 @@ export function solveThreshold(groups: readonly RateGroup[], refreshes: number, 
       (sum, { count, lambda, weight }) => sum + count * refreshesPerMinute(lambda, weight, mu, most),
       0,
     );
-  // Bisection over the logarithm: refreshes asked for fall as the price rises.
+  // Bisection over the logarithm: refreshes asked for fall as the threshold rises.
   let [low, high] = [-60, 60];
   for (let step = 0; step < 60; step += 1) {
     const middle = (low + high) / 2;
@@ -114,7 +114,7 @@ export function solveThreshold(groups: readonly RateGroup[], refreshes: number, 
   return Math.exp(high);
 }
 
-/** Minutes until the next refresh of a SKU, given the price of a refresh and the longest allowed wait. */
+/** Minutes until the next refresh of a SKU, given the refresh threshold and the longest allowed wait. */
 export function nextRefreshMinutes(weight: number, rate: Rate, mu: number, most: number): number {
   return 1 / refreshesPerMinute(rate.alpha / rate.beta, weight, mu, Math.max(most, LEAST_MINUTES));
 }

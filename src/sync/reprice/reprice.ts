@@ -115,7 +115,7 @@ async function planCall(
   return { kind: 'planned', quotas, state, plan, probe: limits.probe };
 }
 
-/** Claims what was planned; live SKUs by value where the plan has a price for a refresh, everything else by turn. */
+/** Claims what was planned; live SKUs by value where the plan has a refresh threshold, everything else by turn. */
 async function claimPlanned(
   ctx: SyncContext,
   plan: LivePlan,
