@@ -165,7 +165,7 @@ CREATE TABLE "catalog_internal"."pace_sends" (
 	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "catalog_internal"."pace_sends_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"sent_at" timestamp with time zone NOT NULL,
 	"lane" text NOT NULL,
-	"foreign_user" boolean DEFAULT false NOT NULL
+	"other_user" boolean DEFAULT false NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "catalog_internal"."quarantine" (
@@ -819,7 +819,7 @@ BEGIN
   END IF;
   span := make_interval(secs => s.rate_window + least(0.5, s.rate_window / 20));
   allowed := greatest(1, floor(s.rate_limit * s.rate_window / extract(epoch FROM span))::integer - 1);
-  SELECT count(*), count(*) FILTER (WHERE foreign_user), min(sent_at), min(sent_at) FILTER (WHERE foreign_user)
+  SELECT count(*), count(*) FILTER (WHERE other_user), min(sent_at), min(sent_at) FILTER (WHERE other_user)
     INTO total, foreigners, oldest, until
     FROM catalog_internal.pace_sends WHERE sent_at > moment - span;
   IF total >= allowed THEN
@@ -827,7 +827,7 @@ BEGIN
   ELSIF foreigners >= greatest(1, allowed - s.rate_floor) THEN
     RETURN greatest(1, ceil(extract(epoch FROM until + span - moment) * 1000));
   END IF;
-  INSERT INTO catalog_internal.pace_sends (sent_at, lane, foreign_user) VALUES (moment, take_request.lane, true);
+  INSERT INTO catalog_internal.pace_sends (sent_at, lane, other_user) VALUES (moment, take_request.lane, true);
   RETURN 0;
 END
 $$;

@@ -1,4 +1,4 @@
-import type { Fate, NextRefresh } from '../../src/store/answer/types.ts';
+import type { SkuResult, NextRefresh } from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/db.ts';
 import type { Claim } from '../../src/store/due.ts';
 
@@ -12,7 +12,7 @@ export const NEXT: NextRefresh = {
   live: ({ sku, alpha, beta }) => ({ sku, alpha: alpha ?? 1, beta: beta ?? 720, nextMs: 1_800_000 }),
 };
 
-export type FoundRecord = Extract<Fate, { kind: 'record' }>;
+export type FoundRecord = Extract<SkuResult, { kind: 'record' }>;
 
 /** An answer to be applied: its SKUs are claimed, every one of them is found. */
 export interface Answer {

@@ -68,8 +68,8 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
       log.sends, log.others
     from (
       select coalesce(array_agg(extract(epoch from sent_at)::float8 * 1000 order by sent_at)
-          filter (where not foreign_user), '{}') as sends,
-        (count(*) filter (where foreign_user))::int as others
+          filter (where not other_user), '{}') as sends,
+        (count(*) filter (where other_user))::int as others
       from catalog_internal.pace_sends
       where sent_at > clock_timestamp() - make_interval(secs => ${spanMs / 1000})
     ) log`;

@@ -157,8 +157,8 @@ export function manifestCandidates(body: unknown): ManifestCandidates {
     const other = has(words, [...NOT_ID_WORDS, ...URL_WORDS]) || DOCUMENTED.includes(path);
     return asSnapshotId(value) !== null && !other && !chosen.candidates.some((leaf) => leaf.path === path);
   });
-  const alien = (leaf: Leaf) => Number(has(leaf.words, OTHER_ID_WORDS));
-  const ids = [...chosen.candidates, ...rest.toSorted((a, b) => alien(a) - alien(b))];
+  const unrelated = (leaf: Leaf) => Number(has(leaf.words, OTHER_ID_WORDS));
+  const ids = [...chosen.candidates, ...rest.toSorted((a, b) => unrelated(a) - unrelated(b))];
   const urls = leaves.filter((leaf) => asHttpUrl(leaf.value) !== null);
   const likely = chooseUrl(leaves).candidates;
   return {

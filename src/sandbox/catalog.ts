@@ -49,8 +49,8 @@ export function answerDelta(context: CatalogContext, since: string | null): Answ
 export function answerLowest(context: CatalogContext, sku: string): Answer {
   const { settings, world, ceiling } = context;
   const quote = world.quote(sku);
-  if (quote.fate === 'not_found') return { status: 400, body: codeBody('0009'), skus: [sku] };
-  const refused = quote.fate === 'failing' || (quote.live && !ceiling.take(settings.now()));
+  if (quote.result === 'not_found') return { status: 400, body: codeBody('0009'), skus: [sku] };
+  const refused = quote.result === 'failing' || (quote.live && !ceiling.take(settings.now()));
   if (refused) return { status: 500, body: SERVICE_ERROR, skus: [sku] };
   return {
     status: 200,
@@ -77,8 +77,8 @@ export function answerBulk(context: CatalogContext, text: string): Answer {
   let liveComputed = 0;
   for (const sku of unique) {
     const quote = world.quote(sku);
-    if (quote.fate === 'not_found') outcome.notFound.push(sku);
-    else if (quote.fate === 'failing') outcome.errors.push(sku);
+    if (quote.result === 'not_found') outcome.notFound.push(sku);
+    else if (quote.result === 'failing') outcome.errors.push(sku);
     else if (quote.live && (liveComputed >= settings.liveBudget || !ceiling.take(settings.now()))) {
       outcome.deferred.push(sku);
     } else {

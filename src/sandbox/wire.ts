@@ -44,7 +44,7 @@ export function recordBody(dialect: Dialect, sizes: Sizes, details: Details): Js
   };
 }
 
-/** The bulk envelope (partner rules 2.5). */
+/** The bulk answer (partner rules 2.5). */
 export function bulkBody(dialect: Dialect, outcome: BulkOutcome): Json {
   const list = (skus: string[]): unknown[] => elements(dialect, dialect.elements, skus);
   const count = (value: number): number | string => (dialect.counts === 'string' ? String(value) : value);

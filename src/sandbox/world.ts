@@ -36,9 +36,9 @@ export interface ManifestLine {
 
 /** How the price routes see a SKU now. `live` = the answer costs a live computation. */
 export type Quote =
-  | { fate: 'record'; live: boolean; sizes: Sizes; details: Details }
-  | { fate: 'not_found' }
-  | { fate: 'failing' };
+  | { result: 'record'; live: boolean; sizes: Sizes; details: Details }
+  | { result: 'not_found' }
+  | { result: 'failing' };
 
 /**
  * The partner's world: the present market, and the snapshots built from it. Seeded, no I/O. The price routes answer the
@@ -207,10 +207,10 @@ export class World {
   /** How the price routes see a SKU at this instant (partner rules 4.1). */
   quote(sku: string): Quote {
     const item = this.#market.find(sku);
-    if (item === undefined || !item.priceable) return { fate: 'not_found' };
-    if (this.#market.failing.has(sku)) return { fate: 'failing' };
+    if (item === undefined || !item.priceable) return { result: 'not_found' };
+    if (this.#market.failing.has(sku)) return { result: 'failing' };
     return {
-      fate: 'record',
+      result: 'record',
       live: this.#market.isLive(item) || item.mislisted,
       sizes: this.#market.sizesOf(item),
       details: this.#market.detailsOf(item),

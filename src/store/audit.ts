@@ -1,4 +1,4 @@
-import type { Fate } from './answer/types.ts';
+import type { SkuResult } from './answer/types.ts';
 import type { Queryable, Tx } from './db.ts';
 
 /*
@@ -47,7 +47,7 @@ export function standingColumns(tx: Tx, askedAt: Date) {
 }
 
 /** What a refresh that was answered with a record or 0009 means for the audit; null: nothing. */
-export function findingOf(before: Standing, answer: Fate['kind'], moved: boolean): AuditFinding | null {
+export function findingOf(before: Standing, answer: SkuResult['kind'], moved: boolean): AuditFinding | null {
   const leaves = before.kept === null ? null : 'left';
   if (before.standing === 'overtaken') {
     return answer === 'record' && (moved || !before.comparable) ? 'overtaken' : null;

@@ -42,7 +42,7 @@ export const COMPARE = `
 export const COUNT_COMPARED = `
   select (select count(*) from catalog.skus where in_manifest)::int as "listedBefore",
     (select count(*) from differing where is_absent)::int as absent,
-    coalesce(sum(lines), 0)::int as "strangerLines", count(*)::int as strangers
+    coalesce(sum(lines), 0)::int as "unlistedLines", count(*)::int as unlisted
   from (select count(*) as lines from differing where not is_absent and not was_listed group by sku) s`;
 
 export const NOTE_DUPLICATES = `
@@ -95,7 +95,7 @@ export const DIFF = `
       when crossed then 'changed'
       when (hash_moved and price_source = 'snapshot' or was_unlisted) and not asked_since then 'changed'
     end as mark,
-    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since as spared
+    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since as skipped
   from compared
   where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
     or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or doubled))`;
@@ -147,7 +147,7 @@ export const MARK_DUE = `
 export const COUNT_DIFF = `
   select count(*) filter (where kind = 'new')::int as added, count(*) filter (where kind = 'changed')::int as changed,
     count(*) filter (where crossed)::int as crossed, count(*) filter (where kind = 'absent')::int as absent,
-    count(mark)::int as marked, count(*) filter (where spared)::int as spared
+    count(mark)::int as marked, count(*) filter (where skipped)::int as skipped
   from diff`;
 
 /** The token stays: deltas have moved it since the manifest was asked for, or it is the manifest's already. */

@@ -30,8 +30,8 @@ interface ComparedCounts {
   /** Of the listed SKUs, those without a line. */
   readonly absent: number;
   /** Different SKUs with lines that the mirror does not count as listed, and their lines. */
-  readonly strangers: number;
-  readonly strangerLines: number;
+  readonly unlisted: number;
+  readonly unlistedLines: number;
 }
 
 export interface BaselineToken {
@@ -52,7 +52,7 @@ export interface BaselineApplied {
   readonly absent: number;
   readonly marked: number;
   /** Lines whose hash or cohort moved but whose price was asked after the snapshot was generated. */
-  readonly spared: number;
+  readonly skipped: number;
 }
 
 /** Another replica applied a manifest after this one was asked for; this one is old news. */
@@ -148,8 +148,8 @@ export class Baseline {
     await this.#sendFilled();
     await this.#sending;
     const compared = await this.#compare();
-    const { listedBefore, absent, strangers, strangerLines } = compared;
-    const doubled = strangers < strangerLines || this.#staged - strangerLines !== listedBefore - absent;
+    const { listedBefore, absent, unlisted, unlistedLines } = compared;
+    const doubled = unlisted < unlistedLines || this.#staged - unlistedLines !== listedBefore - absent;
     let duplicates = 0;
     let skus = this.#staged;
     if (doubled) {

@@ -227,7 +227,7 @@ export const paceSends = internal.table(
     sentAt: instant('sent_at').notNull(),
     lane: text().notNull(),
     /** Sent by another user of the account, through catalog.take_request. */
-    foreignUser: boolean('foreign_user').notNull().default(false),
+    otherUser: boolean('other_user').notNull().default(false),
   },
   (t) => [index('pace_sends_sent_at').on(t.sentAt)],
 );

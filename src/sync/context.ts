@@ -72,7 +72,7 @@ export type SyncEvent =
       readonly omitted: number;
       readonly contradictory: number;
       readonly unreadable: number;
-      readonly foreign: number;
+      readonly unexpected: number;
       readonly late: number;
       readonly priceChanges: number;
       readonly metadataChanges: number;

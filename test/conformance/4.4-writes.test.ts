@@ -149,14 +149,14 @@ describe.concurrent('listings', { timeout: 30_000 }, () => {
   }) => {
     await using partner = await open({ foreignOrders: 40 });
     for (const kind of KINDS) {
-      const foreign = [...partner.sandbox.listings].find(
+      const unexpected = [...partner.sandbox.listings].find(
         ({ own, listingType }) => !own && listingType === kind,
       );
-      const before = { ...foreign };
-      const { status, json } = await partner.put(EDITS[kind], { order_id: foreign?.id, price: 777 });
+      const before = { ...unexpected };
+      const { status, json } = await partner.put(EDITS[kind], { order_id: unexpected?.id, price: 777 });
       expect([status, json]).toEqual([400, { statusCode: 400, message: 'uid not match' }]);
-      expect(foreign).toEqual(before);
-      expect((await live(partner, kind)).map(({ order_id }) => order_id)).not.toContain(foreign?.id);
+      expect(unexpected).toEqual(before);
+      expect((await live(partner, kind)).map(({ order_id }) => order_id)).not.toContain(unexpected?.id);
     }
   });
 });
@@ -205,15 +205,15 @@ describe.concurrent('orders', { timeout: 30_000 }, () => {
 
   it('4.4.confirm, 7.4.1 a missing and a foreign order are refused, and get no fee', async ({ expect }) => {
     await using partner = await open();
-    const foreign = foreignOrder(partner);
+    const unexpected = foreignOrder(partner);
     for (const [order_id, message] of [
       [NO_ORDER, `not Found order ID: ${NO_ORDER}`],
-      [foreign, 'uid not match'],
+      [unexpected, 'uid not match'],
     ] as const) {
       const { status, json } = await partner.put('/partner/confirm/order', { order_id });
       expect([status, json]).toEqual([400, { statusCode: 400, message }]);
     }
-    expect(feesOf(partner, foreign)).toBe(0);
+    expect(feesOf(partner, unexpected)).toBe(0);
   });
 
   it('4.4.tracking, 7.4.6 unknown orders are skipped silently, the others written', async ({ expect }) => {
@@ -233,15 +233,15 @@ describe.concurrent('orders', { timeout: 30_000 }, () => {
   }) => {
     await using partner = await open();
     const [before, after] = [orderIn(partner, 'matched'), orderIn(partner, 'matched')];
-    const foreign = foreignOrder(partner);
+    const unexpected = foreignOrder(partner);
     const { status, json } = await partner.put('/partner/update/tracking', {
-      orders: [tracked(before), tracked(NO_ORDER), tracked(foreign), tracked(after)],
+      orders: [tracked(before), tracked(NO_ORDER), tracked(unexpected), tracked(after)],
     });
     expect([status, json]).toEqual([
       400,
-      { statusCode: 403, message: `Unauthorized: order ${foreign} does not belong to this supplier` },
+      { statusCode: 403, message: `Unauthorized: order ${unexpected} does not belong to this supplier` },
     ]);
-    expect([before, foreign, after].map((id) => trackingOf(partner, id))).toEqual(['TH0001', null, null]);
+    expect([before, unexpected, after].map((id) => trackingOf(partner, id))).toEqual(['TH0001', null, null]);
   });
 
   it('4.4.tracking a later call overwrites, as no write is idempotent', async ({ expect }) => {

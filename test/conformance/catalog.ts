@@ -18,7 +18,7 @@ export interface Delta {
   to_snapshot: string;
 }
 
-/** A bulk envelope (partner rules 2.5). */
+/** A bulk answer (partner rules 2.5). */
 export interface Bulk {
   results: Record<string, unknown>;
   not_found: string[];

@@ -5,7 +5,7 @@ import {
   manyNames,
   namesRead,
   priceShape,
-  strangerOf,
+  unknownSku,
 } from '../../src/cli/doctor/discovery/shapes.ts';
 
 const entries = (...all: unknown[]) => all.map((entry) => ({ sku: 'A', entry }));
@@ -42,14 +42,14 @@ describe('the name of the list', () => {
   test('each name carries SKUs of its own, none twice, and a stranger', () => {
     const all = [...sent.values()].flat();
     expect(new Set(all).size).toBe(all.length);
-    expect(sent.get('skus')).toEqual(['A', 'B', strangerOf(0)]);
+    expect(sent.get('skus')).toEqual(['A', 'B', unknownSku(0)]);
     expect([...sent.keys()].slice(0, 2)).toEqual(['skus', 'sku']);
   });
 
   test.each<[string, unknown, string[]]>([
     ['a record', { results: { C: {} } }, ['sku']],
-    ['a stranger in not_found', { results: {}, not_found: [{ who: strangerOf(3) }] }, ['sku_list']],
-    ['an object of reasons', { errors: { [strangerOf(0)]: 'no' } }, ['skus']],
+    ['a stranger in not_found', { results: {}, not_found: [{ who: unknownSku(3) }] }, ['sku_list']],
+    ['an object of reasons', { errors: { [unknownSku(0)]: 'no' } }, ['skus']],
     ['nobody', { results: {}, not_found: ['Z'] }, []],
     ['no object', 'fine', []],
   ])('is told by who is answered: %s', (_name, body, names) => {

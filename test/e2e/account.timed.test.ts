@@ -70,7 +70,7 @@ function arrivals({ sandbox }: Stack, whose: 'own' | 'foreign', status?: number)
 }
 
 /** One request of another service of the seller, with the same credential. */
-async function foreignRequest({ sandbox }: Stack): Promise<void> {
+async function otherRequest({ sandbox }: Stack): Promise<void> {
   const basic = Buffer.from(`${sandbox.apiKey}:${sandbox.secret}`).toString('base64');
   const answer = await fetch(`${sandbox.url}/partner/lowest/ORDERS`, {
     headers: { authorization: `Basic ${basic}` },
@@ -90,7 +90,7 @@ function moveLive(world: World): void {
 async function burst(stack: Stack, requests: number, ms: number): Promise<void> {
   const answers: Promise<void>[] = [];
   for (let i = 0; i < requests; i += 1) {
-    answers.push(foreignRequest(stack));
+    answers.push(otherRequest(stack));
     await pause(ms / requests);
   }
   await Promise.all(answers);
@@ -126,7 +126,7 @@ class PoliteOthers implements AsyncDisposable {
     try {
       while (!signal.aborted) {
         const [{ wait }] = await session<[{ wait: number }]>`select catalog.take_request('orders') as wait`;
-        if (wait === 0) await foreignRequest(this.#stack);
+        if (wait === 0) await otherRequest(this.#stack);
         await systemClock.sleep(wait === 0 ? restMs : wait, signal);
       }
     } finally {

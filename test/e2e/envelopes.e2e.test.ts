@@ -4,7 +4,7 @@ import { contents, logged, metric, nextLog } from '../contract/harness.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
-type Envelope = {
+type Reconciliation = {
   results: Record<string, object>;
   not_found: string[];
   deferred: string[];
@@ -13,7 +13,7 @@ type Envelope = {
 
 /** A mirror of 60 SKUs that is caught up, and whose partner's next bulk answer is bent. */
 async function bent(
-  bend: (envelope: Envelope) => object,
+  bend: (envelope: Reconciliation) => object,
 ): Promise<{ stack: Stack; app: Awaited<ReturnType<Stack['start']>> }> {
   const stack = await createStack({
     sandbox: { skus: 60, liveShare: 0.1, ghostShare: 0, seed: 41 },
@@ -21,7 +21,7 @@ async function bent(
   });
   const app = await stack.start();
   await stack.caughtUp();
-  stack.sandbox.faults.add({ route: 'bulk', mutate: (json) => bend(json as unknown as Envelope) });
+  stack.sandbox.faults.add({ route: 'bulk', mutate: (json) => bend(json as unknown as Reconciliation) });
   return { stack, app };
 }
 
@@ -31,7 +31,7 @@ const owed = async ({ sql }: Stack) =>
   );
 
 describe('an envelope that does not add up', () => {
-  test('leaves the SKUs it omits or names with two fates due, counts them, and settles the rest', async () => {
+  test('leaves the SKUs it omits or names twice with different results due, counts them, and settles the rest', async () => {
     const touched: string[] = [];
     const { stack, app } = await bent((envelope) => {
       const [omitted, twice, doubled] = Object.keys(envelope.results);

@@ -3,8 +3,17 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { mark } from '../store/support.ts';
 import { runs } from '../support/soak.ts';
 import { brokenAnswers } from './broken-answers.ts';
-import { A, ASKED, BENT, type Fate, goodEnvelope, priceOf, recordOf, UNREADABLE } from './envelope-cases.ts';
-import { fatesByPartnerRules } from './envelope-oracle.ts';
+import {
+  A,
+  ASKED,
+  BENT,
+  type SkuResult,
+  goodAnswer,
+  priceOf,
+  recordOf,
+  UNREADABLE,
+} from './envelope-cases.ts';
+import { resultsByPartnerRules } from './envelope-oracle.ts';
 import { CATALOG, type Finished, LEDGER, useHostileMirror } from './mirror.ts';
 import { anyMutations, mutated } from './mutations.ts';
 import { sendBytes, sendJson, skuNumber } from './upstream.ts';
@@ -43,7 +52,7 @@ async function owed(): Promise<Map<string, Owed>> {
 }
 
 const broken = [
-  ...brokenAnswers(JSON.stringify(goodEnvelope())),
+  ...brokenAnswers(JSON.stringify(goodAnswer())),
   ...UNREADABLE.map(({ name, body }) => ({
     name,
     because: 'unreadable' as const,
@@ -63,10 +72,10 @@ describe('a bulk answer that cannot be read settles nothing', () => {
   });
 });
 
-/** Every table says of each SKU what it should: `fates` is the whole of what the answer may have changed. */
-async function expectSettled(ended: Finished, fates: Readonly<Record<string, Fate>>): Promise<void> {
+/** Every table says of each SKU what it should: `results` is the whole of what the answer may have changed. */
+async function expectSettled(ended: Finished, outcomes: Readonly<Record<string, SkuResult>>): Promise<void> {
   expect(ended).toMatchObject({ kind: 'called', error: null, moved: { 'partnerRequests bulk ok': 1 } });
-  const having = (fate: Fate) => ASKED.filter((sku) => fates[sku] === fate);
+  const having = (settledAs: SkuResult) => ASKED.filter((sku) => outcomes[sku] === settledAs);
   expect(await mirror.moved(CATALOG)).toEqual([...having('record'), ...having('not_found')].toSorted());
   expect(await mirror.moved([LEDGER])).toEqual(ASKED);
   const ledger = await owed();
@@ -82,13 +91,13 @@ async function expectSettled(ended: Finished, fates: Readonly<Record<string, Fat
     deferred: 'deferred',
     error: 'error',
   } as const;
-  for (const [fate, outcome] of Object.entries(counters))
-    expect(ended.moved[`bulkSkus ${outcome}`] ?? 0).toBe(having(fate as Fate).length);
+  for (const [settledAs, outcome] of Object.entries(counters))
+    expect(ended.moved[`bulkSkus ${outcome}`] ?? 0).toBe(having(settledAs as SkuResult).length);
   expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
 }
 
 describe('a bent envelope settles what it says plainly and nothing else', () => {
-  test.each(BENT)('$name', async ({ body, fates }) => {
+  test.each(BENT)('$name', async ({ body, outcomes }) => {
     let asked: readonly string[] = [];
     const { token } = await mirror.digest();
     const ended = await mirror.run('bulk', {
@@ -98,9 +107,9 @@ describe('a bent envelope settles what it says plainly and nothing else', () => 
       },
     });
     expect(asked.toSorted()).toEqual(ASKED);
-    await expectSettled(ended, fates);
+    await expectSettled(ended, outcomes);
     expect((await mirror.digest())['token']).toBe(token);
-    for (const sku of ASKED.filter((one) => one !== A && fates[one] === 'record')) {
+    for (const sku of ASKED.filter((one) => one !== A && outcomes[one] === 'record')) {
       const prices = await mirror.sql`select size, price from catalog.prices where sku = ${sku}`;
       expect([...prices]).toEqual([{ size: 'US 9', price: priceOf(sku) }]);
     }
@@ -110,10 +119,10 @@ describe('a bent envelope settles what it says plainly and nothing else', () => 
     const settles = asyncProperty(anyMutations, async (mutations) => {
       await startAgain();
       const text = mutated(mutations);
-      const fates = fatesByPartnerRules(text);
+      const outcomes = resultsByPartnerRules(text);
       const before = await mirror.digest();
       const ended = await mirror.run('bulk', { bulk: (response) => sendBytes(response, text) });
-      if (fates !== null) return await expectSettled(ended, fates);
+      if (outcomes !== null) return await expectSettled(ended, outcomes);
       expect(ended).toMatchObject({ kind: 'wait', because: 'unreadable', error: null });
       expect(await mirror.digest()).toEqual(before);
     });
@@ -133,7 +142,7 @@ describe('a bent envelope settles what it says plainly and nothing else', () => 
   });
 
   test('what is foreign or contradictory is counted', async () => {
-    const body = { ...goodEnvelope(), errors: [A, skuNumber(200), 'toString'] };
+    const body = { ...goodAnswer(), errors: [A, skuNumber(200), 'toString'] };
     const ended = await mirror.run('bulk', { bulk: (response) => sendJson(response, body) });
     // Two foreign, one contradictory, one left out.
     expect(ended.moved).toMatchObject({ bulkUnaccountedSkus: 4 });

@@ -5,8 +5,8 @@ export const ASKED: readonly string[] = [1, 2, 3, 4, 5, 6].map(skuNumber).toSort
 export const [A = '', B = '', C = '', D = '', E = '', F = ''] = [1, 2, 3, 4, 5, 6].map(skuNumber);
 const FOREIGN = skuNumber(200);
 
-export type Fate = 'record' | 'not_found' | 'deferred' | 'error';
-type Envelope = Record<string, unknown>;
+export type SkuResult = 'record' | 'not_found' | 'deferred' | 'error';
+type Reconciliation = Record<string, unknown>;
 
 /** The price that a SKU's good record carries, and nobody else's. */
 export function priceOf(sku: string): number {
@@ -19,7 +19,7 @@ export function recordOf(sku: string, sizeMap: unknown = { 'US 9': priceOf(sku) 
 }
 
 /** Three records, one SKU not found, one deferred, one failed. */
-export function goodEnvelope(): Envelope {
+export function goodAnswer(): Reconciliation {
   return {
     results: Object.fromEntries([A, B, C].map((sku) => [sku, recordOf(sku)])),
     not_found: [D],
@@ -31,13 +31,13 @@ export function goodEnvelope(): Envelope {
 }
 
 /** An envelope that is bent, and what may be made of each SKU: of those not named what the good envelope says. */
-export interface EnvelopeCase {
+export interface ReconcileCase {
   readonly name: string;
   readonly body: unknown;
-  readonly fates: Readonly<Record<string, Fate>>;
+  readonly outcomes: Readonly<Record<string, SkuResult>>;
 }
 
-const GOOD_FATES: Readonly<Record<string, Fate>> = {
+const GOOD_RESULTS: Readonly<Record<string, SkuResult>> = {
   [A]: 'record',
   [B]: 'record',
   [C]: 'record',
@@ -46,21 +46,25 @@ const GOOD_FATES: Readonly<Record<string, Fate>> = {
   [F]: 'error',
 };
 
-function bent(name: string, changes: Envelope, fates: Readonly<Record<string, Fate>> = {}): EnvelopeCase {
-  return { name, body: { ...goodEnvelope(), ...changes }, fates: { ...GOOD_FATES, ...fates } };
+function bent(
+  name: string,
+  changes: Reconciliation,
+  outcomes: Readonly<Record<string, SkuResult>> = {},
+): ReconcileCase {
+  return { name, body: { ...goodAnswer(), ...changes }, outcomes: { ...GOOD_RESULTS, ...outcomes } };
 }
 
-function withResult(name: string, sku: string, record: unknown, fate: Fate): EnvelopeCase {
+function withResult(name: string, sku: string, record: unknown, settledAs: SkuResult): ReconcileCase {
   return bent(
     name,
-    { results: { ...(goodEnvelope()['results'] as object), [sku]: record } },
-    { [sku]: fate },
+    { results: { ...(goodAnswer()['results'] as object), [sku]: record } },
+    { [sku]: settledAs },
   );
 }
 
-const results = goodEnvelope()['results'] as Record<string, unknown>;
+const results = goodAnswer()['results'] as Record<string, unknown>;
 const own = (name: string, value: unknown) => Object.fromEntries([[name, value]]);
-const errors: Readonly<Record<string, Fate>> = { [A]: 'error', [B]: 'error', [C]: 'error' };
+const errors: Readonly<Record<string, SkuResult>> = { [A]: 'error', [B]: 'error', [C]: 'error' };
 const MILLION = 1_000_000;
 const deep = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
 
@@ -101,7 +105,7 @@ const ODD_RECORDS: [string, unknown][] = [
 ];
 
 /** Envelopes of which part is to be believed, and part is not. */
-export const BENT: readonly EnvelopeCase[] = [
+export const BENT: readonly ReconcileCase[] = [
   bent('nothing bent', {}),
   bent(
     'every SKU left out',
@@ -160,5 +164,5 @@ export const UNREADABLE: readonly { readonly name: string; readonly body: unknow
   ),
 ].map(({ member, value }) => ({
   name: `${member} is ${JSON.stringify(value).slice(0, 40)}`,
-  body: { ...goodEnvelope(), [member]: value },
+  body: { ...goodAnswer(), [member]: value },
 }));

@@ -1,4 +1,4 @@
-import { ASKED, type Fate } from './envelope-cases.ts';
+import { ASKED, type SkuResult } from './envelope-cases.ts';
 
 /*
  * What an envelope says of each asked SKU, read from partner rules 2.5 alone and independently of src: a SKU is decided
@@ -29,8 +29,8 @@ function namedIn(list: unknown): unknown[] | null {
   return list.map((one: unknown) => (isObject(one) && Object.hasOwn(one, 'sku') ? one['sku'] : one));
 }
 
-/** The fate of each asked SKU; null where nothing may be settled. */
-export function fatesByPartnerRules(text: string): Record<string, Fate> | null {
+/** The result of each asked SKU; null where nothing may be settled. */
+export function resultsByPartnerRules(text: string): Record<string, SkuResult> | null {
   const body: unknown = JSON.parse(text);
   if (!isObject(body)) return null;
   const member = (key: string) => (Object.hasOwn(body, key) ? body[key] : undefined);
@@ -44,12 +44,12 @@ export function fatesByPartnerRules(text: string): Record<string, Fate> | null {
     (key) => [key, namedIn(member(key))] as const,
   );
   if (lists.some(([, named]) => named === null)) return null;
-  const fates = ASKED.map((sku): [string, Fate] => {
-    const said = new Set<Fate>();
+  const outcomes = ASKED.map((sku): [string, SkuResult] => {
+    const said = new Set<SkuResult>();
     if (Object.hasOwn(results, sku)) said.add(isRecord(results[sku]) ? 'record' : 'error');
     for (const [key, named] of lists) if (named?.includes(sku)) said.add(key === 'errors' ? 'error' : key);
     const [only] = said;
     return [sku, said.size === 1 && only !== undefined ? only : 'error'];
   });
-  return Object.fromEntries(fates);
+  return Object.fromEntries(outcomes);
 }

@@ -4,8 +4,8 @@ import type { LowestRecord } from '../../src/partner/answers.ts';
 import { readBulk } from '../../src/partner/wire.ts';
 import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
 import { runs } from '../support/soak.ts';
-import { ASKED, type Fate } from './envelope-cases.ts';
-import { fatesByPartnerRules } from './envelope-oracle.ts';
+import { ASKED, type SkuResult } from './envelope-cases.ts';
+import { resultsByPartnerRules } from './envelope-oracle.ts';
 import { anyMutations, mutated, type Mutation } from './mutations.ts';
 
 const RUNS = runs(4000);
@@ -13,21 +13,22 @@ const RUNS = runs(4000);
 const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 
 interface Made {
-  readonly fates: Record<string, Fate>;
+  readonly outcomes: Record<string, SkuResult>;
   readonly records: ReadonlyMap<string, LowestRecord>;
 }
 
-/** What src makes of the text: each SKU's fate and the records to be stored; null where it refuses the whole. */
+/** What src makes of the text: each SKU's result and the records to be stored; null where it refuses the whole. */
 function made(text: string): Made | null {
   const reading = readBulk(JSON.parse(text), { priceFields: ['price'], skuField: 'sku' });
   if (!reading.ok) return null;
-  const { verdicts } = reconcile(ASKED, reading.value);
-  expect([...verdicts.keys()]).toEqual(ASKED);
-  const { resolved, notFound, deferred, errors } = tally(verdicts.values());
+  const { skuAnswers } = reconcile(ASKED, reading.value);
+  expect([...skuAnswers.keys()]).toEqual(ASKED);
+  const { resolved, notFound, deferred, errors } = tally(skuAnswers.values());
   expect(resolved + notFound + deferred + errors).toBe(ASKED.length);
   const records = new Map<string, LowestRecord>();
-  for (const [sku, verdict] of verdicts) if (verdict.kind === 'record') records.set(sku, verdict.record);
-  return { fates: Object.fromEntries([...verdicts].map(([sku, { kind }]) => [sku, kind])), records };
+  for (const [sku, skuAnswer] of skuAnswers)
+    if (skuAnswer.kind === 'record') records.set(sku, skuAnswer.record);
+  return { outcomes: Object.fromEntries([...skuAnswers].map(([sku, { kind }]) => [sku, kind])), records };
 }
 
 /** The record of a SKU holds that SKU's sizes, each with its own number, and no other's. */
@@ -49,12 +50,14 @@ function checkRecords(text: string, { records }: Made): void {
 /** Holds src against the oracle, and says what kind of envelope it was. */
 function check(mutations: readonly Mutation[]): 'refused' | 'good' | 'bent' {
   const text = mutated(mutations);
-  const expected = fatesByPartnerRules(text);
+  const expected = resultsByPartnerRules(text);
   const actual = made(text);
-  expect(actual?.fates ?? null).toEqual(expected);
+  expect(actual?.outcomes ?? null).toEqual(expected);
   if (actual === null) return 'refused';
   checkRecords(text, actual);
-  return Object.values(actual.fates).filter((fate) => fate === 'error').length > 1 ? 'bent' : 'good';
+  return Object.values(actual.outcomes).filter((settledAs) => settledAs === 'error').length > 1
+    ? 'bent'
+    : 'good';
 }
 
 describe('a mutated envelope', () => {

@@ -1,5 +1,5 @@
 import { constantFrom, nat, record, type Arbitrary, array, oneof } from 'fast-check';
-import { ASKED, goodEnvelope } from './envelope-cases.ts';
+import { ASKED, goodAnswer } from './envelope-cases.ts';
 import { skuNumber } from './upstream.ts';
 
 /** One thing done to an envelope: `at` and `to` choose places in it, `value` is what is put there. */
@@ -98,7 +98,7 @@ function name(part: unknown, sku: string, value: unknown): void {
 
 /** A good envelope after these mutations, as the text that comes over the wire. */
 export function mutated(mutations: readonly Mutation[]): string {
-  const envelope = structuredClone(goodEnvelope());
+  const envelope = structuredClone(goodAnswer());
   for (const mutation of mutations) mutate(envelope, mutation);
   return JSON.stringify(envelope);
 }

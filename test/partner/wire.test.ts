@@ -122,7 +122,7 @@ describe('a lowest-price record', () => {
 describe('a bulk answer', () => {
   const record = { message: '', code: '0000', size_map: { '9': 1 }, product: {} };
 
-  test('keeps results, fates and counts', () => {
+  test('keeps results, results and counts', () => {
     const body = {
       results: { A: record, B: { code: '0009' } },
       not_found: ['C', 'C', { sku: 'D' }],

@@ -298,7 +298,7 @@ describe('really tried', () => {
     const shadows = [
       'create temp table settings (rate_limit int, rate_window float, rate_floor int)',
       'create temp table pace (silent_until timestamptz)',
-      'create temp table pace_sends (sent_at timestamptz, lane text, foreign_user boolean)',
+      'create temp table pace_sends (sent_at timestamptz, lane text, other_user boolean)',
       'create temp table skus (sku text, in_manifest boolean)',
       'create temp table due (sku text)',
       "create function pg_temp.now() returns timestamptz language sql as $$ select 'epoch'::timestamptz $$",
@@ -316,7 +316,7 @@ describe('really tried', () => {
             + (select count(*) from pg_temp.due) as rows`;
         await tx.unsafe('reset role');
         const [real] = await tx`
-          select (select count(*)::int from catalog_internal.pace_sends where foreign_user) as sends,
+          select (select count(*)::int from catalog_internal.pace_sends where other_user) as sends,
             (select count(*)::int from catalog_internal.due where sku = 'watched' and due_at > now() - interval '1 hour') as due`;
         throw Object.assign(new Error('undone'), { own, real });
       })

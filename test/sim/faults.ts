@@ -3,7 +3,7 @@ import type { Pending, Raw } from './partner.ts';
 /** Draws of one history. */
 export type Draw = (below: number) => number;
 
-type Envelope = {
+type Reconciliation = {
   results: Record<string, unknown>;
   not_found: string[];
   deferred: string[];
@@ -36,11 +36,11 @@ const DELTA_REFUSALS: readonly Raw[] = [
   { status: 503, body: { message: 'stale', code: '0014' } },
 ];
 
-/** Bends a bulk envelope so that it no longer adds up, or says less than it could. Returns the SKUs it does not settle. */
-const BENT: readonly ((envelope: Envelope, sku: string) => void)[] = [
+/** Bends a bulk answer so that it no longer adds up, or says less than it could. Returns the SKUs it does not settle. */
+const BENT: readonly ((envelope: Reconciliation, sku: string) => void)[] = [
   // Left out altogether.
   (envelope, sku) => drop(envelope, sku),
-  // Two fates at once.
+  // Two results at once.
   (envelope, sku) =>
     void (Object.hasOwn(envelope.results, sku) ? envelope.not_found : envelope.deferred).push(sku),
   (envelope, sku) => void (envelope.errors.includes(sku) ? envelope.deferred : envelope.errors).push(sku),
@@ -60,7 +60,7 @@ const BENT: readonly ((envelope: Envelope, sku: string) => void)[] = [
   },
 ];
 
-function drop(envelope: Envelope, sku: string): void {
+function drop(envelope: Reconciliation, sku: string): void {
   delete envelope.results[sku];
   for (const part of ['not_found', 'deferred', 'errors'] as const)
     envelope[part] = envelope[part].filter((other) => other !== sku);
@@ -79,7 +79,7 @@ export function arriving(pending: Pending, draw: Draw): Raw {
 
 function bent(own: Raw, skus: readonly string[], draw: Draw): Raw {
   if ('failed' in own || own.status !== 200) return own;
-  const body = structuredClone(own.body) as Envelope;
+  const body = structuredClone(own.body) as Reconciliation;
   const times = 1 + draw(2);
   for (let n = 0; n < times; n += 1) pick(BENT, draw)(body, pick(skus, draw));
   // A SKU that nobody asked about.
@@ -100,7 +100,7 @@ export function pick<T>(list: readonly T[], draw: Draw): T {
 export function settledBy(raw: Raw): ReadonlySet<string> {
   if ('failed' in raw || raw.status !== 200 || typeof raw.body !== 'object' || raw.body === null)
     return new Set();
-  const { results = {}, not_found = [], deferred = [], errors = [] } = raw.body as Partial<Envelope>;
+  const { results = {}, not_found = [], deferred = [], errors = [] } = raw.body as Partial<Reconciliation>;
   const records = Object.entries(results).flatMap(([sku, record]) =>
     typeof record === 'object' && record !== null && 'size_map' in record ? [sku] : [],
   );

@@ -18,7 +18,7 @@ const AMONG_THEM = {
   'bulk omitted': 30,
   'bulk contradictory': 40,
   'bulk unreadable': 15,
-  'bulk foreign': 40,
+  'bulk unexpected': 40,
   'bulk.failed': 25,
   'size-type.changed': 100,
 };

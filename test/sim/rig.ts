@@ -149,7 +149,7 @@ export class Rig {
   #count(event: SyncEvent): void {
     this.note(event.event);
     if (event.event !== 'bulk.applied') return;
-    for (const what of ['late', 'deferred', 'omitted', 'contradictory', 'unreadable', 'foreign'] as const)
+    for (const what of ['late', 'deferred', 'omitted', 'contradictory', 'unreadable', 'unexpected'] as const)
       this.note(`bulk ${what}`, event[what]);
   }
 }

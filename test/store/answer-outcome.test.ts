@@ -1,5 +1,5 @@
 import { type Differences, type LockedSku, effectsOf } from '../../src/store/answer/effects.ts';
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer/differences.ts';
 import { found } from './support.ts';
@@ -20,7 +20,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   kept: null,
   ...other,
 });
-const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): Fate =>
+const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): SkuResult =>
   kind === 'not_found' ? { sku, kind } : found(sku, {});
 const price = (sku: string, how: PriceDifference['how'], from: number | null, to: number | null) => ({
   sku,

@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { wakeHeld } from '../../src/store/due.ts';
@@ -84,11 +84,11 @@ describe('metadata', () => {
     await knownSkus(sql, ['A', 'B']);
     await answerAsked(store.sql, found('A', { 9: 90 }, METADATA), found('B', { 9: 90 }, METADATA));
     await mark(sql, ['A', 'B']);
-    const fates = [
+    const results = [
       found('A', { 9: 90 }, { ...METADATA, sizeMapSizeType: 'EU' }),
       found('B', { 9: 90 }, METADATA),
     ];
-    const applied = await applyAnswer(sql, await claimAll(sql), fates, REFRESH);
+    const applied = await applyAnswer(sql, await claimAll(sql), results, REFRESH);
     expect(applied).toMatchObject({ priceChanges: 0, metadataChanges: 1, sizeTypeChanges: ['A'] });
     expect(await metadataMoves('A')).toEqual(['size_map_size_type: US → EU']);
     const shown = await sql`select sku, size_type from catalog.current_prices order by sku`;
@@ -102,14 +102,14 @@ describe('metadata', () => {
 describe('an answer that comes too late', () => {
   test('applied again changes nothing at all', async () => {
     await knownSkus(store.sql, ['A', 'B', 'C']);
-    const fates: Fate[] = [
+    const results: SkuResult[] = [
       found('A', { 9: 90 }, { name: 'N' }),
       { sku: 'B', kind: 'not_found' },
       { sku: 'C', kind: 'error', waitMs: HOUR },
     ];
-    const claim = await answerAsked(store.sql, ...fates);
+    const claim = await answerAsked(store.sql, ...results);
     const before = await everything(store.sql);
-    const again = await applyAnswer(store.sql, claim, fates, REFRESH);
+    const again = await applyAnswer(store.sql, claim, results, REFRESH);
     expect(again).toMatchObject({ accepted: 0, priceChanges: 0, metadataChanges: 0 });
     expect(await everything(store.sql)).toEqual(before);
   });

@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import {
   array,
   assert,
@@ -84,21 +84,21 @@ class MirrorModel {
   readonly moves: string[] = [];
   readonly metadataMoves: string[] = [];
 
-  answer(fate: Fate): void {
-    const known = this.skus.get(fate.sku)!;
-    if (fate.kind === 'record') {
+  answer(result: SkuResult): void {
+    const known = this.skus.get(result.sku)!;
+    if (result.kind === 'record') {
       this.#prices(
-        fate.sku,
+        result.sku,
         known,
-        new Map(fate.prices.map(({ size, price, entry }) => [size, { price, entry }])),
+        new Map(result.prices.map(({ size, price, entry }) => [size, { price, entry }])),
       );
-      this.#metadata(fate.sku, known, {
-        name: fate.product.name,
-        sizeType: fate.product.sizeMapSizeType ?? '',
+      this.#metadata(result.sku, known, {
+        name: result.product.name,
+        sizeType: result.product.sizeMapSizeType ?? '',
       });
       Object.assign(known, { state: 'priced', everPriced: true });
-    } else if (fate.kind === 'not_found') {
-      this.#prices(fate.sku, known, new Map());
+    } else if (result.kind === 'not_found') {
+      this.#prices(result.sku, known, new Map());
       if (known.state !== 'removed') known.state = 'not_found';
     }
   }
@@ -174,7 +174,7 @@ type Answer =
       sizeType: string;
     };
 
-function fateOf(sku: string, answer: Answer): Fate {
+function skuResultOf(sku: string, answer: Answer): SkuResult {
   if (answer.kind === 'not_found') return { sku, kind: 'not_found' };
   if (answer.kind !== 'record') return { sku, kind: answer.kind, waitMs: HOUR };
   const prices = Object.entries(answer.prices).map(([size, value]) => ({ size, ...value }));
@@ -197,14 +197,14 @@ test('any sequence of answers, late ones, replays and removals leaves prices, st
       await empty(sql);
       await knownSkus(sql, SKUS);
       const model = new MirrorModel();
-      let last: { claim: Claim; fates: Fate[] } | null = null;
+      let last: { claim: Claim; results: SkuResult[] } | null = null;
       for (const turn of turns) {
         await passHours(sql, 2);
         await wakeHeld(sql, 100);
         if (turn.do === 'look') {
-          const fates = turn.answers.map(({ sku, answer }) => fateOf(sku, answer));
-          last = { claim: await answerAsked(sql, ...fates), fates };
-          for (const fate of fates) model.answer(fate);
+          const results = turn.answers.map(({ sku, answer }) => skuResultOf(sku, answer));
+          last = { claim: await answerAsked(sql, ...results), results };
+          for (const result of results) model.answer(result);
         } else if (turn.do === 'late') {
           const claim = await lateClaim(turn.sku);
           await applyAnswer(sql, claim, [found(turn.sku, { late: 1 }, { name: 'late' })], REFRESH);
@@ -212,7 +212,7 @@ test('any sequence of answers, late ones, replays and removals leaves prices, st
           await removeByDelta(sql, turn.sku);
           model.remove(turn.sku);
         } else if (last !== null) {
-          await applyAnswer(sql, last.claim, last.fates, REFRESH);
+          await applyAnswer(sql, last.claim, last.results, REFRESH);
         }
       }
       expect(await shown()).toEqual(model.shown());

@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { countingClient } from '../../bench/frame/trips.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
@@ -18,7 +18,7 @@ test('an answer takes one round trip beside BEGIN and COMMIT, whatever it holds'
     await mark(store.sql, skus);
     await store.sql`update catalog.skus set reported_at = clock_timestamp()`;
     const claim = await claimAll(store.sql);
-    const fates: Fate[] = [
+    const results: SkuResult[] = [
       found('A', { '42': look }),
       found('B', { '42': look }),
       { sku: 'C', kind: 'not_found' },
@@ -26,7 +26,7 @@ test('an answer takes one round trip beside BEGIN and COMMIT, whatever it holds'
       { sku: 'E', kind: 'error', waitMs: 0 },
     ];
     const before = trips();
-    await applyAnswer(sql, claim, fates, NEXT);
+    await applyAnswer(sql, claim, results, NEXT);
     taken.push(trips() - before);
     await store.sql`update catalog_internal.due set held_until = null`;
   }

@@ -174,10 +174,10 @@ describe('hostile text', () => {
     const skus = HOSTILE.filter((text) => text !== '');
     await knownSkus(sql, skus);
     const prices = HOSTILE.map((size, i) => ({ size, price: i, entry: JSON.stringify({ [size]: size }) }));
-    const fates = skus.map((sku) =>
+    const results = skus.map((sku) =>
       found(sku, prices, { name: sku, product: JSON.stringify({ [sku]: [sku] }) }),
     );
-    await answerAsked(store.sql, ...fates);
+    await answerAsked(store.sql, ...results);
     const before = await everything(sql);
     for (const sku of skus) {
       const rows = await sql`select size, price, entry from catalog.prices where sku = ${sku} order by price`;
@@ -189,7 +189,7 @@ describe('hostile text', () => {
       expect(JSON.stringify(rows)).toBe(JSON.stringify(wanted));
       expect(await sql`select name from catalog.products where sku = ${sku}`).toEqual([{ name: sku }]);
     }
-    await answerAsked(store.sql, ...fates);
+    await answerAsked(store.sql, ...results);
     expect((await everything(sql))['catalog.prices']).toEqual(before['catalog.prices']);
     expect(await sql`select from catalog.price_history`).toHaveLength(0);
     expect(await sql`select from catalog.product_history`).toHaveLength(0);

@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { useStore } from './support.ts';
@@ -33,7 +33,7 @@ type History = typeof histories extends fc.Arbitrary<infer T> ? T : never;
 type Op = History['ops'][number];
 
 /** An answer now and then has no record: deferred, an error, or 0009. */
-function oddFate(at: string, n: number): Fate | null {
+function oddResult(at: string, n: number): SkuResult | null {
   if (at !== SKUS[n]) return null;
   const kinds = ['deferred', 'error', 'not_found'] as const;
   const kind = kinds[n % 3] ?? 'error';
@@ -69,7 +69,7 @@ async function apply(world: World, { kind, sku: at, n }: Op, { calm, drops, noop
       return;
     case 'answer': {
       const refresh = world.underWay[n % Math.max(1, world.underWay.length)];
-      if (refresh !== undefined) await world.answer(refresh, n === 3 ? (s) => oddFate(s, n) : undefined);
+      if (refresh !== undefined) await world.answer(refresh, n === 3 ? (s) => oddResult(s, n) : undefined);
       return;
     }
     case 'round':
@@ -118,12 +118,12 @@ test(
   'what an upstream keeps quiet about is counted exactly, however the rest goes',
   { timeout: 120_000 },
   async () => {
-    const fates = fc.array(fc.constantFrom('still', 'reported', 'dropped', 'went-back', 'noop'), {
+    const results = fc.array(fc.constantFrom('still', 'reported', 'dropped', 'went-back', 'noop'), {
       minLength: 1,
       maxLength: 12,
     });
     await fc.assert(
-      fc.asyncProperty(fates, fc.nat(3), async (each, more) => {
+      fc.asyncProperty(results, fc.nat(3), async (each, more) => {
         const skus = each.map((_, i) => `S${i}`);
         const of = (...kinds: string[]) => skus.filter((_, i) => kinds.includes(each[i] ?? ''));
         const world = new World(store, [...skus, 'other']);

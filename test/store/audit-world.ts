@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/delta.ts';
@@ -154,15 +154,15 @@ export class World {
     return refresh;
   }
 
-  /** The answer to a refresh arrives; `instead` gives other fates than a record. */
-  async answer(refresh: Look, instead: (sku: string) => Fate | null = () => null): Promise<void> {
+  /** The answer to a refresh arrives; `instead` gives other results than a record. */
+  async answer(refresh: Look, instead: (sku: string) => SkuResult | null = () => null): Promise<void> {
     this.underWay.splice(this.underWay.indexOf(refresh), 1);
-    const fates = [...refresh.prices].map(([sku, price]): Fate => {
+    const results = [...refresh.prices].map(([sku, price]): SkuResult => {
       const other = instead(sku);
       if (other !== null) return other;
       return price === null ? { sku, kind: 'not_found' } : found(sku, { 9: price });
     });
-    await applyAnswer(this.#sql, refresh.claim, fates, REFRESH);
+    await applyAnswer(this.#sql, refresh.claim, results, REFRESH);
   }
 
   /** Asks and is answered, again and again until nothing of the kind is left; a sweep is one round. */

@@ -6,7 +6,7 @@ import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifes
 import { everything, failing, knownSkus, ledger, mark, stateOf, useStore } from './support.ts';
 
 const store = useStore();
-const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, spared: 0 };
+const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, skipped: 0 };
 
 async function delta(differs: Partial<Parameters<typeof applyDelta>[1]>): Promise<void> {
   const [state] = await store.sql`select snapshot_id as since from catalog_internal.sync`;

@@ -46,13 +46,13 @@ test('refreshes without end grow no table, where vacuum runs as often as autovac
       await mark(sql, some);
       const claim = await claimAll(sql);
       const moved = (i: number) => (round + i) % 100 === 0;
-      const fates = some.map((sku, i) =>
+      const results = some.map((sku, i) =>
         found(
           sku,
           Object.fromEntries(Array.from({ length: 8 }, (_, size) => [String(size), moved(i) ? round : size])),
         ),
       );
-      await applyAnswer(sql, claim, fates, REFRESH);
+      await applyAnswer(sql, claim, results, REFRESH);
       await sql.unsafe(`vacuum ${TABLES.join(', ')}`);
     }
   };

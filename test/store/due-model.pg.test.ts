@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import {
   array,
   assert,
@@ -33,7 +33,7 @@ const store = useStore();
 const SNAPSHOT = ['A', 'B', 'C', 'D'];
 const LIVE = ['L', 'M'];
 const SKUS = [...SNAPSHOT, ...LIVE];
-const FATES = ['record', 'not_found', 'deferred', 'error'] as const;
+const RESULTS = ['record', 'not_found', 'deferred', 'error'] as const;
 
 const anyMark = record({
   do: constant('mark' as const),
@@ -50,7 +50,7 @@ const anyClaim = record({
 const anyAnswer = record({
   do: constant('answer' as const),
   which: integer({ min: 0, max: 5 }),
-  fates: array(constantFrom(...FATES), { minLength: 6, maxLength: 6 }),
+  results: array(constantFrom(...RESULTS), { minLength: 6, maxLength: 6 }),
   waitHours: constantFrom(1.5, 4.5),
 });
 const anyStep = oneof(
@@ -93,9 +93,11 @@ async function run(steps: readonly Step[]): Promise<void> {
     } else if (step.do === 'answer') {
       const claim = claimOf(step.which);
       if (claim === undefined) continue;
-      const fates = claim.skus.map(({ sku }, i) => fateOf(sku, step.fates[i] ?? 'record', step.waitHours));
-      const { accepted } = await applyAnswer(sql, claim, fates, REFRESH);
-      model.answered(claim, fates, accepted);
+      const results = claim.skus.map(({ sku }, i) =>
+        skuResultOf(sku, step.results[i] ?? 'record', step.waitHours),
+      );
+      const { accepted } = await applyAnswer(sql, claim, results, REFRESH);
+      model.answered(claim, results, accepted);
     } else if (step.do === 'release') {
       const claim = claimOf(step.which);
       if (claim === undefined) continue;
@@ -115,7 +117,7 @@ async function run(steps: readonly Step[]): Promise<void> {
   }
 }
 
-function fateOf(sku: string, kind: (typeof FATES)[number], waitHours: number): Fate {
+function skuResultOf(sku: string, kind: (typeof RESULTS)[number], waitHours: number): SkuResult {
   if (kind === 'record') return found(sku, { 9: 100 });
   return kind === 'not_found' ? { sku, kind } : { sku, kind, waitMs: waitHours * HOUR };
 }

@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import type { Claim, Quota } from '../../src/store/due.ts';
 import { type DueRow, LEASE_MS, HOUR, REFRESH } from './support.ts';
@@ -110,21 +110,21 @@ export class LedgerModel {
     for (const [, row] of this.#stillHeldBy(claim)) Object.assign(row, { claim: null, heldUntil: null });
   }
 
-  answered(claim: Claim, fates: readonly Fate[], accepted: number): void {
+  answered(claim: Claim, results: readonly SkuResult[], accepted: number): void {
     const ours = new Map(this.#stillHeldBy(claim));
-    for (const fate of fates) {
-      const row = ours.get(fate.sku);
-      const asked = claim.skus.find(({ sku }) => sku === fate.sku);
+    for (const result of results) {
+      const row = ours.get(result.sku);
+      const asked = claim.skus.find(({ sku }) => sku === result.sku);
       if (row === undefined || asked === undefined) continue;
       row.claim = null;
-      if (fate.kind === 'deferred') {
+      if (result.kind === 'deferred') {
         Object.assign(row, { live: true, deferrals: row.deferrals + 1 });
-        row.heldUntil = row.notBefore = this.now + fate.waitMs / HOUR;
-      } else if (fate.kind === 'error') {
+        row.heldUntil = row.notBefore = this.now + result.waitMs / HOUR;
+      } else if (result.kind === 'error') {
         Object.assign(row, { lane: LANE_OF['error'], failures: row.failures + 1 });
-        row.heldUntil = this.now + fate.waitMs / HOUR;
+        row.heldUntil = this.now + result.waitMs / HOUR;
       } else {
-        this.#looked(fate, row, asked.generation);
+        this.#looked(result, row, asked.generation);
       }
     }
     strictEqual(accepted, ours.size, 'accepted');
@@ -148,14 +148,14 @@ export class LedgerModel {
     }
   }
 
-  #looked(fate: Fate, row: Row, generation: number): void {
-    if (fate.kind === 'not_found') this.#notFound.add(fate.sku);
-    else this.#notFound.delete(fate.sku);
+  #looked(result: SkuResult, row: Row, generation: number): void {
+    if (result.kind === 'not_found') this.#notFound.add(result.sku);
+    else this.#notFound.delete(result.sku);
     Object.assign(row, { heldUntil: null, deferrals: 0, failures: 0 });
     if (row.generation !== generation) return;
     row.unsettled = false;
-    const live = this.priceSource.get(fate.sku) === 'live';
-    const next = this.#notFound.has(fate.sku)
+    const live = this.priceSource.get(result.sku) === 'live';
+    const next = this.#notFound.has(result.sku)
       ? (['metadata', REFRESH.notFoundMs] as const)
       : live
         ? (['live', REFRESH.liveMs] as const)

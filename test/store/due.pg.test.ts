@@ -216,8 +216,8 @@ describe('a mark', () => {
       await mark(sql, ['A']);
       const claim = await claimAll(sql);
       await mark(sql, ['A'], 'refresh');
-      const fate = kind === 'found' ? found('A', { 9: 100 }) : { sku: 'A', kind };
-      await applyAnswer(sql, claim, [fate], REFRESH);
+      const result = kind === 'found' ? found('A', { 9: 100 }) : { sku: 'A', kind };
+      await applyAnswer(sql, claim, [result], REFRESH);
       expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
       expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'A', generation: 2 }]);
     },
@@ -239,11 +239,11 @@ describe('a mark', () => {
     const { sql } = store;
     await knownSkus(sql, ['D', 'E']);
     await mark(sql, ['D', 'E']);
-    const fates = [
+    const results = [
       { sku: 'D', kind: 'deferred', waitMs: HOUR },
       { sku: 'E', kind: 'error', waitMs: HOUR },
     ] as const;
-    await applyAnswer(sql, await claimAll(sql), fates, REFRESH);
+    await applyAnswer(sql, await claimAll(sql), results, REFRESH);
     expect(await claimDue(sql, allOwed(9), LEASE_MS)).toBeNull();
     await refreshSkus(sql, ['D', 'E']);
     expect((await claimAll(sql)).skus.map(({ sku }) => sku)).toEqual(['E']);

@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimDue } from '../../src/store/due.ts';
@@ -22,7 +22,7 @@ async function liveSkus(...skus: string[]): Promise<void> {
 const NO_SNAPSHOT = { snapshotAsked: 0, snapshotDeferred: 0 };
 const quota = { lane: 'live', live: true, count: 1, earlySeconds: 0 } as const;
 const next = { liveMs: 60_000, snapshotMs: 1, snapshotReason: 'sweep', notFoundMs: 1 } as const;
-const record = (sku: string, price: number): Fate => ({
+const record = (sku: string, price: number): SkuResult => ({
   sku,
   kind: 'record',
   prices: [{ size: '7', price, entry: null }],

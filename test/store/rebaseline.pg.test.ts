@@ -14,7 +14,7 @@ import {
 } from './support.ts';
 
 const store = useStore();
-const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, spared: 0 };
+const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, skipped: 0 };
 
 describe('a SKU that was live for a while, and is back', () => {
   const there = () =>
@@ -67,7 +67,7 @@ describe('a re-baseline', () => {
       line('live', { priceSource: 'live' }),
       line('fresh'),
     ]);
-    expect(applied).toEqual({ added: 1, changed: 3, crossed: 1, absent: 1, marked: 4, spared: 0 });
+    expect(applied).toEqual({ added: 1, changed: 3, crossed: 1, absent: 1, marked: 4, skipped: 0 });
     expect(await marks(store.sql)).toEqual({
       hash: 'changed',
       crosses: 'changed',
@@ -160,7 +160,7 @@ describe('a re-baseline', () => {
     await askedAt('crossed', 60);
     const lines = ['since', 'margin', 'before'].map((sku) => line(sku, { hash: 'h2' }));
     const { applied } = await baseline(store.url, [...lines, line('crossed', { priceSource: 'live' })]);
-    expect(applied).toMatchObject({ changed: 4, spared: 1, marked: 3 });
+    expect(applied).toMatchObject({ changed: 4, skipped: 1, marked: 3 });
     expect(await marks(store.sql)).toEqual({ margin: 'changed', before: 'changed', crossed: 'changed' });
     expect(await skuRow(store.sql, 'since')).toMatchObject({ hash: 'h2' });
   });

@@ -1,4 +1,4 @@
-import type { Fate } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { type Claim, wakeHeld } from '../../src/store/due.ts';
@@ -18,8 +18,8 @@ async function ago(seconds: number): Promise<void> {
       asked_at = asked_at - make_interval(secs => ${seconds}), removed_at = removed_at - make_interval(secs => ${seconds})`;
 }
 
-const answer = async (claim: Claim, ...fates: Fate[]) =>
-  (await applyAnswer(store.sql, claim, fates, REFRESH)).reportSeconds;
+const answer = async (claim: Claim, ...results: SkuResult[]) =>
+  (await applyAnswer(store.sql, claim, results, REFRESH)).reportSeconds;
 
 test('a report is answered once, and its time runs from the report to the commit', async () => {
   await knownSkus(store.sql, ['A', 'B']);

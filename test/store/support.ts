@@ -1,4 +1,4 @@
-import type { Fate, NextRefresh, PriceRow, ProductRow } from '../../src/store/answer/types.ts';
+import type { SkuResult, NextRefresh, PriceRow, ProductRow } from '../../src/store/answer/types.ts';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
@@ -150,7 +150,7 @@ export function found(
   sku: string,
   prices: Readonly<Record<string, number | null>> | readonly PriceRow[] = {},
   metadata: Partial<ProductRow> = {},
-): Extract<Fate, { kind: 'record' }> {
+): Extract<SkuResult, { kind: 'record' }> {
   const rows = Array.isArray(prices)
     ? (prices as readonly PriceRow[])
     : Object.entries(prices).map(([size, price]) => ({ size, price: price as number | null, entry: null }));
@@ -188,11 +188,11 @@ export async function everything(sql: Sql): Promise<Record<string, unknown>> {
 }
 
 /** One look at SKUs: marked, claimed and answered. */
-export async function answerAsked(sql: Sql, ...fates: readonly Fate[]): Promise<Claim> {
-  const skus = fates.map(({ sku }) => sku);
+export async function answerAsked(sql: Sql, ...results: readonly SkuResult[]): Promise<Claim> {
+  const skus = results.map(({ sku }) => sku);
   await mark(sql, skus);
   const claim = await claimAll(sql);
-  await applyAnswer(sql, claim, fates, REFRESH);
+  await applyAnswer(sql, claim, results, REFRESH);
   return claim;
 }
 

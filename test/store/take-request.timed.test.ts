@@ -54,7 +54,7 @@ async function take(lane = 'orders'): Promise<number> {
   return row.wait;
 }
 
-/** Own and foreign requests as `for` milliseconds of both going as fast as they may leave them. */
+/** Own requests and those of others as `for` milliseconds of both going as fast as they may leave them. */
 async function race(forMs: number, foreign: boolean): Promise<{ own: number[]; foreign: number[] }> {
   const pacer = createPacer(sql, systemClock, LIMITS);
   await sql`
@@ -72,7 +72,7 @@ async function race(forMs: number, foreign: boolean): Promise<{ own: number[]; f
   };
   await Promise.all([mirror(), service(), service()]);
   const rows = await sql<{ at: number; foreign: boolean }[]>`
-    select (extract(epoch from sent_at) * 1000)::float8 as at, foreign_user as foreign
+    select (extract(epoch from sent_at) * 1000)::float8 as at, other_user as foreign
     from catalog_internal.pace_sends order by sent_at`;
   return {
     own: rows.filter((r) => !r.foreign).map((r) => r.at),
@@ -83,8 +83,8 @@ async function race(forMs: number, foreign: boolean): Promise<{ own: number[]; f
 describe('catalog.take_request', () => {
   test('says 0 = go, and writes the request into the log that the mirror goes by', async () => {
     expect(await take('orders')).toBe(0);
-    expect(await sql`select lane, foreign_user from catalog_internal.pace_sends`).toEqual([
-      { lane: 'orders', foreign_user: true },
+    expect(await sql`select lane, other_user from catalog_internal.pace_sends`).toEqual([
+      { lane: 'orders', other_user: true },
     ]);
   });
 

@@ -131,8 +131,8 @@ describe('a seller’s transaction that is not committed', () => {
       },
       async (other) => {
         const claim = await claimAll(other);
-        const fates = ['A', 'B', 'C'].map((sku) => found(sku, { 9: 91 }));
-        await applyAnswer(other, claim, fates, REFRESH);
+        const results = ['A', 'B', 'C'].map((sku) => found(sku, { 9: 91 }));
+        await applyAnswer(other, claim, results, REFRESH);
         await other`update catalog_internal.sync set snapshot_id = 's'`;
         const report = { changed: ['A', 'B', 'C', 'new'], removed: [], nowLive: [] };
         expect(await applyDelta(other, { since: 's', toSnapshot: 't', ...report })).toMatchObject({

@@ -26,10 +26,10 @@ const FAIR: Weather = {
 export type Direction = 'to-server' | 'to-client';
 
 /** What becomes of a piece: passed on, passed on and the connection reset after it, or reset in its place. */
-export type Fate = 'pass' | 'pass-and-cut' | 'cut' | 'pass-and-half-close';
+export type SkuResult = 'pass' | 'pass-and-cut' | 'cut' | 'pass-and-half-close';
 
 /** Looks at each piece of one connection before it is passed on. */
-export type Watcher = (piece: Buffer, direction: Direction) => Fate;
+export type Watcher = (piece: Buffer, direction: Direction) => SkuResult;
 
 /** A way to a server that can be disturbed. */
 export interface Proxy extends AsyncDisposable {
@@ -84,11 +84,11 @@ export async function proxyTo(url: string): Promise<Proxy> {
         swallowed += piece.length;
         continue;
       }
-      const fate = pipe.watcher(piece, direction);
-      if (fate === 'cut') return cut(pipe);
+      const result = pipe.watcher(piece, direction);
+      if (result === 'cut') return cut(pipe);
       await send(piece, to);
-      if (fate === 'pass-and-cut') return cut(pipe);
-      if (fate === 'pass-and-half-close') return void to.end();
+      if (result === 'pass-and-cut') return cut(pipe);
+      if (result === 'pass-and-half-close') return void to.end();
     }
     if (!weather.blackHole) to.end();
   }
@@ -189,13 +189,13 @@ function after(ms: number): Promise<void> {
 }
 
 /**
- * Does `fate` to the piece with which `bytes` have passed in that direction of a connection, or with which `pattern` has:
+ * Does `result` to the piece with which `bytes` have passed in that direction of a connection, or with which `pattern` has:
  * `times` times in all, then everything passes. `hits` tells how often.
  */
 export function when(
   direction: Direction,
   what: { readonly bytes: number } | { readonly pattern: string },
-  fate: Fate,
+  result: SkuResult,
   times = 1,
 ): { readonly watcher: () => Watcher; hits(): number } {
   let hits = 0;
@@ -210,7 +210,7 @@ export function when(
       const there = 'bytes' in what ? passed >= what.bytes : text.includes(what.pattern);
       if (!there) return 'pass';
       hits += 1;
-      return fate;
+      return result;
     };
   };
   return { watcher, hits: () => hits };

@@ -33,15 +33,15 @@ const anyAsked = uniqueArray(anySku, { maxLength: 8 });
 const anyNamed = array(record({ sku: anySku, part: constantFrom(...PARTS) }), { maxLength: 20 });
 
 describe('a bulk answer', () => {
-  test('gives every asked SKU exactly one verdict, whatever it names, leaves out, doubles or contradicts', () => {
+  test('gives every asked SKU exactly one answer, whatever it names, leaves out, doubles or contradicts', () => {
     assert(
       property(anyAsked, anyNamed, (asked, named) => {
-        const { verdicts, foreign } = reconcile(asked, answerOf(named));
-        expect([...verdicts.keys()].toSorted()).toEqual(asked.toSorted());
-        const counts = tally(verdicts.values());
+        const { skuAnswers, unexpected } = reconcile(asked, answerOf(named));
+        expect([...skuAnswers.keys()].toSorted()).toEqual(asked.toSorted());
+        const counts = tally(skuAnswers.values());
         expect(counts.resolved + counts.notFound + counts.deferred + counts.errors).toBe(asked.length);
-        const strangers = new Set(named.map(({ sku }) => sku).filter((sku) => !asked.includes(sku)));
-        expect(foreign).toBe(strangers.size);
+        const unexpectedSkus = new Set(named.map(({ sku }) => sku).filter((sku) => !asked.includes(sku)));
+        expect(unexpected).toBe(unexpectedSkus.size);
       }),
     );
   });
@@ -49,7 +49,7 @@ describe('a bulk answer', () => {
   test('decides a SKU only where all that it says of it agrees; anything else leaves the SKU due', () => {
     assert(
       property(anyAsked, anyNamed, (asked, named) => {
-        const { verdicts } = reconcile(asked, answerOf(named));
+        const { skuAnswers } = reconcile(asked, answerOf(named));
         for (const sku of asked) {
           const answer = answerOf(named.filter((n) => n.sku === sku));
           const result = answer.results.get(sku);
@@ -60,13 +60,13 @@ describe('a bulk answer', () => {
             ...answer.errors.map(() => 'error'),
           ];
           const agreed = new Set(said).size === 1 ? said[0] : 'error';
-          expect(verdicts.get(sku)?.kind).toBe(agreed);
+          expect(skuAnswers.get(sku)?.kind).toBe(agreed);
         }
       }),
     );
   });
 
-  test.each<[Part[], ReturnType<typeof verdictOf>]>([
+  test.each<[Part[], ReturnType<typeof skuAnswerOf>]>([
     [[], { kind: 'error', because: 'omitted' }],
     [['results'], { kind: 'record', record: RECORD }],
     [['unreadable'], { kind: 'error', because: 'unreadable' }],
@@ -77,11 +77,11 @@ describe('a bulk answer', () => {
     [['results', 'notFound'], { kind: 'error', because: 'contradictory' }],
     [['notFound', 'deferred'], { kind: 'error', because: 'contradictory' }],
     [['deferred', 'errors'], { kind: 'error', because: 'contradictory' }],
-  ])('that names a SKU in %j', (parts, verdict) => {
-    expect(verdictOf(parts)).toEqual(verdict);
+  ])('that names a SKU in %j', (parts, skuAnswer) => {
+    expect(skuAnswerOf(parts)).toEqual(skuAnswer);
   });
 
-  test('counts its verdicts, and errors by what they stand for', () => {
+  test('counts its answers, and errors by what they stand for', () => {
     const asked = ['A', 'B', 'C', 'D', 'E', 'F', 'G'];
     const named = [
       { sku: 'A', part: 'results' },
@@ -92,7 +92,7 @@ describe('a bulk answer', () => {
       { sku: 'F', part: 'results' },
       { sku: 'F', part: 'errors' },
     ] as const;
-    expect(tally(reconcile(asked, answerOf(named)).verdicts.values())).toEqual({
+    expect(tally(reconcile(asked, answerOf(named)).skuAnswers.values())).toEqual({
       resolved: 1,
       notFound: 1,
       deferred: 1,
@@ -104,6 +104,6 @@ describe('a bulk answer', () => {
   });
 });
 
-function verdictOf(parts: readonly Part[]) {
-  return reconcile(['A'], answerOf(parts.map((part) => ({ sku: 'A', part })))).verdicts.get('A');
+function skuAnswerOf(parts: readonly Part[]) {
+  return reconcile(['A'], answerOf(parts.map((part) => ({ sku: 'A', part })))).skuAnswers.get('A');
 }

@@ -4,7 +4,7 @@ import { doubling } from '../../src/lib/duration.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 import { nextRefresh, type SyncSettings } from '../../src/sync/context.ts';
 import { deltaTrouble } from '../../src/sync/delta.ts';
-import { fateOf } from '../../src/sync/reprice/reconciliation.ts';
+import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
 import { earlyBy } from '../../src/sync/reprice/reprice.ts';
 
@@ -64,13 +64,13 @@ describe('waiting longer after each failure', () => {
 
   test('of a SKU in errors: ERROR_INTERVAL, doubling to six hours', () => {
     const wait = (failures: number) => {
-      const fate = fateOf(
+      const result = skuResultOf(
         { ...ASKED, failures },
         { kind: 'error', because: 'reported' },
         SETTINGS,
         () => 0.5,
       );
-      return fate.kind === 'error' ? fate.waitMs / MINUTE : null;
+      return result.kind === 'error' ? result.waitMs / MINUTE : null;
     };
     expect([0, 1, 2, 3, 8, 9, 1000].map(wait)).toEqual([1, 2, 4, 8, 256, 360, 360]);
   });
@@ -81,9 +81,9 @@ describe('waiting longer after each failure', () => {
         double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         integer({ min: 0, max: 1000 }),
         (random, deferrals) => {
-          const fate = fateOf({ ...ASKED, deferrals }, { kind: 'deferred' }, SETTINGS, () => random);
-          expect(fate).toMatchObject({ kind: 'deferred' });
-          const wait = fate.kind === 'deferred' ? fate.waitMs : NaN;
+          const result = skuResultOf({ ...ASKED, deferrals }, { kind: 'deferred' }, SETTINGS, () => random);
+          expect(result).toMatchObject({ kind: 'deferred' });
+          const wait = result.kind === 'deferred' ? result.waitMs : NaN;
           expect(wait).toBeGreaterThanOrEqual(SETTINGS.deferredMs);
           expect(wait).toBeLessThanOrEqual(SETTINGS.deferredMs * 1.1);
         },
@@ -94,7 +94,7 @@ describe('waiting longer after each failure', () => {
 
 describe('no kind of error ever makes a SKU not found', () => {
   test.each(['reported', 'omitted', 'contradictory', 'unreadable'] as const)('%s', (because) => {
-    expect(fateOf(ASKED, { kind: 'error', because }, SETTINGS, Math.random).kind).toBe('error');
+    expect(skuResultOf(ASKED, { kind: 'error', because }, SETTINGS, Math.random).kind).toBe('error');
   });
 });
 

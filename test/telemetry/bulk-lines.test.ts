@@ -13,7 +13,7 @@ const QUIET = {
   omitted: 0,
   contradictory: 0,
   unreadable: 0,
-  foreign: 0,
+  unexpected: 0,
   late: 0,
   priceChanges: 7,
   metadataChanges: 1,

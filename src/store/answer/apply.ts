@@ -1,5 +1,5 @@
 import { type LockedSku, type AnswerEffects, effectsOf } from './effects.ts';
-import type { Fate, NextRefresh, Applied } from './types.ts';
+import type { SkuResult, NextRefresh, Applied } from './types.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { comparePrices, compareProducts } from './differences.ts';
 import { writePrices, writeProducts } from './writes.ts';
@@ -20,10 +20,10 @@ import { lockWatchlist } from '../locks.ts';
 export async function applyAnswer(
   sql: Sql,
   claim: Claim,
-  fates: readonly Fate[],
+  results: readonly SkuResult[],
   next: NextRefresh,
 ): Promise<Applied> {
-  const settled = fates.filter(({ kind }) => kind === 'record' || kind === 'not_found');
+  const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
   const { lockedAt, reported, ...applied } = await transaction(sql, async (tx, last) => {
     const [{ locked, lockedAt }, prices, products] = await Promise.all([
       lockAnswered(tx, claim, next.everythingLive ?? false),
@@ -32,7 +32,7 @@ export async function applyAnswer(
     ]);
     failpoint('bulk.compared');
     const outcome = effectsOf(locked, settled, { prices, products }, next);
-    last(writeEffects(tx, claim, { settled, fates }, outcome, next));
+    last(writeEffects(tx, claim, { settled, results }, outcome, next));
     failpoint('bulk.written');
     return {
       accepted: locked.length,
@@ -53,7 +53,7 @@ export async function applyAnswer(
 async function writeEffects(
   tx: Tx,
   claim: Claim,
-  { settled, fates }: { readonly settled: readonly Fate[]; readonly fates: readonly Fate[] },
+  { settled, results }: { readonly settled: readonly SkuResult[]; readonly results: readonly SkuResult[] },
   { answered, prices, moves, moved, fields, renewed, ahead, findings }: AnswerEffects,
   next: NextRefresh,
 ): Promise<void> {
@@ -64,7 +64,7 @@ async function writeEffects(
     writeStates(tx, answered, moved, at),
     writeRates(tx, ahead),
     settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
-    holdBack(tx, claim, fates),
+    holdBack(tx, claim, results),
     auditRefreshes(tx, findings, at),
     writeChanges(tx, moves, fields, at),
   ]);
@@ -116,7 +116,7 @@ async function lockAnswered(
  */
 async function writeStates(
   tx: Tx,
-  answered: readonly Fate[],
+  answered: readonly SkuResult[],
   moved: ReadonlySet<string>,
   at: Date,
 ): Promise<void> {
@@ -140,7 +140,7 @@ async function writeStates(
 async function settleAnswered(
   tx: Tx,
   claim: Claim,
-  answered: readonly Fate[],
+  answered: readonly SkuResult[],
   next: NextRefresh,
   liveMs: ReadonlyMap<string, number>,
 ): Promise<void> {
@@ -175,8 +175,8 @@ async function settleAnswered(
  * Deferred and erring SKUs stay due in their places and wait, whatever marks came meanwhile. A deferred SKU has shown
  * that it is computed live, so it counts against the live budget from here on (partner rules 4.1.3 and 4.1.4).
  */
-async function holdBack(tx: Tx, claim: Claim, fates: readonly Fate[]): Promise<void> {
-  const held = fates.filter((fate) => fate.kind === 'deferred' || fate.kind === 'error');
+async function holdBack(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
+  const held = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
   if (held.length === 0) return;
   await tx`
     update catalog_internal.due d set
@@ -187,6 +187,6 @@ async function holdBack(tx: Tx, claim: Claim, fates: readonly Fate[]): Promise<v
       failures = case when h.deferred then d.failures else d.failures + 1 end,
       lane = case when h.deferred then d.lane else catalog_internal.lane_of('error') end
     from unnest(${held.map(({ sku }) => sku)}::text[], ${held.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
-      ${held.map((fate) => fate.waitMs / 1000)}::float8[]) as h(sku, deferred, wait)
+      ${held.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, wait)
     where d.sku = h.sku and d.claim = ${claim.number}`;
 }

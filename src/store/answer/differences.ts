@@ -1,4 +1,4 @@
-import type { Fate } from './types.ts';
+import type { SkuResult } from './types.ts';
 import type { FieldChange } from '../changes.ts';
 import type { Tx } from '../db.ts';
 
@@ -35,9 +35,9 @@ interface PriceRowFound {
  * Holds the prices of answered SKUs against the mirror's; of a SKU that is not found all are gone. To be called with the
  * SKUs' rows locked: whoever writes prices holds those.
  */
-export async function comparePrices(tx: Tx, answered: readonly Fate[]): Promise<PriceDifference[]> {
-  const rows = answered.flatMap((fate) =>
-    fate.kind === 'record' ? fate.prices.map((price) => ({ sku: fate.sku, ...price })) : [],
+export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Promise<PriceDifference[]> {
+  const rows = answered.flatMap((result) =>
+    result.kind === 'record' ? result.prices.map((price) => ({ sku: result.sku, ...price })) : [],
   );
   const found = await tx<PriceRowFound[]>`
     with new as (
@@ -61,9 +61,9 @@ export async function comparePrices(tx: Tx, answered: readonly Fate[]): Promise<
 }
 
 /** Holds the metadata of answered SKUs against the mirror's, field by field. To be called with the SKUs' rows locked. */
-export async function compareProducts(tx: Tx, answered: readonly Fate[]): Promise<ProductDifferences> {
-  const rows = answered.flatMap((fate) =>
-    fate.kind === 'record' ? [{ sku: fate.sku, ...fate.product }] : [],
+export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): Promise<ProductDifferences> {
+  const rows = answered.flatMap((result) =>
+    result.kind === 'record' ? [{ sku: result.sku, ...result.product }] : [],
   );
   if (rows.length === 0) return { fields: [], unknown: [] };
   const found = await tx<(FieldChange | { readonly sku: string; readonly field: null })[]>`

@@ -1,4 +1,4 @@
-import type { Fate, NextRefresh } from './types.ts';
+import type { SkuResult, NextRefresh } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
@@ -13,7 +13,7 @@ export interface Differences {
 /** What follows from an answer. Only what came for SKUs whose claim is still ours counts, and is not overtaken. */
 export interface AnswerEffects {
   /** Records and 0009 that are applied. */
-  readonly answered: readonly Fate[];
+  readonly answered: readonly SkuResult[];
   readonly prices: readonly PriceDifference[];
   /** Prices that moved since an earlier refresh, for the history. */
   readonly moves: readonly PriceMove[];
@@ -32,7 +32,7 @@ export interface AnswerEffects {
  */
 export function effectsOf(
   locked: readonly LockedSku[],
-  settled: readonly Fate[],
+  settled: readonly SkuResult[],
   { prices, products }: Differences,
   next: Pick<NextRefresh, 'live'>,
 ): AnswerEffects {

@@ -21,8 +21,8 @@ export interface ProductRow {
   readonly product: string;
 }
 
-/** The fate of one asked SKU. Waits are in milliseconds from now. */
-export type Fate =
+/** The result of one asked SKU. Waits are in milliseconds from now. */
+export type SkuResult =
   | {
       readonly sku: string;
       readonly kind: 'record';

@@ -1,4 +1,4 @@
-import type { Fate } from './types.ts';
+import type { SkuResult } from './types.ts';
 import type { PriceDifference } from './differences.ts';
 import type { Tx } from '../db.ts';
 
@@ -27,12 +27,12 @@ export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: 
 /** Writes the metadata of answered SKUs: all of it where it is to be `renewed`, else that it was seen again. */
 export async function writeProducts(
   tx: Tx,
-  answered: readonly Fate[],
+  answered: readonly SkuResult[],
   renewed: ReadonlySet<string>,
   at: Date,
 ): Promise<void> {
-  const records = answered.flatMap((fate) =>
-    fate.kind === 'record' ? [{ sku: fate.sku, ...fate.product }] : [],
+  const records = answered.flatMap((result) =>
+    result.kind === 'record' ? [{ sku: result.sku, ...result.product }] : [],
   );
   const same = records.filter(({ sku }) => !renewed.has(sku)).map(({ sku }) => sku);
   const rows = records.filter(({ sku }) => renewed.has(sku));

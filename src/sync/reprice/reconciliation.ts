@@ -1,38 +1,40 @@
-import type { Fate } from '../../store/answer/types.ts';
+import type { SkuResult } from '../../store/answer/types.ts';
 import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
 import { doubling } from '../../lib/duration.ts';
 import type { ClaimedSku } from '../../store/due.ts';
 import type { SyncSettings } from '../context.ts';
 
 /** What a bulk answer says of one asked SKU. Errors say why: reported as such, or the answer does not add up. */
-export type Verdict =
+export type SkuAnswer =
   | { readonly kind: 'record'; readonly record: LowestRecord }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'deferred' }
   | { readonly kind: 'error'; readonly because: 'reported' | 'omitted' | 'contradictory' | 'unreadable' };
 
-export interface Envelope {
-  /** One verdict for each asked SKU. */
-  readonly verdicts: ReadonlyMap<string, Verdict>;
+export interface Reconciliation {
+  /** One answer for each asked SKU. */
+  readonly skuAnswers: ReadonlyMap<string, SkuAnswer>;
   /** SKUs in the answer that were not asked; they change nothing. */
-  readonly foreign: number;
+  readonly unexpected: number;
 }
 
 /**
  * Reconciles a bulk answer with what was asked (partner rules 2.5: the four arrays exclude each other and add up to the
- * input). A SKU the answer leaves out, or names with two fates, is an error of its own: it stays due.
+ * input). A SKU the answer leaves out, or names twice with different results, is an error of its own: it stays due.
  */
-export function reconcile(asked: readonly string[], answer: BulkAnswer): Envelope {
-  const verdicts = new Map<string, Verdict>(asked.map((sku) => [sku, { kind: 'error', because: 'omitted' }]));
-  const foreign = new Set<string>();
-  const rule = (sku: string, verdict: Verdict) => {
-    const present = verdicts.get(sku);
+export function reconcile(asked: readonly string[], answer: BulkAnswer): Reconciliation {
+  const skuAnswers = new Map<string, SkuAnswer>(
+    asked.map((sku) => [sku, { kind: 'error', because: 'omitted' }]),
+  );
+  const unexpected = new Set<string>();
+  const rule = (sku: string, skuAnswer: SkuAnswer) => {
+    const present = skuAnswers.get(sku);
     if (present === undefined) {
-      foreign.add(sku);
+      unexpected.add(sku);
     } else if (present.kind === 'error' && present.because === 'omitted') {
-      verdicts.set(sku, verdict);
-    } else if (present.kind !== verdict.kind) {
-      verdicts.set(sku, { kind: 'error', because: 'contradictory' });
+      skuAnswers.set(sku, skuAnswer);
+    } else if (present.kind !== skuAnswer.kind) {
+      skuAnswers.set(sku, { kind: 'error', because: 'contradictory' });
     }
   };
   for (const [sku, result] of answer.results) {
@@ -44,12 +46,12 @@ export function reconcile(asked: readonly string[], answer: BulkAnswer): Envelop
   for (const sku of answer.notFound) rule(sku, { kind: 'not_found' });
   for (const sku of answer.deferred) rule(sku, { kind: 'deferred' });
   for (const sku of answer.errors) rule(sku, { kind: 'error', because: 'reported' });
-  return { verdicts, foreign: foreign.size };
+  return { skuAnswers, unexpected: unexpected.size };
 }
 
-/** How many verdicts there are of each kind, and errors by what they stand for. */
+/** How many SKUs were answered in each way, and errors by what they stand for. */
 export function tally(
-  verdicts: Iterable<Verdict>,
+  skuAnswers: Iterable<SkuAnswer>,
 ): Record<
   'resolved' | 'notFound' | 'deferred' | 'errors' | 'omitted' | 'contradictory' | 'unreadable',
   number
@@ -63,13 +65,13 @@ export function tally(
     contradictory: 0,
     unreadable: 0,
   };
-  for (const verdict of verdicts) {
-    if (verdict.kind === 'record') counts.resolved += 1;
-    else if (verdict.kind === 'not_found') counts.notFound += 1;
-    else if (verdict.kind === 'deferred') counts.deferred += 1;
+  for (const skuAnswer of skuAnswers) {
+    if (skuAnswer.kind === 'record') counts.resolved += 1;
+    else if (skuAnswer.kind === 'not_found') counts.notFound += 1;
+    else if (skuAnswer.kind === 'deferred') counts.deferred += 1;
     else {
       counts.errors += 1;
-      if (verdict.because !== 'reported') counts[verdict.because] += 1;
+      if (skuAnswer.because !== 'reported') counts[skuAnswer.because] += 1;
     }
   }
   return counts;
@@ -79,17 +81,17 @@ const SKU_ERROR_MOST_MS = 6 * 3_600_000;
 /** Deferred SKUs wait up to this part longer, so that they do not come back all at once. */
 const JITTER = 0.1;
 
-/** The verdict as it is to be stored; waits are drawn and grow here. */
-export function fateOf(
+/** The answer as it is to be stored; waits are drawn and grow here. */
+export function skuResultOf(
   asked: ClaimedSku,
-  verdict: Verdict,
+  skuAnswer: SkuAnswer,
   settings: SyncSettings,
   random: () => number,
-): Fate {
+): SkuResult {
   const { sku } = asked;
-  switch (verdict.kind) {
+  switch (skuAnswer.kind) {
     case 'record':
-      return { sku, kind: 'record', ...rowsOf(verdict.record) };
+      return { sku, kind: 'record', ...rowsOf(skuAnswer.record) };
     case 'not_found':
       return { sku, kind: 'not_found' };
     case 'deferred':
@@ -101,7 +103,7 @@ export function fateOf(
   }
 }
 
-function rowsOf(record: LowestRecord): Pick<Extract<Fate, { kind: 'record' }>, 'prices' | 'product'> {
+function rowsOf(record: LowestRecord): Pick<Extract<SkuResult, { kind: 'record' }>, 'prices' | 'product'> {
   const { productFields: fields } = record;
   return {
     prices: [...record.sizes].map(([size, { price, entry }]) => ({

@@ -17,7 +17,14 @@ import { isConnectionLost, storeTrouble } from '../../store/db.ts';
 import { type LivePlan, readLivePlan } from '../../store/live.ts';
 import { readSyncState, storeLiveBudget, type SyncState } from '../../store/sync-state.ts';
 import { nextRefresh, snapshotMs, type SyncContext, type SyncSettings } from '../context.ts';
-import { type Envelope, fateOf, reconcile, tally, unpriced, type Verdict } from './reconciliation.ts';
+import {
+  type Reconciliation,
+  skuResultOf,
+  reconcile,
+  tally,
+  unpriced,
+  type SkuAnswer,
+} from './reconciliation.ts';
 import { learnLiveBudget } from '../live/learn.ts';
 import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, learnRefresh } from '../live/plan.ts';
 import { probeSize, weighCall } from '../live/incident.ts';
@@ -178,28 +185,33 @@ export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']
   return { ...none, live: early(settings.liveMs), sweep: early(snapshotMs(settings)) };
 }
 
-async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, planned: Planned): Promise<void> {
+async function settle(
+  ctx: SyncContext,
+  claim: Claim,
+  reconciliation: Reconciliation,
+  planned: Planned,
+): Promise<void> {
   const { sql, settings, random } = ctx;
   const { state, plan } = planned;
   let unpricedEntries = 0;
-  const fates = claim.skus.map((asked) => {
-    const verdict = envelope.verdicts.get(asked.sku) ?? { kind: 'error', because: 'omitted' };
-    if (verdict.kind === 'record') unpricedEntries += unpriced(verdict.record);
-    return fateOf(asked, verdict, settings, random);
+  const results = claim.skus.map((asked) => {
+    const skuAnswer = reconciliation.skuAnswers.get(asked.sku) ?? { kind: 'error', because: 'omitted' };
+    if (skuAnswer.kind === 'record') unpricedEntries += unpriced(skuAnswer.record);
+    return skuResultOf(asked, skuAnswer, settings, random);
   });
   const next = {
     ...nextRefresh(settings),
     live: learnRefresh(plan, settings),
     everythingLive: plan.incident !== null,
   };
-  const applied = await applyAnswer(sql, claim, fates, next);
+  const applied = await applyAnswer(sql, claim, results, next);
   failpoint('bulk.committed');
-  const counts = tally(envelope.verdicts.values());
+  const counts = tally(reconciliation.skuAnswers.values());
   ctx.emit({
     event: 'bulk.applied',
     asked: claim.skus.length,
     ...counts,
-    foreign: envelope.foreign,
+    unexpected: reconciliation.unexpected,
     late: claim.skus.length - applied.accepted,
     priceChanges: applied.priceChanges,
     metadataChanges: applied.metadataChanges,
@@ -208,18 +220,18 @@ async function settle(ctx: SyncContext, claim: Claim, envelope: Envelope, planne
   });
   if (applied.sizeTypeChanges.length > 0)
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
-  await learn(ctx, claim, envelope, planned, state.liveBudget ?? settings.bulkLiveBudget);
+  await learn(ctx, claim, reconciliation, planned, state.liveBudget ?? settings.bulkLiveBudget);
   failpoint('bulk.learned');
 }
 
 async function learn(
   ctx: SyncContext,
   claim: Claim,
-  envelope: Envelope,
+  reconciliation: Reconciliation,
   { plan, probe }: Planned,
   budget: number,
 ): Promise<void> {
-  const deferred = (asked: ClaimedSku) => envelope.verdicts.get(asked.sku)?.kind === 'deferred';
+  const deferred = (asked: ClaimedSku) => reconciliation.skuAnswers.get(asked.sku)?.kind === 'deferred';
   const live = claim.skus.filter((asked) => asked.live);
   const deferredLive = live.filter(deferred).length;
   const deferredOthers = claim.skus.filter((asked) => !asked.live && deferred(asked)).length;
@@ -229,7 +241,7 @@ async function learn(
     { start: ctx.settings.bulkLiveBudget, most: ctx.settings.bulkMaxSkus },
   );
   await learnFromCall(ctx, plan, {
-    computed: live.filter(({ sku }) => isAnswered(envelope.verdicts.get(sku))).length,
+    computed: live.filter(({ sku }) => isAnswered(reconciliation.skuAnswers.get(sku))).length,
     deferred: deferredLive,
     snapshotAsked: claim.skus.length - live.length,
     snapshotDeferred: deferredOthers,
@@ -237,7 +249,7 @@ async function learn(
     withinBudget: deferredOthers === 0 && live.length <= plan.best,
     budget,
   });
-  const answered = claim.skus.filter(({ sku }) => isAnswered(envelope.verdicts.get(sku))).length;
+  const answered = claim.skus.filter(({ sku }) => isAnswered(reconciliation.skuAnswers.get(sku))).length;
   await weighCall(ctx, plan, { probe, asked: claim.skus.length, answered, snapshotDeferred: deferredOthers });
   if (learned === budget) return;
   await storeLiveBudget(ctx.sql, learned);
@@ -245,8 +257,8 @@ async function learn(
     ctx.emit({ event: 'live-budget.learned', budget: Math.floor(learned) });
 }
 
-function isAnswered(verdict: Verdict | undefined): boolean {
-  return verdict?.kind === 'record' || verdict?.kind === 'not_found';
+function isAnswered(skuAnswer: SkuAnswer | undefined): boolean {
+  return skuAnswer?.kind === 'record' || skuAnswer?.kind === 'not_found';
 }
 
 /**
@@ -267,8 +279,8 @@ async function callFailed(
   }
   const [alone] = claim.skus;
   if (claim.skus.length === 1 && alone !== undefined && failures > 0) {
-    const fate = fateOf(alone, { kind: 'error', because: 'reported' }, settings, ctx.random);
-    await applyAnswer(sql, claim, [fate], nextRefresh(settings));
+    const result = skuResultOf(alone, { kind: 'error', because: 'reported' }, settings, ctx.random);
+    await applyAnswer(sql, claim, [result], nextRefresh(settings));
   } else {
     await releaseClaim(sql, claim.number, skus);
   }

@@ -104,7 +104,7 @@ export function createBulkLines(
       const ended = troubles.over('bulk');
       if (ended?.say === true)
         log.info({ event: 'bulk.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
-      if (counts.omitted + counts.contradictory + counts.unreadable + counts.foreign > 0) {
+      if (counts.omitted + counts.contradictory + counts.unreadable + counts.unexpected > 0) {
         const sums = unaccounted.add({ calls: 1, ...counts });
         if (sums === null) log.debug({ event: 'bulk.unaccounted', calls: 1, ...counts });
         sayUnaccounted(sums);

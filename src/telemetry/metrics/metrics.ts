@@ -227,7 +227,7 @@ export function countEvent(metrics: Metrics, event: SyncEvent): void {
       metrics.bulkSkus.inc({ outcome: 'not_found' }, event.notFound);
       metrics.bulkSkus.inc({ outcome: 'deferred' }, event.deferred);
       metrics.bulkSkus.inc({ outcome: 'error' }, event.errors);
-      metrics.bulkUnaccountedSkus.inc(event.omitted + event.contradictory + event.foreign);
+      metrics.bulkUnaccountedSkus.inc(event.omitted + event.contradictory + event.unexpected);
       metrics.priceChanges.inc(event.priceChanges);
       metrics.metadataChanges.inc(event.metadataChanges);
       metrics.unpricedEntries.inc(event.unpricedEntries);

@@ -1,5 +1,5 @@
 import type { ManifestCandidates } from '../../../partner/manifest-answer.ts';
-import { bulkElements, complaintOf, entriesIn, manyNames, namesRead, strangerOf } from './shapes.ts';
+import { bulkElements, complaintOf, entriesIn, manyNames, namesRead, unknownSku } from './shapes.ts';
 
 /** SKUs to ask for, from the beginning of the manifest file or from the mirror. */
 export interface Sample {
@@ -101,12 +101,12 @@ function nextBody(
   const alone = new Set(tries.filter(({ sent }) => sent.size === 1).flatMap(({ sent }) => [...sent.keys()]));
   const { wanted, unwanted } = complaintOf(last.body);
   // A validator that refuses unknown names leaves the right one out of its complaint.
-  const spared = unwanted.length > 0 ? [...last.sent.keys()].filter((name) => !unwanted.includes(name)) : [];
-  const next = [...wanted, ...spared, configured].find((name) => !alone.has(name));
+  const allowed = unwanted.length > 0 ? [...last.sent.keys()].filter((name) => !unwanted.includes(name)) : [];
+  const next = [...wanted, ...allowed, configured].find((name) => !alone.has(name));
   if (next === undefined) return null;
   // What it complains of may be the SKU that nobody has.
-  const stranger = last.sent.has(next) && unwanted.length === 0 ? [] : [strangerOf(0)];
-  return new Map([[next, [...sampleList(sample), ...stranger]]]);
+  const unknown = last.sent.has(next) && unwanted.length === 0 ? [] : [unknownSku(0)];
+  return new Map([[next, [...sampleList(sample), ...unknown]]]);
 }
 
 /** The answers by which a delta tells that it does not know the token. */
@@ -151,10 +151,10 @@ function nextSample(evidence: Evidence, sample: Sample, key: string | null): Que
   );
   const unpriced = seen.size === 0 && sample.snapshot.some((sku) => !asked.has(sku));
   const unseenLive = sample.live.length > 0 && !sample.live.some((sku) => asked.has(sku));
-  const unspelled = bodies.every((body) => bulkElements(body, asked) === null) && !asked.has(strangerOf(0));
+  const unspelled = bodies.every((body) => bulkElements(body, asked) === null) && !asked.has(unknownSku(0));
   if (key !== null && (unpriced || unseenLive || unspelled)) {
     const fresh = sample.snapshot.filter((sku) => !asked.has(sku));
-    const body = new Map([[key, [...sampleList({ ...sample, snapshot: fresh }), strangerOf(0)]]]);
+    const body = new Map([[key, [...sampleList({ ...sample, snapshot: fresh }), unknownSku(0)]]]);
     return { ask: 'bulk', body, why: unpriced ? 'prices' : 'entries of live SKUs, form of lists' };
   }
   const ownAsked = evidence.delta.some(({ path }) => path === null);

@@ -39,7 +39,7 @@ const BODY_KEYS = [
 ];
 
 /** A SKU that no catalog has: the place where the answer names it shows which name was read, and how lists are spelled. */
-export const strangerOf = (index: number): string => `catalog-mirror-doctor-${index}`;
+export const unknownSku = (index: number): string => `catalog-mirror-doctor-${index}`;
 
 /**
  * The body that asks under many names at once: unknown top-level keys are ignored (partner rules 4.1), and each name carries a
@@ -54,7 +54,7 @@ export function manyNames(
   return new Map(
     names.map((name, i) => {
       const own = i === 0 ? sample : more.slice(2 * i - 2, 2 * i);
-      return [name, [...own, strangerOf(i)]];
+      return [name, [...own, unknownSku(i)]];
     }),
   );
 }
