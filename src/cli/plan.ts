@@ -143,11 +143,11 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
     ...klass('snapshot', (c) => c.snapshot),
     row('calls per minute after the load', (c) => c.callsPerMinute.toFixed(0)),
     '',
-    verdict(input, now, more),
+    conclusion(input, now, more),
   ].join('\n');
 }
 
-function verdict(input: CapacityInput, now: Capacity, more: Capacity): string {
+function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string {
   const interval = formatAge(input.liveMinutes * 60);
   if (now.meetsLiveInterval)
     return `The budget is enough to refresh every live SKU within LIVE_INTERVAL (${interval}).`;

@@ -6,7 +6,7 @@ import { asJson } from '../status/json.ts';
 import { awayScreen, screen } from '../status/screen.ts';
 import type { Terminal } from '../status/style.ts';
 import { readStatus, type Status } from '../status/status.ts';
-import { type Health, judge, type Verdict, verdictOf } from '../status/health.ts';
+import { type Health, judge, type HealthReport, healthOf } from '../status/health.ts';
 import type { Sql } from '../store/db.ts';
 import { readFigures } from '../store/catalog-counts.ts';
 import { readStats } from '../status/stats.ts';
@@ -50,19 +50,19 @@ export const status: Command = {
   },
 };
 
-/** A snapshot of the mirror's status; `status` null: it could not be read, and the verdict says why. */
+/** A snapshot of the mirror's status; `status` null: it could not be read, and its health says why. */
 interface Snapshot {
   readonly status: Status | null;
-  readonly verdict: Verdict;
+  readonly health: HealthReport;
   readonly now: Date;
 }
 
 type Show = (snapshot: Snapshot, terminal: Terminal) => string;
 
-const jsonOf: Show = ({ status, verdict, now }) =>
-  JSON.stringify(status === null ? { ...verdict, at: now } : asJson(status, verdict, now));
-const screenOf: Show = ({ status, verdict, now }, terminal) =>
-  status === null ? awayScreen(verdict, now, terminal) : screen(status, verdict, now, terminal);
+const jsonOf: Show = ({ status, health, now }) =>
+  JSON.stringify(status === null ? { ...health, at: now } : asJson(status, health, now));
+const screenOf: Show = ({ status, health, now }, terminal) =>
+  status === null ? awayScreen(health, now, terminal) : screen(status, health, now, terminal);
 
 function watchSeconds(values: CommandArgs['values']): number | null {
   const { watch: given } = values;
@@ -94,13 +94,13 @@ export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Stat
 async function snapshot(sql: Sql, config: MirrorConfig): Promise<Snapshot> {
   const read = await readStatusOf(sql, config);
   const now = new Date();
-  return { status: read, verdict: judge(read, now), now };
+  return { status: read, health: judge(read, now), now };
 }
 
 /** A mirror that cannot be read is as broken as one can be. */
 function away(error: unknown): Snapshot {
   const text = withoutSecrets(error instanceof Error ? error.message : String(error));
-  return { status: null, verdict: verdictOf([{ level: 'broken', text }]), now: new Date() };
+  return { status: null, health: healthOf([{ level: 'broken', text }]), now: new Date() };
 }
 
 async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
@@ -109,7 +109,7 @@ async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
     return away(error);
   });
   process.stdout.write(`${show(seen, terminalOf(process.stdout, processSources.env))}\n`);
-  return EXIT_OF[seen.verdict.verdict];
+  return EXIT_OF[seen.health.verdict];
 }
 
 async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise<void> {

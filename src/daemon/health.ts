@@ -34,7 +34,7 @@ const STATS_WITHIN_MS = 8000;
 /** With knocks every second, workers that ended no job for this long are dead, unless the store is. */
 const DEAD_AFTER_MS = 300_000;
 
-/** What a daemon knows of itself, for the verdict: nothing gets in while Postgres refuses to write. */
+/** What a daemon knows of itself, for its health: nothing gets in while Postgres refuses to write. */
 export function ownReasons(trouble: StoreTrouble | null, refused: string | null): Reason[] {
   return [
     ...(trouble === null ? [] : [{ level: 'broken' as const, text: pausedText(trouble) }]),

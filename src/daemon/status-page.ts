@@ -4,7 +4,7 @@ import { asJson } from '../status/json.ts';
 import { POLICY } from '../status/page-assets.ts';
 import { type PageView, renderPage } from '../status/page.ts';
 import { readStatus, type StatusParts } from '../status/status.ts';
-import { judge, type Reason, verdictOf } from '../status/health.ts';
+import { judge, type Reason, healthOf } from '../status/health.ts';
 import type { Sql } from '../store/db.ts';
 import { readRecentChanges } from '../store/changes.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -40,13 +40,13 @@ export function createStatusPages(parts: StatusPageParts): ReadonlyMap<string, P
         Promise.all([readStatus(sql, parts), readRecentChanges(sql, CHANGES)]),
         READ_WITHIN_MS,
       );
-      return { ...rest, status, changes, verdict: judge(status, now(), ownReasons()), now: now() };
+      return { ...rest, status, changes, health: judge(status, now(), ownReasons()), now: now() };
     } catch (error) {
       // Drivers' messages are not for a page.
       log.debug({ event: 'status.unread', err: error });
       const text = 'the status cannot be read: Postgres does not answer';
-      const verdict = verdictOf([{ level: 'broken', text }, ...ownReasons()]);
-      return { ...rest, status: null, changes: [], verdict, now: now() };
+      const health = healthOf([{ level: 'broken', text }, ...ownReasons()]);
+      return { ...rest, status: null, changes: [], health, now: now() };
     }
   }
 
@@ -68,11 +68,11 @@ export function createStatusPages(parts: StatusPageParts): ReadonlyMap<string, P
     [
       '/status.json',
       async () => {
-        const { status, verdict, now, changes, problems: told } = await view();
+        const { status, health, now, changes, problems: told } = await view();
         const body =
           status === null
-            ? { ...verdict, at: now, problems: told }
-            : { ...asJson(status, verdict, now), changes, problems: told };
+            ? { ...health, at: now, problems: told }
+            : { ...asJson(status, health, now), changes, problems: told };
         return { type: 'application/json; charset=utf-8', body: `${JSON.stringify(body)}\n`, headers: {} };
       },
     ],

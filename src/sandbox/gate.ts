@@ -24,13 +24,12 @@ export class Gate {
   /** Counts a request and judges its credential (partner rules 5.5, 8.rate, 8.over-rate): refused requests count as well. */
   admit(record: RequestRecord, authorization: string | undefined): AuthRefusal | null {
     this.#apiWindow.add(record.at);
-    const verdict = this.authorizer.judge(authorization, record.at);
-    if (verdict === 'absent' || verdict === 'malformed' || verdict === 'unknown_key')
-      return REFUSALS[verdict];
+    const result = this.authorizer.judge(authorization, record.at);
+    if (result === 'absent' || result === 'malformed' || result === 'unknown_key') return REFUSALS[result];
     record.apiKey = true;
     const throttled = this.#keyWindow.add(record.at) > this.#rateLimit;
     if (throttled) return REFUSALS.wrong_secret;
-    return verdict === 'ok' ? null : REFUSALS[verdict];
+    return result === 'ok' ? null : REFUSALS[result];
   }
 }
 
@@ -42,7 +41,7 @@ export interface AuthRefusal {
   body: Record<string, unknown>;
 }
 
-/** The answer to each verdict that is not `ok`. A throttled request answers as `wrong_secret` does, byte for byte. */
+/** The answer to each result that is not `ok`. A throttled request answers as `wrong_secret` does, byte for byte. */
 export const REFUSALS: Record<Exclude<AuthResult, 'ok'>, AuthRefusal> = {
   absent: { status: 401, body: { message: 'Unauthorized' } },
   malformed: { status: 500, body: { message: 'Internal Server Error' } },

@@ -11,7 +11,7 @@ export interface Reason {
   readonly text: string;
 }
 
-export interface Verdict {
+export interface HealthReport {
   readonly verdict: Health;
   /** What speaks against the mirror's health, the worst first. */
   readonly reasons: readonly string[];
@@ -31,8 +31,8 @@ const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);
 const degraded = (text: string): Reason => ({ level: 'degraded', text });
 const broken = (text: string): Reason => ({ level: 'broken', text });
 
-/** The verdict on a status. `more` is what a running daemon knows of itself beside. */
-export function judge(status: Status, now: Date, more: readonly Reason[] = []): Verdict {
+/** The health that a status shows. `more` is what a running daemon knows of itself beside. */
+export function judge(status: Status, now: Date, more: readonly Reason[] = []): HealthReport {
   const reasons = [
     ...more,
     ...progressReasons(status, now),
@@ -40,10 +40,10 @@ export function judge(status: Status, now: Date, more: readonly Reason[] = []): 
     ...catalogReasons(status),
     ...backlogReasons(status),
   ];
-  return verdictOf(reasons);
+  return healthOf(reasons);
 }
 
-export function verdictOf(reasons: readonly Reason[]): Verdict {
+export function healthOf(reasons: readonly Reason[]): HealthReport {
   const worst = reasons.filter(({ level }) => level === 'broken');
   const rest = reasons.filter(({ level }) => level === 'degraded');
   return {
@@ -52,8 +52,8 @@ export function verdictOf(reasons: readonly Reason[]): Verdict {
   };
 }
 
-/** The verdict in words. */
-export function verdictLine({ verdict, reasons }: Verdict, status: Status | null, now: Date): string {
+/** The mirror's health in words. */
+export function healthLine({ verdict, reasons }: HealthReport, status: Status | null, now: Date): string {
   if (verdict !== 'healthy' || status === null) return `${verdict}: ${reasons.join('; ')}`;
   const { stats } = status;
   const owed = sum(stats.due.map((due) => due.count));

@@ -1,12 +1,12 @@
 import { backlogMinutes, estimateBacklog } from './format.ts';
 import type { Status } from './status.ts';
-import type { Verdict } from './health.ts';
+import type { HealthReport } from './health.ts';
 
 /** The form for programs; its members are documented in docs/status.md and only ever added to. */
-export function asJson(status: Status, verdict: Verdict, now: Date): Record<string, unknown> {
+export function asJson(status: Status, health: HealthReport, now: Date): Record<string, unknown> {
   const { stats, sync, tasks, targets, daemons, failedCalls } = status;
   return {
-    ...verdict,
+    ...health,
     at: now,
     ...stats,
     catalogFault: sync.catalogFault,

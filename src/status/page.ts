@@ -4,7 +4,7 @@ import { html, type Html } from './html.ts';
 import { SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
 import { ago, backlog, catalog, freshness, pace, syncs } from './page-sections.ts';
 import type { Status } from './status.ts';
-import type { Health, Verdict } from './health.ts';
+import type { Health, HealthReport } from './health.ts';
 
 /** A problem that the daemon's log told of. */
 export interface ShownProblem {
@@ -18,7 +18,7 @@ export interface ShownProblem {
 /** What the page shows; `status` null while Postgres cannot be read. */
 export interface PageView {
   readonly status: Status | null;
-  readonly verdict: Verdict;
+  readonly health: HealthReport;
   readonly changes: readonly PriceChange[];
   readonly problems: readonly ShownProblem[];
   readonly now: Date;
@@ -29,14 +29,14 @@ const ICONS: Readonly<Record<Health, string>> = { healthy: '2f9e68', degraded: '
 
 /** The whole page: self-contained, readable without its script. Pure. */
 export function renderPage(view: PageView): string {
-  const { status, verdict, now } = view;
-  const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICONS[verdict.verdict]}'/></svg>`;
+  const { status, health, now } = view;
+  const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICONS[health.verdict]}'/></svg>`;
   const page = html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${verdict.verdict}: catalog-mirror</title>
+        <title>${health.verdict}: catalog-mirror</title>
         <link rel="icon" href="${icon}" />
         <noscript><meta http-equiv="refresh" content="10" /></noscript>
         ${STYLE_ELEMENT}
@@ -44,7 +44,7 @@ export function renderPage(view: PageView): string {
       <body>
         <div id="lost" role="alert">The daemon does not answer. This is the last known status.</div>
         <main>
-          ${head(verdict, now)}
+          ${head(health, now)}
           <div class="cards">
             ${status === null ? null : [freshness(status), backlog(status, now), pace(status, now), syncs(status, now), catalog(status, now)]}
           </div>
@@ -60,7 +60,7 @@ export function renderPage(view: PageView): string {
   return page.text;
 }
 
-function head({ verdict, reasons }: Verdict, now: Date): Html {
+function head({ verdict, reasons }: HealthReport, now: Date): Html {
   return html`<header class="${verdict}" role="status">
     <h1><b id="verdict">${verdict}</b><small>catalog-mirror</small></h1>
     ${

@@ -18,7 +18,7 @@ import {
 } from './format.ts';
 import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
 import type { Status } from './status.ts';
-import { type Health, type Verdict, verdictLine } from './health.ts';
+import { type Health, type HealthReport, healthLine } from './health.ts';
 
 const LABEL = 12;
 const WIDEST_BAR = 40;
@@ -44,8 +44,8 @@ interface Row {
   readonly tint: Tint;
 }
 
-/** The screen for a person: first the verdict in words, then what it stands on. Pure. */
-export function screen(status: Status, verdict: Verdict, now: Date, terminal: Terminal): string {
+/** The screen for a person: first the mirror's health in words, then what it stands on. Pure. */
+export function screen(status: Status, health: HealthReport, now: Date, terminal: Terminal): string {
   const paint = painter(terminal);
   const ago = (at: Date | null) =>
     at === null ? 'never' : `${at.toISOString()} (${formatAge(secondsBetween(at, now))} ago)`;
@@ -57,18 +57,18 @@ export function screen(status: Status, verdict: Verdict, now: Date, terminal: Te
     ...status.tasks.filter(({ task }) => task !== 'reprice').map((task) => taskPart(task, now)),
   ];
   return [
-    ...verdictLines(verdictLine(verdict, status, now), verdict.verdict, terminal),
+    ...healthLines(healthLine(health, status, now), health.verdict, terminal),
     '',
     ...parts.flatMap((part) => partLines(part, terminal, paint)),
   ].join('\n');
 }
 
 /** The screen while the mirror cannot be read. */
-export function awayScreen(verdict: Verdict, now: Date, terminal: Terminal): string {
-  return verdictLines(verdictLine(verdict, null, now), verdict.verdict, terminal).join('\n');
+export function awayScreen(health: HealthReport, now: Date, terminal: Terminal): string {
+  return healthLines(healthLine(health, null, now), health.verdict, terminal).join('\n');
 }
 
-function verdictLines(line: string, health: Health, terminal: Terminal): string[] {
+function healthLines(line: string, health: Health, terminal: Terminal): string[] {
   const paint = painter(terminal);
   return wrap(harmless(line), terminal.width, 2).map((text) => paint(TINTS[health], paint('bold', text)));
 }

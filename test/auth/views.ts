@@ -38,10 +38,10 @@ export async function statusOf({ sql, env }: Stack): Promise<{ text: string; jso
     loadConfig(env, () => '', { need: 'database' }),
   );
   const now = new Date();
-  const verdict = judge(status, now);
+  const health = judge(status, now);
   return {
-    text: screen(status, verdict, now, { width: null, colour: false, ascii: false }),
-    json: JSON.parse(JSON.stringify(asJson(status, verdict, now))),
+    text: screen(status, health, now, { width: null, colour: false, ascii: false }),
+    json: JSON.parse(JSON.stringify(asJson(status, health, now))),
   };
 }
 

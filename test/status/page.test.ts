@@ -3,14 +3,14 @@ import { expect, test } from 'vitest';
 import { html } from '../../src/status/html.ts';
 import { POLICY } from '../../src/status/page-assets.ts';
 import { type PageView, renderPage } from '../../src/status/page.ts';
-import { judge, verdictOf } from '../../src/status/health.ts';
+import { judge, healthOf } from '../../src/status/health.ts';
 import { CASES, EVERYTHING, mirrorWith, NOW } from './cases.ts';
 
 const view = (more: Partial<PageView> = {}): PageView => {
   const status = more.status === undefined ? CASES.healthy : more.status;
-  const verdict =
-    status === null ? verdictOf([{ level: 'broken', text: 'Postgres does not answer' }]) : judge(status, NOW);
-  return { status, verdict, changes: [], problems: [], now: NOW, version: '1.2.3', ...more };
+  const health =
+    status === null ? healthOf([{ level: 'broken', text: 'Postgres does not answer' }]) : judge(status, NOW);
+  return { status, health, changes: [], problems: [], now: NOW, version: '1.2.3', ...more };
 };
 
 const EVIL = `<script>alert(1)</script>"'\`&</code><img src=x onerror=alert(1)>\u0000\u202E\u009B`;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Terminal } from '../../src/status/style.ts';
 import { awayScreen, screen } from '../../src/status/screen.ts';
-import { judge, verdictOf } from '../../src/status/health.ts';
+import { judge, healthOf } from '../../src/status/health.ts';
 import { CASES, mirrorWith, NOW } from './cases.ts';
 
 const PIPE: Terminal = { width: null, colour: false, ascii: false };
@@ -16,9 +16,9 @@ test.each(names)('the screen of: %s', async (name) => {
   await expect(`${drawn(name)}\n`).toMatchFileSnapshot(`golden/${name.replaceAll(' ', '-')}.txt`);
 });
 
-test('the screen while the store is away is its verdict', () => {
-  const verdict = verdictOf([{ level: 'broken', text: 'Postgres does not answer' }]);
-  expect(awayScreen(verdict, NOW, PIPE)).toBe('broken: Postgres does not answer');
+test('the screen while the store is away is its decision', () => {
+  const health = healthOf([{ level: 'broken', text: 'Postgres does not answer' }]);
+  expect(awayScreen(health, NOW, PIPE)).toBe('broken: Postgres does not answer');
 });
 
 test('a terminal of 80 columns, in colour', async () => {

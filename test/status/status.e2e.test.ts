@@ -20,7 +20,7 @@ async function verdict(): Promise<[number | null, string]> {
   return [code, stdout.split('\n')[0] ?? ''];
 }
 
-test('the exit code is the verdict: 2 on an empty mirror, 0 on a filled one, 1 degraded, 2 when nothing moves', async () => {
+test('the exit code is the decision: 2 on an empty mirror, 0 on a filled one, 1 degraded, 2 when nothing moves', async () => {
   const { sql } = stack;
   expect((await runProgram(['migrate'], env)).code).toBe(0);
   expect(await verdict()).toEqual([2, 'broken: no baseline yet, and no daemon is running']);

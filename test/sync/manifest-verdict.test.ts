@@ -69,8 +69,8 @@ describe('a downloaded manifest', () => {
       { lines: 0, skus: 0, skuCount: 0, listedBefore: 0 },
       null,
     ],
-  ])('%s', (_, differs, verdict) => {
-    expect(judgeDownload({ ...GOOD, ...differs })).toBe(verdict);
+  ])('%s', (_, differs, decision) => {
+    expect(judgeDownload({ ...GOOD, ...differs })).toBe(decision);
   });
 
   test('that a person confirmed is still refused when lines are missing or unreadable', () => {
@@ -82,7 +82,7 @@ describe('a downloaded manifest', () => {
     });
     assert(
       property(anyManifest, ({ lines, rejected, off, shrinkConfirmed }) => {
-        const verdict = judgeDownload({
+        const decision = judgeDownload({
           ...GOOD,
           lines,
           skus: lines,
@@ -92,7 +92,7 @@ describe('a downloaded manifest', () => {
           shrinkConfirmed,
         });
         const unreadable = rejected > 10 && rejected / lines > 0.001;
-        expect(verdict === null).toBe(off === 0 && !unreadable);
+        expect(decision === null).toBe(off === 0 && !unreadable);
       }),
     );
   });

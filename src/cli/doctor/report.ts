@@ -36,7 +36,7 @@ export function screenOf(report: Report, terminal: Terminal): string {
   const paint = painter(terminal);
   const { findings, unknown } = report;
   const [fails, warns] = [countOf(report, 'FAIL'), countOf(report, 'WARN')];
-  const verdict =
+  const summary =
     fails > 0 ? `${fails} FAIL, ${warns} WARN` : warns > 0 ? `no FAIL, ${warns} WARN` : 'all checks passed';
   const tint = fails > 0 ? 'red' : warns > 0 ? 'yellow' : 'green';
   return [
@@ -45,7 +45,7 @@ export function screenOf(report: Report, terminal: Terminal): string {
     ...(unknown.length === 0 ? [] : ['', paint('bold', '# not determined')]),
     ...unknown.flatMap((line) => wrap(`# ${harmless(line)}`, terminal.width, 2)),
     '',
-    ...wrap(`${verdict}; ${requestsLine(report)}`, terminal.width, 2).map((line) => paint(tint, line)),
+    ...wrap(`${summary}; ${requestsLine(report)}`, terminal.width, 2).map((line) => paint(tint, line)),
   ].join('\n');
 }
 
