@@ -118,7 +118,7 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
         queues: config.queues.redisUrl === null ? ('postgres' as const) : ('redis' as const),
       };
       const findings = judgePostgres(facts, settings);
-      const blocked = ledgerTrouble(facts);
+      const blocked = ledgerProblem(facts);
       const others = facts.migrated && blocked === null ? await readOthers(sql, config) : null;
       const share = judgeShare(config, others);
       if (blocked !== null)
@@ -136,7 +136,7 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
 }
 
 /** Why requests cannot be counted in this database; null where they can. */
-function ledgerTrouble(facts: PostgresFacts): string | null {
+function ledgerProblem(facts: PostgresFacts): string | null {
   if (facts.unknown > 0) return 'requests are counted in Postgres, and its schema belongs to a later version';
   if (!facts.migrated) return null;
   if (!facts.owns) return 'requests are counted in Postgres, and this role lacks the privileges';

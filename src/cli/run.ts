@@ -5,9 +5,9 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import { databaseNow, type StillOwed, stillOwed } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
-import { noiseLines } from '../telemetry/log/lines.ts';
+import { libraryLines } from '../telemetry/log/lines.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
-import { captureNoise, endOnCrash, stopSignal } from './process.ts';
+import { captureLibraryOutput, endOnCrash, stopSignal } from './process.ts';
 
 export const run: Command = {
   summary: 'run the daemon; with --once, sync until nothing is pending and exit',
@@ -31,7 +31,7 @@ export const run: Command = {
     const config = loadConfig(processSources.env, processSources.readFile);
     const log = createLogger({ level: config.log.level, secrets: config.secrets });
     endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }));
-    captureNoise(noiseLines(log, systemClock));
+    captureLibraryOutput(libraryLines(log, systemClock));
     for (const warning of config.warnings) log.warn({ event: 'config.warning', warning });
     return await runDaemon(config, log, systemClock, values['once'] === true ? { timeoutMs } : null);
   },

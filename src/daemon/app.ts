@@ -142,15 +142,15 @@ async function openHttp({
 }: HttpParts): Promise<HttpServer> {
   const { sql, clock } = ctx;
   const { liveBudget, maxSkus: skusPerCall } = config.bulk;
-  const ownTrouble = () => own.explain();
+  const circuitReason = () => own.explain();
   const health = createHealth({
     ...rest,
     sql,
     clock,
     limits,
     liveBudget,
-    storeTrouble: pause.trouble,
-    ownTrouble,
+    storeFailure: pause.failure,
+    circuitReason,
   });
   const pages = createStatusPages({
     sql,
@@ -159,7 +159,7 @@ async function openHttp({
     skusPerCall,
     stats: health.stats,
     problems,
-    ownReasons: () => ownReasons(pause.trouble(), own.explain()),
+    ownReasons: () => ownReasons(pause.failure(), own.explain()),
     log,
   });
   return await startHttpServer({ ...config.http, ...health, ...(config.http.statusPage && { pages }), log });

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { PaceLimits } from '../pace/policy.ts';
 import { type QueueBackend, within } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
-import type { Sql, StoreTrouble } from '../store/db.ts';
+import type { Sql, StoreFailure } from '../store/db.ts';
 import { readPace } from '../pace/ledger.ts';
 import { createFiguresReader } from '../store/catalog-counts.ts';
 import { type MirrorStats, readStats } from '../status/stats.ts';
@@ -23,9 +23,9 @@ export interface HealthParts {
   readonly limits: PaceLimits;
   readonly liveBudget: number;
   /** Why Postgres refuses to write, or null. */
-  readonly storeTrouble: () => StoreTrouble | null;
+  readonly storeFailure: () => StoreFailure | null;
   /** What speaks against the credential of this daemon alone, or null. */
-  readonly ownTrouble: () => string | null;
+  readonly circuitReason: () => string | null;
 }
 
 const ANSWER_WITHIN_MS = 3000;
@@ -35,15 +35,15 @@ const STATS_WITHIN_MS = 8000;
 const DEAD_AFTER_MS = 300_000;
 
 /** What a daemon knows of itself, for its health: nothing gets in while Postgres refuses to write. */
-export function ownReasons(trouble: StoreTrouble | null, refused: string | null): Reason[] {
+export function ownReasons(failure: StoreFailure | null, refused: string | null): Reason[] {
   return [
-    ...(trouble === null ? [] : [{ level: 'broken' as const, text: pausedText(trouble) }]),
+    ...(failure === null ? [] : [{ level: 'broken' as const, text: pausedText(failure) }]),
     ...(refused === null ? [] : [{ level: 'degraded' as const, text: refused }]),
   ];
 }
 
-const pausedText = (trouble: StoreTrouble) =>
-  `Postgres rejects writes (${trouble}); sync is paused and retries by itself`;
+const pausedText = (failure: StoreFailure) =>
+  `Postgres rejects writes (${failure}); sync is paused and retries by itself`;
 
 /** What `/metrics`, `/livez` and `/readyz` answer, and the statistics that they share. */
 export function createHealth(parts: HealthParts): {
@@ -52,7 +52,7 @@ export function createHealth(parts: HealthParts): {
   live: () => HealthAnswer;
   ready: () => Promise<HealthAnswer>;
 } {
-  const { sql, backend, runner, clock, metrics, limits, liveBudget, storeTrouble, ownTrouble } = parts;
+  const { sql, backend, runner, clock, metrics, limits, liveBudget, storeFailure, circuitReason } = parts;
   const paceOf = paceReader(limits);
   const startedAt = clock.monotonic();
   let storeAnswers = true;
@@ -62,7 +62,7 @@ export function createHealth(parts: HealthParts): {
   return {
     stats,
     async metrics() {
-      metrics.setMirrorStats(await within(stats(), STATS_WITHIN_MS).catch(() => null), storeTrouble());
+      metrics.setMirrorStats(await within(stats(), STATS_WITHIN_MS).catch(() => null), storeFailure());
       return await metrics.text();
     },
     live() {
@@ -80,10 +80,10 @@ export function createHealth(parts: HealthParts): {
       storeAnswers = queues === null;
       if (database === null) return { ok: false, reason: 'Postgres does not answer' };
       if (queues !== null) return { ok: false, reason: queues };
-      const trouble = storeTrouble();
-      const own = ownTrouble();
+      const failure = storeFailure();
+      const own = circuitReason();
       const degraded = [
-        ...(trouble === null ? [] : [pausedText(trouble)]),
+        ...(failure === null ? [] : [pausedText(failure)]),
         ...database.degraded,
         ...(own === null ? [] : [own]),
       ];

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { type Log, sparingly } from '../telemetry/log/logger.ts';
-import { createTroubles } from '../telemetry/log/throttle.ts';
+import { type Log, throttled } from '../telemetry/log/logger.ts';
+import { createLogThrottle } from '../telemetry/log/throttle.ts';
 
 /** How the daemon is: `ok` decides between 200 and 503, all of it is the JSON body. */
 export interface HealthAnswer {
@@ -156,11 +156,11 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { host, port, log, clock = systemClock } = options;
   const table = routes(options, clock);
-  const troubles = createTroubles(clock);
+  const throttle = createLogThrottle(clock);
 
   function failed(err: unknown, path?: string): void {
-    const { say, ...facts } = troubles.again(path ?? '', String(err));
-    sparingly(log, 'warn', say, { event: 'http.failed', path, err, ...facts });
+    const { say, ...facts } = throttle.again(path ?? '', String(err));
+    throttled(log, 'warn', say, { event: 'http.failed', path, err, ...facts });
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {

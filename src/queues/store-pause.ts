@@ -1,10 +1,10 @@
 import { doubling } from '../lib/duration.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type StoreTrouble, storeTrouble } from '../store/db.ts';
+import { type StoreFailure, storeFailure } from '../store/db.ts';
 
 export type StoreEvent =
-  | { readonly event: 'store.paused'; readonly kind: StoreTrouble; readonly job: string; readonly ms: number }
-  | { readonly event: 'store.resumed'; readonly kind: StoreTrouble; readonly job: string };
+  | { readonly event: 'store.paused'; readonly kind: StoreFailure; readonly job: string; readonly ms: number }
+  | { readonly event: 'store.resumed'; readonly kind: StoreFailure; readonly job: string };
 
 /** Holds jobs back while Postgres takes no writes: each is tried again alone, after waits that grow. */
 export interface StorePause {
@@ -15,7 +15,7 @@ export interface StorePause {
   /** The queues could not do something. Where they are in a Postgres that takes no writes, no job comes to be held back. */
   queuesFail(error: unknown): void;
   /** Why jobs are held back or do not come now, or null. */
-  readonly trouble: () => StoreTrouble | null;
+  readonly failure: () => StoreFailure | null;
 }
 
 const FIRST_MS = 1000;
@@ -26,7 +26,7 @@ const NO_JOB_MS = 5000;
 const QUEUES = 'queues';
 
 interface Held {
-  readonly kind: StoreTrouble;
+  readonly kind: StoreFailure;
   readonly until: number;
   readonly times: number;
   probing: boolean;
@@ -39,9 +39,9 @@ export function createStorePause(
 ): StorePause {
   const jobs = new Map<string, Held>();
   let queuesWorkedAt = clock.monotonic();
-  let queues: StoreTrouble | null = null;
+  let queues: StoreFailure | null = null;
 
-  function failed(job: string, kind: StoreTrouble, before: Held | undefined): void {
+  function failed(job: string, kind: StoreFailure, before: Held | undefined): void {
     const now = clock.monotonic();
     const present = jobs.get(job);
     // Others that were under way fail with the first: that is one failure.
@@ -65,7 +65,7 @@ export function createStorePause(
         }
         return outcome;
       } catch (error) {
-        const kind = storeTrouble(error);
+        const kind = storeFailure(error);
         if (held !== undefined) held.probing = false;
         if (kind === null) throw error;
         failed(job, kind, held);
@@ -79,11 +79,11 @@ export function createStorePause(
       queues = null;
     },
     queuesFail(error) {
-      const kind = storeTrouble(error);
+      const kind = storeFailure(error);
       if (kind === null || kind === queues || clock.monotonic() - queuesWorkedAt < NO_JOB_MS) return;
       queues = kind;
       emit({ event: 'store.paused', kind, job: QUEUES, ms: FIRST_MS });
     },
-    trouble: () => jobs.values().next().value?.kind ?? queues,
+    failure: () => jobs.values().next().value?.kind ?? queues,
   };
 }

@@ -1,7 +1,7 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type TaskOutcome, retryInMs } from '../sync/outcome.ts';
-import { type Sql, storeTrouble } from '../store/db.ts';
+import { type Sql, storeFailure } from '../store/db.ts';
 import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/tasks.ts';
 
 const LEASE_MS = 20_000;
@@ -46,7 +46,7 @@ export async function runTask(
     outcome = {
       kind: 'failed',
       nextInMs: retryInMs(run.failures, Infinity),
-      because: storeTrouble(thrown) ?? 'fault',
+      because: storeFailure(thrown) ?? 'fault',
       hint: 'see `err` for the cause',
     };
   } finally {

@@ -94,19 +94,19 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /** Why Postgres takes no writes although it answers: nothing is wrong with the statement, and waiting helps. */
-export const STORE_TROUBLES = ['disk-full', 'out-of-memory', 'too-many-connections', 'read-only'] as const;
-export type StoreTrouble = (typeof STORE_TROUBLES)[number];
+export const STORE_FAILURES = ['disk-full', 'out-of-memory', 'too-many-connections', 'read-only'] as const;
+export type StoreFailure = (typeof STORE_FAILURES)[number];
 
-const TROUBLES: Readonly<Record<string, StoreTrouble>> = {
+const FAILURES: Readonly<Record<string, StoreFailure>> = {
   '53100': 'disk-full',
   '53200': 'out-of-memory',
   '53300': 'too-many-connections',
   '25006': 'read-only',
 };
 
-/** The trouble that an error tells of, or null. */
-export function storeTrouble(error: unknown): StoreTrouble | null {
-  return TROUBLES[sqlState(error) ?? ''] ?? null;
+/** The failure of the store that an error tells of, or null. */
+export function storeFailure(error: unknown): StoreFailure | null {
+  return FAILURES[sqlState(error) ?? ''] ?? null;
 }
 
 /** SQLSTATEs that no waiting will change: the role or its password is wrong. */

@@ -10,10 +10,10 @@ import { failureOf, type TaskOutcome, retryAfter } from './outcome.ts';
 const CROWD = 500;
 
 /** What to do about a delta that was not answered (partner rules 4.2, 7.3). */
-export type DeltaTrouble = 'fetch-manifest' | 'catalog-fault' | 'retry';
+export type DeltaRecovery = 'fetch-manifest' | 'catalog-fault' | 'retry';
 
 /** Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used. */
-export function deltaTrouble(error: Pick<PartnerError, 'kind'>): DeltaTrouble {
+export function deltaRecovery(error: Pick<PartnerError, 'kind'>): DeltaRecovery {
   switch (error.kind) {
     case 'snapshot-expired':
     case 'delta-too-large':
@@ -54,7 +54,7 @@ export async function syncDelta(
     }
     const asked = await ask(ctx, 'delta', (permit) => ctx.client.delta(permit, snapshotId, signal), signal);
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
-    if (asked.kind === 'error') return await troubled(ctx, asked.error, snapshotId, failuresBefore);
+    if (asked.kind === 'error') return await recover(ctx, asked.error, snapshotId, failuresBefore);
 
     const delta = asked.value;
     failpoint('delta.answered');
@@ -82,19 +82,19 @@ export async function syncDelta(
   }
 }
 
-async function troubled(
+async function recover(
   ctx: SyncContext,
   error: PartnerError,
   token: string,
   failuresBefore: number,
 ): Promise<TaskOutcome> {
-  const trouble = deltaTrouble(error);
-  if (trouble === 'fetch-manifest') {
+  const recovery = deltaRecovery(error);
+  if (recovery === 'fetch-manifest') {
     await noteBrokenChain(ctx.sql, token);
     ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
     return { kind: 'postponed', nextInMs: Math.min(ctx.settings.deltaMs, 5000), because: error.kind };
   }
-  if (trouble === 'catalog-fault') {
+  if (recovery === 'catalog-fault') {
     await noteCatalogFault(ctx.sql, error.kind === 'no-snapshot' ? '0012' : '0014');
   }
   return {

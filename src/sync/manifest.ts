@@ -61,7 +61,7 @@ async function baselineOnce(
     const moment = await baseline.moment();
     const asked = await askManifest(ctx, signal);
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
-    if (asked.kind === 'error') return await catalogTrouble(ctx, run, asked.error);
+    if (asked.kind === 'error') return await catalogFailed(ctx, run, asked.error);
     const meta = asked.value;
     failpoint('manifest.answered');
     await weighCounts(ctx, meta);
@@ -161,7 +161,7 @@ async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal):
 }
 
 /** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */
-async function catalogTrouble(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<TaskOutcome> {
+async function catalogFailed(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<TaskOutcome> {
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
   const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.manifestMs);
@@ -263,7 +263,7 @@ export async function checkCatalog(
   const asked = await askManifest(ctx, signal);
   if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
   if (asked.kind === 'error') {
-    const { nextInMs: retry, ...outcome } = await catalogTrouble(ctx, run, asked.error);
+    const { nextInMs: retry, ...outcome } = await catalogFailed(ctx, run, asked.error);
     return { ...outcome, nextInMs: Math.min(retry, nextInMs) };
   }
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;

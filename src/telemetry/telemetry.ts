@@ -9,7 +9,7 @@ import { createBulkLines, createSyncLines, type BacklogCounts } from './log/sync
 import { countEvent, countTask, type Metrics } from './metrics/metrics.ts';
 import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
 import type { Log } from './log/logger.ts';
-import { createTroubles } from './log/throttle.ts';
+import { createLogThrottle } from './log/throttle.ts';
 
 /*
  * Where log lines and counters come from: the ends of tasks and jobs, the events inside them, and the requests to the
@@ -44,12 +44,12 @@ export function createTelemetry({
   owed,
   queuesInPostgres,
 }: TelemetryOptions): Telemetry {
-  const troubles = createTroubles(clock);
-  const bulk = createBulkLines(log, troubles, clock, owed);
-  const taskLine = createTaskLines(log, troubles);
-  const { passed, ...pace } = paceLines(log, troubles, clock);
-  const { worked, ...store } = storeLines(log, troubles, queuesInPostgres);
-  const syncLine = createSyncLines(log, troubles, clock, bulk);
+  const throttle = createLogThrottle(clock);
+  const bulk = createBulkLines(log, throttle, clock, owed);
+  const taskLine = createTaskLines(log, throttle);
+  const { passed, ...pace } = paceLines(log, throttle, clock);
+  const { worked, ...store } = storeLines(log, throttle, queuesInPostgres);
+  const syncLine = createSyncLines(log, throttle, clock, bulk);
 
   return {
     ...store,

@@ -25,7 +25,7 @@ interface Scene {
 interface Row {
   readonly name: string;
   /** Brings the condition about; resolves with the daemon that meets it. */
-  trouble(scene: Scene): App | Promise<App>;
+  failure(scene: Scene): App | Promise<App>;
   heal(scene: Scene): unknown;
   readonly outcome: string;
   /** What every view names as known. */
@@ -47,7 +47,7 @@ function stays(act: (scene: Scene) => void): (scene: Scene) => App {
 const ROWS: readonly Row[] = [
   {
     name: 'Authorization header absent',
-    trouble: stays(({ stack }) =>
+    failure: stays(({ stack }) =>
       stack.sandbox.faults.add({ route: '*', times: Infinity, authorization: null }),
     ),
     heal: ({ stack }) => stack.sandbox.faults.clear(),
@@ -58,7 +58,7 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'header malformed',
-    trouble: stays(({ stack }) =>
+    failure: stays(({ stack }) =>
       stack.sandbox.faults.add({ route: '*', times: Infinity, authorization: 'Basic %%%' }),
     ),
     heal: ({ stack }) => stack.sandbox.faults.clear(),
@@ -69,7 +69,7 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'api_key not recognised',
-    async trouble({ stack, app, keyFile }) {
+    async failure({ stack, app, keyFile }) {
       await app.stop();
       writeFileSync(keyFile, 'another');
       return await stack.start();
@@ -82,7 +82,7 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'api_key recognised, secret wrong',
-    trouble: stays(({ stack }) => stack.sandbox.rotateSecret('another')),
+    failure: stays(({ stack }) => stack.sandbox.rotateSecret('another')),
     heal: ({ stack }) => stack.sandbox.rotateSecret(stack.env['PARTNER_SECRET'] ?? ''),
     outcome: 'throttled-or-forbidden',
     known: 'throttled or refused; a 403',
@@ -91,7 +91,7 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'rate limit exceeded, by other services of the account',
-    async trouble({ stack, app }) {
+    async failure({ stack, app }) {
       await outsideTraffic(stack.sandbox, 120);
       return app;
     },
@@ -103,7 +103,7 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'rate limit exceeded, by requests of its own',
-    async trouble({ stack: { sql, sandbox }, app }) {
+    async failure({ stack: { sql, sandbox }, app }) {
       // As after an hour at full speed.
       await sql`update catalog_internal.pace set raised_at = now() - interval '1 hour'`;
       await sql`insert into catalog_internal.pace_sends (sent_at, lane) select now(), 'reprice' from generate_series(1, 600)`;
@@ -121,7 +121,7 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'credential valid but supplier account incomplete',
-    trouble: stays(({ stack }) => stack.sandbox.configureAccount(false)),
+    failure: stays(({ stack }) => stack.sandbox.configureAccount(false)),
     heal: ({ stack }) => stack.sandbox.configureAccount(true),
     outcome: 'account-not-configured',
     known: 'supplier account not configured',
@@ -194,7 +194,7 @@ describe.concurrent('Partner rules 5.5:', () => {
       const before = await contents(sql);
 
       const scene: Scene = { stack, app: first, keyFile, forward: (ms) => (shiftMs += ms) };
-      const app = await row.trouble(scene);
+      const app = await row.failure(scene);
       const asked = sandbox.counts();
       await stack.everythingDue();
       const line = await nextLog(stack, 'pace.silenced', 0);

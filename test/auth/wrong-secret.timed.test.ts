@@ -136,12 +136,12 @@ describe.concurrent('a wrong secret', () => {
     const bad = await stack.start({ PARTNER_SECRET: '', PARTNER_SECRET_FILE: file });
     const degraded = async (app: typeof bad) => String((await readyz(app)).body['degraded']);
 
-    const trouble = 'while those of other daemons succeeded: its own credential is suspected';
+    const failure = 'while those of other daemons succeeded: its own credential is suspected';
     await atWork(stack, async () => {
-      expect(await degraded(bad)).toContain(trouble);
+      expect(await degraded(bad)).toContain(failure);
     });
-    expect(await degraded(good)).not.toContain(trouble);
-    expect(String(logged(stack, 'pace.silenced').at(-1)?.['msg'])).toContain(trouble);
+    expect(await degraded(good)).not.toContain(failure);
+    expect(String(logged(stack, 'pace.silenced').at(-1)?.['msg'])).toContain(failure);
 
     // From the fourth on it stays back for eight back-offs, then ten: the good one works meanwhile.
     await atWork(stack, () => {

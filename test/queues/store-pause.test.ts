@@ -44,7 +44,7 @@ describe('the pause of a store', () => {
   ])('a job that meets SQLSTATE %s is held back because of %s', async (code, kind) => {
     const { pause, refuse, events } = setUp();
     expect(await pause.guard('reprice', refuse(code))).toBe('paused');
-    expect(pause.trouble()).toBe(kind);
+    expect(pause.failure()).toBe(kind);
     expect(events).toEqual([{ event: 'store.paused', kind, job: 'reprice', ms: 1000 }]);
   });
 
@@ -67,7 +67,7 @@ describe('the pause of a store', () => {
     expect(events.map((event) => (event.event === 'store.paused' ? event.ms : event.event))).toEqual(waits);
     expect(await pause.guard('reprice', work)).toBe('done');
     expect(events.at(-1)).toEqual({ event: 'store.resumed', kind: 'disk-full', job: 'reprice' });
-    expect(pause.trouble()).toBeNull();
+    expect(pause.failure()).toBeNull();
     await pause.guard('reprice', work);
     expect(events.filter(({ event }) => event === 'store.resumed')).toHaveLength(1);
     await pause.guard('reprice', refuse('53100'));
@@ -94,7 +94,7 @@ describe('the pause of a store', () => {
     await pause.guard('reprice', refuse('53100'));
     pass(1000);
     await expect(pause.guard('reprice', refuse('23505'))).rejects.toThrow('23505');
-    expect(pause.trouble()).toBe('disk-full');
+    expect(pause.failure()).toBe('disk-full');
     expect(await pause.guard('reprice', work)).toBe('done');
   });
 
@@ -102,18 +102,18 @@ describe('the pause of a store', () => {
     const { pause, events, pass } = setUp();
     pass(4999);
     pause.queuesFail(new Refusal('25006'));
-    expect(pause.trouble()).toBeNull();
+    expect(pause.failure()).toBeNull();
     pass(1);
     pause.queuesFail(new Refusal('08006'));
-    expect(pause.trouble()).toBeNull();
+    expect(pause.failure()).toBeNull();
     pause.queuesFail(new Refusal('25006'));
     pause.queuesFail(new Refusal('25006'));
-    expect(pause.trouble()).toBe('read-only');
+    expect(pause.failure()).toBe('read-only');
     pause.queuesWork();
     pause.queuesWork();
-    expect(pause.trouble()).toBeNull();
+    expect(pause.failure()).toBeNull();
     pause.queuesFail(new Refusal('25006'));
-    expect(pause.trouble()).toBeNull();
+    expect(pause.failure()).toBeNull();
     expect(events).toEqual([
       { event: 'store.paused', kind: 'read-only', job: 'queues', ms: 1000 },
       { event: 'store.resumed', kind: 'read-only', job: 'queues' },
@@ -125,6 +125,6 @@ describe('the pause of a store', () => {
     pass(10_000);
     pause.queuesFail(new Refusal('53300'));
     await pause.guard('reprice', refuse('53100'));
-    expect(pause.trouble()).toBe('disk-full');
+    expect(pause.failure()).toBe('disk-full');
   });
 });

@@ -29,7 +29,7 @@ function secretsOfARun() {
 type Secrets = ReturnType<typeof secretsOfARun>;
 
 /** What can go wrong with a request, so that errors of every make come up in messages, causes and stacks. */
-function trouble({ apiKey, secret, signature }: Secrets, elsewhere: number): Fault[] {
+function failure({ apiKey, secret, signature }: Secrets, elsewhere: number): Fault[] {
   const basic = `Basic ${Buffer.from(`${apiKey}:${secret}`).toString('base64')}`;
   const echo = { headers: { authorization: basic }, user: apiKey, password: secret };
   const xml = `<Error><Code>SignatureDoesNotMatch</Code><StringToSign>GET /files?X-Amz-Signature=${encodeURIComponent(signature)}</StringToSign><Signature>${signature}</Signature></Error>\n`;
@@ -146,7 +146,7 @@ const text = ({ stdout, stderr }: { stdout: string; stderr: string }) => `${stdo
 
 describe.concurrent('canaries', () => {
   test.for(backends())(
-    'reach requests and nothing else, through every trouble: queues in %s',
+    'reach requests and nothing else, through every error: queues in %s',
     async (backend, { expect }) => {
       const secrets = secretsOfARun();
       await using elsewhere = await deafPort();
@@ -166,7 +166,7 @@ describe.concurrent('canaries', () => {
       });
       const { sandbox, sql } = stack;
       const env = await environment(stack, role.name, secrets);
-      const hits = trouble(secrets, elsewhere.port).map((fault) => sandbox.faults.add(fault));
+      const hits = failure(secrets, elsewhere.port).map((fault) => sandbox.faults.add(fault));
       const signatures = signWith(sandbox, secrets.signature);
       await using daemon = startProgram(
         ['run'],
@@ -181,7 +181,7 @@ describe.concurrent('canaries', () => {
           await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest' and outcome = 'done'`;
           return hits.every((count) => count() > 0);
         },
-        { what: 'every trouble', within: 80_000 },
+        { what: 'every error', within: 80_000 },
       );
       await eventually(() => holds(sql, FILLED), { what: 'the fill' });
       const left = await leftBehind(backend, stack, daemon);

@@ -32,7 +32,7 @@ test('no line of a run through ordinary trouble carries anything that has to be 
         await sql`update catalog_internal.tasks set next_at = least(next_at, now()), failures = 0 where failures > 0`;
       return hits.every((count) => count() > 0);
     },
-    { what: 'every trouble' },
+    { what: 'every error' },
   );
   await eventually(() => holds(sql, FILLED), { what: 'the fill' });
   moveMarket(world, 0);

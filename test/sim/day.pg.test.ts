@@ -119,7 +119,7 @@ test.each(BAD_DAYS)(
   400_000,
 );
 
-test('half a day on which one answer in fifteen is a throttle: on and off is one trouble, told ever more rarely', async () => {
+test('half a day on which one answer in fifteen is a throttle: on and off is one error, told ever more rarely', async () => {
   const day = new Day(rig, 'info');
   await day.pass(1);
   const before = day.lines.length;

@@ -200,7 +200,7 @@ export class History {
     this.#judge.truth.snapshotBuilt();
   }
 
-  /** Troubles of the catalog itself. */
+  /** Recurring errors of the catalog itself. */
   #disturb(): void {
     const { world } = this.#rig.partner;
     const ways: (() => void)[] = [

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { doubling } from '../../src/lib/duration.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 import { nextRefresh, type SyncSettings } from '../../src/sync/context.ts';
-import { deltaTrouble } from '../../src/sync/delta.ts';
+import { deltaRecovery } from '../../src/sync/delta.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
 import { earlyBy } from '../../src/sync/reprice/reprice.ts';
@@ -99,7 +99,7 @@ describe('no kind of error ever makes a SKU not found', () => {
 });
 
 describe('the remedy for a delta that was not answered', () => {
-  test.each<[PartnerErrorKind, ReturnType<typeof deltaTrouble>]>([
+  test.each<[PartnerErrorKind, ReturnType<typeof deltaRecovery>]>([
     ['snapshot-expired', 'fetch-manifest'],
     ['delta-too-large', 'fetch-manifest'],
     ['since-missing', 'fetch-manifest'],
@@ -117,7 +117,7 @@ describe('the remedy for a delta that was not answered', () => {
     ['timeout', 'retry'],
     ['aborted', 'retry'],
   ])('%s: %s', (kind, remedy) => {
-    expect(deltaTrouble({ kind })).toBe(remedy);
+    expect(deltaRecovery({ kind })).toBe(remedy);
   });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createBulkLines, type BacklogCounts } from '../../src/telemetry/log/sync-lines.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
-import { createTroubles } from '../../src/telemetry/log/throttle.ts';
+import { createLogThrottle } from '../../src/telemetry/log/throttle.ts';
 
 const QUIET = {
   event: 'bulk.applied' as const,
@@ -30,7 +30,7 @@ function watched(read: () => Promise<BacklogCounts>) {
     secrets: () => [],
     destination: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
   });
-  const bulk = createBulkLines(log, createTroubles(clock), clock, read);
+  const bulk = createBulkLines(log, createLogThrottle(clock), clock, read);
   /** Lets a time go by in seconds, each of which is ticked, and what was begun end. */
   async function pass(seconds: number, each = (): void => {}): Promise<void> {
     for (let second = 0; second < seconds; second += 1) {
@@ -111,7 +111,7 @@ test('corrections of size_type are said at once, then counted, with a sample of 
   expect(more).toEqual([]);
 });
 
-test('calls that fail are one trouble, over with the first answer', async () => {
+test('calls that fail are one error, over with the first answer', async () => {
   const { bulk, pass, lines } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   const failure = { because: 'network', hint: 'look', problem: 'bulk: network' };
   for (let n = 0; n < 5; n += 1) {

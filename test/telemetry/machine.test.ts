@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { StoreTrouble } from '../../src/store/db.ts';
+import type { StoreFailure } from '../../src/store/db.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { NOW, own, STATS } from './stats.ts';
 
-async function scraped(stats: Partial<MirrorStats> = {}, trouble: StoreTrouble | null = null) {
+async function scraped(stats: Partial<MirrorStats> = {}, failure: StoreFailure | null = null) {
   const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
-  metrics.setMirrorStats({ ...STATS, ...stats }, trouble);
+  metrics.setMirrorStats({ ...STATS, ...stats }, failure);
   return own(await metrics.text());
 }
 
@@ -29,7 +29,7 @@ describe('the state of the machine', () => {
     empty: { manifestAppliedAt: null, catalogState: 'none', skus: [] },
   } satisfies Record<string, Partial<MirrorStats>>;
 
-  test.each<[string, Partial<MirrorStats>, StoreTrouble | null]>([
+  test.each<[string, Partial<MirrorStats>, StoreFailure | null]>([
     ['following', {}, null],
     ['incident', more.incident, null],
     ['stale', { ...more.incident, ...more.stale }, null],
@@ -37,8 +37,8 @@ describe('the state of the machine', () => {
     ['filling', more.empty, null],
     ['backing-off', { ...more.silent, ...more.unpriced }, null],
     ['store-paused', more.silent, 'disk-full'],
-  ])('%s', async (state, differs, trouble) => {
-    const lines = await scraped({ ...following, ...differs }, trouble);
+  ])('%s', async (state, differs, failure) => {
+    const lines = await scraped({ ...following, ...differs }, failure);
     const states = lines.filter((line) => line.startsWith('catalog_mirror_state{'));
     expect(states).toHaveLength(6);
     expect(states.filter((line) => line.endsWith(' 1'))).toEqual([

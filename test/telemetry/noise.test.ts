@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
-import { captureNoise } from '../../src/cli/process.ts';
+import { captureLibraryOutput } from '../../src/cli/process.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
-import { noiseLines, noticeLines } from '../../src/telemetry/log/lines.ts';
+import { libraryLines, noticeLines } from '../../src/telemetry/log/lines.ts';
 
 let at = 0;
 const clock = { now: () => at, monotonic: () => at, sleep: () => Promise.resolve() };
@@ -26,7 +26,7 @@ afterEach(() => {
 
 test('what libraries print and Node.js warns of is a scrubbed line; the same again is one for debug', async () => {
   const { log, lines } = logged();
-  captureNoise(noiseLines(log, clock));
+  captureLibraryOutput(libraryLines(log, clock));
   console.warn('IMPORTANT! Eviction policy is %s, hunter2-secret', 'allkeys-lru');
   console.warn('IMPORTANT! Eviction policy is %s, hunter2-secret', 'allkeys-lru');
   console.error(new Error('from a library'));
@@ -52,7 +52,7 @@ test('what libraries print and Node.js warns of is a scrubbed line; the same aga
   ]);
 });
 
-test('warnings of Postgres are lines, the same one rarely; notices only at debug', () => {
+test('warnings of Postgres are lines, the same one throttled; notices only at debug', () => {
   const { log, lines } = logged();
   const tell = noticeLines(log, clock);
   const collation = { severity: 'WARNING', code: '01000', message: 'collation version mismatch' };

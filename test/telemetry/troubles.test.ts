@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRarely, createSums, createTroubles } from '../../src/telemetry/log/throttle.ts';
+import { createInterval, createSums, createLogThrottle } from '../../src/telemetry/log/throttle.ts';
 
 const MINUTE = 60_000;
 const BEGINNING = Date.parse('2026-11-21T00:00:00Z');
@@ -10,62 +10,62 @@ function clocked() {
   return { clock, pass: (ms: number) => void (at += ms), at: () => at };
 }
 
-test('a trouble is said at once, then after a minute, five, a quarter of an hour and each hour; its end once', () => {
+test('an error is said at once, then after a minute, five, a quarter of an hour and each hour; its end once', () => {
   const { clock, pass, at } = clocked();
-  const troubles = createTroubles(clock);
+  const throttle = createLogThrottle(clock);
   const said: number[] = [];
   for (let n = 0; n < 6 * 60; n += 1) {
-    const { say, times, since } = troubles.again('store', 'away');
+    const { say, times, since } = throttle.again('store', 'away');
     expect({ times, since }).toEqual({ times: n + 1, since: '2026-11-21T00:00:00.000Z' });
     if (say) said.push(at() / MINUTE);
     pass(MINUTE);
   }
   expect(said).toEqual([0, 1, 6, 21, 81, 141, 201, 261, 321]);
-  expect(troubles.over('store')).toEqual({ say: true, times: 360, lastedSeconds: 360 * 60 });
-  expect(troubles.over('store')).toBeNull();
-  expect(troubles.over('another')).toBeNull();
+  expect(throttle.over('store')).toEqual({ say: true, times: 360, lastedSeconds: 360 * 60 });
+  expect(throttle.over('store')).toBeNull();
+  expect(throttle.over('another')).toBeNull();
 });
 
-test('another refresh of the same trouble is said at once, and only once', () => {
+test('another refresh of the same error is said at once, and only once', () => {
   const { clock, pass } = clocked();
-  const troubles = createTroubles(clock);
+  const throttle = createLogThrottle(clock);
   const looks = ['network', 'network', 'timeout', 'network', 'timeout'].map((look) => {
     pass(1000);
-    return troubles.again('delta', look).say;
+    return throttle.again('delta', look).say;
   });
   expect(looks).toEqual([true, false, true, false, false]);
 });
 
-test('on and off is one trouble: its end is told when it has stayed away for five minutes', () => {
+test('on and off is one error: its end is told when it has stayed away for five minutes', () => {
   const { clock, pass } = clocked();
-  const troubles = createTroubles(clock);
-  troubles.again('pace', 'refused');
+  const throttle = createLogThrottle(clock);
+  throttle.again('pace', 'refused');
   pass(30_000);
-  expect(troubles.over('pace')).toMatchObject({ say: true, lastedSeconds: 30 });
+  expect(throttle.over('pace')).toMatchObject({ say: true, lastedSeconds: 30 });
   pass(20_000);
   // Back within its gap: not said, nor is the end of it, which is known only later.
-  expect(troubles.again('pace', 'refused')).toMatchObject({ say: false, times: 2 });
+  expect(throttle.again('pace', 'refused')).toMatchObject({ say: false, times: 2 });
   pass(20_000);
-  expect(troubles.over('pace')).toMatchObject({ say: false });
-  expect(troubles.over('pace')).toBeNull();
+  expect(throttle.over('pace')).toMatchObject({ say: false });
+  expect(throttle.over('pace')).toBeNull();
   pass(10 * MINUTE);
-  expect(troubles.again('pace', 'refused')).toMatchObject({ say: true, times: 3 });
+  expect(throttle.again('pace', 'refused')).toMatchObject({ say: true, times: 3 });
   pass(MINUTE);
-  expect(troubles.over('pace')).toMatchObject({ say: false });
+  expect(throttle.over('pace')).toMatchObject({ say: false });
   pass(4 * MINUTE);
-  expect(troubles.over('pace')).toBeNull();
+  expect(throttle.over('pace')).toBeNull();
   pass(MINUTE);
-  expect(troubles.over('pace')).toMatchObject({ say: true, times: 3, lastedSeconds: 730 });
-  expect(troubles.over('pace')).toBeNull();
+  expect(throttle.over('pace')).toMatchObject({ say: true, times: 3, lastedSeconds: 730 });
+  expect(throttle.over('pace')).toBeNull();
 });
 
 test('one that comes back later than half an hour after its end is another', () => {
   const { clock, pass } = clocked();
-  const troubles = createTroubles(clock);
-  troubles.again('store', 'away');
-  troubles.over('store');
+  const throttle = createLogThrottle(clock);
+  throttle.again('store', 'away');
+  throttle.over('store');
   pass(31 * MINUTE);
-  expect(troubles.again('store', 'away')).toEqual({
+  expect(throttle.again('store', 'away')).toEqual({
     say: true,
     times: 1,
     since: '2026-11-21T00:31:00.000Z',
@@ -89,7 +89,7 @@ test('sums are said at once and then once in their time, with everything since',
 
 test('rarely is the first time, and then once in its time', () => {
   const { clock, pass } = clocked();
-  const rarely = createRarely(clock, MINUTE);
+  const rarely = createInterval(clock, MINUTE);
   expect([rarely(), rarely()]).toEqual([true, false]);
   pass(MINUTE);
   expect([rarely(), rarely()]).toEqual([true, false]);

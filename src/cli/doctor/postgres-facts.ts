@@ -1,4 +1,4 @@
-import { type Sql, sqlState, storeTrouble } from '../../store/db.ts';
+import { type Sql, sqlState, storeFailure } from '../../store/db.ts';
 import { migrationState } from '../../store/migrations.ts';
 import { countDaemons } from '../../store/instance.ts';
 import type { PostgresFacts } from './postgres.ts';
@@ -67,7 +67,7 @@ async function writeProblem(sql: Sql): Promise<string | null> {
   } catch (error) {
     if (error === undone) return null;
     return (
-      storeTrouble(error) ??
+      storeFailure(error) ??
       `${error instanceof Error ? error.message : 'failed'} (${sqlState(error) ?? 'no code'})`
     );
   }

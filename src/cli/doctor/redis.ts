@@ -75,15 +75,19 @@ export async function checkRedis(config: MirrorConfig): Promise<CheckResult[]> {
     retryStrategy: () => null,
   });
   // What it says is more than the refused command does.
-  let trouble: Error | null = null;
-  redis.on('error', (error) => (trouble = error));
+  let lastError: Error | null = null;
+  redis.on('error', (error) => (lastError = error));
   try {
     await redis.connect();
     const tls = judgeEncryption('redis tls', 'REDIS_URL', url);
     return [...judgeRedis(await redis.info(), config.queues.prefix), ...(tls === null ? [] : [tls])];
   } catch (error) {
     return [
-      fail('redis', ((trouble ?? error) as Error).message, 'check REDIS_URL, and that the server is running'),
+      fail(
+        'redis',
+        ((lastError ?? error) as Error).message,
+        'check REDIS_URL, and that the server is running',
+      ),
     ];
   } finally {
     redis.disconnect();

@@ -13,7 +13,7 @@ import {
   wakeHeld,
 } from '../../store/due.ts';
 import { callPause, noteCallApplied, noteCallFailed, noteCallWorked } from '../../store/tasks.ts';
-import { isConnectionLost, storeTrouble } from '../../store/db.ts';
+import { isConnectionLost, storeFailure } from '../../store/db.ts';
 import { type LivePlan, readLivePlan } from '../../store/live.ts';
 import { readSyncState, storeLiveBudget, type SyncState } from '../../store/sync-state.ts';
 import { nextRefresh, snapshotMs, type SyncContext, type SyncSettings } from '../context.ts';
@@ -86,7 +86,7 @@ export async function repriceOnce(
     if (error instanceof PartnerError) return await callFailed(ctx, claim, error, pause.failures);
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
     // was carried out after all, the claim is no longer ours and nothing is given back.
-    if (isConnectionLost(error) || storeTrouble(error) !== null)
+    if (isConnectionLost(error) || storeFailure(error) !== null)
       await releaseClaim(sql, claim.number, skus).catch(() => {});
     throw error;
   }

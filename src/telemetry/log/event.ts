@@ -20,7 +20,7 @@ export function line<const L extends Level, const F extends string>(
   return { levels: typeof levels === 'string' ? [levels] : levels, says, fields, next };
 }
 
-/** When a trouble was met before: how often, since when (ISO 8601). */
+/** When a condition was met before: how often, since when (ISO 8601). */
 export const REPEATED = ['times', 'since'] as const;
-/** When a trouble is over: how often it was met, how long it lasted. */
+/** When a condition is over: how often it was met, how long it lasted. */
 export const OVER = ['times', 'lastedSeconds'] as const;

@@ -2,8 +2,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { StoreEvent } from '../../queues/store-pause.ts';
 import { isConnectionLost, type Notice, sqlState } from '../../store/db.ts';
 import type { PacerEvents } from '../../pace/pacer.ts';
-import { type Log, sparingly } from './logger.ts';
-import { createTroubles, type Troubles } from './throttle.ts';
+import { type Log, throttled } from './logger.ts';
+import { createLogThrottle, type LogThrottle } from './throttle.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import { refuses } from '../../pace/policy.ts';
 import type { TaskOutcome } from '../../sync/outcome.ts';
@@ -11,23 +11,23 @@ import type { TaskOutcome } from '../../sync/outcome.ts';
 /** Log lines for the turns of the pace; `passed` is to be called with every request that was let through. */
 export function paceLines(
   log: Log,
-  troubles: Troubles,
+  throttle: LogThrottle,
   clock: Pick<Clock, 'now'>,
 ): Required<Pick<PacerEvents, 'silenced' | 'resumed'>> & { readonly passed: () => void } {
   function over(more: { readonly requestsPerWindow?: number }): void {
-    const ended = troubles.over('pace');
+    const ended = throttle.over('pace');
     // The silence may have been another daemon's: its own line is there.
     if (ended === null) {
       if (more.requestsPerWindow !== undefined) log.debug({ event: 'pace.resumed', ...more });
       return;
     }
     const { say, ...facts } = ended;
-    sparingly(log, 'info', say, { event: 'pace.resumed', ...more, ...facts });
+    throttled(log, 'info', say, { event: 'pace.resumed', ...more, ...facts });
   }
   return {
     silenced({ outcome, suspected, explained, silentUntil, episodes, occupancy }) {
-      const { say, ...facts } = troubles.again('pace', `${outcome} ${suspected}`);
-      sparingly(
+      const { say, ...facts } = throttle.again('pace', `${outcome} ${suspected}`);
+      throttled(
         log,
         'warn',
         say,
@@ -82,25 +82,25 @@ export interface StoreLines {
 }
 
 /** Lines on Postgres and the queues. `inPostgres`: the queues live there too, and are away with it. */
-export function storeLines(log: Log, troubles: Troubles, inPostgres: boolean): StoreLines {
+export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean): StoreLines {
   const held = new Set<string>();
   let resumed: Extract<StoreEvent, { event: 'store.resumed' }> | null = null;
 
   function lost(err: unknown, job?: string): void {
-    const { say, ...facts } = troubles.again('store', 'away');
-    sparingly(log, 'warn', say, { event: 'store.lost', err, job, ...facts });
+    const { say, ...facts } = throttle.again('store', 'away');
+    throttled(log, 'warn', say, { event: 'store.lost', err, job, ...facts });
   }
 
   function writes(): void {
     if (resumed === null || held.size > 0) return;
-    const ended = troubles.over('writes');
+    const ended = throttle.over('writes');
     if (ended === null) return;
     const { say, ...facts } = ended;
-    sparingly(log, 'info', say, { event: 'store.resumed', kind: resumed.kind, job: resumed.job, ...facts });
+    throttled(log, 'info', say, { event: 'store.resumed', kind: resumed.kind, job: resumed.job, ...facts });
   }
 
   function queuesBack(): void {
-    const ended = troubles.over('queues');
+    const ended = throttle.over('queues');
     if (ended?.say === true)
       log.info({ event: 'queues.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
   }
@@ -108,13 +108,13 @@ export function storeLines(log: Log, troubles: Troubles, inPostgres: boolean): S
   return {
     onQueueError(err) {
       if (inPostgres && isAway(err)) return lost(err);
-      const { say, ...facts } = troubles.again('queues', fingerprintOf(err));
-      sparingly(log, 'warn', say, { event: 'queues.error', err, ...facts });
+      const { say, ...facts } = throttle.again('queues', fingerprintOf(err));
+      throttled(log, 'warn', say, { event: 'queues.error', err, ...facts });
     },
     onFault(job, err) {
       if (isAway(err)) return lost(err, job);
-      const { say, ...facts } = troubles.again(`job ${job}`, fingerprintOf(err));
-      sparingly(log, 'warn', say, { event: 'job.failed', job, err, ...facts });
+      const { say, ...facts } = throttle.again(`job ${job}`, fingerprintOf(err));
+      throttled(log, 'warn', say, { event: 'job.failed', job, err, ...facts });
     },
     onStore(event) {
       if (event.event === 'store.resumed') {
@@ -124,14 +124,14 @@ export function storeLines(log: Log, troubles: Troubles, inPostgres: boolean): S
       }
       held.add(event.job);
       const { kind, job, ms } = event;
-      const { say, ...facts } = troubles.again('writes', kind);
-      sparingly(log, 'warn', say, { event: 'store.paused', kind, job, retryInMs: ms, ...facts });
+      const { say, ...facts } = throttle.again('writes', kind);
+      throttled(log, 'warn', say, { event: 'store.paused', kind, job, retryInMs: ms, ...facts });
     },
     worked(job) {
-      const back = troubles.over('store');
+      const back = throttle.over('store');
       if (back?.say === true)
         log.info({ event: 'store.back', times: back.times, lastedSeconds: back.lastedSeconds });
-      const well = troubles.over(`job ${job}`);
+      const well = throttle.over(`job ${job}`);
       if (well?.say === true)
         log.info({ event: 'job.recovered', job, times: well.times, lastedSeconds: well.lastedSeconds });
       queuesBack();
@@ -143,7 +143,7 @@ export function storeLines(log: Log, troubles: Troubles, inPostgres: boolean): S
 type Counts = Extract<TaskOutcome, { kind: 'done' }>['counts'];
 
 /** One line for the end of each run of a task, at the level that it deserves. */
-export function createTaskLines(log: Log, troubles: Troubles): (report: TaskReport) => void {
+export function createTaskLines(log: Log, throttle: LogThrottle): (report: TaskReport) => void {
   let plan = '';
 
   /** A plan is solved every ten minutes; what matters is that refreshes become scarce, or suffice again. */
@@ -164,10 +164,10 @@ export function createTaskLines(log: Log, troubles: Troubles): (report: TaskRepo
       const line = { ...run, ...failure, ...(error === undefined ? {} : { err: error }) };
       // A refusal is the whole fleet's, and the pace tells of it.
       if (refuses(outcome.because)) return log.debug({ event: `${task}.failed`, ...line });
-      const { say, ...facts } = troubles.again(`task ${task}`, outcome.because);
-      return sparingly(log, 'warn', say, { event: `${task}.failed`, ...line, ...facts });
+      const { say, ...facts } = throttle.again(`task ${task}`, outcome.because);
+      return throttled(log, 'warn', say, { event: `${task}.failed`, ...line, ...facts });
     }
-    const ended = troubles.over(`task ${task}`);
+    const ended = throttle.over(`task ${task}`);
     if (ended?.say === true) {
       const { times, lastedSeconds } = ended;
       log.info({ event: `${task}.recovered`, times, lastedSeconds });
@@ -180,21 +180,21 @@ export function createTaskLines(log: Log, troubles: Troubles): (report: TaskRepo
   };
 }
 
-/** What Postgres tells its client beside answers: warnings are lines, the same one rarely; notices only at debug. */
+/** What Postgres tells its client beside answers: warnings are lines, the same one throttled; notices only at debug. */
 export function noticeLines(log: Log, clock: Clock): (notice: Notice) => void {
-  const troubles = createTroubles(clock);
+  const throttle = createLogThrottle(clock);
   return ({ severity, code, message: text }) => {
     if (severity !== 'WARNING') return log.debug({ event: 'postgres.notice', severity, code, text });
-    const { say, ...facts } = troubles.again(code ?? '', text ?? '');
-    sparingly(log, 'warn', say, { event: 'postgres.notice', severity, code, text, ...facts });
+    const { say, ...facts } = throttle.again(code ?? '', text ?? '');
+    throttled(log, 'warn', say, { event: 'postgres.notice', severity, code, text, ...facts });
   };
 }
 
-/** What libraries print and Node.js warns of. The same text comes rarely. */
-export function noiseLines(log: Log, clock: Clock): (from: string, text: string) => void {
-  const troubles = createTroubles(clock);
+/** What libraries print and Node.js warns of. The same text is throttled. */
+export function libraryLines(log: Log, clock: Clock): (from: string, text: string) => void {
+  const throttle = createLogThrottle(clock);
   return (from, text) => {
-    const { say, ...facts } = troubles.again(`${from} ${text.slice(0, 200)}`, '');
-    sparingly(log, 'warn', say, { event: 'library.noise', from, text, ...facts });
+    const { say, ...facts } = throttle.again(`${from} ${text.slice(0, 200)}`, '');
+    throttled(log, 'warn', say, { event: 'library.noise', from, text, ...facts });
   };
 }

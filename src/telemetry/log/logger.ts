@@ -22,7 +22,7 @@ export interface Log {
 }
 
 /** A line at its level where it is to be said, else at debug: for what comes again and again. */
-export function sparingly<L extends 'info' | 'warn', E extends EventAt<L> & EventAt<'debug'>>(
+export function throttled<L extends 'info' | 'warn', E extends EventAt<L> & EventAt<'debug'>>(
   log: Log,
   level: L,
   say: boolean,

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { SyncEvent } from '../../sync/context.ts';
-import { type Log, sparingly } from './logger.ts';
-import { createRarely, createSums, type Troubles } from './throttle.ts';
+import { type Log, throttled } from './logger.ts';
+import { createInterval, createSums, type LogThrottle } from './throttle.ts';
 
 const DOWNLOAD_PROGRESS_MS = 30_000;
 const LEARNED_EVERY_MS = 3_600_000;
@@ -9,13 +9,13 @@ const LEARNED_EVERY_MS = 3_600_000;
 /** Lines on what happens inside runs. */
 export function createSyncLines(
   log: Log,
-  troubles: Troubles,
+  throttle: LogThrottle,
   clock: Clock,
   bulk: BulkLines,
 ): (event: SyncEvent) => void {
-  const downloads = createRarely(clock, DOWNLOAD_PROGRESS_MS);
-  const budgets = createRarely(clock, LEARNED_EVERY_MS);
-  const ceilings = createRarely(clock, LEARNED_EVERY_MS);
+  const downloads = createInterval(clock, DOWNLOAD_PROGRESS_MS);
+  const budgets = createInterval(clock, LEARNED_EVERY_MS);
+  const ceilings = createInterval(clock, LEARNED_EVERY_MS);
 
   return (event) => {
     switch (event.event) {
@@ -31,15 +31,15 @@ export function createSyncLines(
       }
       case 'delta.chain-broken': {
         const { hint: _, ...facts } = event;
-        const { say, ...repeated } = troubles.again('chain', event.because);
-        return sparingly(log, 'warn', say, { ...facts, ...repeated });
+        const { say, ...repeated } = throttle.again('chain', event.because);
+        return throttled(log, 'warn', say, { ...facts, ...repeated });
       }
       case 'manifest.progress':
-        return sparingly(log, 'info', downloads(), event);
+        return throttled(log, 'info', downloads(), event);
       case 'live-budget.learned':
-        return sparingly(log, 'info', budgets(), event);
+        return throttled(log, 'info', budgets(), event);
       case 'live-ceiling.learned':
-        return sparingly(log, 'info', ceilings(), event);
+        return throttled(log, 'info', ceilings(), event);
       case 'manifest.rejected-lines':
         return log.warn(event);
       case 'incident.began':
@@ -47,7 +47,7 @@ export function createSyncLines(
       case 'incident.ended':
         return log.info({ ...event, event: 'incident.ended' });
       case 'delta.applied':
-        troubles.over('chain');
+        throttle.over('chain');
         return log.info(event);
     }
   };
@@ -78,7 +78,7 @@ export interface BulkLines {
 /** Lines on bulk calls, of which there may be three a second. `owed` reads what is left to do; it may fail. */
 export function createBulkLines(
   log: Log,
-  troubles: Troubles,
+  throttle: LogThrottle,
   clock: Clock,
   owed: () => Promise<BacklogCounts>,
 ): BulkLines {
@@ -101,7 +101,7 @@ export function createBulkLines(
   return {
     applied(event) {
       const { event: _, reportSeconds: __, ...counts } = event;
-      const ended = troubles.over('bulk');
+      const ended = throttle.over('bulk');
       if (ended?.say === true)
         log.info({ event: 'bulk.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
       if (counts.omitted + counts.contradictory + counts.unreadable + counts.unexpected > 0) {
@@ -116,8 +116,8 @@ export function createBulkLines(
       progress.add(counts);
     },
     failed({ event, ...facts }) {
-      const { say, ...repeated } = troubles.again('bulk', facts.because);
-      sparingly(log, 'warn', say, { event, ...facts, ...repeated });
+      const { say, ...repeated } = throttle.again('bulk', facts.because);
+      throttled(log, 'warn', say, { event, ...facts, ...repeated });
     },
     sizeTypes(skus) {
       sample = [...sample, ...skus].slice(0, SAMPLE);

@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 
 /*
- * A trouble lasts, and is met again and again meanwhile: by every retry, by several jobs. It is said at once when it is new
- * or looks different, then after gaps that grow to an hour, and once more when it is over. One that comes back within half
+ * Log de-duplication. An error that lasts recurs meanwhile, by every retry and in several jobs. It is logged at once when it is new or
+ * its fingerprint changes, then after 1, 5 and 15 minutes, then hourly, and once more when it is over. One that comes back within half
  * an hour is the same one: it is then over when it has stayed away for five.
  */
 
@@ -26,8 +26,8 @@ export interface Over {
   readonly lastedSeconds: number;
 }
 
-export interface Troubles {
-  /** The trouble `key` was met. `look`: its fingerprint; a new one is said at once. */
+export interface LogThrottle {
+  /** The condition `key` was met. `look`: its fingerprint; a new one is said at once. */
   again(key: string, fingerprint: string): Again;
   /**
    * Things go well: to be called as often as they do. Null where there is nothing to tell; `say` is false for an end that
@@ -36,7 +36,7 @@ export interface Troubles {
   over(key: string): Over | null;
 }
 
-interface Trouble {
+interface Condition {
   readonly firstAt: number;
   readonly since: string;
   readonly fingerprints: Set<string>;
@@ -50,8 +50,8 @@ interface Trouble {
   gaps: number;
 }
 
-export function createTroubles(clock: Clock): Troubles {
-  const present = new Map<string, Trouble>();
+export function createLogThrottle(clock: Clock): LogThrottle {
+  const present = new Map<string, Condition>();
 
   function begin(key: string, fingerprint: string, now: number): Again {
     const since = new Date(clock.now()).toISOString();
@@ -73,36 +73,36 @@ export function createTroubles(clock: Clock): Troubles {
   return {
     again(key, fingerprint) {
       const now = clock.monotonic();
-      const trouble = present.get(key);
-      if (trouble === undefined || (trouble.endedAt !== null && now - trouble.endedAt > SAME_WITHIN_MS))
+      const condition = present.get(key);
+      if (condition === undefined || (condition.endedAt !== null && now - condition.endedAt > SAME_WITHIN_MS))
         return begin(key, fingerprint, now);
-      trouble.times += 1;
-      trouble.lastAt = now;
-      if (trouble.endedAt !== null) trouble.relapses += 1;
-      trouble.endedAt = null;
-      const gap = GAPS_MS[Math.min(trouble.gaps, GAPS_MS.length - 1)] ?? 0;
-      const late = now - trouble.saidAt >= gap;
-      const say = late || !trouble.fingerprints.has(fingerprint);
-      trouble.fingerprints.add(fingerprint);
-      if (late) trouble.gaps += 1;
+      condition.times += 1;
+      condition.lastAt = now;
+      if (condition.endedAt !== null) condition.relapses += 1;
+      condition.endedAt = null;
+      const gap = GAPS_MS[Math.min(condition.gaps, GAPS_MS.length - 1)] ?? 0;
+      const late = now - condition.saidAt >= gap;
+      const say = late || !condition.fingerprints.has(fingerprint);
+      condition.fingerprints.add(fingerprint);
+      if (late) condition.gaps += 1;
       if (say) {
-        trouble.saidAt = now;
-        trouble.endSaid = false;
+        condition.saidAt = now;
+        condition.endSaid = false;
       }
-      return { say, times: trouble.times, since: trouble.since };
+      return { say, times: condition.times, since: condition.since };
     },
     over(key) {
       const now = clock.monotonic();
-      const trouble = present.get(key);
-      if (trouble === undefined) return null;
-      const ending = trouble.endedAt === null;
-      trouble.endedAt ??= now;
+      const condition = present.get(key);
+      if (condition === undefined) return null;
+      const ending = condition.endedAt === null;
+      condition.endedAt ??= now;
       // Where its return was not said, there is no end to say.
-      const say = !trouble.endSaid && (trouble.relapses === 0 || now - trouble.endedAt >= SETTLED_MS);
-      if (say) trouble.endSaid = true;
+      const say = !condition.endSaid && (condition.relapses === 0 || now - condition.endedAt >= SETTLED_MS);
+      if (say) condition.endSaid = true;
       if (!say && !ending) return null;
-      const lastedSeconds = Math.round((trouble.endedAt - trouble.firstAt) / 1000);
-      return { say, times: trouble.times, lastedSeconds };
+      const lastedSeconds = Math.round((condition.endedAt - condition.firstAt) / 1000);
+      return { say, times: condition.times, lastedSeconds };
     },
   };
 }
@@ -141,7 +141,7 @@ export function createSums<C extends Readonly<Record<string, number>>>(
 }
 
 /** True once in `everyMs`, and the first time. */
-export function createRarely(clock: Pick<Clock, 'monotonic'>, everyMs: number): () => boolean {
+export function createInterval(clock: Pick<Clock, 'monotonic'>, everyMs: number): () => boolean {
   let lastAt = -Infinity;
   return () => {
     const now = clock.monotonic();

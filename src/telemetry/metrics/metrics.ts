@@ -2,8 +2,8 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { kindsOf, ROUTES } from '../../partner/errors.ts';
 import { REJECTIONS } from '../../partner/manifest-lines.ts';
 import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
-import { STORE_TROUBLES } from '../../store/db.ts';
-import { deltaTrouble } from '../../sync/delta.ts';
+import { STORE_FAILURES } from '../../store/db.ts';
+import { deltaRecovery } from '../../sync/delta.ts';
 import { REBASELINE_CAUSES } from '../../sync/manifest.ts';
 import { REFUSAL_HINTS } from '../../sync/manifest-decision.ts';
 import { REQUEST_LANES, WAITS } from '../../pace/pacer.ts';
@@ -168,13 +168,13 @@ function lineMetrics(registry: Registry) {
 /** How the run of a manifest or a delta can end; a broken chain is no end, but a manifest's cause. */
 const SYNC_OUTCOMES = {
   manifest: [...kindsOf('manifest'), ...kindsOf('manifest-file'), ...Object.keys(REFUSAL_HINTS)],
-  delta: kindsOf('delta').filter((kind) => deltaTrouble({ kind }) !== 'fetch-manifest'),
+  delta: kindsOf('delta').filter((kind) => deltaRecovery({ kind }) !== 'fetch-manifest'),
 };
 
 function runMetrics(registry: Registry) {
   const syncs = counter(registry, 'syncs_total', 'Manifest and delta runs, by outcome.', ['kind', 'outcome']);
   for (const [kind, outcomes] of Object.entries(SYNC_OUTCOMES))
-    for (const outcome of ['ok', ...outcomes, 'fault', ...STORE_TROUBLES]) syncs.inc({ kind, outcome }, 0);
+    for (const outcome of ['ok', ...outcomes, 'fault', ...STORE_FAILURES]) syncs.inc({ kind, outcome }, 0);
   const rebaselines = counter(registry, 'rebaselines_total', 'Manifests applied, by cause.', ['because']);
   for (const because of REBASELINE_CAUSES) rebaselines.inc({ because }, 0);
   const jobs = counter(registry, 'jobs_total', 'Jobs completed, by queue and outcome.', ['queue', 'outcome']);

@@ -166,7 +166,7 @@ const COUNTERS: readonly View[] = [
 ];
 
 /** Shows what was read, and why this daemon cannot write where that is so. */
-export type SetMirrorStats = (stats: MirrorStats | null, storeTrouble?: Moment['storeTrouble']) => void;
+export type SetMirrorStats = (stats: MirrorStats | null, storeFailure?: Moment['storeFailure']) => void;
 
 /**
  * Registers every metric that is read from the mirror. Returns the function that fills them; null empties them, so that a
@@ -197,8 +197,8 @@ export function registerMirrorGauges(registry: Registry, prefix: string, now: ()
   });
   available.set([{ value: 0 }]);
 
-  return (stats, storeTrouble = null) => {
-    const moment = { now: now(), storeTrouble };
+  return (stats, storeFailure = null) => {
+    const moment = { now: now(), storeFailure };
     available.set([{ value: stats === null ? 0 : 1 }]);
     for (const [metric, samples] of [...gauges, ...counters])
       metric.set(stats === null ? [] : samples(stats, moment));

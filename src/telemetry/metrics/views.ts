@@ -1,4 +1,4 @@
-import { STORE_TROUBLES, type StoreTrouble } from '../../store/db.ts';
+import { STORE_FAILURES, type StoreFailure } from '../../store/db.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import type { GaugeSample } from './sampled.ts';
 
@@ -7,7 +7,7 @@ export interface Moment {
   /** Epoch milliseconds. */
   readonly now: number;
   /** Why Postgres refuses this daemon's writes, or null. */
-  readonly storeTrouble: StoreTrouble | null;
+  readonly storeFailure: StoreFailure | null;
 }
 
 /** A metric that is read from the mirror. */
@@ -52,8 +52,8 @@ function isBackingOff({ pace }: MirrorStats, now: number): boolean {
   return pace.backingOffUntil !== null && pace.backingOffUntil.getTime() > now;
 }
 
-function stateOf(stats: MirrorStats, { now, storeTrouble }: Moment): (typeof STATES)[number] {
-  if (storeTrouble !== null) return 'store-paused';
+function stateOf(stats: MirrorStats, { now, storeFailure }: Moment): (typeof STATES)[number] {
+  if (storeFailure !== null) return 'store-paused';
   if (isBackingOff(stats, now)) return 'backing-off';
   if (isFilling(stats)) return 'filling';
   if (stats.catalogState === 'stale') return 'stale';
@@ -70,7 +70,7 @@ export const MACHINE_VIEWS: readonly View[] = [
   {
     name: 'store_paused',
     help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',
-    samples: (_, { storeTrouble }) => oneOf('because', STORE_TROUBLES, storeTrouble),
+    samples: (_, { storeFailure }) => oneOf('because', STORE_FAILURES, storeFailure),
   },
   {
     name: 'task_last_success_timestamp_seconds',
