@@ -136,7 +136,7 @@ CREATE TABLE "catalog_internal"."live_plan" (
 	"ceiling_at" timestamp with time zone,
 	"incident_since" timestamp with time zone,
 	"incident_because" text,
-	"incident_probed_at" timestamp with time zone,
+	"incident_tried_at" timestamp with time zone,
 	CONSTRAINT "live_plan_one_row" CHECK ("catalog_internal"."live_plan"."id")
 );
 --> statement-breakpoint
@@ -150,8 +150,8 @@ CREATE TABLE "catalog_internal"."pace" (
 	"id" boolean PRIMARY KEY DEFAULT true NOT NULL,
 	"ceiling" double precision NOT NULL,
 	"raised_at" timestamp with time zone NOT NULL,
-	"silent_until" timestamp with time zone,
-	"probe_sent_at" timestamp with time zone,
+	"backoff_until" timestamp with time zone,
+	"half_open_sent_at" timestamp with time zone,
 	"episodes" integer DEFAULT 0 NOT NULL,
 	"refusal" text,
 	"refused_since" timestamp with time zone,
@@ -811,10 +811,10 @@ BEGIN
   moment := date_trunc('milliseconds', clock_timestamp());
   SELECT * INTO s FROM catalog_internal.settings;
   SELECT * INTO p FROM catalog_internal.pace;
-  -- After a refusal everyone is silent; then one probe goes out, and it is the mirror's. A probe nobody sends is not waited for.
-  IF p.silent_until > moment THEN
-    RETURN ceil(extract(epoch FROM p.silent_until - moment) * 1000);
-  ELSIF p.silent_until > moment - interval '2 minutes' THEN
+  -- After a refusal everyone backs off; then one half-open request goes out, and it is the mirror's. A half-open request nobody sends is not waited for.
+  IF p.backoff_until > moment THEN
+    RETURN ceil(extract(epoch FROM p.backoff_until - moment) * 1000);
+  ELSIF p.backoff_until > moment - interval '2 minutes' THEN
     RETURN 1000;
   END IF;
   span := make_interval(secs => s.rate_window + least(0.5, s.rate_window / 20));
@@ -849,7 +849,7 @@ SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_ch
        k.skus, k.live_skus, k.pending_skus,
        d.due_skus, d.deferred_skus, d.oldest_due_at,
        catalog_internal.present_ceiling(p) AS requests_per_minute,
-       CASE WHEN p.silent_until > now() THEN p.silent_until END AS backing_off_until,
+       CASE WHEN p.backoff_until > now() THEN p.backoff_until END AS backing_off_until,
        catalog_internal.catalog_state(s) AS catalog_state,
        l.incident_since,
        p.refusal, p.refused_since, coalesce(p.episodes, 0) AS refusals
@@ -881,10 +881,10 @@ COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; a deferred SKU 
 COMMENT ON COLUMN catalog.sync_status.deferred_skus IS 'SKUs that the partner deferred, waiting or due again.';
 COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU owed for longest has been due; null: nothing is owed.';
 COMMENT ON COLUMN catalog.sync_status.requests_per_minute IS 'Requests a minute that the pacer allows the mirror at present.';
-COMMENT ON COLUMN catalog.sync_status.backing_off_until IS 'Until when nobody sends after a refusal; null: no silence.';
+COMMENT ON COLUMN catalog.sync_status.backing_off_until IS 'Until when nobody sends after a refusal; null: no back-off.';
 COMMENT ON COLUMN catalog.sync_status.catalog_state IS 'ok; stale: the catalog routes cannot be trusted to report changes, SKUs are re-priced by age; none: no baseline yet.';
 COMMENT ON COLUMN catalog.sync_status.incident_since IS 'Since when the whole catalog is taken for live-priced: prices age, and are refreshed by worth with all there is; null: no incident.';
-COMMENT ON COLUMN catalog.sync_status.refusal IS 'How the partner refused the last probe or request: throttled-or-forbidden (403), unauthorised (401), authorizer-fault (the authorizer''s 500), account-not-configured; null while requests are let through.';
+COMMENT ON COLUMN catalog.sync_status.refusal IS 'How the partner refused the last request: throttled-or-forbidden (403), unauthorised (401), authorizer-fault (the authorizer''s 500), account-not-configured; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refused_since IS 'When the first of the present refusals came; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refusals IS 'Refusals in a row, with nothing let through in between.';
 --> statement-breakpoint
@@ -916,7 +916,7 @@ COMMENT ON COLUMN catalog.delta_audit.moves_waiting IS 'SKUs on which a refresh 
 -- as its reader.
 CREATE OR REPLACE FUNCTION catalog_internal.trust_terms(
   OUT live_target interval, OUT snapshot_target interval, OUT incident boolean, OUT catalog_doubt text,
-  OUT at_work boolean, OUT silent_until timestamptz
+  OUT at_work boolean, OUT backoff_until timestamptz
 )
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -940,7 +940,7 @@ BEGIN
   -- With a daemon there, this task ends every minute.
   at_work := p.refusal IS NULL
     AND coalesce((SELECT finished_at > now() - interval '5 minutes' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
-  silent_until := CASE WHEN p.silent_until > now() THEN p.silent_until END;
+  backoff_until := CASE WHEN p.backoff_until > now() THEN p.backoff_until END;
 END
 $$;
 
@@ -1000,9 +1000,9 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        coalesce(d.deferrals, 0) AS deferrals,
        coalesce(d.failures, 0) AS failures,
        CASE WHEN NOT t.at_work OR d.due_at = 'infinity' THEN NULL
-            WHEN NOT k.owed THEN greatest(d.due_at, d.held_until, t.silent_until)
-            WHEN d.held_until > now() THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE now() END, t.silent_until)
-            ELSE greatest(now(), t.silent_until)
+            WHEN NOT k.owed THEN greatest(d.due_at, d.held_until, t.backoff_until)
+            WHEN d.held_until > now() THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE now() END, t.backoff_until)
+            ELSE greatest(now(), t.backoff_until)
                    + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN 7 ELSE d.lane END])
        END AS next_look_at,
        b.stale,

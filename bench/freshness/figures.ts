@@ -314,7 +314,7 @@ function* pacingFigures(seeds: readonly number[], { pacingHours }: BenchSize): G
     );
     if (neighbours === 'bursty')
       yield figure(
-        `${name}silences a day`,
+        `${name}back-offs a day`,
         runs.map((r) => perDay(r.episodes)),
         '≤',
         40,
@@ -327,7 +327,7 @@ function* pacingFigures(seeds: readonly number[], { pacingHours }: BenchSize): G
         0,
       );
     yield figure(
-      `${name}refused requests for each silence`,
+      `${name}refused requests for each back-off`,
       runs.map((r) => (r.episodes === 0 ? 0 : r.refused / r.episodes)),
       '≤',
       1.05,

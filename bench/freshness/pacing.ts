@@ -6,7 +6,7 @@ export interface PacingResult {
   readonly requestsPerMinute: number;
   /** Own requests that the partner refused. */
   readonly refused: number;
-  /** Silences that began. */
+  /** Back-offs that began. */
   readonly episodes: number;
   /** Most own requests in any 60 s, as the partner saw them arrive. */
   readonly mostInWindow: number;

@@ -149,7 +149,7 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
 
 /**
  * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths. Nothing over HTTP
- * changes state. An answer that fails or takes more than 5 s is a 503: a probe never hangs, a request never throws.
+ * changes state. An answer that fails or takes more than 5 s is a 503: a half-open request never hangs, a request never throws.
  *
  * @throws ListenError when the address cannot be listened on.
  */

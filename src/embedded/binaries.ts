@@ -87,7 +87,7 @@ export async function repairLinks(packageFolder: string): Promise<number> {
   return repaired;
 }
 
-async function probe(
+async function checkVersion(
   folder: string,
   account: ServiceUser | null,
 ): Promise<{ major: number | null; output: string }> {
@@ -130,10 +130,10 @@ export async function prepareBinaries(options: BinariesOptions): Promise<Binarie
   const repaired = await repairLinks(options.packageFolder);
   if (repaired > 0) options.log('embedded_links_repaired', { links: repaired });
   const folder = join(options.packageFolder, 'native');
-  const { major } = await probe(folder, options.account);
+  const { major } = await checkVersion(folder, options.account);
   if (major !== null) return { folder, major };
 
-  const asOurselves = await probe(folder, null);
+  const asOurselves = await checkVersion(folder, null);
   if (asOurselves.major === null || options.account === null) {
     throw new EmbeddedError(
       'unsupported-platform',
@@ -142,7 +142,7 @@ export async function prepareBinaries(options: BinariesOptions): Promise<Binarie
     );
   }
   const copy = await publishCopy(options);
-  const copied = await probe(copy, options.account);
+  const copied = await checkVersion(copy, options.account);
   if (copied.major === null) {
     throw new EmbeddedError(
       'broken-install',

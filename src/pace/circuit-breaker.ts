@@ -1,9 +1,9 @@
 import type { Clock } from '../lib/clock.ts';
-import { type PaceLimits, silenceMs, SUSPECT_AFTER } from './policy.ts';
+import { type PaceLimits, backoffFor, SUSPECT_AFTER } from './policy.ts';
 
 /*
- * Replicas share one silence, for a 403 may be the account's rate. But where only one of them has a wrong secret (its file
- * is not rotated yet), the others' probes end the silence and its next request begins another. So each process also
+ * Replicas share one back-off, for a 403 may be the account's rate. But where only one of them has a wrong secret (its file
+ * is not rotated yet), the others' half-open requests end the back-off and its next request begins another. So each process also
  * remembers its own refusals: refused again after others were answered, it stays back longer each time.
  */
 
@@ -30,7 +30,7 @@ export function createOwnRefusals(clock: Clock, limits: PaceLimits): OwnRefusals
       if (times === 1) since = clock.now();
       // Fewer in the fleet's row than in ours: another process was let through in between.
       fleetPassed = fleet < times;
-      if (fleetPassed) heldUntil = clock.monotonic() + silenceMs(limits, times - 1);
+      if (fleetPassed) heldUntil = clock.monotonic() + backoffFor(limits, times - 1);
     },
     cleared() {
       times = 0;

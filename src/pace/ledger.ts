@@ -4,8 +4,8 @@ import { type Queryable, type Sql, transaction, type Tx } from '../store/db.ts';
 export interface PaceRow {
   readonly ceiling: number;
   readonly raisedAt: number;
-  readonly silentUntil: number | null;
-  readonly probeSentAt: number | null;
+  readonly backoffUntil: number | null;
+  readonly halfOpenSentAt: number | null;
   readonly episodes: number;
   readonly refusal: string | null;
   readonly refusedSince: number | null;
@@ -60,8 +60,8 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
     select floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now,
       (select to_jsonb(p) from (
          select ceiling, extract(epoch from raised_at) * 1000 as "raisedAt",
-           extract(epoch from silent_until) * 1000 as "silentUntil",
-           extract(epoch from probe_sent_at) * 1000 as "probeSentAt", episodes, refusal,
+           extract(epoch from backoff_until) * 1000 as "backoffUntil",
+           extract(epoch from half_open_sent_at) * 1000 as "halfOpenSentAt", episodes, refusal,
            extract(epoch from refused_since) * 1000 as "refusedSince",
            extract(epoch from refused_at) * 1000 as "refusedAt", occupancy, resume_at as "resumeAt"
          from catalog_internal.pace) p) as state,
@@ -80,12 +80,12 @@ async function writePace(tx: Tx, s: PaceRow): Promise<void> {
   const time = (ms: number | null) => (ms === null ? null : new Date(ms));
   await tx`
     insert into catalog_internal.pace as p
-      (ceiling, raised_at, silent_until, probe_sent_at, episodes, refusal, refused_since, refused_at, occupancy,
+      (ceiling, raised_at, backoff_until, half_open_sent_at, episodes, refusal, refused_since, refused_at, occupancy,
        resume_at)
-    values (${s.ceiling}, ${time(s.raisedAt)}, ${time(s.silentUntil)}, ${time(s.probeSentAt)}, ${s.episodes},
+    values (${s.ceiling}, ${time(s.raisedAt)}, ${time(s.backoffUntil)}, ${time(s.halfOpenSentAt)}, ${s.episodes},
       ${s.refusal}, ${time(s.refusedSince)}, ${time(s.refusedAt)}, ${s.occupancy}, ${s.resumeAt})
     on conflict (id) do update set ceiling = excluded.ceiling, raised_at = excluded.raised_at,
-      silent_until = excluded.silent_until, probe_sent_at = excluded.probe_sent_at, episodes = excluded.episodes,
+      backoff_until = excluded.backoff_until, half_open_sent_at = excluded.half_open_sent_at, episodes = excluded.episodes,
       refusal = excluded.refusal, refused_since = excluded.refused_since, refused_at = excluded.refused_at, occupancy = excluded.occupancy,
       resume_at = excluded.resume_at`;
 }

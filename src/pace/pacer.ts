@@ -42,17 +42,17 @@ export interface Pacer {
 }
 
 export interface PacerEvents {
-  /** A refusal silenced the fleet until `silentUntil` (epoch ms). */
-  silenced?(event: {
+  /** A refusal made the fleet back off until `backoffUntil` (epoch ms). */
+  backedOff?(event: {
     outcome: string;
-    silentUntil: number;
+    backoffUntil: number;
     episodes: number;
     occupancy: number;
     /** What it may mean, as in the status: the text changes with every refusal, this does not. */
     suspected: string;
     explained: string | null;
   }): void;
-  /** A probe succeeded: requests go again, slower. */
+  /** A half-open request succeeded: requests go again, slower. */
   resumed?(event: { ceiling: number }): void;
   /** An `acquire` ended after `ms`: its turn came (null), or it was put off. */
   waited?(event: { lane: string; ms: number; putOff: PaceWait | null }): void;
@@ -89,7 +89,7 @@ export function createPacer(
   own: OwnRefusals = createOwnRefusals(clock, limits),
 ): Pacer {
   const spanMs = limits.windowMs + guardMs(limits);
-  /** When the ceiling was last set, as far as this process has seen: each end of a silence sets it. */
+  /** When the ceiling was last set, as far as this process has seen: each end of a back-off sets it. */
   let knownRaise = 0;
 
   async function settle(sentAt: number, outcome: string): Promise<void> {
@@ -102,11 +102,11 @@ export function createPacer(
     failpoint('pace.silenced');
     if (after === before) return;
     if (after.episodes > before.episodes) own.refused(after.episodes);
-    if (after.silentUntil === null) events.resumed?.({ ceiling: after.ceiling });
+    if (after.backoffUntil === null) events.resumed?.({ ceiling: after.ceiling });
     else if (after.episodes > before.episodes) {
-      events.silenced?.({
+      events.backedOff?.({
         outcome,
-        silentUntil: after.silentUntil,
+        backoffUntil: after.backoffUntil,
         episodes: after.episodes,
         occupancy: sends,
         suspected:
@@ -126,21 +126,21 @@ export function createPacer(
       const { decision, now, sendId } = await tryOnce(sql, limits, lane);
       if (decision.go) {
         failpoint('pace.logged');
-        const { silentUntil, raisedAt } = decision.state;
-        if (silentUntil !== null || raisedAt !== knownRaise) events.afterRefusal?.();
+        const { backoffUntil, raisedAt } = decision.state;
+        if (backoffUntil !== null || raisedAt !== knownRaise) events.afterRefusal?.();
         knownRaise = raisedAt;
         return {
           kind: 'granted',
           permit: {
-            // Most answers say nothing about the pace: only a refusal or the end of a probe is worth a transaction.
+            // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
             settle: async (outcome) => {
               if (letsThrough(outcome)) own.cleared();
-              if (refuses(outcome) || decision.state.probeSentAt === now) await settle(now, outcome);
+              if (refuses(outcome) || decision.state.halfOpenSentAt === now) await settle(now, outcome);
             },
             cancel: async () => {
               if (sendId !== null) await unsend(sql, sendId);
-              // A cancelled probe must not keep the others waiting for its answer.
-              if (decision.state.probeSentAt === now) await settle(now, 'aborted');
+              // A cancelled half-open request must not keep the others waiting for its answer.
+              if (decision.state.halfOpenSentAt === now) await settle(now, 'aborted');
             },
           },
         };

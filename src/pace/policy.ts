@@ -10,7 +10,7 @@ export interface PaceLimits {
   /** Most own requests in any rolling window (the account's limit times the mirror's share). */
   readonly maxPerWindow: number;
   readonly windowMs: number;
-  /** Silence after a refusal. */
+  /** How long to back off after a refusal. */
   readonly backoffMs: number;
   /** The whole account, where its other users take part (`catalog.take_request`): its limit, and what is left to the mirror in any case. */
   readonly account?: { readonly limit: number; readonly floor: number };
@@ -20,9 +20,9 @@ export interface PaceState {
   /** Requests a window that were allowed at `raisedAt`; it grows from there. */
   readonly ceiling: number;
   readonly raisedAt: number;
-  /** Set by a refusal until a probe has succeeded. */
-  readonly silentUntil: number | null;
-  readonly probeSentAt: number | null;
+  /** Set by a refusal until a half-open request has succeeded. */
+  readonly backoffUntil: number | null;
+  readonly halfOpenSentAt: number | null;
   /** Refusals in a row without a success between. */
   readonly episodes: number;
   readonly refusal: string | null;
@@ -39,11 +39,11 @@ export type PaceDecision =
   | { readonly go: true; readonly state: PaceState }
   | { readonly go: false; readonly at: number; readonly because: PaceWait };
 
-/** A probe whose end nobody reported (its process died) is given up after this long. */
-const PROBE_LOST_MS = 120_000;
-/** Refusals in a row from which silence grows: by then it looks like the credential, not the rate. */
+/** A half-open request whose end nobody reported (its process died) is given up after this long. */
+const HALF_OPEN_LOST_MS = 120_000;
+/** Refusals in a row from which back-off grows: by then it looks like the credential, not the rate. */
 export const SUSPECT_AFTER = 3;
-const LONGEST_SILENCE = 10;
+const LONGEST_BACKOFF = 10;
 const RESUME_FLOOR = 20;
 
 /**
@@ -80,8 +80,8 @@ export function initialPace(limits: PaceLimits, now: number): PaceState {
   return {
     ceiling: Math.max(1, sendsPerWindow(limits) / 2),
     raisedAt: now,
-    silentUntil: null,
-    probeSentAt: null,
+    backoffUntil: null,
+    halfOpenSentAt: null,
     episodes: 0,
     refusal: null,
     refusedSince: null,
@@ -111,15 +111,15 @@ export function decide(
 ): PaceDecision {
   const span = limits.windowMs + guardMs(limits);
   const recent = sends.filter((at) => at > now - span);
-  if (state.silentUntil !== null) {
-    if (now < state.silentUntil) return { go: false, at: state.silentUntil, because: 'silence' };
-    if (state.probeSentAt !== null && now < state.probeSentAt + PROBE_LOST_MS) {
+  if (state.backoffUntil !== null) {
+    if (now < state.backoffUntil) return { go: false, at: state.backoffUntil, because: 'silence' };
+    if (state.halfOpenSentAt !== null && now < state.halfOpenSentAt + HALF_OPEN_LOST_MS) {
       return { go: false, at: now + 1000, because: 'probe' };
     }
-    // A silence shorter than the window may end while the window is still full: a probe takes a place in it too.
+    // A back-off shorter than the window may end while the window is still full: a half-open request takes a place in it too.
     const leaves = recent.at(-sendsPerWindow(limits));
     if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };
-    return { go: true, state: { ...state, probeSentAt: now } };
+    return { go: true, state: { ...state, halfOpenSentAt: now } };
   }
   const ceiling = Math.min(ceilingAt(limits, state, now), ownMost(limits, others));
   const allowed = Math.max(1, Math.floor(ceiling));
@@ -135,7 +135,7 @@ export function decide(
 
 /**
  * State after the request sent at `sentAt` ended with `outcome` ('ok' or a PartnerErrorKind) at `now`. Only the answer
- * to the probe ends a silence; refusals of requests that were already under way when it began do not lengthen it.
+ * to the half-open request ends a back-off; refusals of requests that were already under way when it began do not lengthen it.
  */
 export function settled(
   limits: PaceLimits,
@@ -144,15 +144,15 @@ export function settled(
   now: number,
 ): PaceState {
   if (refuses(request.outcome)) {
-    if (state.refusedAt !== null && state.silentUntil !== null && request.sentAt <= state.refusedAt)
+    if (state.refusedAt !== null && state.backoffUntil !== null && request.sentAt <= state.refusedAt)
       return state;
     const episodes = state.episodes + 1;
     const max = sendsPerWindow(limits);
     const resumeAt = Math.min(max, Math.max(Math.min(RESUME_FLOOR, max), request.sendsInWindow / 2));
     return {
       ...state,
-      silentUntil: now + silenceMs(limits, episodes - SUSPECT_AFTER),
-      probeSentAt: null,
+      backoffUntil: now + backoffFor(limits, episodes - SUSPECT_AFTER),
+      halfOpenSentAt: null,
       episodes,
       refusal: request.outcome,
       refusedSince: episodes === 1 ? now : state.refusedSince,
@@ -161,19 +161,19 @@ export function settled(
       resumeAt: episodes === 1 ? resumeAt : state.resumeAt,
     };
   }
-  if (state.silentUntil === null || request.sentAt !== state.probeSentAt) return state;
-  // An answer that says nothing about the credential or the rate leaves the silence, but lets another probe go.
+  if (state.backoffUntil === null || request.sentAt !== state.halfOpenSentAt) return state;
+  // An answer that says nothing about the credential or the rate leaves the back-off, but lets another half-open request go.
   if (saysNothing(request.outcome))
-    return { ...state, probeSentAt: null, silentUntil: now + limits.backoffMs / 6 };
+    return { ...state, halfOpenSentAt: null, backoffUntil: now + limits.backoffMs / 6 };
   return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };
 }
 
 /** The back-off, doubled so many times, and never longer than ten back-offs: the bound of every recovery. */
-export function silenceMs(limits: PaceLimits, doublings: number): number {
-  return limits.backoffMs * Math.min(LONGEST_SILENCE, 2 ** Math.max(0, doublings));
+export function backoffFor(limits: PaceLimits, doublings: number): number {
+  return limits.backoffMs * Math.min(LONGEST_BACKOFF, 2 ** Math.max(0, doublings));
 }
 
-/** Outcomes that silence the fleet: the auth class (partner rule 5.6) and an account that is not configured. */
+/** Outcomes that make the fleet back off: the auth class (partner rule 5.6) and an account that is not configured. */
 export function refuses(outcome: string): boolean {
   return AUTH_CLASS.has(outcome as PartnerErrorKind) || outcome === 'account-not-configured';
 }

@@ -2,7 +2,7 @@ import { guardMs, type PaceLimits, type PaceState, SUSPECT_AFTER } from './polic
 
 /*
  * What may be said of a refusal. A 403 for too fast and for a wrong secret are byte-identical (partner rule 5.7), so only
- * evidence tells: how much of the share our own requests filled, and probes refused again after quiet windows. What was
+ * evidence tells: how much of the share our own requests filled, and half-open requests refused again after quiet windows. What was
  * answered, how often and since when is known; what it means is suspected at most.
  */
 
@@ -12,7 +12,7 @@ export type Suspicion =
   | 'rate'
   /** Own requests were few: other users of the account fill the limit, or the credential is wrong. */
   | 'other-traffic-or-credential'
-  /** Refused again and again though the windows held nothing but probes. */
+  /** Refused again and again though the windows held nothing but half-open requests. */
   | 'credential'
   /** Not a suspicion: the partner says it in so many words. */
   | 'account';
@@ -29,7 +29,7 @@ export interface Refusal {
   readonly suspected: Suspicion;
 }
 
-/** The refusals that the account is under, or null where its last probe or request was let through. */
+/** The refusals that the account is under, or null where its last request was let through. */
 export function refusalOf(limits: PaceLimits, state: PaceState): Refusal | null {
   if (state.refusal === null) return null;
   const since = state.refusedSince ?? state.refusedAt ?? 0;
@@ -45,7 +45,7 @@ export function refusalOf(limits: PaceLimits, state: PaceState): Refusal | null 
 
 function suspicion(limits: PaceLimits, state: PaceState, since: number): Suspicion {
   if (state.refusal === 'account-not-configured') return 'account';
-  // A window after the first refusal there is nothing left in it but probes. Before that, refusals in a row prove nothing.
+  // A window after the first refusal there is nothing left in it but half-open requests. Before that, refusals in a row prove nothing.
   const quiet = (state.refusedAt ?? since) - since >= limits.windowMs + guardMs(limits);
   if (state.episodes >= SUSPECT_AFTER && quiet) return 'credential';
   return (state.occupancy ?? 0) / limits.maxPerWindow < 0.5 ? 'other-traffic-or-credential' : 'rate';

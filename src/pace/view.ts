@@ -26,7 +26,7 @@ export function paceReader(limits: PaceLimits): PaceReader {
     const pace = state ?? initialPace(limits, now);
     return {
       ceilingPerMinute: (ceilingAt(limits, pace, now) * 60_000) / limits.windowMs,
-      backingOffUntil: pace.silentUntil === null ? null : new Date(pace.silentUntil),
+      backingOffUntil: pace.backoffUntil === null ? null : new Date(pace.backoffUntil),
       usedInWindow: sends.length,
       othersInWindow: others,
       mostInWindow: ownMost(limits, others),

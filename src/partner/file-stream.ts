@@ -28,7 +28,7 @@ async function* chained(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerat
 
 /**
  * Decompresses what begins as gzip and passes anything else on as it is. Several members in a row are one file.
- * Fails with zlib's codes on damage; a cut at a member's end is silent and must be told by counting.
+ * Fails with zlib's codes on damage; a cut at a member's end raises no error and must be told by counting.
  */
 export async function* gunzipIfGzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]();

@@ -4,7 +4,7 @@ import { type AnswerHead, type ApiRequest, createTransport, type TransportOption
 import { parseDelta, parseExact } from './wire.ts';
 
 /** One answer as it came, for finding out how the partner spells what it does not document. */
-export interface ProbeAnswer {
+export interface RawAnswer {
   readonly route: Route;
   /** Null: a 200 whose body is JSON. */
   readonly error: PartnerError | null;
@@ -16,19 +16,19 @@ export interface ProbeAnswer {
 }
 
 /** Questions to the partner whose answers are not interpreted. Each needs a permit, and settles it; none throws. */
-export interface Probe {
-  manifest(permit: Permit): Promise<ProbeAnswer>;
-  delta(permit: Permit, since: string): Promise<ProbeAnswer>;
+export interface RawClient {
+  manifest(permit: Permit): Promise<RawAnswer>;
+  delta(permit: Permit, since: string): Promise<RawAnswer>;
   /** `body`: lists of SKUs by the names under which they are sent. */
-  bulk(permit: Permit, body: ReadonlyMap<string, readonly string[]>): Promise<ProbeAnswer>;
+  bulk(permit: Permit, body: ReadonlyMap<string, readonly string[]>): Promise<RawAnswer>;
   close(): Promise<void>;
 }
 
 /** Opens the connection for such questions; `now` is this host's clock, in epoch milliseconds. */
-export function createProbe(options: TransportOptions, now: () => number): Probe {
+export function createRawClient(options: TransportOptions, now: () => number): RawClient {
   const transport = createTransport(options);
 
-  async function ask(permit: Permit, request: ApiRequest): Promise<ProbeAnswer> {
+  async function ask(permit: Permit, request: ApiRequest): Promise<RawAnswer> {
     const { route } = request;
     const head: AnswerHead = { status: null, date: null };
     const sentAt = now();

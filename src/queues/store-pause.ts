@@ -29,7 +29,7 @@ interface Held {
   readonly kind: StoreFailure;
   readonly until: number;
   readonly times: number;
-  probing: boolean;
+  retrying: boolean;
 }
 
 /** The pause of one process. It lives in memory, because Postgres is what cannot be written to. */
@@ -48,15 +48,15 @@ export function createStorePause(
     if (present !== undefined && present !== before) return;
     const times = (before?.times ?? 0) + 1;
     const ms = doubling(FIRST_MS, times, MOST_MS);
-    jobs.set(job, { kind, until: now + ms, times, probing: false });
+    jobs.set(job, { kind, until: now + ms, times, retrying: false });
     emit({ event: 'store.paused', kind, job, ms });
   }
 
   return {
     async guard(job, work) {
       const held = jobs.get(job);
-      if (held !== undefined && (held.probing || clock.monotonic() < held.until)) return 'paused';
-      if (held !== undefined) held.probing = true;
+      if (held !== undefined && (held.retrying || clock.monotonic() < held.until)) return 'paused';
+      if (held !== undefined) held.retrying = true;
       try {
         const outcome = await work();
         if (held !== undefined) {
@@ -66,7 +66,7 @@ export function createStorePause(
         return outcome;
       } catch (error) {
         const kind = storeFailure(error);
-        if (held !== undefined) held.probing = false;
+        if (held !== undefined) held.retrying = false;
         if (kind === null) throw error;
         failed(job, kind, held);
         return 'paused';

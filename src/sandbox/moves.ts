@@ -1,7 +1,7 @@
 import { missingSize } from './catalogue.ts';
 import type { Item, Market } from './market.ts';
 
-const PROBES = 64;
+const TRIES = 64;
 const PAINTS: readonly [string, ...string[]] = ['Retro', 'SE', 'Premium', 'PRM'];
 const SYSTEMS: readonly [string, ...string[]] = ['US', 'UK', 'EU', 'CM'];
 
@@ -36,7 +36,7 @@ export function stepMarket(market: Market, count: number): void {
 
 /** Finds a random item that fits by probing; gives up quietly where hardly any does. */
 function onRandom(market: Market, fits: (item: Item) => boolean, act: (item: Item) => void): void {
-  for (let probe = 0; probe < PROBES; probe += 1) {
+  for (let tryNumber = 0; tryNumber < TRIES; tryNumber += 1) {
     const item = market.items[market.rng.int(market.items.length)];
     if (item === undefined || !fits(item)) continue;
     act(item);

@@ -205,7 +205,7 @@ export class SnapshotChain {
   #addNoops(changed: Set<Item>): void {
     this.#noopsOwed += changed.size * this.#settings.noopShare;
     const { items } = this.#market;
-    for (let probes = this.#noopsOwed * 20; probes >= 1 && this.#noopsOwed >= 1; probes -= 1) {
+    for (let tries = this.#noopsOwed * 20; tries >= 1 && this.#noopsOwed >= 1; tries -= 1) {
       const item = items[this.#rng.int(items.length)];
       if (item === undefined || changed.has(item)) continue;
       const line = this.#resolve(item, item.line);

@@ -5,7 +5,7 @@ import type { Settings } from './options.ts';
 import type { Rng } from './rng.ts';
 import { SnapshotChain, type CatalogCode, type Delta, type Snapshot } from './snapshots.ts';
 
-const DRAW_PROBES = 64;
+const DRAW_TRIES = 64;
 
 /** What is true about one SKU: the tests' oracle. */
 export interface TruthRow {
@@ -190,7 +190,7 @@ export class World {
   /** A size of a SKU that is on the market now, and about its price, drawn by `rng`; null where hardly any is. */
   draw(rng: Rng): { sku: string; size: string; price: number } | null {
     const { items } = this.#market;
-    for (let probe = 0; probe < DRAW_PROBES; probe += 1) {
+    for (let tryNumber = 0; tryNumber < DRAW_TRIES; tryNumber += 1) {
       const item = items[rng.int(items.length)];
       const [first, ...rest] = item?.priceable ? this.#market.sizesOf(item) : [];
       if (item === undefined || first === undefined) continue;

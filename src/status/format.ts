@@ -71,8 +71,8 @@ export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
 }
 
 export function paceLine({ pace }: MirrorStats, now: Date): string {
-  const silent = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
-  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${silent > 0 ? `; back-off ends in ${formatAge(silent)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
+  const backingOff = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
+  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${backingOff > 0 ? `; back-off ends in ${formatAge(backingOff)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
 }
 
 /** Counts so young go for those of this moment. */
@@ -135,7 +135,7 @@ export function backlogMinutes(status: Pick<Status, 'stats' | 'skusPerCall'>): n
 }
 
 /**
- * The least is at the whole share, the most beside the turns that live SKUs take meanwhile; a silence comes before either. No
+ * The least is at the whole share, the most beside the turns that live SKUs take meanwhile; a back-off comes before either. No
  * estimate is made while nobody works, or while what refuses requests will not end by waiting.
  */
 export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
@@ -146,9 +146,9 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   if (stopped !== null)
     return { owed, minutes: null, least: null, most: null, sure: 'unknown', because: [stopped] };
   const { backingOffUntil, ceilingPerMinute } = stats.pace;
-  const silence = Math.max(0, (backingOffUntil?.getTime() ?? 0) - now.getTime()) / 60_000;
+  const backoff = Math.max(0, (backingOffUntil?.getTime() ?? 0) - now.getTime()) / 60_000;
   const liveMinutes = live / (stats.live.ceilingPerMinute ?? Infinity);
-  const at = (callsPerMinute: number) => silence + Math.max(calls / callsPerMinute, liveMinutes);
+  const at = (callsPerMinute: number) => backoff + Math.max(calls / callsPerMinute, liveMinutes);
   const present = Math.max(ceilingPerMinute, 0.1);
   const left = present - Math.min(present, liveTurns(status));
   const most = left > present * LEFT_OVER ? at(left) : null;

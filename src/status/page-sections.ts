@@ -82,7 +82,7 @@ export function backlog(status: Status, now: Date): Html {
 
 export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now: Date): Html {
   const { pace: p } = stats;
-  const silent = p.backingOffUntil !== null && p.backingOffUntil > now;
+  const backingOff = p.backingOffUntil !== null && p.backingOffUntil > now;
   return html`<section id="pace">
     <h2>Pace</h2>
     <div class="bars">
@@ -94,7 +94,7 @@ export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now:
       <dd>${count(Math.round(p.ceilingPerMinute))} per minute</dd>
       <dt>back-off</dt>
       <dd id="backoff">
-        ${silent ? html`<span class="warn">active, ends ${ago(p.backingOffUntil, now)}</span>` : 'none'}
+        ${backingOff ? html`<span class="warn">active, ends ${ago(p.backingOffUntil, now)}</span>` : 'none'}
       </dd>
       <dt>rejections</dt>
       <dd>${p.refusal === null ? 'none' : html`<span class="warn">${p.refusal}</span>`}</dd>

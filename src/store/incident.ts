@@ -8,7 +8,7 @@ export interface Incident {
   readonly because: IncidentCause;
   readonly since: number;
   /** When a call last tried whether it is over; the beginning before the first time. */
-  readonly probedAt: number;
+  readonly triedAt: number;
 }
 
 export interface IncidentChange {
@@ -37,13 +37,13 @@ export async function storeIncident(
     await tx`
       update catalog_internal.live_plan set incident_because = ${to}::text,
         incident_since = case when ${to}::text is not null then coalesce(incident_since, now()) end,
-        incident_probed_at = now(), solved_at = null`;
+        incident_tried_at = now(), solved_at = null`;
     return { from, to, minutes };
   });
 }
 
-export async function noteProbe(sql: Sql): Promise<void> {
-  await sql`update catalog_internal.live_plan set incident_probed_at = now()`;
+export async function noteTrial(sql: Sql): Promise<void> {
+  await sql`update catalog_internal.live_plan set incident_tried_at = now()`;
 }
 
 /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them. */

@@ -19,7 +19,7 @@ interface Birth {
 
 /**
  * Says that a daemon is here until the returned function is called or the process dies. Who is the only one knows
- * that way that whoever holds older claims, tasks and the probe is dead, and frees them: after a crash nobody waits for leases to run out.
+ * that way that whoever holds older claims, tasks and the half-open request is dead, and frees them: after a crash nobody waits for leases to run out.
  * Where others seem to be here it checks again for ten seconds, for they may be dead without Postgres knowing it.
  * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease; it is here
  * again as soon as Postgres answers it.
@@ -130,10 +130,11 @@ async function freeWhenAlone(client: pg.Client, birth: Birth): Promise<boolean> 
     from catalog_internal.sync s where run < $1 or (run is null and (finished_at is null or finished_at < $2))`,
     [birth.number, birth.at],
   );
-  // A probe whose sender is dead tells nobody anything.
-  await client.query('update catalog_internal.pace set probe_sent_at = null where probe_sent_at <= $1', [
-    birth.at,
-  ]);
+  // A half-open request whose sender is dead tells nobody anything.
+  await client.query(
+    'update catalog_internal.pace set half_open_sent_at = null where half_open_sent_at <= $1',
+    [birth.at],
+  );
   return true;
 }
 

@@ -29,7 +29,7 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
     select refresh_threshold as "refreshThreshold", max_interval_minutes as "maxIntervalMinutes", early_minutes as "earlyMinutes",
       solved_at is null as unsolved, ceiling_per_minute as "ceilingPerMinute",
       case when incident_because is not null then json_build_object('because', incident_because,
-        'since', extract(epoch from incident_since) * 1000, 'probedAt', extract(epoch from incident_probed_at) * 1000)
+        'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
       coalesce(extract(epoch from ceiling_at) * 1000, 0)::float8 as "ceilingAt",
       recent.computed, recent.best,

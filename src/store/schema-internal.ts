@@ -143,7 +143,7 @@ export const livePlan = internal.table(
     incidentSince: instant('incident_since'),
     incidentBecause: text('incident_because'),
     /** When a call last tried snapshot-priced SKUs during the incident. */
-    incidentProbedAt: instant('incident_probed_at'),
+    incidentTriedAt: instant('incident_tried_at'),
   },
   (t) => [check('live_plan_one_row', sql`${t.id}`)],
 );
@@ -207,8 +207,8 @@ export const pace = internal.table(
     id: boolean().primaryKey().default(true),
     ceiling: doublePrecision().notNull(),
     raisedAt: instant('raised_at').notNull(),
-    silentUntil: instant('silent_until'),
-    probeSentAt: instant('probe_sent_at'),
+    backoffUntil: instant('backoff_until'),
+    halfOpenSentAt: instant('half_open_sent_at'),
     episodes: integer().notNull().default(0),
     refusal: text(),
     refusedSince: instant('refused_since'),

@@ -33,7 +33,7 @@ export function failureOf({ kind, hint, status, code, message }: PartnerError): 
 
 const RETRY_FIRST_MS = 60_000;
 const RETRY_MOST_MS = 3_600_000;
-/** After a refusal the pacer knows when to send again: its silence is asked for soon, and not waited for twice. */
+/** After a refusal the pacer knows when to send again: its back-off is asked for soon, and not waited for twice. */
 const RETRY_REFUSED_MS = 1000;
 
 /** A failed manifest or delta is tried again after a minute, doubling to an hour, and in any case on its schedule. */

@@ -24,7 +24,7 @@ export interface Telemetry {
   readonly onJob: (job: { queue: string; job: string; outcome: string; ms: number }) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onQueueError: (error: unknown) => void;
-  readonly pace: Required<Pick<PacerEvents, 'silenced' | 'resumed' | 'waited'>>;
+  readonly pace: Required<Pick<PacerEvents, 'backedOff' | 'resumed' | 'waited'>>;
 }
 
 export interface TelemetryOptions {

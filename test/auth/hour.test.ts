@@ -24,7 +24,7 @@ interface Seen {
   /** Own sends, ms after the beginning. */
   readonly sends: number[];
   /** Moments at which a log line `pace.silenced` is written. */
-  readonly silenced: number[];
+  readonly backedOff: number[];
   /** Moments at which requests went again. */
   readonly resumed: number[];
   readonly suspected: Set<Suspicion>;
@@ -37,11 +37,11 @@ function live(weather: Weather, ms: number): Seen {
   const account = new Account(LIMITS);
   const begin = account.now;
   const partner = new RollingWindow(MINUTE);
-  const seen: Seen = { sends: [], silenced: [], resumed: [], suspected: new Set(), end: null };
+  const seen: Seen = { sends: [], backedOff: [], resumed: [], suspected: new Set(), end: null };
   let { episodes } = account.state;
   const watch = () => {
     const at = account.now - begin;
-    if (account.state.episodes > episodes) seen.silenced.push(at);
+    if (account.state.episodes > episodes) seen.backedOff.push(at);
     if (account.state.episodes < episodes) seen.resumed.push(at);
     ({ episodes } = account.state);
     const refusal = refusalOf(LIMITS, account.state);
@@ -66,25 +66,25 @@ const always = () => true;
 describe('an hour with a wrong secret', () => {
   const wrong = (from: number, to: number) => (at: number) => at < from || at >= to;
 
-  test('from the start is eleven probes and as many log lines, ever further apart, ten minutes at most', () => {
-    const { sends, silenced, suspected, end } = live({ secretRight: () => false, others: quiet }, HOUR);
+  test('from the start is eleven half-open requests and as many log lines, ever further apart, ten minutes at most', () => {
+    const { sends, backedOff, suspected, end } = live({ secretRight: () => false, others: quiet }, HOUR);
     expect(sends.map((at) => Math.round(at / MINUTE))).toEqual([0, 1, 2, 3, 5, 9, 17, 27, 37, 47, 57]);
-    expect(silenced).toHaveLength(sends.length);
+    expect(backedOff).toHaveLength(sends.length);
     expect([...suspected]).toEqual(['other-traffic-or-credential', 'credential']);
     expect(end).toMatchObject({ times: 11, ownRequests: 1, ownMost: 120, outcome: FORBIDDEN });
   });
 
   test('that begins at full speed: the rate is suspected first, the credential from the third refusal on', () => {
-    const { sends, suspected, silenced } = live(
+    const { sends, suspected, backedOff } = live(
       { secretRight: wrong(HOUR, 2 * HOUR), others: quiet },
       2 * HOUR,
     );
     expect(sends.filter((at) => at >= HOUR).length).toBeLessThanOrEqual(12);
-    expect(silenced).toHaveLength(sends.filter((at) => at >= HOUR).length);
+    expect(backedOff).toHaveLength(sends.filter((at) => at >= HOUR).length);
     expect([...suspected]).toEqual(['rate', 'credential']);
   });
 
-  test('ends by itself within the longest silence once the secret is right, and full speed comes back', () => {
+  test('ends by itself within the longest back-off once the secret is right, and full speed comes back', () => {
     for (const end of [62, 70, 85, 119].map((minutes) => minutes * MINUTE)) {
       const seen = live({ secretRight: wrong(HOUR, end), others: quiet }, end + HOUR);
       const [resumed] = seen.resumed;
@@ -101,8 +101,8 @@ describe('other users of the account who are too fast', () => {
   test('now and then, for an hour: the credential is never suspected, and sending goes on', () => {
     // 250 requests in 25 seconds, every seven minutes.
     const others = (at: number) => (at % (7 * MINUTE) < 25 * SECOND ? 10 : 0);
-    const { silenced, suspected, resumed, sends } = live({ secretRight: always, others }, HOUR);
-    expect(silenced.length).toBeGreaterThan(3);
+    const { backedOff, suspected, resumed, sends } = live({ secretRight: always, others }, HOUR);
+    expect(backedOff.length).toBeGreaterThan(3);
     expect(resumed.length).toBeGreaterThan(3);
     expect(suspected).not.toContain('credential');
     expect(suspected.size).toBeGreaterThan(0);
@@ -111,8 +111,8 @@ describe('other users of the account who are too fast', () => {
 
   test('half of the time, by more than the limit: two refusals in a row, and still no word of the credential', () => {
     const others = (at: number) => (at % (4 * MINUTE) < 2 * MINUTE ? 4 : 0);
-    const { suspected, silenced } = live({ secretRight: always, others }, HOUR);
-    expect(silenced.length).toBeGreaterThan(10);
+    const { suspected, backedOff } = live({ secretRight: always, others }, HOUR);
+    expect(backedOff.length).toBeGreaterThan(10);
     expect(suspected).not.toContain('credential');
   });
 

@@ -12,7 +12,7 @@ function onClock() {
 }
 
 describe('refusals of one process', () => {
-  test('hold nobody back while the whole fleet is refused: the shared silence is enough', () => {
+  test('hold nobody back while the whole fleet is refused: the shared back-off is enough', () => {
     const { own } = onClock();
     for (let times = 1; times <= 20; times += 1) {
       own.refused(times);

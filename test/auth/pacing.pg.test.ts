@@ -3,7 +3,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import { createOwnRefusals } from '../../src/pace/circuit-breaker.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
-import { letSilenceEnd } from '../contract/silence.ts';
+import { letBackoffEnd } from '../contract/silence.ts';
 import { HOUR, useStore } from '../store/support.ts';
 
 const store = useStore();
@@ -37,7 +37,7 @@ describe('a daemon beside one that was refused', () => {
     expect(other.looks()).toBe(before);
 
     await refused.send(FORBIDDEN);
-    await letSilenceEnd(store.sql);
+    await letBackoffEnd(store.sql);
     await refused.send('ok');
     expect(other.looks()).toBe(before);
     await other.send('ok');
@@ -50,7 +50,7 @@ describe('a daemon beside one that was refused', () => {
     const [good, bad] = [daemon(), daemon()];
     for (let i = 0; i < 2; i += 1) {
       await bad.send(FORBIDDEN);
-      await letSilenceEnd(store.sql);
+      await letBackoffEnd(store.sql);
       await good.send('ok');
     }
     const before = bad.looks();
@@ -67,9 +67,9 @@ describe('a daemon beside one that was refused', () => {
     const [one, two] = [daemon(), daemon()];
     for (let i = 0; i < 3; i += 1) {
       await one.send(FORBIDDEN);
-      await letSilenceEnd(store.sql);
+      await letBackoffEnd(store.sql);
       await two.send(FORBIDDEN);
-      await letSilenceEnd(store.sql);
+      await letBackoffEnd(store.sql);
     }
     await one.send('ok');
     await two.send('ok');
@@ -82,7 +82,7 @@ describe('a daemon beside one that was refused', () => {
       const alone = daemon();
       for (let i = 0; i < 3; i += 1) {
         await alone.send(FORBIDDEN);
-        await letSilenceEnd(store.sql);
+        await letBackoffEnd(store.sql);
         await alone.send(outcome);
       }
       expect(alone.own.holdMs()).toBe(0);

@@ -5,7 +5,7 @@ import type { App } from '../../src/daemon/app.ts';
 import { processSources } from '../../src/config/config.ts';
 import { eventually } from '../support/eventually.ts';
 import { logged, nextLog, readyz } from '../contract/harness.ts';
-import { everythingToDo, letSilenceEnd } from '../contract/silence.ts';
+import { everythingToDo, letBackoffEnd } from '../contract/silence.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
@@ -109,22 +109,22 @@ const WAYS: readonly Way[] = [
     before: ({ file }) => mounted(file, '..2026_11_22', NEW),
   },
   {
-    name: 'half written when it is read after the refusal, whole before the probe',
+    name: 'half written when it is read after the refusal, whole before the half-open request',
     before: ({ file }) => writeFileSync(file, NEW.slice(0, 9)),
     after: ({ file }) => writeFileSync(file, NEW),
   },
   {
-    name: 'empty when it is read after the refusal, whole before the probe',
+    name: 'empty when it is read after the refusal, whole before the half-open request',
     before: ({ file }) => writeFileSync(file, ''),
     after: ({ file }) => writeFileSync(file, NEW),
   },
   {
-    name: 'gone when it is read after the refusal, back before the probe',
+    name: 'gone when it is read after the refusal, back before the half-open request',
     before: ({ file }) => rmSync(file),
     after: ({ file }) => writeFileSync(file, NEW),
   },
   {
-    name: 'unreadable when it is read after the refusal, readable before the probe',
+    name: 'unreadable when it is read after the refusal, readable before the half-open request',
     before({ file }) {
       rmSync(file);
       mkdirSync(file);
@@ -156,7 +156,7 @@ const UNDER_WAY = 7;
 
 describe.concurrent('a secret that is rotated in its file,', () => {
   WAYS.forEach((way, i) => {
-    test(`${way.name}: no request fails in the overlap, one silence follows, and the first request after it has the new one`, async ({
+    test(`${way.name}: no request fails in the overlap, one back-off follows, and the first request after it has the new one`, async ({
       expect,
       onTestFinished,
     }) => {
@@ -171,7 +171,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
       await nextLog(stack, 'pace.silenced', 0);
       await eventually(() => expect(statuses()).not.toContain(0));
       way.after?.(now);
-      await letSilenceEnd(stack.sql);
+      await letBackoffEnd(stack.sql);
       await nextLog(stack, 'pace.resumed', 0);
       await expectAtWork(expect, now);
 
@@ -206,7 +206,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     expect(refused).toBeGreaterThan(1);
     expect(refused).toBeLessThanOrEqual(UNDER_WAY);
     expect(logged(stack, 'pace.silenced')).toMatchObject([{ episodes: 1 }]);
-    await letSilenceEnd(stack.sql);
+    await letBackoffEnd(stack.sql);
     await nextLog(stack, 'pace.resumed', 0);
     await stack.caughtUp();
     expect(statuses().slice(refused)).not.toContain(403);
@@ -227,7 +227,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     await everythingToDo(stack);
     await nextLog(stack, 'pace.silenced', 0);
     now.rotate();
-    await letSilenceEnd(stack.sql);
+    await letBackoffEnd(stack.sql);
     await nextLog(stack, 'pace.resumed', 0);
     await expectAtWork(expect, { ...now, app: second });
     now.overlapEnds();
@@ -235,7 +235,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     expect(logged(stack, 'pace.silenced')).toHaveLength(1);
   });
 
-  test('half written for longer than a silence: refused once more, and then it goes on', async ({
+  test('half written for longer than a back-off: refused once more, and then it goes on', async ({
     expect,
     onTestFinished,
   }) => {
@@ -246,17 +246,17 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     now.overlapEnds();
     await everythingToDo(stack);
     await nextLog(stack, 'pace.silenced', 0);
-    await letSilenceEnd(stack.sql);
+    await letBackoffEnd(stack.sql);
     await eventually(() => expect(logged(stack, 'pace.silenced')).toHaveLength(2));
     writeFileSync(file, NEW);
-    await letSilenceEnd(stack.sql);
+    await letBackoffEnd(stack.sql);
     await nextLog(stack, 'pace.resumed', 0);
     await expectAtWork(expect, now);
     expect(logged(stack, 'pace.silenced')).toHaveLength(2);
     expectNoSecretIn(expect, now);
   });
 
-  test('beside a second daemon with the same file: one silence for both', async ({
+  test('beside a second daemon with the same file: one back-off for both', async ({
     expect,
     onTestFinished,
   }) => {
@@ -268,7 +268,7 @@ describe.concurrent('a secret that is rotated in its file,', () => {
     now.overlapEnds();
     await everythingToDo(stack);
     await nextLog(stack, 'pace.silenced', 0);
-    await letSilenceEnd(stack.sql);
+    await letBackoffEnd(stack.sql);
     await nextLog(stack, 'pace.resumed', 0);
     // Each of them works once the other has stopped, so both have sent with the new secret.
     await expectAtWork(expect, now);

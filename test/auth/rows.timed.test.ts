@@ -5,7 +5,7 @@ import type { App } from '../../src/daemon/app.ts';
 import { processSources } from '../../src/config/config.ts';
 import { eventually } from '../support/eventually.ts';
 import { contents, logged, nextLog, readyz } from '../contract/harness.ts';
-import { everythingToDo, letSilenceEnd } from '../contract/silence.ts';
+import { everythingToDo, letBackoffEnd } from '../contract/silence.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
@@ -171,7 +171,7 @@ async function expectHealthy(expect: ExpectStatic, stack: Stack, app: App): Prom
 
 describe.concurrent('Partner rules 5.5:', () => {
   for (const row of ROWS) {
-    test(`${row.name}: one request, one silence, told in every view, and over by one probe`, async ({
+    test(`${row.name}: one request, one back-off, told in every view, and over by one half-open request`, async ({
       expect,
       onTestFinished,
     }) => {
@@ -214,7 +214,7 @@ describe.concurrent('Partner rules 5.5:', () => {
       expect(sandbox.counts() - asked).toBe(requests);
 
       await row.heal(scene);
-      await letSilenceEnd(sql);
+      await letBackoffEnd(sql);
       await nextLog(stack, 'pace.resumed', 0);
       await stack.caughtUp();
       await expectHealthy(expect, stack, app);

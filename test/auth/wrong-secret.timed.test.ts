@@ -4,7 +4,7 @@ import { describe, test, vi } from 'vitest';
 import { processSources } from '../../src/config/config.ts';
 import { eventually } from '../support/eventually.ts';
 import { logged, nextLog, readyz } from '../contract/harness.ts';
-import { letSilenceEnd } from '../contract/silence.ts';
+import { letBackoffEnd } from '../contract/silence.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram, temporaryFolder } from '../support/process.ts';
@@ -28,7 +28,7 @@ async function atWork(stack: Stack, check: () => Promise<void> | void): Promise<
 const refusedRequests = ({ sandbox }: Stack) => sandbox.requests.filter(({ status }) => status === 403);
 
 describe.concurrent('a wrong secret', () => {
-  test('for as long as sixty back-offs: few probes, few lines, told for what it is, and over by itself', async ({
+  test('for as long as sixty back-offs: few half-open requests, few lines, told for what it is, and over by itself', async ({
     expect,
   }) => {
     const backoffMs = 100;
@@ -54,7 +54,7 @@ describe.concurrent('a wrong secret', () => {
     expect(probes).toBeGreaterThanOrEqual(4);
     expect(probes).toBeLessThanOrEqual(7 + Math.ceil((Date.now() - timeOf(first)) / (10 * backoffMs)));
     expect(sandbox.requests.slice(-probes).map(({ status }) => status)).not.toContain(200);
-    // A line for the silence, and one for the task whose request was the probe.
+    // A line for the back-off, and one for the task whose request was the half-open request.
     expect(seen(stack.logs.slice(lines)).length).toBeLessThanOrEqual(2 * probes + 1);
     const said = logged(stack, 'pace.silenced').map(({ msg }) => String(msg));
     expect(said[0]).toContain('other traffic is heavy or the credential is wrong');
@@ -76,7 +76,7 @@ describe.concurrent('a wrong secret', () => {
     sandbox.rotateSecret(right);
     const healedAt = Date.now();
     const resumed = await nextLog(stack, 'pace.resumed', lines);
-    // The longest silence, and then somebody has to look; the rest is for a busy machine.
+    // The longest back-off, and then somebody has to look; the rest is for a busy machine.
     expect(timeOf(resumed) - healedAt).toBeLessThan(10 * backoffMs + 9000);
     await stack.caughtUp();
     await expectMirrorIsTrue(sql, sandbox.world);
@@ -191,12 +191,12 @@ describe.concurrent('a wrong secret', () => {
       return passed > 0 && events.indexOf('pace.silenced', passed) > 0;
     };
     await atWork(stack, async () => {
-      if (!heldBack()) await letSilenceEnd(sql);
+      if (!heldBack()) await letBackoffEnd(sql);
       expect(heldBack()).toBe(true);
     });
     // Now it leaves every probe to the other one.
     await atWork(stack, async () => {
-      await letSilenceEnd(sql);
+      await letBackoffEnd(sql);
       expect(turns().at(-1)).toMatchObject({ event: 'pace.resumed' });
     });
     const refused = refusedRequests(stack).length;
@@ -234,7 +234,7 @@ describe.concurrent('other services of the account that are too fast,', () => {
       expect(degraded[0]).toContain('other traffic is heavy or the credential is wrong');
       expect(refused).toMatchObject({ times: 1, suspected: 'other-traffic-or-credential' });
       shiftMs += 61_000;
-      await letSilenceEnd(sql);
+      await letBackoffEnd(sql);
       await eventually(() => expect(logged(stack, 'pace.resumed')).toHaveLength(storm));
       await stack.caughtUp();
     }
@@ -259,12 +259,12 @@ describe.concurrent('other services of the account that are too fast,', () => {
       // The windows pass for the mirror too.
       await stack.sql`update catalog_internal.pace set refused_since = refused_since - interval '1 minute'`;
       await stack.everythingDue();
-      await letSilenceEnd(stack.sql);
+      await letBackoffEnd(stack.sql);
       await eventually(() => expect(logged(stack, 'pace.silenced')).toHaveLength(times));
     }
     expect(String((await readyz(app)).body['degraded'])).toContain(SUSPECTED);
     shiftMs += 61_000;
-    await letSilenceEnd(stack.sql);
+    await letBackoffEnd(stack.sql);
     await nextLog(stack, 'pace.resumed', 0);
     await stack.caughtUp();
     expect(await readyz(app)).toMatchObject({ status: 200, body: { degraded: [] } });

@@ -5,7 +5,7 @@ import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { logged, nextLog, readyz, runNow } from './harness.ts';
-import { everythingToDo, letSilenceEnd, silence } from './silence.ts';
+import { everythingToDo, letBackoffEnd, silence } from './silence.ts';
 
 const REFUSALS: readonly (readonly [string, Fault])[] = [
   ['a 403 on the delta route', { route: 'delta', status: 403 }],
@@ -18,7 +18,7 @@ const REFUSALS: readonly (readonly [string, Fault])[] = [
 
 describe('Auth class.', () => {
   test.each(REFUSALS)(
-    'Auth class. %s silences the fleet, everyone says "throttled or refused", and a probe ends it',
+    'Auth class. %s makes the fleet back off, everyone says "throttled or refused", and a half-open request ends it',
     async (_name, fault) => {
       await using stack = await createStack({
         sandbox: { skus: 60, seed: 101 },
@@ -46,7 +46,7 @@ describe('Auth class.', () => {
         expect(logged(stack, 'delta.postponed').length).toBeGreaterThan(looks + 1);
       });
       expect(await silence(sql)).toEqual({ seconds: 600, sent: 0 });
-      await letSilenceEnd(sql);
+      await letBackoffEnd(sql);
       await nextLog(stack, 'pace.resumed', 0);
       await stack.caughtUp();
       expect((await readyz(app)).body['degraded']).toEqual([]);

@@ -4,7 +4,7 @@ import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { logged, metric, nextLog, readyz } from './harness.ts';
-import { everythingToDo, letSilenceEnd, silence } from './silence.ts';
+import { everythingToDo, letBackoffEnd, silence } from './silence.ts';
 
 describe('Auth class.', () => {
   test('Auth class. A 403 that outlives quiet windows speaks for the credential; the daemon goes on probing, ever more slowly', async () => {
@@ -26,7 +26,7 @@ describe('Auth class.', () => {
       expect(String(body['degraded'])).toMatch(/throttled or refused; .*the credential is suspected/);
     });
     const silences = logged(stack, 'pace.silenced').map(
-      (l) => Date.parse(String(l['silentUntil'])) - Date.parse(String(l['time'])),
+      (l) => Date.parse(String(l['backoffUntil'])) - Date.parse(String(l['time'])),
     );
     expect(silences[3]).toBeGreaterThan((silences[0] ?? 0) * 1.5);
     const states = await sql`select distinct state from catalog.skus order by 1`;
@@ -52,7 +52,7 @@ describe('Auth class.', () => {
     expect(stack.sandbox.counts()).toBe(1);
   });
 
-  test('Auth class. The ledger survives restarts: a daemon started into a silence keeps it', async () => {
+  test('Auth class. The ledger survives restarts: a daemon started into a back-off keeps it', async () => {
     await using stack = await createStack({
       sandbox: { skus: 80, seed: 104 },
       env: { PARTNER_BACKOFF: '10m', PARTNER_RATE_WINDOW: '2s' },
@@ -69,11 +69,11 @@ describe('Auth class.', () => {
     const jobs = async () => (await metric(second, 'jobs_total', 'queue="reprice",outcome="wait"')) ?? 0;
     await eventually(async () => expect(await jobs()).toBeGreaterThanOrEqual(2));
     expect(await silence(sql)).toEqual({ seconds: 600, sent: 0 });
-    await letSilenceEnd(sql);
+    await letBackoffEnd(sql);
     await stack.caughtUp();
   });
 
-  test('Auth class. An account that is not configured is a state of its own, and silences as well', async () => {
+  test('Auth class. An account that is not configured is a state of its own, and back-offs as well', async () => {
     await using stack = await createStack({
       sandbox: { skus: 40, seed: 105, accountConfigured: false },
       env: { PARTNER_BACKOFF: '1m' },

@@ -144,7 +144,7 @@ describe('a manifest is applied whole or not at all', () => {
     expect(await catalogState(sql)).toBe('ok');
   });
 
-  test('a 403 of the presigned URL asks for the manifest again, three times at most, and silences nobody', async () => {
+  test('a 403 of the presigned URL asks for the manifest again, three times at most, and back-offs nobody', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 604 } });
     const { sandbox, sql } = stack;
     const app = await filled(stack);

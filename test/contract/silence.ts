@@ -1,19 +1,19 @@
 import type { Sql } from '../../src/store/db.ts';
 import type { Stack } from '../support/stack.ts';
 
-/** The present silence in seconds, and the requests that anyone sent since it began. */
+/** The present back-off in seconds, and the requests that anyone sent since it began. */
 export async function silence(sql: Sql): Promise<{ seconds: number; sent: number }> {
   const [row] = await sql<[{ seconds: number; sent: number }]>`
-    select extract(epoch from silent_until - refused_at)::float8 as seconds,
+    select extract(epoch from backoff_until - refused_at)::float8 as seconds,
       (select count(*)::int from catalog_internal.pace_sends where sent_at > refused_at) as sent
     from catalog_internal.pace`;
   return row;
 }
 
-/** The silence, where there is one, is over as if its time had passed. */
-export async function letSilenceEnd(sql: Sql): Promise<void> {
+/** The back-off, where there is one, is over as if its time had passed. */
+export async function letBackoffEnd(sql: Sql): Promise<void> {
   await sql`
-    update catalog_internal.pace set silent_until = clock_timestamp() where silent_until > clock_timestamp()`;
+    update catalog_internal.pace set backoff_until = clock_timestamp() where backoff_until > clock_timestamp()`;
 }
 
 /** Everything there is to do, for every route: whoever does not keep silent is heard. */

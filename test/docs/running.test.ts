@@ -26,7 +26,7 @@ interface Deployment {
 
 const yaml = codeBlocks('yaml').map(({ page, text }) => [page, parse(text) as unknown] as const);
 
-test('the Deployment fits the image: user, port, probes, variables, mounts', () => {
+test('the Deployment fits the image: user, port, half-open requests, variables, mounts', () => {
   const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
   const pod = deployment?.spec.template.spec;
   const [container] = pod?.containers ?? [];

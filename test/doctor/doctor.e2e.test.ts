@@ -202,7 +202,7 @@ describe.concurrent('doctor', () => {
     );
   });
 
-  test('after a wrong secret says how long the silence lasts, what refused, and what to do', async ({
+  test('after a wrong secret says how long the back-off lasts, what refused, and what to do', async ({
     expect,
   }) => {
     await using stack = await createStack({

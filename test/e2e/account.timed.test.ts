@@ -14,7 +14,7 @@ import { createStack, type Stack } from '../support/stack.ts';
 /*
  * The account as the partner sees it: two replicas on one database and the real clock, against a sandbox that counts every
  * request in the account's limit and refuses what is over it. Judged by when requests arrived there, and by nothing that
- * the mirror says of itself. A window is three seconds instead of sixty, and so is the silence.
+ * the mirror says of itself. A window is three seconds instead of sixty, and so is the back-off.
  */
 
 const WINDOW_MS = 3000;
@@ -25,7 +25,7 @@ const RESUME_FLOOR = 20;
 const RAISE = 5;
 /**
  * What left before a refusal was written down may still arrive this much later, on a machine with much else to do. Far less
- * than the silence, so that a probe that is refused would show.
+ * than the back-off, so that a half-open request that is refused would show.
  */
 const UNDER_WAY_MS = WINDOW_MS / 3;
 
@@ -149,7 +149,7 @@ async function busyWindows(stack: Stack, windows: number, requests: number): Pro
   );
 }
 
-/** What the partner saw of the mirror after a burst of the others had it refused, until `windows` windows after its probe. */
+/** What the partner saw of the mirror after a burst of the others had it refused, until `windows` windows after its half-open request. */
 async function refusedByABurst(stack: Busy, windows: number) {
   const own = () => arrivals(stack, 'own');
   const refusals = () => arrivals(stack, 'own', 403);
@@ -166,7 +166,7 @@ async function refusedByABurst(stack: Busy, windows: number) {
   const later = after().filter((at) => at < probe + windows * WINDOW_MS);
   return {
     refusedForMs: (refusals().at(-1) ?? 0) - refused,
-    silenceMs: probe - refused,
+    backoffFor: probe - refused,
     sentBefore: countIn(own(), refused - stack.limits.spanMs, refused + UNDER_WAY_MS),
     later,
     each: Array.from({ length: windows }, (_, i) =>
@@ -196,7 +196,7 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     await eventually(() => expectMirrorIsTrue(stack.sql, stack.sandbox.world));
   });
 
-  test('beside bursts of others that ask nobody: a refusal each, silence, slow recovery, and nothing is lost', async ({
+  test('beside bursts of others that ask nobody: a refusal each, back-off, slow recovery, and nothing is lost', async ({
     expect,
   }) => {
     await using stack = await busyAccount(100, 1602);
@@ -213,8 +213,8 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
       const back = await refusedByABurst(stack, windows);
       // One, and what was under way while its refusal was being written down.
       expect(back.refusedForMs).toBeLessThanOrEqual(UNDER_WAY_MS);
-      expect(back.silenceMs).toBeGreaterThanOrEqual(WINDOW_MS - 5);
-      expect(back.silenceMs).toBeLessThanOrEqual(2 * WINDOW_MS);
+      expect(back.backoffFor).toBeGreaterThanOrEqual(WINDOW_MS - 5);
+      expect(back.backoffFor).toBeLessThanOrEqual(2 * WINDOW_MS);
       // Half of what was sent before, and a little more each window; evenly, and no less than that either.
       const resume = Math.max(RESUME_FLOOR, back.sentBefore / 2);
       expect(mostWithin(back.later, WINDOW_MS / 4)).toBeLessThanOrEqual((resume + windows * RAISE) / 4 + 3);

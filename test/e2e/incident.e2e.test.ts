@@ -105,7 +105,7 @@ test('an incident that the catalog does not tell of shows in the deferrals', asy
   await expectMirrorIsTrue(stack.sql, world);
 
   world.setIncident(false);
-  await stack.sql`update catalog_internal.live_plan set incident_probed_at = now() - interval '1 hour'`;
+  await stack.sql`update catalog_internal.live_plan set incident_tried_at = now() - interval '1 hour'`;
   await everythingDue(stack);
   await eventually(async () => (await incident(stack)()) === null, {
     what: 'the incident is over',

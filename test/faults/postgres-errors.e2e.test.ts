@@ -115,7 +115,7 @@ describe('Postgres', () => {
       degraded: ['Postgres rejects writes (disk-full); sync is paused and retries by itself'],
     });
     expect((await get(app, '/metrics')).text).toMatch(/jobs_total\{queue="reprice",outcome="paused"\} [1-9]/);
-    // One probe after each pause, and what was under way with the first.
+    // One half-open request after each pause, and what was under way with the first.
     expect(sandbox.counts('bulk')).toBeLessThan(16);
     expect(await holds(sql, 'exists (select from catalog_internal.due where claim is not null)')).toBe(false);
     await free();

@@ -132,7 +132,7 @@ async function fillRunning(sql: Sql, world: World): Promise<void> {
   await sql`
     update catalog_internal.tasks set run = 3, running_until = now() + interval '1 hour', failures = 2, outcome = 'timeout' where task = 'delta'`;
   await sql`
-    insert into catalog_internal.pace (ceiling, raised_at, episodes, refusal, silent_until, probe_sent_at)
+    insert into catalog_internal.pace (ceiling, raised_at, episodes, refusal, backoff_until, half_open_sent_at)
     values (50, now() - interval '1 hour', 1, 'throttled-or-forbidden', now() - interval '1 minute', now() - interval '1 minute')`;
   await sql`insert into catalog_internal.pace_sends (sent_at, lane) select now() - interval '70 seconds', 'reprice' from generate_series(1, 3)`;
   await sql`insert into catalog.watchlist (sku, weight, note) select sku, 5, 'mine' from catalog.skus order by sku limit 1`;

@@ -241,7 +241,7 @@ describe('what is answered', () => {
     expect(hits).toBe(1);
   });
 
-  test('a 403 whose body breaks off still silences', async () => {
+  test('a 403 whose body breaks off still back-offs', async () => {
     const error = await failedBulk((_request, response) => {
       response.writeHead(403, { 'content-length': '100' });
       response.write('{"mess', () => response.destroy());

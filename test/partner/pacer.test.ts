@@ -121,7 +121,7 @@ describe('a refusal', () => {
   }
 
   test.each([FORBIDDEN, 'unauthorised', 'authorizer-fault', 'account-not-configured'])(
-    '%s silences',
+    '%s back-offs',
     (outcome) => {
       expect(refuses(outcome)).toBe(true);
       const account = new Account(ACCOUNT);
@@ -140,7 +140,7 @@ describe('a refusal', () => {
     'bad-request',
     'sku-not-found',
     'snapshot-stale',
-  ])('%s does not silence', (outcome) => {
+  ])('%s causes no back-off', (outcome) => {
     const account = new Account(ACCOUNT);
     account.sendNext(outcome);
     const before = account.state;
@@ -148,7 +148,7 @@ describe('a refusal', () => {
     expect(account.state).toBe(before);
   });
 
-  test('lets nobody send for the back-off, then one probe, and everyone else waits for its answer', () => {
+  test('lets nobody send for the back-off, then one half-open request, and everyone else waits for its answer', () => {
     const account = refused();
     account.pass(MINUTE - 1);
     expect(account.ask()).toMatchObject({ go: false, because: 'silence' });
@@ -158,13 +158,13 @@ describe('a refusal', () => {
     expect(account.ask()).toMatchObject({ go: false, because: 'probe' });
   });
 
-  test('after a probe that worked, sending goes on at half of what was sent, and recovers slowly', () => {
+  test('after a half-open request that worked, sending goes on at half of what was sent, and recovers slowly', () => {
     const account = refused();
     const occupancy = account.state.occupancy ?? 0;
     expect(occupancy).toBeGreaterThan(90);
     account.sendNext('ok', 100);
     account.pass(100);
-    expect(account.state.silentUntil).toBeNull();
+    expect(account.state.backoffUntil).toBeNull();
     expect(ceilingAt(ACCOUNT, account.state, account.now)).toBe(occupancy / 2);
     expect(ceilingAt(ACCOUNT, account.state, account.now + MINUTE)).toBe(occupancy / 2 + 5);
   });
@@ -183,17 +183,17 @@ describe('a refusal', () => {
     }
   });
 
-  test('of a request that was already under way when the silence began does not lengthen it', () => {
+  test('of a request that was already under way when the back-off began does not lengthen it', () => {
     const account = new Account(ACCOUNT);
     account.sendNext(FORBIDDEN, 2000);
     account.sendNext(FORBIDDEN, 9000);
     account.pass(2000);
-    const { silentUntil } = account.state;
+    const { backoffUntil } = account.state;
     account.pass(20_000);
-    expect(account.state).toMatchObject({ silentUntil, episodes: 1 });
+    expect(account.state).toMatchObject({ backoffUntil, episodes: 1 });
   });
 
-  test('of a request sent in the very millisecond in which the silence began does not lengthen it', () => {
+  test('of a request sent in the very millisecond in which the back-off began does not lengthen it', () => {
     const account = new Account(ACCOUNT);
     account.sendNext(FORBIDDEN);
     account.pass(0);
@@ -201,21 +201,21 @@ describe('a refusal', () => {
     expect(account.state.episodes).toBe(1);
   });
 
-  test('keeps its silence when an older request answers well', () => {
+  test('keeps its back-off when an older request answers well', () => {
     const account = new Account(ACCOUNT);
     account.sendNext('ok', 20_000);
     account.sendNext(FORBIDDEN, 0);
     account.pass(30_000);
-    expect(account.state.silentUntil).not.toBeNull();
+    expect(account.state.backoffUntil).not.toBeNull();
   });
 
-  test('again and again makes the silence longer from the fourth on, and never longer than ten times', () => {
+  test('again and again makes the back-off longer from the fourth on, and never longer than ten times', () => {
     const account = refused();
-    const silences = [account.state.silentUntil! - account.now];
+    const silences = [account.state.backoffUntil! - account.now];
     for (let i = 0; i < 8; i += 1) {
       account.sendNext(FORBIDDEN);
       account.pass(0);
-      silences.push(account.state.silentUntil! - account.now);
+      silences.push(account.state.backoffUntil! - account.now);
     }
     expect(silences.map((ms) => ms / MINUTE)).toEqual([1, 1, 1, 2, 4, 8, 10, 10, 10]);
   });
@@ -229,7 +229,7 @@ describe('a refusal', () => {
   });
 });
 
-describe('a probe', () => {
+describe('a half-open request', () => {
   function probing(): Account {
     const account = new Account(ACCOUNT);
     account.sendNext(FORBIDDEN);
@@ -250,14 +250,14 @@ describe('a probe', () => {
     },
   );
 
-  test('that the service itself answered, even with a fault, ends the silence: the authorizer let it pass', () => {
+  test('that the service itself answered, even with a fault, ends the back-off: the authorizer let it pass', () => {
     const account = probing();
     account.sendNext('service-fault');
     account.pass(0);
-    expect(account.state.silentUntil).toBeNull();
+    expect(account.state.backoffUntil).toBeNull();
   });
 
-  test('after a silence shorter than the window takes a place in the window like any other request', () => {
+  test('after a back-off shorter than the window takes a place in the window like any other request', () => {
     const account = new Account({ maxPerWindow: 3, windowMs: MINUTE, backoffMs: 1000 });
     account.sendNext(FORBIDDEN);
     account.pass(1000);

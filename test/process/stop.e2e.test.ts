@@ -37,10 +37,10 @@ const PHASES: Record<string, Phase> = {
     fault: { route: 'file', hang: true, times: Infinity },
     reached: hit('file'),
   },
-  'in the silence after a refusal': {
+  'in the back-off after a refusal': {
     fault: { route: '*', status: 403, body: { message: 'Forbidden' }, times: Infinity },
     env: { PARTNER_BACKOFF: '10m' },
-    reached: ({ sql }) => holds(sql, '(select silent_until > now() from catalog_internal.pace)'),
+    reached: ({ sql }) => holds(sql, '(select backoff_until > now() from catalog_internal.pace)'),
   },
 };
 

@@ -144,7 +144,7 @@ describe.concurrent('connections that are held', () => {
     expect(sent).toBeLessThan(100_000_000);
   });
 
-  test('silence is cut off, before a request and after an answer', async ({ expect }) => {
+  test('back-off is cut off, before a request and after an answer', async ({ expect }) => {
     const [silent, idle] = [await dial(port), await dial(port)];
     idle.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
     expect(await Promise.all([endOf(silent, 9000), endOf(idle, 9000)])).toEqual([true, true]);

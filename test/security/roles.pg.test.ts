@@ -297,7 +297,7 @@ describe('really tried', () => {
   test('what a watcher puts into its own temporary schema changes nothing for the daemon’s functions', async () => {
     const shadows = [
       'create temp table settings (rate_limit int, rate_window float, rate_floor int)',
-      'create temp table pace (silent_until timestamptz)',
+      'create temp table pace (backoff_until timestamptz)',
       'create temp table pace_sends (sent_at timestamptz, lane text, other_user boolean)',
       'create temp table skus (sku text, in_manifest boolean)',
       'create temp table due (sku text)',

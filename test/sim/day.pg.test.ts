@@ -65,7 +65,7 @@ const BAD_DAYS: readonly BadDay[] = [
   {
     name: 'a wrong secret',
     begin: ({ weather }) => (weather.answer = () => FORBIDDEN),
-    first: { event: 'pace.silenced', outcome: 'throttled-or-forbidden', silentSeconds: 60, times: 1 },
+    first: { event: 'pace.silenced', outcome: 'throttled-or-forbidden', backoffSeconds: 60, times: 1 },
     last: ['pace.silenced'],
     recovered: 'pace.resumed',
   },
@@ -128,7 +128,7 @@ test('half a day on which one answer in fifteen is a throttle: on and off is one
   await day.pass(12);
   expect(wrongWith(day, 1000, before)).toEqual(NOTHING);
   const tally = day.tally(before);
-  // Some 43 silences: each of them is a line at debug.
+  // Some 43 back-offs: each of them is a line at debug.
   expect(new Map(tally).get('warn pace.silenced')).toBeLessThan(30);
   expect(tally.filter(([what]) => what.includes('delta.'))).toEqual([
     ['info delta.applied', expect.any(Number)],

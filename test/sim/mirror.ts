@@ -50,7 +50,7 @@ export async function readOwed(sql: Sql, newest: string | null) {
           where task = 'reprice' or snapshot_id is distinct from ${newest}
             and task = case when chain_broken_at is null and snapshot_id is not null then 'delta' else 'manifest' end
         union all select held_until from catalog_internal.due where due_at <= sim.now()
-        union all select silent_until from catalog_internal.pace
+        union all select backoff_until from catalog_internal.pace
       ) waits where at > sim.now()) - sim.now()) * 1000) as next
     from catalog_internal.sync, lateral (
       select count(*)::int as due,

@@ -67,7 +67,7 @@ test('the estimate: live SKUs by their budget, and by the partner’s ceiling', 
   expect(estimateBacklog(mirrorWith({ stats: { ...stats, live } }), NOW).minutes).toBe(10);
 });
 
-test('the estimate: a silence comes first, and a lower pace may recover', () => {
+test('the estimate: a back-off comes first, and a lower pace may recover', () => {
   const pace = {
     ...CASES['backing off'].stats.pace,
     ceilingPerMinute: 59,

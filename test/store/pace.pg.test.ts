@@ -66,10 +66,10 @@ describe('the shared pace', () => {
     expect(arrivals).toHaveLength(48);
   });
 
-  test('is silenced for everyone by one refusal, and one probe alone breaks the silence', async () => {
+  test('is backed off for everyone by one refusal, and one half-open request alone breaks the back-off', async () => {
     const heard: string[] = [];
     const events: PacerEvents = {
-      silenced: ({ outcome, episodes }) => heard.push(`silenced ${outcome} ${episodes}`),
+      backedOff: ({ outcome, episodes }) => heard.push(`backed off ${outcome} ${episodes}`),
       resumed: () => heard.push('resumed'),
     };
     const limits = { ...LIMITS, backoffMs: 1500 };
@@ -80,12 +80,12 @@ describe('the shared pace', () => {
     expect(await theirs.acquire('lane', 100)).toMatchObject({ kind: 'wait', because: 'probe' });
     await probe.settle('ok');
     await granted(await theirs.acquire('lane', HOUR)).settle('ok');
-    expect(heard).toEqual(['silenced throttled-or-forbidden 1', 'resumed']);
+    expect(heard).toEqual(['backed off throttled-or-forbidden 1', 'resumed']);
     const [first, second] = await sendTimes();
     expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(limits.backoffMs);
   });
 
-  test('of a cancelled permit is as if it had not been asked for; a cancelled probe lets another go', async () => {
+  test('of a cancelled permit is as if it had not been asked for; a cancelled half-open request lets another go', async () => {
     const one = pacer(store.sql);
     await granted(await one.acquire('lane', HOUR)).cancel();
     expect(await sendTimes()).toEqual([]);
@@ -95,7 +95,7 @@ describe('the shared pace', () => {
     await probe.settle('ok');
     expect(await sendTimes()).toHaveLength(2);
     const { state } = await readPace(store.sql, HOUR);
-    expect(state).toMatchObject({ silentUntil: null, probeSentAt: null, episodes: 0 });
+    expect(state).toMatchObject({ backoffUntil: null, halfOpenSentAt: null, episodes: 0 });
   });
 
   test('gives a wait longer than the caller’s patience back as a value, and stops waiting when told to', async () => {
@@ -125,8 +125,8 @@ describe('the shared pace', () => {
     const state = {
       ceiling: 33.25,
       raisedAt: 1_763_700_000_123,
-      silentUntil: 1_763_700_000_456,
-      probeSentAt: 1_763_700_000_789,
+      backoffUntil: 1_763_700_000_456,
+      halfOpenSentAt: 1_763_700_000_789,
       episodes: 3,
       refusal: 'unauthorised',
       refusedSince: 1_763_700_000_000,

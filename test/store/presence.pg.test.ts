@@ -6,7 +6,7 @@ import { useStore } from './support.ts';
 
 const store = useStore();
 
-/** What daemons leave that died: a claim, a running task with failures behind it, and a probe. */
+/** What daemons leave that died: a claim, a running task with failures behind it, and a half-open request. */
 async function remains(): Promise<void> {
   await store.sql`select setval('catalog_internal.claim_numbers', 10)`;
   await store.sql`
@@ -16,13 +16,13 @@ async function remains(): Promise<void> {
     update catalog_internal.tasks set run = 8, running_until = now() + interval '20 seconds', failures = 6,
       next_at = now() + interval '1 hour' where task in ('manifest', 'delta')`;
   await store.sql`
-    insert into catalog_internal.pace (ceiling, raised_at, silent_until, probe_sent_at) values (20, now(), now(), now())`;
+    insert into catalog_internal.pace (ceiling, raised_at, backoff_until, half_open_sent_at) values (20, now(), now(), now())`;
 }
 
 async function left() {
   const [row] = await store.sql<[{ claims: number; probes: number }]>`
     select (select count(*)::int from catalog_internal.due where claim is not null) as claims,
-      (select count(*)::int from catalog_internal.pace where probe_sent_at is not null) as probes`;
+      (select count(*)::int from catalog_internal.pace where half_open_sent_at is not null) as probes`;
   const tasks = (await readTasks(store.sql)).filter(({ task }) => task === 'manifest' || task === 'delta');
   const soon = tasks.filter(({ nextAt }) => nextAt.getTime() <= Date.now() + 1000).map(({ task }) => task);
   return { ...row, running: tasks.filter(({ running }) => running).length, soon };

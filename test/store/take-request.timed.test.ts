@@ -113,13 +113,13 @@ describe('catalog.take_request', () => {
     expect(mostWithin(own, WINDOW_MS)).toBeLessThanOrEqual(sendsPerWindow(LIMITS));
   });
 
-  test('waits out a silence as everyone does', async () => {
+  test('waits out a back-off as everyone does', async () => {
     await sql`
-      insert into catalog_internal.pace (ceiling, raised_at, silent_until) values (10, now(), now() + interval '30 seconds')`;
+      insert into catalog_internal.pace (ceiling, raised_at, backoff_until) values (10, now(), now() + interval '30 seconds')`;
     expect(await take()).toBeGreaterThan(29_000);
-    await sql`update catalog_internal.pace set silent_until = now() - interval '1 second'`;
+    await sql`update catalog_internal.pace set backoff_until = now() - interval '1 second'`;
     expect(await take()).toBe(1000);
-    await sql`update catalog_internal.pace set silent_until = now() - interval '10 minutes'`;
+    await sql`update catalog_internal.pace set backoff_until = now() - interval '10 minutes'`;
     expect(await take()).toBe(0);
   });
 

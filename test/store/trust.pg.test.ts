@@ -283,7 +283,7 @@ describe('the estimate of the next refresh', () => {
     expect(await minutes('L')).toBeCloseTo(10 * 60, 0);
     await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
     expect(await minutes('A')).toBeCloseTo(60, 0);
-    await sql`update catalog_internal.pace set silent_until = now() + interval '70 minutes'`;
+    await sql`update catalog_internal.pace set backoff_until = now() + interval '70 minutes'`;
     expect(await minutes('A')).toBeCloseTo(70, 0);
     expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(1, 1);
   });

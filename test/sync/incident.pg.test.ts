@@ -159,12 +159,12 @@ describe('when everything is live-priced', () => {
 });
 
 describe('without word from the catalog', () => {
-  const call = { probe: false, asked: 100, answered: 5, snapshotDeferred: 95 };
+  const call = { trial: false, asked: 100, answered: 5, snapshotDeferred: 95 };
   const noteCalls = (calls: number) => store.sql`
     insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
     select now(), 0, 0, 100, 95 from generate_series(1, ${calls}::int)`;
 
-  test('a pattern of deferrals begins an incident, and a probe that is answered ends it', async () => {
+  test('a pattern of deferrals begins an incident, and a half-open request that is answered ends it', async () => {
     const ctx = context();
     await noteCalls(2);
     await weighCall(ctx, await readLivePlan(store.sql), call);
@@ -174,10 +174,10 @@ describe('without word from the catalog', () => {
     expect(events).toMatchObject([
       { event: 'incident.began', because: 'deferrals', asked: 300, deferred: 285 },
     ]);
-    const probe = { probe: true, asked: 20, answered: 5, snapshotDeferred: 15 };
-    await weighCall(ctx, await readLivePlan(store.sql), probe);
+    const trial = { trial: true, asked: 20, answered: 5, snapshotDeferred: 15 };
+    await weighCall(ctx, await readLivePlan(store.sql), trial);
     expect(await status()).toBeInstanceOf(Date);
-    await weighCall(ctx, await readLivePlan(store.sql), { ...probe, answered: 20 });
+    await weighCall(ctx, await readLivePlan(store.sql), { ...trial, answered: 20 });
     expect(events.at(-1)).toMatchObject({ event: 'incident.ended', because: 'deferrals' });
     expect(await status()).toBeNull();
   });

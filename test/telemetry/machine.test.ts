@@ -22,7 +22,7 @@ describe('the state of the machine', () => {
     ],
   };
   const more = {
-    silent: { pace: { ...STATS.pace, backingOffUntil: new Date(NOW + 1) } },
+    backingOff: { pace: { ...STATS.pace, backingOffUntil: new Date(NOW + 1) } },
     stale: { catalogState: 'stale' },
     incident: { incident: { since: new Date(0), because: 'deferrals' } },
     unpriced: { skus: [{ state: 'pending', priceSource: 'unknown', count: 1 }] },
@@ -35,8 +35,8 @@ describe('the state of the machine', () => {
     ['stale', { ...more.incident, ...more.stale }, null],
     ['filling', { ...more.stale, ...more.unpriced }, null],
     ['filling', more.empty, null],
-    ['backing-off', { ...more.silent, ...more.unpriced }, null],
-    ['store-paused', more.silent, 'disk-full'],
+    ['backing-off', { ...more.backingOff, ...more.unpriced }, null],
+    ['store-paused', more.backingOff, 'disk-full'],
   ])('%s', async (state, differs, failure) => {
     const lines = await scraped({ ...following, ...differs }, failure);
     const states = lines.filter((line) => line.startsWith('catalog_mirror_state{'));

@@ -19,10 +19,10 @@ BEGIN
   moment := date_trunc('milliseconds', clock_timestamp());
   SELECT * INTO s FROM catalog_internal.settings;
   SELECT * INTO p FROM catalog_internal.pace;
-  -- After a refusal everyone is silent; then one probe goes out, and it is the mirror's. A probe nobody sends is not waited for.
-  IF p.silent_until > moment THEN
-    RETURN ceil(extract(epoch FROM p.silent_until - moment) * 1000);
-  ELSIF p.silent_until > moment - interval '2 minutes' THEN
+  -- After a refusal everyone backs off; then one half-open request goes out, and it is the mirror's. A half-open request nobody sends is not waited for.
+  IF p.backoff_until > moment THEN
+    RETURN ceil(extract(epoch FROM p.backoff_until - moment) * 1000);
+  ELSIF p.backoff_until > moment - interval '2 minutes' THEN
     RETURN 1000;
   END IF;
   span := make_interval(secs => s.rate_window + least(0.5, s.rate_window / 20));

@@ -4,7 +4,7 @@
 -- as its reader.
 CREATE OR REPLACE FUNCTION catalog_internal.trust_terms(
   OUT live_target interval, OUT snapshot_target interval, OUT incident boolean, OUT catalog_doubt text,
-  OUT at_work boolean, OUT silent_until timestamptz
+  OUT at_work boolean, OUT backoff_until timestamptz
 )
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -28,7 +28,7 @@ BEGIN
   -- With a daemon there, this task ends every minute.
   at_work := p.refusal IS NULL
     AND coalesce((SELECT finished_at > now() - interval '5 minutes' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
-  silent_until := CASE WHEN p.silent_until > now() THEN p.silent_until END;
+  backoff_until := CASE WHEN p.backoff_until > now() THEN p.backoff_until END;
 END
 $$;
 

@@ -4,7 +4,7 @@ SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_ch
        k.skus, k.live_skus, k.pending_skus,
        d.due_skus, d.deferred_skus, d.oldest_due_at,
        catalog_internal.present_ceiling(p) AS requests_per_minute,
-       CASE WHEN p.silent_until > now() THEN p.silent_until END AS backing_off_until,
+       CASE WHEN p.backoff_until > now() THEN p.backoff_until END AS backing_off_until,
        catalog_internal.catalog_state(s) AS catalog_state,
        l.incident_since,
        p.refusal, p.refused_since, coalesce(p.episodes, 0) AS refusals
@@ -36,9 +36,9 @@ COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; a deferred SKU 
 COMMENT ON COLUMN catalog.sync_status.deferred_skus IS 'SKUs that the partner deferred, waiting or due again.';
 COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU owed for longest has been due; null: nothing is owed.';
 COMMENT ON COLUMN catalog.sync_status.requests_per_minute IS 'Requests a minute that the pacer allows the mirror at present.';
-COMMENT ON COLUMN catalog.sync_status.backing_off_until IS 'Until when nobody sends after a refusal; null: no silence.';
+COMMENT ON COLUMN catalog.sync_status.backing_off_until IS 'Until when nobody sends after a refusal; null: no back-off.';
 COMMENT ON COLUMN catalog.sync_status.catalog_state IS 'ok; stale: the catalog routes cannot be trusted to report changes, SKUs are re-priced by age; none: no baseline yet.';
 COMMENT ON COLUMN catalog.sync_status.incident_since IS 'Since when the whole catalog is taken for live-priced: prices age, and are refreshed by worth with all there is; null: no incident.';
-COMMENT ON COLUMN catalog.sync_status.refusal IS 'How the partner refused the last probe or request: throttled-or-forbidden (403), unauthorised (401), authorizer-fault (the authorizer''s 500), account-not-configured; null while requests are let through.';
+COMMENT ON COLUMN catalog.sync_status.refusal IS 'How the partner refused the last request: throttled-or-forbidden (403), unauthorised (401), authorizer-fault (the authorizer''s 500), account-not-configured; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refused_since IS 'When the first of the present refusals came; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refusals IS 'Refusals in a row, with nothing let through in between.';

@@ -3,7 +3,7 @@ import { formatAge } from '../../lib/duration.ts';
 import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { manifestCandidates, readManifestMeta } from '../../partner/manifest-answer.ts';
 import { readManifestFile } from '../../partner/manifest-file.ts';
-import { createProbe, type Probe, type ProbeAnswer } from '../../partner/raw-client.ts';
+import { createRawClient, type RawClient, type RawAnswer } from '../../partner/raw-client.ts';
 import { VERSION } from '../../version.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 import { type Evidence, nextQuestion, type Question, type Sample } from './discovery/plan.ts';
@@ -45,7 +45,7 @@ const NO_ANSWER = new Set(['network', 'timeout', 'aborted']);
 export async function askPartner(options: AskOptions): Promise<PartnerReport> {
   const { config, now } = options;
   const { partner } = config;
-  const probe = createProbe(
+  const rawClient = createRawClient(
     {
       baseUrl: new URL(partner.baseUrl),
       credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
@@ -56,16 +56,16 @@ export async function askPartner(options: AskOptions): Promise<PartnerReport> {
     now,
   );
   try {
-    return await converse(options, probe);
+    return await converse(options, rawClient);
   } finally {
-    await probe.close();
+    await rawClient.close();
   }
 }
 
-async function converse(options: AskOptions, probe: Probe): Promise<PartnerReport> {
+async function converse(options: AskOptions, rawClient: RawClient): Promise<PartnerReport> {
   const { config, turns, mirror, most, now } = options;
   const { fields } = config.partner;
-  const answers: ProbeAnswer[] = [];
+  const answers: RawAnswer[] = [];
   const stopped: CheckResult[] = [];
   const unasked: string[] = [];
   let evidence: Evidence = { manifest: null, sample: null, bulk: [], delta: [], ownToken: mirror.token };
@@ -87,7 +87,7 @@ async function converse(options: AskOptions, probe: Probe): Promise<PartnerRepor
       stopped.push(putOff(turn.because, turn.forMs, await turns.refused(), now()));
       break;
     }
-    const answer = await send(probe, question, turn.permit);
+    const answer = await send(rawClient, question, turn.permit);
     answers.push(answer);
     evidence = noted(evidence, question, answer);
     const { error } = answer;
@@ -130,17 +130,17 @@ function otherError(error: PartnerError): CheckResult[] {
 }
 
 async function send(
-  probe: Probe,
+  rawClient: RawClient,
   question: Exclude<Question, { ask: 'nothing' | 'sample' }>,
-  permit: Parameters<Probe['manifest']>[0],
-): Promise<ProbeAnswer> {
-  if (question.ask === 'manifest') return await probe.manifest(permit);
+  permit: Parameters<RawClient['manifest']>[0],
+): Promise<RawAnswer> {
+  if (question.ask === 'manifest') return await rawClient.manifest(permit);
   return question.ask === 'bulk'
-    ? await probe.bulk(permit, question.body)
-    : await probe.delta(permit, question.since);
+    ? await rawClient.bulk(permit, question.body)
+    : await rawClient.delta(permit, question.since);
 }
 
-function noted(evidence: Evidence, question: Question, { error, body }: ProbeAnswer): Evidence {
+function noted(evidence: Evidence, question: Question, { error, body }: RawAnswer): Evidence {
   const kind = error?.kind ?? 'ok';
   switch (question.ask) {
     case 'manifest':
@@ -205,7 +205,7 @@ async function beginningOf(
   }
 }
 
-function letThrough(answers: readonly ProbeAnswer[]): CheckResult[] {
+function letThrough(answers: readonly RawAnswer[]): CheckResult[] {
   const through = answers.find(
     ({ error }) => error === null || !(isRefusal(error) || NO_ANSWER.has(error.kind)),
   );
@@ -214,7 +214,7 @@ function letThrough(answers: readonly ProbeAnswer[]): CheckResult[] {
     : [ok('credential', `accepted by the ${through.route} route`)];
 }
 
-function skew(answers: readonly ProbeAnswer[]): CheckResult[] {
+function skew(answers: readonly RawAnswer[]): CheckResult[] {
   const dated = answers.find(({ date }) => date !== null);
   if (dated?.date === undefined || dated.date === null) return [];
   // The header counts whole seconds: its middle, against the middle of the request.
@@ -253,8 +253,8 @@ const at = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
 const seconds = (ms: number): string => formatAge(Math.ceil(ms / 1000));
 
 /** What to do about a refusal, by what is suspected of it. */
-function remedy({ suspected, silentMs }: Refused, now: number): string {
-  const again = silentMs > 0 ? `run doctor again after ${at(now + silentMs)}` : 'run doctor again';
+function remedy({ suspected, backoffLeftMs }: Refused, now: number): string {
+  const again = backoffLeftMs > 0 ? `run doctor again after ${at(now + backoffLeftMs)}` : 'run doctor again';
   switch (suspected) {
     case 'account':
       return `ask the partner to complete the supplier account; then ${again}`;
@@ -268,9 +268,11 @@ function remedy({ suspected, silentMs }: Refused, now: number): string {
 /** A request of this run was refused. */
 export function refusal(error: PartnerError, refused: Refused | null, now: number): CheckResult {
   if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
-  const silence =
-    refused !== null && refused.silentMs > 0 ? `; requests are paused for ${seconds(refused.silentMs)}` : '';
-  const text = `${error.message}${refused === null ? '' : `: ${refused.explained}`}${silence}`;
+  const backoff =
+    refused !== null && refused.backoffLeftMs > 0
+      ? `; requests are paused for ${seconds(refused.backoffLeftMs)}`
+      : '';
+  const text = `${error.message}${refused === null ? '' : `: ${refused.explained}`}${backoff}`;
   return fail('credential', text, refused === null ? error.hint : remedy(refused, now));
 }
 
@@ -286,7 +288,7 @@ export function putOff(because: string, forMs: number, refused: Refused | null, 
     return fail(
       'credential',
       `not checked: requests are paused for another ${seconds(forMs)}; ${refused.explained}`,
-      remedy({ ...refused, silentMs: forMs }, now),
+      remedy({ ...refused, backoffLeftMs: forMs }, now),
     );
   return warn(
     'partner',

@@ -10,8 +10,8 @@ import { type Acquired, createPacer } from '../../pace/pacer.ts';
 export interface Refused {
   readonly suspected: Suspicion;
   readonly explained: string;
-  /** Milliseconds for which nobody sends; 0: the silence is over, the next request is a probe. */
-  readonly silentMs: number;
+  /** Milliseconds for which nobody sends; 0: the back-off is over, the next request is half-open. */
+  readonly backoffLeftMs: number;
 }
 
 type Turn = { readonly kind: 'granted'; readonly permit: Permit } | Extract<Acquired, { kind: 'wait' }>;
@@ -43,7 +43,7 @@ export function refusedBy(
   return {
     suspected: refusal.suspected,
     explained: explainRefusal(limits, state) ?? '',
-    silentMs: Math.max(0, (state.silentUntil ?? 0) - now),
+    backoffLeftMs: Math.max(0, (state.backoffUntil ?? 0) - now),
   };
 }
 

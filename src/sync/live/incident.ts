@@ -1,7 +1,7 @@
 import {
   type Incident,
   type IncidentCause,
-  noteProbe,
+  noteTrial,
   snapshotDeferrals,
   storeIncident,
 } from '../../store/incident.ts';
@@ -21,7 +21,7 @@ export type IncidentEvidence =
   /** SKUs asked as snapshot-priced in recent calls that deferred any, and how many of them were deferred. */
   | { readonly kind: 'deferrals'; readonly asked: number; readonly deferred: number }
   /** A call of the incident that asked for more SKUs than are computed live, and how many it answered. */
-  | { readonly kind: 'probe'; readonly asked: number; readonly answered: number };
+  | { readonly kind: 'trial'; readonly asked: number; readonly answered: number };
 
 const ENTER_LIVE_PART = 0.9;
 const LEAVE_LIVE_PART = 0.5;
@@ -32,7 +32,7 @@ const LEAVE_ANSWERED_PART = 0.75;
 
 /**
  * What the mirror stands on after a piece of evidence: the cause of an incident, or null. The counts belong to a snapshot
- * that may be hours old, so low ones end only what counts began; deferrals are disproved by a probe.
+ * that may be hours old, so low ones end only what counts began; deferrals are disproved by a trial call.
  */
 export function judgeIncident(
   present: IncidentCause | null,
@@ -50,7 +50,7 @@ export function judgeIncident(
         present ?? (asked >= ENTER_ASKED && deferred >= asked * ENTER_DEFERRED_PART ? 'deferrals' : null)
       );
     }
-    case 'probe': {
+    case 'trial': {
       const { asked, answered } = evidence;
       return present === 'deferrals' && answered >= asked * LEAVE_ANSWERED_PART ? null : present;
     }
@@ -58,18 +58,18 @@ export function judgeIncident(
 }
 
 /** While only deferrals speak for an incident, a call tries this often whether they still do. */
-const PROBE_EVERY_MS = 600_000;
-const PROBE_BUDGETS = 4;
+const TRIAL_EVERY_MS = 600_000;
+const TRIAL_BUDGETS = 4;
 
-/** How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no probe now. */
-export function probeSize(
+/** How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now. */
+export function trialSize(
   incident: Incident | null,
   now: number,
   liveBudget: number,
   maxSkus: number,
 ): number | null {
-  if (incident?.because !== 'deferrals' || now - incident.probedAt < PROBE_EVERY_MS) return null;
-  const size = Math.min(maxSkus, Math.max(1, Math.floor(liveBudget)) * PROBE_BUDGETS);
+  if (incident?.because !== 'deferrals' || now - incident.triedAt < TRIAL_EVERY_MS) return null;
+  const size = Math.min(maxSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS);
   return size > liveBudget ? size : null;
 }
 
@@ -100,20 +100,20 @@ export async function weighCounts(
   await weighEvidence(ctx, { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount });
 }
 
-/** What a bulk call shows: a probe's answers, or snapshot-priced SKUs that were deferred. */
+/** What a bulk call shows: a trial call's answers, or snapshot-priced SKUs that were deferred. */
 export async function weighCall(
   ctx: SyncContext,
   plan: LivePlan,
   call: {
-    readonly probe: boolean;
+    readonly trial: boolean;
     readonly asked: number;
     readonly answered: number;
     readonly snapshotDeferred: number;
   },
 ): Promise<void> {
-  if (call.probe) {
-    await noteProbe(ctx.sql);
-    await weighEvidence(ctx, { kind: 'probe', asked: call.asked, answered: call.answered });
+  if (call.trial) {
+    await noteTrial(ctx.sql);
+    await weighEvidence(ctx, { kind: 'trial', asked: call.asked, answered: call.answered });
   } else if (plan.incident === null && call.snapshotDeferred > 0) {
     await weighEvidence(ctx, { kind: 'deferrals', ...(await snapshotDeferrals(ctx.sql)) });
   }

@@ -22,7 +22,7 @@ const MOST_MEMORY_MINUTES = 3 * 24 * 60;
 export const LEAST_MINUTES = 1;
 /** And none is left alone for longer than this many full rounds. */
 export const MOST_ROUNDS = 3;
-/** Candidates to choose from, in order of their due times: enough to catch up by value after a silence. */
+/** Candidates to choose from, in order of their due times: enough to catch up by value after a back-off. */
 export const SHORTLIST = 16;
 /** Part of the refreshes that the schedule spends; the rest absorbs what comes late. */
 const SPENT_PART = 0.97;

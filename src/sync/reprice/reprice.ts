@@ -27,7 +27,7 @@ import {
 } from './reconciliation.ts';
 import { learnLiveBudget } from '../live/learn.ts';
 import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, learnRefresh } from '../live/plan.ts';
-import { probeSize, weighCall } from '../live/incident.ts';
+import { trialSize, weighCall } from '../live/incident.ts';
 import { failureOf, PATIENCE_MS } from '../outcome.ts';
 import { type Early, planBatch, type PlanLimits, waitForCompanyMs } from './plan.ts';
 
@@ -100,7 +100,7 @@ interface Planned {
   readonly state: SyncState;
   readonly plan: LivePlan;
   /** Whether the call tries if an incident is over. */
-  readonly probe: boolean;
+  readonly trial: boolean;
 }
 
 /** Plans a bulk call from what the ledger owes at this moment; or says why it is not the time to call. */
@@ -119,7 +119,7 @@ async function planCall(
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
   const company = waitForCompanyMs(owed, limits, settings.callsPerMinute, turn.sinceLastCallMs);
   if (company > 0) return { kind: 'company', forMs: company };
-  return { kind: 'planned', quotas, state, plan, probe: limits.probe };
+  return { kind: 'planned', quotas, state, plan, trial: limits.trial };
 }
 
 /** Claims what was planned; live SKUs by value where the plan has a refresh threshold, everything else by turn. */
@@ -142,29 +142,29 @@ async function claimPlanned(
 
 /**
  * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would only be
- * deferred, and nothing is refreshed before its time; or, now and then, a probe whether it is over.
+ * deferred, and nothing is refreshed before its time; or, now and then, a trial call whether it is over.
  */
 function planLimits(
   settings: SyncSettings,
   state: SyncState,
   plan: LivePlan,
   { turn, failures }: { readonly turn: number; readonly failures: number },
-): PlanLimits & { readonly probe: boolean } {
+): PlanLimits & { readonly trial: boolean } {
   const learned = state.liveBudget ?? settings.bulkLiveBudget;
   const liveBudget = Math.min(learned, allowedLive(plan, settings));
   const maxSkus = callSize(settings.bulkMaxSkus, failures);
   if (plan.incident === null) {
     const spareSeconds = Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000;
-    return { maxSkus, liveBudget, turn, spareSeconds, probe: false };
+    return { maxSkus, liveBudget, turn, spareSeconds, trial: false };
   }
-  const probe = probeSize(plan.incident, plan.now, learned, maxSkus);
+  const trial = trialSize(plan.incident, plan.now, learned, maxSkus);
   const small = Math.min(maxSkus, Math.max(1, Math.floor(learned)));
   return {
-    maxSkus: probe ?? small,
-    liveBudget: probe ?? liveBudget,
+    maxSkus: trial ?? small,
+    liveBudget: trial ?? liveBudget,
     turn,
     spareSeconds: 0,
-    probe: probe !== null,
+    trial: trial !== null,
   };
 }
 
@@ -228,7 +228,7 @@ async function learn(
   ctx: SyncContext,
   claim: Claim,
   reconciliation: Reconciliation,
-  { plan, probe }: Planned,
+  { plan, trial }: Planned,
   budget: number,
 ): Promise<void> {
   const deferred = (asked: ClaimedSku) => reconciliation.skuAnswers.get(asked.sku)?.kind === 'deferred';
@@ -250,7 +250,7 @@ async function learn(
     budget,
   });
   const answered = claim.skus.filter(({ sku }) => isAnswered(reconciliation.skuAnswers.get(sku))).length;
-  await weighCall(ctx, plan, { probe, asked: claim.skus.length, answered, snapshotDeferred: deferredOthers });
+  await weighCall(ctx, plan, { trial, asked: claim.skus.length, answered, snapshotDeferred: deferredOthers });
   if (learned === budget) return;
   await storeLiveBudget(ctx.sql, learned);
   if (Math.floor(learned) !== Math.floor(budget))
@@ -262,7 +262,7 @@ function isAnswered(skuAnswer: SkuAnswer | undefined): boolean {
 }
 
 /**
- * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer keeps everyone silent;
+ * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer keeps everyone backing off;
  * after anything else the next call waits, longer each time. A single SKU that fails alone is set aside as an error.
  */
 async function callFailed(

@@ -21,8 +21,8 @@ export const PARTNER = {
   'pace.silenced': line(
     ['warn', 'debug'],
     'throttled or refused',
-    ['outcome', 'suspected', 'silentUntil', 'silentSeconds', 'episodes', 'ownRequests', ...REPEATED],
-    'all requests are paused until silentUntil, then one is sent as a test; from the fourth rejection on the back-off grows, to ten times PARTNER_BACKOFF',
+    ['outcome', 'suspected', 'backoffUntil', 'backoffSeconds', 'episodes', 'ownRequests', ...REPEATED],
+    'all requests are paused until backoffUntil, then one is sent as a test; from the fourth rejection on the back-off grows, to ten times PARTNER_BACKOFF',
   ),
   'pace.resumed': line(
     ['info', 'debug'],

@@ -13,10 +13,10 @@ export function paceLines(
   log: Log,
   throttle: LogThrottle,
   clock: Pick<Clock, 'now'>,
-): Required<Pick<PacerEvents, 'silenced' | 'resumed'>> & { readonly passed: () => void } {
+): Required<Pick<PacerEvents, 'backedOff' | 'resumed'>> & { readonly passed: () => void } {
   function over(more: { readonly requestsPerWindow?: number }): void {
     const ended = throttle.over('pace');
-    // The silence may have been another daemon's: its own line is there.
+    // The back-off may have been another daemon's: its own line is there.
     if (ended === null) {
       if (more.requestsPerWindow !== undefined) log.debug({ event: 'pace.resumed', ...more });
       return;
@@ -25,7 +25,7 @@ export function paceLines(
     throttled(log, 'info', say, { event: 'pace.resumed', ...more, ...facts });
   }
   return {
-    silenced({ outcome, suspected, explained, silentUntil, episodes, occupancy }) {
+    backedOff({ outcome, suspected, explained, backoffUntil, episodes, occupancy }) {
       const { say, ...facts } = throttle.again('pace', `${outcome} ${suspected}`);
       throttled(
         log,
@@ -35,13 +35,13 @@ export function paceLines(
           event: 'pace.silenced',
           outcome,
           suspected,
-          silentUntil: new Date(silentUntil).toISOString(),
-          silentSeconds: Math.round((silentUntil - clock.now()) / 1000),
+          backoffUntil: new Date(backoffUntil).toISOString(),
+          backoffSeconds: Math.round((backoffUntil - clock.now()) / 1000),
           episodes,
           ownRequests: occupancy,
           ...facts,
         },
-        `${explained ?? 'throttled or refused'}; all requests are paused until silentUntil, then one is sent as a test`,
+        `${explained ?? 'throttled or refused'}; all requests are paused until backoffUntil, then one is sent as a test`,
       );
     },
     resumed: ({ ceiling }) => over({ requestsPerWindow: Math.round(ceiling) }),
