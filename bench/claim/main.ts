@@ -5,7 +5,7 @@ import {
   peekOwed,
   type Quota,
   releaseClaim,
-  wakeHeld,
+  releaseHeld,
 } from '../../src/store/due.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { median, timed } from '../frame/measure.ts';
@@ -59,14 +59,14 @@ async function ask(sql: Sql): Promise<Record<string, number>> {
     update catalog_internal.due set held_until = now() - interval '1 second'
     where sku in (select sku from catalog_internal.due where held_until is null order by sku desc limit ${HELD})`;
   const wake = await timed(async () => {
-    if ((await wakeHeld(sql, HELD)) !== HELD) throw new Error('not all were woken');
+    if ((await releaseHeld(sql, HELD)) !== HELD) throw new Error('not all were woken');
   });
   const next = await timed(() => nextDueInMs(sql));
   return {
     'what is owed': peek,
     'claim of 100': claimed,
     'claim given back': release,
-    'waking 1,000 held': wake,
+    'releasing 1,000 held': wake,
     'next refresh due': next,
   };
 }

@@ -321,7 +321,7 @@ function* pacingFigures(seeds: readonly number[], { pacingHours }: BenchSize): G
       );
     else
       yield figure(
-        `${name}own refusals a day`,
+        `${name}circuit breaker a day`,
         runs.map((r) => perDay(r.refused)),
         '≤',
         0,

@@ -12,7 +12,7 @@ import type { Sql } from '../store/db.ts';
 import { owedNow } from '../store/due.ts';
 import type { TaskName } from '../store/tasks.ts';
 import type { SyncContext, SyncSettings } from '../sync/context.ts';
-import { createOwnRefusals } from '../pace/circuit-breaker.ts';
+import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
 import { createTelemetry, type Telemetry } from '../telemetry/telemetry.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -82,12 +82,12 @@ async function start(
   const backend = await openQueues(config, database.url, onQueueError, onStop);
   await migrateMirror(config, sql, database.url, onStop);
 
-  const own = createOwnRefusals(clock, limits);
-  const rereadCredential = credentialReader(config, log, () => own.cleared());
+  const breaker = createCircuitBreaker(clock, limits);
+  const rereadCredential = credentialReader(config, log, () => breaker.cleared());
   const client = openClient(config, clock, telemetry.onRequest, rereadCredential);
   onStop(() => client.close());
   const events = { ...telemetry.pace, afterRefusal: rereadCredential };
-  const pacer = createPacer(sql, clock, limits, events, own);
+  const pacer = createPacer(sql, clock, limits, events, breaker);
   const ctx: SyncContext = {
     sql,
     databaseUrl: () => database.url,
@@ -99,7 +99,18 @@ async function start(
     emit: telemetry.onSync,
   };
   const runner = await startRunner({ config, ctx, backend, telemetry, onStop, pause });
-  const http = await openHttp({ config, ctx, backend, runner, metrics, limits, pause, own, log, problems });
+  const http = await openHttp({
+    config,
+    ctx,
+    backend,
+    runner,
+    metrics,
+    limits,
+    pause,
+    breaker,
+    log,
+    problems,
+  });
   onStop(() => http.close());
   log.info({
     event: 'app.started',
@@ -124,7 +135,7 @@ interface HttpParts {
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly limits: ReturnType<typeof paceLimits>;
   readonly pause: StorePause;
-  readonly own: ReturnType<typeof createOwnRefusals>;
+  readonly breaker: ReturnType<typeof createCircuitBreaker>;
   readonly log: Log;
   readonly problems: () => readonly Problem[];
 }
@@ -135,14 +146,14 @@ async function openHttp({
   ctx,
   limits,
   pause,
-  own,
+  breaker,
   log,
   problems,
   ...rest
 }: HttpParts): Promise<HttpServer> {
   const { sql, clock } = ctx;
   const { liveBudget, maxSkus: skusPerCall } = config.bulk;
-  const circuitReason = () => own.explain();
+  const circuitReason = () => breaker.explain();
   const health = createHealth({
     ...rest,
     sql,
@@ -159,7 +170,7 @@ async function openHttp({
     skusPerCall,
     stats: health.stats,
     problems,
-    ownReasons: () => ownReasons(pause.failure(), own.explain()),
+    ownReasons: () => ownReasons(pause.failure(), breaker.explain()),
     log,
   });
   return await startHttpServer({ ...config.http, ...health, ...(config.http.statusPage && { pages }), log });

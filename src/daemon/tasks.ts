@@ -20,7 +20,7 @@ export interface HandlerParts {
   readonly keeping: Keeping;
   readonly report: (report: TaskReport) => void;
   readonly knock: (task: TaskName) => Promise<void>;
-  /** Holds jobs back while Postgres takes no writes. */
+  /** Pauses jobs while Postgres takes no writes. */
   readonly pause: StorePause;
 }
 

@@ -4,40 +4,40 @@ import { type PaceLimits, backoffFor, SUSPECT_AFTER } from './policy.ts';
 /*
  * Replicas share one back-off, for a 403 may be the account's rate. But where only one of them has a wrong secret (its file
  * is not rotated yet), the others' half-open requests end the back-off and its next request begins another. So each process also
- * remembers its own refusals: refused again after others were answered, it stays back longer each time.
+ * has a circuit breaker of its own: refused again after others were answered, it stops sending, for longer each time.
  */
 
-export interface OwnRefusals {
+export interface CircuitBreaker {
   /** A request of this process was refused; `fleet` = refusals of the whole fleet in a row, this one included. */
   refused(fleet: number): void;
   /** A request of this process was let through, or its credential has changed. */
   cleared(): void;
   /** Milliseconds for which this process sends nothing; 0 = as the fleet does. */
-  holdMs(): number;
+  openMs(): number;
   /** What speaks against the credential of this process alone, for people; else null. */
   explain(): string | null;
 }
 
-/** Refusals of this process alone, by the monotonic clock. */
-export function createOwnRefusals(clock: Clock, limits: PaceLimits): OwnRefusals {
+/** The circuit breaker of this process, by the monotonic clock. */
+export function createCircuitBreaker(clock: Clock, limits: PaceLimits): CircuitBreaker {
   let times = 0;
   let since = 0;
   let fleetPassed = false;
-  let heldUntil = -Infinity;
+  let openUntil = -Infinity;
   return {
     refused(fleet) {
       times += 1;
       if (times === 1) since = clock.now();
       // Fewer in the fleet's row than in ours: another process was let through in between.
       fleetPassed = fleet < times;
-      if (fleetPassed) heldUntil = clock.monotonic() + backoffFor(limits, times - 1);
+      if (fleetPassed) openUntil = clock.monotonic() + backoffFor(limits, times - 1);
     },
     cleared() {
       times = 0;
       fleetPassed = false;
-      heldUntil = -Infinity;
+      openUntil = -Infinity;
     },
-    holdMs: () => Math.max(0, heldUntil - clock.monotonic()),
+    openMs: () => Math.max(0, openUntil - clock.monotonic()),
     explain() {
       if (!fleetPassed || times < SUSPECT_AFTER) return null;
       return `requests of this daemon were rejected ${times} times in a row since ${new Date(since).toISOString()} while those of other daemons succeeded: its own credential is suspected`;

@@ -13,7 +13,7 @@ import {
 } from './policy.ts';
 import { explainRefusal, refusalOf } from './refusal.ts';
 import type { Permit } from '../partner/client.ts';
-import { createOwnRefusals, type OwnRefusals } from './circuit-breaker.ts';
+import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts';
 import type { Sql } from '../store/db.ts';
 import { unsend, withPace } from './ledger.ts';
 
@@ -21,8 +21,8 @@ import { unsend, withPace } from './ledger.ts';
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
 export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe'];
 
-/** After so long a task that a held-back process gave back may be taken by any. */
-const HELD_MS = 1000;
+/** After so long a task that a process with an open circuit breaker gave back may be taken by any. */
+const BREAKER_WAIT_MS = 1000;
 
 export interface SentPermit extends Permit {
   /** Nothing was sent after all: the slot goes back. */
@@ -86,7 +86,7 @@ export function createPacer(
   clock: Clock,
   limits: PaceLimits,
   events: PacerEvents = {},
-  own: OwnRefusals = createOwnRefusals(clock, limits),
+  breaker: CircuitBreaker = createCircuitBreaker(clock, limits),
 ): Pacer {
   const spanMs = limits.windowMs + guardMs(limits);
   /** When the ceiling was last set, as far as this process has seen: each end of a back-off sets it. */
@@ -101,7 +101,7 @@ export function createPacer(
     const { before, after, sends } = result;
     failpoint('pace.silenced');
     if (after === before) return;
-    if (after.episodes > before.episodes) own.refused(after.episodes);
+    if (after.episodes > before.episodes) breaker.refused(after.episodes);
     if (after.backoffUntil === null) events.resumed?.({ ceiling: after.ceiling });
     else if (after.episodes > before.episodes) {
       events.backedOff?.({
@@ -110,8 +110,8 @@ export function createPacer(
         episodes: after.episodes,
         occupancy: sends,
         suspected:
-          own.explain() === null ? (refusalOf(limits, after)?.suspected ?? 'nothing') : 'own-credential',
-        explained: own.explain() ?? explainRefusal(limits, after),
+          breaker.explain() === null ? (refusalOf(limits, after)?.suspected ?? 'nothing') : 'own-credential',
+        explained: breaker.explain() ?? explainRefusal(limits, after),
       });
     }
   }
@@ -120,9 +120,9 @@ export function createPacer(
     const end = clock.monotonic() + maxWaitMs;
     for (;;) {
       if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
-      if (own.holdMs() > 0) events.afterRefusal?.();
-      // A short wait, whatever is left: a shared task that this process holds back is for another one to run.
-      if (own.holdMs() > 0) return { kind: 'wait', forMs: HELD_MS, because: 'silence' };
+      if (breaker.openMs() > 0) events.afterRefusal?.();
+      // A short wait, whatever is left: a shared task that this process cannot run is for another one.
+      if (breaker.openMs() > 0) return { kind: 'wait', forMs: BREAKER_WAIT_MS, because: 'silence' };
       const { decision, now, sendId } = await tryOnce(sql, limits, lane);
       if (decision.go) {
         failpoint('pace.logged');
@@ -134,7 +134,7 @@ export function createPacer(
           permit: {
             // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
             settle: async (outcome) => {
-              if (letsThrough(outcome)) own.cleared();
+              if (letsThrough(outcome)) breaker.cleared();
               if (refuses(outcome) || decision.state.halfOpenSentAt === now) await settle(now, outcome);
             },
             cancel: async () => {

@@ -39,7 +39,7 @@ export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   maintenance: 1,
 };
 
-/** How the jobs of a queue end: as their work does, or not run at all (not due, held back), or with a fault. */
+/** How the jobs of a queue end: as their work does, or not run at all (not due, paused), or with a fault. */
 export function jobOutcomes(queue: QueueName): string[] {
   return queue === 'reprice'
     ? [...SHIFT_ENDS, 'paused', 'fault']

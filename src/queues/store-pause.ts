@@ -6,15 +6,15 @@ export type StoreEvent =
   | { readonly event: 'store.paused'; readonly kind: StoreFailure; readonly job: string; readonly ms: number }
   | { readonly event: 'store.resumed'; readonly kind: StoreFailure; readonly job: string };
 
-/** Holds jobs back while Postgres takes no writes: each is tried again alone, after waits that grow. */
+/** Pauses jobs while Postgres takes no writes: each is tried again alone, after waits that grow. */
 export interface StorePause {
-  /** Runs a job's work, unless the job is held back; its answer, or 'paused'. Other errors pass through. */
+  /** Runs a job's work, unless the job is paused; its answer, or 'paused'. Other errors pass through. */
   guard(job: string, work: () => Promise<string>): Promise<string>;
   /** A job was taken from the queues: they take writes. */
   queuesWork(): void;
-  /** The queues could not do something. Where they are in a Postgres that takes no writes, no job comes to be held back. */
+  /** The queues could not do something. Where they are in a Postgres that takes no writes, no job comes to be paused. */
   queuesFail(error: unknown): void;
-  /** Why jobs are held back or do not come now, or null. */
+  /** Why jobs are paused or do not come now, or null. */
   readonly failure: () => StoreFailure | null;
 }
 
@@ -25,7 +25,7 @@ const NO_JOB_MS = 5000;
 /** What stands for the queues where events name a job. */
 const QUEUES = 'queues';
 
-interface Held {
+interface PausedJob {
   readonly kind: StoreFailure;
   readonly until: number;
   readonly times: number;
@@ -37,11 +37,11 @@ export function createStorePause(
   clock: Pick<Clock, 'monotonic'>,
   emit: (event: StoreEvent) => void,
 ): StorePause {
-  const jobs = new Map<string, Held>();
+  const jobs = new Map<string, PausedJob>();
   let queuesWorkedAt = clock.monotonic();
   let queues: StoreFailure | null = null;
 
-  function failed(job: string, kind: StoreFailure, before: Held | undefined): void {
+  function failed(job: string, kind: StoreFailure, before: PausedJob | undefined): void {
     const now = clock.monotonic();
     const present = jobs.get(job);
     // Others that were under way fail with the first: that is one failure.
@@ -54,21 +54,21 @@ export function createStorePause(
 
   return {
     async guard(job, work) {
-      const held = jobs.get(job);
-      if (held !== undefined && (held.retrying || clock.monotonic() < held.until)) return 'paused';
-      if (held !== undefined) held.retrying = true;
+      const paused = jobs.get(job);
+      if (paused !== undefined && (paused.retrying || clock.monotonic() < paused.until)) return 'paused';
+      if (paused !== undefined) paused.retrying = true;
       try {
         const outcome = await work();
-        if (held !== undefined) {
+        if (paused !== undefined) {
           jobs.delete(job);
-          emit({ event: 'store.resumed', kind: held.kind, job });
+          emit({ event: 'store.resumed', kind: paused.kind, job });
         }
         return outcome;
       } catch (error) {
         const kind = storeFailure(error);
-        if (held !== undefined) held.retrying = false;
+        if (paused !== undefined) paused.retrying = false;
         if (kind === null) throw error;
-        failed(job, kind, held);
+        failed(job, kind, paused);
         return 'paused';
       }
     },

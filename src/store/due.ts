@@ -148,9 +148,9 @@ export async function releaseClaim(sql: Sql, claim: string, skus: readonly strin
     where sku = any(${skus as string[]}) and claim = ${claim}`;
 }
 
-/** Frees rows whose wait or lease is over, oldest first, at most `limit`. Returns how many. */
-export async function wakeHeld(sql: Sql, limit: number): Promise<number> {
-  const woken = await sql`
+/** Releases rows whose wait or lease is over, oldest first, at most `limit`. Returns how many. */
+export async function releaseHeld(sql: Sql, limit: number): Promise<number> {
+  const released = await sql`
     update catalog_internal.due d set held_until = null, claim = null
     from (
       select sku from catalog_internal.due
@@ -158,7 +158,7 @@ export async function wakeHeld(sql: Sql, limit: number): Promise<number> {
       order by held_until limit ${limit} for update skip locked
     ) over
     where d.sku = over.sku`;
-  return woken.count;
+  return released.count;
 }
 
 /** When the next refresh becomes due or a wait ends, as milliseconds from now (0 = now); null when nothing is scheduled. */

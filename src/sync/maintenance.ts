@@ -1,5 +1,5 @@
 import { dropOldHistory, prepareHistory } from '../store/changes.ts';
-import { promoteMetadata, wakeHeld } from '../store/due.ts';
+import { promoteMetadata, releaseHeld } from '../store/due.ts';
 import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
@@ -36,14 +36,14 @@ export interface Keeping {
 
 /** Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. */
 export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Keeping): Promise<TaskOutcome> {
-  const woken = await wakeHeld(ctx.sql, AT_ONCE);
+  const released = await releaseHeld(ctx.sql, AT_ONCE);
   const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
   await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
   await prepareHistory(ctx.sql);
   const historyChunksDropped = historyMs > 0 ? await dropOldHistory(ctx.sql, historyMs) : 0;
   return {
     kind: 'done',
-    nextInMs: woken < AT_ONCE ? UPKEEP_EVERY_MS : 1000,
-    counts: { woken, pruned, historyChunksDropped },
+    nextInMs: released < AT_ONCE ? UPKEEP_EVERY_MS : 1000,
+    counts: { released, pruned, historyChunksDropped },
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
-import { createOwnRefusals } from '../../src/pace/circuit-breaker.ts';
+import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { letBackoffEnd } from '../contract/silence.ts';
 import { HOUR, useStore } from '../store/support.ts';
@@ -13,10 +13,16 @@ const FORBIDDEN = 'throttled-or-forbidden';
 /** One process of the fleet, and how often it was told to look at its credential file. */
 function daemon() {
   let looks = 0;
-  const own = createOwnRefusals(systemClock, LIMITS);
-  const pacer = createPacer(store.sql, systemClock, LIMITS, { afterRefusal: () => void (looks += 1) }, own);
+  const breaker = createCircuitBreaker(systemClock, LIMITS);
+  const pacer = createPacer(
+    store.sql,
+    systemClock,
+    LIMITS,
+    { afterRefusal: () => void (looks += 1) },
+    breaker,
+  );
   return {
-    own,
+    breaker,
     looks: () => looks,
     acquire: () => pacer.acquire('lane', 5000),
     async send(outcome: string) {
@@ -46,7 +52,7 @@ describe('a daemon beside one that was refused', () => {
     expect(other.looks()).toBe(before + 1);
   });
 
-  test('goes on while that one is held back, which gives shared tasks back at once and looks at its file', async () => {
+  test('goes on while that one is paused, which gives shared tasks back at once and looks at its file', async () => {
     const [good, bad] = [daemon(), daemon()];
     for (let i = 0; i < 2; i += 1) {
       await bad.send(FORBIDDEN);
@@ -58,12 +64,12 @@ describe('a daemon beside one that was refused', () => {
     expect(bad.looks()).toBe(before + 1);
     await good.send('ok');
 
-    bad.own.cleared();
+    bad.breaker.cleared();
     await bad.send('ok');
-    expect(bad.own.explain()).toBeNull();
+    expect(bad.breaker.explain()).toBeNull();
   });
 
-  test('is not held back by refusals that the whole fleet had in a row', async () => {
+  test('is not paused by refusals that the whole fleet had in a row', async () => {
     const [one, two] = [daemon(), daemon()];
     for (let i = 0; i < 3; i += 1) {
       await one.send(FORBIDDEN);
@@ -73,7 +79,7 @@ describe('a daemon beside one that was refused', () => {
     }
     await one.send('ok');
     await two.send('ok');
-    expect([one.own.explain(), two.own.explain()]).toEqual([null, null]);
+    expect([one.breaker.explain(), two.breaker.explain()]).toEqual([null, null]);
   });
 
   test.each(['snapshot-stale', 'service-fault'])(
@@ -85,8 +91,8 @@ describe('a daemon beside one that was refused', () => {
         await letBackoffEnd(store.sql);
         await alone.send(outcome);
       }
-      expect(alone.own.holdMs()).toBe(0);
-      expect(alone.own.explain()).toBeNull();
+      expect(alone.breaker.openMs()).toBe(0);
+      expect(alone.breaker.explain()).toBeNull();
     },
   );
 });

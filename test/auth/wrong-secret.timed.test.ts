@@ -118,7 +118,7 @@ describe.concurrent('a wrong secret', () => {
     expect(stack.sandbox.counts()).toBe(1);
   });
 
-  test('in one of two daemons: it stays back ever longer and says so, the other one works, and a new file is enough', async ({
+  test('in one of two daemons: it stops sending ever longer and says so, the other one works, and a new file is enough', async ({
     expect,
     onTestFinished,
   }) => {
@@ -143,7 +143,7 @@ describe.concurrent('a wrong secret', () => {
     expect(await degraded(good)).not.toContain(failure);
     expect(String(logged(stack, 'pace.silenced').at(-1)?.['msg'])).toContain(failure);
 
-    // From the fourth on it stays back for eight back-offs, then ten: the good one works meanwhile.
+    // From the fourth on it stops sending for eight back-offs, then ten: the good one works meanwhile.
     await atWork(stack, () => {
       const silences = logged(stack, 'pace.silenced').map(timeOf);
       const long = silences.findIndex((at, i) => i >= 3 && at - (silences[i - 1] ?? at) >= 7.5 * backoffMs);
@@ -168,7 +168,7 @@ describe.concurrent('a wrong secret', () => {
     await expectMirrorIsTrue(stack.sql, sandbox.world);
   });
 
-  test('in one of two daemons, held back for long: with a right one in its file it goes on at once', async ({
+  test('in one of two daemons, paused for long: with a right one in its file it goes on at once', async ({
     expect,
     onTestFinished,
   }) => {

@@ -139,7 +139,7 @@ describe('backpressure', () => {
     });
     const batches = fileAt(base, { batchSize: 100 });
     expect((await batches.next()).done).toBe(false);
-    // Held back means: what was sent stops growing, far below what there is to send.
+    // Paused means: what was sent stops growing, far below what there is to send.
     let before = -1;
     await expect
       .poll(

@@ -41,14 +41,14 @@ describe('the pause of a store', () => {
     ['53200', 'out-of-memory'],
     ['53300', 'too-many-connections'],
     ['25006', 'read-only'],
-  ])('a job that meets SQLSTATE %s is held back because of %s', async (code, kind) => {
+  ])('a job that meets SQLSTATE %s is paused because of %s', async (code, kind) => {
     const { pause, refuse, events } = setUp();
     expect(await pause.guard('reprice', refuse(code))).toBe('paused');
     expect(pause.failure()).toBe(kind);
     expect(events).toEqual([{ event: 'store.paused', kind, job: 'reprice', ms: 1000 }]);
   });
 
-  test('a job that is held back does no work; others do', async () => {
+  test('a job that is paused does no work; others do', async () => {
     const { pause, refuse, work, calls, pass } = setUp();
     await pause.guard('reprice', refuse('53100'));
     pass(999);
@@ -79,10 +79,10 @@ describe('the pause of a store', () => {
     await Promise.all([1, 2, 3, 4].map(() => pause.guard('reprice', refuse('53100'))));
     expect(events).toHaveLength(1);
     pass(1000);
-    const held = Promise.withResolvers<string>();
-    const probe = pause.guard('reprice', () => held.promise);
+    const paused = Promise.withResolvers<string>();
+    const probe = pause.guard('reprice', () => paused.promise);
     expect(await pause.guard('reprice', work)).toBe('paused');
-    held.resolve('done');
+    paused.resolve('done');
     expect(await probe).toBe('done');
     expect(await pause.guard('reprice', work)).toBe('done');
   });

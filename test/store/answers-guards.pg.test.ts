@@ -1,7 +1,7 @@
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { wakeHeld } from '../../src/store/due.ts';
+import { releaseHeld } from '../../src/store/due.ts';
 import {
   claimAll,
   everything,
@@ -120,7 +120,7 @@ describe('an answer that comes too late', () => {
     await mark(sql, ['A']);
     const old = await claimAll(sql);
     await passHours(sql, 3);
-    await wakeHeld(sql, 9);
+    await releaseHeld(sql, 9);
     const newer = await claimAll(sql);
     await applyAnswer(sql, old, [found('A', { 9: 1 })], REFRESH);
     await applyAnswer(sql, newer, [found('A', { 9: 2 })], REFRESH);

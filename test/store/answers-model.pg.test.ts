@@ -13,7 +13,7 @@ import {
 } from 'fast-check';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Claim, wakeHeld } from '../../src/store/due.ts';
+import { type Claim, releaseHeld } from '../../src/store/due.ts';
 import {
   claimAll,
   empty,
@@ -186,7 +186,7 @@ async function lateClaim(sku: string): Promise<Claim> {
   await mark(store.sql, [sku]);
   const claim = await claimAll(store.sql);
   await passHours(store.sql, 3);
-  await wakeHeld(store.sql, 100);
+  await releaseHeld(store.sql, 100);
   return claim;
 }
 
@@ -200,7 +200,7 @@ test('any sequence of answers, late ones, replays and removals leaves prices, st
       let last: { claim: Claim; results: SkuResult[] } | null = null;
       for (const turn of turns) {
         await passHours(sql, 2);
-        await wakeHeld(sql, 100);
+        await releaseHeld(sql, 100);
         if (turn.do === 'look') {
           const results = turn.answers.map(({ sku, answer }) => skuResultOf(sku, answer));
           last = { claim: await answerAsked(sql, ...results), results };

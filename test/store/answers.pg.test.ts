@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { wakeHeld } from '../../src/store/due.ts';
+import { releaseHeld } from '../../src/store/due.ts';
 import {
   everything,
   found,
@@ -160,7 +160,7 @@ describe('deferred and errors', () => {
     for (const kind of ['error', 'error', 'deferred'] as const) {
       await answerAsked(store.sql, { sku: 'A', kind, waitMs: HOUR });
       await passHours(store.sql, 2);
-      await wakeHeld(store.sql, 9);
+      await releaseHeld(store.sql, 9);
     }
     expect(await counts()).toEqual({ deferrals: 1, failures: 2 });
     await answerAsked(store.sql, found('A'));

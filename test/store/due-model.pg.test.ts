@@ -14,7 +14,14 @@ import {
 } from 'fast-check';
 import { test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Claim, claimDue, DUE_LANES, type Quota, releaseClaim, wakeHeld } from '../../src/store/due.ts';
+import {
+  type Claim,
+  claimDue,
+  DUE_LANES,
+  type Quota,
+  releaseClaim,
+  releaseHeld,
+} from '../../src/store/due.ts';
 import { LedgerModel } from './due-model.ts';
 import {
   empty,
@@ -111,7 +118,7 @@ async function run(steps: readonly Step[]): Promise<void> {
       await passHours(sql, step.hours);
       model.now += step.hours;
     } else {
-      model.woken(await wakeHeld(sql, 100));
+      model.waitsOver(await releaseHeld(sql, 100));
     }
     model.compare(await ledger(sql));
   }

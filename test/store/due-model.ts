@@ -130,12 +130,12 @@ export class LedgerModel {
     strictEqual(accepted, ours.size, 'accepted');
   }
 
-  woken(count: number): void {
+  waitsOver(count: number): void {
     const over = [...this.rows.values()].filter(
       ({ heldUntil }) => heldUntil !== null && heldUntil <= this.now,
     );
     for (const row of over) Object.assign(row, { claim: null, heldUntil: null });
-    strictEqual(count, over.length, 'woken');
+    strictEqual(count, over.length, 'released');
   }
 
   /** The whole table against the model, and the promises that need no model. */

@@ -6,7 +6,7 @@ import {
   peekOwed,
   promoteMetadata,
   releaseClaim,
-  wakeHeld,
+  releaseHeld,
 } from '../../src/store/due.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
@@ -171,7 +171,7 @@ describe('claims', () => {
     await mark(sql, ['A']);
     const late = await claimAll(sql);
     await passHours(sql, 3);
-    expect(await wakeHeld(sql, 10)).toBe(1);
+    expect(await releaseHeld(sql, 10)).toBe(1);
     const next = await claimAll(sql);
     await releaseClaim(sql, late.number, ['A']);
     expect((await ledger(sql)).get('A')?.claim).toBe(next.number);
@@ -182,7 +182,7 @@ describe('claims', () => {
     await mark(sql, ['A']);
     await claimAll(sql);
     await passHours(sql, 1);
-    expect(await wakeHeld(sql, 10)).toBe(0);
+    expect(await releaseHeld(sql, 10)).toBe(0);
   });
 });
 
@@ -262,7 +262,7 @@ describe('a deferred SKU', () => {
     expect(row).toMatchObject({ lane: 3, reason: 'new', live: true, deferrals: 1, failures: 0, claim: null });
     expect(row?.dueIn).toBeCloseTo(-6, 1);
     await passHours(sql, 2);
-    await wakeHeld(sql, 10);
+    await releaseHeld(sql, 10);
     expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'D', deferrals: 1, failures: 0, live: true }]);
   });
 
@@ -272,7 +272,7 @@ describe('a deferred SKU', () => {
     await mark(sql, ['D']);
     await applyAnswer(sql, await claimAll(sql), [{ sku: 'D', kind: 'deferred', waitMs: HOUR }], REFRESH);
     await passHours(sql, 2);
-    await wakeHeld(sql, 10);
+    await releaseHeld(sql, 10);
     await applyAnswer(sql, await claimAll(sql), [found('D')], REFRESH);
     expect((await ledger(sql)).get('D')).toMatchObject({ deferrals: 0, failures: 0, heldFor: null });
   });

@@ -1,7 +1,7 @@
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Claim, wakeHeld } from '../../src/store/due.ts';
+import { type Claim, releaseHeld } from '../../src/store/due.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { claimAll, found, HOUR, knownSkus, answerAsked, REFRESH, passHours, useStore } from './support.ts';
 
@@ -70,7 +70,7 @@ test('a deferred SKU is still waited for, and an answer to an earlier request do
   const again = await claimAll(sql);
   expect(await answer(again, { sku: 'A', kind: 'deferred', waitMs: HOUR })).toEqual([]);
   await passHours(sql, 2);
-  await wakeHeld(sql, 10);
+  await releaseHeld(sql, 10);
   const [took] = await answer(await claimAll(sql), found('A'));
   expect(took).toBeGreaterThan(55);
 });

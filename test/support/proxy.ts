@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** How bytes pass. Changing it takes effect on connections that live, too. */
 export interface Weather {
-  /** Milliseconds that each piece is held back, in each direction. */
+  /** Milliseconds that each piece is paused, in each direction. */
   readonly latencyMs: number;
   /** Bytes of the pieces that are passed on, one after the other; Infinity = as they come. */
   readonly sliceBytes: number;

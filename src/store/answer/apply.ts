@@ -64,7 +64,7 @@ async function writeEffects(
     writeStates(tx, answered, moved, at),
     writeRates(tx, ahead),
     settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
-    holdBack(tx, claim, results),
+    postpone(tx, claim, results),
     auditRefreshes(tx, findings, at),
     writeChanges(tx, moves, fields, at),
   ]);
@@ -175,9 +175,9 @@ async function settleAnswered(
  * Deferred and erring SKUs stay due in their places and wait, whatever marks came meanwhile. A deferred SKU has shown
  * that it is computed live, so it counts against the live budget from here on (partner rules 4.1.3 and 4.1.4).
  */
-async function holdBack(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
-  const held = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
-  if (held.length === 0) return;
+async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
+  const waiting = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
+  if (waiting.length === 0) return;
   await tx`
     update catalog_internal.due d set
       claim = null,
@@ -186,7 +186,7 @@ async function holdBack(tx: Tx, claim: Claim, results: readonly SkuResult[]): Pr
       deferrals = d.deferrals + h.deferred::int,
       failures = case when h.deferred then d.failures else d.failures + 1 end,
       lane = case when h.deferred then d.lane else catalog_internal.lane_of('error') end
-    from unnest(${held.map(({ sku }) => sku)}::text[], ${held.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
-      ${held.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, wait)
+    from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
+      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, wait)
     where d.sku = h.sku and d.claim = ${claim.number}`;
 }

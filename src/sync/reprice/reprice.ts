@@ -10,7 +10,7 @@ import {
   peekOwed,
   type Quota,
   releaseClaim,
-  wakeHeld,
+  releaseHeld,
 } from '../../store/due.ts';
 import { callPause, noteCallApplied, noteCallFailed, noteCallWorked } from '../../store/tasks.ts';
 import { isConnectionLost, storeFailure } from '../../store/db.ts';
@@ -110,7 +110,7 @@ async function planCall(
   failures: number,
 ): Promise<Planned | Turn> {
   const { sql, settings } = ctx;
-  await wakeHeld(sql, WAKE_AT_ONCE);
+  await releaseHeld(sql, WAKE_AT_ONCE);
   const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
   const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
   const owed = await peekOwed(sql, settings.bulkMaxSkus, early);

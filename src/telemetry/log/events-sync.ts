@@ -184,7 +184,7 @@ export const REPRICING = {
   'metadata.done': line('debug', 'SKUs with old metadata were made due', [...RUN, 'promoted']),
   'maintenance.done': line('debug', 'expired rows were deleted', [
     ...RUN,
-    'woken',
+    'released',
     'pruned',
     'historyChunksDropped',
   ]),

@@ -83,7 +83,7 @@ export interface StoreLines {
 
 /** Lines on Postgres and the queues. `inPostgres`: the queues live there too, and are away with it. */
 export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean): StoreLines {
-  const held = new Set<string>();
+  const pausedJobs = new Set<string>();
   let resumed: Extract<StoreEvent, { event: 'store.resumed' }> | null = null;
 
   function lost(err: unknown, job?: string): void {
@@ -92,7 +92,7 @@ export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean)
   }
 
   function writes(): void {
-    if (resumed === null || held.size > 0) return;
+    if (resumed === null || pausedJobs.size > 0) return;
     const ended = throttle.over('writes');
     if (ended === null) return;
     const { say, ...facts } = ended;
@@ -118,11 +118,11 @@ export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean)
     },
     onStore(event) {
       if (event.event === 'store.resumed') {
-        held.delete(event.job);
+        pausedJobs.delete(event.job);
         resumed = event;
         return writes();
       }
-      held.add(event.job);
+      pausedJobs.add(event.job);
       const { kind, job, ms } = event;
       const { say, ...facts } = throttle.again('writes', kind);
       throttled(log, 'warn', say, { event: 'store.paused', kind, job, retryInMs: ms, ...facts });
