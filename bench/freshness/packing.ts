@@ -6,7 +6,7 @@ import {
   type LiveCeiling,
   NO_CEILING,
 } from '../../src/sync/live/learn.ts';
-import { planBatch, type PlanLimits, waitForCompanyMs } from '../../src/sync/reprice/plan.ts';
+import { planBatch, type PlanLimits, lingerMs } from '../../src/sync/reprice/plan.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import { seeded } from './random.ts';
 
@@ -68,9 +68,9 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
       now = market.live > 0 ? now + 250 : Math.max(now + 1, market.nextWake);
       continue;
     }
-    const company = waitForCompanyMs(owed, limits, CALLS_A_MINUTE, now - lastCallAt);
-    if (company > 0) {
-      now += Math.min(company, 500);
+    const linger = lingerMs(owed, limits, CALLS_A_MINUTE, now - lastCallAt);
+    if (linger > 0) {
+      now += Math.min(linger, 500);
       continue;
     }
     calls += 1;

@@ -85,14 +85,14 @@ const TELL_EVERY_MS = 30_000;
 
 /** Waits until nothing is owed; tells every thirty seconds what still is. */
 export async function untilCaughtUp(
-  app: Pick<App, 'sql' | 'knock'>,
+  app: Pick<App, 'sql' | 'wake'>,
   log: Log,
   clock: Clock,
   timeoutMs: number | null,
 ): Promise<number> {
   const since = await databaseNow(app.sql);
   await requestTask(app.sql, 'delta');
-  await app.knock('delta');
+  await app.wake('delta');
   const startedAt = clock.monotonic();
   let toldAt = startedAt;
   for (;;) {

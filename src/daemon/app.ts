@@ -30,7 +30,7 @@ export interface App {
   readonly databaseUrl: string;
   readonly httpPort: number;
   /** Lets a task run soon, if its time has come, without waiting for its schedule. */
-  readonly knock: (task: TaskName) => Promise<void>;
+  readonly wake: (task: TaskName) => Promise<void>;
   /** Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start. */
   stop(): Promise<void>;
 }
@@ -123,7 +123,7 @@ async function start(
     sql,
     databaseUrl: database.url,
     httpPort: http.port,
-    knock: (task) => runner.knock(task),
+    wake: (task) => runner.wake(task),
   };
 }
 
@@ -201,7 +201,7 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
       requestTimeoutMs: partner.timeoutMs,
       keeping: { windowMs: rate.windowMs, historyMs: config.history.retentionMs },
       report: telemetry.onTask,
-      knock: (task) => runner.knock(task),
+      wake: (task) => runner.wake(task),
       pause: parts.pause,
     }),
     onTaken: () => parts.pause.queuesWork(),

@@ -31,7 +31,7 @@ export interface HealthParts {
 const ANSWER_WITHIN_MS = 3000;
 /** Over a line that swallows everything a statement would wait for ever; scrapers give up after ten seconds. */
 const STATS_WITHIN_MS = 8000;
-/** With knocks every second, workers that ended no job for this long are dead, unless the store is. */
+/** With wake jobs every second, workers that ended no job for this long are dead, unless the store is. */
 const DEAD_AFTER_MS = 300_000;
 
 /** What a daemon knows of itself, for its health: nothing gets in while Postgres refuses to write. */

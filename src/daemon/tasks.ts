@@ -19,14 +19,14 @@ export interface HandlerParts {
   readonly requestTimeoutMs: number;
   readonly keeping: Keeping;
   readonly report: (report: TaskReport) => void;
-  readonly knock: (task: TaskName) => Promise<void>;
+  readonly wake: (task: TaskName) => Promise<void>;
   /** Pauses jobs while Postgres takes no writes. */
   readonly pause: StorePause;
 }
 
 /** Which piece of sync each job runs. */
 export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handler>> {
-  const { ctx, stopping, hard, report, knock } = parts;
+  const { ctx, stopping, hard, report, wake } = parts;
   const runner = { sql: ctx.sql, clock: ctx.clock, signal: stopping, report };
   const shift = createShift(ctx, parts.requestTimeoutMs);
 
@@ -38,13 +38,13 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
   const jobs: Readonly<Record<TaskName, Handler>> = {
     async manifest() {
       const ended = await task('manifest', (run) => syncManifest(ctx, run, stopping));
-      if (ended === 'done') await knock('delta');
+      if (ended === 'done') await wake('delta');
       return ended;
     },
     'catalog-check': () => task('catalog-check', (run) => checkCatalog(ctx, run, stopping)),
     async delta() {
       const ended = await task('delta', (run) => syncDelta(ctx, run.failures, hard));
-      if (ended === 'postponed') await knock('manifest');
+      if (ended === 'postponed') await wake('manifest');
       return ended;
     },
     async reprice() {

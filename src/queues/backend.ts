@@ -60,7 +60,7 @@ export interface QueueBackendOptions {
 /** The Postgres schema of BullMQ's tables, where it lives in Postgres. */
 export const QUEUE_SCHEMA = 'catalog_queue';
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
-/** A job that its worker could not end, as while the store took no writes, is taken up again after so long: a few knocks are lost with it. */
+/** A job that its worker could not end, as while the store took no writes, is taken up again after so long: a few wake jobs are lost with it. */
 const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
 const READY_PATIENCE_MS = 15_000;
 const READY_AGAIN_MS = 250;

@@ -4,29 +4,29 @@ import { SHIFT_ENDS } from '../sync/reprice/slice.ts';
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
 export type QueueName = (typeof QUEUES)[number];
 
-/** A recurring knock. Jobs carry no data: what is to be done, and whether it is time, stands in Postgres. */
+/** A recurring wake job. Jobs carry no data: what is to be done, and whether it is time, stands in Postgres. */
 export interface Schedule {
   readonly job: TaskName;
   readonly everyMs: number;
 }
 
-const KNOCK_MS = 5000;
-const REPRICE_KNOCK_MS = 1000;
+const WAKE_MS = 5000;
+const REPRICE_WAKE_MS = 1000;
 
 /**
- * The schedules of all queues. A knock costs one statement when it is not time yet, so they come often enough to
+ * The schedules of all queues. A wake job costs one statement when it is not time yet, so they come often enough to
  * follow short intervals (`shortestMs`, the shortest configured one) and what was asked for from outside.
  */
 export function schedules(shortestMs: number): Schedule[] {
-  const everyMs = Math.max(250, Math.min(KNOCK_MS, Math.floor(shortestMs / 2)));
+  const everyMs = Math.max(250, Math.min(WAKE_MS, Math.floor(shortestMs / 2)));
   return [
     { job: 'manifest', everyMs },
     { job: 'catalog-check', everyMs: Math.max(everyMs, 2000) },
     { job: 'delta', everyMs },
-    { job: 'reprice', everyMs: Math.min(everyMs, REPRICE_KNOCK_MS) },
-    { job: 'metadata', everyMs: KNOCK_MS },
-    { job: 'maintenance', everyMs: KNOCK_MS },
-    { job: 'live-plan', everyMs: KNOCK_MS },
+    { job: 'reprice', everyMs: Math.min(everyMs, REPRICE_WAKE_MS) },
+    { job: 'metadata', everyMs: WAKE_MS },
+    { job: 'maintenance', everyMs: WAKE_MS },
+    { job: 'live-plan', everyMs: WAKE_MS },
   ];
 }
 

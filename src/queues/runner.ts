@@ -25,7 +25,7 @@ export interface Runner {
   /** Opens queues and workers and puts the schedules in place. */
   start(): Promise<void>;
   /** Lets a job run soon, without waiting for its schedule; gives up, with a report, when the store is down. */
-  knock(job: TaskName): Promise<void>;
+  wake(job: TaskName): Promise<void>;
   /** When the last job of any queue ended (monotonic ms), or null: the sign that workers live. */
   lastJobAt(): number | null;
   /** Puts the schedules back where the store has lost them. */
@@ -41,7 +41,7 @@ const STOP_PATIENCE_MS = 6000;
 /** bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process. */
 const SCHEDULE_LOCK = 'catalog_mirror.schedules';
 
-/** The queues and workers of one process: schedules knock, handlers do, and what is owed stands in Postgres. */
+/** The queues and workers of one process: schedules wake, handlers do, and what is owed stands in Postgres. */
 export function createRunner(options: RunnerOptions): Runner {
   const { backend, handlers, onTaken, onJob, onError, onFault } = options;
   const queues = new Map<QueueName, JobQueue>();
@@ -60,7 +60,7 @@ export function createRunner(options: RunnerOptions): Runner {
       try {
         if (handler !== undefined) outcome = await handler();
       } catch (error) {
-        // A job that throws would be kept as failed and retried by the store; the next knock does the same, and cleaner.
+        // A job that throws would be kept as failed and retried by the store; the next wake job does the same, and cleaner.
         outcome = 'fault';
         onFault(job.name, error);
       }
@@ -71,8 +71,8 @@ export function createRunner(options: RunnerOptions): Runner {
     };
   }
 
-  async function knock(job: TaskName): Promise<void> {
-    const adding = queues.get(QUEUE_OF[job])?.add(job, {}, { deduplication: { id: `knock-${job}` } });
+  async function wake(job: TaskName): Promise<void> {
+    const adding = queues.get(QUEUE_OF[job])?.add(job, {}, { deduplication: { id: `wake-${job}` } });
     if (adding !== undefined) await within(adding, STORE_PATIENCE_MS).catch(onError);
   }
 
@@ -89,9 +89,9 @@ export function createRunner(options: RunnerOptions): Runner {
       for (const worker of workers) void worker.run().catch(onError);
       backend.onReconnect(() => void restoreSchedules().catch(onError));
       // A schedule that was kept comes in its own time, up to some seconds later: what is due now does not wait for it.
-      for (const { job } of options.schedules) void knock(job);
+      for (const { job } of options.schedules) void wake(job);
     },
-    knock,
+    wake,
     lastJobAt: () => lastJobAt,
     restoreSchedules,
     async stop() {

@@ -20,7 +20,7 @@ export interface StorePause {
 
 const FIRST_MS = 1000;
 const MOST_MS = 60_000;
-/** Schedules knock every second: so long without a job is no chance. */
+/** Schedules wake every second: so long without a job is no chance. */
 const NO_JOB_MS = 5000;
 /** What stands for the queues where events name a job. */
 const QUEUES = 'queues';

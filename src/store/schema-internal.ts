@@ -186,7 +186,7 @@ export const settings = internal.table(
   (t) => [check('settings_one_row', sql`${t.id}`)],
 );
 
-/** When each recurring task runs next and how it went last. The queues only knock; this decides. */
+/** When each recurring task runs next and how it went last. The queues only wake; this decides. */
 export const tasks = internal.table('tasks', {
   task: text().primaryKey(),
   nextAt: instant('next_at').notNull().defaultNow(),

@@ -24,7 +24,7 @@ export interface TaskRun {
 
 /**
  * Takes a task whose time has come, for `leaseMs` (to be renewed while it runs); null when it is not its time or another worker has it. Any number of
- * queue jobs may knock: one runs.
+ * queue jobs may wake it: one runs.
  */
 export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Promise<TaskRun | null> {
   const [row] = await sql<TaskRun[]>`

@@ -57,8 +57,8 @@ describe('a broken chain', () => {
     expect(await metric(app, 'syncs_total', 'kind="manifest",outcome="rejected-token"')).toBe(1);
     expect(logged(stack, 'manifest.failed')[0]).toMatchObject({ because: 'rejected-token', level: 'warn' });
 
-    // Again and again it is knocked: the delta is not asked while the chain is broken, nor the manifest before its time.
-    for (let knock = 0; knock < 5; knock += 1) await runNow(stack, app, 'delta');
+    // Again and again it is triggered: the delta is not asked while the chain is broken, nor the manifest before its time.
+    for (let wake = 0; wake < 5; wake += 1) await runNow(stack, app, 'delta');
     expect(sandbox.counts('delta')).toBe(asked.delta + 1);
     expect(sandbox.counts('manifest')).toBe(asked.manifest + 1);
     expect(sandbox.counts('file')).toBe(asked.file);

@@ -33,7 +33,7 @@ describe('Deferred.', () => {
     await refreshSkus(sql, waiting);
     await refreshAll(sql, 'prices');
     await runProgram(['refresh', '--manifest'], stack.env);
-    await app.knock('manifest');
+    await app.wake('manifest');
     await eventually(() => expect(logged(stack, 'manifest.done')).toHaveLength(2));
     await eventually(async () => {
       const [row] = await sql`select due_skus::int as due from catalog.sync_status`;

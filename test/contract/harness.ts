@@ -58,7 +58,7 @@ export async function runNow(stack: Stack, app: App, task: TaskName): Promise<vo
   const [begun] = await stack.sql<[{ at: Date }]>`
     update catalog_internal.tasks set next_at = clock_timestamp() where task = ${task}
     returning clock_timestamp() as at`;
-  await app.knock(task);
+  await app.wake(task);
   await eventually(async () => {
     const [row] = await stack.sql<[{ ended: boolean }]>`
       select coalesce(started_at >= ${begun.at} and running_until is null, false) as ended

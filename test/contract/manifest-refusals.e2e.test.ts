@@ -174,7 +174,7 @@ describe('a manifest is applied whole or not at all', () => {
     sandbox.faults.add({ route: 'file', hang: true });
     await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
     const files = sandbox.counts('file');
-    await app.knock('manifest');
+    await app.wake('manifest');
     await eventually(() => expect(sandbox.counts('file')).toBe(files + 1));
     expect(await contents(sql)).toEqual(before);
     // Stopped in the middle: nothing is half done, and the next daemon begins again at once.

@@ -39,17 +39,17 @@ describe.each(backends())('queues in %s', (backend) => {
     });
     const size = () => (backend === 'redis' ? entriesOf(stack.env['QUEUE_PREFIX'] ?? '') : rowsOf(stack.sql));
     const app = await stack.start();
-    const knocked = async () => {
+    const wakeAll = async () => {
       for (const task of ['reprice', 'metadata', 'maintenance', 'delta', 'manifest'] as const)
-        for (let i = 0; i < 20; i += 1) await app.knock(task);
+        for (let i = 0; i < 20; i += 1) await app.wake(task);
     };
-    await knocked();
+    await wakeAll();
     const before = await size();
     await stack.sql`
       insert into catalog.skus (sku, in_manifest) select 'OWED-' || n, true from generate_series(1, 50000) n`;
     await stack.sql`
       select catalog_internal.mark_due(array(select sku from catalog.skus where sku like 'OWED-%' order by sku), 'changed')`;
-    await knocked();
+    await wakeAll();
     const after = await size();
     expect(before).toBeGreaterThan(0);
     // Jobs come and go: some more or fewer under way at this moment.

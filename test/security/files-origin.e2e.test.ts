@@ -23,7 +23,7 @@ async function nextEnd(stack: Stack, app: App): Promise<Record<string, unknown>>
   const ends = () => stack.logs.filter(({ event }) => /^manifest\.(?:failed|done)$/.test(event));
   const before = ends().length;
   await stack.sql`update catalog_internal.tasks set next_at = now(), failures = 0 where task = 'manifest'`;
-  await app.knock('manifest');
+  await app.wake('manifest');
   await eventually(() => ends().length > before, { what: 'the end of a manifest' });
   return ends()[before] ?? {};
 }
@@ -97,7 +97,7 @@ test.concurrent('no redirect is followed from any route, and no files origin see
     what: 'the redirect of bulk',
   });
   await stack.sql`update catalog_internal.tasks set next_at = now() where task = 'delta'`;
-  await app.knock('delta');
+  await app.wake('delta');
   await eventually(() => stack.logs.some(({ event }) => event === 'delta.failed'), {
     what: 'the redirect of the delta',
   });

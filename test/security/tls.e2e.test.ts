@@ -54,7 +54,7 @@ const POSTGRES: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
     try {
       await backend.prepare();
       const queue = await backend.openQueue('reprice');
-      await queue.add('knock', {}, {});
+      await queue.add('wake', {}, {});
       await queue.close();
       if (errors[0] !== undefined) throw errors[0];
     } finally {

@@ -22,10 +22,10 @@ import type { Worker } from './worker.ts';
 const MINUTE = 60_000;
 const LIMITS = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
 const NEVER = new AbortController().signal;
-/** So often every job is knocked, and the market checked. */
-const KNOCK_MS = MINUTE;
+/** So often every job is triggered, and the market checked. */
+const WAKE_MS = MINUTE;
 const SNAPSHOT_MS = 5 * MINUTE;
-/** Jobs that have hardly ever anything to do: a day of knocks at them takes longer than all the rest. */
+/** Jobs that have hardly ever anything to do: a day of wake jobs at them takes longer than all the rest. */
 const SELDOM: ReadonlySet<string> = new Set(['metadata', 'maintenance', 'live-plan']);
 const SELDOM_MS = 5 * MINUTE;
 const ANSWER_MS = 300;
@@ -42,7 +42,7 @@ type Process = (job: { name: string }) => Promise<unknown>;
 
 /**
  * One daemon as app.ts puts it together (runner, handlers, pacer, telemetry, logger), on the simulation's clock, database and
- * partner; only the queues' store is a plain table of knocks. Every line that it logs is in `lines`.
+ * partner; only the queues' store is a plain table of wake jobs. Every line that it logs is in `lines`.
  */
 export class Day {
   readonly lines: LogLine[] = [];
@@ -50,7 +50,7 @@ export class Day {
   readonly #rig: Rig;
   readonly #worker: Worker;
   readonly #processes = new Map<string, Process>();
-  readonly #knocked = new Set<string>();
+  readonly #triggered = new Set<string>();
   readonly #start: () => Promise<void>;
   #snapshotAt = 0;
   #seldomAt = 0;
@@ -91,7 +91,7 @@ export class Day {
       requestTimeoutMs: 30_000,
       keeping: { windowMs: MINUTE, historyMs: 0 },
       report: telemetry.onTask,
-      knock: (task) => runner.knock(task),
+      wake: (task) => runner.wake(task),
       pause: createStorePause(clock, telemetry.onStore),
     });
     const runner = createRunner({
@@ -107,13 +107,13 @@ export class Day {
     this.#start = () => runner.start();
   }
 
-  /** Lets `hours` go by: the market moves and is built every five minutes, every job is knocked every minute, some more rarely. */
+  /** Lets `hours` go by: the market moves and is built every five minutes, every job is triggered every minute, some more rarely. */
   async pass(hours: number): Promise<void> {
     const { time, partner } = this.#rig;
     if (this.#processes.size === 0) await this.#start();
     const end = time.at + hours * 60 * MINUTE;
     while (time.at < end) {
-      const next = time.at + KNOCK_MS;
+      const next = time.at + WAKE_MS;
       if (time.at - this.#snapshotAt >= SNAPSHOT_MS) {
         this.#snapshotAt = time.at;
         partner.world.step(3);
@@ -122,8 +122,8 @@ export class Day {
       const all = time.at - this.#seldomAt >= SELDOM_MS;
       if (all) this.#seldomAt = time.at;
       for (const { job } of schedules(5 * MINUTE)) if (all || !SELDOM.has(job)) await this.#run(job);
-      for (const job of this.#knocked) await this.#run(job);
-      this.#knocked.clear();
+      for (const job of this.#triggered) await this.#run(job);
+      this.#triggered.clear();
       await time.pass(Math.max(1, next - time.at));
     }
   }
@@ -152,10 +152,10 @@ export class Day {
     }
   }
 
-  /** Queues that only note who was knocked. */
+  /** Queues that only note who was triggered. */
   #backend(): QueueBackend {
     const queue: JobQueue = {
-      add: (name) => Promise.resolve(this.#knocked.add(name)),
+      add: (name) => Promise.resolve(this.#triggered.add(name)),
       upsertJobScheduler: () => Promise.resolve(),
       getJobScheduler: () => Promise.resolve(undefined),
       close: () => Promise.resolve(),

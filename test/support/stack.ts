@@ -106,7 +106,7 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
     if (app === undefined || log === null) throw new Error('no daemon is running');
     const over = new AbortController();
     const knocking = keepKnocking(app, over.signal);
-    const code = await untilCaughtUp({ sql, knock: app.knock }, log, systemClock, timeoutMs);
+    const code = await untilCaughtUp({ sql, wake: app.wake }, log, systemClock, timeoutMs);
     over.abort();
     await knocking;
     if (code !== 0) throw new Error(`not caught up: ${JSON.stringify(logs.slice(-12), null, 1)}`);
@@ -130,7 +130,7 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
     },
     async everythingDue() {
       await refreshAll(sql, 'prices');
-      await Promise.all([...apps].map((app) => app.knock('reprice')));
+      await Promise.all([...apps].map((app) => app.wake('reprice')));
     },
     async [Symbol.asyncDispose]() {
       await Promise.all([...apps].map((app) => app.stop()));
@@ -144,7 +144,7 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
 /** What comes due is seen at once, not up to a second later by the schedule. */
 async function keepKnocking(app: App, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await app.knock('reprice');
+    await app.wake('reprice');
     await systemClock.sleep(KNOCK_EVERY_MS, signal);
   }
 }

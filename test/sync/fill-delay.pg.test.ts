@@ -264,7 +264,7 @@ describe('while very many SKUs wait for their first price', () => {
 describe('while little is owed', () => {
   const store = useStore();
 
-  test('a call waits for company, but not for long; a reported change goes at once and takes the others along', async () => {
+  test('a call lingers for more SKUs, but not for long; a reported change goes at once and takes the others along', async () => {
     await knownSkus(store.sql, ['S1', 'S2', 'C1']);
     await store.sql`update catalog.skus set state = 'priced'`;
     await store.sql`update catalog_internal.sync set snapshot_id = 'token'`;
@@ -274,11 +274,11 @@ describe('while little is owed', () => {
     try {
       await mark(store.sql, ['S1'], 'sweep', false);
       const waits = await turn(0);
-      expect(waits).toMatchObject({ kind: 'company' });
-      expect(waits.kind === 'company' && waits.forMs).toBeLessThanOrEqual(4000);
+      expect(waits).toMatchObject({ kind: 'linger' });
+      expect(waits.kind === 'linger' && waits.forMs).toBeLessThanOrEqual(4000);
       expect(await turn(4000)).toEqual({ kind: 'called', skus: 1 });
       await mark(store.sql, ['S2'], 'sweep', false);
-      expect(await turn(0)).toMatchObject({ kind: 'company' });
+      expect(await turn(0)).toMatchObject({ kind: 'linger' });
       await applyDelta(store.sql, {
         since: 'token',
         toSnapshot: 'token',

@@ -75,7 +75,7 @@ function share(owed: readonly DueClass[], slots: number, turn: number): Map<Lane
   return given;
 }
 
-/** How long a call that could carry much more waits for company after the one before, at most. */
+/** How long a call that could carry much more lingers for more SKUs after the one before, at most. */
 const MAX_COMPANY_MS = 4000;
 /** No longer than the pace takes to let so many calls go: where calls are plenty, sparing one is worth no delay. */
 const COMPANY_CALLS = 8;
@@ -87,7 +87,7 @@ const FULL_ENOUGH = 0.5;
  * live budget or half of the call is filled, or where the last call was long enough ago: four seconds at the usual pace,
  * less where `callsPerMinute` is higher.
  */
-export function waitForCompanyMs(
+export function lingerMs(
   owed: readonly DueClass[],
   limits: Pick<PlanLimits, 'maxSkus' | 'liveBudget'>,
   callsPerMinute: number,

@@ -29,14 +29,14 @@ import { learnLiveBudget } from '../live/learn.ts';
 import { allowedLive, chooseForQuota, earlyLiveSeconds, learnFromCall, learnRefresh } from '../live/plan.ts';
 import { trialSize, weighCall } from '../live/incident.ts';
 import { failureOf, PATIENCE_MS } from '../outcome.ts';
-import { type Early, planBatch, type PlanLimits, waitForCompanyMs } from './plan.ts';
+import { type Early, planBatch, type PlanLimits, lingerMs } from './plan.ts';
 
 /** How one turn ended: a call was made, or nothing is owed, or it is not the time to call. */
 export type Turn =
   | { readonly kind: 'called'; readonly skus: number }
   | { readonly kind: 'idle'; readonly nextInMs: number | null }
   /** Little is owed, and nothing urgent: the call waits for more to come due. */
-  | { readonly kind: 'company'; readonly forMs: number }
+  | { readonly kind: 'linger'; readonly forMs: number }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
 const CALL_PAUSE_MOST_MS = 1_800_000;
@@ -117,8 +117,8 @@ async function planCall(
   const limits = planLimits(settings, state, plan, { turn: turn.number, failures });
   const quotas = planBatch(owed, early, limits);
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
-  const company = waitForCompanyMs(owed, limits, settings.callsPerMinute, turn.sinceLastCallMs);
-  if (company > 0) return { kind: 'company', forMs: company };
+  const linger = lingerMs(owed, limits, settings.callsPerMinute, turn.sinceLastCallMs);
+  if (linger > 0) return { kind: 'linger', forMs: linger };
   return { kind: 'planned', quotas, state, plan, trial: limits.trial };
 }
 

@@ -12,12 +12,12 @@ export interface Shift {
 
 /** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */
 const SHIFT_MS = 10_000;
-/** While waiting for company, what is owed is refreshed again after this: something urgent may have come. */
+/** While a call lingers, what is owed is refreshed again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
 
 /**
  * Turns of re-pricing one after the other, until nothing is owed, it is not the time to call, or the shift is over. The
- * schedule knocks again at once if there is more: so one worker is never bound for long, and a backlog of any size is
+ * schedule wakes it again at once if there is more: so one worker is never bound for long, and a backlog of any size is
  * worked off without a queue of jobs that grows with it.
  */
 export function createShift(ctx: SyncContext, requestTimeoutMs: number) {
@@ -32,7 +32,7 @@ export function createShift(ctx: SyncContext, requestTimeoutMs: number) {
       number += 1;
       const turn = { number, sinceLastCallMs: ctx.clock.monotonic() - lastCallAt };
       const done = await repriceOnce(ctx, turn, requestTimeoutMs, { stopping, hard });
-      if (done.kind === 'company') {
+      if (done.kind === 'linger') {
         await ctx.clock.sleep(Math.min(done.forMs, LINGER_POLL_MS), stopping);
         continue;
       }
