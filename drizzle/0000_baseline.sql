@@ -383,8 +383,8 @@ $$;
 REVOKE ALL ON FUNCTION catalog_internal.lane_of(text) FROM PUBLIC;
 --> statement-breakpoint
 -- Every transaction locks the SKUs that exist, in order of sku, and then inserts those that are new. Two that insert
--- at once could still wait for each other, where one is about to insert what the other has inserted: so they take
--- turns. Held to the end of the transaction, and taken before any row of skus.
+-- at once could still wait for each other, where one is about to insert what the other has inserted: so they 
+-- alternate. Held to the end of the transaction, and taken before any row of skus.
 CREATE OR REPLACE FUNCTION catalog_internal.lock_new_skus() RETURNS void
 LANGUAGE sql AS $$
   SELECT pg_advisory_xact_lock(hashtext('catalog_internal.skus'))
@@ -947,7 +947,7 @@ $$;
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.
 GRANT EXECUTE ON FUNCTION catalog_internal.trust_terms() TO PUBLIC;
 --> statement-breakpoint
--- Seconds of work at the present pace ahead of a refresh that is due now: at places 1 to 6 by its lane, at 7 for one
+-- Seconds of work at the present pace ahead of a refresh that is due now: at positions 1 to 6 by its lane, at 7 for one
 -- that counts as live. As if everything that is at least as urgent went first. Null where the backlog was not counted
 -- in the last five minutes.
 CREATE OR REPLACE FUNCTION catalog_internal.seconds_ahead() RETURNS float8[]
@@ -1051,7 +1051,7 @@ COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the due refresh is served:
 COMMENT ON COLUMN catalog.sku_trust.owed_since IS 'Since when the refresh is due; null: none is owed.';
 COMMENT ON COLUMN catalog.sku_trust.deferrals IS 'How often in a row the partner deferred the SKU.';
 COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner named the SKU in errors, or its answer could not be read.';
-COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare place in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused, or nothing counted within five minutes.';
+COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare slot in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused, or nothing counted within five minutes.';
 COMMENT ON COLUMN catalog.sku_trust.stale IS 'True while a re-price is known to be owed, and where a live price is older than LIVE_INTERVAL: the same as in catalog.current_prices.';
 COMMENT ON COLUMN catalog.sku_trust.fresh IS 'True where the SKU is priced, not stale, and not past its target: what the metric fresh_skus counts.';
 COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); owed (a re-price: see owed_reason); past_target (too old); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), catalog_stale (catalog_state of catalog.sync_status), delta_late (no delta for 30 minutes, or three times DELTA_INTERVAL where that is longer). Null: none.';

@@ -73,11 +73,11 @@ export class Ledger {
     this.#most = this.#incident ? Math.max(MOST_ROUNDS * round, METADATA_MINUTES) : MOST_ROUNDS * round;
     this.#early = earlyMinutes(round);
     this.#threshold = solveThreshold(groupsOf(this.#rates, this.#market.weights), refreshes, this.#most);
-    if (first && this.#incident) this.#placeAll();
+    if (first && this.#incident) this.#scheduleAll();
   }
 
   /** As sync/live/plan.ts places everything when an incident begins. */
-  #placeAll(): void {
+  #scheduleAll(): void {
     while (this.#heap.size > 0) this.#heap.pop();
     for (let i = 0; i < this.#market.size; i += 1)
       this.#schedule(i, (this.#market.lastRefresh[i] as number) + this.#wait(i));

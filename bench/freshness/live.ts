@@ -42,7 +42,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
   let budget = run.liveBudget;
   let ceiling: LiveCeiling = NO_CEILING;
   let now = 0;
-  let [turn, deferred, half] = [0, 0, 0];
+  let [iteration, deferred, half] = [0, 0, 0];
   let redrawAt = (run.redrawEveryMinutes ?? Infinity) * 60_000;
   const end = run.minutes * 60_000;
   const callsPerMinute = (sendsPerWindow(run.limits) * 60_000) / run.limits.windowMs;
@@ -61,7 +61,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
         : planBatch([{ lane: 'live', live: true, count: owed, oldestSeconds: 0 }], NOT_EARLY, {
             maxSkus: 100,
             liveBudget: Math.min(budget, allowed),
-            turn,
+            iteration,
             spareSeconds: 0,
           })?.find((q) => q.live);
     if (quota === undefined) {
@@ -73,7 +73,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
       now = call.waitUntil;
       continue;
     }
-    turn += 1;
+    iteration += 1;
     // A refused call gives its claim back: its SKUs keep their places.
     if (call.refused) continue;
     const minute = now / 60_000;

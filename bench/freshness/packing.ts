@@ -58,7 +58,7 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
     const limits: PlanLimits = {
       maxSkus: MAX_SKUS,
       liveBudget: Math.min(budget, allowed),
-      turn: calls,
+      iteration: calls,
       spareSeconds: 0,
     };
     const owed = market.owed();

@@ -11,7 +11,7 @@ import { loadMirror } from '../scrape/load.ts';
  * npm run bench:read [-- --skus 1000000 --rounds 200 --json FILE]
  * What sellers read, from a mirror of that many SKUs with 14 sizes each: alone, while another process applies as many answers as
  * the partner gives an account at most, and while it applies them as fast as it can. Beside it, in the same turns, a
- * statement that reads nothing: what the machine and the wire take. Single SKUs are looked up in turns of their own, for as long as
+ * statement that reads nothing: what the machine and the wire take. Single SKUs are looked up in runs of their own, for as long as
  * it takes to apply some dozens of answers: behind a list of thousands of rows they would wait for this client's own memory.
  */
 

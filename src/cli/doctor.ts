@@ -13,7 +13,7 @@ import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { asJson, type Report, screenOf } from './doctor/report.ts';
-import { ledgerTurns, ownTurns } from './doctor/permits.ts';
+import { ledgerPermits, localPermits } from './doctor/permits.ts';
 import { withMirror } from './mirror.ts';
 import { terminalOf } from './terminal.ts';
 
@@ -152,9 +152,11 @@ async function readOthers(sql: Sql, config: Config): Promise<number> {
 async function consult(sql: Sql, config: Config, facts: PostgresFacts, most: number): Promise<PartnerReport> {
   const limits = paceLimits(config);
   // Before the first run there is no ledger, and no daemon that sends.
-  const turns = facts.migrated ? ledgerTurns(sql, systemClock, limits) : ownTurns(systemClock, limits);
+  const permits = facts.migrated
+    ? ledgerPermits(sql, systemClock, limits)
+    : localPermits(systemClock, limits);
   const mirror = await readOwnMirror(facts.migrated ? sql : null);
-  return await askPartner({ config, turns, mirror, most, now });
+  return await askPartner({ config, permits, mirror, most, now });
 }
 
 function unreachable(error: unknown): CheckResult {

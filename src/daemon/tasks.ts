@@ -7,7 +7,7 @@ import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
-import { createShift } from '../sync/reprice/slice.ts';
+import { createSlice } from '../sync/reprice/slice.ts';
 import { type Keeping, maintain, syncMetadata } from '../sync/maintenance.ts';
 
 export interface HandlerParts {
@@ -28,7 +28,7 @@ export interface HandlerParts {
 export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handler>> {
   const { ctx, stopping, hard, report, wake } = parts;
   const runner = { sql: ctx.sql, clock: ctx.clock, signal: stopping, report };
-  const shift = createShift(ctx, parts.requestTimeoutMs);
+  const slice = createSlice(ctx, parts.requestTimeoutMs);
 
   async function task(name: RunTask, work: (run: TaskRun) => Promise<TaskOutcome>): Promise<string> {
     const outcome = await runTask(runner, name, work);
@@ -48,7 +48,7 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
       return ended;
     },
     async reprice() {
-      return (await shift(stopping, hard)).end;
+      return (await slice(stopping, hard)).end;
     },
     metadata: () => task('metadata', () => syncMetadata(ctx)),
     maintenance: () => task('maintenance', () => maintain(ctx, parts.keeping)),

@@ -15,7 +15,7 @@ export interface PaceRow {
 }
 
 export interface PaceView {
-  /** Null before the first turn of this database's first daemon. */
+  /** Null before the first request of this database's first daemon. */
   readonly state: PaceRow | null;
   /** Times of the mirror's requests sent in the last `spanMs`, ascending. */
   readonly sends: readonly number[];
@@ -24,7 +24,7 @@ export interface PaceView {
   readonly now: number;
 }
 
-export interface PaceTurn<T> {
+export interface PaceUpdate<T> {
   readonly state?: PaceRow;
   /** Lane of a request to write into the log, as sent now. */
   readonly send?: string;
@@ -32,19 +32,19 @@ export interface PaceTurn<T> {
 }
 
 /**
- * Shows the pace to `turn` under a lock that all replicas share, and stores what it answers. A send is in the log,
+ * Shows the pace to `update` under a lock that all replicas share, and stores what it answers. A send is in the log,
  * committed, before the caller learns that it may go: a crash between the two wastes a slot and never loses one.
  */
 export async function withPace<T>(
   sql: Sql,
   spanMs: number,
-  turn: (view: PaceView) => PaceTurn<T>,
+  update: (view: PaceView) => PaceUpdate<T>,
 ): Promise<{ readonly result: T; readonly sendId: string | null }> {
   return await transaction(sql, async (tx) => {
     // The lock and the reading are separate statements: the clock must be read after the wait for the lock.
     await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`;
     const view = await readPace(tx, spanMs);
-    const { state, send, result } = turn(view);
+    const { state, send, result } = update(view);
     if (state !== undefined && state !== view.state) await writePace(tx, state);
     if (send === undefined) return { result, sendId: null };
     const [logged] = await tx<[{ id: string }]>`

@@ -35,7 +35,7 @@ export type Acquired =
 
 export interface Pacer {
   /**
-   * Leave to send one request now. Waits up to `maxWaitMs` for its turn; a longer wait comes back as a value, so that
+   * Leave to send one request now. Waits up to `maxWaitMs` for its permit; a longer wait comes back as a value, so that
    * the caller can give its worker free meanwhile. `lane` goes into the log of sends.
    */
   acquire(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired>;
@@ -54,7 +54,7 @@ export interface PacerEvents {
   }): void;
   /** A half-open request succeeded: requests go again, slower. */
   resumed?(event: { ceiling: number }): void;
-  /** An `acquire` ended after `ms`: its turn came (null), or it was put off. */
+  /** An `acquire` ended after `ms`: it got a permit (null), or it was put off. */
   waited?(event: { lane: string; ms: number; putOff: PaceWait | null }): void;
   /**
    * Somebody was refused since this process last sent, and it would send now: the time to read a credential file
@@ -116,7 +116,7 @@ export function createPacer(
     }
   }
 
-  async function turn(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
+  async function acquireNext(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
     const end = clock.monotonic() + maxWaitMs;
     for (;;) {
       if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
@@ -151,15 +151,15 @@ export function createPacer(
     }
   }
 
-  return { acquire: oneByOne(turn, clock, events) };
+  return { acquire: oneByOne(acquireNext, clock, events) };
 }
 
 /** One waits, the others stand behind it: otherwise all would wake for the same slot. Tells how long each waited. */
-function oneByOne(turn: Pacer['acquire'], clock: Clock, events: PacerEvents): Pacer['acquire'] {
+function oneByOne(acquireNext: Pacer['acquire'], clock: Clock, events: PacerEvents): Pacer['acquire'] {
   let last: Promise<unknown> = Promise.resolve();
   return async (lane, ...patience) => {
     const askedAt = clock.monotonic();
-    const mine = last.then(() => turn(lane, ...patience));
+    const mine = last.then(() => acquireNext(lane, ...patience));
     last = mine.catch(() => {});
     const acquired = await mine;
     const putOff = acquired.kind === 'wait' ? acquired.because : null;

@@ -116,7 +116,7 @@ export function decide(
     if (state.halfOpenSentAt !== null && now < state.halfOpenSentAt + HALF_OPEN_LOST_MS) {
       return { go: false, at: now + 1000, because: 'probe' };
     }
-    // A back-off shorter than the window may end while the window is still full: a half-open request takes a place in it too.
+    // A back-off shorter than the window may end while the window is still full: a half-open request counts in it too.
     const leaves = recent.at(-sendsPerWindow(limits));
     if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };
     return { go: true, state: { ...state, halfOpenSentAt: now } };

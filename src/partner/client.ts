@@ -22,7 +22,7 @@ import {
 
 export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
 
-/** One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its turn; `skus` of a bulk call; `date` is the upstream's Date header, for clock skew. */
+/** One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its permit; `skus` of a bulk call; `date` is the upstream's Date header, for clock skew. */
 export interface RequestObservation {
   route: Route;
   outcome: 'ok' | PartnerErrorKind;
@@ -207,7 +207,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
  * The pacer hands permits out; the client takes one for each API request, so nothing can be sent unpaced.
  */
 export interface Permit {
-  /** How long the request waited for its turn, where that is known. */
+  /** How long the request waited for its permit, where that is known. */
   readonly waitedMs?: number;
   /** Tells the pacer how the request ended: 'ok' or the error's kind. Called once for each permit. */
   settle(outcome: string): Promise<void>;

@@ -1,5 +1,5 @@
 import { TASK_ENDS, type TaskName } from '../store/tasks.ts';
-import { SHIFT_ENDS } from '../sync/reprice/slice.ts';
+import { SLICE_ENDS } from '../sync/reprice/slice.ts';
 
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
 export type QueueName = (typeof QUEUES)[number];
@@ -42,7 +42,7 @@ export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
 /** How the jobs of a queue end: as their work does, or not run at all (not due, paused), or with a fault. */
 export function jobOutcomes(queue: QueueName): string[] {
   return queue === 'reprice'
-    ? [...SHIFT_ENDS, 'paused', 'fault']
+    ? [...SLICE_ENDS, 'paused', 'fault']
     : [...TASK_ENDS, 'not-due', 'paused', 'fault'];
 }
 

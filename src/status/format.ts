@@ -111,7 +111,7 @@ export interface BacklogEstimate {
 
 /** A ratio of `most` to `least` up to which an estimate counts as sure. */
 const CLOSE = 1.25;
-/** Part of the requests that has to be left beside the live turns for a bound to be worth saying. */
+/** Part of the requests that has to be left beside the live calls for a bound to be worth saying. */
 const LEFT_OVER = 0.05;
 
 type Input = Pick<Status, 'stats' | 'targets' | 'failedCalls' | 'daemons' | 'skusPerCall' | 'fullPerMinute'>;
@@ -135,7 +135,7 @@ export function backlogMinutes(status: Pick<Status, 'stats' | 'skusPerCall'>): n
 }
 
 /**
- * The least is at the whole share, the most beside the turns that live SKUs take meanwhile; a back-off comes before either. No
+ * The least is at the whole share, the most beside the calls that live SKUs take meanwhile; a back-off comes before either. No
  * estimate is made while nobody works, or while what refuses requests will not end by waiting.
  */
 export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
@@ -150,7 +150,7 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const liveMinutes = live / (stats.live.ceilingPerMinute ?? Infinity);
   const at = (callsPerMinute: number) => backoff + Math.max(calls / callsPerMinute, liveMinutes);
   const present = Math.max(ceilingPerMinute, 0.1);
-  const left = present - Math.min(present, liveTurns(status));
+  const left = present - Math.min(present, liveCallRate(status));
   const most = left > present * LEFT_OVER ? at(left) : null;
   const least = at(Math.max(present, fullPerMinute));
   const because = [
@@ -171,8 +171,8 @@ function whyNothingMoves({ stats, daemons }: Input): string | null {
   return null;
 }
 
-/** Calls a minute that the regular turns of live SKUs take. */
-function liveTurns({ stats, targets }: Input): number {
+/** Calls a minute that the regular calls of live SKUs take. */
+function liveCallRate({ stats, targets }: Input): number {
   const live = sum(
     stats.skus
       .filter(({ state, priceSource }) => state === 'priced' && priceSource === 'live')

@@ -19,7 +19,7 @@ export interface HealthReport {
 
 /** From this part of pending SKUs on, the mirror is being filled. */
 const FILLING = 0.05;
-/** How long the delta's turn may be overdue: where a daemon runs, where none does, and until nothing can be said to move. */
+/** How long the delta may be overdue: where a daemon runs, where none does, and until nothing can be said to move. */
 const OVERDUE_SECONDS = 600;
 const UNATTENDED_SECONDS = 60;
 const DEAD_SECONDS = 3600;
@@ -119,7 +119,7 @@ function backlogReasons({ stats }: Status): Reason[] {
   const pending = sum(stats.skus.filter(({ state }) => state === 'pending').map((skus) => skus.count));
   if (pending > all * FILLING)
     return [degraded(`initial load: ${count(all - pending)} of ${count(all)} SKUs fetched`)];
-  // What was deferred or in error waits for reasons of its own and keeps its place by age.
+  // What was deferred or in error waits for reasons of its own and keeps its position by age.
   const late = stats.due.filter(
     ({ reason, oldestAgeSeconds }) =>
       reason !== 'deferred' && reason !== 'error' && oldestAgeSeconds > LATE_SECONDS,

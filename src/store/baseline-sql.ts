@@ -62,16 +62,16 @@ export const DROP_DUPLICATES = `
  * what differs; \`mark\`: the reason to
  * price it, null where that is provably needless (partner rule 4.2.5: the hash covers price state), that is where
  * neither hash nor cohort moved, or where the price was asked after the snapshot was generated. A SKU back from being
- * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed in its turn only.
+ * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed on schedule only.
  */
 export const DIFF = `
   create temporary table diff on commit drop as
   with locked as materialized (
-    select ctid as place, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, asked_at, reported_at
+    select ctid as row_id, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, asked_at, reported_at
     from catalog.skus where sku in (select sku from differing) order by sku for update
   ),
   compared as (
-    select sku, m.place, s.is_absent, m.sku is null as is_new,
+    select sku, m.row_id, s.is_absent, m.sku is null as is_new,
       s.sizes, s.hash, s.price_source, s.updated_at,
       m.state, m.hash_before_live,
       s.price_source is distinct from m.price_source as crossed,
@@ -84,7 +84,7 @@ export const DIFF = `
     left join locked m using (sku)
     where m.reported_at is null or m.reported_at < $1::timestamptz
   )
-  select sku, place, sizes, hash, price_source, updated_at, crossed and not is_new and not is_absent as crossed,
+  select sku, row_id, sizes, hash, price_source, updated_at, crossed and not is_new and not is_absent as crossed,
     case when is_absent then 'absent' when is_new then 'new' when crossed or hash_moved or was_unlisted or rest_moved then 'changed' end as kind,
     case
       when is_absent then 'absent'
@@ -100,22 +100,22 @@ export const DIFF = `
   where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
     or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or doubled))`;
 
-/** Nobody else can have inserted them since: whoever does waits for its turn (locks.ts). An upsert takes half as long again. */
+/** Nobody else can have inserted them since: whoever does waits for the lock (locks.ts). An upsert takes half as long again. */
 export const INSERT_NEW = `
   insert into catalog.skus (sku, price_source, hash, sizes, in_manifest, updated_at)
   select sku, price_source, hash, sizes, true, updated_at from diff where kind = 'new' order by sku`;
 
-/** By their places, which stay as they are while the rows are locked. */
+/** By their row ids, which stay as they are while the rows are locked. */
 export const UPDATE_CHANGED = `
   update catalog.skus s set price_source = d.price_source, hash = d.hash, sizes = d.sizes, in_manifest = true,
     updated_at = d.updated_at,
     hash_before_live = case when d.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end
-  from diff d where d.kind = 'changed' and s.ctid = d.place`;
+  from diff d where d.kind = 'changed' and s.ctid = d.row_id`;
 
 /** Absence is not deletion: the SKU keeps its state and prices and is asked once (partner rule 4.2.3). */
 export const UPDATE_ABSENT = `
   update catalog.skus s set in_manifest = false, hash = null
-  from diff d where d.kind = 'absent' and s.ctid = d.place`;
+  from diff d where d.kind = 'absent' and s.ctid = d.row_id`;
 
 /** A row of the ledger without its SKU is nobody's: only a hand can have left it. */
 export const DROP_ORPHANS = `

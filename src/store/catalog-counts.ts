@@ -31,8 +31,8 @@ export async function countCatalog(sql: Sql): Promise<CatalogFigures> {
 /** The same, unless another connection is counting so at this moment: nothing is done then. */
 export async function countCatalogAlone(sql: Sql): Promise<void> {
   const figures = await sql.begin(SNAPSHOT, async (tx) => {
-    const [turn] = await tx<[{ ours: boolean }]>`select pg_try_advisory_xact_lock(hashtext(${LOCK})) as ours`;
-    return turn.ours ? await scan(tx) : null;
+    const [lock] = await tx<[{ ours: boolean }]>`select pg_try_advisory_xact_lock(hashtext(${LOCK})) as ours`;
+    return lock.ours ? await scan(tx) : null;
   });
   if (figures !== null) await kept(sql, figures);
 }

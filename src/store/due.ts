@@ -120,7 +120,7 @@ export async function claimDue(
       order by sku for update skip locked
     ),
     claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at)
-    -- By their places, locked above: whatever the planner expects of the quotas, it reads no other row.
+    -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
     update catalog_internal.due d
     set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
     from claim
@@ -141,7 +141,7 @@ export async function claimDue(
   };
 }
 
-/** Gives a claim back as it was: the call failed as a whole, its SKUs stay due in their places. */
+/** Gives a claim back as it was: the call failed as a whole, its SKUs stay due as they were. */
 export async function releaseClaim(sql: Sql, claim: string, skus: readonly string[]): Promise<void> {
   await sql`
     update catalog_internal.due set claim = null, held_until = null

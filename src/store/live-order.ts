@@ -7,25 +7,25 @@ import type { LiveCandidate } from './live.ts';
  * waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
  */
 
-/** A SKU to be placed, and the mark it stands under. */
-export interface Unplaced extends LiveCandidate {
+/** A SKU to be scheduled, and the mark it stands under. */
+export interface Unscheduled extends LiveCandidate {
   readonly generation: number;
 }
 
 /**
- * The next SKUs after `after` that belong into the order of live refreshes: those there already (`placed`), and during an
+ * The next SKUs after `after` that belong into the order of live refreshes: those there already (`scheduled`), and during an
  * incident everything that was priced once and has no better reason: swept, due for metadata, or reported as crossed.
  */
-export async function unplacedLive(
+export async function unscheduledLive(
   sql: Sql,
   options: {
     readonly after: string;
     readonly limit: number;
-    readonly placed: boolean;
+    readonly scheduled: boolean;
     readonly incident: boolean;
   },
-): Promise<Unplaced[]> {
-  return await sql<Unplaced[]>`
+): Promise<Unscheduled[]> {
+  return await sql<Unscheduled[]>`
     select d.sku, d.generation, coalesce(w.weight, 1)::float8 as weight, r.alpha, r.beta, past.moves as "pastMoves",
       past.minutes as "pastMinutes", (extract(epoch from clock_timestamp() - s.asked_at) / 60)::float8 as minutes
     from catalog_internal.due d
@@ -37,13 +37,13 @@ export async function unplacedLive(
       where r.sku is null
     ) past on true
     where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state = 'priced'
-      and ((${options.placed} and d.live and d.reason = 'live')
+      and ((${options.scheduled} and d.live and d.reason = 'live')
         or (${options.incident} and (d.reason in ('sweep', 'metadata') or (d.reason = 'changed' and s.price_source = 'live'))))
     order by d.sku limit ${options.limit}`;
 }
 
 /** Where a SKU goes: its next refresh `inMs` from now, and what is believed of its rate. */
-export interface Placed {
+export interface Scheduled {
   readonly sku: string;
   readonly generation: number;
   readonly alpha: number;
@@ -51,20 +51,20 @@ export interface Placed {
   readonly inMs: number;
 }
 
-/** Places SKUs in the order of live refreshes, those excepted that were marked or claimed meanwhile. */
-export async function placeLive(sql: Sql, placed: readonly Placed[]): Promise<void> {
+/** Schedules SKUs in the order of live refreshes, those excepted that were marked or claimed meanwhile. */
+export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): Promise<void> {
   await sql`
-    with placed as (
-      select * from unnest(${placed.map(({ sku }) => sku)}::text[], ${placed.map(({ generation }) => generation)}::int[],
-        ${placed.map(({ alpha }) => alpha)}::float8[], ${placed.map(({ beta }) => beta)}::float8[],
-        ${placed.map(({ inMs }) => inMs)}::float8[]) as p(sku, generation, alpha, beta, in_ms)
+    with scheduled as (
+      select * from unnest(${scheduled.map(({ sku }) => sku)}::text[], ${scheduled.map(({ generation }) => generation)}::int[],
+        ${scheduled.map(({ alpha }) => alpha)}::float8[], ${scheduled.map(({ beta }) => beta)}::float8[],
+        ${scheduled.map(({ inMs }) => inMs)}::float8[]) as p(sku, generation, alpha, beta, in_ms)
     ),
     locked as materialized (
-      select d.sku, p.in_ms from catalog_internal.due d join placed p using (sku, generation)
+      select d.sku, p.in_ms from catalog_internal.due d join scheduled p using (sku, generation)
       where d.claim is null and d.deferrals = 0 and d.failures = 0 order by d.sku for update of d
     ),
     believed as (
-      insert into catalog_internal.live_rates (sku, alpha, beta) select sku, alpha, beta from placed order by sku
+      insert into catalog_internal.live_rates (sku, alpha, beta) select sku, alpha, beta from scheduled order by sku
       on conflict (sku) do nothing
     )
     update catalog_internal.due d set live = true, lane = catalog_internal.lane_of('live'), reason = 'live',

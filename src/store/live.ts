@@ -44,7 +44,7 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
   return row;
 }
 
-/** A solution: the refresh threshold and the longest allowed wait; null where refreshes suffice for everyone's turn. */
+/** A solution: the refresh threshold and the longest allowed wait; null where refreshes suffice for every SKU. */
 export type RefreshThreshold = Pick<LivePlan, 'refreshThreshold' | 'maxIntervalMinutes' | 'earlyMinutes'>;
 
 /** Stores a solution, unless an incident began or ended since the plan it was made from. */

@@ -2,7 +2,7 @@ import type { Tx } from './db.ts';
 
 /*
  * What a transaction may lock, in the order in which everyone takes it: the watchlist as a whole (shared), the row of `sync`, the
- * turn of those who insert SKUs, rows of `skus` in order of sku, rows of the ledger in order of sku, the audit, history. Sellers
+ * lock of those who insert SKUs, rows of `skus` in order of sku, rows of the ledger in order of sku, the audit, history. Sellers
  * take part: the commit of a change of the watchlist locks SKUs and ledger (catalog_internal.watch_committed).
  */
 

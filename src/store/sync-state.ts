@@ -1,6 +1,6 @@
 import type { Sql } from './db.ts';
 
-/** What is stored about the upstream's catalog and our place in it. */
+/** What is stored about the upstream's catalog and our position in it. */
 export interface SyncState {
   readonly snapshotId: string | null;
   readonly snapshotGeneratedAt: Date | null;
@@ -108,7 +108,7 @@ export async function databaseNow(sql: Sql): Promise<Date> {
 
 /**
  * Is the mirror caught up? A baseline stands, a delta poll begun after `since` has ended well (and none is asked for), and
- * no SKU is due: deferred and erring SKUs are owed, a live SKU whose turn lies in the future is not.
+ * no SKU is due: deferred and erring SKUs are owed, a live SKU whose time lies in the future is not.
  */
 export async function stillOwed(sql: Sql, since: Date): Promise<StillOwed> {
   const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`

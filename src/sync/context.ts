@@ -109,17 +109,17 @@ export type Asked<T> =
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }
   | { readonly kind: 'error'; readonly error: PartnerError };
 
-/** Sends one request when its turn comes: the answer, or how long to wait instead, or what went wrong, as a value. */
+/** Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value. */
 export async function ask<T>(
   ctx: SyncContext,
   lane: string,
   send: (permit: SentPermit) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<Asked<T>> {
-  const turn = await ctx.pacer.acquire(lane, PATIENCE_MS, signal);
-  if (turn.kind === 'wait') return turn;
+  const acquired = await ctx.pacer.acquire(lane, PATIENCE_MS, signal);
+  if (acquired.kind === 'wait') return acquired;
   try {
-    return { kind: 'answer', value: await send(turn.permit) };
+    return { kind: 'answer', value: await send(acquired.permit) };
   } catch (error) {
     if (error instanceof PartnerError) return { kind: 'error', error };
     throw error;

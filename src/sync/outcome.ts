@@ -46,5 +46,5 @@ export function retryAfter(kind: string, failuresBefore: number, scheduleMs: num
   return refuses(kind) ? Math.min(scheduleMs, RETRY_REFUSED_MS) : retryInMs(failuresBefore, scheduleMs);
 }
 
-/** How long a request waits for its turn inside a run before the run is put off instead. */
+/** How long a request waits for its permit inside a run before the run is put off instead. */
 export const PATIENCE_MS = 15_000;

@@ -124,8 +124,12 @@ async function task(name: 'manifest' | 'delta'): Promise<Pick<Ended, 'kind' | 'b
 async function bulk(): Promise<Pick<Ended, 'kind' | 'because' | 'error'>> {
   const signals = { stopping: never, hard: never };
   try {
-    const turn = await repriceOnce(ctx, { number: 1, sinceLastCallMs: DAY }, MINUTE, signals);
-    return { kind: turn.kind, because: turn.kind === 'wait' ? turn.because : null, error: null };
+    const iteration = await repriceOnce(ctx, { number: 1, sinceLastCallMs: DAY }, MINUTE, signals);
+    return {
+      kind: iteration.kind,
+      because: iteration.kind === 'wait' ? iteration.because : null,
+      error: null,
+    };
   } catch (error) {
     return { kind: 'thrown', because: 'fault', error: thrownText(error) };
   }

@@ -16,12 +16,12 @@ const NEVER = new AbortController().signal;
 const REQUEST_TIMEOUT_MS = 30_000;
 
 /** Runs one job as the daemon's handlers do; true where it was a bulk call. Rejects with what the job throws. */
-export async function runJob(ctx: SyncContext, job: Job, turn: number): Promise<boolean> {
+export async function runJob(ctx: SyncContext, job: Job, iteration: number): Promise<boolean> {
   if (job !== 'reprice') return await runOnce(ctx, job);
   const signals = { stopping: NEVER, hard: NEVER };
   const done = await repriceOnce(
     ctx,
-    { number: turn, sinceLastCallMs: Infinity },
+    { number: iteration, sinceLastCallMs: Infinity },
     REQUEST_TIMEOUT_MS,
     signals,
   );

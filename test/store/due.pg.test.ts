@@ -187,7 +187,7 @@ describe('claims', () => {
 });
 
 describe('a mark', () => {
-  test('keeps the place and the better lane of a SKU that is owed already', async () => {
+  test('keeps the position and the better lane of a SKU that is owed already', async () => {
     const { sql } = store;
     await mark(sql, ['A'], 'changed');
     await passHours(sql, 5);
@@ -252,7 +252,7 @@ describe('a mark', () => {
 });
 
 describe('a deferred SKU', () => {
-  test('keeps its place by age, its lane, and counts as live from then on', async () => {
+  test('keeps its position by age, its lane, and counts as live from then on', async () => {
     const { sql } = store;
     await knownSkus(sql, ['D']);
     await mark(sql, ['D'], 'new');

@@ -155,8 +155,8 @@ class Fleet implements AsyncDisposable {
         return await ctx.client.bulk(permit, skus, signal);
       };
       const recorded = { ...ctx, client: { ...ctx.client, bulk } };
-      const turn = await repriceOnce(recorded, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
-      if (turn.kind !== 'called') throw new Error(`no call: ${JSON.stringify(turn)}`);
+      const iteration = await repriceOnce(recorded, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
+      if (iteration.kind !== 'called') throw new Error(`no call: ${JSON.stringify(iteration)}`);
     }
   }
 
@@ -269,16 +269,16 @@ describe('while little is owed', () => {
     await store.sql`update catalog.skus set state = 'priced'`;
     await store.sql`update catalog_internal.sync set snapshot_id = 'token'`;
     const ctx = replica(store.url);
-    const turn = (sinceLastCallMs: number) =>
+    const iteration = (sinceLastCallMs: number) =>
       repriceOnce(ctx, { number: 1, sinceLastCallMs }, MINUTE, signals);
     try {
       await mark(store.sql, ['S1'], 'sweep', false);
-      const waits = await turn(0);
+      const waits = await iteration(0);
       expect(waits).toMatchObject({ kind: 'linger' });
       expect(waits.kind === 'linger' && waits.forMs).toBeLessThanOrEqual(4000);
-      expect(await turn(4000)).toEqual({ kind: 'called', skus: 1 });
+      expect(await iteration(4000)).toEqual({ kind: 'called', skus: 1 });
       await mark(store.sql, ['S2'], 'sweep', false);
-      expect(await turn(0)).toMatchObject({ kind: 'linger' });
+      expect(await iteration(0)).toMatchObject({ kind: 'linger' });
       await applyDelta(store.sql, {
         since: 'token',
         toSnapshot: 'token',
@@ -286,7 +286,7 @@ describe('while little is owed', () => {
         nowLive: [],
         removed: [],
       });
-      expect(await turn(0)).toEqual({ kind: 'called', skus: 2 });
+      expect(await iteration(0)).toEqual({ kind: 'called', skus: 2 });
     } finally {
       await stopReplica(ctx);
     }

@@ -76,7 +76,7 @@ describe('when everything is live-priced', () => {
       select 'S001', '40', 1, 2, now() - make_interval(mins => n * 20) from generate_series(1, 100) n`;
     const ctx = await begin();
     expect(await planLive(ctx)).toMatchObject({
-      counts: { incident: 'live-count', placed: 1000, scarce: 1 },
+      counts: { incident: 'live-count', scheduled: 1000, scarce: 1 },
     });
     const plan = await readLivePlan(store.sql);
     expect(plan).toMatchObject({ unsolved: false, maxIntervalMinutes: 10_080 });

@@ -4,7 +4,7 @@ import { DUE_LANES, type LaneClass, type DueClass, type Quota } from '../../src/
 import { type Early, planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
-const USUAL: PlanLimits = { maxSkus: 100, liveBudget: 5, turn: 1, spareSeconds: 60 };
+const USUAL: PlanLimits = { maxSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };
 
 const CLASSES = DUE_LANES.flatMap((lane): LaneClass[] => [
   { lane, live: true },
@@ -32,7 +32,7 @@ const anyOwed = subarray(CLASSES, { minLength: 1 }).chain((classes) =>
 const anyLimits = record({
   maxSkus: constantFrom(1, 2, 3, 6, 12, 25, 50, 100),
   liveBudget: double({ min: 1, max: 120, noNaN: true }),
-  turn: integer({ min: 0, max: 10_000 }),
+  iteration: integer({ min: 0, max: 10_000 }),
   spareSeconds: integer({ min: 0, max: 86_400 }),
 });
 
@@ -63,14 +63,14 @@ describe('a batch', () => {
     );
   });
 
-  test('starves nobody: whatever stays owed beside it, every class gets its place within a few turns', () => {
+  test('starves nobody: whatever stays owed beside it, every class gets its slots within a few iterations', () => {
     assert(
       property(anyOwed, anyLimits, (owed, limits) => {
         const everFull = owed.map(({ lane, live }) => owe(lane, live, 100));
-        const turns = Array.from({ length: 64 }, (_, i) =>
-          plan(everFull, { ...limits, turn: limits.turn + i }),
+        const iterations = Array.from({ length: 64 }, (_, i) =>
+          plan(everFull, { ...limits, iteration: limits.iteration + i }),
         );
-        const served = new Set(turns.flat().map(({ lane, live }) => `${lane} ${live}`));
+        const served = new Set(iterations.flat().map(({ lane, live }) => `${lane} ${live}`));
         for (const { lane, live } of owed) expect(served).toContain(`${lane} ${live}`);
       }),
     );
@@ -101,11 +101,13 @@ describe('a batch', () => {
 
   test('with little room gives every second turn one live slot to a lane behind, each in its turn', () => {
     const owed = (['urgent', 'live', 'sweep'] as const).map((lane) => owe(lane, true, 100));
-    const turns = [1, 2, 3, 4].map((turn) => counts(plan(owed, { turn }).filter(({ live }) => live)));
-    expect(turns[0]).toEqual({ 'urgent live': 5 });
-    expect(turns[2]).toEqual({ 'urgent live': 5 });
+    const iterations = [1, 2, 3, 4].map((iteration) =>
+      counts(plan(owed, { iteration }).filter(({ live }) => live)),
+    );
+    expect(iterations[0]).toEqual({ 'urgent live': 5 });
+    expect(iterations[2]).toEqual({ 'urgent live': 5 });
     expect(
-      [turns[1], turns[3]].toSorted((a, b) =>
+      [iterations[1], iterations[3]].toSorted((a, b) =>
         Object.keys(a ?? {}).join() < Object.keys(b ?? {}).join() ? -1 : 1,
       ),
     ).toEqual([
@@ -116,7 +118,7 @@ describe('a batch', () => {
 
   test('no larger than the live budget goes to live SKUs for a while and then to the others', () => {
     const owed = [owe('live', true, 100), owe('urgent', false, 100)];
-    const sides = [0, 16, 32].map((turn) => counts(plan(owed, { maxSkus: 3, turn })));
+    const sides = [0, 16, 32].map((iteration) => counts(plan(owed, { maxSkus: 3, iteration })));
     expect(sides).toEqual([{ 'live live': 3 }, { urgent: 3 }, { 'live live': 3 }]);
   });
 });

@@ -1,4 +1,4 @@
--- Seconds of work at the present pace ahead of a refresh that is due now: at places 1 to 6 by its lane, at 7 for one
+-- Seconds of work at the present pace ahead of a refresh that is due now: at positions 1 to 6 by its lane, at 7 for one
 -- that counts as live. As if everything that is at least as urgent went first. Null where the backlog was not counted
 -- in the last five minutes.
 CREATE OR REPLACE FUNCTION catalog_internal.seconds_ahead() RETURNS float8[]

@@ -8,7 +8,7 @@ import { VERSION } from '../../version.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 import { type Evidence, nextQuestion, type Question, type Sample } from './discovery/plan.ts';
 import { discovered } from './discovery/checks.ts';
-import type { Refused, Turns } from './permits.ts';
+import type { Refused, PermitSource } from './permits.ts';
 
 /** One request that was sent. */
 export interface SentRequest {
@@ -31,7 +31,7 @@ export interface OwnMirror {
 
 export interface AskOptions {
   readonly config: Config;
-  readonly turns: Turns;
+  readonly permits: PermitSource;
   readonly mirror: OwnMirror;
   /** Most requests to send. */
   readonly most: number;
@@ -41,7 +41,7 @@ export interface AskOptions {
 const FILE_LINES = 400;
 const NO_ANSWER = new Set(['network', 'timeout', 'aborted']);
 
-/** Asks the partner what the evidence so far leaves open, in at most so many requests, each with its turn in the ledger. */
+/** Asks the partner what the evidence so far leaves open, in at most so many requests, each with a permit from the ledger. */
 export async function askPartner(options: AskOptions): Promise<PartnerReport> {
   const { config, now } = options;
   const { partner } = config;
@@ -63,7 +63,7 @@ export async function askPartner(options: AskOptions): Promise<PartnerReport> {
 }
 
 async function converse(options: AskOptions, rawClient: RawClient): Promise<PartnerReport> {
-  const { config, turns, mirror, most, now } = options;
+  const { config, permits, mirror, most, now } = options;
   const { fields } = config.partner;
   const answers: RawAnswer[] = [];
   const stopped: CheckResult[] = [];
@@ -82,18 +82,18 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
       );
       break;
     }
-    const turn = await turns.take();
-    if (turn.kind === 'wait') {
-      stopped.push(putOff(turn.because, turn.forMs, await turns.refused(), now()));
+    const taken = await permits.take();
+    if (taken.kind === 'wait') {
+      stopped.push(putOff(taken.because, taken.forMs, await permits.refused(), now()));
       break;
     }
-    const answer = await send(rawClient, question, turn.permit);
+    const answer = await send(rawClient, question, taken.permit);
     answers.push(answer);
     evidence = noted(evidence, question, answer);
     const { error } = answer;
     if (error === null) continue;
     if (isRefusal(error)) {
-      stopped.push(refusal(error, await turns.refused(), now()));
+      stopped.push(refusal(error, await permits.refused(), now()));
       break;
     }
     if (NO_ANSWER.has(error.kind) || error.kind === 'not-a-route') {

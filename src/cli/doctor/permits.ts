@@ -14,18 +14,20 @@ export interface Refused {
   readonly backoffLeftMs: number;
 }
 
-type Turn = { readonly kind: 'granted'; readonly permit: Permit } | Extract<Acquired, { kind: 'wait' }>;
+type PermitOrWait =
+  | { readonly kind: 'granted'; readonly permit: Permit }
+  | Extract<Acquired, { kind: 'wait' }>;
 
 /** Leave to send, by the account's one ledger. */
-export interface Turns {
-  take(): Promise<Turn>;
+export interface PermitSource {
+  take(): Promise<PermitOrWait>;
   refused(): Promise<Refused | null>;
 }
 
 const PATIENCE_MS = 20_000;
 
-/** Turns by the ledger in Postgres, which the daemons share. */
-export function ledgerTurns(sql: Sql, clock: Clock, limits: PaceLimits): Turns {
+/** Permits by the ledger in Postgres, which the daemons share. */
+export function ledgerPermits(sql: Sql, clock: Clock, limits: PaceLimits): PermitSource {
   const pacer = createPacer(sql, clock, limits);
   return {
     take: () => pacer.acquire('doctor', PATIENCE_MS),
@@ -48,12 +50,12 @@ export function refusedBy(
 }
 
 /**
- * Turns by the same rules with a ledger of this process alone: for a database that has none yet, in which nobody can have sent.
+ * Permits by the same rules with a ledger of this process alone: for a database that has none yet, in which nobody can have sent.
  */
-export function ownTurns(clock: Clock, limits: PaceLimits): Turns {
+export function localPermits(clock: Clock, limits: PaceLimits): PermitSource {
   let state: PaceState = initialPace(limits, clock.now());
   const sends: number[] = [];
-  async function take(): Promise<Turn> {
+  async function take(): Promise<PermitOrWait> {
     for (;;) {
       const now = clock.now();
       const decision = decide(limits, state, sends, now);

@@ -172,7 +172,7 @@ async function settleAnswered(
 }
 
 /**
- * Deferred and erring SKUs stay due in their places and wait, whatever marks came meanwhile. A deferred SKU has shown
+ * Deferred and erring SKUs stay due as they were and wait, whatever marks came meanwhile. A deferred SKU has shown
  * that it is computed live, so it counts against the live budget from here on (partner rules 4.1.3 and 4.1.4).
  */
 async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {

@@ -23,8 +23,8 @@ export interface ProductDifferences {
 
 /** What is sent back of a difference: what the program knows already is not. */
 interface PriceRowFound {
-  /** Place of the price in the answer, from 1; null where the answer has none: then `sku` and `size` tell. */
-  readonly place: number | null;
+  /** Position of the price in the answer, from 1; null where the answer has none: then `sku` and `size` tell. */
+  readonly position: number | null;
   readonly sku: string | null;
   readonly size: string | null;
   readonly oldPrice: number | null;
@@ -43,17 +43,17 @@ export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Pro
     with new as (
       select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.size)}::text[],
         ${rows.map((r) => r.price)}::int[], ${rows.map((r) => r.entry)}::text[]::jsonb[])
-        with ordinality as n(sku, size, price, entry, place)
+        with ordinality as n(sku, size, price, entry, position)
     ),
     old as (select sku, size, price, entry from catalog.prices where sku = any(${answered.map(({ sku }) => sku)}))
-    select place::int as place, case when place is null then sku end as sku, case when place is null then size end as size,
+    select position::int as position, case when position is null then sku end as sku, case when position is null then size end as size,
       old.price as "oldPrice",
-      case when place is null then 'gone' when old.sku is null then 'appeared'
+      case when position is null then 'gone' when old.sku is null then 'appeared'
         when old.price is distinct from new.price then 'moved' else 'entry' end as how
     from new full join old using (sku, size)
-    where place is null or old.sku is null or old.price is distinct from new.price or old.entry is distinct from new.entry`;
-  return found.map(({ place, sku, size, oldPrice, how }): PriceDifference => {
-    const row = rows[(place ?? 0) - 1];
+    where position is null or old.sku is null or old.price is distinct from new.price or old.entry is distinct from new.entry`;
+  return found.map(({ position, sku, size, oldPrice, how }): PriceDifference => {
+    const row = rows[(position ?? 0) - 1];
     if (row !== undefined)
       return { sku: row.sku, size: row.size, how, oldPrice, newPrice: row.price, entry: row.entry };
     return { sku: sku ?? '', size: size ?? '', how, oldPrice, newPrice: null, entry: null };

@@ -33,7 +33,7 @@ import {
   solveThreshold,
 } from './policy.ts';
 import type { TaskOutcome } from '../outcome.ts';
-import { placeLive, releaseSnapshot, unplacedLive } from '../../store/live-order.ts';
+import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live-order.ts';
 
 /** Refresh thresholds are solved anew this often. */
 const SOLVE_EVERY_MS = 600_000;
@@ -41,7 +41,7 @@ const FIRST_SOLVE_EVERY_MS = 60_000;
 
 /**
  * Solves what a live refresh must gain to be worth it (live-policy.ts). Where the refreshes there are suffice for every SKU's
- * LIVE_INTERVAL, or by configuration, there is no threshold: every SKU has its turn. When an incident begins, everything joins
+ * LIVE_INTERVAL, or by configuration, there is no threshold: SKUs are refreshed in rotation. When an incident begins, everything joins
  * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
  */
 export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
@@ -56,7 +56,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const refreshes = Math.min(settings.callsPerMinute * budget, plan.ceilingPerMinute ?? Infinity);
   const solved = solve(groups, skus, refreshes, settings, incident);
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
-  const placed = incident || plan.unsolved ? await placeAll(ctx, wait, plan.unsolved, incident) : 0;
+  const scheduled = incident || plan.unsolved ? await scheduleAll(ctx, wait, plan.unsolved, incident) : 0;
   await storeRefreshThreshold(sql, solved, plan.incident?.since ?? null);
   return {
     kind: 'done',
@@ -66,7 +66,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
       refreshesPerMinute: Math.round(refreshes),
       roundMinutes: Math.ceil(roundMinutes(skus, refreshes)),
       scarce: Number(solved.refreshThreshold !== null),
-      ...(incident ? { incident: plan.incident.because, placed } : {}),
+      ...(incident ? { incident: plan.incident.because, scheduled } : {}),
     },
   };
 }
@@ -125,7 +125,7 @@ function ceilingOf({ ceilingPerMinute, ceilingAt }: LivePlan): LiveCeiling {
 
 /**
  * Which SKUs of the live lane to claim for a quota, by value among the first by due time. Null where there is no refresh
- * threshold: then the quota is claimed by turn.
+ * threshold: then the quota is claimed by due time.
  */
 export async function chooseForQuota(
   ctx: SyncContext,
@@ -196,24 +196,24 @@ export function rateOf({
 }
 
 /**
- * Gives SKUs their places in the order of live refreshes, each as long after its last look as `waitMinutes` says: with `all`
- * those that have a place too, as after a change of the plan. Returns how many.
+ * Schedules SKUs in the order of live refreshes, each as long after its last look as `waitMinutes` says: with `all`
+ * those that are scheduled too, as after a change of the plan. Returns how many.
  */
-export async function placeAll(
+export async function scheduleAll(
   ctx: SyncContext,
   waitMinutes: (weight: number, rate: Rate) => number,
   all: boolean,
   incident: boolean,
 ): Promise<number> {
-  let placed = 0;
+  let scheduled = 0;
   let after = '';
   for (;;) {
-    const piece = await unplacedLive(ctx.sql, { after, limit: AT_ONCE, placed: all, incident });
+    const piece = await unscheduledLive(ctx.sql, { after, limit: AT_ONCE, scheduled: all, incident });
     const last = piece.at(-1);
-    if (last === undefined) return placed;
+    if (last === undefined) return scheduled;
     after = last.sku;
-    placed += piece.length;
-    await placeLive(
+    scheduled += piece.length;
+    await scheduleLive(
       ctx.sql,
       piece.map((sku) => {
         const rate = rateOf(sku);

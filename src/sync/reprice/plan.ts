@@ -6,16 +6,16 @@ export type Early = Readonly<Record<Lane, number>>;
 export interface PlanLimits {
   readonly maxSkus: number;
   readonly liveBudget: number;
-  /** Counts calls; which slow lane has its guaranteed place this time. */
-  readonly turn: number;
+  /** Counts calls; which slow lane has its guaranteed slot this time. */
+  readonly iteration: number;
   /** From how many seconds before its due time a snapshot SKU may fill a slot that is free anyway. */
   readonly spareSeconds: number;
 }
 
 /** Each lane that has something owed is sure of this part of a call's slots, whatever stands before it. */
 const GUARANTEED_PART = 0.05;
-/** For so many turns each, calls too small for both go to live SKUs and to the others. */
-const SIDE_TURNS = 16;
+/** For so many iterations each, calls too small for both go to live SKUs and to the others. */
+const SIDE_ITERATIONS = 16;
 
 /**
  * What to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at most the live
@@ -28,11 +28,11 @@ export function planBatch(owed: readonly DueClass[], early: Early, limits: PlanL
   const cheapOwed = owed.filter((o) => !o.live);
   const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.maxSkus));
   const crowdedOut = budget === limits.maxSkus && cheapOwed.length > 0;
-  const liveSlots = crowdedOut && Math.floor(limits.turn / SIDE_TURNS) % 2 === 1 ? 0 : budget;
-  const live = share(liveOwed, liveSlots, limits.turn);
+  const liveSlots = crowdedOut && Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 1 ? 0 : budget;
+  const live = share(liveOwed, liveSlots, limits.iteration);
   const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
   const slots = limits.maxSkus - liveCount;
-  const cheap = share(cheapOwed, slots, limits.turn);
+  const cheap = share(cheapOwed, slots, limits.iteration);
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
   // Owed, but no slot may carry it now.
   if (liveCount + cheapCount === 0) return null;
@@ -55,9 +55,9 @@ export function planBatch(owed: readonly DueClass[], early: Early, limits: PlanL
 
 /**
  * Splits `slots` over the lanes in their order. The lanes behind the first are sure of their part; where that is less
- * than a slot, one slot in every second turn goes to one of them, each in its turn.
+ * than a slot, one slot in every second iteration goes to one of them, in rotation.
  */
-function share(owed: readonly DueClass[], slots: number, turn: number): Map<Lane, number> {
+function share(owed: readonly DueClass[], slots: number, iteration: number): Map<Lane, number> {
   const counts = new Map(owed.map(({ lane, count }) => [lane, count]));
   const given = new Map<Lane, number>();
   let left = slots;
@@ -68,7 +68,7 @@ function share(owed: readonly DueClass[], slots: number, turn: number): Map<Lane
     left -= n;
   };
   const behind = DUE_LANES.filter((lane) => counts.has(lane)).slice(1);
-  const favoured = turn % 2 === 0 ? behind[(turn / 2) % Math.max(1, behind.length)] : undefined;
+  const favoured = iteration % 2 === 0 ? behind[(iteration / 2) % Math.max(1, behind.length)] : undefined;
   const part = Math.floor(slots * GUARANTEED_PART);
   for (const lane of behind) give(lane, part > 0 ? part : Number(lane === favoured));
   for (const lane of DUE_LANES) give(lane, slots);

@@ -31,8 +31,8 @@ import { trialSize, weighCall } from '../live/incident.ts';
 import { failureOf, PATIENCE_MS } from '../outcome.ts';
 import { type Early, planBatch, type PlanLimits, lingerMs } from './plan.ts';
 
-/** How one turn ended: a call was made, or nothing is owed, or it is not the time to call. */
-export type Turn =
+/** How one iteration ended: a call was made, or nothing is owed, or it is not the time to call. */
+export type Iteration =
   | { readonly kind: 'called'; readonly skus: number }
   | { readonly kind: 'idle'; readonly nextInMs: number | null }
   /** Little is owed, and nothing urgent: the call waits for more to come due. */
@@ -47,37 +47,37 @@ const LEASE_SLACK_MS = 60_000;
 const WAKE_AT_ONCE = 1000;
 
 /**
- * One turn of re-pricing: plans a bulk call from the ledger, waits for its place in the pace, claims its SKUs, asks, and
- * settles the answer in one transaction. `turn.number` counts the turns of this process. `stopping` ends the waiting for a turn;
+ * One iteration of re-pricing: plans a bulk call from the ledger, waits for a permit, claims its SKUs, asks, and
+ * settles the answer in one transaction. `iteration.number` counts the iterations of this process. `stopping` ends the waiting for a permit;
  * `hard` also breaks off a request under way, whose SKUs then stay due.
  */
 export async function repriceOnce(
   ctx: SyncContext,
-  turn: { readonly number: number; readonly sinceLastCallMs: number },
+  iteration: { readonly number: number; readonly sinceLastCallMs: number },
   requestTimeoutMs: number,
   signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
-): Promise<Turn> {
+): Promise<Iteration> {
   const { sql } = ctx;
   const pause = await callPause(sql);
   if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
-  const first = await planCall(ctx, turn, pause.failures);
+  const first = await planCall(ctx, iteration, pause.failures);
   if (first.kind !== 'planned') return first;
-  const place = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
-  if (place.kind === 'wait') return place;
-  // While this call waited for its place, others claimed what it had planned, and something urgent may have come.
-  const planned = await planCall(ctx, turn, pause.failures);
+  const acquired = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
+  if (acquired.kind === 'wait') return acquired;
+  // While this call waited for its permit, others claimed what it had planned, and something urgent may have come.
+  const planned = await planCall(ctx, iteration, pause.failures);
   const claim =
     planned.kind === 'planned'
       ? await claimPlanned(ctx, planned.plan, planned.quotas, requestTimeoutMs + LEASE_SLACK_MS)
       : null;
   if (planned.kind !== 'planned' || claim === null) {
-    await place.permit.cancel();
+    await acquired.permit.cancel();
     return planned.kind === 'planned' ? { kind: 'idle', nextInMs: 250 } : planned;
   }
   const skus = claim.skus.map(({ sku }) => sku);
   failpoint('bulk.claimed');
   try {
-    const answer = await ctx.client.bulk(place.permit, skus, signals.hard);
+    const answer = await ctx.client.bulk(acquired.permit, skus, signals.hard);
     failpoint('bulk.answered');
     if (pause.failures > 0) await noteCallWorked(sql);
     await settle(ctx, claim, reconcile(skus, answer), planned);
@@ -106,23 +106,23 @@ interface Planned {
 /** Plans a bulk call from what the ledger owes at this moment; or says why it is not the time to call. */
 async function planCall(
   ctx: SyncContext,
-  turn: { readonly number: number; readonly sinceLastCallMs: number },
+  iteration: { readonly number: number; readonly sinceLastCallMs: number },
   failures: number,
-): Promise<Planned | Turn> {
+): Promise<Planned | Iteration> {
   const { sql, settings } = ctx;
   await releaseHeld(sql, WAKE_AT_ONCE);
   const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
   const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
   const owed = await peekOwed(sql, settings.bulkMaxSkus, early);
-  const limits = planLimits(settings, state, plan, { turn: turn.number, failures });
+  const limits = planLimits(settings, state, plan, { iteration: iteration.number, failures });
   const quotas = planBatch(owed, early, limits);
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
-  const linger = lingerMs(owed, limits, settings.callsPerMinute, turn.sinceLastCallMs);
+  const linger = lingerMs(owed, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
   return { kind: 'planned', quotas, state, plan, trial: limits.trial };
 }
 
-/** Claims what was planned; live SKUs by value where the plan has a refresh threshold, everything else by turn. */
+/** Claims what was planned; live SKUs by value where the plan has a refresh threshold, everything else by due time. */
 async function claimPlanned(
   ctx: SyncContext,
   plan: LivePlan,
@@ -148,21 +148,21 @@ function planLimits(
   settings: SyncSettings,
   state: SyncState,
   plan: LivePlan,
-  { turn, failures }: { readonly turn: number; readonly failures: number },
+  { iteration, failures }: { readonly iteration: number; readonly failures: number },
 ): PlanLimits & { readonly trial: boolean } {
   const learned = state.liveBudget ?? settings.bulkLiveBudget;
   const liveBudget = Math.min(learned, allowedLive(plan, settings));
   const maxSkus = callSize(settings.bulkMaxSkus, failures);
   if (plan.incident === null) {
     const spareSeconds = Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000;
-    return { maxSkus, liveBudget, turn, spareSeconds, trial: false };
+    return { maxSkus, liveBudget, iteration, spareSeconds, trial: false };
   }
   const trial = trialSize(plan.incident, plan.now, learned, maxSkus);
   const small = Math.min(maxSkus, Math.max(1, Math.floor(learned)));
   return {
     maxSkus: trial ?? small,
     liveBudget: trial ?? liveBudget,
-    turn,
+    iteration,
     spareSeconds: 0,
     trial: trial !== null,
   };
@@ -270,7 +270,7 @@ async function callFailed(
   claim: Claim,
   error: PartnerError,
   failures: number,
-): Promise<Turn> {
+): Promise<Iteration> {
   const { sql, settings } = ctx;
   const skus = claim.skus.map(({ sku }) => sku);
   if (error.kind === 'aborted' || AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured') {

@@ -1,37 +1,37 @@
 import type { SyncContext } from '../context.ts';
 import { repriceOnce } from './reprice.ts';
 
-/** Why a shift ended: nothing owed, a wait, its time was over, or the process is stopping. */
-export const SHIFT_ENDS = ['idle', 'wait', 'over', 'stopping'] as const;
+/** Why a slice ended: nothing owed, a wait, its time was over, or the process is stopping. */
+export const SLICE_ENDS = ['idle', 'wait', 'over', 'stopping'] as const;
 
-export interface Shift {
+export interface Slice {
   readonly calls: number;
   readonly skus: number;
-  readonly end: (typeof SHIFT_ENDS)[number];
+  readonly end: (typeof SLICE_ENDS)[number];
 }
 
 /** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */
-const SHIFT_MS = 10_000;
+const SLICE_MS = 10_000;
 /** While a call lingers, what is owed is refreshed again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
 
 /**
- * Turns of re-pricing one after the other, until nothing is owed, it is not the time to call, or the shift is over. The
+ * Iterations of re-pricing one after the other, until nothing is owed, it is not the time to call, or the slice is over. The
  * schedule wakes it again at once if there is more: so one worker is never bound for long, and a backlog of any size is
  * worked off without a queue of jobs that grows with it.
  */
-export function createShift(ctx: SyncContext, requestTimeoutMs: number) {
+export function createSlice(ctx: SyncContext, requestTimeoutMs: number) {
   let number = 0;
   let lastCallAt = -Infinity;
-  return async (stopping: AbortSignal, hard: AbortSignal): Promise<Shift> => {
-    const end = ctx.clock.monotonic() + SHIFT_MS;
+  return async (stopping: AbortSignal, hard: AbortSignal): Promise<Slice> => {
+    const end = ctx.clock.monotonic() + SLICE_MS;
     let calls = 0;
     let skus = 0;
     while (ctx.clock.monotonic() < end) {
       if (stopping.aborted) return { calls, skus, end: 'stopping' };
       number += 1;
-      const turn = { number, sinceLastCallMs: ctx.clock.monotonic() - lastCallAt };
-      const done = await repriceOnce(ctx, turn, requestTimeoutMs, { stopping, hard });
+      const iteration = { number, sinceLastCallMs: ctx.clock.monotonic() - lastCallAt };
+      const done = await repriceOnce(ctx, iteration, requestTimeoutMs, { stopping, hard });
       if (done.kind === 'linger') {
         await ctx.clock.sleep(Math.min(done.forMs, LINGER_POLL_MS), stopping);
         continue;

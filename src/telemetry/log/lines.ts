@@ -8,7 +8,7 @@ import type { TaskReport } from '../../queues/task-run.ts';
 import { refuses } from '../../pace/policy.ts';
 import type { TaskOutcome } from '../../sync/outcome.ts';
 
-/** Log lines for the turns of the pace; `passed` is to be called with every request that was let through. */
+/** Log lines of the pace; `passed` is to be called with every request that was let through. */
 export function paceLines(
   log: Log,
   throttle: LogThrottle,

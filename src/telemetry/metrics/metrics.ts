@@ -15,7 +15,7 @@ const PREFIX = 'catalog_mirror_';
 
 /** From a cached answer to a manifest download. */
 const REQUEST_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800];
-/** A request waits 15 s for its turn before it is put off, and as long behind others of its process. */
+/** A request waits 15 s for its permit before it is put off, and as long behind others of its process. */
 const WAIT_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60];
 /** From the next call to a backlog of a day. */
 const REPORT_BUCKETS = [2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 10_800, 21_600, 86_400];
