@@ -2,7 +2,7 @@ import {
   type Claim,
   claimDue,
   nextDueInMs,
-  peekOwed,
+  peekDue,
   type Quota,
   releaseClaim,
   releaseHeld,
@@ -14,7 +14,7 @@ import { report, type Row, sizes } from '../frame/table.ts';
 
 /*
  * npm run bench:claim [-- --skus 1000000 --rounds 20 --json FILE]
- * What a bulk call asks of the ledger, with that many SKUs due and, in turns, with 10,000: what is owed, a claim of 100
+ * What a bulk call asks of the ledger, with that many SKUs due and, in turns, with 10,000: what is due, a claim of 100
  * SKUs and giving it back, waking what was held, and when the next refresh is due.
  */
 
@@ -31,7 +31,7 @@ const QUOTAS: readonly Quota[] = [
 const HELD = 1000;
 
 /** All of them due, in all lanes; one in twenty live. */
-async function loadOwed(sql: Sql, owed: number): Promise<void> {
+async function loadDue(sql: Sql, owed: number): Promise<void> {
   await sql`
     insert into catalog_internal.due (sku, lane, reason, live, due_at, generation)
     select 'SKU-' || lpad(n::text, 9, '0'), case when n % 20 = 0 then 2 else catalog_internal.lane_of(reason) end,
@@ -44,7 +44,7 @@ async function loadOwed(sql: Sql, owed: number): Promise<void> {
 /** One round: milliseconds of each thing asked. What it changes it puts back. */
 async function ask(sql: Sql): Promise<Record<string, number>> {
   let claim: Claim | null = null;
-  const peek = await timed(() => peekOwed(sql, 100, NOT_EARLY));
+  const peek = await timed(() => peekDue(sql, 100, NOT_EARLY));
   const claimed = await timed(async () => (claim = await claimDue(sql, QUOTAS, 60_000)));
   const { number, skus: taken } = claim as unknown as Claim;
   if (taken.length !== 100) throw new Error(`claimed ${taken.length} SKUs`);
@@ -63,7 +63,7 @@ async function ask(sql: Sql): Promise<Record<string, number>> {
   });
   const next = await timed(() => nextDueInMs(sql));
   return {
-    'what is owed': peek,
+    'what is due': peek,
     'claim of 100': claimed,
     'claim given back': release,
     'releasing 1,000 held': wake,
@@ -71,7 +71,7 @@ async function ask(sql: Sql): Promise<Record<string, number>> {
   };
 }
 
-/** Whether the statements read indexes alone: pages of the table read by `peekOwed` and `nextDueInMs` right after a vacuum. */
+/** Whether the statements read indexes alone: pages of the table read by `peekDue` and `nextDueInMs` right after a vacuum. */
 async function heapReads(sql: Sql): Promise<number> {
   await sql.unsafe('vacuum analyze catalog_internal.due');
   const reads = async () => {
@@ -81,7 +81,7 @@ async function heapReads(sql: Sql): Promise<number> {
     return row.reads;
   };
   const before = await reads();
-  await peekOwed(sql, 100, NOT_EARLY);
+  await peekDue(sql, 100, NOT_EARLY);
   await nextDueInMs(sql);
   return (await reads()) - before;
 }
@@ -90,8 +90,8 @@ async function heapReads(sql: Sql): Promise<number> {
 const SERVER = { settings: { shared_buffers: '2GB', max_wal_size: '16GB', checkpoint_timeout: '1h' } };
 await withMirrorDatabase(async (few) => {
   await withMirrorDatabase(async (many) => {
-    await loadOwed(few.sql, FEW);
-    await loadOwed(many.sql, skus);
+    await loadDue(few.sql, FEW);
+    await loadDue(many.sql, skus);
     const times = new Map<string, { few: number[]; many: number[] }>();
     for (let round = 0; round <= rounds; round += 1)
       for (const [size, { sql }] of Object.entries({ few, many }))
@@ -108,7 +108,7 @@ await withMirrorDatabase(async (few) => {
       reach: { is: '≤', limit: 2 },
     }));
     rows.push({
-      work: 'pages of the table read to tell what is owed and what is next',
+      work: 'pages of the table read to tell what is due and what is next',
       ours: await heapReads(many.sql),
       unit: 'pages',
     });

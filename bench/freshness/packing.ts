@@ -61,14 +61,14 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
       iteration: calls,
       spareSeconds: 0,
     };
-    const owed = market.owed();
-    const quotas = planBatch(owed, NOT_EARLY, limits);
+    const due = market.due();
+    const quotas = planBatch(due, NOT_EARLY, limits);
     // Nothing that a call may carry now: time passes, and no call is made.
     if (quotas === null) {
       now = market.live > 0 ? now + 250 : Math.max(now + 1, market.nextWake);
       continue;
     }
-    const linger = lingerMs(owed, limits, CALLS_A_MINUTE, now - lastCallAt);
+    const linger = lingerMs(due, limits, CALLS_A_MINUTE, now - lastCallAt);
     if (linger > 0) {
       now += Math.min(linger, 500);
       continue;
@@ -161,7 +161,7 @@ class Unpriced {
     }
   }
 
-  owed(): DueClass[] {
+  due(): DueClass[] {
     const lane = (live: boolean, count: number): DueClass[] =>
       count === 0 ? [] : [{ lane: 'new', live, count: Math.min(count, MAX_SKUS), oldestSeconds: 0 }];
     return [...lane(true, this.live), ...lane(false, this.#snapshot.length)];

@@ -9,7 +9,7 @@ import { COPY_STAGING, CREATE_STAGING } from '../../src/store/baseline-sql.ts';
 export interface Written {
   readonly walBytes: number;
   readonly deadTuples: number;
-  /** Tells one end state from another: SKUs as the manifest says them, and what is owed. */
+  /** Tells one end state from another: SKUs as the manifest says them, and what is due. */
   readonly digest: string;
 }
 

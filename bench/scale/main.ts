@@ -58,7 +58,7 @@ async function openAccount(url: string, sql: Sql, redis: boolean): Promise<Accou
   };
 }
 
-/** Runs `replicas` daemons on each account until nothing is owed. */
+/** Runs `replicas` daemons on each account until nothing is due. */
 async function fill(accounts: readonly Account[], replicas: number): Promise<void> {
   const children = accounts.flatMap(({ env }) =>
     Array.from({ length: replicas }, () =>

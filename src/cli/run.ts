@@ -2,7 +2,7 @@ import { type App, startApp } from '../daemon/app.ts';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { parseDuration } from '../lib/duration.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { databaseNow, type StillOwed, stillOwed } from '../store/sync-state.ts';
+import { databaseNow, type StillDue, stillDue } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { libraryLines } from '../telemetry/log/lines.ts';
@@ -83,7 +83,7 @@ async function runDaemon(
 const POLL_EVERY_MS = 200;
 const TELL_EVERY_MS = 30_000;
 
-/** Waits until nothing is owed; tells every thirty seconds what still is. */
+/** Waits until nothing is due; tells every thirty seconds what still is. */
 export async function untilCaughtUp(
   app: Pick<App, 'sql' | 'wake'>,
   log: Log,
@@ -96,34 +96,34 @@ export async function untilCaughtUp(
   const startedAt = clock.monotonic();
   let toldAt = startedAt;
   for (;;) {
-    const owed = await stillOwed(app.sql, since);
+    const left = await stillDue(app.sql, since);
     const now = clock.monotonic();
-    if (owed.baseline && owed.deltaCaughtUp && owed.due.length === 0) {
+    if (left.baseline && left.deltaCaughtUp && left.due.length === 0) {
       log.info({ event: 'once.caught-up', durationSeconds: Math.round((now - startedAt) / 1000) });
       return EXIT.ok;
     }
     if (timeoutMs !== null && now - startedAt >= timeoutMs) {
-      log.error({ event: 'once.timeout', ...told(owed) }, `timed out; still pending: ${inWords(owed)}`);
-      process.stderr.write(`timed out; still pending: ${inWords(owed)}\n`);
+      log.error({ event: 'once.timeout', ...told(left) }, `timed out; still pending: ${inWords(left)}`);
+      process.stderr.write(`timed out; still pending: ${inWords(left)}\n`);
       return EXIT.timeout;
     }
     if (now - toldAt >= TELL_EVERY_MS) {
       toldAt = now;
-      log.info({ event: 'once.waiting', ...told(owed) });
+      log.info({ event: 'once.waiting', ...told(left) });
     }
     await clock.sleep(POLL_EVERY_MS);
   }
 }
 
-function told(owed: StillOwed) {
+function told(left: StillDue) {
   return {
-    baseline: owed.baseline,
-    deltaCaughtUp: owed.deltaCaughtUp,
-    due: Object.fromEntries(owed.due.map((d) => [d.reason, d.count])),
+    baseline: left.baseline,
+    deltaCaughtUp: left.deltaCaughtUp,
+    due: Object.fromEntries(left.due.map((d) => [d.reason, d.count])),
   };
 }
 
-function inWords({ baseline, deltaCaughtUp, due }: StillOwed): string {
+function inWords({ baseline, deltaCaughtUp, due }: StillDue): string {
   const parts = [
     ...(baseline ? [] : ['a baseline']),
     ...(deltaCaughtUp ? [] : ['a delta poll']),

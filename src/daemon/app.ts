@@ -9,7 +9,7 @@ import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause, type StorePause } from '../queues/store-pause.ts';
 import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
-import { owedNow } from '../store/due.ts';
+import { dueNow } from '../store/due.ts';
 import type { TaskName } from '../store/tasks.ts';
 import type { SyncContext, SyncSettings } from '../sync/context.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
@@ -73,7 +73,7 @@ async function start(
 
   const { database, sql } = await openMirror(config, { log, clock, onStop, giveUp });
   const queuesInPostgres = config.queues.redisUrl === null;
-  const telemetry = createTelemetry({ log, metrics, clock, owed: () => owedNow(sql), queuesInPostgres });
+  const telemetry = createTelemetry({ log, metrics, clock, backlog: () => dueNow(sql), queuesInPostgres });
   const pause = createStorePause(clock, telemetry.onStore);
   const onQueueError = (error: Error) => {
     telemetry.onQueueError(error);

@@ -41,7 +41,7 @@ const STOP_PATIENCE_MS = 6000;
 /** bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process. */
 const SCHEDULE_LOCK = 'catalog_mirror.schedules';
 
-/** The queues and workers of one process: schedules wake, handlers do, and what is owed stands in Postgres. */
+/** The queues and workers of one process: schedules wake, handlers do, and pending work is stored in Postgres. */
 export function createRunner(options: RunnerOptions): Runner {
   const { backend, handlers, onTaken, onJob, onError, onFault } = options;
   const queues = new Map<QueueName, JobQueue>();

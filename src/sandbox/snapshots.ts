@@ -55,7 +55,7 @@ export class SnapshotChain {
   #retained: Snapshot[] = [];
   /** The last one built, even when it is no longer retained. */
   #tip: Snapshot | null = null;
-  #noopsOwed = 0;
+  #noopsDue = 0;
 
   constructor(market: Market, settings: Settings) {
     this.#market = market;
@@ -203,15 +203,15 @@ export class SnapshotChain {
 
   /** Over-reports (partner rules 2.8): some snapshot-priced SKUs that did not move. */
   #addNoops(changed: Set<Item>): void {
-    this.#noopsOwed += changed.size * this.#settings.noopShare;
+    this.#noopsDue += changed.size * this.#settings.noopShare;
     const { items } = this.#market;
-    for (let tries = this.#noopsOwed * 20; tries >= 1 && this.#noopsOwed >= 1; tries -= 1) {
+    for (let tries = this.#noopsDue * 20; tries >= 1 && this.#noopsDue >= 1; tries -= 1) {
       const item = items[this.#rng.int(items.length)];
       if (item === undefined || changed.has(item)) continue;
       const line = this.#resolve(item, item.line);
       if (line === null || line.hash === null) continue;
       changed.add(item);
-      this.#noopsOwed -= 1;
+      this.#noopsDue -= 1;
     }
   }
 }

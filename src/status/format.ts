@@ -49,7 +49,7 @@ export function auditLine(audit: DeltaAudit): string {
 
 const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;
 
-/** When the backlog is worked off, in words; empty where nothing is owed. */
+/** When the backlog is worked off, in words; empty where nothing is due. */
 export function estimateLine(estimate: BacklogEstimate): string {
   const { owed, minutes, least, most, sure, because } = estimate;
   if (owed === 0) return '';
@@ -97,7 +97,7 @@ export function incidentLine(
   return `since ${ago(since)}: the whole catalog is treated as live-priced (${INCIDENT_CAUSES[because]})`;
 }
 
-/** When what is owed now is worked off, in minutes from now, and how far that can be relied on. */
+/** When what is due now is worked off, in minutes from now, and how far that can be relied on. */
 export interface BacklogEstimate {
   readonly owed: number;
   /** Null where nothing can be said; `most` alone null: no bound. */
@@ -116,8 +116,8 @@ const LEFT_OVER = 0.05;
 
 type Input = Pick<Status, 'stats' | 'targets' | 'failedCalls' | 'daemons' | 'skusPerCall' | 'fullPerMinute'>;
 
-/** Calls that what is owed takes: cheap SKUs fill calls, live ones their budget. */
-function owedWork({ stats, skusPerCall }: Pick<Status, 'stats' | 'skusPerCall'>) {
+/** Calls that what is due takes: cheap SKUs fill calls, live ones their budget. */
+function dueWork({ stats, skusPerCall }: Pick<Status, 'stats' | 'skusPerCall'>) {
   const owed = sum(stats.due.map(({ count }) => count));
   const live = sum(
     stats.due.filter(({ reason }) => reason === 'live' || reason === 'deferred').map(({ count }) => count),
@@ -131,7 +131,7 @@ function owedWork({ stats, skusPerCall }: Pick<Status, 'stats' | 'skusPerCall'>)
 
 /** The plain figure: all of it at the present ceiling, from now on. */
 export function backlogMinutes(status: Pick<Status, 'stats' | 'skusPerCall'>): number {
-  return owedWork(status).calls / Math.max(1, status.stats.pace.ceilingPerMinute);
+  return dueWork(status).calls / Math.max(1, status.stats.pace.ceilingPerMinute);
 }
 
 /**
@@ -140,7 +140,7 @@ export function backlogMinutes(status: Pick<Status, 'stats' | 'skusPerCall'>): n
  */
 export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const { stats, fullPerMinute } = status;
-  const { owed, live, calls } = owedWork(status);
+  const { owed, live, calls } = dueWork(status);
   if (owed === 0) return { owed, minutes: 0, least: 0, most: 0, sure: 'sure', because: [] };
   const stopped = whyNothingMoves(status);
   if (stopped !== null)

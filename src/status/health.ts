@@ -56,7 +56,7 @@ export function healthOf(reasons: readonly Reason[]): HealthReport {
 export function healthLine({ verdict, reasons }: HealthReport, status: Status | null, now: Date): string {
   if (verdict !== 'healthy' || status === null) return `${verdict}: ${reasons.join('; ')}`;
   const { stats } = status;
-  const owed = sum(stats.due.map((due) => due.count));
+  const due = sum(stats.due.map((row) => row.count));
   const checked =
     stats.deltaCheckedAt === null
       ? ''

@@ -175,7 +175,7 @@ function backlogParts(status: Status, now: Date): Part[] {
       rows: stats.due.map(({ reason, count: n, oldestAgeSeconds }) => ({
         name: reason,
         part: n,
-        whole: sum(stats.due.map((due) => due.count)),
+        whole: sum(stats.due.map((row) => row.count)),
         number: count(n),
         note: `oldest ${formatAge(oldestAgeSeconds)}`,
         tint: 'cyan',

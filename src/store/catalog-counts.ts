@@ -101,8 +101,8 @@ interface LedgerCount {
 }
 
 /**
- * Counts the due ledger in one scan. due: owed now, by reason. deferred: waiting or due again. stale: prices no older than their
- * class's target that are stale all the same (as catalog.current_prices has it), because a re-price is owed, or because the SKU
+ * Counts the due ledger in one scan. due: due now, by reason. deferred: waiting or due again. stale: prices no older than their
+ * class's target that are stale all the same (as catalog.current_prices has it), because a re-price is due, or because the SKU
  * is refreshed as a live one and the price is older than that allows.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {

@@ -129,7 +129,7 @@ export async function noteCatalogFault(sql: Sql, code: '0012' | '0014' | null): 
 }
 
 /**
- * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is owed. At once the first time;
+ * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is due. At once the first time;
  * when fresh manifests do not help, after a minute, doubling to an hour.
  */
 export async function noteBrokenChain(sql: Sql, token: string): Promise<void> {

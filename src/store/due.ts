@@ -4,7 +4,7 @@ import type { Sql } from './db.ts';
 export const DUE_LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
 export type Lane = (typeof DUE_LANES)[number];
 
-/** One kind of owed work: a lane and whether its SKUs count against the live budget. */
+/** One kind of due work: a lane and whether its SKUs count against the live budget. */
 export interface LaneClass {
   readonly lane: Lane;
   readonly live: boolean;
@@ -41,10 +41,10 @@ export interface Claim {
 const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
 
 /**
- * Counts what is owed in every class, each up to `limit`. `early` gives, per lane, how many seconds before its due time
+ * Counts what is due in every class, each up to `limit`. `early` gives, per lane, how many seconds before its due time
  * a SKU already counts. Rows that are held (claimed, deferred, backing off) do not count.
  */
-export async function peekOwed(
+export async function peekDue(
   sql: Sql,
   limit: number,
   early: Readonly<Record<Lane, number>>,
@@ -196,7 +196,7 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
 }
 
 /** How many SKUs are due now, and how many of them were never fetched. */
-export async function owedNow(sql: Sql): Promise<{ readonly skus: number; readonly unfetched: number }> {
+export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonly unfetched: number }> {
   const [row] = await sql<[{ skus: number; unfetched: number }]>`
     select count(*)::int as skus, (count(*) filter (where reason = 'new'))::int as "unfetched"
     from catalog_internal.due where due_at <= clock_timestamp()`;

@@ -236,7 +236,7 @@ export const paceSends = internal.table(
 export const unreportedMoves = internal.table('unreported_moves', {
   sku: text().primaryKey(),
   seenAt: instant('seen_at').notNull(),
-  /** More than one: whether the delta owes a report is not known. 0: none was seen, the report is not to be judged. */
+  /** More than one: whether the delta should report it is not known. 0: none was seen, the report is not to be judged. */
   moves: integer().notNull().default(1),
   /** When a delta reported it: the refresh that this asks for may find nothing, rightly. */
   reportedAt: instant('reported_at'),

@@ -93,10 +93,10 @@ export async function readAgeTargets(sql: Sql): Promise<AgeTargets> {
 }
 
 /** What `run --once` still waits for; `baseline` and `delta` count only if they came after `since`. */
-export interface StillOwed {
+export interface StillDue {
   readonly baseline: boolean;
   readonly deltaCaughtUp: boolean;
-  /** SKUs owed now, waits included, by reason. */
+  /** SKUs due now, waits included, by reason. */
   readonly due: readonly { reason: string; count: number }[];
 }
 
@@ -108,9 +108,9 @@ export async function databaseNow(sql: Sql): Promise<Date> {
 
 /**
  * Is the mirror caught up? A baseline stands, a delta poll begun after `since` has ended well (and none is asked for), and
- * no SKU is due: deferred and erring SKUs are owed, a live SKU whose time lies in the future is not.
+ * no SKU is due: deferred and erring SKUs are due, a live SKU whose time lies in the future is not.
  */
-export async function stillOwed(sql: Sql, since: Date): Promise<StillOwed> {
+export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`
     select s.manifest_applied_at is not null and s.chain_broken_at is null and m.next_at > clock_timestamp()
         and m.running_until is null as baseline,

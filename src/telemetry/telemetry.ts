@@ -32,7 +32,7 @@ export interface TelemetryOptions {
   readonly metrics: Metrics;
   readonly clock: Clock;
   /** What is left to fetch; asked for a line of progress. */
-  readonly owed: () => Promise<BacklogCounts>;
+  readonly backlog: () => Promise<BacklogCounts>;
   /** The queues live in the same Postgres. */
   readonly queuesInPostgres: boolean;
 }
@@ -41,11 +41,11 @@ export function createTelemetry({
   log,
   metrics,
   clock,
-  owed,
+  backlog,
   queuesInPostgres,
 }: TelemetryOptions): Telemetry {
   const throttle = createLogThrottle(clock);
-  const bulk = createBulkLines(log, throttle, clock, owed);
+  const bulk = createBulkLines(log, throttle, clock, backlog);
   const taskLine = createTaskLines(log, throttle);
   const { passed, ...pace } = paceLines(log, throttle, clock);
   const { worked, ...store } = storeLines(log, throttle, queuesInPostgres);

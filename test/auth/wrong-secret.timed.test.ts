@@ -106,7 +106,7 @@ describe.concurrent('a wrong secret', () => {
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
   });
 
-  test('ends `run --once` at its time, with 75 and what is still owed, after one request', async ({
+  test('ends `run --once` at its time, with 75 and what is still due, after one request', async ({
     expect,
   }) => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 507 } });

@@ -7,7 +7,7 @@ import { gateTo, through } from '../support/net.ts';
 import { metric, readyz } from './harness.ts';
 
 describe('`run --once` and `readyz`:', () => {
-  test('`run --once --timeout D` exits 75 and says what is still owed: deferred SKUs are, live turns to come are not', async () => {
+  test('`run --once --timeout D` exits 75 and says what is still due: deferred SKUs are, live turns to come are not', async () => {
     await using stack = await createStack({
       sandbox: { skus: 60, seed: 1201, liveShare: 0.1, liveBudget: 0, ghostShare: 0 },
     });

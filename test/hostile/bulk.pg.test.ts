@@ -27,7 +27,7 @@ const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 
 const mirror = useHostileMirror(HEAP_MIB);
 
-/** The baseline again, with six SKUs owed. */
+/** The baseline again, with six SKUs due. */
 async function startAgain(): Promise<void> {
   await mirror.restore();
   await mark(mirror.sql, ASKED);
@@ -65,7 +65,7 @@ describe('a bulk answer that cannot be read settles nothing', () => {
     const before = await mirror.digest();
     const ended = await mirror.run('bulk', { bulk: reply });
     expect(ended).toMatchObject({ kind: 'wait', because, error: null });
-    // Claimed and given back: every SKU is owed as it was.
+    // Claimed and given back: every SKU is due as it was.
     expect(await mirror.digest()).toEqual(before);
     expect(ended.moved).toEqual({ [`partnerRequests bulk ${because}`]: 1 });
     expect(ended.peakMiB).toBeLessThan(CEILING_MIB);

@@ -38,7 +38,7 @@ const telemetry = createTelemetry({
   log,
   metrics,
   clock: systemClock,
-  owed: () => Promise.resolve({ skus: 0, unfetched: 0 }),
+  backlog: () => Promise.resolve({ skus: 0, unfetched: 0 }),
   queuesInPostgres: true,
 });
 const never = new AbortController().signal;

@@ -122,7 +122,7 @@ describe.concurrent('the command line', () => {
 });
 
 describe.concurrent.each(backends())('run --once, queues in %s,', (backend) => {
-  test('gives up in time with exit 75 and says what is owed', async ({ expect }) => {
+  test('gives up in time with exit 75 and says what is due', async ({ expect }) => {
     await using stack = await createStack({
       backend,
       sandbox: { skus: 40, liveShare: 0 },

@@ -26,7 +26,7 @@ const POINTS: Record<string, { slow: Route; there: string }> = {
     slow: 'delta',
     there: `(select running_until is not null from catalog_internal.tasks where task = 'delta')`,
   },
-  'the token has moved and its work is owed': {
+  'the token has moved and its work is due': {
     slow: 'bulk',
     there: `exists (select from catalog_internal.due where due_at <= now() and reason = 'changed')`,
   },

@@ -30,7 +30,7 @@ async function entriesOf(prefix: string): Promise<number> {
 }
 
 describe.each(backends())('queues in %s', (backend) => {
-  test('hold no more with fifty thousand SKUs owed than with none', async () => {
+  test('hold no more with fifty thousand SKUs due than with none', async () => {
     await using stack: Stack = await createStack({
       backend,
       sandbox: { skus: 50 },

@@ -6,7 +6,7 @@ import { handlersOf } from '../../src/daemon/tasks.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { PartnerClient } from '../../src/partner/client.ts';
 import { PartnerError, type Route } from '../../src/partner/errors.ts';
-import { owedNow } from '../../src/store/due.ts';
+import { dueNow } from '../../src/store/due.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { createTelemetry, type Telemetry } from '../../src/telemetry/telemetry.ts';
@@ -72,7 +72,7 @@ export class Day {
       log,
       metrics: createMetrics({ version: 'test' }),
       clock,
-      owed: () => owedNow(rig.sql),
+      backlog: () => dueNow(rig.sql),
       queuesInPostgres: true,
     });
     const sql = stormy(base.sql, this.weather);

@@ -10,7 +10,7 @@ import type { Pending } from './partner.ts';
 import { Crash, type Daemon, isInjected, type Worker } from './worker.ts';
 import type { Rig } from './rig.ts';
 import { Judge } from './judge.ts';
-import { readOwed } from './mirror.ts';
+import { readDue } from './mirror.ts';
 
 const MINUTE = 60_000;
 
@@ -70,7 +70,7 @@ export class History {
     await expectHistoryIsAChain(this.#rig.sql);
   }
 
-  /** Brings the mirror to rest: one daemon without faults, until nothing is owed. */
+  /** Brings the mirror to rest: one daemon without faults, until nothing is due. */
   async rest(): Promise<void> {
     const { world } = this.#rig.partner;
     for (const { worker } of this.#workers) await worker.end();
@@ -80,7 +80,7 @@ export class History {
     for (const { sku } of world.truth().values()) world.setFailing(sku, false);
     this.#snapshot();
     this.#bear(0, CALM);
-    await this.#untilNothingIsOwed();
+    await this.#untilNothingIsDue();
     await this.#look();
   }
 
@@ -245,10 +245,10 @@ export class History {
     if (this.#unexpected.length > 0) throw this.#unexpected[0];
   }
 
-  async #untilNothingIsOwed(): Promise<void> {
+  async #untilNothingIsDue(): Promise<void> {
     let fetched = false;
     for (let round = 0; round < 120; round += 1) {
-      const owed = await readOwed(this.#rig.sql, this.#rig.partner.world.newestSnapshot());
+      const owed = await readDue(this.#rig.sql, this.#rig.partner.world.newestSnapshot());
       if (owed.due === 0 && !owed.behind) return;
       if (owed.behind && !fetched) {
         fetched = true;
@@ -261,7 +261,7 @@ export class History {
       await this.#rig.time.pass(Math.max(1, Number(owed.next ?? 20_000)));
     }
     throw new Error(
-      `it does not come to rest: ${JSON.stringify(await readOwed(this.#rig.sql, this.#rig.partner.world.newestSnapshot()))}`,
+      `it does not come to rest: ${JSON.stringify(await readDue(this.#rig.sql, this.#rig.partner.world.newestSnapshot()))}`,
     );
   }
 
@@ -289,7 +289,7 @@ export class History {
   async #everythingTrue(): Promise<void> {
     const { sql, partner } = this.#rig;
     await refreshAll(sql, 'prices');
-    await this.#untilNothingIsOwed();
+    await this.#untilNothingIsDue();
     await this.#look();
     await expectMirrorIsTrue(sql, partner.world);
   }

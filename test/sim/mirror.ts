@@ -38,8 +38,8 @@ export async function readMirror(sql: Sql): Promise<Mirror> {
   };
 }
 
-/** What is still owed to a mirror that is to have the snapshot `newest`, and in how many milliseconds the next wait is over. */
-export async function readOwed(sql: Sql, newest: string | null) {
+/** What is still due to a mirror that is to have the snapshot `newest`, and in how many milliseconds the next wait is over. */
+export async function readDue(sql: Sql, newest: string | null) {
   const [owed] = await sql<
     [{ behind: boolean; broken: boolean; due: number; free: number; next: string | null }]
   >`

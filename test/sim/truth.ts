@@ -86,7 +86,7 @@ export class Truth {
     return found;
   }
 
-  /** Nothing that the token's snapshot holds may be missing in the mirror without being owed. */
+  /** Nothing that the token's snapshot holds may be missing in the mirror without being due. */
   *#cursorAhead({ token, rows }: Mirror): Generator<string> {
     if (token === null) {
       if (rows.size > 0) yield 'lines without their token';
@@ -112,7 +112,7 @@ export class Truth {
         continue;
       const versions = this.#versions.get(sku)?.slice(line.version) ?? [];
       if (!versions.some(({ content }) => content === contentIn(row)))
-        yield `${sku} is behind the token and not owed: ${shown(row)}`;
+        yield `${sku} is behind the token and not due: ${shown(row)}`;
     }
   }
 

@@ -101,7 +101,7 @@ test('the estimate: no bound where live turns take every request', () => {
   });
 });
 
-test('the estimate: nothing owed takes no time, whatever else there is', () => {
+test('the estimate: nothing due takes no time, whatever else there is', () => {
   expect(estimateBacklog(mirrorWith({ stats: { due: [] }, daemons: 0 }), NOW)).toMatchObject({
     owed: 0,
     minutes: 0,

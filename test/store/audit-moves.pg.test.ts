@@ -47,7 +47,7 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toMatchObject({ seenFirst: 1, confirmed: 1, unchanged: 0, waiting: 0 });
   });
 
-  test('and that leads back to what the snapshot has already is owed no report', async () => {
+  test('and that leads back to what the snapshot has already is due no report', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.build();
@@ -159,7 +159,7 @@ describe('a move that a refresh finds', () => {
     expect(sync).toEqual({ snapshot_id: before, caught_up: false, built_after: null });
   });
 
-  test('is not owed by the delta where the manifest has it, whatever else the SKU was due for', async () => {
+  test('is not due by the delta where the manifest has it, whatever else the SKU was due for', async () => {
     const world = await settled('A');
     world.move('A');
     await mark(store.sql, ['A'], 'refresh');

@@ -5,7 +5,7 @@ import { applyDelta } from '../../src/store/delta.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue } from '../../src/store/due.ts';
 import { baseline, line } from './manifest.ts';
-import { allOwed, empty, found, LEASE_MS, REFRESH, type TestStore } from './support.ts';
+import { allDue, empty, found, LEASE_MS, REFRESH, type TestStore } from './support.ts';
 
 const MINUTE = 60_000;
 
@@ -140,11 +140,11 @@ export class World {
     await this.pass();
   }
 
-  /** Asks for what is owed now (`owed`), or for what the sweep would come to one day; the prices are those of now. */
+  /** Asks for what is due now (`owed`), or for what the sweep would come to one day; the prices are those of now. */
   async ask(what: 'owed' | 'sweep', count = 1000): Promise<Look | null> {
     const sweep = { lane: 'sweep' as const, live: false, count, earlySeconds: 1e6 };
     const live = { lane: 'live' as const, live: true, count, earlySeconds: 1e6 };
-    const claim = await claimDue(this.#sql, what === 'owed' ? allOwed(count) : [sweep, live], LEASE_MS);
+    const claim = await claimDue(this.#sql, what === 'owed' ? allDue(count) : [sweep, live], LEASE_MS);
     if (claim === null) return null;
     const prices = claim.skus.map(
       ({ sku }) => [sku, this.listed.has(sku) ? (this.prices.get(sku) ?? null) : null] as const,

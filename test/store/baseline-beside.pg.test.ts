@@ -4,7 +4,7 @@ import { applyDelta } from '../../src/store/delta.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import { found, answerAsked, mark, pricesOf, useStore } from './support.ts';
-import { owedNow } from './watching.ts';
+import { dueNow } from './watching.ts';
 
 /* What others see and can do while a manifest is on its way into the mirror. */
 
@@ -142,6 +142,6 @@ describe('while a manifest is merged', () => {
     await store.sql`delete from catalog_internal.due where sku = 'B'`;
     await store.sql`delete from catalog.skus where sku = 'B'`;
     await baseline(store.url, [line('A'), line('B'), line('C', { priceSource: 'live' })]);
-    expect(await owedNow(store.sql)).toEqual(['A new 1', 'B new 3', 'C new 1']);
+    expect(await dueNow(store.sql)).toEqual(['A new 1', 'B new 3', 'C new 1']);
   });
 });

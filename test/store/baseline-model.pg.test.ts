@@ -82,7 +82,7 @@ function hashOf(listed: NonNullable<Case['listed']>): string | null {
   return listed.source === 'live' ? null : listed.hash;
 }
 
-/** Puts the case's SKUs into the tables; an owed one is claimed by nobody and marked for another reason. */
+/** Puts the case's SKUs into the tables; an due one is claimed by nobody and marked for another reason. */
 async function prepare({ sql }: TestStore, cases: Readonly<Record<string, Case>>): Promise<void> {
   const minutes = { before: -60, 'within margin': 3, since: 60 };
   for (const [sku, { known }] of Object.entries(cases)) {

@@ -255,5 +255,5 @@ test('passing time alone marks nothing that was removed', async () => {
   await delta({ removed: ['A'] });
   await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], REFRESH);
   await passHours(sql, 10_000);
-  await expect(claimAll(sql)).rejects.toThrow('nothing is owed');
+  await expect(claimAll(sql)).rejects.toThrow('nothing is due');
 });

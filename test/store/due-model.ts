@@ -93,7 +93,7 @@ export class LedgerModel {
       );
       expected += got.length;
     }
-    strictEqual(taken.size, expected, 'something held or not owed was claimed');
+    strictEqual(taken.size, expected, 'something held or not due was claimed');
     for (const { sku, generation, deferrals, failures, live } of claim?.skus ?? []) {
       const row = this.#row(sku);
       deepStrictEqual(

@@ -3,7 +3,7 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import {
   claimDue,
   nextDueInMs,
-  peekOwed,
+  peekDue,
   promoteMetadata,
   releaseClaim,
   releaseHeld,
@@ -11,7 +11,7 @@ import {
 import { connect, type Sql } from '../../src/store/db.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import {
-  allOwed,
+  allDue,
   claimAll,
   found,
   HOUR,
@@ -37,8 +37,8 @@ describe('claims', () => {
     const worker = async () => {
       // A racing worker may find what is left locked by others: it is done when nothing is unheld any more.
       for (;;) {
-        const claim = await claimDue(sql, allOwed(7), LEASE_MS);
-        if (claim === null && (await peekOwed(sql, 1, NOT_EARLY)).length === 0) return;
+        const claim = await claimDue(sql, allDue(7), LEASE_MS);
+        if (claim === null && (await peekDue(sql, 1, NOT_EARLY)).length === 0) return;
         held.push(...(claim?.skus ?? []).map(({ sku }) => sku));
       }
     };
@@ -118,7 +118,7 @@ describe('claims', () => {
       expect((await claimDue(sql, [sweep], LEASE_MS))?.skus).toMatchObject([{ sku: 'C' }]);
     });
 
-    test('cost the same however much is owed: each lane is read from its own index', async () => {
+    test('cost the same however much is due: each lane is read from its own index', async () => {
       // One connection: each tells the statistics what it has read on its own.
       const sql = connect(store.url, { max: 1 });
       await sql`
@@ -129,7 +129,7 @@ describe('claims', () => {
       // The first statements are planned for their values, later ones once for all.
       for (let claim = 0; claim < 7; claim += 1) {
         const before = await scans(sql);
-        expect((await claimDue(sql, allOwed(10), LEASE_MS))?.skus.length).toBeGreaterThan(10);
+        expect((await claimDue(sql, allDue(10), LEASE_MS))?.skus.length).toBeGreaterThan(10);
         const after = await scans(sql);
         expect(after.seq).toBe(before.seq);
         expect(after.rows - before.rows).toBeLessThan(1500);
@@ -160,7 +160,7 @@ describe('claims', () => {
     await mark(sql, ['A', 'B']);
     const before = await ledger(sql);
     const claim = await claimAll(sql);
-    expect(await claimDue(sql, allOwed(9), LEASE_MS)).toBeNull();
+    expect(await claimDue(sql, allDue(9), LEASE_MS)).toBeNull();
     await releaseClaim(sql, claim.number, ['A', 'B']);
     const after = await ledger(sql);
     for (const [sku, row] of before) expect({ ...after.get(sku), dueIn: 0 }).toEqual({ ...row, dueIn: 0 });
@@ -187,7 +187,7 @@ describe('claims', () => {
 });
 
 describe('a mark', () => {
-  test('keeps the position and the better lane of a SKU that is owed already', async () => {
+  test('keeps the position and the better lane of a SKU that is due already', async () => {
     const { sql } = store;
     await mark(sql, ['A'], 'changed');
     await passHours(sql, 5);
@@ -244,7 +244,7 @@ describe('a mark', () => {
       { sku: 'E', kind: 'error', waitMs: HOUR },
     ] as const;
     await applyAnswer(sql, await claimAll(sql), results, REFRESH);
-    expect(await claimDue(sql, allOwed(9), LEASE_MS)).toBeNull();
+    expect(await claimDue(sql, allDue(9), LEASE_MS)).toBeNull();
     await refreshSkus(sql, ['D', 'E']);
     expect((await claimAll(sql)).skus.map(({ sku }) => sku)).toEqual(['E']);
     expect((await ledger(sql)).get('D')?.heldFor).toBeCloseTo(1, 1);
@@ -279,7 +279,7 @@ describe('a deferred SKU', () => {
 });
 
 describe('looking ahead', () => {
-  test('counts what is owed in each class up to a limit, and nothing that is held', async () => {
+  test('counts what is due in each class up to a limit, and nothing that is held', async () => {
     const { sql } = store;
     await mark(sql, ['held'], 'changed');
     await claimAll(sql);
@@ -287,12 +287,12 @@ describe('looking ahead', () => {
     await mark(sql, ['L1', 'L2'], 'live', true);
     await mark(sql, ['F'], 'sweep');
     await sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku = 'F'`;
-    const owed = await peekOwed(sql, 20, NOT_EARLY);
+    const owed = await peekDue(sql, 20, NOT_EARLY);
     expect(owed.map(({ lane, live, count }) => ({ lane, live, count }))).toEqual([
       { lane: 'live', live: true, count: 2 },
       { lane: 'new', live: false, count: 20 },
     ]);
-    expect(await peekOwed(sql, 20, { ...NOT_EARLY, sweep: 7200 })).toHaveLength(3);
+    expect(await peekDue(sql, 20, { ...NOT_EARLY, sweep: 7200 })).toHaveLength(3);
   });
 
   test('finds the next thing to happen: a refresh, the end of a wait, or nothing at all', async () => {

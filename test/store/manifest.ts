@@ -69,7 +69,7 @@ export async function marks(sql: Sql): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ sku, reason }) => [sku, reason]));
 }
 
-/** A mirror that stands on the lines, everything priced and nothing owed. */
+/** A mirror that stands on the lines, everything priced and nothing due. */
 export async function standing({ sql, url }: TestStore, ...lines: readonly StagedLine[]): Promise<void> {
   await baseline(url, lines, { token: { snapshotId: 'm0' } });
   await answerAsked(sql, ...lines.map(({ sku }) => found(sku, { 9: 90 })));

@@ -197,7 +197,7 @@ describe('the views tell the same truth as the ledger', () => {
     return rows.map((row) => row.stale);
   }
 
-  test('a price is stale while a re-price is owed, and not for a refresh that only refreshes metadata', async () => {
+  test('a price is stale while a re-price is due, and not for a refresh that only refreshes metadata', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await answerAsked(sql, found('A', { 9: 90 }));

@@ -102,15 +102,15 @@ export async function mark(
   await sql`select catalog_internal.mark_due(${skus as string[]}::text[], ${reason}, ${live}::boolean)`;
 }
 
-/** Every class of owed work, `count` SKUs of each. */
-export function allOwed(count: number): Quota[] {
+/** Every class of due work, `count` SKUs of each. */
+export function allDue(count: number): Quota[] {
   return DUE_LANES.flatMap((lane) => [true, false].map((live) => ({ lane, live, count, earlySeconds: 0 })));
 }
 
-/** Claims whatever is owed; fails where nothing is. */
+/** Claims whatever is due; fails where nothing is. */
 export async function claimAll(sql: Sql, count = 1000): Promise<Claim> {
-  const claim = await claimDue(sql, allOwed(count), LEASE_MS);
-  if (claim === null) throw new Error('nothing is owed');
+  const claim = await claimDue(sql, allDue(count), LEASE_MS);
+  if (claim === null) throw new Error('nothing is due');
   return claim;
 }
 

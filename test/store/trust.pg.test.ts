@@ -187,7 +187,7 @@ test.each(DOUBTS)('%s: what is doubted then', async (_what, happens, ofA, ofLive
 });
 
 describe('a SKU’s row', () => {
-  test('says what is owed, why, since when, and how often it was put off', async () => {
+  test('says what is due, why, since when, and how often it was put off', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A'], 'new');
@@ -256,7 +256,7 @@ describe('a SKU’s row', () => {
 });
 
 describe('the estimate of the next refresh', () => {
-  /** A daemon at work at 60 requests a minute, 100 SKUs each; `counted` as the last count of what is owed. */
+  /** A daemon at work at 60 requests a minute, 100 SKUs each; `counted` as the last count of what is due. */
   async function atWork(counted: Record<string, number> | null, secondsAgo = 10): Promise<void> {
     const { sql } = store;
     await sql`update catalog_internal.tasks set finished_at = now() where task = 'maintenance'`;
@@ -275,7 +275,7 @@ describe('the estimate of the next refresh', () => {
     return row.minutes;
   }
 
-  test('is the plan where nothing is owed, and the end of the wait of one that was put off', async () => {
+  test('is the plan where nothing is due, and the end of the wait of one that was put off', async () => {
     const { sql } = store;
     await atWork(null);
     await standing(store, line('A'), line('B'), line('L', { priceSource: 'live' }));

@@ -1,7 +1,7 @@
 import type { Sql } from '../../src/store/db.ts';
 
-/** What is owed now: SKU, reason and rank. */
-export async function owedNow(sql: Sql): Promise<string[]> {
+/** What is due now: SKU, reason and rank. */
+export async function dueNow(sql: Sql): Promise<string[]> {
   const rows = await sql`
     select format('%s %s %s', sku, reason, rank) as row from catalog_internal.due where due_at <= now() order by sku`;
   return rows.map(({ row }) => row as string);

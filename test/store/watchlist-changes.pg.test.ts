@@ -7,7 +7,7 @@ import { claimDue } from '../../src/store/due.ts';
 import { refreshAll } from '../../src/store/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
 import {
-  allOwed,
+  allDue,
   claimAll,
   found,
   knownSkus,
@@ -19,7 +19,7 @@ import {
   pricesOf,
   useStore,
 } from './support.ts';
-import { owedNow, watch } from './watching.ts';
+import { dueNow, watch } from './watching.ts';
 
 const store = useStore();
 
@@ -32,9 +32,9 @@ describe('changes of the list', () => {
     await sql`insert into catalog.watchlist (sku, weight) values ('A', 5), ('B', 9), ('later', 1)`;
     await answerAsked(sql, found('later'));
     await sql`update catalog.watchlist set weight = 20 where sku in ('A', 'later')`;
-    expect(await owedNow(store.sql)).toEqual(['A watched 20', 'B watched 9']);
+    expect(await dueNow(store.sql)).toEqual(['A watched 20', 'B watched 9']);
     await mark(sql, ['later']);
-    expect(await owedNow(store.sql)).toEqual(['A watched 20', 'B watched 9', 'later changed 20']);
+    expect(await dueNow(store.sql)).toEqual(['A watched 20', 'B watched 9', 'later changed 20']);
   });
 
   test('an upsert marks what is new and weighs what is there', async () => {
@@ -44,16 +44,16 @@ describe('changes of the list', () => {
     await sql`
       insert into catalog.watchlist (sku, weight) values ('A', 4), ('B', 6)
       on conflict (sku) do update set weight = excluded.weight`;
-    expect(await owedNow(store.sql)).toEqual(['B watched 6']);
+    expect(await dueNow(store.sql)).toEqual(['B watched 6']);
     await mark(sql, ['A']);
-    expect(await owedNow(store.sql)).toEqual(['A changed 4', 'B watched 6']);
+    expect(await dueNow(store.sql)).toEqual(['A changed 4', 'B watched 6']);
   });
 
   test('another SKU in the place of one is watched, and the former no more', async () => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku, weight) values ('A', 4)`;
     await sql`update catalog.watchlist set sku = 'B'`;
-    expect(await owedNow(store.sql)).toEqual(['A watched 1', 'B watched 4']);
+    expect(await dueNow(store.sql)).toEqual(['A watched 1', 'B watched 4']);
   });
 
   test.each(['delete from catalog.watchlist', 'truncate catalog.watchlist'])(
@@ -63,15 +63,15 @@ describe('changes of the list', () => {
       await sql`insert into catalog.watchlist (sku, weight) values ('A', 4), ('B', 6)`;
       await answerAsked(sql, found('A', { 9: 90 }));
       await sql.unsafe(statement);
-      expect(await owedNow(store.sql)).toEqual(['B watched 1']);
+      expect(await dueNow(store.sql)).toEqual(['B watched 1']);
       expect(await pricesOf(sql, 'A')).toEqual({ 9: 90 });
       await sql`insert into catalog.watchlist (sku, weight) values ('A', 7)`;
-      expect(await owedNow(store.sql)).toEqual(['A watched 7', 'B watched 1']);
+      expect(await dueNow(store.sql)).toEqual(['A watched 7', 'B watched 1']);
       await sql.begin(async (tx) => {
         await tx.unsafe(statement);
         await tx`insert into catalog.watchlist (sku, weight) values ('A', 8)`;
       });
-      expect(await owedNow(store.sql)).toEqual(['A watched 8', 'B watched 1']);
+      expect(await dueNow(store.sql)).toEqual(['A watched 8', 'B watched 1']);
     },
   );
 
@@ -84,14 +84,14 @@ describe('changes of the list', () => {
         .catch(() => {});
       await tx`delete from catalog.watchlist where sku = 'gone'`;
     });
-    expect(await owedNow(store.sql)).toEqual(['kept watched 1']);
+    expect(await dueNow(store.sql)).toEqual(['kept watched 1']);
     expect(await sql`select sku from catalog.skus`).toEqual([{ sku: 'kept' }]);
     await sql
       .begin((tx) =>
         tx`insert into catalog.watchlist (sku) values ('rolled back')`.then(() => tx`select 1 / 0`),
       )
       .catch(() => {});
-    expect(await owedNow(store.sql)).toEqual(['kept watched 1']);
+    expect(await dueNow(store.sql)).toEqual(['kept watched 1']);
   });
 });
 
@@ -142,7 +142,7 @@ describe('a seller’s transaction that is not committed', () => {
           token: { snapshotId: 'm9', tokenAtRequest: 't' },
         });
         await refreshAll(other, 'prices');
-        expect(await owedNow(store.sql)).toEqual([
+        expect(await dueNow(store.sql)).toEqual([
           'A changed 1',
           'B changed 2',
           'C changed 5',
@@ -151,7 +151,7 @@ describe('a seller’s transaction that is not committed', () => {
         ]);
       },
     );
-    expect(await owedNow(store.sql)).toEqual([
+    expect(await dueNow(store.sql)).toEqual([
       'A watched 1',
       'B changed 9',
       'C changed 1',
@@ -185,7 +185,7 @@ test('sellers in many transactions beside deltas and answers: nobody is a deadlo
   const mirror = [1, 2].map(async () => {
     for (let turn = 0; turn < 12; turn += 1) {
       await sql`select catalog_internal.mark_due(array['S0'], 'changed')`;
-      const claim = await claimDue(sql, allOwed(20), LEASE_MS);
+      const claim = await claimDue(sql, allDue(20), LEASE_MS);
       if (claim !== null)
         await applyAnswer(
           sql,

@@ -4,7 +4,7 @@ import { applyDelta } from '../../src/store/delta.ts';
 import { refreshSkus } from '../../src/store/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
 import { found, knownSkus, answerAsked, mark, useStore } from './support.ts';
-import { owedNow, watch } from './watching.ts';
+import { dueNow, watch } from './watching.ts';
 
 /* Orders of a seller's commit and the mirror's transactions that went wrong once, each forced by locks. */
 
@@ -42,7 +42,7 @@ describe('the rank of what is urgent is the weight that was committed last', () 
       await untilWaiting(1);
     });
     await marking;
-    expect(await owedNow(sql)).toEqual(['A watched 9']);
+    expect(await dueNow(sql)).toEqual(['A watched 9']);
   });
 
   test.each(['update catalog.watchlist set weight = 9', 'delete from catalog.watchlist'])(
@@ -58,7 +58,7 @@ describe('the rank of what is urgent is the weight that was committed last', () 
         await untilWaiting(1);
       });
       await selling;
-      expect(await owedNow(sql)).toEqual([statement.startsWith('delete') ? 'A changed 1' : 'A changed 9']);
+      expect(await dueNow(sql)).toEqual([statement.startsWith('delete') ? 'A changed 1' : 'A changed 9']);
     },
   );
 });
@@ -79,7 +79,7 @@ describe('nobody is a deadlock’s victim where', () => {
       await untilWaiting((await sql`select from catalog.skus where sku = 'A'`).length > 0 ? 2 : 3);
     });
     await Promise.all(running);
-    expect((await owedNow(sql)).map((row) => row.split(' ')[0])).toEqual(['A', 'B']);
+    expect((await dueNow(sql)).map((row) => row.split(' ')[0])).toEqual(['A', 'B']);
   }
 
   test('sellers watch what a delta is about to add', async () => {
@@ -117,6 +117,6 @@ describe('nobody is a deadlock’s victim where', () => {
         await seller.end({ timeout: 2 });
       }
     }
-    expect(await owedNow(sql)).toEqual(['A watched 3', 'B watched 1']);
+    expect(await dueNow(sql)).toEqual(['A watched 3', 'B watched 1']);
   });
 });

@@ -16,7 +16,7 @@ import {
   stateOf,
   useStore,
 } from './support.ts';
-import { owedNow, watch } from './watching.ts';
+import { dueNow, watch } from './watching.ts';
 
 const store = useStore();
 
@@ -27,7 +27,7 @@ describe('watching a SKU', () => {
     await mark(sql, ['other']);
     await passHours(sql, 1);
     await sql`insert into catalog.watchlist (sku, weight, note) values ('known', 3, 'mine'), ('unlisted', 2, null)`;
-    expect(await owedNow(store.sql)).toEqual(['known watched 3', 'other changed 1', 'unlisted watched 2']);
+    expect(await dueNow(store.sql)).toEqual(['known watched 3', 'other changed 1', 'unlisted watched 2']);
     const taken: string[] = [];
     for (let n = 0; n < 3; n += 1) {
       const quota = { lane: 'urgent', live: false, count: 1, earlySeconds: 0 } as const;
@@ -87,7 +87,7 @@ describe('watching a SKU', () => {
   ])('takes it as it is spelled: %j', async (sku) => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku, weight) values (${sku}, 2)`;
-    expect(await owedNow(store.sql)).toEqual([`${sku} watched 2`]);
+    expect(await dueNow(store.sql)).toEqual([`${sku} watched 2`]);
     await answerAsked(sql, found(sku, { 9: 90 }));
     expect(await pricesOf(sql, sku)).toEqual({ 9: 90 });
     await sql`update catalog.watchlist set weight = 3`;
@@ -128,7 +128,7 @@ describe('a watched SKU', () => {
     expect((await ledger(sql)).get('G')?.dueIn).toBeCloseTo(40, 0);
     await sql`delete from catalog.watchlist`;
     await watch(store.sql, 'G');
-    expect(await owedNow(store.sql)).toEqual(['G watched 1']);
+    expect(await dueNow(store.sql)).toEqual(['G watched 1']);
     await answerAsked(sql, found('G', { 9: 90 }));
     expect(await stateOf(sql, 'G')).toMatchObject({ state: 'priced' });
   });
@@ -146,7 +146,7 @@ describe('a watched SKU', () => {
     await answerAsked(sql, found('A', { 9: 95 }));
     expect(await stateOf(sql, 'A')).toMatchObject({ state: 'priced', removed: false });
     await watch(store.sql, 'B');
-    expect(await owedNow(store.sql)).toEqual(['B watched 1']);
+    expect(await dueNow(store.sql)).toEqual(['B watched 1']);
   });
 
   test('stays through baselines that do not list it, and a full refresh', async () => {
@@ -159,7 +159,7 @@ describe('a watched SKU', () => {
       await answerAsked(sql, found('A', { 9: 90 }));
     }
     await refreshAll(sql, 'prices');
-    expect((await owedNow(store.sql)).map((row) => row.split(' ')[0])).toEqual(['A', 'B', 'U']);
+    expect((await dueNow(store.sql)).map((row) => row.split(' ')[0])).toEqual(['A', 'B', 'U']);
     expect(await sql`select sku from catalog.watchlist order by sku`).toEqual([{ sku: 'A' }, { sku: 'U' }]);
     expect([await pricesOf(sql, 'A'), await pricesOf(sql, 'U')]).toEqual([{ 9: 90 }, { 9: 70 }]);
   });

@@ -95,7 +95,7 @@ function stable(value: unknown): string {
   );
 }
 
-/** Where the token is the newest, whatever is not as the partner has it must be owed: the cursor is not ahead of the work. */
+/** Where the token is the newest, whatever is not as the partner has it must be due: the cursor is not ahead of the work. */
 export async function expectCursorNotAhead(sql: Sql, world: World): Promise<void> {
   const [sync] = await sql<
     [{ token: string | null }]

@@ -55,7 +55,7 @@ export interface Stack extends AsyncDisposable {
   readonly logs: LogLine[];
   /** Starts a daemon in this process (a replica, where one runs already). */
   start(env?: Readonly<Record<string, string>>): Promise<App>;
-  /** Starts a daemon, waits until nothing is owed, and stops it. */
+  /** Starts a daemon, waits until nothing is due, and stops it. */
   once(timeoutMs?: number): Promise<void>;
   /** Waits until the running daemons owe nothing. */
   caughtUp(timeoutMs?: number): Promise<void>;

@@ -261,7 +261,7 @@ describe('while very many SKUs wait for their first price', () => {
   });
 });
 
-describe('while little is owed', () => {
+describe('while little is due', () => {
   const store = useStore();
 
   test('a call lingers for more SKUs, but not for long; a reported change goes at once and takes the others along', async () => {

@@ -19,12 +19,12 @@ const owe = (lane: DueClass['lane'], live: boolean, count: number): DueClass => 
 });
 const sum = (quotas: readonly { count: number }[]) => quotas.reduce((total, { count }) => total + count, 0);
 const sameClass = (a: LaneClass) => (b: LaneClass) => a.lane === b.lane && a.live === b.live;
-const plan = (owed: readonly DueClass[], limits: Partial<PlanLimits> = {}): readonly Quota[] =>
-  planBatch(owed, NOT_EARLY, { ...USUAL, ...limits }) ?? [];
+const plan = (due: readonly DueClass[], limits: Partial<PlanLimits> = {}): readonly Quota[] =>
+  planBatch(due, NOT_EARLY, { ...USUAL, ...limits }) ?? [];
 const counts = (quotas: readonly Quota[]) =>
   Object.fromEntries(quotas.map(({ lane, live, count }) => [`${lane}${live ? ' live' : ''}`, count]));
 
-const anyOwed = subarray(CLASSES, { minLength: 1 }).chain((classes) =>
+const anyDue = subarray(CLASSES, { minLength: 1 }).chain((classes) =>
   tuple(
     ...classes.map(({ lane, live }) => integer({ min: 1, max: 100 }).map((count) => owe(lane, live, count))),
   ),
@@ -39,8 +39,8 @@ const anyLimits = record({
 describe('a batch', () => {
   test('asks for as many SKUs as a call may hold and never more, for no more live ones than the budget, and for each class once', () => {
     assert(
-      property(anyOwed, anyLimits, (owed, limits) => {
-        const quotas = plan(owed, limits);
+      property(anyDue, anyLimits, (due, limits) => {
+        const quotas = plan(due, limits);
         expect(sum(quotas)).toBe(limits.maxSkus);
         expect(sum(quotas.filter(({ live }) => live))).toBeLessThanOrEqual(Math.floor(limits.liveBudget));
         for (const quota of quotas) expect(quotas.filter(sameClass(quota))).toHaveLength(1);
@@ -48,14 +48,14 @@ describe('a batch', () => {
     );
   });
 
-  test('leaves no slot empty while something owed could have it', () => {
+  test('leaves no slot empty while something due could have it', () => {
     assert(
-      property(anyOwed, anyLimits, (owed, limits) => {
-        const quotas = plan(owed, limits);
-        const useful = quotas.map((quota) => Math.min(quota.count, owed.find(sameClass(quota))?.count ?? 0));
+      property(anyDue, anyLimits, (due, limits) => {
+        const quotas = plan(due, limits);
+        const useful = quotas.map((quota) => Math.min(quota.count, due.find(sameClass(quota))?.count ?? 0));
         const served = useful.reduce((total, n) => total + n, 0);
-        const cheap = sum(owed.filter(({ live }) => !live));
-        const live = Math.min(sum(owed.filter(({ live }) => live)), Math.floor(limits.liveBudget));
+        const cheap = sum(due.filter(({ live }) => !live));
+        const live = Math.min(sum(due.filter(({ live }) => live)), Math.floor(limits.liveBudget));
         // A call too small for its live budget goes to either side in turn; every other one is filled from both.
         const possible = limits.maxSkus > limits.liveBudget ? Math.min(limits.maxSkus, cheap + live) : 1;
         expect(served).toBeGreaterThanOrEqual(possible);
@@ -63,26 +63,26 @@ describe('a batch', () => {
     );
   });
 
-  test('starves nobody: whatever stays owed beside it, every class gets its slots within a few iterations', () => {
+  test('starves nobody: whatever stays due beside it, every class gets its slots within a few iterations', () => {
     assert(
-      property(anyOwed, anyLimits, (owed, limits) => {
-        const everFull = owed.map(({ lane, live }) => owe(lane, live, 100));
+      property(anyDue, anyLimits, (due, limits) => {
+        const everFull = due.map(({ lane, live }) => owe(lane, live, 100));
         const iterations = Array.from({ length: 64 }, (_, i) =>
           plan(everFull, { ...limits, iteration: limits.iteration + i }),
         );
         const served = new Set(iterations.flat().map(({ lane, live }) => `${lane} ${live}`));
-        for (const { lane, live } of owed) expect(served).toContain(`${lane} ${live}`);
+        for (const { lane, live } of due) expect(served).toContain(`${lane} ${live}`);
       }),
     );
   });
 
-  test('of nothing owed is none at all', () => {
+  test('of nothing due is none at all', () => {
     expect(planBatch([], NOT_EARLY, USUAL)).toBeNull();
   });
 
   test('goes to what changed first, and gives every lane behind it a twentieth', () => {
-    const owed = DUE_LANES.map((lane) => owe(lane, false, 100));
-    expect(counts(plan(owed))).toEqual({ urgent: 75, live: 5, new: 5, error: 5, metadata: 5, sweep: 5 });
+    const due = DUE_LANES.map((lane) => owe(lane, false, 100));
+    expect(counts(plan(due))).toEqual({ urgent: 75, live: 5, new: 5, error: 5, metadata: 5, sweep: 5 });
   });
 
   test('for live SKUs alone fills its cheap slots with the SKUs whose sweep comes next', () => {
@@ -95,14 +95,14 @@ describe('a batch', () => {
 
   test('takes a lane as early as it is told, the sweep by the greater of both', () => {
     const early = { ...NOT_EARLY, live: 7, sweep: 100 };
-    const owed = [owe('live', true, 1), owe('sweep', false, 1)];
-    expect(planBatch(owed, early, USUAL)?.map(({ earlySeconds }) => earlySeconds)).toEqual([7, 100]);
+    const due = [owe('live', true, 1), owe('sweep', false, 1)];
+    expect(planBatch(due, early, USUAL)?.map(({ earlySeconds }) => earlySeconds)).toEqual([7, 100]);
   });
 
   test('with little room gives every second turn one live slot to a lane behind, each in its turn', () => {
-    const owed = (['urgent', 'live', 'sweep'] as const).map((lane) => owe(lane, true, 100));
+    const due = (['urgent', 'live', 'sweep'] as const).map((lane) => owe(lane, true, 100));
     const iterations = [1, 2, 3, 4].map((iteration) =>
-      counts(plan(owed, { iteration }).filter(({ live }) => live)),
+      counts(plan(due, { iteration }).filter(({ live }) => live)),
     );
     expect(iterations[0]).toEqual({ 'urgent live': 5 });
     expect(iterations[2]).toEqual({ 'urgent live': 5 });
@@ -117,8 +117,8 @@ describe('a batch', () => {
   });
 
   test('no larger than the live budget goes to live SKUs for a while and then to the others', () => {
-    const owed = [owe('live', true, 100), owe('urgent', false, 100)];
-    const sides = [0, 16, 32].map((iteration) => counts(plan(owed, { maxSkus: 3, iteration })));
+    const due = [owe('live', true, 100), owe('urgent', false, 100)];
+    const sides = [0, 16, 32].map((iteration) => counts(plan(due, { maxSkus: 3, iteration })));
     expect(sides).toEqual([{ 'live live': 3 }, { urgent: 3 }, { 'live live': 3 }]);
   });
 });

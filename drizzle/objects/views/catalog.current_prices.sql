@@ -22,5 +22,5 @@ COMMENT ON COLUMN catalog.current_prices.category IS 'product.category.';
 COMMENT ON COLUMN catalog.current_prices.price_source IS 'snapshot: the delta reports its price moves; live: the mirror refreshes by itself; null: unknown.';
 COMMENT ON COLUMN catalog.current_prices.priced_at IS 'When the partner last answered for this SKU: the price was right then.';
 COMMENT ON COLUMN catalog.current_prices.changed_at IS 'When the mirror saw the price change (or the size appear).';
-COMMENT ON COLUMN catalog.current_prices.stale IS 'True while a re-price is known to be owed, and where a live price is older than LIVE_INTERVAL.';
+COMMENT ON COLUMN catalog.current_prices.stale IS 'True while a refresh is known to be pending, and where a live price is older than LIVE_INTERVAL.';
 COMMENT ON COLUMN catalog.current_prices.actionable IS 'True where the price may be acted on: there is one, and catalog.sku_trust has no doubt of its SKU.';

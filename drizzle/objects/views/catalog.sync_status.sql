@@ -34,7 +34,7 @@ COMMENT ON COLUMN catalog.sync_status.live_skus IS 'SKUs of price_source live.';
 COMMENT ON COLUMN catalog.sync_status.pending_skus IS 'SKUs not priced yet.';
 COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; a deferred SKU counts once its wait is over.';
 COMMENT ON COLUMN catalog.sync_status.deferred_skus IS 'SKUs that the partner deferred, waiting or due again.';
-COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU owed for longest has been due; null: nothing is owed.';
+COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU that has been due for longest is due; null: nothing is due.';
 COMMENT ON COLUMN catalog.sync_status.requests_per_minute IS 'Requests a minute that the pacer allows the mirror at present.';
 COMMENT ON COLUMN catalog.sync_status.backing_off_until IS 'Until when nobody sends after a refusal; null: no back-off.';
 COMMENT ON COLUMN catalog.sync_status.catalog_state IS 'ok; stale: the catalog routes cannot be trusted to report changes, SKUs are re-priced by age; none: no baseline yet.';

@@ -51,7 +51,7 @@ export interface Capacity {
   readonly meetsLiveInterval: boolean;
   readonly live: ClassCapacity;
   readonly snapshot: ClassCapacity;
-  /** Calls a minute that this takes when nothing else is owed. */
+  /** Calls a minute that this takes when nothing else is due. */
   readonly callsPerMinute: number;
 }
 

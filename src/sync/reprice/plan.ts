@@ -12,7 +12,7 @@ export interface PlanLimits {
   readonly spareSeconds: number;
 }
 
-/** Each lane that has something owed is sure of this part of a call's slots, whatever stands before it. */
+/** Each lane that has something due is sure of this part of a call's slots, whatever stands before it. */
 const GUARANTEED_PART = 0.05;
 /** For so many iterations each, calls too small for both go to live SKUs and to the others. */
 const SIDE_ITERATIONS = 16;
@@ -20,21 +20,21 @@ const SIDE_ITERATIONS = 16;
 /**
  * What to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at most the live
  * budget of SKUs that count as live, the rest snapshot-priced, lanes in their order, each with a guaranteed part, and
- * spare slots for the sweep. Null when nothing is owed.
+ * spare slots for the sweep. Null when nothing is due.
  */
-export function planBatch(owed: readonly DueClass[], early: Early, limits: PlanLimits): Quota[] | null {
-  if (owed.length === 0) return null;
-  const liveOwed = owed.filter((o) => o.live);
-  const cheapOwed = owed.filter((o) => !o.live);
+export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLimits): Quota[] | null {
+  if (due.length === 0) return null;
+  const liveDue = due.filter((o) => o.live);
+  const cheapDue = due.filter((o) => !o.live);
   const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.maxSkus));
-  const crowdedOut = budget === limits.maxSkus && cheapOwed.length > 0;
+  const crowdedOut = budget === limits.maxSkus && cheapDue.length > 0;
   const liveSlots = crowdedOut && Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 1 ? 0 : budget;
-  const live = share(liveOwed, liveSlots, limits.iteration);
+  const live = share(liveDue, liveSlots, limits.iteration);
   const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
   const slots = limits.maxSkus - liveCount;
-  const cheap = share(cheapOwed, slots, limits.iteration);
+  const cheap = share(cheapDue, slots, limits.iteration);
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
-  // Owed, but no slot may carry it now.
+  // Due, but no slot may carry it now.
   if (liveCount + cheapCount === 0) return null;
   const quotas = DUE_LANES.flatMap((lane): Quota[] => [
     { lane, live: true, count: live.get(lane) ?? 0, earlySeconds: early[lane] },
@@ -57,8 +57,8 @@ export function planBatch(owed: readonly DueClass[], early: Early, limits: PlanL
  * Splits `slots` over the lanes in their order. The lanes behind the first are sure of their part; where that is less
  * than a slot, one slot in every second iteration goes to one of them, in rotation.
  */
-function share(owed: readonly DueClass[], slots: number, iteration: number): Map<Lane, number> {
-  const counts = new Map(owed.map(({ lane, count }) => [lane, count]));
+function share(due: readonly DueClass[], slots: number, iteration: number): Map<Lane, number> {
+  const counts = new Map(due.map(({ lane, count }) => [lane, count]));
   const given = new Map<Lane, number>();
   let left = slots;
   const give = (lane: Lane, most: number) => {
@@ -83,17 +83,17 @@ const COMPANY_CALLS = 8;
 const FULL_ENOUGH = 0.5;
 
 /**
- * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent is owed, where the
+ * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent is due, where the
  * live budget or half of the call is filled, or where the last call was long enough ago: four seconds at the usual pace,
  * less where `callsPerMinute` is higher.
  */
 export function lingerMs(
-  owed: readonly DueClass[],
+  due: readonly DueClass[],
   limits: Pick<PlanLimits, 'maxSkus' | 'liveBudget'>,
   callsPerMinute: number,
   sinceLastCallMs: number,
 ): number {
-  const count = (which: (o: DueClass) => boolean) => owed.filter(which).reduce((n, o) => n + o.count, 0);
+  const count = (which: (o: DueClass) => boolean) => due.filter(which).reduce((n, o) => n + o.count, 0);
   if (count(({ lane }) => lane === 'urgent') > 0) return 0;
   if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
   if (count(({ live }) => !live) >= limits.maxSkus * FULL_ENOUGH) return 0;

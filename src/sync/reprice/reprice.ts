@@ -7,7 +7,7 @@ import {
   claimDue,
   type ClaimedSku,
   nextDueInMs,
-  peekOwed,
+  peekDue,
   type Quota,
   releaseClaim,
   releaseHeld,
@@ -31,11 +31,11 @@ import { trialSize, weighCall } from '../live/incident.ts';
 import { failureOf, PATIENCE_MS } from '../outcome.ts';
 import { type Early, planBatch, type PlanLimits, lingerMs } from './plan.ts';
 
-/** How one iteration ended: a call was made, or nothing is owed, or it is not the time to call. */
+/** How one iteration ended: a call was made, or nothing is due, or it is not the time to call. */
 export type Iteration =
   | { readonly kind: 'called'; readonly skus: number }
   | { readonly kind: 'idle'; readonly nextInMs: number | null }
-  /** Little is owed, and nothing urgent: the call waits for more to come due. */
+  /** Little is due, and nothing urgent: the call waits for more to come due. */
   | { readonly kind: 'linger'; readonly forMs: number }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
@@ -103,7 +103,7 @@ interface Planned {
   readonly trial: boolean;
 }
 
-/** Plans a bulk call from what the ledger owes at this moment; or says why it is not the time to call. */
+/** Plans a bulk call from what is due in the ledger at this moment; or says why it is not the time to call. */
 async function planCall(
   ctx: SyncContext,
   iteration: { readonly number: number; readonly sinceLastCallMs: number },
@@ -113,11 +113,11 @@ async function planCall(
   await releaseHeld(sql, WAKE_AT_ONCE);
   const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
   const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
-  const owed = await peekOwed(sql, settings.bulkMaxSkus, early);
+  const due = await peekDue(sql, settings.bulkMaxSkus, early);
   const limits = planLimits(settings, state, plan, { iteration: iteration.number, failures });
-  const quotas = planBatch(owed, early, limits);
+  const quotas = planBatch(due, early, limits);
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
-  const linger = lingerMs(owed, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
+  const linger = lingerMs(due, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
   return { kind: 'planned', quotas, state, plan, trial: limits.trial };
 }

@@ -1,7 +1,7 @@
 import type { SyncContext } from '../context.ts';
 import { repriceOnce } from './reprice.ts';
 
-/** Why a slice ended: nothing owed, a wait, its time was over, or the process is stopping. */
+/** Why a slice ended: nothing due, a wait, its time was over, or the process is stopping. */
 export const SLICE_ENDS = ['idle', 'wait', 'over', 'stopping'] as const;
 
 export interface Slice {
@@ -12,11 +12,11 @@ export interface Slice {
 
 /** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */
 const SLICE_MS = 10_000;
-/** While a call lingers, what is owed is refreshed again after this: something urgent may have come. */
+/** While a call lingers, what is due is refreshed again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
 
 /**
- * Iterations of re-pricing one after the other, until nothing is owed, it is not the time to call, or the slice is over. The
+ * Iterations of re-pricing one after the other, until nothing is due, it is not the time to call, or the slice is over. The
  * schedule wakes it again at once if there is more: so one worker is never bound for long, and a backlog of any size is
  * worked off without a queue of jobs that grows with it.
  */

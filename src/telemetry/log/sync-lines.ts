@@ -80,9 +80,9 @@ export function createBulkLines(
   log: Log,
   throttle: LogThrottle,
   clock: Clock,
-  owed: () => Promise<BacklogCounts>,
+  backlog: () => Promise<BacklogCounts>,
 ): BulkLines {
-  const progress = createProgress(log, clock, owed);
+  const progress = createProgress(log, clock, backlog);
   const unaccounted = createSums<Record<string, number>>(clock, SUM_EVERY_MS);
   const sizeTypes = createSums<{ count: number }>(clock, SUM_EVERY_MS);
   let sample: string[] = [];
@@ -143,7 +143,7 @@ const NOTHING = {
 };
 
 /** Work done, left, rate and estimate: after ten seconds, then every minute of a fill, else every five while there are calls. */
-function createProgress(log: Log, clock: Clock, owed: () => Promise<BacklogCounts>) {
+function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCounts>) {
   let sum = { ...NOTHING };
   let since = clock.monotonic();
   let everyMs = FIRST_PROGRESS_MS;
@@ -173,7 +173,7 @@ function createProgress(log: Log, clock: Clock, owed: () => Promise<BacklogCount
   }
 
   async function finish(said: typeof NOTHING, begunAt: number, endedAt: number): Promise<void> {
-    const left = await owed().catch(() => null);
+    const left = await backlog().catch(() => null);
     if (left !== null && left.unfetched > 0) everyMs = MINUTE_MS;
     say(said, (endedAt - begunAt) / SECOND_MS, left);
     if (left !== null) noteFill(left, said, begunAt, endedAt);
