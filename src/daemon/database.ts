@@ -6,7 +6,7 @@ import { paceLimits, rateFloor } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
 import { connect, type Sql, waitForDatabase } from '../store/db.ts';
 import { migrateDatabase } from '../store/migrations.ts';
-import { announcePresence } from '../store/instance.ts';
+import { registerInstance } from '../store/instance.ts';
 import { storeSettings } from '../store/sync-state.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { noticeLines } from '../telemetry/log/lines.ts';
@@ -87,7 +87,7 @@ export async function migrateMirror(
   onStop: OnStop,
 ): Promise<void> {
   await migrateDatabase(databaseUrl);
-  onStop(await announcePresence(databaseUrl));
+  onStop(await registerInstance(databaseUrl));
   await storeSettings(sql, {
     liveInterval: config.intervals.liveMs / 1000,
     sweepInterval: config.intervals.sweepMs / 1000,

@@ -2,80 +2,80 @@ import type pg from 'pg';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { connectAlone, type Sql } from './db.ts';
 
-/** Each daemon holds this lock, shared, for as long as it lives: who gets it alone is the only one. */
-const PRESENCE_LOCK = "hashtext('catalog_internal.presence')";
-/** Postgres may notice only some seconds later that a process is dead, and until then that process seems to be here. */
+/** Each instance holds this lock, shared, for as long as it lives: who gets it alone is the only one. */
+const INSTANCE_LOCK = "hashtext('catalog_internal.instance')";
+/** Postgres may notice only some seconds later that a process is dead, and until then that process seems to live. */
 const DEAD_FOR_SURE_MS = 10_000;
 const RECHECK_MS = 250;
-/** So long after its connection was lost, or could not be made again, a daemon tries to be here again. */
-const COME_BACK_MS = 1000;
-const BE_HERE = `select pg_advisory_lock_shared(${PRESENCE_LOCK})`;
+/** So long after its connection was lost, or could not be made again, an instance tries to reconnect. */
+const RECONNECT_MS = 1000;
+const ACQUIRE = `select pg_advisory_lock_shared(${INSTANCE_LOCK})`;
 
 /** What tells the claims and runs of this daemon from older ones: both draw their numbers from one sequence. */
-interface Birth {
+interface Instance {
   readonly number: string;
   readonly at: Date;
 }
 
 /**
- * Says that a daemon is here until the returned function is called or the process dies. Who is the only one knows
+ * Registers a running daemon until the returned function is called or the process dies. Who is the only one knows
  * that way that whoever holds older claims, tasks and the half-open request is dead, and frees them: after a crash nobody waits for leases to run out.
- * Where others seem to be here it checks again for ten seconds, for they may be dead without Postgres knowing it.
- * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease; it is here
- * again as soon as Postgres answers it.
+ * Where others seem to live it checks again for ten seconds, for they may be dead without Postgres knowing it.
+ * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease; it reconnects as
+ * soon as Postgres answers it.
  */
-export async function announcePresence(
+export async function registerInstance(
   databaseUrl: string,
   clock: Clock = systemClock,
 ): Promise<() => Promise<void>> {
-  const line = await dial(databaseUrl);
-  const { client } = line;
-  const { rows } = await client.query<Birth>(
+  const connection = await connect(databaseUrl);
+  const { client } = connection;
+  const { rows } = await client.query<Instance>(
     "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
   );
-  const [birth] = rows as [Birth];
-  const alone = await freeWhenAlone(client, birth);
-  await client.query(BE_HERE);
-  if (alone) await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
+  const [instance] = rows as [Instance];
+  const alone = await freeWhenAlone(client, instance);
+  await client.query(ACQUIRE);
+  if (alone) await client.query(`select pg_advisory_unlock(${INSTANCE_LOCK})`);
   const leaving = new AbortController();
-  const rechecking = alone ? Promise.resolve() : recheck(client, birth, clock, leaving.signal);
-  const here = { line };
-  void stay(here, databaseUrl, clock, leaving.signal);
+  const rechecking = alone ? Promise.resolve() : recheck(client, instance, clock, leaving.signal);
+  const current = { connection };
+  void stayConnected(current, databaseUrl, clock, leaving.signal);
   return async () => {
     leaving.abort();
     await rechecking;
-    await here.line.client.end().catch(() => {});
+    await current.connection.client.end().catch(() => {});
   };
 }
 
-/** Comes back as often as the connection is lost, until `leaving` aborts; `here` has the newest one. */
-async function stay(
-  here: { line: Line },
+/** Reconnects as often as the connection is lost, until `leaving` aborts; `current` has the newest one. */
+async function stayConnected(
+  current: { connection: Connection },
   databaseUrl: string,
   clock: Clock,
   leaving: AbortSignal,
 ): Promise<void> {
-  await here.line.ended;
+  await current.connection.ended;
   while (!leaving.aborted) {
-    await clock.sleep(COME_BACK_MS, leaving);
+    await clock.sleep(RECONNECT_MS, leaving);
     if (leaving.aborted) return;
-    const line = await comeBack(databaseUrl).catch(() => null);
-    if (line === null) continue;
-    here.line = line;
-    if (leaving.aborted) await line.client.end().catch(() => {});
-    await line.ended;
+    const connection = await reconnect(databaseUrl).catch(() => null);
+    if (connection === null) continue;
+    current.connection = connection;
+    if (leaving.aborted) await connection.client.end().catch(() => {});
+    await connection.ended;
   }
 }
 
-interface Line {
+interface Connection {
   readonly client: pg.Client;
   /** Resolves when the connection is closed, by whomever; the lock is then lost. */
   readonly ended: Promise<unknown>;
 }
 
-async function dial(databaseUrl: string): Promise<Line> {
+async function connect(databaseUrl: string): Promise<Connection> {
   const client = await connectAlone(databaseUrl, {
-    application_name: 'catalog-mirror presence',
+    application_name: 'catalog-mirror instance',
     keepAlive: true,
     connectionTimeoutMillis: 10_000,
   });
@@ -86,25 +86,30 @@ async function dial(databaseUrl: string): Promise<Line> {
 }
 
 /** Takes the lock again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
-async function comeBack(databaseUrl: string): Promise<Line> {
-  const line = await dial(databaseUrl);
+async function reconnect(databaseUrl: string): Promise<Connection> {
+  const connection = await connect(databaseUrl);
   try {
-    await line.client.query(BE_HERE);
+    await connection.client.query(ACQUIRE);
   } catch (error) {
-    await line.client.end().catch(() => {});
+    await connection.client.end().catch(() => {});
     throw error;
   }
-  return line;
+  return connection;
 }
 
-async function recheck(client: pg.Client, birth: Birth, clock: Clock, signal: AbortSignal): Promise<void> {
+async function recheck(
+  client: pg.Client,
+  instance: Instance,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   const until = clock.monotonic() + DEAD_FOR_SURE_MS;
   try {
     while (clock.monotonic() < until) {
       await clock.sleep(RECHECK_MS, signal);
       if (signal.aborted) return;
-      if (await freeWhenAlone(client, birth)) {
-        await client.query(`select pg_advisory_unlock(${PRESENCE_LOCK})`);
+      if (await freeWhenAlone(client, instance)) {
+        await client.query(`select pg_advisory_unlock(${INSTANCE_LOCK})`);
         return;
       }
     }
@@ -113,37 +118,37 @@ async function recheck(client: pg.Client, birth: Birth, clock: Clock, signal: Ab
   }
 }
 
-/** Frees what was claimed before this birth, if nobody else is here; the lock is then held alone, and to be given back. */
-async function freeWhenAlone(client: pg.Client, birth: Birth): Promise<boolean> {
+/** Frees what was claimed before this instance, if nobody else lives; the lock is then held alone, and to be given back. */
+async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boolean> {
   const { rows } = await client.query<{ alone: boolean }>(
-    `select pg_try_advisory_lock(${PRESENCE_LOCK}) as alone`,
+    `select pg_try_advisory_lock(${INSTANCE_LOCK}) as alone`,
   );
   if (rows[0]?.alone !== true) return false;
   await client.query(
     'update catalog_internal.due set claim = null, held_until = null where claim is not null and claim < $1',
-    [birth.number],
+    [instance.number],
   );
   // Where no baseline stands, a start is a new try, whatever the failures before it: something may have been put right.
   await client.query(
     `update catalog_internal.tasks set run = null, running_until = null,
       next_at = case when task = 'manifest' and s.manifest_applied_at is null then now() else next_at end
     from catalog_internal.sync s where run < $1 or (run is null and (finished_at is null or finished_at < $2))`,
-    [birth.number, birth.at],
+    [instance.number, instance.at],
   );
   // A half-open request whose sender is dead tells nobody anything.
   await client.query(
     'update catalog_internal.pace set half_open_sent_at = null where half_open_sent_at <= $1',
-    [birth.at],
+    [instance.at],
   );
   return true;
 }
 
-/** How many daemons are here now. */
+/** How many daemons run now. */
 export async function countDaemons(sql: Sql): Promise<number> {
   const [{ daemons }] = await sql<[{ daemons: number }]>`
     select count(distinct pid)::int as daemons from pg_locks
     where locktype = 'advisory' and objsubid = 1 and mode = 'ShareLock' and granted
       and database = (select oid from pg_database where datname = current_database())
-      and ((classid::bigint << 32) | objid::bigint) = ${sql.unsafe(PRESENCE_LOCK)}::bigint`;
+      and ((classid::bigint << 32) | objid::bigint) = ${sql.unsafe(INSTANCE_LOCK)}::bigint`;
   return daemons;
 }

@@ -3,7 +3,7 @@ import { createQueueBackend } from '../../src/queues/backend.ts';
 import { Baseline } from '../../src/store/baseline.ts';
 import { connect, sqlState } from '../../src/store/db.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
-import { announcePresence } from '../../src/store/instance.ts';
+import { registerInstance } from '../../src/store/instance.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase } from '../support/db.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
@@ -42,7 +42,7 @@ const POSTGRES: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
     }
   },
   'the connection of a manifest': async (url) => (await Baseline.open(url)).close(),
-  'the connection of presence': async (url) => (await announcePresence(url))(),
+  'the connection of instance': async (url) => (await registerInstance(url))(),
   'the queues': async (url) => {
     const errors: Error[] = [];
     const backend = createQueueBackend({

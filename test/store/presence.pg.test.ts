@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
-import { announcePresence, countDaemons } from '../../src/store/instance.ts';
+import { registerInstance, countDaemons } from '../../src/store/instance.ts';
 import { readTasks } from '../../src/store/tasks.ts';
 import { useStore } from './support.ts';
 
@@ -30,7 +30,7 @@ async function left() {
 
 test('who comes alone frees what the dead have left, and asks for a baseline at once where there is none', async () => {
   await remains();
-  const leave = await announcePresence(store.url);
+  const leave = await registerInstance(store.url);
   expect(await left()).toEqual({ claims: 0, probes: 0, running: 0, soon: ['manifest'] });
   await leave();
 });
@@ -38,7 +38,7 @@ test('who comes alone frees what the dead have left, and asks for a baseline at 
 test('where a baseline stands, a manifest that kept failing keeps its wait', async () => {
   await remains();
   await store.sql`update catalog_internal.sync set manifest_applied_at = now()`;
-  const leave = await announcePresence(store.url);
+  const leave = await registerInstance(store.url);
   expect((await left()).soon).toEqual([]);
   await leave();
 });
@@ -57,7 +57,7 @@ function sleepsOnly(before: () => Promise<void>): Clock {
 }
 
 test('who is not alone looks again for ten seconds, and touches nothing', async () => {
-  const first = await announcePresence(store.url);
+  const first = await registerInstance(store.url);
   await remains();
   let looks = 0;
   const over = Promise.withResolvers<void>();
@@ -66,7 +66,7 @@ test('who is not alone looks again for ten seconds, and touches nothing', async 
     if (looks === 40) over.resolve();
     return Promise.resolve();
   });
-  const second = await announcePresence(store.url, clock);
+  const second = await registerInstance(store.url, clock);
   await over.promise;
   await second();
   expect(await left()).toEqual({ claims: 1, probes: 1, running: 2, soon: [] });
@@ -74,10 +74,10 @@ test('who is not alone looks again for ten seconds, and touches nothing', async 
 });
 
 test('a daemon whose death Postgres notices only after the next has started is cleared up after, and the next keeps what it has taken since', async () => {
-  const dead = await announcePresence(store.url);
+  const dead = await registerInstance(store.url);
   await remains();
   const noticed = Promise.withResolvers<void>();
-  const next = await announcePresence(
+  const next = await registerInstance(
     store.url,
     sleepsOnly(() => noticed.promise),
   );
@@ -96,11 +96,11 @@ test('a daemon whose death Postgres notices only after the next has started is c
 });
 
 test('whose connection is cut is here again, time after time, and frees nothing for it', async () => {
-  const leave = await announcePresence(store.url);
+  const leave = await registerInstance(store.url);
   await remains();
   const cut = () => store.sql`
     select pg_terminate_backend(pid, 10000) from pg_stat_activity
-    where datname = current_database() and application_name = 'catalog-mirror presence'`;
+    where datname = current_database() and application_name = 'catalog-mirror instance'`;
   for (const _ of ['once', 'again']) {
     await cut();
     await expect.poll(() => countDaemons(store.sql), { timeout: 10_000 }).toBe(1);
@@ -119,17 +119,17 @@ test('who leaves while its connection is cut does not come back', async () => {
     sleeps.push(wake.promise);
     return wake.promise;
   });
-  const leave = await announcePresence(store.url, clock);
+  const leave = await registerInstance(store.url, clock);
   await store.sql`
     select pg_terminate_backend(pid, 10000) from pg_stat_activity
-    where datname = current_database() and application_name = 'catalog-mirror presence'`;
+    where datname = current_database() and application_name = 'catalog-mirror instance'`;
   await asleep.promise;
   await leave();
   wake.resolve();
   await expect
     .poll(
       () =>
-        store.sql`select from pg_stat_activity where datname = current_database() and application_name = 'catalog-mirror presence'`,
+        store.sql`select from pg_stat_activity where datname = current_database() and application_name = 'catalog-mirror instance'`,
     )
     .toHaveLength(0);
   expect(sleeps).toHaveLength(1);
