@@ -1,6 +1,6 @@
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
-import { complain } from './cli/print-error.ts';
+import { printError } from './cli/print-error.ts';
 import { endOnCrash } from './cli/process.ts';
 import { ConfigError } from './config/config.ts';
 import { VERSION } from './version.ts';
@@ -29,11 +29,11 @@ async function start(name: string, args: readonly string[]): Promise<number> {
   return await command.run({ ...readArguments(command, args), print });
 }
 
-endOnCrash(complain);
+endOnCrash(printError);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  complain(error);
+  printError(error);
   process.exitCode = error instanceof ConfigError || error instanceof UsageError ? EXIT.usage : EXIT.failed;
 }
 // What is still open now (a connection to a server that hangs) is nothing to wait for.

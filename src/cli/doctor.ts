@@ -60,10 +60,10 @@ function scrubbed(report: Report, secrets: () => readonly string[]): Report {
   const clean = (text: string) => scrubber.text(text);
   return {
     ...report,
-    findings: report.findings.map(({ todo, ...finding }) => ({
+    findings: report.findings.map(({ remedy, ...finding }) => ({
       ...finding,
       text: clean(finding.text),
-      ...(todo !== undefined && { todo: clean(todo) }),
+      ...(remedy !== undefined && { remedy: clean(remedy) }),
     })),
     // A name that would have to be changed is not one to pin.
     settings: Object.fromEntries(

@@ -2,7 +2,7 @@ import { processSources, secretsOf } from '../config/config.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 
 /** Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages. */
-export function complain(error: unknown): void {
+export function printError(error: unknown): void {
   process.stderr.write(`${withoutSecrets(explain(error))}\n`);
 }
 

@@ -11,7 +11,7 @@ import type { Sql } from '../store/db.ts';
 import { readFigures } from '../store/catalog-counts.ts';
 import { readStats } from '../status/stats.ts';
 import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
-import { complain, withoutSecrets } from './print-error.ts';
+import { printError, withoutSecrets } from './print-error.ts';
 import { withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, terminalOf } from './terminal.ts';
@@ -105,7 +105,7 @@ function away(error: unknown): Snapshot {
 
 async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
   const seen = await withMirror(config, (sql) => snapshot(sql, config)).catch((error: unknown) => {
-    complain(error);
+    printError(error);
     return away(error);
   });
   process.stdout.write(`${show(seen, terminalOf(process.stdout, processSources.env))}\n`);

@@ -65,7 +65,7 @@ export function readSecret(
       const content = reread();
       if (spec.accepts(content)) return keepSecret(content, reread, spec.accepts);
       const expected = `a file that holds ${spec.expected}, and nothing else`;
-      return { variable, expected, got: path, ...blemished(content) };
+      return { variable, expected, got: path, ...lintNote(content) };
     } catch (error) {
       // The path is not shown: the commonest mistake is to put the secret itself there.
       const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
@@ -79,11 +79,11 @@ export function readSecret(
   }
   return spec.accepts(value)
     ? keepSecret(value, null, spec.accepts)
-    : { variable: name, expected: spec.expected, ...blemished(value) };
+    : { variable: name, expected: spec.expected, ...lintNote(value) };
 }
 
-function blemished(value: string): { but?: string } {
-  const found = blemishesOf(value);
+function lintNote(value: string): { but?: string } {
+  const found = lintCredential(value);
   return found.length === 0 ? {} : { but: `the value ${found.join(' and ')}` };
 }
 
@@ -113,7 +113,7 @@ const QUOTED = /^(["'`]).*\1$/su;
  * Signs that a credential was damaged on its way (partner rule 5.1: a trailing newline is enough for a 403): a shell's or an
  * editor's leftovers. In: the value as it was given. Out: what is wrong, in words that hold no part of the value.
  */
-export function blemishesOf(text: string): string[] {
+export function lintCredential(text: string): string[] {
   const found: string[] = [];
   const say = (is: boolean, words: string) => {
     if (is) found.push(words);

@@ -97,7 +97,7 @@ class Batcher {
   #rejected: RejectedLine[] = [];
 
   constructor(url: SecretUrl, caps: ManifestFileCaps, size: number, progress: Progress) {
-    // An error page in place of the file may hold the very signature that it complains about.
+    // An error page in place of the file may hold the very signature that it names.
     this.#read = lineReader(caps.lineBytes, (text) => url.hideIn(text));
     this.#caps = caps;
     this.#size = size;

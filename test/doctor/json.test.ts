@@ -4,7 +4,7 @@ import { asJson, envLine, type Report, screenOf } from '../../src/cli/doctor/rep
 
 const REPORT: Report = {
   findings: [
-    { check: 'bulk body', level: 'FAIL', text: 'the partner reads `items`', todo: 'set it' },
+    { check: 'bulk body', level: 'FAIL', text: 'the partner reads `items`', remedy: 'set it' },
     { check: 'writes', level: 'OK', text: 'taken' },
   ],
   requests: [{ route: 'bulk', outcome: 'ok' }],

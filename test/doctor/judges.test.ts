@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { blemishesOf, isBasicPair } from '../../src/config/secrets.ts';
+import { lintCredential, isBasicPair } from '../../src/config/secrets.ts';
 import { type CheckResult, judgeSkew } from '../../src/cli/doctor/check.ts';
 import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
@@ -126,7 +126,7 @@ test.each<[string, string[]]>([
   ['Basic Z29vZA==', ['begins with "Basic ": give only the value, the header is built from it']],
   ['go\u0000od', ['contains a control character']],
 ])('a damaged value: %j', (text, found) => {
-  expect(blemishesOf(text)).toEqual(found);
+  expect(lintCredential(text)).toEqual(found);
 });
 
 test('api_key and secret in base64 are known as such', () => {

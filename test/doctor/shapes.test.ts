@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   bulkElements,
-  complaintOf,
+  namesRefused,
   manyNames,
   namesRead,
   priceShape,
@@ -65,7 +65,7 @@ describe('the name of the list', () => {
     [{ message: 'Bad request' }, [], []],
     [null, [], []],
   ])('is told by what a refusal says: %j', (body, wanted, unwanted) => {
-    expect(complaintOf(body)).toEqual({ wanted, unwanted });
+    expect(namesRefused(body)).toEqual({ wanted, unwanted });
   });
 });
 

@@ -1,23 +1,23 @@
-/** What one check found. `todo` says what to do about it. */
+/** What one check found. `remedy` says what to do about it. */
 export interface CheckResult {
   readonly check: string;
   readonly level: 'OK' | 'WARN' | 'FAIL';
   readonly text: string;
-  readonly todo?: string;
+  readonly remedy?: string;
 }
 
 export const ok = (check: string, text: string): CheckResult => ({ check, level: 'OK', text });
-export const warn = (check: string, text: string, todo: string): CheckResult => ({
+export const warn = (check: string, text: string, remedy: string): CheckResult => ({
   check,
   level: 'WARN',
   text,
-  todo,
+  remedy,
 });
-export const fail = (check: string, text: string, todo: string): CheckResult => ({
+export const fail = (check: string, text: string, remedy: string): CheckResult => ({
   check,
   level: 'FAIL',
   text,
-  todo,
+  remedy,
 });
 /** A check that cannot be made because of what another one has found. */
 export const skipped = (check: string, because: string): CheckResult =>

@@ -1,5 +1,5 @@
 import type { Config, MirrorConfig } from '../../config/config.ts';
-import { blemishesOf, isBasicPair } from '../../config/secrets.ts';
+import { lintCredential, isBasicPair } from '../../config/secrets.ts';
 import { type CheckResult, ok, warn } from './check.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
 
@@ -7,7 +7,7 @@ import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
 export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResult[] {
   const [apiKey, secret] = [partner.apiKey.read(), partner.secret.read()];
   return Object.entries({ PARTNER_API_KEY: apiKey, PARTNER_SECRET: secret }).flatMap(([name, value]) => {
-    const found = blemishesOf(value);
+    const found = lintCredential(value);
     if (isBasicPair(value, apiKey))
       found.push('looks like api_key and secret in base64: give only the secret');
     return found.length === 0

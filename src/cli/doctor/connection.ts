@@ -32,13 +32,13 @@ export async function checkBaseUrl(baseUrl: string, now: () => number): Promise<
     if (validTo !== null) return [ok('base url', shown), judgeCertificate(validTo, now())];
   } catch (error) {
     const code = failureCode(error) ?? 'no answer';
-    const todo = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
+    const remedy = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
       ? 'check PARTNER_BASE_URL, or add the certificate authority to NODE_EXTRA_CA_CERTS'
       : 'check PARTNER_BASE_URL, DNS, firewall and proxy';
     const what = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
       ? 'presents a certificate that is not trusted'
       : 'cannot be reached';
-    return [fail('base url', `${shown} ${what} (${code})`, todo)];
+    return [fail('base url', `${shown} ${what} (${code})`, remedy)];
   }
   return isLoopbackUrl(url)
     ? [ok('base url', `${shown}: plain http, on this host`)]
@@ -76,8 +76,8 @@ export function judgeEncryption(check: string, variable: string, text: string): 
   const isRedis = /^rediss?:/i.test(text);
   const { tls } = connectionOf(text);
   if (tls === null) {
-    const todo = isRedis ? `use rediss:// in ${variable}` : `add sslmode=verify-full to ${variable}`;
-    return warn(check, `the connection to ${host} is not encrypted, the password included`, todo);
+    const remedy = isRedis ? `use rediss:// in ${variable}` : `add sslmode=verify-full to ${variable}`;
+    return warn(check, `the connection to ${host} is not encrypted, the password included`, remedy);
   }
   if (tls.rejectUnauthorized === false)
     return warn(

@@ -156,9 +156,9 @@ function connectionsLine(
 ): CheckResult {
   const free = connectionsMost - connectionsOthers;
   const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${NEEDED[queues]}`;
-  const todo =
+  const remedy =
     queues === 'postgres'
       ? "raise max_connections or the role's limit, or move the queues to Redis"
       : "raise max_connections or the role's limit";
-  return free >= NEEDED[queues] ? ok('connections', text) : warn('connections', text, todo);
+  return free >= NEEDED[queues] ? ok('connections', text) : warn('connections', text, remedy);
 }

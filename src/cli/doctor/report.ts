@@ -24,7 +24,7 @@ export function asJson(report: Report): Record<string, unknown> {
   const { findings, requests, most, settings, unknown } = report;
   return {
     ok: countOf(report, 'FAIL') === 0,
-    checks: findings.map(({ check, level, text, todo }) => ({ check, level, text, todo: todo ?? null })),
+    checks: findings.map(({ check, level, text, remedy }) => ({ check, level, text, todo: remedy ?? null })),
     requests: { most, sent: requests },
     settings: Object.entries(settings).map(([name, value]) => ({ name, value })),
     unknown,
@@ -49,15 +49,15 @@ export function screenOf(report: Report, terminal: Terminal): string {
   ].join('\n');
 }
 
-function linesOf({ level, check, text, todo }: CheckResult, terminal: Terminal): string[] {
+function linesOf({ level, check, text, remedy }: CheckResult, terminal: Terminal): string[] {
   const paint = painter(terminal);
   const indent = LEVEL + CHECK;
   const [first = '', ...rest] = wrap(`${' '.repeat(indent)}${harmless(text)}`, terminal.width, indent);
   const arrow = terminal.ascii ? '->' : '→';
   const advice =
-    todo === undefined
+    remedy === undefined
       ? []
-      : wrap(`${' '.repeat(indent)}${arrow} ${harmless(todo)}`, terminal.width, indent + 2);
+      : wrap(`${' '.repeat(indent)}${arrow} ${harmless(remedy)}`, terminal.width, indent + 2);
   const head = `${paint(TINTS[level], level.padEnd(LEVEL))}${check.padEnd(CHECK)}`;
   return [`${head}${first.slice(indent)}`, ...rest, ...advice.map((line) => paint('cyan', line))];
 }

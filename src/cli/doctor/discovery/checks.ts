@@ -96,18 +96,18 @@ function tokenPart({ manifest, delta }: Evidence, names: FieldNames): Part {
     const text = `in ${shown(confirmed)}: the delta accepts it; ${instead}`;
     return { findings: [fail('snapshot id', text, `set ${variable}=${harmless(confirmed)}`)], settings };
   }
-  const todo = `set ${variable} to the field whose value the delta accepts as since`;
+  const remedy = `set ${variable} to the field whose value the delta accepts as since`;
   const unknown = [`${variable}: not confirmed by a delta`];
   if (fields.snapshotId === null) {
     const candidates = manifest.candidates.snapshotId.map(({ path }) => path);
     const might = candidates.length === 0 ? '' : `; candidates: ${several(candidates)}`;
     const problem = reading.ok ? 'not found' : reading.problem;
-    return { findings: [fail('snapshot id', `${problem}${might}`, todo)], unknown };
+    return { findings: [fail('snapshot id', `${problem}${might}`, remedy)], unknown };
   }
   if (rejectedTokens(delta).includes(fields.snapshotId))
     return {
       findings: [
-        fail('snapshot id', `the delta does not accept the value of ${shown(fields.snapshotId)}`, todo),
+        fail('snapshot id', `the delta does not accept the value of ${shown(fields.snapshotId)}`, remedy),
       ],
       unknown,
     };
@@ -142,17 +142,17 @@ function bodyPart(evidence: Evidence, names: FieldNames): Part {
     return { findings: [fail('bulk body', text, `set ${variable}=${harmless(key)}`)], settings };
   }
   const unknown = [`${variable}: the partner reads none of the names that were tried`];
-  const todo = `ask the partner for the body key, and set ${variable} to it`;
+  const remedy = `ask the partner for the body key, and set ${variable} to it`;
   const tried = new Set(bulk.flatMap(({ sent }) => [...sent.keys()])).size;
   if (last.kind === 'ok')
     return {
-      findings: [fail('bulk body', `the answer contains none of the SKUs sent under ${tried} names`, todo)],
+      findings: [fail('bulk body', `the answer contains none of the SKUs sent under ${tried} names`, remedy)],
       unknown,
     };
   if (last.kind !== 'bad-request') return { unknown };
   const said = messageOf(last.body);
   const text = `rejected under ${tried} names${said === null ? '' : `; the partner says: ${said}`}`;
-  return { findings: [fail('bulk body', text, todo)], unknown };
+  return { findings: [fail('bulk body', text, remedy)], unknown };
 }
 
 /** What a refusal says in words. */

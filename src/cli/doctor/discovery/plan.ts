@@ -1,5 +1,5 @@
 import type { ManifestCandidates } from '../../../partner/manifest-answer.ts';
-import { bulkElements, complaintOf, entriesIn, manyNames, namesRead, unknownSku } from './shapes.ts';
+import { bulkElements, namesRefused, entriesIn, manyNames, namesRead, unknownSku } from './shapes.ts';
 
 /** SKUs to ask for, from the beginning of the manifest file or from the mirror. */
 export interface Sample {
@@ -88,7 +88,7 @@ export function nextQuestion(evidence: Evidence, names: Names): Question {
   return nextDelta(evidence, names) ?? nextSample(evidence, sample, key) ?? { ask: 'nothing' };
 }
 
-/** The next body to try: all names at once, then what the partner's complaint names, then the configured name by itself. */
+/** The next body to try: all names at once, then what the partner's error names, then the configured name by itself. */
 function nextBody(
   tries: readonly BulkTry[],
   sample: Sample,
@@ -99,12 +99,12 @@ function nextBody(
     return manyNames(configured, sampleList(sample), sample.snapshot.slice(SAMPLE_SNAPSHOT));
   if (last.kind !== 'bad-request') return null;
   const alone = new Set(tries.filter(({ sent }) => sent.size === 1).flatMap(({ sent }) => [...sent.keys()]));
-  const { wanted, unwanted } = complaintOf(last.body);
-  // A validator that refuses unknown names leaves the right one out of its complaint.
+  const { wanted, unwanted } = namesRefused(last.body);
+  // A validator that refuses unknown names leaves the right one out of its error.
   const allowed = unwanted.length > 0 ? [...last.sent.keys()].filter((name) => !unwanted.includes(name)) : [];
   const next = [...wanted, ...allowed, configured].find((name) => !alone.has(name));
   if (next === undefined) return null;
-  // What it complains of may be the SKU that nobody has.
+  // What it objects to may be the SKU that nobody has.
   const unknown = last.sent.has(next) && unwanted.length === 0 ? [] : [unknownSku(0)];
   return new Map([[next, [...sampleList(sample), ...unknown]]]);
 }

@@ -94,13 +94,13 @@ const WANTED = [
 ];
 
 /** What a refusal of a body says of names: those it asks for, and those that it does not want. */
-export interface Complaint {
+export interface NamesRefused {
   readonly wanted: readonly string[];
   readonly unwanted: readonly string[];
 }
 
 /** Reads the message of a 400 (partner rules 7.2), or the messages of a list of them. */
-export function complaintOf(body: unknown): Complaint {
+export function namesRefused(body: unknown): NamesRefused {
   const texts = new Set<string>();
   textsIn(body, texts);
   const wanted = new Set<string>();
