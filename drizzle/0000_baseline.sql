@@ -79,12 +79,12 @@ CREATE TABLE "catalog"."watchlist" (
 	CONSTRAINT "watchlist_sku" CHECK (length("catalog"."watchlist"."sku") between 1 and 512)
 );
 --> statement-breakpoint
-CREATE TABLE "catalog_internal"."catalog_figures" (
+CREATE TABLE "catalog_internal"."catalog_counts" (
 	"id" boolean PRIMARY KEY DEFAULT true NOT NULL,
 	"counted_at" timestamp with time zone NOT NULL,
 	"counted_in_ms" double precision NOT NULL,
-	"figures" jsonb NOT NULL,
-	CONSTRAINT "catalog_figures_one_row" CHECK ("catalog_internal"."catalog_figures"."id")
+	"counts" jsonb NOT NULL,
+	CONSTRAINT "catalog_counts_one_row" CHECK ("catalog_internal"."catalog_counts"."id")
 );
 --> statement-breakpoint
 CREATE TABLE "catalog_internal"."delta_audit" (
@@ -959,7 +959,7 @@ DECLARE
   cheap_per_second float8;
   live_per_second float8;
 BEGIN
-  SELECT figures -> 'due' INTO backlog FROM catalog_internal.catalog_figures WHERE counted_at > now() - interval '5 minutes';
+  SELECT counts -> 'due' INTO backlog FROM catalog_internal.catalog_counts WHERE counted_at > now() - interval '5 minutes';
   SELECT * INTO g FROM catalog_internal.settings;
   SELECT * INTO p FROM catalog_internal.pace;
   cheap_per_second := g.bulk_max_skus * catalog_internal.present_ceiling(p) / 60;

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // This file and launch.ts keep to what Node.js 20 can read, so that it is told what is wrong.
-import { launchOf, tooOld, YOUNG_SPACE } from './launch.ts';
+import { launchOf, tooOld, SEMI_SPACE } from './launch.ts';
 
 const CONFIGURATION = 78;
 
@@ -11,6 +11,6 @@ if (launch === 'too-old') {
   process.exitCode = CONFIGURATION;
 } else {
   // The same process, so that signals and supervisors reach the daemon itself.
-  if (launch === 'again') process.execve?.(execPath, [execPath, YOUNG_SPACE, ...execArgv, ...argv.slice(1)]);
+  if (launch === 'again') process.execve?.(execPath, [execPath, SEMI_SPACE, ...execArgv, ...argv.slice(1)]);
   await import('./main.ts');
 }

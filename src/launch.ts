@@ -2,11 +2,11 @@
 export const OLDEST_NODE = 24;
 
 /** As `npm start` and the image have it: without it V8 lets young objects take tens of megabytes, and a manifest fills them. */
-export const YOUNG_SPACE = '--max-semi-space-size=4';
+export const SEMI_SPACE = '--max-semi-space-size=4';
 
 /**
  * What the package's bin does first, by `process.version`, `process.execArgv` and whether the process can be replaced
- * (`process.execve`): refuse, start again with `YOUNG_SPACE` (V8 reads it at its own start only), or go on.
+ * (`process.execve`): refuse, start again with `SEMI_SPACE` (V8 reads it at its own start only), or go on.
  */
 export function launchOf(
   version: string,

@@ -1,6 +1,6 @@
 import { paceReader } from '../../src/pace/view.ts';
 import { readStatus } from '../../src/status/status.ts';
-import { countCatalog, readFigures } from '../../src/store/catalog-counts.ts';
+import { countCatalog, readCounts } from '../../src/store/catalog-counts.ts';
 import { readStats } from '../../src/status/stats.ts';
 import { inTurns, median } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
@@ -24,9 +24,9 @@ const of = `${skus.toLocaleString('en-US')} SKUs`;
 const times = await withMirrorDatabase(async ({ sql }) => {
   await loadMirror(sql, skus);
   await sql`set max_parallel_workers_per_gather = 0`;
-  const figures = () => readFigures(sql);
+  const counts = () => readCounts(sql);
   const stats = () =>
-    readStats(sql, { windowMs: LIMITS.windowMs, liveBudget: 5, paceOf: paceReader(LIMITS), figures });
+    readStats(sql, { windowMs: LIMITS.windowMs, liveBudget: 5, paceOf: paceReader(LIMITS), counts });
   return await inTurns(
     {
       count: () => countCatalog(sql),

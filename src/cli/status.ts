@@ -8,7 +8,7 @@ import type { Terminal } from '../status/style.ts';
 import { readStatus, type Status } from '../status/status.ts';
 import { type Health, judge, type HealthReport, healthOf } from '../status/health.ts';
 import type { Sql } from '../store/db.ts';
-import { readFigures } from '../store/catalog-counts.ts';
+import { readCounts } from '../store/catalog-counts.ts';
 import { readStats } from '../status/stats.ts';
 import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
 import { printError, withoutSecrets } from './print-error.ts';
@@ -84,7 +84,7 @@ export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Stat
         windowMs: limits.windowMs,
         liveBudget,
         paceOf: paceReader(limits),
-        figures: () => readFigures(sql),
+        counts: () => readCounts(sql),
       }),
     limits,
     skusPerCall: maxSkus,

@@ -199,7 +199,7 @@ async function startRunner(parts: RunnerParts): Promise<Runner> {
       stopping: stopping.signal,
       hard: hard.signal,
       requestTimeoutMs: partner.timeoutMs,
-      keeping: { windowMs: rate.windowMs, historyMs: config.history.retentionMs },
+      retention: { windowMs: rate.windowMs, historyMs: config.history.retentionMs },
       report: telemetry.onTask,
       wake: (task) => runner.wake(task),
       pause: parts.pause,

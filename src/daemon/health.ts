@@ -5,7 +5,7 @@ import { type QueueBackend, within } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
 import type { Sql, StoreFailure } from '../store/db.ts';
 import { readPace } from '../pace/ledger.ts';
-import { createFiguresReader } from '../store/catalog-counts.ts';
+import { createCountsReader } from '../store/catalog-counts.ts';
 import { type MirrorStats, readStats } from '../status/stats.ts';
 import { readSyncState } from '../store/sync-state.ts';
 import { readLivePlan } from '../store/live.ts';
@@ -56,8 +56,8 @@ export function createHealth(parts: HealthParts): {
   const paceOf = paceReader(limits);
   const startedAt = clock.monotonic();
   let storeAnswers = true;
-  const figures = createFiguresReader(sql);
-  const stats = () => readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf, figures });
+  const counts = createCountsReader(sql);
+  const stats = () => readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf, counts });
 
   return {
     stats,

@@ -8,7 +8,7 @@ import { planLive } from '../sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
 import { createSlice } from '../sync/reprice/slice.ts';
-import { type Keeping, maintain, syncMetadata } from '../sync/maintenance.ts';
+import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
 
 export interface HandlerParts {
   readonly ctx: SyncContext;
@@ -17,7 +17,7 @@ export interface HandlerParts {
   /** Breaks off single requests too. */
   readonly hard: AbortSignal;
   readonly requestTimeoutMs: number;
-  readonly keeping: Keeping;
+  readonly retention: Retention;
   readonly report: (report: TaskReport) => void;
   readonly wake: (task: TaskName) => Promise<void>;
   /** Pauses jobs while Postgres takes no writes. */
@@ -51,7 +51,7 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
       return (await slice(stopping, hard)).end;
     },
     metadata: () => task('metadata', () => syncMetadata(ctx)),
-    maintenance: () => task('maintenance', () => maintain(ctx, parts.keeping)),
+    maintenance: () => task('maintenance', () => maintain(ctx, parts.retention)),
     'live-plan': () => task('live-plan', () => planLive(ctx)),
   };
   const paused = Object.entries(jobs).map(([job, work]) => [job, () => parts.pause.guard(job, work)]);

@@ -4,7 +4,7 @@ import { formatAge, formatDuration } from '../lib/duration.ts';
 import type { MirrorStats } from './stats.ts';
 import type { Status } from './status.ts';
 
-/* Figures as people read them, the same on the screen and on the page. */
+/* Numbers as people read them, the same on the screen and on the page. */
 
 export const count = (n: number): string => n.toLocaleString('en-US');
 export const percent = (part: number, whole: number): string =>
@@ -129,7 +129,7 @@ function dueWork({ stats, skusPerCall }: Pick<Status, 'stats' | 'skusPerCall'>) 
   return { owed, live, calls };
 }
 
-/** The plain figure: all of it at the present ceiling, from now on. */
+/** The plain estimate: all of it at the present ceiling, from now on. */
 export function backlogMinutes(status: Pick<Status, 'stats' | 'skusPerCall'>): number {
   return dueWork(status).calls / Math.max(1, status.stats.pace.ceilingPerMinute);
 }

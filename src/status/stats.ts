@@ -1,6 +1,6 @@
 import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { type DeltaAudit, readDeltaAudit } from '../store/audit.ts';
-import type { CatalogFigures } from '../store/catalog-counts.ts';
+import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { IncidentCause } from '../store/incident.ts';
 import { readTasks, type TaskState } from '../store/tasks.ts';
 import type { Sql } from '../store/db.ts';
@@ -9,7 +9,7 @@ import { readPace } from '../pace/ledger.ts';
 import { readSyncState } from '../store/sync-state.ts';
 
 /** The mirror's state as SQL sees it, read in one go for metrics, `status` and health. Ages in seconds, times as Date. */
-export interface MirrorStats extends CatalogFigures {
+export interface MirrorStats extends CatalogCounts {
   readonly snapshotId: string | null;
   readonly snapshotGeneratedAt: Date | null;
   readonly manifestAppliedAt: Date | null;
@@ -38,19 +38,19 @@ export async function readStats(
     readonly windowMs: number;
     readonly liveBudget: number;
     readonly paceOf: PaceReader;
-    readonly figures: () => Promise<CatalogFigures>;
+    readonly counts: () => Promise<CatalogCounts>;
   },
 ): Promise<MirrorStats> {
-  const [state, figures, pace, deltaAudit, plan, tasks] = await Promise.all([
+  const [state, counts, pace, deltaAudit, plan, tasks] = await Promise.all([
     readSyncState(sql),
-    options.figures(),
+    options.counts(),
     readPace(sql, options.windowMs),
     readDeltaAudit(sql),
     readLivePlan(sql),
     readTasks(sql),
   ]);
   return {
-    ...figures,
+    ...counts,
     snapshotId: state.snapshotId,
     snapshotGeneratedAt: state.snapshotGeneratedAt,
     manifestAppliedAt: state.manifestAppliedAt,

@@ -15,35 +15,35 @@ interface Group {
   readonly sum: number;
   readonly oldest: number;
   /** Of them, those no older than their class's target. */
-  readonly young: number;
+  readonly withinTarget: number;
 }
 
 type BySource = readonly { readonly priceSource: string; readonly count: number }[];
 
 const SNAPSHOT = 'isolation level repeatable read read only';
-const LOCK = 'catalog_internal.catalog_figures';
+const LOCK = 'catalog_internal.catalog_counts';
 
 /** Counts the whole catalog in one snapshot of the database, as long as that takes, and stores the result for all who read it. */
-export async function countCatalog(sql: Sql): Promise<CatalogFigures> {
-  return await kept(sql, await sql.begin(SNAPSHOT, scan));
+export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
+  return await cached(sql, await sql.begin(SNAPSHOT, scan));
 }
 
 /** The same, unless another connection is counting so at this moment: nothing is done then. */
 export async function countCatalogAlone(sql: Sql): Promise<void> {
-  const figures = await sql.begin(SNAPSHOT, async (tx) => {
+  const counts = await sql.begin(SNAPSHOT, async (tx) => {
     const [lock] = await tx<[{ ours: boolean }]>`select pg_try_advisory_xact_lock(hashtext(${LOCK})) as ours`;
     return lock.ours ? await scan(tx) : null;
   });
-  if (figures !== null) await kept(sql, figures);
+  if (counts !== null) await cached(sql, counts);
 }
 
-/** A database that takes no writes is the very one whose figures somebody wants to see. */
-async function kept(sql: Sql, figures: CatalogFigures): Promise<CatalogFigures> {
-  await store(sql, figures).catch(() => {});
-  return figures;
+/** A database that takes no writes is the very one whose counts somebody wants to see. */
+async function cached(sql: Sql, counts: CatalogCounts): Promise<CatalogCounts> {
+  await store(sql, counts).catch(() => {});
+  return counts;
 }
 
-async function scan(tx: Tx): Promise<CatalogFigures> {
+async function scan(tx: Tx): Promise<CatalogCounts> {
   // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
   const [[begun], groups, ledger, [ended]] = await Promise.all([
@@ -57,7 +57,7 @@ async function scan(tx: Tx): Promise<CatalogFigures> {
   return {
     countedAt: begun.at,
     countedInMs: ended.ms,
-    ...figuresOf(
+    ...countsOf(
       groups,
       of('stale').map(({ label, count }) => ({ priceSource: label, count })),
     ),
@@ -88,7 +88,7 @@ async function countSkus(tx: Tx): Promise<Group[]> {
     select state, coalesce(price_source, 'unknown') as "priceSource",
       width_bucket(age, ${[0, ...AGE_BUCKETS.map((le) => le + 1e-9)]}::float8[]) as bucket,
       sum(n)::int as count, coalesce(sum(n * age), 0)::float8 as sum, coalesce(max(age), 0) as oldest,
-      coalesce(sum(n) filter (where age <= target), 0)::int as young
+      coalesce(sum(n) filter (where age <= target), 0)::int as "withinTarget"
     from aged group by 1, 2, 3`;
 }
 
@@ -131,8 +131,8 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
     order by kind, label`;
 }
 
-type SkuFigures = Pick<
-  CatalogFigures,
+type SkuCounts = Pick<
+  CatalogCounts,
   'skus' | 'priceAge' | 'freshSkus' | 'metadataAge' | 'oldestMetadataAgeSeconds'
 >;
 
@@ -140,13 +140,13 @@ type SkuFigures = Pick<
  * Sums groups up to what is shown; pure. A record brings prices and metadata alike, so the metadata of a priced SKU is as old
  * as its prices. Fresh is who is young and not among the stale.
  */
-function figuresOf(groups: readonly Group[], youngButStale: BySource): SkuFigures {
+function countsOf(groups: readonly Group[], staleWithinTarget: BySource): SkuCounts {
   const priced = groups.filter(({ state }) => state === 'priced');
   const sources = [...Map.groupBy(priced, ({ priceSource }) => priceSource)].toSorted(([a], [b]) =>
     a.localeCompare(b),
   );
   const oldest = (rows: readonly Group[]) => rows.reduce((most, row) => Math.max(most, row.oldest), 0);
-  const stale = new Map(youngButStale.map(({ priceSource, count }) => [priceSource, count]));
+  const stale = new Map(staleWithinTarget.map(({ priceSource, count }) => [priceSource, count]));
   return {
     skus: [...Map.groupBy(groups, ({ state, priceSource }) => `${state} ${priceSource}`).values()].flatMap(
       (rows) => rows.slice(0, 1).map((row) => ({ ...labelsOf(row), count: total(rows, (r) => r.count) })),
@@ -158,7 +158,7 @@ function figuresOf(groups: readonly Group[], youngButStale: BySource): SkuFigure
     })),
     freshSkus: sources.map(([priceSource, rows]) => ({
       priceSource,
-      count: total(rows, (r) => r.young) - (stale.get(priceSource) ?? 0),
+      count: total(rows, (r) => r.withinTarget) - (stale.get(priceSource) ?? 0),
     })),
     metadataAge: distribution(priced),
     oldestMetadataAgeSeconds: oldest(priced),
@@ -179,73 +179,70 @@ function distribution(priced: readonly Group[]): AgeDistribution {
   };
 }
 
-async function store(sql: Sql, { countedAt, countedInMs, ...figures }: CatalogFigures): Promise<void> {
+async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCounts): Promise<void> {
   await sql`
-    insert into catalog_internal.catalog_figures as f (counted_at, counted_in_ms, figures)
-    values (${countedAt}, ${countedInMs}, ${sql.json(figures as never)})
-    on conflict (id) do update set counted_at = excluded.counted_at, counted_in_ms = excluded.counted_in_ms, figures = excluded.figures
+    insert into catalog_internal.catalog_counts as f (counted_at, counted_in_ms, counts)
+    values (${countedAt}, ${countedInMs}, ${sql.json(counts as never)})
+    on conflict (id) do update set counted_at = excluded.counted_at, counted_in_ms = excluded.counted_in_ms, counts = excluded.counts
     where f.counted_at < excluded.counted_at`;
 }
 
-/** The figures that were counted last, by whichever connection, and how long ago by the database's clock; null before the first. */
-export async function storedFigures(
-  sql: Queryable,
-): Promise<{ figures: CatalogFigures; ageMs: number } | null> {
+/** The counts that were taken last, by whichever connection, and how long ago by the database's clock; null before the first. */
+export async function storedCounts(sql: Queryable): Promise<{ counts: CatalogCounts; ageMs: number } | null> {
   const [row] = await sql<
     {
       countedAt: Date;
       countedInMs: number;
-      figures: Omit<CatalogFigures, 'countedAt' | 'countedInMs'>;
+      counts: Omit<CatalogCounts, 'countedAt' | 'countedInMs'>;
       ageMs: number;
     }[]
   >`
-    select counted_at as "countedAt", counted_in_ms as "countedInMs", figures,
+    select counted_at as "countedAt", counted_in_ms as "countedInMs", counts,
       (extract(epoch from clock_timestamp() - counted_at) * 1000)::float8 as "ageMs"
-    from catalog_internal.catalog_figures`;
+    from catalog_internal.catalog_counts`;
   if (row === undefined) return null;
-  const { countedAt, countedInMs, figures, ageMs } = row;
-  return { figures: { countedAt, countedInMs, ...figures }, ageMs };
+  const { countedAt, countedInMs, counts, ageMs } = row;
+  return { counts: { countedAt, countedInMs, ...counts }, ageMs };
 }
 
 /** A count that takes no longer than this is made for every reader anew; a longer one goes on while they are shown the last. */
 const MADE_AT_ONCE_MS = 25;
 /** Then counting takes no more than a twentieth of the time, so that a large catalog is not scanned over and over. */
 const REST_OF_A_COUNT = 19;
-/** Figures older than two rests and this are nobody's present state: a reader rather waits for new ones. */
+/** Counts older than two rests and this are nobody's present state: a reader rather waits for new ones. */
 const TOO_OLD_MS = 120_000;
 
-/** What to do with the figures that are there: show them, show them while new ones are counted, or wait for new ones. */
-export type FiguresPlan = 'show' | 'show-and-count' | 'count';
+/** What to do with the counts that are there: show them, show them while new ones are counted, or wait for new ones. */
+export type CountsPlan = 'show' | 'show-and-count' | 'count';
 
-/** Decides by the time since the last figures were taken and by how long that took; null: there are none. */
-export function planFigures(
+/** Decides by the time since the last counts were taken and by how long that took; null: there are none. */
+export function planCounts(
   last: { readonly ageMs: number; readonly countedInMs: number } | null,
-): FiguresPlan {
+): CountsPlan {
   if (last === null || last.countedInMs <= MADE_AT_ONCE_MS) return 'count';
   const rest = last.countedInMs * REST_OF_A_COUNT;
   if (last.ageMs < rest) return 'show';
   return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
 }
 
-/** For one read, as a command makes it: the last figures where they still tell the present state, else new ones. */
-export async function readFigures(sql: Sql): Promise<CatalogFigures> {
-  const last = await storedFigures(sql);
-  return last === null ||
-    planFigures({ ageMs: last.ageMs, countedInMs: last.figures.countedInMs }) === 'count'
+/** For one read, as a command makes it: the last counts where they still tell the present state, else new ones. */
+export async function readCounts(sql: Sql): Promise<CatalogCounts> {
+  const last = await storedCounts(sql);
+  return last === null || planCounts({ ageMs: last.ageMs, countedInMs: last.counts.countedInMs }) === 'count'
     ? await countCatalog(sql)
-    : last.figures;
+    : last.counts;
 }
 
 /**
- * For a daemon, which is asked again and again. Reads the figures that take a scan of the catalog: new ones where that is cheap, else the last ones, with the time they
+ * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones where that is cheap, else the last ones, with the time they
  * were taken at, while new ones are counted beside. Daemons share them. Throws where Postgres does not answer.
  */
-export function createFiguresReader(sql: Sql): () => Promise<CatalogFigures> {
-  let waited: Promise<CatalogFigures> | null = null;
+export function createCountsReader(sql: Sql): () => Promise<CatalogCounts> {
+  let waited: Promise<CatalogCounts> | null = null;
   let beside: Promise<void> | null = null;
   return async () => {
-    const last = await storedFigures(sql);
-    const plan = planFigures(last && { ageMs: last.ageMs, countedInMs: last.figures.countedInMs });
+    const last = await storedCounts(sql);
+    const plan = planCounts(last && { ageMs: last.ageMs, countedInMs: last.counts.countedInMs });
     if (last === null || plan === 'count') {
       waited ??= countCatalog(sql).finally(() => {
         waited = null;
@@ -259,7 +256,7 @@ export function createFiguresReader(sql: Sql): () => Promise<CatalogFigures> {
         .finally(() => {
           beside = null;
         });
-    return last.figures;
+    return last.counts;
   };
 }
 
@@ -292,7 +289,7 @@ export interface AgeDistribution {
 }
 
 /** What takes a scan of the catalog to count, all of it as of one moment. Ages in seconds. */
-export interface CatalogFigures {
+export interface CatalogCounts {
   readonly countedAt: Date;
   /** How long counting took, in milliseconds. */
   readonly countedInMs: number;

@@ -266,15 +266,15 @@ export const deltaAudit = internal.table(
 );
 
 /** One row: what takes a scan of the catalog to count, as of `counted_at` (store/catalog-counts.ts). */
-export const catalogFigures = internal.table(
-  'catalog_figures',
+export const catalogCounts = internal.table(
+  'catalog_counts',
   {
     id: boolean().primaryKey().default(true),
     countedAt: instant('counted_at').notNull(),
     countedInMs: doublePrecision('counted_in_ms').notNull(),
-    figures: jsonb().notNull(),
+    counts: jsonb().notNull(),
   },
-  (t) => [check('catalog_figures_one_row', sql`${t.id}`)],
+  (t) => [check('catalog_counts_one_row', sql`${t.id}`)],
 );
 
 /** Samples of what could not be read, newest kept. */

@@ -8,7 +8,7 @@ import type { TaskOutcome } from './outcome.ts';
 
 const AT_ONCE = 10_000;
 const QUARANTINE_KEPT = 1000;
-const UPKEEP_EVERY_MS = 60_000;
+const MAINTENANCE_EVERY_MS = 60_000;
 const SENDS_KEPT_WINDOWS = 10;
 
 /**
@@ -18,16 +18,16 @@ const SENDS_KEPT_WINDOWS = 10;
  */
 export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   const { incident } = await readLivePlan(ctx.sql);
-  if (incident !== null) return { kind: 'postponed', nextInMs: UPKEEP_EVERY_MS, because: 'incident' };
+  if (incident !== null) return { kind: 'postponed', nextInMs: MAINTENANCE_EVERY_MS, because: 'incident' };
   const { snapshotMs, snapshotReason } = nextRefresh(ctx.settings);
   const overdueMs = ctx.settings.metadataMs - snapshotMs;
   const promoted =
     snapshotReason === 'metadata' ? 0 : await promoteMetadata(ctx.sql, overdueMs / 1000, AT_ONCE);
-  return { kind: 'done', nextInMs: promoted < AT_ONCE ? UPKEEP_EVERY_MS : 1000, counts: { promoted } };
+  return { kind: 'done', nextInMs: promoted < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000, counts: { promoted } };
 }
 
 /** How long what is written down stays, in milliseconds. */
-export interface Keeping {
+export interface Retention {
   /** Of the pacer: sends are needed for so long, and a multiple of it is kept. */
   readonly windowMs: number;
   /** HISTORY_RETENTION; 0: for good. */
@@ -35,7 +35,7 @@ export interface Keeping {
 }
 
 /** Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. */
-export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Keeping): Promise<TaskOutcome> {
+export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retention): Promise<TaskOutcome> {
   const released = await releaseHeld(ctx.sql, AT_ONCE);
   const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
   await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
@@ -43,7 +43,7 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Keepin
   const historyChunksDropped = historyMs > 0 ? await dropOldHistory(ctx.sql, historyMs) : 0;
   return {
     kind: 'done',
-    nextInMs: released < AT_ONCE ? UPKEEP_EVERY_MS : 1000,
+    nextInMs: released < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
     counts: { released, pruned, historyChunksDropped },
   };
 }

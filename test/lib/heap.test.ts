@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { YOUNG_SPACE } from '../../src/launch.ts';
+import { SEMI_SPACE } from '../../src/launch.ts';
 import { heapKeeper } from '../../src/lib/heap.ts';
 
 const MB = 1024 ** 2;
@@ -41,7 +41,7 @@ const STREAM = `
 test('buffers that stream by are freed before they come to much', async () => {
   const heap = new URL('../../src/lib/heap.ts', import.meta.url).href;
   const most = async (how: string) => {
-    const args = [YOUNG_SPACE, '--input-type=module', '--eval', STREAM, heap, how];
+    const args = [SEMI_SPACE, '--input-type=module', '--eval', STREAM, heap, how];
     return Number((await promisify(execFile)(process.execPath, args)).stdout) / MB;
   };
   const [kept, asV8Does] = await Promise.all([most('kept'), most('as V8 does')]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { launchOf, tooOld, YOUNG_SPACE } from '../../src/launch.ts';
+import { launchOf, tooOld, SEMI_SPACE } from '../../src/launch.ts';
 
 test.each([
   ['v20.20.2', [], false, 'too-old'],
@@ -8,7 +8,7 @@ test.each([
   ['v26.1.0', ['--enable-source-maps'], true, 'again'],
   ['v100.0.0', [], true, 'again'],
   // Started again by itself, or with a size of the user's own.
-  ['v24.21.0', [YOUNG_SPACE], true, 'go'],
+  ['v24.21.0', [SEMI_SPACE], true, 'go'],
   ['v24.21.0', ['--max_semi_space_size=32'], true, 'go'],
   ['v24.21.0', ['--max-semi-space-size', '32'], true, 'go'],
   ['v24.21.0', ['--max-old-space-size=512'], true, 'again'],

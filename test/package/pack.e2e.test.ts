@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { launchOf, OLDEST_NODE, YOUNG_SPACE } from '../../src/launch.ts';
+import { launchOf, OLDEST_NODE, SEMI_SPACE } from '../../src/launch.ts';
 import { connect } from '../../src/store/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase } from '../support/db.ts';
@@ -152,7 +152,7 @@ describe.concurrent('the package', () => {
       const [row] = await sql`select count(*)::int as skus from catalog.skus where state <> 'pending'`;
       expect(row).toEqual({ skus: 30 });
       if (existsSync(`/proc/${sandbox.pid}/cmdline`))
-        expect(readFileSync(`/proc/${sandbox.pid}/cmdline`, 'utf8').split('\0')).toContain(YOUNG_SPACE);
+        expect(readFileSync(`/proc/${sandbox.pid}/cmdline`, 'utf8').split('\0')).toContain(SEMI_SPACE);
       expectStopped(await sandbox.end('SIGTERM'), expect);
     } finally {
       await sql.end({ timeout: 5 });

@@ -89,7 +89,7 @@ export class Day {
       stopping: NEVER,
       hard: NEVER,
       requestTimeoutMs: 30_000,
-      keeping: { windowMs: MINUTE, historyMs: 0 },
+      retention: { windowMs: MINUTE, historyMs: 0 },
       report: telemetry.onTask,
       wake: (task) => runner.wake(task),
       pause: createStorePause(clock, telemetry.onStore),

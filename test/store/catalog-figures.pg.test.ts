@@ -1,12 +1,12 @@
 import {
   AGE_BUCKETS,
-  type CatalogFigures,
+  type CatalogCounts,
   countCatalog,
   countCatalogAlone,
-  createFiguresReader,
-  planFigures,
-  readFigures,
-  storedFigures,
+  createCountsReader,
+  planCounts,
+  readCounts,
+  storedCounts,
 } from '../../src/store/catalog-counts.ts';
 import { describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
@@ -36,18 +36,18 @@ async function plainly(sql: Sql): Promise<Record<string, unknown>> {
   return { skus, fresh, price, metadata, due, deferred };
 }
 
-function shown(figures: CatalogFigures): Record<string, unknown> {
+function shown(counts: CatalogCounts): Record<string, unknown> {
   return {
-    skus: Object.fromEntries(figures.skus.map((r) => [`${r.state} ${r.priceSource}`, r.count])),
-    fresh: Object.fromEntries(figures.freshSkus.map((r) => [r.priceSource, r.count])),
+    skus: Object.fromEntries(counts.skus.map((r) => [`${r.state} ${r.priceSource}`, r.count])),
+    fresh: Object.fromEntries(counts.freshSkus.map((r) => [r.priceSource, r.count])),
     price: Object.fromEntries(
-      figures.priceAge.flatMap(({ priceSource, ages }) =>
+      counts.priceAge.flatMap(({ priceSource, ages }) =>
         ages.buckets.map(({ le, count }) => [`${priceSource} ${le}`, count]),
       ),
     ),
-    metadata: Object.fromEntries(figures.metadataAge.buckets.map(({ le, count }) => [le, count])),
-    due: { due: figures.due.reduce((sum, { count }) => sum + count, 0), deferred: figures.deferredSkus },
-    deferred: figures.deferredSkus,
+    metadata: Object.fromEntries(counts.metadataAge.buckets.map(({ le, count }) => [le, count])),
+    due: { due: counts.due.reduce((sum, { count }) => sum + count, 0), deferred: counts.deferredSkus },
+    deferred: counts.deferredSkus,
   };
 }
 
@@ -55,20 +55,20 @@ describe('counting the catalog', () => {
   test.each([0.1, 0.2, 0.3, 0.4])('says what plain questions say (seed %d)', async (seed) => {
     const { sql } = store;
     await someCatalog(sql, 2000, seed);
-    const figures = await countCatalog(sql);
-    expect(shown(figures)).toEqual(await plainly(sql));
+    const counts = await countCatalog(sql);
+    expect(shown(counts)).toEqual(await plainly(sql));
     const [sums] = await sql<[{ sum: number; oldest: number; n: number }]>`
       select sum(extract(epoch from now() - priced_at))::float8 as sum, max(extract(epoch from now() - priced_at))::float8 as oldest,
         count(*)::int as n from catalog.skus where state = 'priced'`;
-    const { metadataAge, oldestMetadataAgeSeconds } = figures;
+    const { metadataAge, oldestMetadataAgeSeconds } = counts;
     expect(Math.abs(metadataAge.sumSeconds / sums.sum - 1)).toBeLessThan(1e-4);
     expect(metadataAge.count).toBe(sums.n);
     expect(Math.abs(oldestMetadataAgeSeconds - sums.oldest)).toBeLessThan(10);
   });
 
   test('of an empty mirror gives zeros and no cohorts', async () => {
-    const figures = await countCatalog(store.sql);
-    expect(figures).toMatchObject({
+    const counts = await countCatalog(store.sql);
+    expect(counts).toMatchObject({
       skus: [],
       priceAge: [],
       freshSkus: [],
@@ -89,18 +89,18 @@ describe('counting the catalog', () => {
     } finally {
       await reader.end({ timeout: 2 });
     }
-    expect(await storedFigures(sql)).toBeNull();
+    expect(await storedCounts(sql)).toBeNull();
   });
 
   test('beside others is left to the one who is at it', async () => {
     const { sql } = store;
     await sql.begin(async (tx) => {
-      await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.catalog_figures'))`;
+      await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.catalog_counts'))`;
       await countCatalogAlone(sql);
-      expect(await storedFigures(sql)).toBeNull();
+      expect(await storedCounts(sql)).toBeNull();
     });
     await countCatalogAlone(sql);
-    expect(await storedFigures(sql)).not.toBeNull();
+    expect(await storedCounts(sql)).not.toBeNull();
   });
 });
 
@@ -113,7 +113,7 @@ test.each([
   [{ ageMs: 157_999, countedInMs: 1000 }, 'show-and-count'],
   [{ ageMs: 158_000, countedInMs: 1000 }, 'count'],
 ] as const)('figures %j: %s', (last, plan) => {
-  expect(planFigures(last)).toBe(plan);
+  expect(planCounts(last)).toBe(plan);
 });
 
 describe('figures of a large catalog', () => {
@@ -122,32 +122,32 @@ describe('figures of a large catalog', () => {
     await someCatalog(store.sql, 20, 0.6);
     await countCatalog(store.sql);
     await store.sql`
-      update catalog_internal.catalog_figures
+      update catalog_internal.catalog_counts
       set counted_in_ms = ${countedInMs}, counted_at = now() - make_interval(secs => ${secondsAgo}), figures = figures || '{"deferredSkus": 999}'`;
   }
-  const deferred = async () => (await storedFigures(store.sql))?.figures.deferredSkus;
+  const deferred = async () => (await storedCounts(store.sql))?.counts.deferredSkus;
 
   test('are shown as they are while counting has its rest', async () => {
     await counted(1000, 10);
-    expect((await createFiguresReader(store.sql)()).deferredSkus).toBe(999);
-    expect((await readFigures(store.sql)).deferredSkus).toBe(999);
+    expect((await createCountsReader(store.sql)()).deferredSkus).toBe(999);
+    expect((await readCounts(store.sql)).deferredSkus).toBe(999);
     expect(await deferred()).toBe(999);
   });
 
   test('are shown at once while a daemon counts new ones', async () => {
     await counted(1000, 60);
-    const read = createFiguresReader(store.sql);
+    const read = createCountsReader(store.sql);
     expect((await read()).deferredSkus).toBe(999);
     await expect.poll(deferred).not.toBe(999);
   });
 
   test('are waited for when the last are too old for anybody', async () => {
     await counted(1000, 300);
-    expect((await createFiguresReader(store.sql)()).deferredSkus).not.toBe(999);
+    expect((await createCountsReader(store.sql)()).deferredSkus).not.toBe(999);
   });
 
   test('are counted by a command when they are too old', async () => {
     await counted(1000, 300);
-    expect((await readFigures(store.sql)).deferredSkus).not.toBe(999);
+    expect((await readCounts(store.sql)).deferredSkus).not.toBe(999);
   });
 });

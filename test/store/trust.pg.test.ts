@@ -265,7 +265,7 @@ describe('the estimate of the next refresh', () => {
     if (counted === null) return;
     const due = Object.entries(counted).map(([reason, count]) => ({ reason, count, oldestAgeSeconds: 1 }));
     await sql`
-      insert into catalog_internal.catalog_figures (counted_at, counted_in_ms, figures)
+      insert into catalog_internal.catalog_counts (counted_at, counted_in_ms, figures)
       values (now() - make_interval(secs => ${secondsAgo}), 1, ${sql.json({ due })})`;
   }
   /** Minutes from now. */

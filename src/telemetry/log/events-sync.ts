@@ -143,7 +143,7 @@ export const CATALOG = {
   ]),
 } as const;
 
-/** Re-pricing and upkeep. */
+/** Re-pricing and maintenance. */
 export const REPRICING = {
   'reprice.progress': line(
     'info',
