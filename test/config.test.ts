@@ -62,7 +62,7 @@ test('with the credential alone, everything else has the documented default', ()
   expect(queues).toEqual({ redisUrl: null, prefix: 'catalog-mirror' });
   expect(rest).toEqual({
     rate: { limit: 200, windowMs: 60_000, share: 0.6, floor: 0.2, backoffMs: 60_000 },
-    bulk: { maxSkus: 100, liveBudget: 5 },
+    bulk: { bulkMaxSkus: 100, liveBudget: 5 },
     intervals: {
       deltaMs: 300_000,
       manifestMs: 604_800_000,
@@ -186,8 +186,11 @@ test('http to a host that is not loopback needs PARTNER_ALLOW_INSECURE and is wa
 
 test('a live budget above BULK_MAX_SKUS is a problem; the default one gives way', () => {
   expect(variablesOf({ BULK_MAX_SKUS: '10', BULK_LIVE_BUDGET: '11' })).toEqual(['BULK_LIVE_BUDGET']);
-  expect(load({ BULK_MAX_SKUS: '10', BULK_LIVE_BUDGET: '10' }).bulk).toEqual({ maxSkus: 10, liveBudget: 10 });
-  expect(load({ BULK_MAX_SKUS: '3' }).bulk).toEqual({ maxSkus: 3, liveBudget: 3 });
+  expect(load({ BULK_MAX_SKUS: '10', BULK_LIVE_BUDGET: '10' }).bulk).toEqual({
+    bulkMaxSkus: 10,
+    liveBudget: 10,
+  });
+  expect(load({ BULK_MAX_SKUS: '3' }).bulk).toEqual({ bulkMaxSkus: 3, liveBudget: 3 });
 });
 
 test('a share that rounds to no request at all is a problem', () => {

@@ -59,7 +59,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
       allowed < 1 || owed === 0
         ? undefined
         : planBatch([{ lane: 'live', live: true, count: owed, oldestSeconds: 0 }], NOT_EARLY, {
-            maxSkus: 100,
+            callSkus: 100,
             liveBudget: Math.min(budget, allowed),
             iteration,
             spareSeconds: 0,

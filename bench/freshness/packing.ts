@@ -56,7 +56,7 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
     market.wake(now);
     const allowed = liveAllowance(ceiling, now, server.recent(now), CALLS_A_MINUTE);
     const limits: PlanLimits = {
-      maxSkus: MAX_SKUS,
+      callSkus: MAX_SKUS,
       liveBudget: Math.min(budget, allowed),
       iteration: calls,
       spareSeconds: 0,

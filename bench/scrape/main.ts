@@ -31,7 +31,7 @@ const times = await withMirrorDatabase(async ({ sql }) => {
     {
       count: () => countCatalog(sql),
       scrape: stats,
-      status: () => readStatus(sql, { stats, limits: LIMITS, skusPerCall: 100 }),
+      status: () => readStatus(sql, { stats, limits: LIMITS, bulkMaxSkus: 100 }),
       floor: () => sql`select count(*) from catalog.skus`,
     },
     rounds,

@@ -103,7 +103,7 @@ async function inputOf(asked: Asked, config: MirrorConfig): Promise<CapacityInpu
     skus: known.skus,
     liveShare: asked.liveShare ?? known.live / known.skus,
     requestsPerMinute: asked.requests ?? (sendsPerWindow(limits) * MINUTE_MS) / limits.windowMs,
-    bulkSkus: bulk.maxSkus,
+    bulkMaxSkus: bulk.bulkMaxSkus,
     liveBudget: Math.max(1, Math.floor(known.liveBudget ?? bulk.liveBudget)),
     liveCeiling: asked.liveCeiling ?? known.liveCeiling,
     livePolicy: intervals.livePolicy,
@@ -131,7 +131,7 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
     row(`${name}: prices correct`, (c) => part(of(c).freshness)),
   ];
   return [
-    `${count(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkSkus} SKUs per call, ${input.liveBudget} of them live${input.liveCeiling === null ? '' : `, at most ${count(input.liveCeiling)} live per minute`}`,
+    `${count(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkMaxSkus} SKUs per call, ${input.liveBudget} of them live${input.liveCeiling === null ? '' : `, at most ${count(input.liveCeiling)} live per minute`}`,
     `price changes: every ${age(input.liveMovesEvery)} (median live SKU), every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU)`,
     '',
     row('requests per minute', (c) => c.requestsPerMinute.toFixed(0)),

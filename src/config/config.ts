@@ -55,7 +55,7 @@ export interface MirrorConfig extends HttpConfig {
     readonly floor: number;
     readonly backoffMs: number;
   };
-  readonly bulk: { readonly maxSkus: number; readonly liveBudget: number };
+  readonly bulk: { readonly bulkMaxSkus: number; readonly liveBudget: number };
   readonly intervals: {
     readonly deltaMs: number;
     readonly manifestMs: number;
@@ -241,7 +241,7 @@ function mirrorConfig(v: Values): Omit<MirrorConfig, keyof HttpConfig> {
       backoffMs: v.PARTNER_BACKOFF,
     },
     // The default budget gives way to a smaller BULK_MAX_SKUS; one that was asked for is a problem instead.
-    bulk: { maxSkus: v.BULK_MAX_SKUS, liveBudget: Math.min(v.BULK_LIVE_BUDGET, v.BULK_MAX_SKUS) },
+    bulk: { bulkMaxSkus: v.BULK_MAX_SKUS, liveBudget: Math.min(v.BULK_LIVE_BUDGET, v.BULK_MAX_SKUS) },
     intervals: {
       deltaMs: v.DELTA_INTERVAL,
       manifestMs: v.MANIFEST_INTERVAL,

@@ -152,7 +152,7 @@ async function openHttp({
   ...rest
 }: HttpParts): Promise<HttpServer> {
   const { sql, clock } = ctx;
-  const { liveBudget, maxSkus: skusPerCall } = config.bulk;
+  const { liveBudget, bulkMaxSkus } = config.bulk;
   const circuitReason = () => breaker.explain();
   const health = createHealth({
     ...rest,
@@ -167,7 +167,7 @@ async function openHttp({
     sql,
     clock,
     limits,
-    skusPerCall,
+    bulkMaxSkus,
     stats: health.stats,
     problems,
     ownReasons: () => ownReasons(pause.failure(), breaker.explain()),
@@ -271,7 +271,7 @@ function syncSettings({ partner, bulk, intervals, catalog, rate }: Config): Sync
     baseUrl: new URL(partner.baseUrl),
     filesOrigins: partner.filesOrigins,
     downloadTimeoutMs: partner.downloadTimeoutMs,
-    bulkMaxSkus: bulk.maxSkus,
+    bulkMaxSkus: bulk.bulkMaxSkus,
     bulkLiveBudget: bulk.liveBudget,
     manifestMaxShrink: catalog.manifestMaxShrink,
   };

@@ -98,7 +98,7 @@ export async function migrateMirror(
     rateWindow: config.rate.windowMs / 1000,
     rateFloor: rateFloor(config),
     deltaInterval: config.intervals.deltaMs / 1000,
-    bulkMaxSkus: config.bulk.maxSkus,
+    bulkMaxSkus: config.bulk.bulkMaxSkus,
     bulkLiveBudget: config.bulk.liveBudget,
   });
 }

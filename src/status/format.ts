@@ -114,23 +114,23 @@ const CLOSE = 1.25;
 /** Part of the requests that has to be left beside the live calls for a bound to be worth saying. */
 const LEFT_OVER = 0.05;
 
-type Input = Pick<Status, 'stats' | 'targets' | 'failedCalls' | 'daemons' | 'skusPerCall' | 'fullPerMinute'>;
+type Input = Pick<Status, 'stats' | 'targets' | 'failedCalls' | 'daemons' | 'bulkMaxSkus' | 'fullPerMinute'>;
 
 /** Calls that what is due takes: cheap SKUs fill calls, live ones their budget. */
-function dueWork({ stats, skusPerCall }: Pick<Status, 'stats' | 'skusPerCall'>) {
+function dueWork({ stats, bulkMaxSkus }: Pick<Status, 'stats' | 'bulkMaxSkus'>) {
   const owed = sum(stats.due.map(({ count }) => count));
   const live = sum(
     stats.due.filter(({ reason }) => reason === 'live' || reason === 'deferred').map(({ count }) => count),
   );
   const calls = Math.max(
-    Math.ceil(owed / skusPerCall),
+    Math.ceil(owed / bulkMaxSkus),
     Math.ceil(live / Math.max(1, stats.liveBudgetPerCall)),
   );
   return { owed, live, calls };
 }
 
 /** The plain estimate: all of it at the present ceiling, from now on. */
-export function backlogMinutes(status: Pick<Status, 'stats' | 'skusPerCall'>): number {
+export function backlogMinutes(status: Pick<Status, 'stats' | 'bulkMaxSkus'>): number {
   return dueWork(status).calls / Math.max(1, status.stats.pace.ceilingPerMinute);
 }
 

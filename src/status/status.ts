@@ -14,7 +14,7 @@ export interface Status {
   readonly failedCalls: CallPause['failures'];
   /** Daemons on this database. */
   readonly daemons: number;
-  readonly skusPerCall: number;
+  readonly bulkMaxSkus: number;
   /** The mirror's whole share of the account's limit, in requests a minute and in a window. */
   readonly fullPerMinute: number;
   readonly mostInWindow: number;
@@ -23,10 +23,10 @@ export interface Status {
 export interface StatusParts {
   readonly stats: () => Promise<MirrorStats>;
   readonly limits: { readonly maxPerWindow: number; readonly windowMs: number };
-  readonly skusPerCall: number;
+  readonly bulkMaxSkus: number;
 }
 
-export async function readStatus(sql: Sql, { stats, limits, skusPerCall }: StatusParts): Promise<Status> {
+export async function readStatus(sql: Sql, { stats, limits, bulkMaxSkus }: StatusParts): Promise<Status> {
   const [read, sync, tasks, targets, pause, daemons] = await Promise.all([
     stats(),
     readSyncState(sql),
@@ -42,7 +42,7 @@ export async function readStatus(sql: Sql, { stats, limits, skusPerCall }: Statu
     targets,
     failedCalls: pause.failures,
     daemons,
-    skusPerCall,
+    bulkMaxSkus,
     fullPerMinute: (limits.maxPerWindow * 60_000) / limits.windowMs,
     mostInWindow: limits.maxPerWindow,
   };

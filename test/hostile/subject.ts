@@ -89,8 +89,8 @@ const ctx: SyncContext = {
 };
 
 async function counters(): Promise<Record<string, number>> {
-  const { syncs, partnerRequests, manifestRejectedLines, bulkSkus, bulkUnaccountedSkus } = metrics;
-  const all = { syncs, partnerRequests, manifestRejectedLines, bulkSkus, bulkUnaccountedSkus };
+  const { syncs, partnerRequests, manifestRejectedLines, bulkMaxSkus, bulkUnaccountedSkus } = metrics;
+  const all = { syncs, partnerRequests, manifestRejectedLines, bulkMaxSkus, bulkUnaccountedSkus };
   const values: Record<string, number> = {};
   for (const [name, counter] of Object.entries(all)) {
     for (const { labels, value } of (await counter.get()).values)

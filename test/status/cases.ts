@@ -122,7 +122,7 @@ const HEALTHY: Status = {
   targets: { liveSeconds: 1800, snapshotSeconds: 86_400, metadataSeconds: 604_800 },
   failedCalls: 0,
   daemons: 1,
-  skusPerCall: 100,
+  bulkMaxSkus: 100,
   fullPerMinute: 118,
   mostInWindow: 118,
 };

@@ -121,7 +121,7 @@ describe('its cost', () => {
     sql: stack.sql,
     clock: systemClock,
     limits: { maxPerWindow: 100, windowMs: 60_000 },
-    skusPerCall: 100,
+    bulkMaxSkus: 100,
     problems: () => [],
     ownReasons: () => [],
     log,

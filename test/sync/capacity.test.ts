@@ -10,7 +10,7 @@ const INPUT: CapacityInput = {
   skus: 500_000,
   liveShare: 0.05,
   requestsPerMinute: 118,
-  bulkSkus: 100,
+  bulkMaxSkus: 100,
   liveBudget: 5,
   liveCeiling: null,
   livePolicy: 'index',

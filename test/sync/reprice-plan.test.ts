@@ -4,7 +4,7 @@ import { DUE_LANES, type LaneClass, type DueClass, type Quota } from '../../src/
 import { type Early, planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
-const USUAL: PlanLimits = { maxSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };
+const USUAL: PlanLimits = { callSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };
 
 const CLASSES = DUE_LANES.flatMap((lane): LaneClass[] => [
   { lane, live: true },
@@ -30,7 +30,7 @@ const anyDue = subarray(CLASSES, { minLength: 1 }).chain((classes) =>
   ),
 );
 const anyLimits = record({
-  maxSkus: constantFrom(1, 2, 3, 6, 12, 25, 50, 100),
+  callSkus: constantFrom(1, 2, 3, 6, 12, 25, 50, 100),
   liveBudget: double({ min: 1, max: 120, noNaN: true }),
   iteration: integer({ min: 0, max: 10_000 }),
   spareSeconds: integer({ min: 0, max: 86_400 }),
@@ -41,7 +41,7 @@ describe('a batch', () => {
     assert(
       property(anyDue, anyLimits, (due, limits) => {
         const quotas = plan(due, limits);
-        expect(sum(quotas)).toBe(limits.maxSkus);
+        expect(sum(quotas)).toBe(limits.callSkus);
         expect(sum(quotas.filter(({ live }) => live))).toBeLessThanOrEqual(Math.floor(limits.liveBudget));
         for (const quota of quotas) expect(quotas.filter(sameClass(quota))).toHaveLength(1);
       }),
@@ -57,7 +57,7 @@ describe('a batch', () => {
         const cheap = sum(due.filter(({ live }) => !live));
         const live = Math.min(sum(due.filter(({ live }) => live)), Math.floor(limits.liveBudget));
         // A call too small for its live budget goes to either side in turn; every other one is filled from both.
-        const possible = limits.maxSkus > limits.liveBudget ? Math.min(limits.maxSkus, cheap + live) : 1;
+        const possible = limits.callSkus > limits.liveBudget ? Math.min(limits.callSkus, cheap + live) : 1;
         expect(served).toBeGreaterThanOrEqual(possible);
       }),
     );
@@ -118,7 +118,7 @@ describe('a batch', () => {
 
   test('no larger than the live budget goes to live SKUs for a while and then to the others', () => {
     const due = [owe('live', true, 100), owe('urgent', false, 100)];
-    const sides = [0, 16, 32].map((iteration) => counts(plan(due, { maxSkus: 3, iteration })));
+    const sides = [0, 16, 32].map((iteration) => counts(plan(due, { callSkus: 3, iteration })));
     expect(sides).toEqual([{ 'live live': 3 }, { urgent: 3 }, { 'live live': 3 }]);
   });
 });

@@ -12,7 +12,7 @@ export interface CapacityInput {
   readonly liveShare: number;
   readonly requestsPerMinute: number;
   /** SKUs in a bulk call, and how many of them are computed live (partner rule 8.bulk). */
-  readonly bulkSkus: number;
+  readonly bulkMaxSkus: number;
   readonly liveBudget: number;
   /** The partner's ceiling on live computations a minute; null where none is known. */
   readonly liveCeiling: number | null;
@@ -67,7 +67,7 @@ export function capacityOf(input: CapacityInput): Capacity {
   const snapshot = input.skus - live;
   const { requestsPerMinute: rate, liveBudget, liveCeiling } = input;
   const refreshes = Math.min(rate * liveBudget, liveCeiling ?? Infinity);
-  const fillCalls = Math.max(Math.ceil(input.skus / input.bulkSkus), Math.ceil(live / liveBudget));
+  const fillCalls = Math.max(Math.ceil(input.skus / input.bulkMaxSkus), Math.ceil(live / liveBudget));
   const round = roundMinutes(live, refreshes);
   const meets = round <= input.liveMinutes;
   const liveCalls = (meets ? live / input.liveMinutes : refreshes) / liveBudget;
@@ -129,11 +129,11 @@ function sweepOf(
   const every =
     input.sweepMinutes > 0 ? Math.min(input.sweepMinutes, input.metadataMinutes) : input.metadataMinutes;
   const perCall =
-    liveCalls > 0 ? input.bulkSkus - Math.min(input.liveBudget, input.bulkSkus - 1) : input.bulkSkus;
-  const forSweep = Math.max(0, skus / every - liveCalls * perCall) / input.bulkSkus;
+    liveCalls > 0 ? input.bulkMaxSkus - Math.min(input.liveBudget, input.bulkMaxSkus - 1) : input.bulkMaxSkus;
+  const forSweep = Math.max(0, skus / every - liveCalls * perCall) / input.bulkMaxSkus;
   const callsPerMinute = Math.min(rate, liveCalls + forSweep);
   if (skus === 0) return { capacity: { skus, meanAge: 0, worstAge: 0, freshness: 1 }, callsPerMinute };
-  const slots = liveCalls * perCall + Math.max(0, callsPerMinute - liveCalls) * input.bulkSkus;
+  const slots = liveCalls * perCall + Math.max(0, callsPerMinute - liveCalls) * input.bulkMaxSkus;
   const period = Math.max(input.sweepMinAgeMinutes, skus / Math.max(slots, 1e-9));
   const groups = groupsOf(skus, input.snapshotMovesEvery);
   const freshness =

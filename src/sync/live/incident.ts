@@ -66,10 +66,10 @@ export function trialSize(
   incident: Incident | null,
   now: number,
   liveBudget: number,
-  maxSkus: number,
+  callSkus: number,
 ): number | null {
   if (incident?.because !== 'deferrals' || now - incident.triedAt < TRIAL_EVERY_MS) return null;
-  const size = Math.min(maxSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS);
+  const size = Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS);
   return size > liveBudget ? size : null;
 }
 

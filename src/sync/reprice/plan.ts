@@ -4,7 +4,7 @@ import { type Lane, DUE_LANES, type DueClass, type Quota } from '../../store/due
 export type Early = Readonly<Record<Lane, number>>;
 
 export interface PlanLimits {
-  readonly maxSkus: number;
+  readonly callSkus: number;
   readonly liveBudget: number;
   /** Counts calls; which slow lane has its guaranteed slot this time. */
   readonly iteration: number;
@@ -26,12 +26,12 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
   if (due.length === 0) return null;
   const liveDue = due.filter((o) => o.live);
   const cheapDue = due.filter((o) => !o.live);
-  const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.maxSkus));
-  const crowdedOut = budget === limits.maxSkus && cheapDue.length > 0;
+  const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.callSkus));
+  const crowdedOut = budget === limits.callSkus && cheapDue.length > 0;
   const liveSlots = crowdedOut && Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 1 ? 0 : budget;
   const live = share(liveDue, liveSlots, limits.iteration);
   const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
-  const slots = limits.maxSkus - liveCount;
+  const slots = limits.callSkus - liveCount;
   const cheap = share(cheapDue, slots, limits.iteration);
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
   // Due, but no slot may carry it now.
@@ -89,14 +89,14 @@ const FULL_ENOUGH = 0.5;
  */
 export function lingerMs(
   due: readonly DueClass[],
-  limits: Pick<PlanLimits, 'maxSkus' | 'liveBudget'>,
+  limits: Pick<PlanLimits, 'callSkus' | 'liveBudget'>,
   callsPerMinute: number,
   sinceLastCallMs: number,
 ): number {
   const count = (which: (o: DueClass) => boolean) => due.filter(which).reduce((n, o) => n + o.count, 0);
   if (count(({ lane }) => lane === 'urgent') > 0) return 0;
   if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
-  if (count(({ live }) => !live) >= limits.maxSkus * FULL_ENOUGH) return 0;
+  if (count(({ live }) => !live) >= limits.callSkus * FULL_ENOUGH) return 0;
   const longest = Math.min(MAX_COMPANY_MS, (COMPANY_CALLS * 60_000) / callsPerMinute);
   return Math.max(0, longest - sinceLastCallMs);
 }

@@ -152,15 +152,15 @@ function planLimits(
 ): PlanLimits & { readonly trial: boolean } {
   const learned = state.liveBudget ?? settings.bulkLiveBudget;
   const liveBudget = Math.min(learned, allowedLive(plan, settings));
-  const maxSkus = callSize(settings.bulkMaxSkus, failures);
+  const callSkus = callSize(settings.bulkMaxSkus, failures);
   if (plan.incident === null) {
     const spareSeconds = Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000;
-    return { maxSkus, liveBudget, iteration, spareSeconds, trial: false };
+    return { callSkus, liveBudget, iteration, spareSeconds, trial: false };
   }
-  const trial = trialSize(plan.incident, plan.now, learned, maxSkus);
-  const small = Math.min(maxSkus, Math.max(1, Math.floor(learned)));
+  const trial = trialSize(plan.incident, plan.now, learned, callSkus);
+  const small = Math.min(callSkus, Math.max(1, Math.floor(learned)));
   return {
-    maxSkus: trial ?? small,
+    callSkus: trial ?? small,
     liveBudget: trial ?? liveBudget,
     iteration,
     spareSeconds: 0,
@@ -169,8 +169,8 @@ function planLimits(
 }
 
 /** After failed calls ever smaller ones, so that a SKU the partner cannot swallow is cornered and not the whole batch. */
-function callSize(maxSkus: number, failures: number): number {
-  return Math.max(1, maxSkus >> Math.min(failures, 10));
+function callSize(callSkus: number, failures: number): number {
+  return Math.max(1, callSkus >> Math.min(failures, 10));
 }
 
 /**
