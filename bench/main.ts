@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { Figure } from './freshness/figures.ts';
+import type { Figure } from './freshness/results.ts';
 import { report, type Row } from './frame/table.ts';
 
 /*

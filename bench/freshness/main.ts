@@ -1,6 +1,6 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { runBench, type Figure } from './figures.ts';
+import { runBench, type Figure } from './results.ts';
 
 /*
  * npm run bench:freshness [-- --seed 1 --seeds 5 --json]

@@ -61,7 +61,7 @@ export function healthLine({ verdict, reasons }: HealthReport, status: Status | 
     stats.deltaCheckedAt === null
       ? ''
       : `, delta checked ${formatAge(secondsBetween(stats.deltaCheckedAt, now))} ago`;
-  return `healthy: ${count(sum(stats.skus.map((skus) => skus.count)))} SKUs, ${count(owed)} due${checked}`;
+  return `healthy: ${count(sum(stats.skus.map((skus) => skus.count)))} SKUs, ${count(due)} due${checked}`;
 }
 
 /** Whether anything moves: health is the age of the last progress, whatever else looks well. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { sendsPerWindow, type PaceLimits } from '../../src/pace/policy.ts';
 import { refusalOf, type Suspicion } from '../../src/pace/refusal.ts';
 import { RollingWindow } from '../../src/sandbox/gate.ts';
-import { Account } from '../partner/account.ts';
+import { Account } from '../pace/account.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

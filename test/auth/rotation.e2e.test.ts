@@ -5,7 +5,7 @@ import type { App } from '../../src/daemon/app.ts';
 import { processSources } from '../../src/config/config.ts';
 import { eventually } from '../support/eventually.ts';
 import { logged, nextLog, readyz } from '../contract/harness.ts';
-import { everythingToDo, letBackoffEnd } from '../contract/silence.ts';
+import { everythingToDo, letBackoffEnd } from '../contract/backoff.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';

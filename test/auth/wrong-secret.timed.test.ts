@@ -4,7 +4,7 @@ import { describe, test, vi } from 'vitest';
 import { processSources } from '../../src/config/config.ts';
 import { eventually } from '../support/eventually.ts';
 import { logged, nextLog, readyz } from '../contract/harness.ts';
-import { letBackoffEnd } from '../contract/silence.ts';
+import { letBackoffEnd } from '../contract/backoff.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram, temporaryFolder } from '../support/process.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { PARTS } from '../../bench/freshness/figures.ts';
+import { PARTS } from '../../bench/freshness/results.ts';
 import { expectFiguresReached } from './simulated-days.ts';
 
 const HERE = [

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { PARTS } from '../../bench/freshness/figures.ts';
+import { PARTS } from '../../bench/freshness/results.ts';
 
 /** The short form of `npm run bench:freshness`: fewer SKUs and hours, the same code and the same figures to reach. */
 const SIZE = {

@@ -5,7 +5,7 @@ import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { logged, nextLog, readyz, runNow } from './harness.ts';
-import { everythingToDo, letBackoffEnd, silence } from './silence.ts';
+import { everythingToDo, letBackoffEnd, silence } from './backoff.ts';
 
 const REFUSALS: readonly (readonly [string, Fault])[] = [
   ['a 403 on the delta route', { route: 'delta', status: 403 }],

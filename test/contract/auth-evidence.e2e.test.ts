@@ -4,7 +4,7 @@ import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { logged, metric, nextLog, readyz } from './harness.ts';
-import { everythingToDo, letBackoffEnd, silence } from './silence.ts';
+import { everythingToDo, letBackoffEnd, silence } from './backoff.ts';
 
 describe('Auth class.', () => {
   test('Auth class. A 403 that outlives quiet windows speaks for the credential; the daemon goes on probing, ever more slowly', async () => {

@@ -12,8 +12,8 @@ import {
   priceOf,
   recordOf,
   UNREADABLE,
-} from './envelope-cases.ts';
-import { resultsByPartnerRules } from './envelope-oracle.ts';
+} from './reconciliation-cases.ts';
+import { resultsByPartnerRules } from './reconciliation-oracle.ts';
 import { CATALOG, type Finished, LEDGER, useHostileMirror } from './mirror.ts';
 import { anyMutations, mutated } from './mutations.ts';
 import { sendBytes, sendJson, skuNumber } from './upstream.ts';

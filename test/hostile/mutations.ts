@@ -1,5 +1,5 @@
 import { constantFrom, nat, record, type Arbitrary, array, oneof } from 'fast-check';
-import { ASKED, goodAnswer } from './envelope-cases.ts';
+import { ASKED, goodAnswer } from './reconciliation-cases.ts';
 import { skuNumber } from './upstream.ts';
 
 /** One thing done to an envelope: `at` and `to` choose places in it, `value` is what is put there. */

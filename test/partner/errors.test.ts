@@ -135,5 +135,5 @@ test('an error says kind, route, status, code and a hint', () => {
   const error = new PartnerError('snapshot-expired', 'delta', { status: 400, code: '0010' });
   expect(error).toMatchObject({ kind: 'snapshot-expired', route: 'delta', status: 400, code: '0010' });
   expect(error.message).toBe('delta: snapshot-expired (status 400, code 0010)');
-  expect(error.hint).toContain('fresh manifest');
+  expect(error.hint).toContain('new manifest is fetched');
 });

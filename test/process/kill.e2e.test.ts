@@ -4,7 +4,7 @@ import type { Route } from '../../src/sandbox/faults.ts';
 import { eventually, pause } from '../support/eventually.ts';
 import { moveMarket, randomFrom } from '../support/market.ts';
 import { expectCursorNotAhead } from '../support/oracle.ts';
-import { expectTrueAtTheEnd } from './aftermath.ts';
+import { expectTrueAtTheEnd } from './recovery.ts';
 import { holds, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
 

@@ -76,7 +76,7 @@ function share(due: readonly DueClass[], slots: number, iteration: number): Map<
 }
 
 /** How long a call that could carry much more lingers for more SKUs after the one before, at most. */
-const MAX_COMPANY_MS = 4000;
+const MAX_LINGER_MS = 4000;
 /** No longer than the pace takes to let so many calls go: where calls are plenty, sparing one is worth no delay. */
 const COMPANY_CALLS = 8;
 /** A call this full goes at once. */
@@ -97,6 +97,6 @@ export function lingerMs(
   if (count(({ lane }) => lane === 'urgent') > 0) return 0;
   if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
   if (count(({ live }) => !live) >= limits.callSkus * FULL_ENOUGH) return 0;
-  const longest = Math.min(MAX_COMPANY_MS, (COMPANY_CALLS * 60_000) / callsPerMinute);
+  const longest = Math.min(MAX_LINGER_MS, (COMPANY_CALLS * 60_000) / callsPerMinute);
   return Math.max(0, longest - sinceLastCallMs);
 }

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
-import { letBackoffEnd } from '../contract/silence.ts';
+import { letBackoffEnd } from '../contract/backoff.ts';
 import { HOUR, useStore } from '../store/support.ts';
 
 const store = useStore();

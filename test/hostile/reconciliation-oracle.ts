@@ -1,4 +1,4 @@
-import { ASKED, type SkuResult } from './envelope-cases.ts';
+import { ASKED, type SkuResult } from './reconciliation-cases.ts';
 
 /*
  * What an envelope says of each asked SKU, read from partner rules 2.5 alone and independently of src: a SKU is decided

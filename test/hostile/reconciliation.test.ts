@@ -4,8 +4,8 @@ import type { LowestRecord } from '../../src/partner/answers.ts';
 import { readBulk } from '../../src/partner/wire.ts';
 import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
 import { runs } from '../support/soak.ts';
-import { ASKED, type SkuResult } from './envelope-cases.ts';
-import { resultsByPartnerRules } from './envelope-oracle.ts';
+import { ASKED, type SkuResult } from './reconciliation-cases.ts';
+import { resultsByPartnerRules } from './reconciliation-oracle.ts';
 import { anyMutations, mutated, type Mutation } from './mutations.ts';
 
 const RUNS = runs(4000);

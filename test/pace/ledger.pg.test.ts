@@ -5,7 +5,7 @@ import { connect, type Sql } from '../../src/store/db.ts';
 import { pruneSends, readPace, unsend, withPace } from '../../src/pace/ledger.ts';
 import { type Acquired, createPacer, type PacerEvents } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
-import { HOUR, useStore } from './support.ts';
+import { HOUR, useStore } from '../store/support.ts';
 
 const store = useStore();
 let other: Sql;

@@ -1,0 +1,65 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+/** Private words, and what is said instead. Names that are fixed for users are taken out of the text before. */
+const GONE: readonly (readonly [RegExp, string])[] = [
+  [
+    /\b(lookPrice|look_price|nextLooks|LookAhead|LiveLook|looksPerMinute|firstLooks)\b/,
+    'refresh, refreshThreshold',
+  ],
+  [/\b(a|the|next|last|live|first|each|every) looks?\b(?! (like|as))/i, 'a refresh'],
+  [/\blooked at\b/i, 'refreshed, read, checked'],
+  [/\b(mostMinutes|most_minutes|solvePrice)\b/, 'maxIntervalMinutes, solveThreshold'],
+  [/\bfates?\b|\bfateOf\b/i, 'SkuResult'],
+  [/\b(verdictOf|verdicts)\b/i, 'decision, health, check'],
+  [
+    /\bsparingly\b|createRarely|createTroubles|\btroubles\b|storeTrouble|noiseLines|captureNoise/i,
+    'throttled, LogThrottle, storeFailure',
+  ],
+  [/\bsilences?\b|silentUntil|silent_until|silenceMs/i, 'back-off, backoffUntil'],
+  [/\b(probeSentAt|probe_sent_at|probeSize|createProbe)\b/, 'half-open request, trial call, raw client'],
+  [/\bown refusals\b|OwnRefusals|\bstays? back\b|\bheld back\b/i, 'circuit breaker, paused'],
+  [/\bknock(s|ed)?\b|KNOCK_MS/i, 'wake'],
+  [/waitForCompany|LINGER_MS|\bwait(s|ing)? for company\b/i, 'linger'],
+  [/createShift|SHIFT_MS|SIDE_TURNS|ledgerTurns|PaceTurn/, 'slice, iteration, permit'],
+  [/\bowed\b|peekOwed|stillOwed/i, 'due'],
+  [/\b(placeLive|placeAll|unplacedLive)\b/, 'schedule'],
+  [
+    /foreign_user|foreignUser|strangerLines|strangerOf|\bspared\b|\balien\b/,
+    'other, unlisted, skipped, unrelated',
+  ],
+  [/\bpresence\b|announcePresence|BE_HERE|comeBack/i, 'instance, acquire, reconnect'],
+  [/\bblemish|\bcomplain|\bmend\b/i, 'lint, printError, fix'],
+  [
+    /catalog_?figures|createFiguresReader|\bupkeep\b|\bkeeping\b: Keeping|YOUNG_SPACE/i,
+    'counts, maintenance, retention',
+  ],
+  [/\bmaxSkus\b|\bskusPerCall\b|\bbulkSkus\b/, 'bulkMaxSkus'],
+];
+
+/** Names that users rely on: events, values of labels, columns and members. */
+const FIXED =
+  /pace\.silenced|library\.noise|\bowed_(lane|reason|since)\b|sku_trust\.owed|'(owed|silence|probe)'|`(owed|backlog\.owed)`|because="[^"]*"|id="owed"|#owed\b|\bestimate\.owed\b|k\.owed\b|AS owed\b|next_look_at/g;
+/** In the status, `owed` is also a member of `status.json`. */
+const MEMBER = new RegExp(`${FIXED.source}|\\bowed\\b`, 'g');
+/** The sandbox speaks the partner's words; its seller's neighbours are foreign. */
+const READ = /^(src\/(?!sandbox\/).*\.ts|docs\/.*\.md|ops\/.*\.md|[A-Z]+\.md)$/;
+
+const files = execFileSync('git', ['ls-files'], { encoding: 'utf8' })
+  .split('\n')
+  .filter((path) => READ.test(path));
+
+test('private words do not occur in the code and the documents', () => {
+  expect(files.length).toBeGreaterThan(100);
+  const found = files.flatMap((path) =>
+    readFileSync(path, 'utf8')
+      .split('\n')
+      .flatMap((line, at) =>
+        GONE.filter(([word]) =>
+          word.test(line.replace(path.startsWith('src/status/') ? MEMBER : FIXED, '')),
+        ).map(([word, instead]) => `${path}:${at + 1}: ${word.exec(line)?.[0]} (say: ${instead})`),
+      ),
+  );
+  expect(found).toEqual([]);
+});
