@@ -163,12 +163,18 @@ export async function holds(sql: Sql, condition: string): Promise<boolean> {
   }
 }
 
-/** A graceful end: exit code 0, in less than the ten seconds that process managers grant. */
+/** As much as process managers grant. */
+export const GRANTED_MS = 10_000;
+/** On a machine with much else to do; far below what the tests have the daemon wait for. */
+const BUSY_MS = 6 * GRANTED_MS;
+
+/** A graceful end: exit code 0, in time. That it is in time for process managers is for timed tests. */
 export function expectStopped(
   stopped: Awaited<ReturnType<Program['end']>>,
   check: ExpectStatic = expect,
+  withinMs = BUSY_MS,
 ): void {
-  check({ code: stopped.code, signal: stopped.signal, inTime: stopped.ms < 10_000 }).toEqual({
+  check({ code: stopped.code, signal: stopped.signal, inTime: stopped.ms < withinMs }).toEqual({
     code: 0,
     signal: null,
     inTime: true,
