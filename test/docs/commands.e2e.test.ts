@@ -10,7 +10,7 @@ import { createStack, type Stack } from '../support/stack.ts';
 import { codeBlocks, ROOT, spokenQueries } from './markdown.ts';
 import { callsIn, type Line, SCRIPTS, SINGLE } from './shell.ts';
 
-vi.setConfig({ testTimeout: 120_000, maxConcurrency: 3 });
+vi.setConfig({ maxConcurrency: 3 });
 
 /** The SKU of the examples is one of the sandbox's here; so is one whose sizes are corrected. */
 const EXAMPLE = 'DD1391-100';

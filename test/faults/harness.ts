@@ -1,4 +1,3 @@
-import { vi } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import type { World } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/db.ts';
@@ -6,8 +5,6 @@ import { eventually } from '../support/eventually.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { FILLED, holds } from '../support/process.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
-
-vi.setConfig({ testTimeout: 150_000 });
 
 /** What time brings after a fault: waits before another try are over, and so are leases of claims and runs that nobody holds. */
 export async function timePasses(sql: Sql): Promise<void> {
