@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig, VARIABLES } from '../src/config/config.ts';
+import { SETTINGS } from '../src/config/settings.ts';
 
 const CREDENTIAL = {
   PARTNER_BASE_URL: 'https://api.partner.example/v1/',
@@ -62,7 +63,7 @@ test('with the credential alone, everything else has the documented default', ()
   expect(queues).toEqual({ redisUrl: null, prefix: 'catalog-mirror' });
   expect(rest).toEqual({
     rate: { limit: 200, windowMs: 60_000, share: 0.6, floor: 0.2, backoffMs: 60_000 },
-    bulk: { bulkMaxSkus: 100, liveBudget: 5 },
+    bulk: { maxSkus: 100, liveBudget: 5 },
     intervals: {
       deltaMs: 300_000,
       manifestMs: 604_800_000,
@@ -99,6 +100,14 @@ test('the defaults that the table shows are the values that apply', () => {
     'REDIS_URL',
   ]);
   expect(VARIABLES.filter((v) => v.default === null).map((v) => v.name)).toEqual(Object.keys(CREDENTIAL));
+});
+
+test('every setting has a place of its own, and the name of a duration’s says its unit', () => {
+  const paths = Object.values(SETTINGS).map(({ path }) => path);
+  expect(new Set(paths).size).toBe(paths.length);
+  const durations = Object.values(SETTINGS).filter(({ rule }) => rule.description?.startsWith('a duration'));
+  expect(durations.length).toBeGreaterThan(10);
+  expect(durations.map(({ path }) => path).filter((path) => !path.endsWith('Ms'))).toEqual([]);
 });
 
 test('an empty variable is an unset one', () => {
@@ -186,11 +195,8 @@ test('http to a host that is not loopback needs PARTNER_ALLOW_INSECURE and is wa
 
 test('a live budget above BULK_MAX_SKUS is a problem; the default one gives way', () => {
   expect(variablesOf({ BULK_MAX_SKUS: '10', BULK_LIVE_BUDGET: '11' })).toEqual(['BULK_LIVE_BUDGET']);
-  expect(load({ BULK_MAX_SKUS: '10', BULK_LIVE_BUDGET: '10' }).bulk).toEqual({
-    bulkMaxSkus: 10,
-    liveBudget: 10,
-  });
-  expect(load({ BULK_MAX_SKUS: '3' }).bulk).toEqual({ bulkMaxSkus: 3, liveBudget: 3 });
+  expect(load({ BULK_MAX_SKUS: '10', BULK_LIVE_BUDGET: '10' }).bulk).toEqual({ maxSkus: 10, liveBudget: 10 });
+  expect(load({ BULK_MAX_SKUS: '3' }).bulk).toEqual({ maxSkus: 3, liveBudget: 3 });
 });
 
 test('a share that rounds to no request at all is a problem', () => {

@@ -1,3 +1,4 @@
+import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { connect } from '../../src/store/db.ts';
@@ -17,6 +18,15 @@ const MINUTE = 60_000;
 const [databaseUrl = '', upstreamUrl = ''] = process.argv.slice(2);
 const sql = connect(databaseUrl, { max: 2 });
 const baseUrl = new URL(upstreamUrl);
+const config = loadConfig(
+  {
+    PARTNER_BASE_URL: upstreamUrl,
+    PARTNER_API_KEY: 'key',
+    PARTNER_SECRET: 'secret',
+    PARTNER_DOWNLOAD_TIMEOUT: '1h',
+  },
+  () => '',
+);
 const client = createPartnerClient({
   baseUrl,
   credentials: () => ({ apiKey: 'key', secret: 'secret' }),
@@ -40,24 +50,7 @@ const outcome = await syncManifest(
     clock: systemClock,
     random: () => 0.5,
     emit: () => undefined,
-    settings: {
-      baseUrl,
-      downloadTimeoutMs: 60 * MINUTE,
-      bulkMaxSkus: 100,
-      bulkLiveBudget: 5,
-      deltaMs: 5 * MINUTE,
-      manifestMs: 7 * 24 * 60 * MINUTE,
-      catalogCheckMs: 60 * MINUTE,
-      liveMs: 30 * MINUTE,
-      livePolicy: 'index',
-      callsPerMinute: 120,
-      deferredMs: 5 * MINUTE,
-      errorMs: MINUTE,
-      metadataMs: 7 * 24 * 60 * MINUTE,
-      sweepMs: 24 * 60 * MINUTE,
-      sweepMinAgeMs: 30 * MINUTE,
-      manifestMaxShrink: 0.5,
-    },
+    settings: { ...config, callsPerMinute: 120 },
   },
   { run: '1', failures: 0 },
 );

@@ -33,7 +33,6 @@ export interface Command {
   readonly usage: string;
   /** Lines for a shell, each with what it is good for. */
   readonly examples: readonly (readonly [line: string, purpose: string])[];
-  /** Codes that it may end with. */
   readonly exits: readonly ExitName[];
   readonly options: ParseArgsOptionsConfig;
   readonly optionHelp: Readonly<Record<string, string>>;
@@ -41,7 +40,6 @@ export interface Command {
   readonly choices?: Readonly<Record<string, readonly string[]>>;
   /** Options of type boolean that may have a value all the same: `--watch`, `--watch 5`, `--watch=5`. */
   readonly optionalValues?: readonly string[];
-  /** Lines below the options. */
   readonly moreHelp?: readonly string[];
   /** Whether words beside the options are allowed. */
   readonly positionals: boolean;
@@ -172,7 +170,7 @@ function inColumns(rows: readonly (readonly [string, string])[]): string[] {
   );
 }
 
-/** The help text of the program. */
+/** What `--help` prints: every command with its summary, and every exit code. */
 export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
   return [
     "catalog-mirror: continuously syncs a marketplace's catalog and lowest prices into your own Postgres",
@@ -193,7 +191,7 @@ export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
   ].join('\n');
 }
 
-/** The help text of one command. */
+/** What `<command> --help` prints: usage, options, examples and exit codes of one command. */
 export function helpOf(name: string, command: Command): string {
   const { summary, usage, examples, optionHelp } = command;
   const options = Object.entries(optionHelp).map(

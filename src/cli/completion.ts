@@ -32,7 +32,6 @@ export function createCompletion(commands: () => Promise<Commands>): Command {
   };
 }
 
-/** What every command takes too. */
 const EVERYWHERE = { help: 'show help for the command', version: 'print the version' };
 
 /** Options of a command: whether a value goes with them, or may, and which there are. */

@@ -1,6 +1,6 @@
 import { loadConfig, type MirrorConfig, processSources } from '../config/config.ts';
 import { formatAge, parseDuration } from '../lib/duration.ts';
-import { paceLimits, sendsPerWindow } from '../pace/policy.ts';
+import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
 import { readCatalogSize } from '../store/catalog-counts.ts';
 import { type Capacity, type CapacityInput, capacityOf, type ClassCapacity } from '../sync/live/capacity.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
@@ -98,12 +98,11 @@ async function inputOf(asked: Asked, config: MirrorConfig): Promise<CapacityInpu
           liveCeiling: null,
         };
   if (known.skus === 0) throw new UsageError(['the mirror is empty: pass --skus and --live-share']);
-  const limits = paceLimits(config);
   return {
     skus: known.skus,
     liveShare: asked.liveShare ?? known.live / known.skus,
-    requestsPerMinute: asked.requests ?? (sendsPerWindow(limits) * MINUTE_MS) / limits.windowMs,
-    bulkMaxSkus: bulk.bulkMaxSkus,
+    requestsPerMinute: asked.requests ?? sendsPerMinute(paceLimits(config)),
+    bulkMaxSkus: bulk.maxSkus,
     liveBudget: Math.max(1, Math.floor(known.liveBudget ?? bulk.liveBudget)),
     liveCeiling: asked.liveCeiling ?? known.liveCeiling,
     livePolicy: intervals.livePolicy,

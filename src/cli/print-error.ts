@@ -6,7 +6,7 @@ export function printError(error: unknown): void {
   process.stderr.write(`${withoutSecrets(explain(error))}\n`);
 }
 
-/** Text without any secret of the environment. */
+/** Text for people in which every secret of the environment that can be read is replaced. */
 export function withoutSecrets(text: string): string {
   return createScrubber(() => secretsOf(processSources.env, processSources.readFile)).text(text);
 }

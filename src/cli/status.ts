@@ -77,7 +77,7 @@ function watchSeconds(values: CommandArgs['values']): number | null {
 /** What `status` reads, without the daemon's help. */
 export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Status> {
   const limits = paceLimits(config);
-  const { liveBudget, bulkMaxSkus } = config.bulk;
+  const { liveBudget, maxSkus } = config.bulk;
   return await readStatus(sql, {
     stats: () =>
       readStats(sql, {
@@ -87,7 +87,7 @@ export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Stat
         counts: () => readCounts(sql),
       }),
     limits,
-    bulkMaxSkus,
+    bulkMaxSkus: maxSkus,
   });
 }
 

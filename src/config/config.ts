@@ -1,41 +1,32 @@
 import { readFileSync } from 'node:fs';
-import { type ConfigProblem, type Environment, given, type ReadFile, unknownNames } from './environment.ts';
-import type { PlainVariable, Scope, SecretVariable } from './rules.ts';
-import { type KeptSecret, readSecret, type SecretSource, urlSecrets } from './secrets.ts';
-import { TABLE } from './variables.ts';
+import type { z } from 'zod';
 import { connectionOf } from '../lib/tls.ts';
-import { checkBaseUrl, isLoopbackUrl } from '../partner/origin.ts';
+import { isLoopbackUrl } from '../partner/origin.ts';
+import { combined } from './combinations.ts';
+import { type ConfigProblem, type Environment, given, type ReadFile, unknownNames } from './environment.ts';
+import { type KeptSecret, readSecret, type SecretSource, urlSecrets } from './secrets.ts';
+import { type Setting, SETTINGS } from './settings.ts';
 
 export type { SecretSource };
 
-interface PartnerConfig {
-  /** `{base_url}` without a trailing slash. */
-  readonly baseUrl: string;
-  /** Whether PARTNER_ALLOW_INSECURE lets http be used on hosts that are not loopback. */
-  readonly allowInsecure: boolean;
-  /** PARTNER_FILES_ORIGINS; null: what is public, or loopback where `baseUrl` is. */
-  readonly filesOrigins: readonly string[] | null;
-  readonly apiKey: SecretSource;
-  readonly secret: SecretSource;
-  readonly timeoutMs: number;
-  readonly downloadTimeoutMs: number;
-  /**
-   * Names that the partner does not document (partner rules 2.4.open, 2.5.open, 2.7.open, 4.1.open). `manifestUrl` and
-   * `snapshotId` are null while they are to be found by shape.
-   */
-  readonly fields: {
-    readonly bulkBodyKey: string;
-    readonly price: readonly string[];
-    readonly sku: string;
-    readonly manifestUrl: string | null;
-    readonly snapshotId: string | null;
-  };
-}
+type Table = typeof SETTINGS;
+type Name = keyof Table;
+type ValueOf<S extends Setting> =
+  | (S extends { secret: true } ? SecretSource : z.output<S['rule']>)
+  | (S extends { unset: string } ? null : never);
 
-/** What the health endpoint and the log need. */
-export interface HttpConfig {
-  readonly http: { readonly host: string; readonly port: number; readonly statusPage: boolean };
-  readonly log: { readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent' };
+/** Values by path, each in its group: of `{ 'a.b': V }` it is `{ a: { b: V } }`. */
+type Nested<Values> = {
+  readonly [G in Head<keyof Values & string>]: G extends keyof Values ? Values[G] : Nested<Within<Values, G>>;
+};
+type Head<Path extends string> = Path extends `${infer Group}.${string}` ? Group : Path;
+type Within<Values, Group extends string> = {
+  [Path in keyof Values as Path extends `${Group}.${infer Rest}` ? Rest : never]: Values[Path];
+};
+type Settings = Nested<{ [N in Name as Table[N]['path']]: ValueOf<Table[N]> }>;
+
+/** The whole configuration, as the table of settings has it: durations in milliseconds, shares in (0, 1]. */
+export interface Config extends Settings {
   /** For the operator: what is valid but looks like a mistake. Never holds a secret value. */
   readonly warnings: readonly string[];
   /** Every value, present and past, that must not reach a log line. */
@@ -43,41 +34,10 @@ export interface HttpConfig {
 }
 
 /** What a command needs that works on the mirror without calling the partner. */
-export interface MirrorConfig extends HttpConfig {
-  /** `url` null: the embedded Postgres in `dataDir`. */
-  readonly database: { readonly url: SecretSource | null; readonly dataDir: string };
-  /** `redisUrl` null: the queues live in Postgres. */
-  readonly queues: { readonly redisUrl: SecretSource | null; readonly prefix: string };
-  readonly rate: {
-    readonly limit: number;
-    readonly windowMs: number;
-    readonly share: number;
-    readonly floor: number;
-    readonly backoffMs: number;
-  };
-  readonly bulk: { readonly bulkMaxSkus: number; readonly liveBudget: number };
-  readonly intervals: {
-    readonly deltaMs: number;
-    readonly manifestMs: number;
-    readonly catalogCheckMs: number;
-    readonly liveMs: number;
-    readonly livePolicy: 'index' | 'round-robin';
-    readonly deferredMs: number;
-    readonly errorMs: number;
-    readonly metadataMs: number;
-    /** 0: no sweep of its own. */
-    readonly sweepMs: number;
-    readonly sweepMinAgeMs: number;
-  };
-  readonly catalog: { readonly staleAfterMs: number; readonly manifestMaxShrink: number };
-  /** 0: for good. */
-  readonly history: { readonly retentionMs: number };
-}
+export type MirrorConfig = Omit<Config, 'partner'>;
 
-/** The whole configuration: durations in milliseconds, shares in (0, 1]. */
-export interface Config extends MirrorConfig {
-  readonly partner: PartnerConfig;
-}
+/** What the health endpoint and the log need. */
+export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
 /** Everything that is wrong with the environment, at once. Its message has one line a problem and holds no secret. */
 export class ConfigError extends Error {
@@ -96,32 +56,23 @@ export class ConfigError extends Error {
   }
 }
 
-type Name = keyof typeof TABLE;
-type ValueOf<V> =
-  V extends SecretVariable<false>
-    ? SecretSource
-    : V extends SecretVariable<true>
-      ? SecretSource | null
-      : V extends PlainVariable<infer T>
-        ? T
-        : never;
-type Values = { readonly [K in Name]: ValueOf<(typeof TABLE)[K]> };
-type Variable = PlainVariable<unknown> | SecretVariable<boolean>;
+const ROWS: readonly (readonly [name: Name, setting: Setting])[] = Object.entries(SETTINGS) as [
+  Name,
+  Setting,
+][];
 
-const NAMES = Object.keys(TABLE) as Name[];
-const variable = (name: Name): Variable => TABLE[name];
-
-/** The table of variables for generated documentation. `default` null: has to be given. `secret`: may be given as `NAME_FILE`. */
+/** The settings for generated documentation. `default` null: has to be given. `secret`: may be given as `NAME_FILE`. */
 export const VARIABLES: readonly {
   readonly name: string;
   readonly default: string | null;
   readonly meaning: string;
-  readonly expected: string;
   readonly secret: boolean;
-}[] = NAMES.map((name) => {
-  const { default: fallback, meaning, expected, secret } = variable(name);
-  return { name, default: fallback, meaning, expected, secret };
-});
+}[] = ROWS.map(([name, setting]) => ({
+  name,
+  default: setting.default ?? setting.unset ?? null,
+  meaning: setting.meaning,
+  secret: setting.secret === true,
+}));
 
 /** The process's own environment and files: what `loadConfig` is given outside of tests. */
 export const processSources: { readonly env: Environment; readonly readFile: ReadFile } = {
@@ -129,149 +80,118 @@ export const processSources: { readonly env: Environment; readonly readFile: Rea
   readFile: (path) => readFileSync(path, 'utf8'),
 };
 
-const SCOPES = {
-  all: ['partner', 'mirror', 'http'],
-  database: ['mirror', 'http'],
-  http: ['http'],
-} as const satisfies Record<string, readonly Scope[]>;
+/** Which commands need a setting, by the first part of its path; where nothing is said, those that use the mirror. */
+const NEEDS: Readonly<Record<string, Need>> = { partner: 'all', http: 'http', log: 'http' };
+const WIDER = { all: ['all', 'database', 'http'], database: ['database', 'http'], http: ['http'] } as const;
+type Need = keyof typeof WIDER;
 
-function readPlain(
-  name: Name,
-  spec: PlainVariable<unknown>,
-  env: Environment,
-): { value: unknown } | ConfigProblem {
-  const text = given(env, name)?.trim() || undefined;
-  if (text === undefined) {
-    return 'fallback' in spec ? { value: spec.fallback } : { variable: name, expected: spec.expected };
-  }
-  const value = spec.parse(text);
-  if (value !== undefined) return { value };
-  // A URL with an @ or a query often carries a credential.
-  return { variable: name, expected: spec.expected, ...(/[@?]/.test(text) ? {} : { got: text }) };
+/** The settings that a command reads. */
+function rowsFor(need: Need): typeof ROWS {
+  const needed: readonly Need[] = WIDER[need];
+  return ROWS.filter(([, { path }]) => needed.includes(NEEDS[path.split('.')[0] ?? ''] ?? 'database'));
 }
 
-/** Problems between variables. A variable that is itself wrong or out of scope is undefined here and takes no part. */
-function combinationProblems(values: Partial<Values>, env: Environment): ConfigProblem[] {
-  const problems: ConfigProblem[] = [];
-  const { PARTNER_BASE_URL: url, BULK_MAX_SKUS: max, BULK_LIVE_BUDGET: budget } = values;
-  const { PARTNER_RATE_LIMIT: limit, PARTNER_RATE_SHARE: part } = values;
-  if (url !== undefined && checkBaseUrl(new URL(url), values.PARTNER_ALLOW_INSECURE !== 'false') !== null) {
-    // Only the scheme can be wrong here: the rest is the variable's own rule.
-    const expected = 'an https:// URL (http only on a loopback host, or with PARTNER_ALLOW_INSECURE=true)';
-    problems.push({ variable: 'PARTNER_BASE_URL', expected, got: url });
+/** What is wrong with the † variables among the rows, by name, and those that are right. */
+function readSecrets(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
+  const problems: [Name, ConfigProblem][] = [];
+  const kept = new Map<Name, KeptSecret>();
+  for (const [name, { rule, secret, connection, unset }] of rows) {
+    if (secret === undefined) continue;
+    const read = readSecret(name, rule, env, readFile);
+    if (read === null) {
+      const expected = `${rule.description} (or a file in ${name}_FILE)`;
+      if (unset === undefined) problems.push([name, { variable: name, expected }]);
+    } else if ('expected' in read) problems.push([name, read]);
+    else {
+      kept.set(name, read);
+      const expected = connection === true ? tlsProblem(read, readFile) : null;
+      if (expected !== null) problems.push([name, { variable: name, expected }]);
+    }
   }
-  if (
-    max !== undefined &&
-    budget !== undefined &&
-    budget > max &&
-    given(env, 'BULK_LIVE_BUDGET') !== undefined
-  ) {
-    const expected = `at most BULK_MAX_SKUS (${max})`;
-    problems.push({ variable: 'BULK_LIVE_BUDGET', expected, got: String(budget) });
-  }
-  if (limit !== undefined && part !== undefined && limit * part < 1) {
-    const expected = `a share that leaves at least one of PARTNER_RATE_LIMIT (${limit}) requests a window`;
-    problems.push({ variable: 'PARTNER_RATE_SHARE', expected, got: String(part) });
-  }
-  return problems;
+  return { problems, kept };
 }
 
-/** What connection URLs ask of TLS and cannot have. */
-function tlsProblem(name: Name, secret: KeptSecret, readFile: ReadFile): ConfigProblem | null {
-  if (name !== 'DATABASE_URL' && name !== 'REDIS_URL') return null;
+/** What a connection URL asks of TLS and cannot have; null: nothing. */
+function tlsProblem(secret: KeptSecret, readFile: ReadFile): string | null {
   try {
     connectionOf(secret.read(), readFile);
     return null;
   } catch (error) {
-    return { variable: name, expected: error instanceof Error ? error.message : 'a URL' };
+    return error instanceof Error ? error.message : 'a URL';
   }
 }
 
-/** Reads every variable of the scopes. Wrong ones are absent from `values`; each is among `problems`. */
-function readAll(env: Environment, readFile: ReadFile, scopes: readonly Scope[]) {
-  const problems: ConfigProblem[] = [];
-  const values: Record<string, unknown> = {};
-  const kept = new Map<Name, KeptSecret>();
-  for (const name of NAMES) {
-    const spec = variable(name);
-    if (!scopes.includes(spec.scope)) continue;
-    const read = spec.secret ? readSecret(name, spec, env, readFile) : readPlain(name, spec, env);
-    if (read !== null && 'expected' in read) {
-      problems.push(read);
-    } else if (read !== null && 'seen' in read) {
-      kept.set(name, read);
-      values[name] = read;
-      const problem = tlsProblem(name, read, readFile);
-      if (problem !== null) problems.push(problem);
-    } else {
-      values[name] = read?.value ?? null;
-    }
-  }
-  return { values: values as Partial<Values>, kept, problems };
+/** The texts of the variables among the rows that are no secrets: as given, else by default, else null where `unset` says what applies. */
+function readTexts(rows: typeof ROWS, env: Environment): Record<string, string | null | undefined> {
+  const plain = rows.filter(([, { secret }]) => secret === undefined);
+  return Object.fromEntries(
+    plain.map(([name, setting]) => [
+      name,
+      given(env, name)?.trim() || (setting.default ?? (setting.unset === undefined ? undefined : null)),
+    ]),
+  );
 }
 
-function partnerConfig(v: Values): PartnerConfig {
-  return {
-    baseUrl: v.PARTNER_BASE_URL,
-    allowInsecure: v.PARTNER_ALLOW_INSECURE === 'true',
-    filesOrigins: v.PARTNER_FILES_ORIGINS,
-    apiKey: v.PARTNER_API_KEY,
-    secret: v.PARTNER_SECRET,
-    timeoutMs: v.PARTNER_TIMEOUT,
-    downloadTimeoutMs: v.PARTNER_DOWNLOAD_TIMEOUT,
-    fields: {
-      bulkBodyKey: v.PARTNER_BULK_BODY_KEY,
-      price: v.PARTNER_PRICE_FIELDS,
-      sku: v.PARTNER_SKU_FIELD,
-      manifestUrl: v.PARTNER_MANIFEST_URL_FIELD,
-      snapshotId: v.PARTNER_SNAPSHOT_ID_FIELD,
-    },
-  };
+/** The values of those variables by name, and what is wrong with them, alone and with one another. */
+function parse(rows: typeof ROWS, env: Environment) {
+  const texts = readTexts(rows, env);
+  const shape = Object.fromEntries(
+    rows
+      .filter(([name]) => Object.hasOwn(texts, name))
+      .map(([name, { rule, unset }]) => [name, unset === undefined ? rule : rule.nullable()]),
+  );
+  const { success, data, error } = combined(shape, (name) => given(env, name) !== undefined).safeParse(texts);
+  if (success) return { values: data, problems: [] };
+  const problems = error.issues.map((issue): [Name, ConfigProblem] => {
+    const name = issue.path[0] as Name;
+    const text = texts[name];
+    const ofMany = issue.code === 'custom' && issue.params?.['of'] === 'many';
+    return [
+      name,
+      {
+        variable: name,
+        expected: ofMany ? issue.message : (SETTINGS[name].rule.description ?? ''),
+        // A URL with an @ or a query often carries a credential.
+        ...(typeof text === 'string' && !/[@?]/.test(text) && { got: text }),
+      },
+    ];
+  });
+  return { values: {}, problems };
 }
 
-function mirrorConfig(v: Values): Omit<MirrorConfig, keyof HttpConfig> {
-  return {
-    database: { url: v.DATABASE_URL, dataDir: v.DATA_DIR },
-    queues: { redisUrl: v.REDIS_URL, prefix: v.QUEUE_PREFIX },
-    rate: {
-      limit: v.PARTNER_RATE_LIMIT,
-      windowMs: v.PARTNER_RATE_WINDOW,
-      share: v.PARTNER_RATE_SHARE,
-      floor: v.PARTNER_RATE_FLOOR,
-      backoffMs: v.PARTNER_BACKOFF,
-    },
-    // The default budget gives way to a smaller BULK_MAX_SKUS; one that was asked for is a problem instead.
-    bulk: { bulkMaxSkus: v.BULK_MAX_SKUS, liveBudget: Math.min(v.BULK_LIVE_BUDGET, v.BULK_MAX_SKUS) },
-    intervals: {
-      deltaMs: v.DELTA_INTERVAL,
-      manifestMs: v.MANIFEST_INTERVAL,
-      catalogCheckMs: v.CATALOG_CHECK_INTERVAL,
-      liveMs: v.LIVE_INTERVAL,
-      livePolicy: v.LIVE_POLICY,
-      deferredMs: v.DEFERRED_INTERVAL,
-      errorMs: v.ERROR_INTERVAL,
-      metadataMs: v.METADATA_INTERVAL,
-      sweepMs: v.SWEEP_INTERVAL,
-      sweepMinAgeMs: v.SWEEP_MIN_AGE,
-    },
-    catalog: { staleAfterMs: v.CATALOG_STALE_AFTER, manifestMaxShrink: v.MANIFEST_MAX_SHRINK },
-    history: { retentionMs: v.HISTORY_RETENTION },
-  };
+/** One problem a variable, in the order of the table. */
+function inOrder(...found: (readonly [Name, ConfigProblem][])[]): ConfigProblem[] {
+  const all = found.flat();
+  return ROWS.flatMap(([name]) => all.find(([of]) => of === name)?.[1] ?? []);
 }
 
 /** What must not be logged: each secret there has been, the pair as Basic encodes it, and the passwords inside URLs. */
 function unloggable(kept: ReadonlyMap<Name, KeptSecret>): readonly string[] {
   const seen = (name: Name) => [...(kept.get(name)?.seen ?? [])];
-  const keys = seen('PARTNER_API_KEY');
   const secrets = seen('PARTNER_SECRET');
-  const pairs = keys.flatMap((key) => secrets.map((secret) => `${key}:${secret}`));
-  const urls = [...seen('DATABASE_URL'), ...seen('REDIS_URL')].flatMap(urlSecrets);
-  return [...new Set([...pairs, ...secrets, ...keys, ...urls])];
+  const pairs = seen('PARTNER_API_KEY').flatMap((key) => secrets.map((secret) => `${key}:${secret}`));
+  const [urls, texts] = [true, false].map((connection) =>
+    ROWS.filter(([, row]) => (row.connection === true) === connection).flatMap(([name]) => seen(name)),
+  );
+  return [...new Set([...pairs, ...(texts ?? []), ...(urls ?? []).flatMap(urlSecrets)])];
 }
 
 /** Every secret of the environment that can be read, whether or not the rest of it is right: for what is said of an error. */
 export function secretsOf(env: Environment, readFile: ReadFile): readonly string[] {
-  return unloggable(readAll(env, readFile, SCOPES.all).kept);
+  return unloggable(readSecrets(ROWS, env, readFile).kept);
+}
+
+/** Values by path, each in its group. */
+function nested(values: readonly (readonly [path: string, value: unknown])[]): Record<string, unknown> {
+  const config: Record<string, unknown> = {};
+  for (const [path, value] of values) {
+    const names = path.split('.');
+    const last = names.pop() ?? '';
+    let group = config;
+    for (const name of names) group = (group[name] ??= {}) as Record<string, unknown>;
+    group[last] = value;
+  }
+  return config;
 }
 
 /**
@@ -289,25 +209,28 @@ export function loadConfig(env: Environment, readFile: ReadFile, options: { need
 export function loadConfig(
   env: Environment,
   readFile: ReadFile,
-  options: { need?: keyof typeof SCOPES } = {},
+  { need = 'all' }: { need?: Need } = {},
 ): Config | MirrorConfig | HttpConfig {
-  const need = options.need ?? 'all';
-  const { values, kept, problems } = readAll(env, readFile, SCOPES[need]);
-  problems.push(...combinationProblems(values, env));
+  const rows = rowsFor(need);
+  const secret = readSecrets(rows, env, readFile);
+  const plain = parse(rows, env);
+  const problems = inOrder(secret.problems, plain.problems);
   if (problems.length > 0) throw new ConfigError(problems);
 
-  const v = values as Values;
-  const clearText = v.PARTNER_BASE_URL?.startsWith('http:') && !isLoopbackUrl(new URL(v.PARTNER_BASE_URL));
-  const http: HttpConfig = {
-    http: { host: v.HTTP_HOST, port: v.HTTP_PORT, statusPage: v.STATUS_PAGE === 'on' },
-    log: { level: v.LOG_LEVEL },
+  const values: Readonly<Record<string, unknown>> = plain.values;
+  const url = values['PARTNER_BASE_URL'];
+  const inClear = typeof url === 'string' && url.startsWith('http:') && !isLoopbackUrl(new URL(url));
+  const config = {
+    ...nested(rows.map(([name, { path }]) => [path, kept(name)])),
     warnings: [
       ...unknownNames(env, VARIABLES),
-      ...(clearText ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : []),
+      ...(inClear ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : []),
     ],
-    secrets: () => unloggable(kept),
+    secrets: () => unloggable(secret.kept),
   };
-  if (need === 'http') return http;
-  const mirror: MirrorConfig = { ...http, ...mirrorConfig(v) };
-  return need === 'database' ? mirror : { ...mirror, partner: partnerConfig(v) };
+  return config as unknown as Config;
+
+  function kept(name: Name): unknown {
+    return Object.hasOwn(values, name) ? values[name] : (secret.kept.get(name) ?? null);
+  }
 }

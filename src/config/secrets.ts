@@ -1,4 +1,4 @@
-import type { SecretVariable } from './rules.ts';
+import type { Rule } from './rules.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';
 
 /** A secret that may live in a file and be rotated there. */
@@ -45,14 +45,16 @@ function keepSecret(
 
 /**
  * Reads a † variable from the environment or from the file that `NAME_FILE` names.
- * Returns the source, null where it is unset and optional, or what is wrong (never with the value).
+ * Returns the source, null where neither is set, or what is wrong (never with the value).
  */
 export function readSecret(
   name: string,
-  spec: SecretVariable<boolean>,
+  rule: Rule,
   env: Environment,
   readFile: ReadFile,
 ): KeptSecret | null | ConfigProblem {
+  const accepts = (text: string) => rule.safeParse(text).success;
+  const expected = rule.description ?? '';
   const value = given(env, name);
   const path = given(env, `${name}_FILE`);
   if (value !== undefined && path !== undefined) {
@@ -63,23 +65,21 @@ export function readSecret(
     const reread = () => withoutNewline(readFile(path));
     try {
       const content = reread();
-      if (spec.accepts(content)) return keepSecret(content, reread, spec.accepts);
-      const expected = `a file that holds ${spec.expected}, and nothing else`;
-      return { variable, expected, got: path, ...lintNote(content) };
+      if (accepts(content)) return keepSecret(content, reread, accepts);
+      return {
+        variable,
+        expected: `a file that holds ${expected}, and nothing else`,
+        got: path,
+        ...lintNote(content),
+      };
     } catch (error) {
       // The path is not shown: the commonest mistake is to put the secret itself there.
       const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
       return { variable, expected: `the path of a readable file${code}` };
     }
   }
-  if (value === undefined) {
-    return spec.optional
-      ? null
-      : { variable: name, expected: `${spec.expected} (or a file in ${name}_FILE)` };
-  }
-  return spec.accepts(value)
-    ? keepSecret(value, null, spec.accepts)
-    : { variable: name, expected: spec.expected, ...lintNote(value) };
+  if (value === undefined) return null;
+  return accepts(value) ? keepSecret(value, null, accepts) : { variable: name, expected, ...lintNote(value) };
 }
 
 function lintNote(value: string): { but?: string } {

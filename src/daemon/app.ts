@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
 import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
-import { paceLimits, sendsPerWindow } from '../pace/policy.ts';
+import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
 import type { QueueBackend } from '../queues/backend.ts';
 import { schedules } from '../queues/jobs.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
@@ -11,7 +11,7 @@ import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
 import type { TaskName } from '../store/tasks.ts';
-import type { SyncContext, SyncSettings } from '../sync/context.ts';
+import type { SyncContext } from '../sync/context.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
 import { createTelemetry, type Telemetry } from '../telemetry/telemetry.ts';
@@ -95,7 +95,7 @@ async function start(
     pacer,
     clock,
     random: Math.random,
-    settings: syncSettings(config),
+    settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
   };
   const runner = await startRunner({ config, ctx, backend, telemetry, onStop, pause });
@@ -152,7 +152,7 @@ async function openHttp({
   ...rest
 }: HttpParts): Promise<HttpServer> {
   const { sql, clock } = ctx;
-  const { liveBudget, bulkMaxSkus } = config.bulk;
+  const { liveBudget, maxSkus: bulkMaxSkus } = config.bulk;
   const circuitReason = () => breaker.explain();
   const health = createHealth({
     ...rest,
@@ -262,19 +262,6 @@ function openClient(
       if (AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) rereadCredential();
     },
   });
-}
-
-function syncSettings({ partner, bulk, intervals, catalog, rate }: Config): SyncSettings {
-  return {
-    ...intervals,
-    callsPerMinute: (sendsPerWindow(paceLimits({ rate })) * 60_000) / rate.windowMs,
-    baseUrl: new URL(partner.baseUrl),
-    filesOrigins: partner.filesOrigins,
-    downloadTimeoutMs: partner.downloadTimeoutMs,
-    bulkMaxSkus: bulk.bulkMaxSkus,
-    bulkLiveBudget: bulk.liveBudget,
-    manifestMaxShrink: catalog.manifestMaxShrink,
-  };
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

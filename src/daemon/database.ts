@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import type { Clock } from '../lib/clock.ts';
-import { paceLimits, rateFloor } from '../pace/policy.ts';
+import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
 import { connect, type Sql, waitForDatabase } from '../store/db.ts';
 import { migrateDatabase } from '../store/migrations.ts';
@@ -88,19 +88,7 @@ export async function migrateMirror(
 ): Promise<void> {
   await migrateDatabase(databaseUrl);
   onStop(await registerInstance(databaseUrl));
-  await storeSettings(sql, {
-    liveInterval: config.intervals.liveMs / 1000,
-    sweepInterval: config.intervals.sweepMs / 1000,
-    metadataInterval: config.intervals.metadataMs / 1000,
-    catalogStaleAfter: config.catalog.staleAfterMs / 1000,
-    rateLimit: config.rate.limit,
-    rateShare: paceLimits(config).maxPerWindow,
-    rateWindow: config.rate.windowMs / 1000,
-    rateFloor: rateFloor(config),
-    deltaInterval: config.intervals.deltaMs / 1000,
-    bulkMaxSkus: config.bulk.bulkMaxSkus,
-    bulkLiveBudget: config.bulk.liveBudget,
-  });
+  await storeSettings(sql, config, paceLimits(config));
 }
 
 /** The embedded server's events as log lines. */

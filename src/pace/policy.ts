@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts';
 import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
 
 /*
@@ -58,6 +59,11 @@ export function guardMs(limits: PaceLimits): number {
 export function sendsPerWindow(limits: PaceLimits): number {
   const { maxPerWindow, windowMs } = limits;
   return Math.max(1, Math.floor((maxPerWindow * windowMs) / (windowMs + guardMs(limits))) - 1);
+}
+
+/** The same for a minute: calls at the mirror's full pace. */
+export function sendsPerMinute(limits: PaceLimits): number {
+  return (sendsPerWindow(limits) * 60_000) / limits.windowMs;
 }
 
 /** Requests that are kept free for those who come next, while others take part. */
@@ -187,17 +193,8 @@ function saysNothing(outcome: string): boolean {
   return outcome === 'network' || outcome === 'timeout' || outcome === 'aborted';
 }
 
-/** What is configured of the account's rate limit: requests a window, and the parts of it that are the mirror's. */
-export interface AccountRate {
-  readonly limit: number;
-  readonly windowMs: number;
-  readonly share: number;
-  readonly floor: number;
-  readonly backoffMs: number;
-}
-
 /** The pace that a configuration allows the mirror (partner rule 8.rate: the account's limit, of which it takes its share). */
-export function paceLimits({ rate }: { readonly rate: AccountRate }): PaceLimits {
+export function paceLimits({ rate }: Pick<Config, 'rate'>): Required<PaceLimits> {
   return {
     maxPerWindow: Math.max(1, Math.floor(rate.limit * rate.share)),
     windowMs: rate.windowMs,
@@ -207,6 +204,6 @@ export function paceLimits({ rate }: { readonly rate: AccountRate }): PaceLimits
 }
 
 /** Requests a window that the mirror keeps while the account's other users ask; never more than its share. */
-export function rateFloor({ rate }: { readonly rate: AccountRate }): number {
+export function rateFloor({ rate }: Pick<Config, 'rate'>): number {
   return Math.max(1, Math.floor(rate.limit * Math.min(rate.floor, rate.share)));
 }

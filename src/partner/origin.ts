@@ -1,88 +1,57 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
-import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
+import ipaddr from 'ipaddr.js';
 
 export type UrlProblem = 'not-a-url' | 'scheme' | 'credentials' | 'not-public' | 'not-listed' | 'query';
 
 /** Code of the error by which the address guard stops a connection before it is made. */
 export const ADDRESS_REFUSED = 'ERR_ADDRESS_REFUSED';
 
-const NOT_PUBLIC_V4: readonly (readonly [string, number])[] = [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10], // carrier-grade NAT; a cloud's metadata service lives in it
-  ['127.0.0.0', 8],
-  ['168.63.129.16', 32], // a cloud's host agent, at an address that looks public
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.0.2.0', 24],
-  ['192.88.99.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['198.51.100.0', 24],
-  ['203.0.113.0', 24],
-  ['224.0.0.0', 3], // multicast, reserved, broadcast
-];
-/** Inside global unicast, but not a place of its own: protocol assignments and Teredo, documentation, 6to4. */
-const NOT_PUBLIC_V6: readonly (readonly [string, number])[] = [
-  ['2001::', 23],
-  ['2001:db8::', 32],
-  ['2002::', 16],
-  ['3fff::', 20],
-];
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-function blockList(subnets: readonly (readonly [string, number])[], family: 'ipv4' | 'ipv6'): BlockList {
-  const list = new BlockList();
-  for (const [net, prefix] of subnets) list.addSubnet(net, prefix, family);
-  return list;
+const MAPPED = ipaddr.IPv6.parseCIDR('::ffff:0:0/96');
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
+const GLOBAL_UNICAST_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
+const PRIVATE_V6 = ipaddr.IPv6.parseCIDR('fd00::/8');
+/** Metadata services and host agents of clouds, which are in no range of their own or in one that is otherwise private. */
+const METADATA_V6 = ipaddr.IPv6.parseCIDR('fd00:ec2::/32');
+const HOST_AGENT = '168.63.129.16';
+
+/**
+ * An IP address (no brackets); null for other texts, and for one with a zone. ipaddr.js reads more than a resolver or a
+ * parsed URL writes (127.1, 0x7f000001), and takes ::8.8.8.8 for ::ffff:8.8.8.8: it is given one spelling only.
+ */
+function parseAddress(text: string): Address | null {
+  const family = isIP(text);
+  if (family === 0 || text.includes('%')) return null;
+  return ipaddr.parse(family === 4 ? text : new URL(`http://[${text}]/`).hostname.slice(1, -1));
 }
 
-/** Private networks, where a files origin may be that PARTNER_FILES_ORIGINS names. Metadata services are not among them. */
-const PRIVATE_V4: readonly (readonly [string, number])[] = [
-  ['10.0.0.0', 8],
-  ['172.16.0.0', 12],
-  ['192.168.0.0', 16],
-];
-
-const refusedV4 = blockList(NOT_PUBLIC_V4, 'ipv4');
-const refusedV6 = blockList(NOT_PUBLIC_V6, 'ipv6');
-const globalUnicastV6 = blockList([['2000::', 3]], 'ipv6');
-const privateV4 = blockList(PRIVATE_V4, 'ipv4');
-const privateV6 = blockList([['fd00::', 8]], 'ipv6');
-const metadataV6 = blockList([['fd00:ec2::', 32]], 'ipv6');
-const loopbackV4 = blockList([['127.0.0.0', 8]], 'ipv4');
-
-/** The IPv4 address inside an IPv4-mapped (::ffff:0:0/96) or NAT64 (64:ff9b::/96) address; null for any other. */
-function embeddedV4(address: string): string | null {
-  const canonical = URL.parse(`http://[${address}]/`)?.hostname.slice(1, -1) ?? '';
-  const groups = /^(?:::ffff|64:ff9b:):([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical);
-  if (groups === null) return null;
-  const [high, low] = [Number.parseInt(groups[1] ?? '0', 16), Number.parseInt(groups[2] ?? '0', 16)];
-  return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+/** Where packets to an address end: the IPv4 address inside an IPv4-mapped or NAT64 one, else the address itself. */
+function endOf(address: Address): Address {
+  if (address instanceof ipaddr.IPv4 || !(address.match(MAPPED) || address.match(NAT64))) return address;
+  return ipaddr.fromByteArray(address.toByteArray().slice(12));
 }
 
 /** Whether an IP address (no brackets, zone allowed) is a public unicast one. Anything unknown is not. */
-export function isPublicAddress(address: string): boolean {
-  const family = isIP(address);
-  if (family === 4) return !refusedV4.check(address, 'ipv4');
-  if (family !== 6 || address.includes('%')) return false;
-  const inner = embeddedV4(address);
-  if (inner !== null) return isPublicAddress(inner);
-  return globalUnicastV6.check(address, 'ipv6') && !refusedV6.check(address, 'ipv6');
+export function isPublicAddress(text: string): boolean {
+  const address = parseAddress(text);
+  if (address === null) return false;
+  const end = endOf(address);
+  if (end.range() !== 'unicast') return false;
+  return end instanceof ipaddr.IPv6 ? end.match(GLOBAL_UNICAST_V6) : end.toString() !== HOST_AGENT;
 }
 
-function isPrivateAddress(address: string): boolean {
-  const family = isIP(address);
-  if (family === 4) return privateV4.check(address, 'ipv4');
-  if (family !== 6 || address.includes('%')) return false;
-  return privateV6.check(address, 'ipv6') && !metadataV6.check(address, 'ipv6');
+/** Whether it is in a private network, where a files origin may be that PARTNER_FILES_ORIGINS names. */
+function isPrivateAddress(text: string): boolean {
+  const address = parseAddress(text);
+  if (!(address instanceof ipaddr.IPv6)) return address?.range() === 'private';
+  return address.match(PRIVATE_V6) && !address.match(METADATA_V6);
 }
 
-function isLoopbackAddress(address: string): boolean {
-  const family = isIP(address);
-  if (family === 4) return loopbackV4.check(address, 'ipv4');
-  const inner = family === 6 ? embeddedV4(address) : null;
-  return inner === null ? address === '::1' : loopbackV4.check(inner, 'ipv4');
+function isLoopbackAddress(text: string): boolean {
+  const address = parseAddress(text);
+  return address !== null && endOf(address).range() === 'loopback';
 }
 
 /** The host of a URL without brackets and without the root's dot. */

@@ -1,3 +1,5 @@
+import { styleText } from 'node:util';
+
 /** How a terminal is written to. */
 export interface Terminal {
   /** Columns; null: lines are as long as they are (a pipe, a file). */
@@ -7,12 +9,13 @@ export interface Terminal {
   readonly ascii: boolean;
 }
 
-const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
-export type Tint = keyof typeof CODES;
+export type Tint = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Paint = (tint: Tint, text: string) => string;
 
+/** Colours texts for this terminal, or leaves them as they are where it takes no colour. */
 export function painter({ colour }: Terminal): Paint {
-  return (tint, text) => (colour && text !== '' ? `\u001B[${CODES[tint]}m${text}\u001B[0m` : text);
+  // Whether there is colour was decided by terminalOf, and not for stdout alone.
+  return (tint, text) => (colour && text !== '' ? styleText(tint, text, { validateStream: false }) : text);
 }
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts';
 import type { Sql } from './db.ts';
 
 /** What is stored about the upstream's catalog and our position in it. */
@@ -52,28 +53,24 @@ export async function storeLiveBudget(sql: Sql, budget: number): Promise<void> {
   await sql`update catalog_internal.sync set live_budget = ${budget} where live_budget is distinct from ${budget}::real`;
 }
 
-/** What SQL goes by: durations in seconds by which it tells fresh from stale, and the account's limit. */
-export interface SqlSettings {
-  readonly liveInterval: number;
-  readonly sweepInterval: number;
-  readonly metadataInterval: number;
-  readonly catalogStaleAfter: number;
-  /** Requests in `rateWindow` seconds: the account's limit, the mirror's share, and its part in any case. */
-  readonly rateLimit: number;
-  readonly rateShare: number;
-  readonly rateWindow: number;
-  readonly rateFloor: number;
-  readonly deltaInterval: number;
-  readonly bulkMaxSkus: number;
-  readonly bulkLiveBudget: number;
-}
+/** What SQL uses of the configuration. */
+export type SqlSettings = Pick<Config, 'intervals' | 'catalog' | 'rate' | 'bulk'>;
 
-export async function storeSettings(sql: Sql, s: SqlSettings): Promise<void> {
+/**
+ * Writes down what SQL goes by: durations by which it tells fresh from stale, in seconds, the sizes of calls, and the account's
+ * limit with the mirror's share of it and its part in any case, in requests a window.
+ */
+export async function storeSettings(
+  sql: Sql,
+  { intervals, catalog, rate, bulk }: SqlSettings,
+  mirror: { readonly maxPerWindow: number; readonly account: { readonly floor: number } },
+): Promise<void> {
   await sql`
-    update catalog_internal.settings set live_interval = ${s.liveInterval}, sweep_interval = ${s.sweepInterval},
-      metadata_interval = ${s.metadataInterval}, catalog_stale_after = ${s.catalogStaleAfter},
-      rate_limit = ${s.rateLimit}, rate_share = ${s.rateShare}, rate_window = ${s.rateWindow}, rate_floor = ${s.rateFloor},
-      delta_interval = ${s.deltaInterval}, bulk_max_skus = ${s.bulkMaxSkus}, bulk_live_budget = ${s.bulkLiveBudget}`;
+    update catalog_internal.settings set live_interval = ${intervals.liveMs / 1000},
+      sweep_interval = ${intervals.sweepMs / 1000}, metadata_interval = ${intervals.metadataMs / 1000},
+      catalog_stale_after = ${catalog.staleAfterMs / 1000}, delta_interval = ${intervals.deltaMs / 1000},
+      rate_limit = ${rate.limit}, rate_window = ${rate.windowMs / 1000}, rate_share = ${mirror.maxPerWindow},
+      rate_floor = ${mirror.account.floor}, bulk_max_skus = ${bulk.maxSkus}, bulk_live_budget = ${bulk.liveBudget}`;
 }
 
 /** The ages that SQL takes for the target, in seconds, as the last daemon to start was configured. */

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
@@ -7,26 +8,11 @@ import type { IncidentCause } from '../store/incident.ts';
 import { type Failure, PATIENCE_MS } from './outcome.ts';
 import type { Pacer, SentPermit } from '../pace/pacer.ts';
 
-/** Durations in milliseconds; names and meanings as in the configuration. */
-export interface SyncSettings {
-  readonly baseUrl: URL;
-  readonly filesOrigins?: readonly string[] | null;
-  readonly downloadTimeoutMs: number;
-  readonly bulkMaxSkus: number;
-  readonly bulkLiveBudget: number;
-  readonly deltaMs: number;
-  readonly manifestMs: number;
-  readonly catalogCheckMs: number;
-  readonly liveMs: number;
-  readonly livePolicy: 'index' | 'round-robin';
+/** What sync uses of the configuration. Credentials are the client's. */
+export interface SyncSettings extends Pick<Config, 'bulk' | 'intervals' | 'catalog'> {
+  readonly partner: Pick<Config['partner'], 'baseUrl' | 'filesOrigins' | 'downloadTimeoutMs'>;
   /** Requests a minute at the mirror's full pace. */
   readonly callsPerMinute: number;
-  readonly deferredMs: number;
-  readonly errorMs: number;
-  readonly metadataMs: number;
-  readonly sweepMs: number;
-  readonly sweepMinAgeMs: number;
-  readonly manifestMaxShrink: number;
 }
 
 /** Something worth a log line or a counter that happens inside a run; the end of a run is its Outcome. */
@@ -127,17 +113,17 @@ export async function ask<T>(
 }
 
 /** How long a snapshot-priced SKU may go without a refresh, in milliseconds: its sweep, or its metadata where that is sooner. */
-export function snapshotMs(settings: SyncSettings): number {
-  return settings.sweepMs > 0 ? Math.min(settings.sweepMs, settings.metadataMs) : settings.metadataMs;
+export function snapshotMs({ intervals: { sweepMs, metadataMs } }: Pick<Config, 'intervals'>): number {
+  return sweepMs > 0 ? Math.min(sweepMs, metadataMs) : metadataMs;
 }
 
 /** When the next refresh is due after an answer. */
-export function nextRefresh(settings: SyncSettings): NextRefresh {
-  const sweeps = settings.sweepMs > 0 && settings.sweepMs <= settings.metadataMs;
+export function nextRefresh({ intervals }: Pick<Config, 'intervals'>): NextRefresh {
+  const { liveMs, sweepMs, metadataMs } = intervals;
   return {
-    liveMs: settings.liveMs,
-    snapshotMs: snapshotMs(settings),
-    snapshotReason: sweeps ? 'sweep' : 'metadata',
-    notFoundMs: settings.metadataMs,
+    liveMs,
+    snapshotMs: snapshotMs({ intervals }),
+    snapshotReason: sweepMs > 0 && sweepMs <= metadataMs ? 'sweep' : 'metadata',
+    notFoundMs: metadataMs,
   };
 }

@@ -37,7 +37,7 @@ export async function syncDelta(
   failuresBefore: number,
   signal?: AbortSignal,
 ): Promise<TaskOutcome> {
-  const { deltaMs } = ctx.settings;
+  const { deltaMs } = ctx.settings.intervals;
   const seen = new Set<string>();
   let hops = 0;
   for (;;) {
@@ -92,14 +92,18 @@ async function recover(
   if (recovery === 'fetch-manifest') {
     await noteBrokenChain(ctx.sql, token);
     ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
-    return { kind: 'postponed', nextInMs: Math.min(ctx.settings.deltaMs, 5000), because: error.kind };
+    return {
+      kind: 'postponed',
+      nextInMs: Math.min(ctx.settings.intervals.deltaMs, 5000),
+      because: error.kind,
+    };
   }
   if (recovery === 'catalog-fault') {
     await noteCatalogFault(ctx.sql, error.kind === 'no-snapshot' ? '0012' : '0014');
   }
   return {
     kind: 'failed',
-    nextInMs: retryAfter(error.kind, failuresBefore, ctx.settings.deltaMs),
+    nextInMs: retryAfter(error.kind, failuresBefore, ctx.settings.intervals.deltaMs),
     ...failureOf(error),
   };
 }

@@ -20,7 +20,7 @@ export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   const { incident } = await readLivePlan(ctx.sql);
   if (incident !== null) return { kind: 'postponed', nextInMs: MAINTENANCE_EVERY_MS, because: 'incident' };
   const { snapshotMs, snapshotReason } = nextRefresh(ctx.settings);
-  const overdueMs = ctx.settings.metadataMs - snapshotMs;
+  const overdueMs = ctx.settings.intervals.metadataMs - snapshotMs;
   const promoted =
     snapshotReason === 'metadata' ? 0 : await promoteMetadata(ctx.sql, overdueMs / 1000, AT_ONCE);
   return { kind: 'done', nextInMs: promoted < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000, counts: { promoted } };

@@ -77,7 +77,7 @@ async function baselineOnce(
       ...staged,
       skuCount: meta.skuCount,
       shrinkConfirmed: state.shrinkConfirmed,
-      maxShrink: ctx.settings.manifestMaxShrink,
+      maxShrink: ctx.settings.catalog.manifestMaxShrink,
     });
     if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
     const applied = await baseline.merge({
@@ -102,7 +102,7 @@ async function baselineOnce(
       // Soon again, not after a whole interval: the chain may have broken while this run was at work.
       return {
         kind: 'postponed',
-        nextInMs: Math.min(ctx.settings.manifestMs, SUPERSEDED_AGAIN_MS),
+        nextInMs: Math.min(ctx.settings.intervals.manifestMs, SUPERSEDED_AGAIN_MS),
         because: error.kind,
       };
     }
@@ -132,7 +132,7 @@ function done(
   const { lines, rejected } = downloaded;
   return {
     kind: 'done',
-    nextInMs: ctx.settings.manifestMs,
+    nextInMs: ctx.settings.intervals.manifestMs,
     counts: {
       lines,
       rejected,
@@ -152,7 +152,7 @@ function causeOf(before: SyncState): (typeof REBASELINE_CAUSES)[number] {
 }
 
 function failed(ctx: SyncContext, run: TaskRun, failure: Failure): TaskOutcome {
-  return { kind: 'failed', nextInMs: retryInMs(run.failures, ctx.settings.manifestMs), ...failure };
+  return { kind: 'failed', nextInMs: retryInMs(run.failures, ctx.settings.intervals.manifestMs), ...failure };
 }
 
 async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal): Promise<TaskOutcome> {
@@ -164,7 +164,7 @@ async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal):
 async function catalogFailed(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<TaskOutcome> {
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
-  const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.manifestMs);
+  const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.intervals.manifestMs);
   return { kind: 'failed', nextInMs, ...failureOf(error) };
 }
 
@@ -199,9 +199,9 @@ async function download(
   const keepHeap = heapKeeper();
   const batches = readManifestFile({
     url: meta.url,
-    baseUrl: settings.baseUrl,
-    origins: settings.filesOrigins,
-    timeoutMs: settings.downloadTimeoutMs,
+    baseUrl: new URL(settings.partner.baseUrl),
+    origins: settings.partner.filesOrigins,
+    timeoutMs: settings.partner.downloadTimeoutMs,
     signal,
   });
   for await (const { lines, rejected, bytes } of batches) {
@@ -255,7 +255,7 @@ export async function checkCatalog(
   run: TaskRun,
   signal?: AbortSignal,
 ): Promise<TaskOutcome> {
-  const nextInMs = ctx.settings.catalogCheckMs;
+  const nextInMs = ctx.settings.intervals.catalogCheckMs;
   const state = await readSyncState(ctx.sql);
   if (state.manifestAppliedAt === null) {
     return { kind: 'postponed', nextInMs: Math.min(nextInMs, 60_000), because: 'no baseline yet' };

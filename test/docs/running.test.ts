@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { VARIABLES } from '../../src/config/config.ts';
-import { codeBlocks, read } from './markdown.ts';
+import { codeBlocks, PAGES, read } from './markdown.ts';
 import { callsIn, checkCall } from './shell.ts';
 
 interface Deployment {
@@ -24,6 +24,19 @@ interface Deployment {
   };
 }
 
+/** What the environment may hold of ours. */
+const known = VARIABLES.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
+/** Of Node.js and of terminals; and the rule that a secret may be given as a file. */
+const OTHERS = ['NODE_EXTRA_CA_CERTS', 'NO_COLOR', 'FORCE_COLOR', 'NAME_FILE'];
+
+test('every variable of the environment that a page names is a setting', () => {
+  const named = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name),
+  );
+  expect(named.length).toBeGreaterThan(50);
+  expect(named.filter((name) => !known.includes(name) && !OTHERS.includes(name))).toEqual([]);
+});
+
 const yaml = codeBlocks('yaml').map(({ page, text }) => [page, parse(text) as unknown] as const);
 
 test('the Deployment fits the image: user, port, half-open requests, variables, mounts', () => {
@@ -37,7 +50,6 @@ test('the Deployment fits the image: user, port, half-open requests, variables, 
   expect(container?.readinessProbe.httpGet.path).toBe('/readyz');
   // SIGTERM ends the daemon within ten seconds.
   expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(10);
-  const known = VARIABLES.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
   expect(container?.env.map(({ name }) => name).filter((name) => !known.includes(name))).toEqual([]);
   expect(container?.volumeMounts.map(({ name }) => name)).toEqual(pod?.volumes.map(({ name }) => name));
   const folders = container?.volumeMounts.map(({ mountPath }) => `${mountPath}/`) ?? [];

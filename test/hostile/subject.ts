@@ -9,6 +9,7 @@ import type { TaskOutcome } from '../../src/sync/outcome.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { settingsWith } from '../support/settings.ts';
 
 /*
  * The real sync in a process of its own, so that its memory can be told from the tests' and the upstream's. Each message
@@ -68,29 +69,17 @@ const ctx: SyncContext = {
   clock: systemClock,
   random: () => 0.5,
   emit: telemetry.onSync,
-  settings: {
-    baseUrl: new URL(baseUrl),
-    downloadTimeoutMs: 30_000,
-    bulkMaxSkus: 100,
-    bulkLiveBudget: 5,
-    deltaMs: 5 * MINUTE,
-    manifestMs: 7 * DAY,
-    catalogCheckMs: 60 * MINUTE,
-    liveMs: 30 * MINUTE,
-    livePolicy: 'round-robin',
-    callsPerMinute: 100,
-    deferredMs: 5 * MINUTE,
-    errorMs: MINUTE,
-    metadataMs: 7 * DAY,
-    sweepMs: DAY,
-    sweepMinAgeMs: DAY,
-    manifestMaxShrink: 0.5,
-  },
+  settings: settingsWith({
+    PARTNER_BASE_URL: baseUrl,
+    PARTNER_DOWNLOAD_TIMEOUT: '30s',
+    LIVE_POLICY: 'round-robin',
+    SWEEP_MIN_AGE: '1d',
+  }),
 };
 
 async function counters(): Promise<Record<string, number>> {
-  const { syncs, partnerRequests, manifestRejectedLines, bulkMaxSkus, bulkUnaccountedSkus } = metrics;
-  const all = { syncs, partnerRequests, manifestRejectedLines, bulkMaxSkus, bulkUnaccountedSkus };
+  const { syncs, partnerRequests, manifestRejectedLines, bulkSkus, bulkUnaccountedSkus } = metrics;
+  const all = { syncs, partnerRequests, manifestRejectedLines, bulkSkus, bulkUnaccountedSkus };
   const values: Record<string, number> = {};
   for (const [name, counter] of Object.entries(all)) {
     for (const { labels, value } of (await counter.get()).values)

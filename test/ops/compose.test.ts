@@ -1,9 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { loadConfig, VARIABLES } from '../../src/config/config.ts';
 import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
 
 const ROOT = new URL('../../', import.meta.url);
+const SETTINGS = VARIABLES.map(({ name }) => name);
 const yaml = (file: string): unknown => parse(readFileSync(new URL(file, ROOT), 'utf8'), { merge: true });
 
 interface Service {
@@ -73,6 +75,24 @@ test('every secret is a file that ops/secrets/README.md names, is used, and is r
     for (const secret of secrets) used.add(secret);
   }
   expect([...used].toSorted()).toEqual(Object.keys(compose.secrets).toSorted());
+});
+
+test('every variable of our own services is a setting, and has a value that the program takes', () => {
+  const ours = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
+  for (const [name, { environment = {} }] of ours) {
+    // What compose fills in: the part behind `:-`, or an address.
+    const env = Object.fromEntries(
+      Object.entries(environment).map(([variable, value]) => [
+        variable,
+        value.replace(/^\$\{\w+:-(.*)\}$/, '$1') || 'https://partner.example',
+      ]),
+    );
+    if (Object.keys(env).length === 0) continue;
+    const { warnings } = loadConfig(env, (path) => (path.endsWith('url') ? 'postgres://h/d' : 'given'));
+    expect(warnings, `service ${name}`).toEqual([]);
+    const unknown = Object.keys(env).filter((variable) => !SETTINGS.includes(variable.replace(/_FILE$/, '')));
+    expect(unknown, `service ${name}`).toEqual([]);
+  }
 });
 
 test('who is waited for comes with the same profile and can become healthy', () => {

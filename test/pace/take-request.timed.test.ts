@@ -1,21 +1,24 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { ceilingAt, guardMs, initialPace, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
+import { ceilingAt, guardMs, initialPace, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { storeSettings } from '../../src/store/sync-state.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { settingsWith } from '../support/settings.ts';
 
 const LIMIT = 60;
 const WINDOW_MS = 1000;
 const FLOOR = 12;
-const LIMITS: PaceLimits = {
-  maxPerWindow: 36,
-  windowMs: WINDOW_MS,
-  backoffMs: 500,
-  account: { limit: LIMIT, floor: FLOOR },
-};
+const SETTINGS = settingsWith({
+  PARTNER_RATE_LIMIT: String(LIMIT),
+  PARTNER_RATE_WINDOW: `${WINDOW_MS}ms`,
+  PARTNER_RATE_SHARE: '0.6',
+  PARTNER_RATE_FLOOR: String(FLOOR / LIMIT),
+  PARTNER_BACKOFF: '500ms',
+});
+const LIMITS = paceLimits(SETTINGS);
 const SPAN_MS = WINDOW_MS + guardMs(LIMITS);
 
 let database: TestDatabase;
@@ -25,19 +28,7 @@ let other: Sql;
 beforeAll(async () => {
   database = await createDatabase('migrated');
   [sql, other] = [connect(database.url, { max: 4 }), connect(database.url, { max: 4 })];
-  await storeSettings(sql, {
-    liveInterval: 1,
-    sweepInterval: 1,
-    metadataInterval: 1,
-    catalogStaleAfter: 1,
-    rateLimit: LIMIT,
-    rateShare: LIMITS.maxPerWindow,
-    rateWindow: WINDOW_MS / 1000,
-    rateFloor: FLOOR,
-    deltaInterval: 300,
-    bulkMaxSkus: 100,
-    bulkLiveBudget: 5,
-  });
+  await storeSettings(sql, SETTINGS, LIMITS);
 });
 
 beforeEach(async () => {

@@ -107,9 +107,24 @@ test.each<[string, boolean, UrlProblem | null]>([
   expect(checkBaseUrl(new URL(url), insecure)).toBe(problem);
 });
 
-test('an address with a zone, or no address, is not public', () => {
-  expect(isPublicAddress('2606:4700::1%eth0')).toBe(false);
-  expect(isPublicAddress('files.example.com')).toBe(false);
+test.each([
+  ['2606:4700::1%eth0', false], // a zone
+  ['::1%lo', false],
+  ['files.example.com', false],
+  ['8.8', false],
+  ['0x08080808', false],
+  ['8.8.8.8', true],
+  ['::ffff:8.8.8.8', true],
+  ['64:ff9b::8.8.8.8', true],
+  ['64:ff9b:1::8.8.8.8', false], // NAT64 within somebody's own network
+  ['::8.8.8.8', false], // IPv4-compatible: deprecated, and routed nowhere
+  ['::ffff:0:8.8.8.8', false],
+  ['2002:808:808::1', false], // 6to4
+  ['2001:0:808:808::1', false], // Teredo
+  ['192.31.196.1', false], // anycast sinks of AS112
+  ['4000::1', false], // not allocated
+])('%s is public: %s', (address, expected) => {
+  expect(isPublicAddress(address)).toBe(expected);
 });
 
 describe('the guarded lookup', () => {

@@ -17,6 +17,7 @@ import { CALM } from './fortune.ts';
 import type { Pending, Raw } from './partner.ts';
 import type { Rig } from './rig.ts';
 import type { SimTime } from './time.ts';
+import type { SettingsEnv } from '../support/settings.ts';
 import type { Worker } from './worker.ts';
 
 const MINUTE = 60_000;
@@ -178,7 +179,7 @@ export class Day {
 }
 
 /** The defaults of the configuration, where the rig has others. */
-const REAL = { deltaMs: 5 * MINUTE, sweepMinAgeMs: 30 * MINUTE };
+const REAL: SettingsEnv = { DELTA_INTERVAL: '5m', SWEEP_MIN_AGE: '30m' };
 
 /** The simulation's clock. A sleep that only its own signal ends early is a lease's renewal: it ends with its run. */
 function dayClock(time: SimTime): Clock {

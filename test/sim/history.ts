@@ -1,4 +1,5 @@
-import type { SyncContext, SyncSettings } from '../../src/sync/context.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import type { SettingsEnv } from '../support/settings.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { requestTask } from '../../src/store/tasks.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
@@ -36,7 +37,7 @@ export class History {
   readonly #daemons: Daemon[] = [];
   /** Two of each daemon: one for the catalog, one for prices. */
   readonly #workers: Working[] = [];
-  readonly #settings: Partial<SyncSettings>;
+  readonly #settings: SettingsEnv;
   readonly #paced: boolean;
   /** What was done, for whoever reads a failure. */
   readonly log: string[] = [];
@@ -48,7 +49,7 @@ export class History {
     this.#rig = rig;
     this.#draw = plan.draw;
     this.#judge = new Judge(rig);
-    this.#settings = { bulkMaxSkus: pick([3, 8, 100], plan.draw) };
+    this.#settings = { BULK_MAX_SKUS: pick(['3', '8', '100'], plan.draw) };
     this.#paced = plan.draw(5) === 0;
     for (let nth = 0; nth < plan.daemons; nth += 1) this.#bear(nth);
   }

@@ -1,32 +1,18 @@
 import { afterAll, beforeAll } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
-import type { SyncContext, SyncEvent, SyncSettings } from '../../src/sync/context.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
+import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import { SimPartner } from './partner.ts';
 import { Crash, type Daemon, Worker } from './worker.ts';
 import { createSimDatabase, type SimDatabase, SimTime } from './time.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-
-/** Intervals as by default, but that deltas are polled whenever the scheduler likes. */
-const SETTINGS: Omit<SyncSettings, 'baseUrl'> = {
-  downloadTimeoutMs: 60_000,
-  bulkMaxSkus: 100,
-  bulkLiveBudget: 5,
-  deltaMs: 100,
-  manifestMs: 7 * 24 * HOUR,
-  catalogCheckMs: HOUR,
-  liveMs: 30 * MINUTE,
-  livePolicy: 'index',
-  callsPerMinute: 120,
-  deferredMs: 5 * MINUTE,
-  errorMs: MINUTE,
-  metadataMs: 7 * 24 * HOUR,
-  sweepMs: 24 * HOUR,
-  sweepMinAgeMs: 6 * HOUR,
-  manifestMaxShrink: 0.5,
+/** As by default, but that deltas are polled whenever the scheduler likes. */
+const SETTINGS: SettingsEnv = {
+  DELTA_INTERVAL: '100ms',
+  SWEEP_MIN_AGE: '6h',
+  PARTNER_DOWNLOAD_TIMEOUT: '60s',
 };
 
 /** A catalog with something of everything: snapshot and live, ghosts, mislisted and unlisted SKUs. */
@@ -108,12 +94,7 @@ export class Rig {
   }
 
   /** A worker of a daemon, on the nth connection; `paced` goes by the ledger of sends. */
-  worker(
-    nth: number,
-    daemon: Daemon,
-    settings: Partial<SyncSettings>,
-    paced: boolean,
-  ): [Worker, SyncContext] {
+  worker(nth: number, daemon: Daemon, settings: SettingsEnv, paced: boolean): [Worker, SyncContext] {
     this.#born += 1;
     const worker = new Worker(`w${this.#born}`, this.#pools[nth] as Sql, daemon);
     const ctx: SyncContext = {
@@ -126,7 +107,7 @@ export class Rig {
       pacer: paced ? this.#pacer(worker) : UNPACED,
       clock: this.time,
       random: () => 0.5,
-      settings: { ...SETTINGS, baseUrl: new URL(this.partner.base), ...settings },
+      settings: settingsWith({ ...SETTINGS, PARTNER_BASE_URL: this.partner.base, ...settings }),
       emit: (event) => this.#count(event),
     };
     return [worker, ctx];

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createCanvas, terminalOf } from '../../src/cli/terminal.ts';
+import { painter } from '../../src/status/style.ts';
 
 function output(isTTY: boolean) {
   const written: string[] = [];
@@ -21,6 +22,15 @@ test.each([
   [false, { LANG: 'C.UTF-8' }, { width: null, colour: false, ascii: false }],
 ])('what a terminal (%s) with %o takes', (isTTY, env, expected) => {
   expect(terminalOf(output(isTTY), env)).toEqual(expected);
+});
+
+test.each(['NO_COLOR', 'FORCE_COLOR'])('text is coloured as that says, and %s is not asked again', (name) => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv(name, name === 'NO_COLOR' ? '1' : '3');
+  const paint = (colour: boolean, text: string) =>
+    painter({ width: null, colour, ascii: false })('green', text);
+  expect(paint(true, 'well')).toBe('\u001B[32mwell\u001B[39m');
+  expect([paint(true, ''), paint(false, 'well')]).toEqual(['', 'well']);
 });
 
 test('a canvas overwrites in place, keeps to the height, and gives the terminal back with the last refresh', () => {

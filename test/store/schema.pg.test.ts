@@ -3,8 +3,10 @@ import { refreshSkus } from '../../src/store/refresh.ts';
 import type { Sql, Tx } from '../../src/store/db.ts';
 import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/delta.ts';
 import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
+import { paceLimits } from '../../src/pace/policy.ts';
 import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/sync-state.ts';
 import { found, HOUR, knownSkus, answerAsked, mark, passHours, useStore } from './support.ts';
+import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 
@@ -146,20 +148,8 @@ describe('catalog_state', () => {
   test('is stale when the snapshot is older than CATALOG_STALE_AFTER', async () => {
     await standing(25);
     expect(await state()).toBe('stale');
-    const day = 86_400;
-    await storeSettings(store.sql, {
-      liveInterval: 1,
-      sweepInterval: 1,
-      metadataInterval: 1,
-      catalogStaleAfter: 2 * day,
-      rateLimit: 200,
-      rateShare: 120,
-      rateWindow: 60,
-      rateFloor: 40,
-      deltaInterval: 300,
-      bulkMaxSkus: 100,
-      bulkLiveBudget: 5,
-    });
+    const settings = settingsWith({ CATALOG_STALE_AFTER: '2d' });
+    await storeSettings(store.sql, settings, paceLimits(settings));
     expect(await state()).toBe('ok');
   });
 

@@ -9,7 +9,8 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
-import { HOUR, mark, knownSkus, useStore } from '../store/support.ts';
+import { mark, knownSkus, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
 
 const MINUTE = 60_000;
 /** SKUs that wait for their first price; every twentieth is live. */
@@ -103,24 +104,11 @@ function replica(url: string, callsPerMinute = 100_000): SyncContext {
     clock: systemClock,
     random: Math.random,
     emit: () => {},
-    settings: {
-      baseUrl,
-      downloadTimeoutMs: MINUTE,
-      bulkMaxSkus: 100,
-      bulkLiveBudget: LIVE_BUDGET,
-      deltaMs: MINUTE,
-      manifestMs: HOUR,
-      catalogCheckMs: HOUR,
-      liveMs: HOUR,
-      livePolicy: 'index',
-      callsPerMinute: 118,
-      deferredMs: MINUTE,
-      errorMs: MINUTE,
-      metadataMs: 168 * HOUR,
-      sweepMs: 24 * HOUR,
-      sweepMinAgeMs: HOUR / 2,
-      manifestMaxShrink: 0.5,
-    },
+    settings: settingsWith({
+      PARTNER_BASE_URL: sandbox.url,
+      BULK_LIVE_BUDGET: String(LIVE_BUDGET),
+      LIVE_INTERVAL: '1h',
+    }),
   };
 }
 

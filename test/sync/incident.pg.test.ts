@@ -5,8 +5,8 @@ import { weighCall, weighCounts } from '../../src/sync/live/incident.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
 import { syncMetadata } from '../../src/sync/maintenance.ts';
 import { useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
 
-const MINUTE = 60_000;
 const store = useStore();
 let events: SyncEvent[];
 
@@ -16,17 +16,9 @@ beforeEach(() => {
 
 /** Ten calls of five live SKUs a minute, for a thousand SKUs that are wanted every half hour. */
 function context(): SyncContext {
-  const settings = {
-    liveMs: 10 * MINUTE,
-    livePolicy: 'index',
-    callsPerMinute: 10,
-    bulkLiveBudget: 5,
-    sweepMs: 1440 * MINUTE,
-    metadataMs: 10_080 * MINUTE,
-  };
   return {
     sql: store.sql,
-    settings,
+    settings: settingsWith({ LIVE_INTERVAL: '10m', PARTNER_RATE_LIMIT: '12', PARTNER_RATE_SHARE: '1' }),
     emit: (event: SyncEvent) => events.push(event),
   } as unknown as SyncContext;
 }

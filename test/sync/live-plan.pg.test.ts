@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { readLivePlan } from '../../src/store/live.ts';
-import type { SyncContext, SyncEvent, SyncSettings } from '../../src/sync/context.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import {
   allowedLive,
   chooseForQuota,
@@ -10,8 +10,8 @@ import {
   planLive,
 } from '../../src/sync/live/plan.ts';
 import { useStore } from '../store/support.ts';
+import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 
-const MINUTE = 60_000;
 const quota = { lane: 'live', live: true, count: 2, earlySeconds: 0 } as const;
 
 const store = useStore();
@@ -29,19 +29,16 @@ async function hundred(): Promise<void> {
   await store.sql`select catalog_internal.mark_due((select array_agg(sku) from catalog.skus), 'live', true)`;
 }
 
-function context(settings: Partial<SyncSettings> = {}): SyncContext {
-  const all = {
-    liveMs: MINUTE,
-    livePolicy: 'index',
-    callsPerMinute: 10,
-    bulkLiveBudget: 5,
-    sweepMs: 1440 * MINUTE,
-    metadataMs: 10_080 * MINUTE,
-    ...settings,
-  };
+function context(settings: SettingsEnv = {}): SyncContext {
   return {
     sql: store.sql,
-    settings: all,
+    settings: settingsWith({
+      LIVE_INTERVAL: '1m',
+      // Ten calls a minute.
+      PARTNER_RATE_LIMIT: '12',
+      PARTNER_RATE_SHARE: '1',
+      ...settings,
+    }),
     emit: (event: SyncEvent) => events.push(event),
   } as unknown as SyncContext;
 }
@@ -60,13 +57,13 @@ describe('the plan of live refreshes', () => {
 
   test('gives every SKU its turn where refreshes suffice, and where round robin is asked for', async () => {
     await hundred();
-    for (const ctx of [context({ liveMs: 30 * MINUTE }), context({ livePolicy: 'round-robin' })]) {
+    for (const ctx of [context({ LIVE_INTERVAL: '30m' }), context({ LIVE_POLICY: 'round-robin' })]) {
       await planLive(ctx);
       const plan = await readLivePlan(store.sql);
       expect(plan).toMatchObject({ refreshThreshold: null, maxIntervalMinutes: null });
       expect(await chooseForQuota(ctx, plan, quota)).toBeNull();
       const look = { sku: 'S00', weight: 1, alpha: null, beta: null, minutes: 5, moved: true };
-      expect(learnRefresh(plan, ctx.settings)(look).nextMs).toBe(ctx.settings.liveMs);
+      expect(learnRefresh(plan, ctx.settings)(look).nextMs).toBe(ctx.settings.intervals.liveMs);
     }
   });
 
@@ -77,7 +74,7 @@ describe('the plan of live refreshes', () => {
     await store.sql`insert into catalog.watchlist (sku, weight) values ('S42', 50)`;
     await store.sql`alter table catalog.watchlist enable trigger watch_added`;
     await store.sql`insert into catalog_internal.live_rates values ('S43', 10, 60)`;
-    const ctx = context({ liveMs: 1000 });
+    const ctx = context({ LIVE_INTERVAL: '1s' });
     await planLive(ctx);
     await store.sql`update catalog_internal.live_plan set max_interval_minutes = 1000`;
     expect(await chooseForQuota(ctx, await readLivePlan(store.sql), quota)).toEqual(['S42', 'S43']);

@@ -2,33 +2,17 @@ import { assert, double, integer, property } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { doubling } from '../../src/lib/duration.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
-import { nextRefresh, type SyncSettings } from '../../src/sync/context.ts';
+import { nextRefresh } from '../../src/sync/context.ts';
 import { deltaRecovery } from '../../src/sync/delta.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
 import { earlyBy } from '../../src/sync/reprice/reprice.ts';
+import { settingsWith } from '../support/settings.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const SETTINGS: SyncSettings = {
-  baseUrl: new URL('https://partner.example'),
-  downloadTimeoutMs: 30 * MINUTE,
-  bulkMaxSkus: 100,
-  bulkLiveBudget: 5,
-  deltaMs: 5 * MINUTE,
-  manifestMs: 7 * DAY,
-  catalogCheckMs: HOUR,
-  liveMs: 30 * MINUTE,
-  livePolicy: 'index',
-  callsPerMinute: 120,
-  deferredMs: 5 * MINUTE,
-  errorMs: MINUTE,
-  metadataMs: 7 * DAY,
-  sweepMs: DAY,
-  sweepMinAgeMs: 30 * MINUTE,
-  manifestMaxShrink: 0.5,
-};
+const SETTINGS = settingsWith();
 const ASKED = { sku: 'A', generation: 1, deferrals: 0, failures: 0, live: false };
 
 describe('waiting longer after each failure', () => {
@@ -84,8 +68,8 @@ describe('waiting longer after each failure', () => {
           const result = skuResultOf({ ...ASKED, deferrals }, { kind: 'deferred' }, SETTINGS, () => random);
           expect(result).toMatchObject({ kind: 'deferred' });
           const wait = result.kind === 'deferred' ? result.waitMs : NaN;
-          expect(wait).toBeGreaterThanOrEqual(SETTINGS.deferredMs);
-          expect(wait).toBeLessThanOrEqual(SETTINGS.deferredMs * 1.1);
+          expect(wait).toBeGreaterThanOrEqual(SETTINGS.intervals.deferredMs);
+          expect(wait).toBeLessThanOrEqual(SETTINGS.intervals.deferredMs * 1.1);
         },
       ),
     );
@@ -132,8 +116,8 @@ describe('the next refresh of a SKU', () => {
   });
 
   test('without a sweep, or with one slower than metadata, is by the age of the metadata', () => {
-    for (const sweepMs of [0, 30 * DAY]) {
-      expect(nextRefresh({ ...SETTINGS, sweepMs })).toMatchObject({
+    for (const sweep of ['0', '30d']) {
+      expect(nextRefresh(settingsWith({ SWEEP_INTERVAL: sweep }))).toMatchObject({
         snapshotMs: 7 * DAY,
         snapshotReason: 'metadata',
       });
@@ -145,6 +129,6 @@ describe('the next refresh of a SKU', () => {
     expect(earlyBy(SETTINGS, 'ok')).toEqual(none);
     expect(earlyBy(SETTINGS, 'none')).toEqual(none);
     expect(earlyBy(SETTINGS, 'stale')).toEqual({ ...none, live: 29 * 60, sweep: 24 * 3600 - 60 });
-    expect(earlyBy({ ...SETTINGS, liveMs: 1000 }, 'stale').live).toBe(0);
+    expect(earlyBy(settingsWith({ LIVE_INTERVAL: '1s' }), 'stale').live).toBe(0);
   });
 });

@@ -10,7 +10,6 @@ import { type Evidence, nextQuestion, type Question, type Sample } from './disco
 import { discovered } from './discovery/checks.ts';
 import type { Refused, PermitSource } from './permits.ts';
 
-/** One request that was sent. */
 export interface SentRequest {
   readonly route: string;
   readonly outcome: string;
@@ -222,7 +221,6 @@ function skew(answers: readonly RawAnswer[]): CheckResult[] {
   return [judgeSkew('clock', "the partner's Date header", theirs - (dated.sentAt + dated.receivedAt) / 2)];
 }
 
-/** What the manifest route says of the catalog. */
 function catalog({ manifest }: Evidence, config: Config, now: number): CheckResult[] {
   if (manifest?.kind !== 'ok') return [];
   const { url, snapshotId } = manifest.candidates;
@@ -265,7 +263,7 @@ function remedy({ suspected, backoffLeftMs }: Refused, now: number): string {
   }
 }
 
-/** A request of this run was refused. */
+/** The line for a request of this run that was refused: what the partner said, how long nobody sends, what to do. `now` in epoch milliseconds. */
 export function refusal(error: PartnerError, refused: Refused | null, now: number): CheckResult {
   if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
   const backoff =
@@ -276,7 +274,7 @@ export function refusal(error: PartnerError, refused: Refused | null, now: numbe
   return fail('credential', text, refused === null ? error.hint : remedy(refused, now));
 }
 
-/** No request may be sent now. */
+/** The line for a request that may not be sent for another `forMs`, and why: `because` is the pacer's reason to wait. */
 export function putOff(because: string, forMs: number, refused: Refused | null, now: number): CheckResult {
   if (because === 'probe')
     return warn(

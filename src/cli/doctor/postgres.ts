@@ -40,7 +40,7 @@ export interface PostgresSettings {
   readonly queues: 'redis' | 'postgres';
 }
 
-/** Judges the database. Pure. */
+/** The lines of doctor about the database, from facts read before. Pure. */
 export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings): CheckResult[] {
   const tls = settings.url === null ? null : judgeEncryption('postgres tls', 'DATABASE_URL', settings.url);
   return [

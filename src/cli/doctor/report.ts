@@ -2,7 +2,6 @@ import { harmless, painter, type Terminal, type Tint, wrap } from '../../status/
 import type { CheckResult } from './check.ts';
 import type { SentRequest } from './partner.ts';
 
-/** All that a run of doctor found. */
 export interface Report {
   readonly findings: readonly CheckResult[];
   readonly requests: readonly SentRequest[];

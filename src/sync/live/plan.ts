@@ -52,7 +52,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   if (!incident && plan.unsolved) await releaseSnapshots(ctx);
   const groups = await rateGroups(sql, PRIOR, incident);
   const skus = groups.reduce((n, { count }) => n + count, 0);
-  const budget = Math.floor(state.liveBudget ?? settings.bulkLiveBudget);
+  const budget = Math.floor(state.liveBudget ?? settings.bulk.liveBudget);
   const refreshes = Math.min(settings.callsPerMinute * budget, plan.ceilingPerMinute ?? Infinity);
   const solved = solve(groups, skus, refreshes, settings, incident);
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
@@ -80,10 +80,10 @@ function solve(
   incident: boolean,
 ): RefreshThreshold {
   const round = roundMinutes(skus, refreshes);
-  if (settings.livePolicy !== 'index' || round * 60_000 <= settings.liveMs)
+  if (settings.intervals.livePolicy !== 'index' || round * 60_000 <= settings.intervals.liveMs)
     return { refreshThreshold: null, maxIntervalMinutes: null, earlyMinutes: null };
   const cap = MOST_ROUNDS * round;
-  const maxIntervalMinutes = incident ? Math.max(cap, settings.metadataMs / 60_000) : cap;
+  const maxIntervalMinutes = incident ? Math.max(cap, settings.intervals.metadataMs / 60_000) : cap;
   return {
     refreshThreshold: solveThreshold(groups, refreshes, maxIntervalMinutes),
     maxIntervalMinutes,
@@ -105,7 +105,8 @@ export function learnRefresh(
 }
 
 function waitMinutes(plan: RefreshThreshold, settings: SyncSettings, weight: number, rate: Rate): number {
-  if (plan.refreshThreshold === null || plan.maxIntervalMinutes === null) return settings.liveMs / 60_000;
+  if (plan.refreshThreshold === null || plan.maxIntervalMinutes === null)
+    return settings.intervals.liveMs / 60_000;
   return nextRefreshMinutes(weight, rate, plan.refreshThreshold, plan.maxIntervalMinutes);
 }
 

@@ -95,9 +95,9 @@ export function skuResultOf(
     case 'not_found':
       return { sku, kind: 'not_found' };
     case 'deferred':
-      return { sku, kind: 'deferred', waitMs: settings.deferredMs * (1 + JITTER * random()) };
+      return { sku, kind: 'deferred', waitMs: settings.intervals.deferredMs * (1 + JITTER * random()) };
     case 'error': {
-      const waitMs = doubling(settings.errorMs, asked.failures + 1, SKU_ERROR_MOST_MS);
+      const waitMs = doubling(settings.intervals.errorMs, asked.failures + 1, SKU_ERROR_MOST_MS);
       return { sku, kind: 'error', waitMs };
     }
   }

@@ -113,7 +113,7 @@ async function planCall(
   await releaseHeld(sql, WAKE_AT_ONCE);
   const [state, plan] = await Promise.all([readSyncState(sql), readLivePlan(sql)]);
   const early = earlyBy(settings, state.catalogState, earlyLiveSeconds(plan));
-  const due = await peekDue(sql, settings.bulkMaxSkus, early);
+  const due = await peekDue(sql, settings.bulk.maxSkus, early);
   const limits = planLimits(settings, state, plan, { iteration: iteration.number, failures });
   const quotas = planBatch(due, early, limits);
   if (quotas === null) return { kind: 'idle', nextInMs: await nextDueInMs(sql) };
@@ -150,11 +150,11 @@ function planLimits(
   plan: LivePlan,
   { iteration, failures }: { readonly iteration: number; readonly failures: number },
 ): PlanLimits & { readonly trial: boolean } {
-  const learned = state.liveBudget ?? settings.bulkLiveBudget;
+  const learned = state.liveBudget ?? settings.bulk.liveBudget;
   const liveBudget = Math.min(learned, allowedLive(plan, settings));
-  const callSkus = callSize(settings.bulkMaxSkus, failures);
+  const callSkus = callSize(settings.bulk.maxSkus, failures);
   if (plan.incident === null) {
-    const spareSeconds = Math.max(0, snapshotMs(settings) - settings.sweepMinAgeMs) / 1000;
+    const spareSeconds = Math.max(0, snapshotMs(settings) - settings.intervals.sweepMinAgeMs) / 1000;
     return { callSkus, liveBudget, iteration, spareSeconds, trial: false };
   }
   const trial = trialSize(plan.incident, plan.now, learned, callSkus);
@@ -182,7 +182,7 @@ export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']
   if (state !== 'stale') return none;
   const early = (intervalMs: number) =>
     Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000;
-  return { ...none, live: early(settings.liveMs), sweep: early(snapshotMs(settings)) };
+  return { ...none, live: early(settings.intervals.liveMs), sweep: early(snapshotMs(settings)) };
 }
 
 async function settle(
@@ -220,7 +220,7 @@ async function settle(
   });
   if (applied.sizeTypeChanges.length > 0)
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
-  await learn(ctx, claim, reconciliation, planned, state.liveBudget ?? settings.bulkLiveBudget);
+  await learn(ctx, claim, reconciliation, planned, state.liveBudget ?? settings.bulk.liveBudget);
   failpoint('bulk.learned');
 }
 
@@ -238,7 +238,7 @@ async function learn(
   const learned = learnLiveBudget(
     budget,
     { askedLive: live.length, deferredLive, deferredOthers, bestRecent: plan.best },
-    { start: ctx.settings.bulkLiveBudget, most: ctx.settings.bulkMaxSkus },
+    { start: ctx.settings.bulk.liveBudget, most: ctx.settings.bulk.maxSkus },
   );
   await learnFromCall(ctx, plan, {
     computed: live.filter(({ sku }) => isAnswered(reconciliation.skuAnswers.get(sku))).length,
@@ -284,7 +284,7 @@ async function callFailed(
   } else {
     await releaseClaim(sql, claim.number, skus);
   }
-  const pausedMs = doubling(settings.errorMs, failures + 1, CALL_PAUSE_MOST_MS);
+  const pausedMs = doubling(settings.intervals.errorMs, failures + 1, CALL_PAUSE_MOST_MS);
   await noteCallFailed(sql, pausedMs, error.kind);
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), skus: skus.length, pausedMs });
   return { kind: 'wait', forMs: pausedMs, because: error.kind };

@@ -27,7 +27,7 @@ export interface Metrics {
   text(): Promise<string>;
   /** Replaces everything that is read from the mirror; null when it could not be read. */
   readonly setMirrorStats: SetMirrorStats;
-  readonly bulkMaxSkus: Counter<'outcome'>;
+  readonly bulkSkus: Counter<'outcome'>;
   readonly bulkUnaccountedSkus: Counter;
   readonly priceChanges: Counter;
   readonly metadataChanges: Counter;
@@ -67,8 +67,8 @@ function histogram<Label extends string = string>(
 }
 
 function callMetrics(registry: Registry) {
-  const bulkMaxSkus = counter(registry, 'bulk_skus_total', 'SKUs in bulk answers, by outcome.', ['outcome']);
-  for (const outcome of ['resolved', 'not_found', 'deferred', 'error']) bulkMaxSkus.inc({ outcome }, 0);
+  const bulkSkus = counter(registry, 'bulk_skus_total', 'SKUs in bulk answers, by outcome.', ['outcome']);
+  for (const outcome of ['resolved', 'not_found', 'deferred', 'error']) bulkSkus.inc({ outcome }, 0);
 
   const partnerRequests = counter(
     registry,
@@ -88,7 +88,7 @@ function callMetrics(registry: Registry) {
     partnerRequestDuration.zero({ route });
   }
   return {
-    bulkMaxSkus,
+    bulkSkus,
     bulkUnaccountedSkus: counter(
       registry,
       'bulk_unaccounted_skus_total',
@@ -223,10 +223,10 @@ export function createMetrics(options: { readonly version: string; readonly now?
 export function countEvent(metrics: Metrics, event: SyncEvent): void {
   switch (event.event) {
     case 'bulk.applied':
-      metrics.bulkMaxSkus.inc({ outcome: 'resolved' }, event.resolved);
-      metrics.bulkMaxSkus.inc({ outcome: 'not_found' }, event.notFound);
-      metrics.bulkMaxSkus.inc({ outcome: 'deferred' }, event.deferred);
-      metrics.bulkMaxSkus.inc({ outcome: 'error' }, event.errors);
+      metrics.bulkSkus.inc({ outcome: 'resolved' }, event.resolved);
+      metrics.bulkSkus.inc({ outcome: 'not_found' }, event.notFound);
+      metrics.bulkSkus.inc({ outcome: 'deferred' }, event.deferred);
+      metrics.bulkSkus.inc({ outcome: 'error' }, event.errors);
       metrics.bulkUnaccountedSkus.inc(event.omitted + event.contradictory + event.unexpected);
       metrics.priceChanges.inc(event.priceChanges);
       metrics.metadataChanges.inc(event.metadataChanges);

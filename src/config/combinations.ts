@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { checkBaseUrl } from '../partner/origin.ts';
+import type { Rule } from './rules.ts';
+import type { SETTINGS } from './settings.ts';
+
+type Name = keyof typeof SETTINGS;
+type Shape = { [N in Name]: (typeof SETTINGS)[N]['rule'] };
+type Values = z.output<z.ZodObject<Shape>>;
+
+/**
+ * The rules of `shape` (by variable) with what settings ask of one another. Such a rule holds only where all of its settings
+ * are read and each is right by itself, so that one mistake is one problem. `isGiven` tells a given value from a default.
+ */
+export function combined(
+  shape: Readonly<Record<string, Rule | z.ZodNullable<Rule>>>,
+  isGiven: (name: Name) => boolean,
+) {
+  return z
+    .object(shape as unknown as Shape)
+    .refine(
+      ({ PARTNER_BASE_URL: url, PARTNER_ALLOW_INSECURE: allowed }) =>
+        checkBaseUrl(new URL(url), allowed) === null,
+      // Only the scheme can be wrong here: the rest is the variable's own rule.
+      between(
+        ['PARTNER_BASE_URL', 'PARTNER_ALLOW_INSECURE'],
+        () => 'an https:// URL (http only on a loopback host, or with PARTNER_ALLOW_INSECURE=true)',
+      ),
+    )
+    .refine(
+      ({ BULK_LIVE_BUDGET: budget, BULK_MAX_SKUS: max }) => budget <= max || !isGiven('BULK_LIVE_BUDGET'),
+      between(
+        ['BULK_LIVE_BUDGET', 'BULK_MAX_SKUS'],
+        ({ BULK_MAX_SKUS: max }) => `at most BULK_MAX_SKUS (${max})`,
+      ),
+    )
+    .refine(
+      ({ PARTNER_RATE_SHARE: part, PARTNER_RATE_LIMIT: limit }) => limit * part >= 1,
+      between(
+        ['PARTNER_RATE_SHARE', 'PARTNER_RATE_LIMIT'],
+        ({ PARTNER_RATE_LIMIT: limit }) =>
+          `a share that leaves at least one of PARTNER_RATE_LIMIT (${limit}) requests a window`,
+      ),
+    )
+    .transform((values) => ({
+      ...values,
+      // The default budget gives way to a smaller BULK_MAX_SKUS; one that was given is a problem instead.
+      ...('BULK_MAX_SKUS' in values && {
+        BULK_LIVE_BUDGET: Math.min(values.BULK_LIVE_BUDGET, values.BULK_MAX_SKUS),
+      }),
+    }));
+}
+
+/** How a rule between settings is applied: a problem of the first of them, with what is expected of it. */
+function between(names: readonly [Name, ...Name[]], expected: (values: Values) => string) {
+  return {
+    path: [names[0]],
+    params: { of: 'many' },
+    error: ({ input }: { input?: unknown }) => expected(input as Values),
+    when: ({ value, issues }: z.core.ParsePayload) =>
+      names.every((name) => Object.hasOwn(value as Values, name)) &&
+      !issues.some(({ path }) => names.includes(path?.[0] as Name)),
+  };
+}

@@ -1,0 +1,293 @@
+import {
+  baseUrl,
+  choice,
+  duration,
+  either,
+  field,
+  filesOrigins,
+  integer,
+  list,
+  pattern,
+  type Rule,
+  secretText,
+  share,
+  timer,
+} from './rules.ts';
+
+/**
+ * One setting. It has a `default`, or says in `unset` what applies without it (its value is null then), or has to be
+ * given.
+ */
+export interface Setting {
+  /** Where its value is in `Config`: a group, and a name within it. Durations are in milliseconds, and their names end in Ms. */
+  readonly path: `${string}.${string}`;
+  readonly rule: Rule;
+  /** The default, as a person would write it into the environment. */
+  readonly default?: string;
+  readonly unset?: string;
+  /** Its value is never shown, and may be given as a file (`NAME_FILE`) that is read again. */
+  readonly secret?: true;
+  /** A connection URL, which may carry a password and ask for TLS. */
+  readonly connection?: true;
+  readonly meaning: string;
+}
+
+/**
+ * Every setting, in the order of the documentation. `Config`, its checks, the documents' tables and the tests' defaults
+ * are made from it.
+ */
+export const SETTINGS = {
+  PARTNER_BASE_URL: {
+    path: 'partner.baseUrl',
+    rule: baseUrl(),
+    meaning: '`{base_url}` of the partner API; plain http on a loopback host only',
+  },
+  PARTNER_ALLOW_INSECURE: {
+    path: 'partner.allowInsecure',
+    rule: either('true', 'false'),
+    default: 'false',
+    meaning: 'allows an http base URL on any host: the credential then travels in clear text',
+  },
+  PARTNER_FILES_ORIGINS: {
+    path: 'partner.filesOrigins',
+    rule: filesOrigins(),
+    default: 'public',
+    meaning:
+      'the only origins that manifest files may be downloaded from. `public`: any https origin at a public address, or loopback if PARTNER_BASE_URL is on loopback. Or a list such as `https://files.example.com,https://10.0.0.7:8443`; listed origins may be in a private network',
+  },
+  PARTNER_API_KEY: {
+    path: 'partner.apiKey',
+    rule: secretText('the api_key: no colon, no control characters', /^[^:]+$/u),
+    secret: true,
+    meaning: 'user name of the Basic credential',
+  },
+  PARTNER_SECRET: {
+    path: 'partner.secret',
+    rule: secretText('the secret: no control characters', /^.+$/u),
+    secret: true,
+    meaning: 'password of the Basic credential',
+  },
+  DATABASE_URL: {
+    path: 'database.url',
+    rule: secretText('a postgres:// or postgresql:// URL', /^postgres(?:ql)?:\/\/\S+$/iu),
+    unset: 'embedded Postgres',
+    secret: true,
+    connection: true,
+    meaning: "the seller's Postgres, 14 or newer; a direct connection",
+  },
+  REDIS_URL: {
+    path: 'queues.redisUrl',
+    rule: secretText('a redis:// or rediss:// URL', /^rediss?:\/\/\S+$/iu),
+    unset: 'queues in Postgres',
+    secret: true,
+    connection: true,
+    meaning: "BullMQ's Redis; unset, the queues live in the same Postgres",
+  },
+  QUEUE_PREFIX: {
+    path: 'queues.prefix',
+    rule: pattern('1 to 64 letters, digits or any of . _ : { } -', /^[\w.:{}-]{1,64}$/),
+    default: 'catalog-mirror',
+    meaning: "prefix of BullMQ's keys",
+  },
+  DATA_DIR: {
+    path: 'database.dataDir',
+    rule: pattern('a path', /^[^\0]+$/),
+    default: '.catalog-mirror',
+    meaning: 'folder of the embedded Postgres',
+  },
+  PARTNER_RATE_LIMIT: {
+    path: 'rate.limit',
+    rule: integer(1, 1_000_000),
+    default: '200',
+    meaning: "the account's limit: requests in one rolling window",
+  },
+  PARTNER_RATE_WINDOW: {
+    path: 'rate.windowMs',
+    rule: timer(),
+    default: '60s',
+    meaning: 'length of that rolling window',
+  },
+  PARTNER_RATE_SHARE: {
+    path: 'rate.share',
+    rule: share(),
+    default: '0.6',
+    meaning: 'share of the limit that the mirror may use; the rest is for your other traffic',
+  },
+  PARTNER_RATE_FLOOR: {
+    path: 'rate.floor',
+    rule: share(),
+    default: '0.2',
+    meaning:
+      'share of the limit that the mirror keeps while your other services request theirs through `catalog.take_request`',
+  },
+  PARTNER_BACKOFF: {
+    path: 'rate.backoffMs',
+    rule: timer(),
+    default: '60s',
+    meaning: 'pause after a 403 response',
+  },
+  PARTNER_TIMEOUT: {
+    path: 'partner.timeoutMs',
+    rule: timer(),
+    default: '30s',
+    meaning: 'timeout of one API request',
+  },
+  PARTNER_DOWNLOAD_TIMEOUT: {
+    path: 'partner.downloadTimeoutMs',
+    rule: timer(),
+    default: '30m',
+    meaning: 'timeout of one manifest download',
+  },
+  BULK_MAX_SKUS: {
+    path: 'bulk.maxSkus',
+    rule: integer(1, 100),
+    default: '100',
+    meaning: 'SKUs in one bulk call',
+  },
+  BULK_LIVE_BUDGET: {
+    path: 'bulk.liveBudget',
+    rule: integer(1, 100),
+    default: '5',
+    meaning:
+      'initial number of live SKUs in one bulk call; adjusted from the answers afterwards; at most BULK_MAX_SKUS',
+  },
+  DELTA_INTERVAL: {
+    path: 'intervals.deltaMs',
+    rule: timer(),
+    default: '5m',
+    meaning: 'time between two polls of the delta',
+  },
+  MANIFEST_INTERVAL: {
+    path: 'intervals.manifestMs',
+    rule: duration(),
+    default: '7d',
+    meaning: 'time between two manifests (re-baseline)',
+  },
+  CATALOG_CHECK_INTERVAL: {
+    path: 'intervals.catalogCheckMs',
+    rule: timer(),
+    default: '1h',
+    meaning: 'how often manifest metadata is checked (no download)',
+  },
+  LIVE_INTERVAL: {
+    path: 'intervals.liveMs',
+    rule: duration(),
+    default: '30m',
+    meaning: "target age of a live SKU's price",
+  },
+  LIVE_POLICY: {
+    path: 'intervals.livePolicy',
+    rule: choice(['index', 'round-robin']),
+    default: 'index',
+    meaning:
+      'order of live refreshes when the request budget is too small for `LIVE_INTERVAL`: `index` by learned rate of change and watchlist weight, or `round-robin`',
+  },
+  DEFERRED_INTERVAL: {
+    path: 'intervals.deferredMs',
+    rule: duration(),
+    default: '5m',
+    meaning: 'earliest retry of a deferred SKU',
+  },
+  ERROR_INTERVAL: {
+    path: 'intervals.errorMs',
+    rule: duration({ max: 6 * 3_600_000 }),
+    default: '1m',
+    meaning: 'first retry of a SKU in `errors`; doubles up to 6h',
+  },
+  METADATA_INTERVAL: {
+    path: 'intervals.metadataMs',
+    rule: duration(),
+    default: '7d',
+    meaning: "maximum age of a SKU's metadata, and of a `not_found` result",
+  },
+  SWEEP_INTERVAL: {
+    path: 'intervals.sweepMs',
+    rule: duration({ zero: true }),
+    default: '24h',
+    meaning: "target age of a snapshot-priced SKU's price; 0: no scheduled sweep",
+  },
+  SWEEP_MIN_AGE: {
+    path: 'intervals.sweepMinAgeMs',
+    rule: duration(),
+    default: '30m',
+    meaning: 'minimum age of a price that is refreshed in a spare slot of a call',
+  },
+  CATALOG_STALE_AFTER: {
+    path: 'catalog.staleAfterMs',
+    rule: duration(),
+    default: '24h',
+    meaning: 'age at which the catalog snapshot counts as stale and SKUs are refreshed by age instead',
+  },
+  MANIFEST_MAX_SHRINK: {
+    path: 'catalog.manifestMaxShrink',
+    rule: share(),
+    default: '0.5',
+    meaning:
+      'a manifest with fewer lines than this share of the mirrored SKUs is refused until `refresh --manifest` confirms it',
+  },
+  // Never less than the daemon itself looks back: three days to a rate of change, some snapshots to judge the delta.
+  HISTORY_RETENTION: {
+    path: 'history.retentionMs',
+    rule: duration({ zero: true, min: 7 * 86_400_000 }),
+    default: '0',
+    meaning:
+      'minimum retention of `catalog.price_history`, which is dropped in chunks of five million changes; 0: keep forever',
+  },
+  PARTNER_BULK_BODY_KEY: {
+    path: 'partner.fields.bulkBodyKey',
+    rule: field(),
+    default: 'skus',
+    meaning: 'name of the SKU list in the bulk request body (undocumented by the partner)',
+  },
+  PARTNER_PRICE_FIELDS: {
+    path: 'partner.fields.price',
+    rule: list('field names separated by commas'),
+    default: 'price,lowest_price,lowest,lowest_ask,amount',
+    meaning:
+      'fields of a `size_map` object that may hold its price, first match wins (undocumented by the partner)',
+  },
+  PARTNER_SKU_FIELD: {
+    path: 'partner.fields.sku',
+    rule: field(),
+    default: 'sku',
+    meaning:
+      'field that holds the SKU when an element of `not_found`, `deferred`, `errors`, `changed`, `removed` or `now_live` is an object (undocumented by the partner)',
+  },
+  PARTNER_MANIFEST_URL_FIELD: {
+    path: 'partner.fields.manifestUrl',
+    rule: field(),
+    unset: 'detected by shape',
+    meaning: 'field of the manifest response that holds the URL (undocumented by the partner)',
+  },
+  PARTNER_SNAPSHOT_ID_FIELD: {
+    path: 'partner.fields.snapshotId',
+    rule: field(),
+    unset: 'detected by shape',
+    meaning:
+      'field of the manifest response that holds the snapshot identifier (undocumented by the partner)',
+  },
+  HTTP_HOST: {
+    path: 'http.host',
+    rule: pattern('a host name or address', /^[^\s/]+$/),
+    default: '127.0.0.1',
+    meaning: 'address of the metrics and health server',
+  },
+  HTTP_PORT: {
+    path: 'http.port',
+    rule: integer(0, 65_535),
+    default: '9464',
+    meaning: 'port of the metrics and health server; 0: any free port, printed in the log',
+  },
+  STATUS_PAGE: {
+    path: 'http.statusPage',
+    rule: either('on', 'off'),
+    default: 'on',
+    meaning: 'the status page at `GET /` and `GET /status.json`; off: both return 404',
+  },
+  LOG_LEVEL: {
+    path: 'log.level',
+    rule: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+    default: 'info',
+    meaning: 'minimum level that is logged',
+  },
+} as const satisfies Readonly<Record<string, Setting>>;
