@@ -62,14 +62,14 @@ export default defineConfig({
         },
       },
       {
-        // What is judged by the clock of the wall has the machine to itself, after all others. Two files at once: they mostly wait.
+        // What is judged by the clock of the wall has the machine to itself, after all others.
         test: {
           name: 'timed',
           include: ['test/**/*.timed.test.ts'],
           globalSetup: ['test/globalSetup.ts'],
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          maxWorkers: 2,
+          maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },
       },
