@@ -162,7 +162,7 @@ async function expectHealthy(expect: ExpectStatic, stack: Stack, app: App): Prom
     backing_off_until: null,
   });
   const { pace, refused } = await views(stack, app);
-  expect(pace).toMatch(/^pace .* ceiling \d+ a minute$/);
+  expect(pace).toMatch(/^pace .* ceiling \d+ per minute$/);
   expect(refused).toBeNull();
   const sample = await samples(app);
   expect(['backing_off', 'refusals', 'credential_suspected'].map((name) => sample(name))).toEqual([0, 0, 0]);
