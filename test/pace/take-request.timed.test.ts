@@ -5,6 +5,7 @@ import { connect, type Sql } from '../../src/store/db.ts';
 import { storeSettings } from '../../src/store/sync-state.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
+import { eventually } from '../support/eventually.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { settingsWith } from '../support/settings.ts';
 
@@ -99,8 +100,12 @@ describe('catalog.take_request', () => {
   test('not called, leaves the mirror its whole share again', async () => {
     await take();
     await sql`update catalog_internal.pace_sends set sent_at = sent_at - interval '1 minute'`;
-    const { own } = await race(2500, false);
-    expect(mostWithin(own, WINDOW_MS)).toBeGreaterThanOrEqual(sendsPerWindow(LIMITS) - 4);
+    // It may take a busy machine several windows to fill one; none is ever more than full.
+    const own = await eventually(async () => {
+      const sent = await race(2500, false);
+      expect(mostWithin(sent.own, WINDOW_MS)).toBeGreaterThanOrEqual(sendsPerWindow(LIMITS) - 4);
+      return sent.own;
+    });
     expect(mostWithin(own, WINDOW_MS)).toBeLessThanOrEqual(sendsPerWindow(LIMITS));
   });
 
