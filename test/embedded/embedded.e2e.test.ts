@@ -2,7 +2,7 @@ import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { chooseAccount } from '../../src/embedded/command.ts';
 import { findPlatformPackage, prepareBinaries } from '../../src/embedded/binaries.ts';
 import { ownerOf } from '../../src/embedded/data-dir.ts';
@@ -12,6 +12,7 @@ import { startServer } from '../../src/embedded/server.ts';
 import { startWatchdog } from '../../src/embedded/watchdog.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { allGone, FAST, query, startHere, temporaryFolder } from './harness.ts';
+import { eventually } from '../support/eventually.ts';
 
 const ignore = () => {};
 
@@ -111,7 +112,7 @@ describe('stopping', () => {
 
   async function waitForSleeper(url: string): Promise<void> {
     const count = `select count(*)::int as n from pg_stat_activity where query like 'select pg_sleep%' and pid <> pg_backend_pid()`;
-    await expect.poll(() => query(url, count), { timeout: 10_000 }).toEqual([{ n: 1 }]);
+    await eventually(async () => expect(await query(url, count)).toEqual([{ n: 1 }]));
   }
 });
 
@@ -179,7 +180,7 @@ describe('trouble at the start', () => {
       { kind: 'start-failed' },
     );
     // Its children end after it.
-    await vi.waitFor(async () => expect(await clusterProcesses(dataDir)).toEqual([]), 5000);
+    await eventually(async () => expect(await clusterProcesses(dataDir)).toEqual([]));
   });
 
   test('an initdb that was cut off is done again', async () => {

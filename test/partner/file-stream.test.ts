@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { gunzipIfGzip, metered, withBoundedLines } from '../../src/partner/file-stream.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** The bytes as chunks of the given sizes, over and over. */
 async function* inChunks(bytes: Buffer, sizes: readonly number[]): AsyncGenerator<Buffer> {
@@ -81,7 +82,7 @@ test('leaving early closes the source', async () => {
     expect(chunk.length).toBeGreaterThan(0);
     break;
   }
-  await expect.poll(() => closed).toBe(true);
+  await eventually(() => expect(closed).toBe(true));
 });
 
 test('the meter tells the total before each chunk', async () => {

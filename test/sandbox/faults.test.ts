@@ -1,6 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { read, start, type Caller } from './support.ts';
+import { eventually } from '../support/eventually.ts';
 
 let caller: Caller;
 afterEach(() => caller.sandbox.close());
@@ -125,7 +126,7 @@ describe('faults', () => {
       () => 'answered',
       (error: Error) => error.message,
     );
-    await expect.poll(() => caller.sandbox.counts('manifest')).toBe(2);
+    await eventually(() => expect(caller.sandbox.counts('manifest')).toBe(2));
     await caller.sandbox.close();
     expect(await hanging).toBe('fetch failed');
     expect(caller.sandbox.requests.at(-1)?.status).toBe(0);

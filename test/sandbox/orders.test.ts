@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest';
 import { HandClock, start, type Caller } from './support.ts';
+import { eventually } from '../support/eventually.ts';
 
 const ofStatus = (caller: Caller, status: string, own = true): string =>
   [...caller.sandbox.orders].find((order) => order.status === status && order.own === own)?.id ?? '';
@@ -217,6 +218,6 @@ describe.concurrent('life of orders (partner rules 3)', () => {
     await using _ = caller.sandbox;
     const statuses = () => JSON.stringify([...caller.sandbox.orders].map(({ status }) => status));
     const before = statuses();
-    await expect.poll(() => statuses() !== before).toBe(true);
+    await eventually(() => expect(statuses() !== before).toBe(true));
   });
 });

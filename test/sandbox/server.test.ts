@@ -2,6 +2,7 @@ import { get } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { skusWhere, start, type Caller } from './support.ts';
+import { eventually } from '../support/eventually.ts';
 
 let caller: Caller;
 afterEach(() => caller.sandbox.close());
@@ -61,11 +62,11 @@ describe('general conventions (partner rules 1, 7)', () => {
   it('moves by itself when told to, and stops with the server', async () => {
     caller = await start({ marketIntervalMs: 5, snapshotIntervalMs: 10, marketMoves: 20 });
     const first = caller.sandbox.world.newestSnapshot() ?? '';
-    await expect.poll(async () => (await caller.delta(first)).json.changed.length).toBeGreaterThan(0);
+    await eventually(async () => expect((await caller.delta(first)).json.changed.length).toBeGreaterThan(0));
     caller.sandbox.world.stopBuilder();
     const kept = caller.sandbox.world.newestSnapshot();
     const before = JSON.stringify([...caller.sandbox.world.truth()]);
-    await expect.poll(() => JSON.stringify([...caller.sandbox.world.truth()]) !== before).toBe(true);
+    await eventually(() => expect(JSON.stringify([...caller.sandbox.world.truth()]) !== before).toBe(true));
     expect(caller.sandbox.world.newestSnapshot()).toBe(kept);
     await caller.sandbox.close();
     await expect(fetch(caller.sandbox.url)).rejects.toThrow('fetch failed');

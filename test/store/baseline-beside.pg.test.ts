@@ -5,6 +5,7 @@ import { connect, type Sql } from '../../src/store/db.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import { found, answerAsked, mark, pricesOf, useStore } from './support.ts';
 import { dueNow } from './watching.ts';
+import { eventually } from '../support/eventually.ts';
 
 /* What others see and can do while a manifest is on its way into the mirror. */
 
@@ -20,7 +21,7 @@ async function untilItWaits(sql: Sql): Promise<void> {
       where datname = current_database() and application_name = 'catalog-mirror manifest' and wait_event_type = 'Lock'`;
     return row.count;
   };
-  await expect.poll(waiting, { timeout: 10_000, interval: 5 }).toBe(1);
+  await eventually(async () => expect(await waiting()).toBe(1));
 }
 
 /** What a reader finds, in one statement: how many SKUs have the new hash, and which snapshot the mirror stands on. */

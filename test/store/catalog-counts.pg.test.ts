@@ -12,6 +12,7 @@ import { describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { someCatalog } from './some-catalog.ts';
 import { useStore } from './support.ts';
+import { eventually } from '../support/eventually.ts';
 
 const store = useStore();
 
@@ -138,7 +139,7 @@ describe('figures of a large catalog', () => {
     await counted(1000, 60);
     const read = createCountsReader(store.sql);
     expect((await read()).deferredSkus).toBe(999);
-    await expect.poll(deferred).not.toBe(999);
+    await eventually(async () => expect(await deferred()).not.toBe(999));
   });
 
   test('are waited for when the last are too old for anybody', async () => {

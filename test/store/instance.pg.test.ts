@@ -3,6 +3,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { registerInstance, countDaemons } from '../../src/store/instance.ts';
 import { readTasks } from '../../src/store/tasks.ts';
 import { useStore } from './support.ts';
+import { eventually } from '../support/eventually.ts';
 
 const store = useStore();
 
@@ -88,7 +89,9 @@ test('a daemon whose death Postgres notices only after the next has started is c
     update catalog_internal.tasks set run = nextval('catalog_internal.claim_numbers') where task = 'delta'`;
   await dead();
   noticed.resolve();
-  await expect.poll(left).toEqual({ claims: 1, probes: 0, running: 1, soon: ['manifest'] });
+  await eventually(async () =>
+    expect(await left()).toEqual({ claims: 1, probes: 0, running: 1, soon: ['manifest'] }),
+  );
   expect(await store.sql`select sku from catalog_internal.due where claim is not null`).toEqual([
     { sku: 'B' },
   ]);
@@ -103,11 +106,11 @@ test('whose connection is cut is here again, time after time, and frees nothing 
     where datname = current_database() and application_name = 'catalog-mirror instance'`;
   for (const _ of ['once', 'again']) {
     await cut();
-    await expect.poll(() => countDaemons(store.sql), { timeout: 10_000 }).toBe(1);
+    await eventually(async () => expect(await countDaemons(store.sql)).toBe(1));
   }
   expect(await left()).toMatchObject({ claims: 1, probes: 1, running: 2 });
   await leave();
-  await expect.poll(() => countDaemons(store.sql), { timeout: 10_000 }).toBe(0);
+  await eventually(async () => expect(await countDaemons(store.sql)).toBe(0));
 });
 
 test('who leaves while its connection is cut does not come back', async () => {

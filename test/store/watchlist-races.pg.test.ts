@@ -5,6 +5,7 @@ import { refreshSkus } from '../../src/store/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
 import { found, knownSkus, answerAsked, mark, useStore } from './support.ts';
 import { dueNow, watch } from './watching.ts';
+import { eventually } from '../support/eventually.ts';
 
 /* Orders of a seller's commit and the mirror's transactions that went wrong once, each forced by locks. */
 
@@ -17,7 +18,7 @@ async function untilWaiting(count: number): Promise<void> {
       select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
     return row.count;
   };
-  await expect.poll(waiting, { timeout: 10_000, interval: 5 }).toBe(count);
+  await eventually(async () => expect(await waiting()).toBe(count));
 }
 
 const delta = (changed: readonly string[], removed: readonly string[] = []) =>
