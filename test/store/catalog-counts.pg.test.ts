@@ -124,7 +124,7 @@ describe('figures of a large catalog', () => {
     await countCatalog(store.sql);
     await store.sql`
       update catalog_internal.catalog_counts
-      set counted_in_ms = ${countedInMs}, counted_at = now() - make_interval(secs => ${secondsAgo}), figures = figures || '{"deferredSkus": 999}'`;
+      set counted_in_ms = ${countedInMs}, counted_at = now() - make_interval(secs => ${secondsAgo}), counts = counts || '{"deferredSkus": 999}'`;
   }
   const deferred = async () => (await storedCounts(store.sql))?.counts.deferredSkus;
 
