@@ -100,9 +100,7 @@ describe.concurrent('doctor', () => {
     const { code, findings } = await examined({}, { REDIS_URL: `redis://127.0.0.1:${evicting.port}` });
     expect({ code, failures: failures(findings) }).toMatchObject({
       code: 1,
-      failures: [
-        { check: 'redis policy', text: 'allkeys-lru', todo: expect.stringContaining('noeviction') },
-      ],
+      failures: [{ check: 'redis policy', text: 'allkeys-lru', todo: expect.stringContaining('noeviction') }],
     });
     const redis = inject('redisUrl');
     if (redis === null) return;
