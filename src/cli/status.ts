@@ -77,17 +77,16 @@ function watchSeconds(values: CommandArgs['values']): number | null {
 /** What `status` reads, without the daemon's help. */
 export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Status> {
   const limits = paceLimits(config);
-  const { liveBudget, maxSkus } = config.bulk;
   return await readStatus(sql, {
     stats: () =>
       readStats(sql, {
         windowMs: limits.windowMs,
-        liveBudget,
+        liveBudget: config.bulk.liveBudget,
         paceOf: paceReader(limits),
         counts: () => readCounts(sql),
       }),
     limits,
-    bulkMaxSkus: maxSkus,
+    bulkMaxSkus: config.bulk.maxSkus,
   });
 }
 

@@ -7,8 +7,6 @@ import { type ConfigProblem, type Environment, given, type ReadFile, unknownName
 import { type KeptSecret, readSecret, type SecretSource, urlSecrets } from './secrets.ts';
 import { type Setting, SETTINGS } from './settings.ts';
 
-export type { SecretSource };
-
 type Table = typeof SETTINGS;
 type Name = keyof Table;
 type ValueOf<S extends Setting> =

@@ -35,7 +35,7 @@ const GONE: readonly (readonly [RegExp, string])[] = [
     /catalog_?figures|createFiguresReader|\bupkeep\b|\bkeeping\b: Keeping|YOUNG_SPACE/i,
     'counts, maintenance, retention',
   ],
-  [/\bmaxSkus\b|\bskusPerCall\b|\bbulkSkus\b/, 'bulkMaxSkus'],
+  [/\bskusPerCall\b/, 'bulk.maxSkus, or bulkMaxSkus outside of that group'],
 ];
 
 /** Names that users rely on: events, values of labels, columns and members. */
