@@ -10,6 +10,7 @@ import {
   type PaceWait,
   refuses,
   settled,
+  spacingMs,
 } from './policy.ts';
 import { explainRefusal, refusalOf } from './refusal.ts';
 import type { Permit } from '../partner/client.ts';
@@ -30,7 +31,12 @@ export interface SentPermit extends Permit {
 }
 
 export type Acquired =
-  | { readonly kind: 'granted'; readonly permit: SentPermit }
+  | {
+      readonly kind: 'granted';
+      readonly permit: SentPermit;
+      /** Whether it had to be waited for: what the caller knew when it asked may be out of date. */
+      readonly waited: boolean;
+    }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: PaceWait | 'stopping' };
 
 export interface Pacer {
@@ -63,19 +69,28 @@ export interface PacerEvents {
   afterRefusal?(): void;
 }
 
+interface Tried {
+  readonly decision: PaceDecision;
+  /** The database's time, epoch milliseconds. */
+  readonly now: number;
+  /** Until then (monotonic) a request that is sent now keeps the next one waiting. */
+  readonly spacedUntil: number;
+}
+
 /** Asks the ledger once; a send that it lets go is logged when this returns. */
 async function tryOnce(
   sql: Sql,
+  clock: Clock,
   limits: PaceLimits,
   lane: string,
-): Promise<{ decision: PaceDecision; now: number; sendId: string | null }> {
-  type Tried = { decision: PaceDecision; now: number };
+): Promise<Tried & { sendId: string | null }> {
   const spanMs = limits.windowMs + guardMs(limits);
   const { result, sendId } = await withPace<Tried>(sql, spanMs, ({ state, sends, others, now }) => {
-    const decision = decide(limits, state ?? initialPace(limits, now), sends, now, others);
-    return decision.go
-      ? { state: decision.state, send: lane, result: { decision, now } }
-      : { result: { decision, now } };
+    const before = state ?? initialPace(limits, now);
+    const decision = decide(limits, before, sends, now, others);
+    const spacedUntil = clock.monotonic() + spacingMs(limits, before, now, others);
+    const result = { decision, now, spacedUntil };
+    return decision.go ? { state: decision.state, send: lane, result } : { result };
   });
   return { ...result, sendId };
 }
@@ -91,6 +106,8 @@ export function createPacer(
   const spanMs = limits.windowMs + guardMs(limits);
   /** When the ceiling was last set, as far as this process has seen: each end of a back-off sets it. */
   let knownRaise = 0;
+  /** Until then this process's last send keeps the next one waiting (monotonic): the ledger need not be asked. */
+  let spacedUntil = -Infinity;
 
   async function settle(sentAt: number, outcome: string): Promise<void> {
     const { result } = await withPace(sql, spanMs, ({ state, sends, now }) => {
@@ -116,34 +133,45 @@ export function createPacer(
     }
   }
 
+  function permitOf({ decision, now }: Tried, sendId: string | null): SentPermit {
+    const probing = decision.go && decision.state.halfOpenSentAt === now;
+    return {
+      // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
+      settle: async (outcome) => {
+        if (letsThrough(outcome)) breaker.cleared();
+        if (refuses(outcome) || probing) await settle(now, outcome);
+      },
+      cancel: async () => {
+        spacedUntil = -Infinity;
+        if (sendId !== null) await unsend(sql, sendId);
+        // A cancelled half-open request must not keep the others waiting for its answer.
+        if (probing) await settle(now, 'aborted');
+      },
+    };
+  }
+
   async function acquireNext(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
     const end = clock.monotonic() + maxWaitMs;
-    for (;;) {
+    for (let waited = false; ; waited = true) {
       if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
       if (breaker.openMs() > 0) events.afterRefusal?.();
       // A short wait, whatever is left: a shared task that this process cannot run is for another one.
       if (breaker.openMs() > 0) return { kind: 'wait', forMs: BREAKER_WAIT_MS, because: 'silence' };
-      const { decision, now, sendId } = await tryOnce(sql, limits, lane);
+      const spaced = spacedUntil - clock.monotonic();
+      if (spaced > 0 && clock.monotonic() + spaced <= end) {
+        await clock.sleep(spaced, signal);
+        continue;
+      }
+      const { sendId, ...tried } = await tryOnce(sql, clock, limits, lane);
+      const { decision, now } = tried;
       if (decision.go) {
         failpoint('pace.logged');
         const { backoffUntil, raisedAt } = decision.state;
         if (backoffUntil !== null || raisedAt !== knownRaise) events.afterRefusal?.();
         knownRaise = raisedAt;
-        return {
-          kind: 'granted',
-          permit: {
-            // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
-            settle: async (outcome) => {
-              if (letsThrough(outcome)) breaker.cleared();
-              if (refuses(outcome) || decision.state.halfOpenSentAt === now) await settle(now, outcome);
-            },
-            cancel: async () => {
-              if (sendId !== null) await unsend(sql, sendId);
-              // A cancelled half-open request must not keep the others waiting for its answer.
-              if (decision.state.halfOpenSentAt === now) await settle(now, 'aborted');
-            },
-          },
-        };
+        // What follows a half-open request is not a matter of spacing.
+        spacedUntil = backoffUntil === null ? tried.spacedUntil : -Infinity;
+        return { kind: 'granted', permit: permitOf(tried, sendId), waited };
       }
       const forMs = Math.max(1, decision.at - now);
       if (clock.monotonic() + forMs > end) return { kind: 'wait', forMs, because: decision.because };
@@ -157,15 +185,19 @@ export function createPacer(
 /** One waits, the others stand behind it: otherwise all would wake for the same slot. Tells how long each waited. */
 function oneByOne(acquireNext: Pacer['acquire'], clock: Clock, events: PacerEvents): Pacer['acquire'] {
   let last: Promise<unknown> = Promise.resolve();
+  let asking = 0;
   return async (lane, ...patience) => {
     const askedAt = clock.monotonic();
-    const mine = last.then(() => acquireNext(lane, ...patience));
+    const behind = asking > 0;
+    asking += 1;
+    const mine = last.then(() => acquireNext(lane, ...patience)).finally(() => (asking -= 1));
     last = mine.catch(() => {});
     const acquired = await mine;
     const putOff = acquired.kind === 'wait' ? acquired.because : null;
     const ms = clock.monotonic() - askedAt;
     if (putOff !== 'stopping') events.waited?.({ lane, ms, putOff });
     if (acquired.kind === 'wait') return acquired;
-    return { ...acquired, permit: { ...acquired.permit, waitedMs: ms } };
+    const permit = { ...acquired.permit, waitedMs: ms };
+    return { ...acquired, permit, waited: acquired.waited || behind };
   };
 }
