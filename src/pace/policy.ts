@@ -104,15 +104,6 @@ export function ceilingAt(limits: PaceLimits, state: PaceState, now: number): nu
   return Math.min(sendsPerWindow(limits), Math.max(1, state.ceiling) + raise * windows);
 }
 
-/** Milliseconds from one own send to the next, beside `others` requests of the account's other users in the window. */
-export function spacingMs(limits: PaceLimits, state: PaceState, now: number, others: number): number {
-  return limits.windowMs / mostAt(limits, state, now, others);
-}
-
-function mostAt(limits: PaceLimits, state: PaceState, now: number, others: number): number {
-  return Math.min(ceilingAt(limits, state, now), ownMost(limits, others));
-}
-
 /**
  * May one more request be sent at `now`? `sends` are the times of own requests in the last window + guard, ascending.
  * `others` counts the requests of the account's other users in it. Answers with the state to store when it may, or with the earliest time worth asking again.
@@ -136,7 +127,7 @@ export function decide(
     if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };
     return { go: true, state: { ...state, halfOpenSentAt: now } };
   }
-  const ceiling = mostAt(limits, state, now, others);
+  const ceiling = Math.min(ceilingAt(limits, state, now), ownMost(limits, others));
   const allowed = Math.max(1, Math.floor(ceiling));
   const last = recent.at(-1);
   if (last === undefined) return { go: true, state };
