@@ -1,12 +1,5 @@
-import {
-  type Claim,
-  claimDue,
-  nextDueInMs,
-  peekDue,
-  type Quota,
-  releaseClaim,
-  releaseHeld,
-} from '../../src/store/due.ts';
+import { type CallInputOptions, readCallInputs } from '../../src/store/bulk-call.ts';
+import { type Claim, claimDue, type Quota, releaseClaim, releaseHeld } from '../../src/store/due.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { median, timed } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
@@ -14,13 +7,18 @@ import { report, type Row, sizes } from '../frame/table.ts';
 
 /*
  * npm run bench:claim [-- --skus 1000000 --rounds 20 --json FILE]
- * What a bulk call asks of the ledger, with that many SKUs due and, in turns, with 10,000: what is due, a claim of 100
- * SKUs and giving it back, waking what was held, and when the next refresh is due.
+ * What a bulk call asks of the ledger, with that many SKUs due and, in turns, with 10,000: what it is planned from (what is
+ * due, and what comes next), a claim of 100 SKUs and giving it back, and releasing what was held.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 20 });
 const FEW = 10_000;
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
+const INPUTS: CallInputOptions = {
+  limit: 100,
+  early: { usual: NOT_EARLY, stale: NOT_EARLY },
+  candidates: { perBudget: 12, configuredBudget: 5, least: 16, most: 300, restMinutes: 1 },
+};
 const QUOTAS: readonly Quota[] = [
   { lane: 'urgent', live: false, count: 55, earlySeconds: 0 },
   { lane: 'new', live: false, count: 20, earlySeconds: 0 },
@@ -44,7 +42,7 @@ async function loadDue(sql: Sql, owed: number): Promise<void> {
 /** One round: milliseconds of each thing asked. What it changes it puts back. */
 async function ask(sql: Sql): Promise<Record<string, number>> {
   let claim: Claim | null = null;
-  const peek = await timed(() => peekDue(sql, 100, NOT_EARLY));
+  const inputs = await timed(() => readCallInputs(sql, INPUTS));
   const claimed = await timed(async () => (claim = await claimDue(sql, QUOTAS, 60_000)));
   const { number, skus: taken } = claim as unknown as Claim;
   if (taken.length !== 100) throw new Error(`claimed ${taken.length} SKUs`);
@@ -61,17 +59,15 @@ async function ask(sql: Sql): Promise<Record<string, number>> {
   const wake = await timed(async () => {
     if ((await releaseHeld(sql, HELD)) !== HELD) throw new Error('not all were woken');
   });
-  const next = await timed(() => nextDueInMs(sql));
   return {
-    'what is due': peek,
+    'what a call is planned from': inputs,
     'claim of 100': claimed,
     'claim given back': release,
     'releasing 1,000 held': wake,
-    'next refresh due': next,
   };
 }
 
-/** Whether the statements read indexes alone: pages of the table read by `peekDue` and `nextDueInMs` right after a vacuum. */
+/** Whether the statement reads indexes only: pages of the ledger that `readCallInputs` reads right after a vacuum. */
 async function heapReads(sql: Sql): Promise<number> {
   await sql.unsafe('vacuum analyze catalog_internal.due');
   const reads = async () => {
@@ -81,8 +77,7 @@ async function heapReads(sql: Sql): Promise<number> {
     return row.reads;
   };
   const before = await reads();
-  await peekDue(sql, 100, NOT_EARLY);
-  await nextDueInMs(sql);
+  await readCallInputs(sql, INPUTS);
   return (await reads()) - before;
 }
 
@@ -108,7 +103,7 @@ await withMirrorDatabase(async (few) => {
       reach: { is: '≤', limit: 2 },
     }));
     rows.push({
-      work: 'pages of the table read to tell what is due and what is next',
+      work: 'pages of the ledger read to plan a call',
       ours: await heapReads(many.sql),
       unit: 'pages',
     });

@@ -58,7 +58,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
     const quota =
       allowed < 1 || owed === 0
         ? undefined
-        : planBatch([{ lane: 'live', live: true, count: owed, oldestSeconds: 0 }], NOT_EARLY, {
+        : planBatch([{ lane: 'live', live: true, count: owed }], NOT_EARLY, {
             callSkus: 100,
             liveBudget: Math.min(budget, allowed),
             iteration,

@@ -163,7 +163,7 @@ class Unpriced {
 
   due(): DueClass[] {
     const lane = (live: boolean, count: number): DueClass[] =>
-      count === 0 ? [] : [{ lane: 'new', live, count: Math.min(count, MAX_SKUS), oldestSeconds: 0 }];
+      count === 0 ? [] : [{ lane: 'new', live, count: Math.min(count, MAX_SKUS) }];
     return [...lane(true, this.live), ...lane(false, this.#snapshot.length)];
   }
 

@@ -46,7 +46,7 @@ const outcome = await syncManifest(
     sql,
     databaseUrl: () => databaseUrl,
     client,
-    pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit }) },
+    pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) },
     clock: systemClock,
     random: () => 0.5,
     emit: () => undefined,

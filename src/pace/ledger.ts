@@ -32,26 +32,38 @@ export interface PaceUpdate<T> {
 }
 
 /**
- * Shows the pace to `update` under a lock that all replicas share, and stores what it answers. A send is in the log,
- * committed, before the caller learns that it may go: a crash between the two wastes a slot and never loses one.
+ * Shows the pace to `update` under a lock that all replicas share, and stores what it answers: three round trips. A send is
+ * in the log, committed, before the caller learns that it may go: a crash between the two wastes a slot and never loses one.
  */
 export async function withPace<T>(
   sql: Sql,
   spanMs: number,
   update: (view: PaceView) => PaceUpdate<T>,
 ): Promise<{ readonly result: T; readonly sendId: string | null }> {
-  return await transaction(sql, async (tx) => {
-    // The lock and the reading are separate statements: the clock must be read after the wait for the lock.
-    await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`;
-    const view = await readPace(tx, spanMs);
+  const { result, sendId } = await transaction(sql, async (tx, last) => {
+    // The lock and the reading are sent in one go and in this order. They are separate statements: the clock must be read
+    // after the wait for the lock.
+    const [, view] = await Promise.all([lockPace(tx), readPace(tx, spanMs)]);
     const { state, send, result } = update(view);
-    if (state !== undefined && state !== view.state) await writePace(tx, state);
-    if (send === undefined) return { result, sendId: null };
-    const [logged] = await tx<[{ id: string }]>`
-      insert into catalog_internal.pace_sends (sent_at, lane)
-      values (${new Date(view.now)}, ${send}) returning id`;
-    return { result, sendId: logged.id };
+    const writes = Promise.all([
+      state !== undefined && state !== view.state && writePace(tx, state),
+      send === undefined ? null : logSend(tx, view.now, send),
+    ]);
+    last(writes);
+    return { result, sendId: async () => (await writes)[1] };
   });
+  return { result, sendId: await sendId() };
+}
+
+async function lockPace(tx: Tx): Promise<void> {
+  await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`;
+}
+
+/** Writes a send into the log; returns its id. */
+async function logSend(tx: Tx, at: number, lane: string): Promise<string> {
+  const [logged] = await tx<[{ id: string }]>`
+    insert into catalog_internal.pace_sends (sent_at, lane) values (${new Date(at)}, ${lane}) returning id`;
+  return logged.id;
 }
 
 /** The pace as it is, without a lock: for status and metrics. */

@@ -30,7 +30,12 @@ export interface SentPermit extends Permit {
 }
 
 export type Acquired =
-  | { readonly kind: 'granted'; readonly permit: SentPermit }
+  | {
+      readonly kind: 'granted';
+      readonly permit: SentPermit;
+      /** Whether it had to be waited for: what the caller knew when it asked may be out of date. */
+      readonly waited: boolean;
+    }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: PaceWait | 'stopping' };
 
 export interface Pacer {
@@ -63,19 +68,28 @@ export interface PacerEvents {
   afterRefusal?(): void;
 }
 
+interface Tried {
+  readonly decision: PaceDecision;
+  /** The database's time, epoch milliseconds. */
+  readonly now: number;
+  /** Set where it may go: until then (monotonic) it keeps the next one waiting, whatever others send. */
+  readonly nextFrom: number;
+  /** Null where it may not go. */
+  readonly sendId: string | null;
+}
+
 /** Asks the ledger once; a send that it lets go is logged when this returns. */
-async function tryOnce(
-  sql: Sql,
-  limits: PaceLimits,
-  lane: string,
-): Promise<{ decision: PaceDecision; now: number; sendId: string | null }> {
-  type Tried = { decision: PaceDecision; now: number };
+async function tryOnce(sql: Sql, clock: Clock, limits: PaceLimits, lane: string): Promise<Tried> {
   const spanMs = limits.windowMs + guardMs(limits);
-  const { result, sendId } = await withPace<Tried>(sql, spanMs, ({ state, sends, others, now }) => {
+  const { result, sendId } = await withPace<Omit<Tried, 'sendId'>>(sql, spanMs, (view) => {
+    const { state, sends, others, now } = view;
     const decision = decide(limits, state ?? initialPace(limits, now), sends, now, others);
-    return decision.go
-      ? { state: decision.state, send: lane, result: { decision, now } }
-      : { result: { decision, now } };
+    if (!decision.go) return { result: { decision, now, nextFrom: -Infinity } };
+    const next = decide(limits, decision.state, [...sends, now], now, others);
+    // What follows a half-open request is its answer's to say.
+    const known = !next.go && (next.because === 'spacing' || next.because === 'window');
+    const nextFrom = known ? clock.monotonic() + next.at - now : -Infinity;
+    return { state: decision.state, send: lane, result: { decision, now, nextFrom } };
   });
   return { ...result, sendId };
 }
@@ -88,12 +102,90 @@ export function createPacer(
   events: PacerEvents = {},
   breaker: CircuitBreaker = createCircuitBreaker(clock, limits),
 ): Pacer {
-  const spanMs = limits.windowMs + guardMs(limits);
-  /** When the ceiling was last set, as far as this process has seen: each end of a back-off sets it. */
-  let knownRaise = 0;
+  const paced = new PacedProcess(sql, clock, limits, events, breaker);
+  const acquireNext: Pacer['acquire'] = (...asked) => paced.acquireNext(...asked);
+  return { acquire: oneByOne(acquireNext, clock, events) };
+}
 
-  async function settle(sentAt: number, outcome: string): Promise<void> {
-    const { result } = await withPace(sql, spanMs, ({ state, sends, now }) => {
+/** One process of the fleet: what it knows of the pace beside the ledger. */
+class PacedProcess {
+  readonly #sql: Sql;
+  readonly #clock: Clock;
+  readonly #limits: PaceLimits;
+  readonly #events: PacerEvents;
+  readonly #breaker: CircuitBreaker;
+  /** When the ceiling was last set, as far as this process has seen: each end of a back-off sets it. */
+  #knownRaise = 0;
+  /** Until then this process's own last send keeps the next one waiting (monotonic): no need to ask the ledger. */
+  #nextFrom = -Infinity;
+
+  constructor(sql: Sql, clock: Clock, limits: PaceLimits, events: PacerEvents, breaker: CircuitBreaker) {
+    this.#sql = sql;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#events = events;
+    this.#breaker = breaker;
+  }
+
+  /** Waits for a permit as `Pacer.acquire` does; to be called one at a time. */
+  async acquireNext(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
+    const clock = this.#clock;
+    const end = clock.monotonic() + maxWaitMs;
+    for (let waited = false; ; waited = true) {
+      if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
+      if (this.#breaker.openMs() > 0) {
+        this.#events.afterRefusal?.();
+        // That may have cleared it. A short wait, whatever is left: a shared task that this process cannot run is for
+        // another one.
+        if (this.#breaker.openMs() > 0) return { kind: 'wait', forMs: BREAKER_WAIT_MS, because: 'silence' };
+      }
+      const ended = await this.#attempt(lane, end - clock.monotonic());
+      if ('settle' in ended) return { kind: 'granted', permit: ended, waited };
+      if (clock.monotonic() + ended.forMs > end) return { kind: 'wait', ...ended };
+      await clock.sleep(ended.forMs, signal);
+    }
+  }
+
+  /** A permit, or how long to wait before asking again, and for what. */
+  async #attempt(
+    lane: string,
+    patienceMs: number,
+  ): Promise<SentPermit | { forMs: number; because: PaceWait }> {
+    const forMs = this.#nextFrom - this.#clock.monotonic();
+    if (forMs > 0 && forMs <= patienceMs) return { forMs, because: 'spacing' };
+    const tried = await tryOnce(this.#sql, this.#clock, this.#limits, lane);
+    const { decision, now } = tried;
+    if (!decision.go) return { forMs: Math.max(1, decision.at - now), because: decision.because };
+    failpoint('pace.logged');
+    const { backoffUntil, raisedAt } = decision.state;
+    if (backoffUntil !== null || raisedAt !== this.#knownRaise) this.#events.afterRefusal?.();
+    this.#knownRaise = raisedAt;
+    this.#nextFrom = tried.nextFrom;
+    return this.#permitOf(tried);
+  }
+
+  #permitOf({ decision, now, sendId }: Tried): SentPermit {
+    const probing = decision.go && decision.state.halfOpenSentAt === now;
+    return {
+      // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
+      settle: async (outcome) => {
+        if (letsThrough(outcome)) this.#breaker.cleared();
+        if (refuses(outcome) || probing) await this.#settle(now, outcome);
+      },
+      cancel: async () => {
+        this.#nextFrom = -Infinity;
+        if (sendId !== null) await unsend(this.#sql, sendId);
+        // A cancelled half-open request must not keep the others waiting for its answer.
+        if (probing) await this.#settle(now, 'aborted');
+      },
+    };
+  }
+
+  /** Stores what the end of a request says of the pace, and tells of a back-off that it began or ended. */
+  async #settle(sentAt: number, outcome: string): Promise<void> {
+    const [limits, breaker] = [this.#limits, this.#breaker];
+    const spanMs = limits.windowMs + guardMs(limits);
+    const { result } = await withPace(this.#sql, spanMs, ({ state, sends, now }) => {
       const before = state ?? initialPace(limits, now);
       const after = settled(limits, before, { sentAt, outcome, sendsInWindow: sends.length }, now);
       return { state: after, result: { before, after, sends: sends.length } };
@@ -102,9 +194,9 @@ export function createPacer(
     failpoint('pace.silenced');
     if (after === before) return;
     if (after.episodes > before.episodes) breaker.refused(after.episodes);
-    if (after.backoffUntil === null) events.resumed?.({ ceiling: after.ceiling });
+    if (after.backoffUntil === null) this.#events.resumed?.({ ceiling: after.ceiling });
     else if (after.episodes > before.episodes) {
-      events.backedOff?.({
+      this.#events.backedOff?.({
         outcome,
         backoffUntil: after.backoffUntil,
         episodes: after.episodes,
@@ -115,57 +207,24 @@ export function createPacer(
       });
     }
   }
-
-  async function acquireNext(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
-    const end = clock.monotonic() + maxWaitMs;
-    for (;;) {
-      if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
-      if (breaker.openMs() > 0) events.afterRefusal?.();
-      // A short wait, whatever is left: a shared task that this process cannot run is for another one.
-      if (breaker.openMs() > 0) return { kind: 'wait', forMs: BREAKER_WAIT_MS, because: 'silence' };
-      const { decision, now, sendId } = await tryOnce(sql, limits, lane);
-      if (decision.go) {
-        failpoint('pace.logged');
-        const { backoffUntil, raisedAt } = decision.state;
-        if (backoffUntil !== null || raisedAt !== knownRaise) events.afterRefusal?.();
-        knownRaise = raisedAt;
-        return {
-          kind: 'granted',
-          permit: {
-            // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
-            settle: async (outcome) => {
-              if (letsThrough(outcome)) breaker.cleared();
-              if (refuses(outcome) || decision.state.halfOpenSentAt === now) await settle(now, outcome);
-            },
-            cancel: async () => {
-              if (sendId !== null) await unsend(sql, sendId);
-              // A cancelled half-open request must not keep the others waiting for its answer.
-              if (decision.state.halfOpenSentAt === now) await settle(now, 'aborted');
-            },
-          },
-        };
-      }
-      const forMs = Math.max(1, decision.at - now);
-      if (clock.monotonic() + forMs > end) return { kind: 'wait', forMs, because: decision.because };
-      await clock.sleep(forMs, signal);
-    }
-  }
-
-  return { acquire: oneByOne(acquireNext, clock, events) };
 }
 
 /** One waits, the others stand behind it: otherwise all would wake for the same slot. Tells how long each waited. */
 function oneByOne(acquireNext: Pacer['acquire'], clock: Clock, events: PacerEvents): Pacer['acquire'] {
   let last: Promise<unknown> = Promise.resolve();
+  let asking = 0;
   return async (lane, ...patience) => {
     const askedAt = clock.monotonic();
-    const mine = last.then(() => acquireNext(lane, ...patience));
+    const behind = asking > 0;
+    asking += 1;
+    const mine = last.then(() => acquireNext(lane, ...patience)).finally(() => (asking -= 1));
     last = mine.catch(() => {});
     const acquired = await mine;
     const putOff = acquired.kind === 'wait' ? acquired.because : null;
     const ms = clock.monotonic() - askedAt;
     if (putOff !== 'stopping') events.waited?.({ lane, ms, putOff });
     if (acquired.kind === 'wait') return acquired;
-    return { ...acquired, permit: { ...acquired.permit, waitedMs: ms } };
+    const permit = { ...acquired.permit, waitedMs: ms };
+    return { ...acquired, permit, waited: acquired.waited || behind };
   };
 }

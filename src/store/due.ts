@@ -10,10 +10,9 @@ export interface LaneClass {
   readonly live: boolean;
 }
 
-/** How much of a class is there to claim: a count that stops at the asked limit, and the age of the oldest. */
+/** How much of a class is there to claim: a count that stops at the asked limit. */
 export interface DueClass extends LaneClass {
   readonly count: number;
-  readonly oldestSeconds: number;
 }
 
 /** How many SKUs of a class to claim, and how far before its due time a SKU may be taken. */
@@ -38,39 +37,8 @@ export interface Claim {
   readonly skus: readonly ClaimedSku[];
 }
 
-const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
-
-/**
- * Counts what is due in every class, each up to `limit`. `early` gives, per lane, how many seconds before its due time
- * a SKU already counts. Rows that are held (claimed, deferred, backing off) do not count.
- */
-export async function peekDue(
-  sql: Sql,
-  limit: number,
-  early: Readonly<Record<Lane, number>>,
-): Promise<DueClass[]> {
-  const rows = await sql<{ lane: number; live: boolean; count: number; oldest: number }[]>`
-    select l.lane, c.live, o.count, o.oldest
-    from unnest(${DUE_LANES.map(laneNumber)}::smallint[], ${DUE_LANES.map((lane) => early[lane])}::float8[]) as l(lane, early)
-    cross join (values (true), (false)) as c(live)
-    cross join lateral (
-      select count(*)::int as count, coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as oldest
-      from (
-        select d.due_at from catalog_internal.due d
-        where d.held_until is null and d.live = c.live and d.lane = l.lane
-          and d.due_at <= now() + make_interval(secs => l.early)
-        order by d.due_at
-        limit ${limit}
-      ) first
-    ) o
-    where o.count > 0`;
-  return rows.map(({ lane, live, count, oldest }) => ({
-    lane: DUE_LANES[lane - 1] ?? 'sweep',
-    live,
-    count,
-    oldestSeconds: oldest,
-  }));
-}
+/** The lane's number in the ledger. */
+export const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
 
 /**
  * Claims SKUs of each class for `leaseMs`: in the urgent lane by rank (the weight in catalog.watchlist), elsewhere, and where
@@ -148,33 +116,25 @@ export async function releaseClaim(sql: Sql, claim: string, skus: readonly strin
     where sku = any(${skus as string[]}) and claim = ${claim}`;
 }
 
-/** Releases rows whose wait or lease is over, oldest first, at most `limit`. Returns how many. */
-export async function releaseHeld(sql: Sql, limit: number): Promise<number> {
-  const released = await sql`
+/**
+ * SQL: an UPDATE that releases rows whose wait or lease is over, the longest over first, at most `limit`. now() and not
+ * clock_timestamp(): the index of waits then ends the scan at the first that is not over.
+ */
+export function releasingHeld(sql: Sql, limit: number) {
+  return sql`
     update catalog_internal.due d set held_until = null, claim = null
     from (
       select sku from catalog_internal.due
-      where held_until <= clock_timestamp()
+      where held_until <= now()
       order by held_until limit ${limit} for update skip locked
     ) over
     where d.sku = over.sku`;
-  return released.count;
 }
 
-/** When the next refresh becomes due or a wait ends, as milliseconds from now (0 = now); null when nothing is scheduled. */
-export async function nextDueInMs(sql: Sql): Promise<number | null> {
-  const [row] = await sql<[{ ms: number | null }]>`
-    select (extract(epoch from least(
-      (select min(first.due_at) from unnest(array[1, 2, 3, 4, 5, 6]::smallint[]) as l(lane)
-         cross join (values (true), (false)) as c(live)
-         cross join lateral (
-           select due_at from catalog_internal.due
-           where held_until is null and live = c.live and lane = l.lane and due_at < 'infinity'
-           order by due_at limit 1
-         ) first),
-      (select min(held_until) from catalog_internal.due where held_until is not null)
-    ) - clock_timestamp()) * 1000)::float8 as ms`;
-  return row.ms === null ? null : Math.max(0, row.ms);
+/** Releases rows whose wait or lease is over, at most `limit`. Returns how many. */
+export async function releaseHeld(sql: Sql, limit: number): Promise<number> {
+  const released = await sql`${releasingHeld(sql, limit)}`;
+  return released.count;
 }
 
 /**

@@ -41,16 +41,3 @@ export async function storeIncident(
     return { from, to, minutes };
   });
 }
-
-export async function noteTrial(sql: Sql): Promise<void> {
-  await sql`update catalog_internal.live_plan set incident_tried_at = now()`;
-}
-
-/** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them. */
-export async function snapshotDeferrals(sql: Sql): Promise<{ asked: number; deferred: number }> {
-  const [row] = await sql<[{ asked: number; deferred: number }]>`
-    select coalesce(sum(snapshot_asked), 0)::int as asked, coalesce(sum(snapshot_deferred), 0)::int as deferred
-    from catalog_internal.live_calls
-    where called_at > clock_timestamp() - interval '5 minutes' and snapshot_deferred > 0`;
-  return row;
-}

@@ -1,5 +1,4 @@
 import type { Sql, Tx } from './db.ts';
-import type { Quota } from './due.ts';
 import type { Incident } from './incident.ts';
 
 /** The plan of live refreshes as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
@@ -20,27 +19,41 @@ export interface LivePlan {
   readonly best: number;
   /** Live SKUs in calls that are under way. */
   readonly underWay: number;
+  /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them. */
+  readonly snapshotDeferrals: { readonly asked: number; readonly deferred: number };
   /** The database's time, epoch milliseconds. */
   readonly now: number;
 }
 
-export async function readLivePlan(sql: Sql): Promise<LivePlan> {
-  const [row] = await sql<[LivePlan]>`
+/** SQL: the one row of a LivePlan. */
+export function livePlanRow(sql: Sql) {
+  return sql`
     select refresh_threshold as "refreshThreshold", max_interval_minutes as "maxIntervalMinutes", early_minutes as "earlyMinutes",
       solved_at is null as unsolved, ceiling_per_minute as "ceilingPerMinute",
       case when incident_because is not null then json_build_object('because', incident_because,
         'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
       coalesce(extract(epoch from ceiling_at) * 1000, 0)::float8 as "ceilingAt",
-      recent.computed, recent.best,
+      recent.computed, recent.best, recent.deferrals as "snapshotDeferrals",
+      -- A claim whose lease is over is not under way, whether or not it has been released.
       (select count(*)::int from (
-         select from catalog_internal.due where claim is not null and live limit 1000
+         select from catalog_internal.due where claim is not null and live and held_until > now() limit 1000
        ) claimed) as "underWay",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (
-      select coalesce(sum(computed), 0)::int as computed, coalesce(max(computed), 0) as best
-      from catalog_internal.live_calls where called_at > clock_timestamp() - interval '1 minute'
+      select coalesce(sum(computed) filter (where minute), 0)::int as computed,
+        coalesce(max(computed) filter (where minute), 0) as best,
+        json_build_object('asked', coalesce(sum(snapshot_asked) filter (where snapshot_deferred > 0), 0),
+          'deferred', coalesce(sum(snapshot_deferred), 0)) as deferrals
+      from (
+        select *, called_at > now() - interval '1 minute' as minute
+        from catalog_internal.live_calls where called_at > now() - interval '5 minutes'
+      ) calls
     ) recent`;
+}
+
+export async function readLivePlan(sql: Sql): Promise<LivePlan> {
+  const [row] = await sql<[LivePlan]>`${livePlanRow(sql)}`;
   return row;
 }
 
@@ -59,24 +72,12 @@ export async function storeRefreshThreshold(
     where (extract(epoch from incident_since) * 1000)::float8 is not distinct from ${incidentSince}::float8`;
 }
 
-export async function storeLiveCeiling(sql: Sql, perMinute: number | null, at: number): Promise<void> {
-  await sql`
-    update catalog_internal.live_plan set ceiling_per_minute = ${perMinute},
-      ceiling_at = to_timestamp(${at}::float8 / 1000)`;
-}
-
 /** What a bulk call did with its live SKUs, and with those asked as snapshot-priced. */
 export interface LiveCall {
   readonly computed: number;
   readonly deferred: number;
   readonly snapshotAsked: number;
   readonly snapshotDeferred: number;
-}
-
-export async function noteLiveCall(sql: Sql, call: LiveCall): Promise<void> {
-  await sql`
-    insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
-    values (clock_timestamp(), ${call.computed}, ${call.deferred}, ${call.snapshotAsked}, ${call.snapshotDeferred})`;
 }
 
 export async function pruneLiveCalls(sql: Sql): Promise<void> {
@@ -135,30 +136,6 @@ export interface LiveCandidate {
   readonly pastMinutes?: number | null;
   /** Minutes since the last refresh; null where there was none. */
   readonly minutes: number | null;
-}
-
-/**
- * The first SKUs of a quota by due time that were not refreshed within the last `leastMinutes`, with what is needed to choose
- * between them.
- */
-export async function liveCandidates(
-  sql: Sql,
-  quota: Quota,
-  limit: number,
-  leastMinutes: number,
-): Promise<LiveCandidate[]> {
-  return await sql<LiveCandidate[]>`
-    select d.sku, coalesce(w.weight, 1)::float8 as weight, r.alpha, r.beta,
-      (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8 as minutes
-    from (
-      select due.sku, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
-      where due.held_until is null and due.live and due.lane = catalog_internal.lane_of(${quota.lane})
-        and due.due_at <= now() + make_interval(secs => ${quota.earlySeconds})
-        and (s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${leastMinutes * 60}))
-      order by due.due_at limit ${limit}
-    ) d
-    left join catalog_internal.live_rates r using (sku)
-    left join catalog.watchlist w using (sku)`;
 }
 
 /** Writes what was learned of live SKUs from one answer. */

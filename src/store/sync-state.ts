@@ -49,10 +49,6 @@ export async function noteManifestRefused(sql: Sql, reason: string): Promise<voi
   await sql`update catalog_internal.sync set manifest_refused = ${reason}`;
 }
 
-export async function storeLiveBudget(sql: Sql, budget: number): Promise<void> {
-  await sql`update catalog_internal.sync set live_budget = ${budget} where live_budget is distinct from ${budget}::real`;
-}
-
 /** What SQL uses of the configuration. */
 export type SqlSettings = Pick<Config, 'intervals' | 'catalog' | 'rate' | 'bulk'>;
 

@@ -107,29 +107,22 @@ export interface CallPause {
   readonly failures: number;
 }
 
-export async function callPause(sql: Sql): Promise<CallPause> {
-  const [row] = await sql<[CallPause]>`
+/** SQL: the one row of a CallPause. */
+export function callPauseRow(sql: Sql) {
+  return sql`
     select greatest(0, extract(epoch from next_at - clock_timestamp()) * 1000)::float8 as ms, failures
     from catalog_internal.tasks where task = 'reprice'`;
+}
+
+export async function callPause(sql: Sql): Promise<CallPause> {
+  const [row] = await sql<[CallPause]>`${callPauseRow(sql)}`;
   return row;
 }
 
+/** Puts the next call off by `pauseMs`, where it is not put off for longer, and counts the failure. */
 export async function noteCallFailed(sql: Sql, pauseMs: number, because: string): Promise<void> {
   await sql`
     update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
       next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
     where task = 'reprice'`;
-}
-
-export async function noteCallWorked(sql: Sql): Promise<void> {
-  await sql`
-    update catalog_internal.tasks set failures = 0, outcome = 'done', next_at = clock_timestamp()
-    where task = 'reprice'`;
-}
-
-/** Writes down that answers are applied: to five seconds, as the row is everyone's. */
-export async function noteCallApplied(sql: Sql): Promise<void> {
-  await sql`
-    update catalog_internal.tasks set succeeded_at = clock_timestamp()
-    where task = 'reprice' and coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds'`;
 }

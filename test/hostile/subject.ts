@@ -64,6 +64,7 @@ const ctx: SyncContext = {
       Promise.resolve({
         kind: 'granted',
         permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve() },
+        waited: false,
       }),
   },
   clock: systemClock,

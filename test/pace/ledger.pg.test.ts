@@ -5,7 +5,7 @@ import { connect, type Sql } from '../../src/store/db.ts';
 import { pruneSends, readPace, unsend, withPace } from '../../src/pace/ledger.ts';
 import { type Acquired, createPacer, type PacerEvents } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
-import { HOUR, useStore } from '../store/support.ts';
+import { failing, HOUR, useStore } from '../store/support.ts';
 
 const store = useStore();
 let other: Sql;
@@ -109,6 +109,46 @@ describe('the shared pace', () => {
     stop.abort();
     expect(await waiting).toMatchObject({ kind: 'wait', because: 'stopping' });
     expect(await one.acquire('lane', 10, never)).toMatchObject({ kind: 'wait' });
+  });
+
+  test('of a permit tells whether it had to be waited for, behind another one too', async () => {
+    const one = pacer(store.sql, { maxPerWindow: 20, windowMs: 4000, backoffMs: HOUR });
+    const waited = async () => {
+      const acquired = await one.acquire('lane', HOUR);
+      return acquired.kind === 'granted' && acquired.waited;
+    };
+    expect(await waited()).toBe(false);
+    expect(await Promise.all([waited(), waited()])).toEqual([true, true]);
+    await granted(await one.acquire('lane', HOUR)).cancel();
+    await store.sql`delete from catalog_internal.pace_sends`;
+    // Nothing was sent, so nothing keeps the next one waiting.
+    expect(await Promise.all([waited(), waited()])).toEqual([false, true]);
+  });
+
+  test('is read by a clock that goes on while the lock is waited for', async () => {
+    let begun = () => {};
+    const locked = new Promise<void>((resolve) => (begun = resolve));
+    const holding = other.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`;
+      begun();
+      await tx`select pg_sleep(0.3)`;
+      const [row] = await tx<[{ at: Date }]>`select clock_timestamp() as at`;
+      return row.at.getTime();
+    });
+    await locked;
+    const { result } = await withPace(store.sql, HOUR, ({ now }) => ({ result: now }));
+    expect(result).toBeGreaterThanOrEqual(await holding);
+  });
+
+  test('grants nothing where the send cannot be logged, and leaves its state as it was', async () => {
+    await withPace(store.sql, 1, () => ({ state: initialPace(LIMITS, 1000), result: null }));
+    const one = pacer(store.sql);
+    await using _ = await failing(store.sql, 'insert on catalog_internal.pace_sends');
+    await expect(one.acquire('lane', HOUR)).rejects.toThrow('made to fail');
+    const raised = { ...initialPace(LIMITS, 2000), episodes: 4 };
+    const writing = withPace(store.sql, 1, () => ({ state: raised, send: 'lane', result: null }));
+    await expect(writing).rejects.toThrow('made to fail');
+    expect((await readPace(store.sql, HOUR)).state).toMatchObject({ raisedAt: 1000, episodes: 0 });
   });
 
   test('counts requests that another program of the seller wrote into the log', async () => {

@@ -140,6 +140,7 @@ const UNPACED: Pacer = {
     Promise.resolve({
       kind: 'granted',
       permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve() },
+      waited: false,
     }),
 };
 

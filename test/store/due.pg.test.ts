@@ -1,17 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import {
-  claimDue,
-  nextDueInMs,
-  peekDue,
-  promoteMetadata,
-  releaseClaim,
-  releaseHeld,
-} from '../../src/store/due.ts';
+import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/due.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import {
   allDue,
+  callInputs,
   claimAll,
   found,
   HOUR,
@@ -25,7 +19,6 @@ import {
 } from './support.ts';
 
 const store = useStore();
-const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 const names = (n: number) => Array.from({ length: n }, (_, i) => `S${String(i).padStart(4, '0')}`);
 
 describe('claims', () => {
@@ -38,7 +31,7 @@ describe('claims', () => {
       // A racing worker may find what is left locked by others: it is done when nothing is unheld any more.
       for (;;) {
         const claim = await claimDue(sql, allDue(7), LEASE_MS);
-        if (claim === null && (await peekDue(sql, 1, NOT_EARLY)).length === 0) return;
+        if (claim === null && (await callInputs(sql)).due.length === 0) return;
         held.push(...(claim?.skus ?? []).map(({ sku }) => sku));
       }
     };
@@ -279,37 +272,6 @@ describe('a deferred SKU', () => {
 });
 
 describe('looking ahead', () => {
-  test('counts what is due in each class up to a limit, and nothing that is held', async () => {
-    const { sql } = store;
-    await mark(sql, ['held'], 'changed');
-    await claimAll(sql);
-    await mark(sql, names(30), 'new');
-    await mark(sql, ['L1', 'L2'], 'live', true);
-    await mark(sql, ['F'], 'sweep');
-    await sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku = 'F'`;
-    const owed = await peekDue(sql, 20, NOT_EARLY);
-    expect(owed.map(({ lane, live, count }) => ({ lane, live, count }))).toEqual([
-      { lane: 'live', live: true, count: 2 },
-      { lane: 'new', live: false, count: 20 },
-    ]);
-    expect(await peekDue(sql, 20, { ...NOT_EARLY, sweep: 7200 })).toHaveLength(3);
-  });
-
-  test('finds the next thing to happen: a refresh, the end of a wait, or nothing at all', async () => {
-    const { sql } = store;
-    expect(await nextDueInMs(sql)).toBeNull();
-    await mark(sql, ['A']);
-    await sql`update catalog_internal.due set due_at = 'infinity'`;
-    expect(await nextDueInMs(sql)).toBeNull();
-    await mark(sql, ['B'], 'sweep');
-    await sql`update catalog_internal.due set due_at = now() + interval '3 hours' where sku = 'B'`;
-    expect((await nextDueInMs(sql)) ?? 0).toBeCloseTo(3 * HOUR, -5);
-    await mark(sql, ['C']);
-    expect(await nextDueInMs(sql)).toBe(0);
-    await claimAll(sql);
-    expect((await nextDueInMs(sql)) ?? 0).toBeCloseTo(LEASE_MS, -5);
-  });
-
   test('moves sweeps that waited too long into the metadata lane, oldest first, and leaves all others', async () => {
     const { sql } = store;
     await mark(sql, ['C'], 'changed');

@@ -2,14 +2,7 @@ import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimDue } from '../../src/store/due.ts';
-import {
-  liveCandidates,
-  noteLiveCall,
-  pruneLiveCalls,
-  rateGroups,
-  readLivePlan,
-  storeLiveCeiling,
-} from '../../src/store/live.ts';
+import { pruneLiveCalls, rateGroups, readLivePlan } from '../../src/store/live.ts';
 import { NO_METADATA, useStore } from './support.ts';
 
 const store = useStore();
@@ -19,7 +12,6 @@ async function liveSkus(...skus: string[]): Promise<void> {
   await store.sql`select catalog_internal.mark_due(${skus}::text[], 'live', true)`;
 }
 
-const NO_SNAPSHOT = { snapshotAsked: 0, snapshotDeferred: 0 };
 const quota = { lane: 'live', live: true, count: 1, earlySeconds: 0 } as const;
 const next = { liveMs: 60_000, snapshotMs: 1, snapshotReason: 'sweep', notFoundMs: 1 } as const;
 const record = (sku: string, price: number): SkuResult => ({
@@ -97,24 +89,6 @@ test('named SKUs are claimed beside quotas, unless someone holds them', async ()
   expect(await claimDue(store.sql, [], 60_000, ['A', 'B'])).toBeNull();
 });
 
-test('candidates come in order of their due times with weight and belief', async () => {
-  await liveSkus('A', 'B', 'C');
-  await store.sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
-  await store.sql`insert into catalog_internal.live_rates values ('C', 3, 40)`;
-  expect(await liveCandidates(store.sql, quota, 2, 1)).toEqual([
-    { sku: 'C', weight: 1, alpha: 3, beta: 40, minutes: null },
-    { sku: 'B', weight: 1, alpha: null, beta: null, minutes: null },
-  ]);
-});
-
-test('candidates are not those refreshed within the last minute, however soon they are due again', async () => {
-  await liveSkus('A', 'B', 'C');
-  await store.sql`update catalog_internal.due set due_at = now() - make_interval(secs => ascii(sku) - 60)`;
-  await store.sql`update catalog.skus set asked_at = now() - interval '30 seconds' where sku = 'C'`;
-  await store.sql`update catalog.skus set asked_at = now() - interval '90 seconds' where sku = 'A'`;
-  expect((await liveCandidates(store.sql, quota, 2, 1)).map(({ sku }) => sku)).toEqual(['B', 'A']);
-});
-
 test('SKUs alike in rate and weight are one group; unknown ones have the prior rate', async () => {
   await liveSkus('A', 'B', 'C', 'D');
   await store.sql`insert into catalog_internal.live_rates values ('A', 1, 100), ('B', 1.01, 100), ('C', 1, 2)`;
@@ -143,21 +117,32 @@ test('of SKUs never refreshed as live, the past says the rate; during an inciden
   expect(all[0]?.lambda).toBeCloseTo(1 / 2000, 5);
 });
 
-test('the plan shows the last minute of live computations, what is under way, and the ceiling', async () => {
-  await liveSkus('A', 'B');
-  await noteLiveCall(store.sql, { computed: 5, deferred: 0, ...NO_SNAPSHOT });
-  await noteLiveCall(store.sql, { computed: 3, deferred: 2, ...NO_SNAPSHOT });
-  await store.sql`insert into catalog_internal.live_calls (called_at, computed, deferred) values (now() - interval '20 minutes', 9, 0)`;
-  await claimDue(store.sql, [], 60_000, ['A']);
-  await storeLiveCeiling(store.sql, 196, 1_700_000_000_000);
-  const plan = await readLivePlan(store.sql);
-  expect(plan).toMatchObject({
+test('the plan shows recent live computations and deferrals, what is under way, and the ceiling', async () => {
+  await liveSkus('A', 'B', 'C');
+  const calls = [
+    [0, 5, 0, 0, 0],
+    [0, 3, 2, 90, 10],
+    [2, 8, 0, 95, 7],
+    [2, 8, 0, 95, 0],
+    [6, 9, 0, 80, 80],
+  ];
+  for (const [minutes, ...call] of calls)
+    await store.sql`
+      insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
+      select now() - make_interval(mins => ${minutes ?? 0}), ${call[0] ?? 0}, ${call[1] ?? 0}, ${call[2] ?? 0}, ${call[3] ?? 0}`;
+  await claimDue(store.sql, [], 60_000, ['A', 'B']);
+  await store.sql`update catalog_internal.due set held_until = now() - interval '1 second' where sku = 'B'`;
+  await store.sql`
+    update catalog_internal.live_plan set ceiling_per_minute = 196, ceiling_at = to_timestamp(1700000000)`;
+  expect(await readLivePlan(store.sql)).toMatchObject({
     computed: 8,
     best: 5,
+    snapshotDeferrals: { asked: 185, deferred: 17 },
     underWay: 1,
     ceilingPerMinute: 196,
     ceilingAt: 1_700_000_000_000,
   });
+  await store.sql`update catalog_internal.live_calls set called_at = called_at - interval '9 minutes' where computed > 5`;
   await pruneLiveCalls(store.sql);
   expect(await store.sql`select computed from catalog_internal.live_calls order by id`).toEqual([
     { computed: 5 },

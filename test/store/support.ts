@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue, DUE_LANES, type Quota } from '../../src/store/due.ts';
+import { type CallInputOptions, type CallInputs, readCallInputs } from '../../src/store/bulk-call.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
@@ -105,6 +106,19 @@ export async function mark(
 /** Every class of due work, `count` SKUs of each. */
 export function allDue(count: number): Quota[] {
   return DUE_LANES.flatMap((lane) => [true, false].map((live) => ({ lane, live, count, earlySeconds: 0 })));
+}
+
+export const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
+
+/** What a bulk call is planned from, with nothing early, at most 20 of a class and of the candidates where not said. */
+export async function callInputs(sql: Sql, options: Partial<CallInputOptions> = {}): Promise<CallInputs> {
+  const candidates = { perBudget: 1, configuredBudget: 1, least: 20, most: 20, restMinutes: 1 };
+  return await readCallInputs(sql, {
+    limit: 20,
+    early: { usual: NOT_EARLY, stale: NOT_EARLY },
+    candidates,
+    ...options,
+  });
 }
 
 /** Claims whatever is due; fails where nothing is. */

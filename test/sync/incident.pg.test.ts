@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { readLivePlan } from '../../src/store/live.ts';
+import { storeLesson } from '../../src/store/bulk-call.ts';
+import { type LivePlan, readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
-import { weighCall, weighCounts } from '../../src/sync/live/incident.ts';
+import { weighCounts } from '../../src/sync/live/incident.ts';
+import { learn } from '../../src/sync/live/learn.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
 import { syncMetadata } from '../../src/sync/maintenance.ts';
 import { useStore } from '../store/support.ts';
@@ -151,34 +153,62 @@ describe('when everything is live-priced', () => {
 });
 
 describe('without word from the catalog', () => {
-  const call = { trial: false, asked: 100, answered: 5, snapshotDeferred: 95 };
-  const noteCalls = (calls: number) => store.sql`
-    insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
-    select now(), 0, 0, 100, 95 from generate_series(1, ${calls}::int)`;
+  /** A call as of a plan: it asked for SKUs as snapshot-priced, so many were answered and all others deferred. */
+  async function call(plan: LivePlan, asked: number, answered: number, trial = false): Promise<void> {
+    const { sql, settings, emit } = context();
+    const shown = {
+      live: { asked: 0, answered: 0, deferred: 0 },
+      snapshot: { asked, answered, deferred: asked - answered },
+    };
+    const taught = learn({ plan, budget: 5, trial }, shown, settings);
+    const stored = await storeLesson(sql, taught.lesson, 0);
+    if (stored && taught.incidentEvent !== null) emit(taught.incidentEvent);
+  }
+  const next = async (...shown: [asked: number, answered: number, trial?: boolean]) =>
+    await call(await readLivePlan(store.sql), ...shown);
 
   test('a pattern of deferrals begins an incident, and a half-open request that is answered ends it', async () => {
-    const ctx = context();
-    await noteCalls(2);
-    await weighCall(ctx, await readLivePlan(store.sql), call);
+    await next(100, 5);
+    await next(100, 5);
     expect(events).toEqual([]);
-    await noteCalls(1);
-    await weighCall(ctx, await readLivePlan(store.sql), call);
+    await store.sql`update catalog_internal.tasks set next_at = now() + interval '1 hour', failures = 3`;
+    await next(100, 5);
     expect(events).toMatchObject([
-      { event: 'incident.began', because: 'deferrals', asked: 300, deferred: 285 },
+      { event: 'incident.began', because: 'deferrals', minutes: 0, asked: 300, deferred: 285 },
     ]);
-    const trial = { trial: true, asked: 20, answered: 5, snapshotDeferred: 15 };
-    await weighCall(ctx, await readLivePlan(store.sql), trial);
+    const woken =
+      await store.sql`select task, failures from catalog_internal.tasks where next_at <= clock_timestamp() order by task`;
+    expect(woken).toEqual([
+      { task: 'delta', failures: 0 },
+      { task: 'live-plan', failures: 0 },
+    ]);
+    await store.sql`
+      update catalog_internal.live_plan set incident_since = now() - interval '30 minutes',
+        incident_tried_at = now() - interval '20 minutes', solved_at = now()`;
+    await next(20, 5, true);
     expect(await status()).toBeInstanceOf(Date);
-    await weighCall(ctx, await readLivePlan(store.sql), { ...trial, answered: 20 });
-    expect(events.at(-1)).toMatchObject({ event: 'incident.ended', because: 'deferrals' });
+    const [{ tried }] = await store.sql<[{ tried: boolean }]>`
+      select incident_tried_at > now() - interval '1 minute' and solved_at is not null as tried from catalog_internal.live_plan`;
+    expect(tried).toBe(true);
+    await next(20, 20, true);
+    expect(events.at(-1)).toMatchObject({ event: 'incident.ended', because: 'deferrals', minutes: 30 });
     expect(await status()).toBeNull();
+    expect(await readLivePlan(store.sql)).toMatchObject({ incident: null, unsolved: true });
   });
 
   test('two replicas that see the same say it once', async () => {
-    await noteCalls(4);
-    const ctx = context();
+    for (let n = 0; n < 3; n += 1) await next(90, 5);
     const plan = await readLivePlan(store.sql);
-    await Promise.all([weighCall(ctx, plan, call), weighCall(ctx, plan, call)]);
+    await Promise.all([call(plan, 100, 5), call(plan, 100, 5)]);
     expect(events).toHaveLength(1);
+    await next(100, 5);
+    expect(events).toHaveLength(1);
+  });
+
+  test('an incident that somebody else has ended meanwhile is not ended again by a half-open request', async () => {
+    for (let n = 0; n < 4; n += 1) await next(100, 5);
+    const plan = await readLivePlan(store.sql);
+    await Promise.all([call(plan, 20, 20, true), call(plan, 20, 20, true)]);
+    expect(events.map(({ event }) => event)).toEqual(['incident.began', 'incident.ended']);
   });
 });

@@ -5,14 +5,13 @@ import {
   allowedLive,
   chooseForQuota,
   earlyLiveSeconds,
-  learnFromCall,
   learnRefresh,
   planLive,
 } from '../../src/sync/live/plan.ts';
-import { useStore } from '../store/support.ts';
+import { storeLesson } from '../../src/store/bulk-call.ts';
+import { learn } from '../../src/sync/live/learn.ts';
+import { callInputs, useStore } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
-
-const quota = { lane: 'live', live: true, count: 2, earlySeconds: 0 } as const;
 
 const store = useStore();
 let events: SyncEvent[];
@@ -59,9 +58,10 @@ describe('the plan of live refreshes', () => {
     await hundred();
     for (const ctx of [context({ LIVE_INTERVAL: '30m' }), context({ LIVE_POLICY: 'round-robin' })]) {
       await planLive(ctx);
-      const plan = await readLivePlan(store.sql);
+      const { live: plan, candidates } = await callInputs(store.sql);
       expect(plan).toMatchObject({ refreshThreshold: null, maxIntervalMinutes: null });
-      expect(await chooseForQuota(ctx, plan, quota)).toBeNull();
+      expect(candidates).toEqual([]);
+      expect(chooseForQuota(plan, candidates, 2)).toBeNull();
       const look = { sku: 'S00', weight: 1, alpha: null, beta: null, minutes: 5, moved: true };
       expect(learnRefresh(plan, ctx.settings)(look).nextMs).toBe(ctx.settings.intervals.liveMs);
     }
@@ -77,7 +77,8 @@ describe('the plan of live refreshes', () => {
     const ctx = context({ LIVE_INTERVAL: '1s' });
     await planLive(ctx);
     await store.sql`update catalog_internal.live_plan set max_interval_minutes = 1000`;
-    expect(await chooseForQuota(ctx, await readLivePlan(store.sql), quota)).toEqual(['S42', 'S43']);
+    const { live: plan, candidates } = await callInputs(store.sql);
+    expect(chooseForQuota(plan, candidates, 2)).toEqual(['S42', 'S43']);
   });
 
   test('gives a SKU that moves more often, or weighs more, an earlier next refresh', async () => {
@@ -97,24 +98,22 @@ describe('the plan of live refreshes', () => {
 });
 
 test('a hidden ceiling is learned from calls whose live SKUs were all deferred, and then kept to', async () => {
-  const ctx = context();
-  const full = {
-    computed: 5,
-    deferred: 0,
-    snapshotAsked: 0,
-    snapshotDeferred: 0,
-    withinBudget: true,
-    budget: 5,
+  const { settings } = context();
+  const none = { asked: 0, answered: 0, deferred: 0 };
+  const call = async (answered: number, deferred: number) => {
+    const plan = await readLivePlan(store.sql);
+    const shown = { live: { asked: 5, answered, deferred }, snapshot: none };
+    const taught = learn({ plan, budget: 5, trial: false }, shown, settings);
+    await storeLesson(store.sql, taught.lesson, 0);
+    return taught.events;
   };
-  for (let call = 0; call < 4; call += 1) await learnFromCall(ctx, await readLivePlan(store.sql), full);
-  expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(Infinity);
-  const met = { ...full, computed: 0, deferred: 5 };
-  await learnFromCall(ctx, await readLivePlan(store.sql), met);
-  expect(events).toEqual([]);
-  expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(Infinity);
-  await learnFromCall(ctx, await readLivePlan(store.sql), met);
-  expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: 20 }]);
-  expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(0);
+  const allowed = async () => allowedLive(await readLivePlan(store.sql), settings);
+  for (let n = 0; n < 4; n += 1) await call(5, 0);
+  expect(await allowed()).toBe(Infinity);
+  expect(await call(0, 5)).toEqual([]);
+  expect(await allowed()).toBe(Infinity);
+  expect(await call(0, 5)).toEqual([{ event: 'live-ceiling.learned', perMinute: 20 }]);
+  expect(await allowed()).toBe(0);
   await store.sql`update catalog_internal.live_calls set called_at = called_at - interval '2 minutes'`;
-  expect(allowedLive(await readLivePlan(store.sql), ctx.settings)).toBe(2);
+  expect(await allowed()).toBe(2);
 });

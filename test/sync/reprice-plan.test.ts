@@ -1,7 +1,8 @@
 import { assert, constantFrom, double, integer, property, record, subarray, tuple } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DUE_LANES, type LaneClass, type DueClass, type Quota } from '../../src/store/due.ts';
-import { type Early, planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
+import type { Early } from '../../src/store/bulk-call.ts';
+import { planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 const USUAL: PlanLimits = { callSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };
@@ -15,7 +16,6 @@ const owe = (lane: DueClass['lane'], live: boolean, count: number): DueClass => 
   lane,
   live,
   count,
-  oldestSeconds: 1,
 });
 const sum = (quotas: readonly { count: number }[]) => quotas.reduce((total, { count }) => total + count, 0);
 const sameClass = (a: LaneClass) => (b: LaneClass) => a.lane === b.lane && a.live === b.live;

@@ -1,13 +1,6 @@
-import {
-  type Incident,
-  type IncidentCause,
-  noteTrial,
-  snapshotDeferrals,
-  storeIncident,
-} from '../../store/incident.ts';
-import type { LivePlan } from '../../store/live.ts';
+import { type Incident, type IncidentCause, storeIncident } from '../../store/incident.ts';
 import { requestTask } from '../../store/tasks.ts';
-import type { SyncContext } from '../context.ts';
+import type { SyncContext, SyncEvent } from '../context.ts';
 
 /*
  * During an incident the partner prices the whole catalog live (partner rules 2.7: live_priced_sku_count equals
@@ -59,7 +52,8 @@ export function judgeIncident(
 
 /** While only deferrals speak for an incident, a call tries this often whether they still do. */
 const TRIAL_EVERY_MS = 600_000;
-const TRIAL_BUDGETS = 4;
+/** A trial call asks for so many live budgets of SKUs. */
+export const TRIAL_BUDGETS = 4;
 
 /** How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now. */
 export function trialSize(
@@ -73,48 +67,34 @@ export function trialSize(
   return size > liveBudget ? size : null;
 }
 
-/**
- * Weighs evidence for or against an incident. A change is stored, said, and planned for at once: the live plan takes
- * everything in, or lets it go again.
- */
-export async function weighEvidence(ctx: SyncContext, evidence: IncidentEvidence): Promise<void> {
-  const change = await storeIncident(ctx.sql, (present) => judgeIncident(present, evidence));
-  if (change === null) return;
-  await requestTask(ctx.sql, 'live-plan');
-  // The delta says which SKUs crossed, or that a fresh manifest must (0013).
-  await requestTask(ctx.sql, 'delta');
-  ctx.emit({
+/** What is told of an incident that began or ended; `minutes`: how long what went before had lasted. */
+export function incidentEvent(
+  change: { readonly from: IncidentCause | null; readonly to: IncidentCause | null },
+  minutes: number,
+  evidence: IncidentEvidence,
+): SyncEvent {
+  return {
     event: change.to === null ? 'incident.ended' : 'incident.began',
     because: change.to ?? change.from,
-    minutes: change.minutes,
+    minutes,
     ...evidence,
-  });
+  };
 }
 
-/** The counts of a manifest answer (partner rules 2.7), where it gives them. */
+/**
+ * Weighs the counts of a manifest answer (partner rules 2.7), where it gives them. A change is stored, told, and planned
+ * for at once: the live plan takes everything in, or lets it go again.
+ */
 export async function weighCounts(
   ctx: SyncContext,
   meta: { readonly livePricedSkuCount: number | null; readonly skuCount: number | null },
 ): Promise<void> {
   if (meta.livePricedSkuCount === null || meta.skuCount === null) return;
-  await weighEvidence(ctx, { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount });
-}
-
-/** What a bulk call shows: a trial call's answers, or snapshot-priced SKUs that were deferred. */
-export async function weighCall(
-  ctx: SyncContext,
-  plan: LivePlan,
-  call: {
-    readonly trial: boolean;
-    readonly asked: number;
-    readonly answered: number;
-    readonly snapshotDeferred: number;
-  },
-): Promise<void> {
-  if (call.trial) {
-    await noteTrial(ctx.sql);
-    await weighEvidence(ctx, { kind: 'trial', asked: call.asked, answered: call.answered });
-  } else if (plan.incident === null && call.snapshotDeferred > 0) {
-    await weighEvidence(ctx, { kind: 'deferrals', ...(await snapshotDeferrals(ctx.sql)) });
-  }
+  const evidence = { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount } as const;
+  const change = await storeIncident(ctx.sql, (present) => judgeIncident(present, evidence));
+  if (change === null) return;
+  await requestTask(ctx.sql, 'live-plan');
+  // The delta says which SKUs crossed, or that a fresh manifest must (0013).
+  await requestTask(ctx.sql, 'delta');
+  ctx.emit(incidentEvent(change, change.minutes, evidence));
 }

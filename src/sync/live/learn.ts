@@ -1,3 +1,131 @@
+import type { LivePlan } from '../../store/live.ts';
+import type { Lesson } from '../../store/bulk-call.ts';
+import type { SyncEvent, SyncSettings } from '../context.ts';
+import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.ts';
+
+/*
+ * What a bulk call teaches: the live budget of a call, the ceiling on live computations in time, and whether an incident
+ * has begun or is over. What answers teach of a single SKU's rate is part of applying them (policy.ts). Pure.
+ */
+
+/** What was known when a call was planned. */
+export interface Known {
+  readonly plan: LivePlan;
+  /** Live SKUs a call, as learned or else as configured. */
+  readonly budget: number;
+  /** Whether the call tries if an incident is over. */
+  readonly trial: boolean;
+}
+
+/** What a call showed of the SKUs that counted as live, or of those that did not, when they were claimed. */
+export interface Shown {
+  readonly asked: number;
+  /** With a record or as not found. */
+  readonly answered: number;
+  readonly deferred: number;
+}
+
+export interface Taught {
+  readonly lesson: Lesson;
+  readonly events: readonly SyncEvent[];
+  /** To be told besides, where the lesson's incident was stored. */
+  readonly incidentEvent: SyncEvent | null;
+}
+
+/** All that an answered call teaches under `settings`: what is to be stored, and what is to be told of it. */
+export function learn(
+  { plan, budget, trial }: Known,
+  { live, snapshot }: { readonly live: Shown; readonly snapshot: Shown },
+  settings: Pick<SyncSettings, 'bulk' | 'callsPerMinute'>,
+): Taught {
+  const events: SyncEvent[] = [];
+  const showsLive = live.answered + live.deferred + snapshot.deferred > 0;
+  const ceiling = showsLive ? ceilingAfter(plan, budget, live, snapshot, settings) : null;
+  if (ceiling !== null && ceiling.perMinute !== plan.ceilingPerMinute) {
+    const perMinute = ceiling.perMinute === null ? null : Math.round(ceiling.perMinute);
+    events.push({ event: 'live-ceiling.learned', perMinute });
+  }
+  const learned = learnLiveBudget(
+    budget,
+    {
+      askedLive: live.asked,
+      deferredLive: live.deferred,
+      deferredOthers: snapshot.deferred,
+      bestRecent: plan.best,
+    },
+    { start: settings.bulk.liveBudget, most: settings.bulk.maxSkus },
+  );
+  if (Math.floor(learned) !== Math.floor(budget))
+    events.push({ event: 'live-budget.learned', budget: Math.floor(learned) });
+  const call = {
+    computed: live.answered,
+    deferred: live.deferred,
+    snapshotAsked: snapshot.asked,
+    snapshotDeferred: snapshot.deferred,
+  };
+  const evidence = evidenceOf(plan, trial, live, snapshot);
+  const incident = evidence === null ? null : incidentAfter(plan, evidence);
+  return {
+    lesson: {
+      call: showsLive ? call : null,
+      budget: learned === budget ? null : learned,
+      ceiling,
+      trial,
+      incident,
+    },
+    events,
+    incidentEvent:
+      incident === null || evidence === null
+        ? null
+        : incidentEvent(incident, incidentMinutes(plan), evidence),
+  };
+}
+
+/** The ceiling after a call; null where it stays as it was. */
+function ceilingAfter(
+  plan: LivePlan,
+  budget: number,
+  live: Shown,
+  snapshot: Shown,
+  { callsPerMinute }: Pick<SyncSettings, 'callsPerMinute'>,
+): LiveCeiling | null {
+  // A call that asked no more than calls have had answered was not deferred for its size.
+  const withinBudget = snapshot.deferred === 0 && live.asked <= plan.best;
+  const before = ceilingOf(plan);
+  const after = learnLiveCeiling(
+    before,
+    {
+      deferredAll: withinBudget && live.deferred > 0 && live.answered === 0,
+      computed: plan.computed + live.answered,
+      capacity: callsPerMinute * budget,
+    },
+    plan.now,
+  );
+  return after === before ? null : after;
+}
+
+/** What a call says for or against an incident: a trial call's answers, or snapshot-priced SKUs that were deferred. */
+function evidenceOf(plan: LivePlan, trial: boolean, live: Shown, snapshot: Shown): IncidentEvidence | null {
+  if (trial) {
+    const [asked, answered] = [live.asked + snapshot.asked, live.answered + snapshot.answered];
+    return { kind: 'trial', asked, answered };
+  }
+  if (plan.incident !== null || snapshot.deferred === 0) return null;
+  const { asked, deferred } = plan.snapshotDeferrals;
+  return { kind: 'deferrals', asked: asked + snapshot.asked, deferred: deferred + snapshot.deferred };
+}
+
+/** What an incident stands on before and after a piece of evidence; null where nothing changes. */
+function incidentAfter(plan: LivePlan, evidence: IncidentEvidence): Lesson['incident'] {
+  const from = plan.incident?.because ?? null;
+  const to = judgeIncident(from, evidence);
+  return to === from ? null : { from, to };
+}
+
+function incidentMinutes({ incident, now }: LivePlan): number {
+  return incident === null ? 0 : Math.round((now - incident.since) / 60_000);
+}
+
 /** What one bulk call showed of the partner's live budget (partner rule 4.1.3: five at present). */
 export interface LiveObservation {
   /** SKUs in the call that the mirror counted as live, and how many of them were deferred. */
@@ -60,6 +188,10 @@ const LEAST = 5;
  * two such calls within this time. At a ceiling the second comes at once.
  */
 const SUSPECTED_MS = 60_000;
+
+export function ceilingOf({ ceilingPerMinute, ceilingAt }: LivePlan): LiveCeiling {
+  return { perMinute: ceilingPerMinute, at: ceilingAt };
+}
 
 /** The ceiling as it may be tried at `now`; Infinity where none was met. */
 export function liveCeilingAt({ perMinute, at }: LiveCeiling, now: number): number {

@@ -1,22 +1,17 @@
 import {
-  type LiveCall,
   type LiveCandidate,
-  liveCandidates,
   type LiveRefresh,
   type LivePlan,
   type LearnedRefresh,
   type RefreshThreshold,
-  noteLiveCall,
   pruneLiveCalls,
   rateGroups,
   readLivePlan,
-  storeLiveCeiling,
   storeRefreshThreshold,
 } from '../../store/live.ts';
-import type { Quota } from '../../store/due.ts';
 import { readSyncState } from '../../store/sync-state.ts';
 import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
-import { learnLiveCeiling, liveAllowance, type LiveCeiling } from './learn.ts';
+import { ceilingOf, liveAllowance } from './learn.ts';
 import {
   chooseLive,
   earlyMinutes,
@@ -32,7 +27,9 @@ import {
   SHORTLIST,
   solveThreshold,
 } from './policy.ts';
+import { TRIAL_BUDGETS } from './incident.ts';
 import type { TaskOutcome } from '../outcome.ts';
+import type { CandidateOptions } from '../../store/bulk-call.ts';
 import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live-order.ts';
 
 /** Refresh thresholds are solved anew this often. */
@@ -120,67 +117,36 @@ export function allowedLive(plan: LivePlan, settings: SyncSettings): number {
   return liveAllowance(ceilingOf(plan), plan.now, plan.computed + plan.underWay, settings.callsPerMinute);
 }
 
-function ceilingOf({ ceilingPerMinute, ceilingAt }: LivePlan): LiveCeiling {
-  return { perMinute: ceilingPerMinute, at: ceilingAt };
+const CANDIDATES_EACH = 3;
+
+/** From how many live SKUs those of any call are chosen: a trial call asks for some live budgets of them. */
+export function candidateOptions(settings: SyncSettings): CandidateOptions {
+  return {
+    perBudget: CANDIDATES_EACH * TRIAL_BUDGETS,
+    configuredBudget: settings.bulk.liveBudget,
+    least: SHORTLIST,
+    most: Math.max(SHORTLIST, CANDIDATES_EACH * settings.bulk.maxSkus),
+    restMinutes: LEAST_MINUTES,
+  };
 }
 
 /**
- * Which SKUs of the live lane to claim for a quota, by value among the first by due time. Null where there is no refresh
- * threshold: then the quota is claimed by due time.
+ * Which SKUs of the live lane to claim for a quota of `count`, by value among the first of the `candidates`, which come
+ * in order of their due times. Null where there is no refresh threshold: then the quota is claimed in that order.
  */
-export async function chooseForQuota(
-  ctx: SyncContext,
+export function chooseForQuota(
   plan: LivePlan,
-  quota: Quota,
-): Promise<string[] | null> {
+  candidates: readonly LiveCandidate[],
+  count: number,
+): string[] | null {
   if (plan.refreshThreshold === null || plan.maxIntervalMinutes === null) return null;
-  const candidates = await liveCandidates(
-    ctx.sql,
-    quota,
-    Math.max(SHORTLIST, 3 * quota.count),
-    LEAST_MINUTES,
-  );
-  const chosen = chooseLive(
-    candidates.map((candidate) => ({
-      sku: candidate.sku,
-      weight: candidate.weight,
-      rate: rateOf(candidate),
-      tau: candidate.minutes ?? Infinity,
-    })),
-    quota.count,
-    plan.maxIntervalMinutes,
-  );
-  return chosen.map(({ sku }) => sku);
-}
-
-/** Remembers how many live SKUs a call computed and deferred, and learns the ceiling from it. */
-export async function learnFromCall(
-  ctx: SyncContext,
-  plan: LivePlan,
-  call: LiveCall & {
-    readonly withinBudget: boolean;
-    readonly budget: number;
-  },
-): Promise<void> {
-  if (call.computed + call.deferred + call.snapshotDeferred === 0) return;
-  await noteLiveCall(ctx.sql, call);
-  const before = ceilingOf(plan);
-  const after = learnLiveCeiling(
-    before,
-    {
-      deferredAll: call.withinBudget && call.deferred > 0 && call.computed === 0,
-      computed: plan.computed + call.computed,
-      capacity: ctx.settings.callsPerMinute * call.budget,
-    },
-    plan.now,
-  );
-  if (after === before) return;
-  await storeLiveCeiling(ctx.sql, after.perMinute, after.at);
-  if (after.perMinute === before.perMinute) return;
-  ctx.emit({
-    event: 'live-ceiling.learned',
-    perMinute: after.perMinute === null ? null : Math.round(after.perMinute),
-  });
+  const choice = candidates.slice(0, Math.max(SHORTLIST, CANDIDATES_EACH * count)).map((candidate) => ({
+    sku: candidate.sku,
+    weight: candidate.weight,
+    rate: rateOf(candidate),
+    tau: candidate.minutes ?? Infinity,
+  }));
+  return chooseLive(choice, count, plan.maxIntervalMinutes).map(({ sku }) => sku);
 }
 
 const AT_ONCE = 10_000;

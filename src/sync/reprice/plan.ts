@@ -1,7 +1,116 @@
+import type { CallInputOptions, CallInputs, Early } from '../../store/bulk-call.ts';
 import { type Lane, DUE_LANES, type DueClass, type Quota } from '../../store/due.ts';
+import type { LivePlan } from '../../store/live.ts';
+import type { SyncState } from '../../store/sync-state.ts';
+import { snapshotMs, type SyncSettings } from '../context.ts';
+import { trialSize } from '../live/incident.ts';
+import type { Known } from '../live/learn.ts';
+import { allowedLive, candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan.ts';
 
-/** How far before its due time a SKU of each lane may be taken, in seconds. */
-export type Early = Readonly<Record<Lane, number>>;
+/** What a call is to carry, and what was known when that was decided. */
+export interface PlannedCall extends Known {
+  readonly kind: 'planned';
+  readonly quotas: readonly Quota[];
+  /** Live SKUs chosen by value, to be claimed beside the quotas. */
+  readonly named: readonly string[];
+  /** Calls that failed right before it. */
+  readonly failures: number;
+}
+
+/** Why there is no call now. */
+export type NoCall =
+  | { readonly kind: 'idle'; readonly nextInMs: number | null }
+  /** Little is due, and nothing urgent: the call waits for more to come due. */
+  | { readonly kind: 'linger'; readonly forMs: number }
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
+
+export interface TurnState {
+  /** Counts the iterations of this process. */
+  readonly number: number;
+  readonly sinceLastCallMs: number;
+}
+
+/** What is to be read for planCall. */
+export function inputOptions(settings: SyncSettings): CallInputOptions {
+  return {
+    limit: settings.bulk.maxSkus,
+    early: { usual: earlyBy(settings, 'ok'), stale: earlyBy(settings, 'stale') },
+    candidates: candidateOptions(settings),
+  };
+}
+
+/** Plans a bulk call from what was read at one moment, or says why there is none now. Pure. */
+export function planCall(
+  inputs: CallInputs,
+  iteration: TurnState,
+  settings: SyncSettings,
+): PlannedCall | NoCall {
+  const { pause, sync, live: plan, due, nextDueMs } = inputs;
+  if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
+  const early = earlyBy(settings, sync.catalogState, earlyLiveSeconds(plan));
+  const budget = sync.liveBudget ?? settings.bulk.liveBudget;
+  const limits = planLimits(settings, budget, plan, {
+    iteration: iteration.number,
+    failures: pause.failures,
+  });
+  const quotas = planBatch(due, early, limits);
+  if (quotas === null) return { kind: 'idle', nextInMs: nextDueMs };
+  const linger = lingerMs(due, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
+  if (linger > 0) return { kind: 'linger', forMs: linger };
+  const known = { plan, budget, trial: limits.trial, failures: pause.failures };
+  const live = quotas.find((quota) => quota.live && quota.lane === 'live');
+  const named = live === undefined ? null : chooseForQuota(plan, inputs.candidates, live.count);
+  if (named === null) return { kind: 'planned', quotas, named: [], ...known };
+  return { kind: 'planned', quotas: quotas.filter((quota) => quota !== live), named, ...known };
+}
+
+/**
+ * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would only be
+ * deferred, and nothing is refreshed before its time; or, now and then, a trial call whether it is over.
+ */
+function planLimits(
+  settings: SyncSettings,
+  learned: number,
+  plan: LivePlan,
+  { iteration, failures }: { readonly iteration: number; readonly failures: number },
+): PlanLimits & { readonly trial: boolean } {
+  const liveBudget = Math.min(learned, allowedLive(plan, settings));
+  const callSkus = callSize(settings.bulk.maxSkus, failures);
+  if (plan.incident === null) {
+    const spareSeconds = Math.max(0, snapshotMs(settings) - settings.intervals.sweepMinAgeMs) / 1000;
+    return { callSkus, liveBudget, iteration, spareSeconds, trial: false };
+  }
+  const trial = trialSize(plan.incident, plan.now, learned, callSkus);
+  const small = Math.min(callSkus, Math.max(1, Math.floor(learned)));
+  return {
+    callSkus: trial ?? small,
+    liveBudget: trial ?? liveBudget,
+    iteration,
+    spareSeconds: 0,
+    trial: trial !== null,
+  };
+}
+
+/** After failed calls ever smaller ones, so that a SKU the partner cannot swallow is cornered and not the whole batch. */
+function callSize(callSkus: number, failures: number): number {
+  return Math.max(1, callSkus >> Math.min(failures, 10));
+}
+
+/** While the catalog is stale a SKU is not refreshed again within this. */
+const STALE_MIN_AGE_MS = 60_000;
+
+/**
+ * How many seconds before its due time a SKU of each lane may be claimed. While the catalog is stale, nothing reports
+ * changes, so everything is re-priced oldest first with the whole share (partner rules 4.2.10, 7.4.7); otherwise each SKU
+ * waits for its time.
+ */
+export function earlyBy(settings: SyncSettings, state: SyncState['catalogState'], earlyLive = 0): Early {
+  const none: Early = { urgent: 0, live: earlyLive, new: 0, error: 0, metadata: 0, sweep: 0 };
+  if (state !== 'stale') return none;
+  const early = (intervalMs: number) =>
+    Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000;
+  return { ...none, live: early(settings.intervals.liveMs), sweep: early(snapshotMs(settings)) };
+}
 
 export interface PlanLimits {
   readonly callSkus: number;

@@ -1,0 +1,217 @@
+import type { Sql } from './db.ts';
+import { type Lane, DUE_LANES, laneNumber, type DueClass, releasingHeld } from './due.ts';
+import type { IncidentCause } from './incident.ts';
+import { type LiveCall, type LiveCandidate, type LivePlan, livePlanRow } from './live.ts';
+import type { SyncState } from './sync-state.ts';
+import { type CallPause, callPauseRow } from './tasks.ts';
+
+/*
+ * What a bulk call reads before it and writes after it, beside its claim and its answer: one statement each, as every
+ * statement is a round trip, and Postgres may be far away.
+ */
+
+/** For each lane, how many seconds before its due time a SKU counts as due. */
+export type Early = Readonly<Record<Lane, number>>;
+
+export interface CallInputOptions {
+  /** The count of a class stops here. */
+  readonly limit: number;
+  /** Usually, and while the catalog is stale. To the live lane's usual seconds those of the live plan are added. */
+  readonly early: { readonly usual: Early; readonly stale: Early };
+  readonly candidates: CandidateOptions;
+}
+
+/** How many live SKUs there are to choose from: so many for each of the live budget, within bounds. */
+export interface CandidateOptions {
+  readonly perBudget: number;
+  /** The live budget where none has been learned. */
+  readonly configuredBudget: number;
+  readonly least: number;
+  readonly most: number;
+  /** So many minutes ago the last request for a candidate must be. */
+  readonly restMinutes: number;
+}
+
+/** All that a bulk call is planned from, as of one moment. */
+export interface CallInputs {
+  readonly pause: CallPause;
+  readonly sync: Pick<SyncState, 'liveBudget' | 'catalogState'>;
+  readonly live: LivePlan;
+  /** Classes that have something due. SKUs that are held (claimed, deferred, backing off) do not count. */
+  readonly due: readonly DueClass[];
+  /** Milliseconds until a SKU comes due or a wait ends (0 = now); null when nothing is scheduled. */
+  readonly nextDueMs: number | null;
+  /** The live lane's first SKUs by due time; none where live SKUs are claimed in that order anyway. */
+  readonly candidates: readonly LiveCandidate[];
+}
+
+/** Rows released before each call; were there more, the next reading releases them. */
+const RELEASE_AT_ONCE = 1000;
+
+/** Releases rows whose wait or lease is over, and reads what the next bulk call is planned from: one round trip. */
+export async function readCallInputs(sql: Sql, options: CallInputOptions): Promise<CallInputs> {
+  const [{ due, ...inputs }] = await sql<
+    [Omit<CallInputs, 'due'> & { due: (Omit<DueClass, 'lane'> & { lane: number })[] }]
+  >`
+    with released as (${releasingHeld(sql, RELEASE_AT_ONCE)} returning d.sku, d.live, d.lane, d.due_at),
+    facts as materialized (
+      select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes
+      from catalog_internal.sync s, catalog_internal.live_plan p
+    ),
+    lanes as materialized (
+      select l.lane, now() + make_interval(secs => case when f.catalog_state = 'stale' then l.stale
+        else l.usual + case when l.lane = ${laneNumber('live')} then coalesce(f.early_minutes, 0) * 60 else 0 end end) as until
+      from facts f, unnest(${DUE_LANES.map(laneNumber)}::smallint[], ${DUE_LANES.map((lane) => options.early.usual[lane])}::float8[],
+        ${DUE_LANES.map((lane) => options.early.stale[lane])}::float8[]) as l(lane, usual, stale)
+    )
+    select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
+      (select jsonb_build_object('liveBudget', live_budget, 'catalogState', catalog_state) from facts) as sync,
+      (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
+      (${dueClasses(sql, options.limit)}) as due, (${nextDueMs(sql)}) as "nextDueMs",
+      (${liveCandidates(sql, options.candidates)}) as candidates`;
+  const laneOf = (number: number): Lane => DUE_LANES[number - 1] ?? 'sweep';
+  return { ...inputs, due: due.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) })) };
+}
+
+/*
+ * Pieces of readCallInputs. They see the ledger as it was before `released`, whose rows they therefore add.
+ */
+
+function dueClasses(sql: Sql, limit: number) {
+  return sql`
+    select coalesce(jsonb_agg(jsonb_build_object('lane', l.lane, 'live', c.live, 'count', n.count)), '[]')
+    from lanes l cross join (values (true), (false)) as c(live)
+    cross join lateral (
+      select least(${limit}::int, waiting.count + freed.count) as count
+      from (
+        select count(*)::int as count from (
+          select from catalog_internal.due d
+          where d.held_until is null and d.live = c.live and d.lane = l.lane and d.due_at <= l.until
+          order by d.due_at limit ${limit}
+        ) first
+      ) waiting, (
+        select count(*)::int as count from released r where r.live = c.live and r.lane = l.lane and r.due_at <= l.until
+      ) freed
+    ) n
+    where n.count > 0`;
+}
+
+function nextDueMs(sql: Sql) {
+  return sql`
+    select greatest(0, extract(epoch from at - clock_timestamp()) * 1000)::float8 from (select least(
+      (select min(first.due_at) from lanes l cross join (values (true), (false)) as c(live)
+         cross join lateral (
+           select due_at from catalog_internal.due
+           where held_until is null and live = c.live and lane = l.lane and due_at < 'infinity'
+           order by due_at limit 1
+         ) first),
+      (select min(held_until) from catalog_internal.due where held_until > now()),
+      (select min(due_at) from released where due_at < 'infinity'),
+      (select now() from released offset ${RELEASE_AT_ONCE - 1} limit 1)
+    ) as at) next where at is not null`;
+}
+
+function liveCandidates(sql: Sql, options: CandidateOptions) {
+  const live = laneNumber('live');
+  const { perBudget, configuredBudget, least, most, restMinutes } = options;
+  const rested = sql`(s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${restMinutes * 60}))`;
+  const limit = sql`(select least(${most}::int, greatest(${least}::int,
+    ${perBudget}::int * floor(coalesce(live_budget, ${configuredBudget}::real))::int)) from facts)`;
+  return sql`
+    select coalesce(json_agg(json_build_object('sku', d.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha,
+      'beta', r.beta, 'minutes', (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8) order by d.due_at), '[]')
+    from (
+      select * from (
+        (select waiting.sku, waiting.due_at, waiting.asked_at
+         from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
+         cross join lateral (
+           -- The bound that is known beforehand has the rows read in order, the other one ends the reading.
+           select due.sku, due.due_at, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
+           where due.held_until is null and due.live and due.lane = ${live} and due.due_at <= l.until and ${rested}
+           order by due.due_at limit ${most}
+         ) waiting
+         limit ${limit})
+        union all
+        (select released.sku, released.due_at, s.asked_at
+         from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
+         join released on released.live and released.lane = ${live} and released.due_at <= l.until
+         join catalog.skus s using (sku)
+         where ${rested})
+      ) either
+      order by due_at limit ${limit}
+    ) d
+    left join catalog_internal.live_rates r using (sku)
+    left join catalog.watchlist w using (sku)`;
+}
+
+/** What a bulk call has taught, as it is stored. Null: nothing. */
+export interface Lesson {
+  readonly call: LiveCall | null;
+  /** Live SKUs a call. */
+  readonly budget: number | null;
+  /** Live computations a minute, as of `at` (epoch milliseconds); null while no ceiling has been met. */
+  readonly ceiling: { readonly perMinute: number | null; readonly at: number } | null;
+  /** Whether the call tried if an incident is over. */
+  readonly trial: boolean;
+  /** What an incident stands on now, and what it stood on when the call was planned. */
+  readonly incident: { readonly from: IncidentCause | null; readonly to: IncidentCause | null } | null;
+}
+
+/**
+ * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the calls that
+ * failed right before this one, whose pause ends. Returns whether an incident began or ended: it does not where somebody
+ * else has changed it since the call was planned. Then everything is planned anew, and the delta says which SKUs
+ * crossed, or that a fresh manifest must.
+ */
+export async function storeLesson(sql: Sql, lesson: Lesson, failures: number): Promise<boolean> {
+  const { call, budget, ceiling, incident, trial } = lesson;
+  const to = incident?.to ?? null;
+  const worked = failures > 0;
+  const [{ turned }] = await sql<[{ turned: boolean }]>`
+    with free as materialized (
+      -- A manifest being merged holds this row: what is not stored now the next call teaches again.
+      select from catalog_internal.sync where ${budget}::real is not null for update skip locked
+    ),
+    budgeted as (
+      update catalog_internal.sync set live_budget = ${budget}::real
+      where exists (select from free) and live_budget is distinct from ${budget}::real
+    ),
+    logged as (
+      insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
+      select clock_timestamp(), ${call?.computed ?? 0}::int, ${call?.deferred ?? 0}::int, ${call?.snapshotAsked ?? 0}::int,
+        ${call?.snapshotDeferred ?? 0}::int
+      where ${call !== null}
+    ),
+    before as materialized (
+      select incident_because as cause from catalog_internal.live_plan
+      where ${ceiling !== null || trial || incident !== null} for update
+    ),
+    turned as materialized (
+      select from before where ${incident !== null} and cause is not distinct from ${incident?.from ?? null}::text
+    ),
+    planned as (
+      update catalog_internal.live_plan p set
+        ceiling_per_minute = case when ${ceiling !== null} then ${ceiling?.perMinute ?? null}::float8 else ceiling_per_minute end,
+        ceiling_at = case when ${ceiling !== null} then to_timestamp(${ceiling?.at ?? 0}::float8 / 1000) else ceiling_at end,
+        incident_because = case when t.turned then ${to}::text else incident_because end,
+        incident_since = case when not t.turned then incident_since
+          when ${to}::text is not null then coalesce(incident_since, now()) end,
+        incident_tried_at = case when t.turned or ${trial} then now() else incident_tried_at end,
+        solved_at = case when t.turned then null else solved_at end
+      from before, (select exists (select from turned) as turned) t
+    ),
+    noted as (
+      -- Re-pricing's own row is everyone's, and is written every five seconds at most. To end its pause and to have a task
+      -- run now are the same.
+      update catalog_internal.tasks set
+        succeeded_at = case when task = 'reprice' then clock_timestamp() else succeeded_at end,
+        outcome = case when task = 'reprice' and ${worked} then 'done' else outcome end,
+        failures = case when task <> 'reprice' or ${worked} then 0 else failures end,
+        next_at = case when task <> 'reprice' or ${worked} then clock_timestamp() else next_at end
+      where task = 'reprice'
+          and (${worked} or coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds')
+        or task in ('live-plan', 'delta') and exists (select from turned)
+    )
+    select exists (select from turned) as turned`;
+  return turned;
+}

@@ -1,0 +1,190 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type CountingClient, countingClient } from '../../bench/frame/trips.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
+import type { PaceLimits } from '../../src/pace/policy.ts';
+import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
+import { noteCallFailed } from '../../src/store/tasks.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { HOUR, mark, knownSkus, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+const MINUTE = 60_000;
+const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
+const SNAPSHOT = Array.from({ length: 40 }, (_, i) => `S${i}`);
+const LIVE = Array.from({ length: 10 }, (_, i) => `L${i}`);
+
+let client: CountingClient;
+let events: SyncEvent[];
+/** What becomes of live SKUs. */
+let live: 'priced' | 'deferred';
+let price: number;
+
+beforeEach(async () => {
+  client = countingClient(store.url);
+  events = [];
+  live = 'priced';
+  price = 100;
+  await knownSkus(store.sql, SNAPSHOT);
+  await knownSkus(store.sql, LIVE, { priceSource: 'live' });
+  // With a price of a refresh, live SKUs are chosen by value.
+  await store.sql`update catalog_internal.live_plan set refresh_threshold = 0.001, max_interval_minutes = 1000, early_minutes = 1, solved_at = now()`;
+});
+afterEach(() => client.sql.end({ timeout: 2 }));
+
+function record(): LowestRecord {
+  price += 1;
+  return {
+    sizes: new Map([['42', { price, entry: null }]]),
+    sizeType: 'us',
+    product: { name: `at ${price}` },
+    productFields: {
+      name: `at ${price}`,
+      model: null,
+      brand: null,
+      gender_size: null,
+      size_type: null,
+      category: null,
+    },
+  };
+}
+
+/** A partner that prices everything, live SKUs as told. */
+function answer(asked: readonly string[]): BulkAnswer {
+  const deferred = live === 'deferred' ? asked.filter((sku) => sku.startsWith('L')) : [];
+  return {
+    results: new Map(asked.filter((sku) => !deferred.includes(sku)).map((sku) => [sku, record()])),
+    notFound: [],
+    deferred,
+    errors: [],
+    requested: null,
+    deduped: null,
+  };
+}
+
+function context(limits: Partial<PaceLimits> = {}): SyncContext {
+  const { sql } = client;
+  return {
+    sql,
+    pacer: createPacer(sql, systemClock, {
+      maxPerWindow: 1_000_000,
+      windowMs: MINUTE,
+      backoffMs: MINUTE,
+      ...limits,
+    }),
+    client: {
+      bulk: async (permit: { settle(outcome: string): Promise<void> }, skus: readonly string[]) => {
+        await permit.settle('ok');
+        return answer(skus);
+      },
+    },
+    clock: systemClock,
+    random: Math.random,
+    emit: (event: SyncEvent) => events.push(event),
+    settings: settingsWith({ BULK_MAX_SKUS: '20', LIVE_INTERVAL: '1h' }),
+  } as unknown as SyncContext;
+}
+
+/** One iteration, with everything due before it: how it ended, and its round trips. */
+async function iteration(ctx: SyncContext, due = true) {
+  if (due) {
+    await store.sql`update catalog.skus set asked_at = asked_at - interval '1 hour'`;
+    await store.sql`update catalog_internal.due set held_until = null, live = sku like 'L%'`;
+    await store.sql`update catalog_internal.live_plan set ceiling_per_minute = null, ceiling_at = null`;
+    await mark(store.sql, SNAPSHOT, 'changed');
+    await mark(store.sql, LIVE, 'live', true);
+    await store.sql`update catalog_internal.tasks set succeeded_at = now() - interval '1 minute' where task = 'reprice'`;
+  }
+  const before = client.trips();
+  const done = await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals);
+  return { kind: done.kind, trips: client.trips() - before };
+}
+
+/** Statements are prepared as they are met first: these iterations meet all that a call has. */
+async function prepared(ctx: SyncContext): Promise<void> {
+  for (const fate of ['priced', 'deferred', 'priced'] as const) {
+    live = fate;
+    await iteration(ctx);
+    await iteration(ctx);
+  }
+}
+
+const budget = () =>
+  store.sql<[{ budget: number }]>`select live_budget as budget from catalog_internal.sync`.then(
+    ([row]) => row.budget,
+  );
+const liveCalls = () =>
+  store.sql`select computed, deferred from catalog_internal.live_calls order by id`.then((rows) =>
+    rows.at(-1),
+  );
+
+describe('a bulk call', () => {
+  test('takes nine round trips, live SKUs, history and all that it teaches included', async () => {
+    const ctx = context();
+    await prepared(ctx);
+    const before = await budget();
+    events = [];
+    expect(await iteration(ctx)).toEqual({ kind: 'called', trips: 9 });
+    expect(events).toMatchObject([{ event: 'bulk.applied', asked: 20, resolved: 20, late: 0 }]);
+    expect(await liveCalls()).toEqual({ computed: 5, deferred: 0 });
+    expect(await budget()).not.toBe(before);
+  });
+
+  test('takes no more where its live SKUs are deferred', async () => {
+    const ctx = context();
+    await prepared(ctx);
+    live = 'deferred';
+    const before = await budget();
+    expect(await iteration(ctx)).toEqual({ kind: 'called', trips: 9 });
+    expect(events.findLast(({ event }) => event === 'bulk.applied')).toMatchObject({
+      resolved: 15,
+      deferred: 5,
+    });
+    expect(await liveCalls()).toEqual({ computed: 0, deferred: 5 });
+    expect(await budget()).toBeLessThanOrEqual(before);
+  });
+
+  test('takes ten where its permit has to be waited for, as it is planned again then', async () => {
+    await prepared(context());
+    await store.sql`delete from catalog_internal.pace_sends`;
+    await store.sql`delete from catalog_internal.pace`;
+    // One call in two seconds.
+    const ctx = context({ maxPerWindow: 2, windowMs: 2000 });
+    await iteration(ctx);
+    // More was due than one call carries.
+    expect(await iteration(ctx, false)).toEqual({ kind: 'called', trips: 10 });
+  });
+
+  test('takes no more to end the pause after calls that failed', async () => {
+    const ctx = context();
+    await prepared(ctx);
+    await noteCallFailed(store.sql, 0, 'timeout');
+    expect(await iteration(ctx)).toEqual({ kind: 'called', trips: 9 });
+    const [{ failures }] = await store.sql<
+      [{ failures: number }]
+    >`select failures from catalog_internal.tasks where task = 'reprice'`;
+    expect(failures).toBe(0);
+  });
+});
+
+describe('an iteration without a call', () => {
+  test('takes one round trip where nothing is due, waits that are over included', async () => {
+    const ctx = context();
+    await prepared(ctx);
+    await store.sql`update catalog_internal.due set due_at = now() + interval '1 day', held_until = now() - interval '1 second'`;
+    expect(await iteration(ctx, false)).toEqual({ kind: 'idle', trips: 1 });
+    const [{ held }] = await store.sql<
+      [{ held: number }]
+    >`select count(held_until)::int as held from catalog_internal.due`;
+    expect(held).toBe(0);
+  });
+
+  test('takes one round trip while calls are failing', async () => {
+    const ctx = context();
+    await prepared(ctx);
+    await noteCallFailed(store.sql, HOUR, 'timeout');
+    expect(await iteration(ctx)).toEqual({ kind: 'wait', trips: 1 });
+  });
+});
