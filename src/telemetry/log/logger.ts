@@ -1,17 +1,22 @@
 import { type DestinationStream, destination as openDestination, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config/config.ts';
 import { describeError } from './describe-error.ts';
-import type { Level } from './event.ts';
-import { declared, type EventAt, type EventName, type FieldOf } from './events.ts';
+import type { Level } from '../../declared/log-event.ts';
+import {
+  type AnyLine,
+  declared,
+  type EventAt,
+  type EventName,
+  type Line,
+} from '../../declared/log-events.ts';
 import { createScrubber } from './scrub.ts';
 
 /**
- * Writes a line. `event` is its stable name (`delta.applied`), for programs to look for, one of those that log-events.ts declares
- * for the level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
+ * Writes a line. `event` is its stable name (`delta.applied`), one of those that declared/log-events.ts declares for the
+ * level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
  * described with its kind, code and causes. Without a message the line has the declared one.
  */
 type Write<L extends Level> = <E extends EventAt<L>>(fields: Line<E>, message?: string) => void;
-type Line<E extends EventName> = { readonly event: E } & { readonly [F in FieldOf<E>]?: unknown };
 
 export interface Log {
   readonly debug: Write<'debug'>;
@@ -31,6 +36,12 @@ export function throttled<L extends 'info' | 'warn', E extends EventAt<L> & Even
 ): void {
   const write = (say ? log[level] : log.debug) as (fields: Line<E>, message?: string) => void;
   write(fields, message);
+}
+
+/** Writes a line at its event's own level, or at debug where it is not to be said. */
+export function emitLine(log: Log, fields: AnyLine, say = true): void {
+  const level = say ? declared(fields.event).levels[0] : 'debug';
+  (log[level] as (fields: AnyLine) => void)(fields);
 }
 
 export interface LoggerOptions {
