@@ -3,8 +3,9 @@ import { loadCommands } from '../../src/cli/commands.ts';
 import { VARIABLES } from '../../src/config/config.ts';
 import type { LogEvent } from '../../src/declared/log-event.ts';
 import { LOG_EVENTS } from '../../src/declared/log-events.ts';
+import type { Metric } from '../../src/telemetry/metrics/declaration.ts';
+import { METRICS } from '../../src/telemetry/metrics/metrics.ts';
 import type { Blocks } from './marked.ts';
-import { metricRows } from './metrics.ts';
 import { ruleBlocks } from './partner-rules.ts';
 import { table } from './table.ts';
 
@@ -80,14 +81,23 @@ function logEvents(): string {
   return table(['event', 'level', 'what happened', 'members', 'next'], rows);
 }
 
+/** A row for each metric, in the order of their names. */
+const metrics = () =>
+  table(
+    ['metric', 'type', 'labels', 'says'],
+    Object.entries<Metric>(METRICS)
+      .map(([name, { type, labels, help }]) => [code(name), type, list(labels.names), help])
+      .toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1)),
+  );
+
 /** Everything that the documents have from the code. */
-export async function codeBlocks(): Promise<Blocks> {
+export function codeBlocks(): Blocks {
   return {
     commands: commands(),
     'commands and options': options(),
     'exit codes': exitCodes(),
     configuration: configuration(),
-    metrics: table(['metric', 'type', 'labels', 'says'], await metricRows()),
+    metrics: metrics(),
     'log events': logEvents(),
     ...ruleBlocks(),
   };

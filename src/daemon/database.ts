@@ -8,7 +8,6 @@ import { connect, type Sql, waitForDatabase } from '../store/db.ts';
 import { migrateDatabase } from '../store/migrations.ts';
 import { registerInstance } from '../store/instance.ts';
 import { storeSettings } from '../store/sync-state.ts';
-import type { AnyLine } from '../declared/log-events.ts';
 import { emitLine, type Log } from '../telemetry/log/logger.ts';
 import { noticeLines } from '../telemetry/log/lines.ts';
 import type { EmbeddedLog } from '../embedded/events.ts';
@@ -94,5 +93,5 @@ export async function migrateMirror(
 
 /** The embedded server's events as log lines. */
 export function embeddedLines(log: Log): EmbeddedLog {
-  return (event, detail) => emitLine(log, { event, ...detail } as AnyLine);
+  return (event, detail) => emitLine(log, { event, ...detail });
 }
