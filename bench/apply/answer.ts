@@ -50,9 +50,8 @@ export async function prepare(
     where sku = any(${names})
     returning sku, generation, deferrals, failures, live`;
   const products = await sql<{ sku: string; record: FoundRecord['product'] }[]>`
-    select sku, json_build_object('name', name, 'model', model, 'brand', brand, 'genderSize', gender_size, 'sizeType', size_type,
-      'category', category, 'sizeMapSizeType', size_map_size_type, 'product', product::text) as record
-    from catalog.products where sku = any(${names})`;
+    select sku, to_jsonb(p) - array['sku', 'refreshed_at', 'changed_at'] || jsonb_build_object('product', product::text) as record
+    from catalog.products p where sku = any(${names})`;
   const prices = await sql<{ sku: string; size: string; price: number }[]>`
     select sku, size, price from catalog.prices where sku = any(${names})`;
   let changed = 0;

@@ -38,8 +38,8 @@ export async function rowByRow(sql: Sql, { claim, records }: Answer): Promise<vo
           .map(({ size }) => tx`delete from catalog.prices where sku = ${sku} and size = ${size}`),
         tx`
           insert into catalog.products (sku, name, model, brand, gender_size, size_type, category, size_map_size_type, product, refreshed_at, changed_at)
-          values (${sku}, ${product.name}, ${product.model}, ${product.brand}, ${product.genderSize}, ${product.sizeType},
-            ${product.category}, ${product.sizeMapSizeType}, ${product.product}::text::jsonb, ${at}, ${at})
+          values (${sku}, ${product.name}, ${product.model}, ${product.brand}, ${product.gender_size}, ${product.size_type},
+            ${product.category}, ${product.size_map_size_type}, ${product.product}::text::jsonb, ${at}, ${at})
           on conflict (sku) do update set name = excluded.name, model = excluded.model, brand = excluded.brand,
             gender_size = excluded.gender_size, size_type = excluded.size_type, category = excluded.category,
             size_map_size_type = excluded.size_map_size_type, product = excluded.product, refreshed_at = excluded.refreshed_at`,
@@ -69,16 +69,9 @@ export async function multiRowValues(sql: Sql, answer: Answer): Promise<void> {
         observed_at: at,
       }));
     const prices = rows.map((row) => ({ ...row, changed_at: at }));
-    const products = answer.records.map(({ sku, product: p }) => ({
+    const products = answer.records.map(({ sku, product }) => ({
       sku,
-      name: p.name,
-      model: p.model,
-      brand: p.brand,
-      gender_size: p.genderSize,
-      size_type: p.sizeType,
-      category: p.category,
-      size_map_size_type: p.sizeMapSizeType,
-      product: p.product,
+      ...product,
       refreshed_at: at,
       changed_at: at,
     }));
@@ -128,8 +121,8 @@ export async function unnestOnConflict(sql: Sql, answer: Answer): Promise<void> 
       insert into catalog.products as p (sku, name, model, brand, gender_size, size_type, category, size_map_size_type,
         product, refreshed_at, changed_at)
       select n.*, ${at}, ${at} from unnest(${skus}::text[], ${products.map((p) => p.name)}::text[], ${products.map((p) => p.model)}::text[],
-        ${products.map((p) => p.brand)}::text[], ${products.map((p) => p.genderSize)}::text[], ${products.map((p) => p.sizeType)}::text[],
-        ${products.map((p) => p.category)}::text[], ${products.map((p) => p.sizeMapSizeType)}::text[],
+        ${products.map((p) => p.brand)}::text[], ${products.map((p) => p.gender_size)}::text[], ${products.map((p) => p.size_type)}::text[],
+        ${products.map((p) => p.category)}::text[], ${products.map((p) => p.size_map_size_type)}::text[],
         ${products.map((p) => p.product)}::text[]::jsonb[]) as n
       on conflict (sku) do update set name = excluded.name, model = excluded.model, brand = excluded.brand,
         gender_size = excluded.gender_size, size_type = excluded.size_type, category = excluded.category,

@@ -1,15 +1,24 @@
 import { exitRows, optionForm } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
 import { VARIABLES } from '../../src/config/config.ts';
+import type { LogEvent } from '../../src/declared/log-event.ts';
+import { LOG_EVENTS } from '../../src/declared/log-events.ts';
+import type { Metric } from '../../src/telemetry/metrics/declaration.ts';
+import { METRICS } from '../../src/telemetry/metrics/metrics.ts';
 import type { Blocks } from './marked.ts';
-import { metricRows } from './metrics.ts';
 import { ruleBlocks } from './partner-rules.ts';
 import { table } from './table.ts';
 
 const COMMANDS = await loadCommands();
 
 /** The documents with marked blocks, from the root of the repository. */
-export const DOCUMENTS = ['README.md', 'docs/commands.md', 'docs/metrics.md', 'docs/partner-rules.md'];
+export const DOCUMENTS = [
+  'README.md',
+  'docs/commands.md',
+  'docs/metrics.md',
+  'docs/partner-rules.md',
+  'ops/logs.md',
+];
 
 const code = (text: string) => `\`${text}\``;
 
@@ -55,14 +64,41 @@ const options = () =>
     })
     .join('\n\n');
 
+const list = (names: readonly string[]) => names.map(code).join(', ');
+
+/** A row for each event of the log; those that are declared together share one. */
+function logEvents(): string {
+  const events: readonly (readonly [string, LogEvent])[] = Object.entries(LOG_EVENTS);
+  const rows = [...Map.groupBy(events, ([, event]) => event)].map(
+    ([{ levels, says, fields, next }, same]) => [
+      list(same.map(([name]) => name)),
+      levels.join(', '),
+      says,
+      list(fields),
+      next ?? '',
+    ],
+  );
+  return table(['event', 'level', 'what happened', 'members', 'next'], rows);
+}
+
+/** A row for each metric, in the order of their names. */
+const metrics = () =>
+  table(
+    ['metric', 'type', 'labels', 'says'],
+    Object.entries<Metric>(METRICS)
+      .map(([name, { type, labels, help }]) => [code(name), type, list(labels.names), help])
+      .toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1)),
+  );
+
 /** Everything that the documents have from the code. */
-export async function codeBlocks(): Promise<Blocks> {
+export function codeBlocks(): Blocks {
   return {
     commands: commands(),
     'commands and options': options(),
     'exit codes': exitCodes(),
     configuration: configuration(),
-    metrics: table(['metric', 'type', 'labels', 'says'], await metricRows()),
+    metrics: metrics(),
+    'log events': logEvents(),
     ...ruleBlocks(),
   };
 }

@@ -21,7 +21,7 @@ import { requests } from './rows/requests.ts';
 import { runtime } from './rows/runtime.ts';
 import { tasks } from './rows/tasks.ts';
 import { trust } from './rows/trust.ts';
-import { read } from './expressions.ts';
+import { named, read } from './expressions.ts';
 
 /** The `uid` that provisioning/datasources gives the Prometheus of docker-compose.yml. */
 export const DATASOURCE_UID = 'catalog-mirror-prometheus';
@@ -102,7 +102,7 @@ function withVariables(builder: DashboardBuilder): DashboardBuilder {
       new QueryVariableBuilder('instance')
         .label('Daemon')
         .datasource(DATASOURCE)
-        .query({ query: 'label_values(catalog_mirror_build_info, instance)', refId: 'instance' })
+        .query({ query: `label_values(${named('build_info')}, instance)`, refId: 'instance' })
         .refresh(VariableRefresh.OnTimeRangeChanged)
         .sort(VariableSort.AlphabeticalAsc)
         .multi(true)

@@ -116,7 +116,7 @@ async function publishCopy(options: BinariesOptions): Promise<string> {
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
-  options.log('embedded_binaries_copied', { from: options.packageFolder, to: target });
+  options.log('embedded.binaries-copied', { from: options.packageFolder, to: target });
   return target;
 }
 
@@ -128,7 +128,7 @@ async function publishCopy(options: BinariesOptions): Promise<string> {
  */
 export async function prepareBinaries(options: BinariesOptions): Promise<Binaries> {
   const repaired = await repairLinks(options.packageFolder);
-  if (repaired > 0) options.log('embedded_links_repaired', { links: repaired });
+  if (repaired > 0) options.log('embedded.links-repaired', { links: repaired });
   const folder = join(options.packageFolder, 'native');
   const { major } = await checkVersion(folder, options.account);
   if (major !== null) return { folder, major };

@@ -142,7 +142,7 @@ async function relocate(
   await chown(home, account.uid, account.gid);
   await unless(['ENOENT'], rmdir(dataDir));
   await symlink(home, dataDir);
-  log('embedded_data_dir_relocated', { dataDir, to: home, uid: account.uid });
+  log('embedded.data-dir-relocated', { dataDir, to: home, uid: account.uid });
   return realpath(home);
 }
 

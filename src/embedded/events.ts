@@ -1,12 +1,7 @@
-export type EmbeddedEvent =
-  | 'embedded_started'
-  | 'embedded_server_died'
-  | 'embedded_port_lost'
-  | 'embedded_watchdog_lost'
-  | 'embedded_stale_pid_file_removed'
-  | 'embedded_orphan_found'
-  | 'embedded_data_dir_relocated'
-  | 'embedded_binaries_copied'
-  | 'embedded_links_repaired';
+import type { EventName, FieldOf } from '../declared/log-events.ts';
 
-export type EmbeddedLog = (event: EmbeddedEvent, detail: Record<string, unknown>) => void;
+/** Takes what happens to the embedded Postgres: an event of the log, with its members. */
+export type EmbeddedLog = <E extends Extract<EventName, `embedded.${string}`>>(
+  event: E,
+  detail: { readonly [F in FieldOf<E>]: unknown },
+) => void;

@@ -105,7 +105,7 @@ async function start(
     await watchdog.dismiss();
     throw error;
   }
-  log('embedded_started', {
+  log('embedded.started', {
     pid: server.pid,
     port: server.port,
     home,

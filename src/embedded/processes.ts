@@ -126,13 +126,13 @@ export async function clearOrphans(dataDir: string, clock: Clock, log: EmbeddedL
   const file = await readPostmasterFile(dataDir);
   if (orphans.length === 0) {
     if (file && isAlive(file.pid)) {
-      log('embedded_stale_pid_file_removed', { pid: file.pid });
+      log('embedded.stale-pid-file-removed', { pid: file.pid });
       await rm(join(dataDir, 'postmaster.pid'), { force: true });
     }
     return;
   }
   const server = file && orphans.includes(file.pid) ? file.pid : null;
-  log('embedded_orphan_found', { server, processes: orphans.length });
+  log('embedded.orphan-found', { server, processes: orphans.length });
   const stopped = await escalate(
     server === null ? STOP_STEPS.slice(1) : STOP_STEPS,
     async (signal) => {

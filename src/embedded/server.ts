@@ -108,7 +108,7 @@ export async function startServer(
     if (inTime && pid !== undefined && !run.ended()) {
       let stopping = false;
       run.child.once('exit', (code, signal) => {
-        if (!stopping) deps.log('embedded_server_died', { pid, status: describeExit(code, signal) });
+        if (!stopping) deps.log('embedded.server-died', { pid, status: describeExit(code, signal) });
       });
       const stop = async () => {
         stopping = true;
@@ -118,7 +118,7 @@ export async function startServer(
     }
     await stopProcess(run, deps.clock);
     if (inTime && attempt < PORT_ATTEMPTS && (await tryPort(port)) === null) {
-      deps.log('embedded_port_lost', { port, attempt });
+      deps.log('embedded.port-lost', { port, attempt });
       continue;
     }
     throw new EmbeddedError(

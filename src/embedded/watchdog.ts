@@ -52,7 +52,7 @@ export function startWatchdog(home: string, log: EmbeddedLog): Watchdog {
   const ended = new Promise<void>((resolve) => {
     const end = () => {
       // Not worth a restart: an orphan it would have stopped is found at the next start.
-      if (!dismissed) log('embedded_watchdog_lost', { pid: child.pid });
+      if (!dismissed) log('embedded.watchdog-lost', { pid: child.pid });
       resolve();
     };
     child.once('exit', end);

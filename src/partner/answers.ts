@@ -1,3 +1,4 @@
+import type { Metadata } from '../declared/metadata.ts';
 import type { SecretUrl } from './secret-url.ts';
 
 /** Metadata of the newest snapshot (partner rules 2.7). Counts and times are null where absent or unreadable. */
@@ -26,22 +27,11 @@ export interface SizeEntry {
   entry: unknown;
 }
 
-/** The documented members of `product` as text, null where absent (partner rules 2.4). */
-export interface ProductFields {
-  name: string | null;
-  model: string | null;
-  brand: string | null;
-  gender_size: string | null;
-  size_type: string | null;
-  category: string | null;
-}
-
-/** A lowest-price record (partner rules 2.4). `sizeType` is `size_map.size_type`; an empty `sizes` is a withdrawal. */
+/** A lowest-price record (partner rules 2.4). An empty `sizes` is a withdrawal; `product` is the object as it came. */
 export interface LowestRecord {
   sizes: Map<string, SizeEntry>;
-  sizeType: string | null;
+  metadata: Metadata;
   product: Record<string, unknown> | null;
-  productFields: ProductFields;
 }
 
 /** A record that says nothing certain about its SKU; `unreadable` is why, in our words. */

@@ -1,12 +1,6 @@
 import { z } from 'zod';
-import type {
-  BulkAnswer,
-  DeltaAnswer,
-  LowestRecord,
-  ProductFields,
-  SizeEntry,
-  UnreadableRecord,
-} from './answers.ts';
+import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
+import type { BulkAnswer, DeltaAnswer, LowestRecord, SizeEntry, UnreadableRecord } from './answers.ts';
 import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
 
 /** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
@@ -43,7 +37,10 @@ const recordSchema = z.object({
   product: z.unknown().optional(),
 });
 
-const PRODUCT_FIELDS = ['name', 'model', 'brand', 'gender_size', 'size_type', 'category'] as const;
+/** Members of a `size_map` that are no sizes. */
+const NOT_SIZES = new Set<string>(
+  Object.values(METADATA).flatMap(([part, member]) => (part === 'size_map' ? [member] : [])),
+);
 const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
 
 /** Whether the value is a JSON object (not an array, not null). */
@@ -110,18 +107,13 @@ function asText(value: unknown): string | null {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
 }
 
-function readProductFields(product: Readonly<Record<string, unknown>> | null): ProductFields {
-  const fields: ProductFields = {
-    name: null,
-    model: null,
-    brand: null,
-    gender_size: null,
-    size_type: null,
-    category: null,
-  };
-  if (product === null) return fields;
-  for (const name of PRODUCT_FIELDS) if (Object.hasOwn(product, name)) fields[name] = asText(product[name]);
-  return fields;
+function readMetadata(
+  parts: Readonly<Record<'product' | 'size_map', Readonly<Record<string, unknown>> | null>>,
+): Metadata {
+  return eachColumn((_, [part, member]) => {
+    const from = parts[part];
+    return from !== null && Object.hasOwn(from, member) ? asText(from[member]) : null;
+  });
 }
 
 /**
@@ -137,7 +129,7 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
   const sizes = new Map<string, SizeEntry>();
   for (const [size, raw] of Object.entries(sizeMap)) {
-    if (size === 'size_type') continue;
+    if (NOT_SIZES.has(size)) continue;
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
@@ -146,8 +138,7 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
   const product = toStorableJson(parsed.data.product ?? null);
   if (product === undefined) return { unreadable: 'product is nested too deep' };
   const kept = isObject(product) ? product : null;
-  const sizeType = Object.hasOwn(sizeMap, 'size_type') ? asText(sizeMap['size_type']) : null;
-  return { sizes, sizeType, product: kept, productFields: readProductFields(kept) };
+  return { sizes, metadata: readMetadata({ product: kept, size_map: sizeMap }), product: kept };
 }
 
 /** Distinct SKUs of a list whose unreadable elements are passed over. */

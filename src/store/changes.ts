@@ -1,3 +1,4 @@
+import type { MetadataColumn } from '../declared/metadata.ts';
 import type { Sql, Tx } from './db.ts';
 
 /** A price that moved: a row of catalog.price_history. */
@@ -11,14 +12,14 @@ export interface PriceMove {
 /** A field of a product that changed: a row of catalog.product_history. */
 export interface FieldChange {
   readonly sku: string;
-  /** Name of the column of catalog.products. */
-  readonly field: string;
+  /** The column of catalog.products. */
+  readonly field: MetadataColumn | 'product';
   readonly oldValue: string | null;
   readonly newValue: string | null;
 }
 
 /** The field whose change gives every size key of the SKU another meaning (partner rule 4.2.2). */
-export const MEANING = 'size_map_size_type';
+export const MEANING: MetadataColumn = 'size_map_size_type';
 
 /*
  * Positions are in the order of commits because one transaction at a time writes history, from its first position to its

@@ -12,6 +12,7 @@ import {
   text,
   timestamp,
 } from 'drizzle-orm/pg-core';
+import { eachColumn } from '../declared/metadata.ts';
 
 /*
  * The tables, as drizzle-kit generates migrations from them. Comments, roles and storage settings are written by hand in
@@ -67,13 +68,7 @@ export const products = catalog.table(
   'products',
   {
     sku: text().primaryKey(),
-    name: text(),
-    model: text(),
-    brand: text(),
-    genderSize: text('gender_size'),
-    sizeType: text('size_type'),
-    category: text(),
-    sizeMapSizeType: text('size_map_size_type'),
+    ...eachColumn(() => text()),
     product: jsonb().notNull(),
     refreshedAt: instant('refreshed_at').notNull(),
     changedAt: instant('changed_at').notNull(),

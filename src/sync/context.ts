@@ -1,10 +1,10 @@
 import type { Config } from '../config/config.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
+import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
 import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
-import type { IncidentCause } from '../store/incident.ts';
 import { type Failure, PATIENCE_MS } from './outcome.ts';
 import type { Pacer, SentPermit } from '../pace/pacer.ts';
 
@@ -15,21 +15,13 @@ export interface SyncSettings extends Pick<Config, 'bulk' | 'intervals' | 'catal
   readonly callsPerMinute: number;
 }
 
-/** Something worth a log line or a counter that happens inside a run; the end of a run is its Outcome. */
-export type SyncEvent =
+/** Something inside a run that metrics count, or that has no line for each time. */
+type CountedEvent =
   | {
       readonly event: 'manifest.downloaded';
       readonly outcome: 'ok' | PartnerErrorKind;
       readonly status: number | undefined;
       readonly ms: number;
-    }
-  | {
-      readonly event: 'manifest.progress';
-      readonly lines: number;
-      readonly of: number | null;
-      readonly rejected: number;
-      readonly bytes: number;
-      readonly remainingSeconds: number | null;
     }
   | {
       readonly event: 'manifest.rejected-lines';
@@ -67,15 +59,10 @@ export type SyncEvent =
       readonly reportSeconds: readonly number[];
     }
   | ({ readonly event: 'bulk.failed'; readonly skus: number; readonly pausedMs: number } & Failure)
-  | { readonly event: 'size-type.changed'; readonly skus: readonly string[] }
-  | { readonly event: 'live-budget.learned'; readonly budget: number }
-  | {
-      readonly event: 'incident.began' | 'incident.ended';
-      readonly because: IncidentCause | null;
-      /** How long what went before had lasted. */
-      readonly minutes: number;
-    }
-  | { readonly event: 'live-ceiling.learned'; readonly perMinute: number | null };
+  | { readonly event: 'size-type.changed'; readonly skus: readonly string[] };
+
+/** What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its Outcome. */
+export type SyncEvent = CountedEvent | AnyLine<Exclude<EventName, CountedEvent['event']>>;
 
 /** What every part of sync works with. Nothing here is read from the environment. */
 export interface SyncContext {

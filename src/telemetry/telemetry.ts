@@ -6,7 +6,7 @@ import type { TaskReport } from '../queues/task-run.ts';
 import type { SyncEvent } from '../sync/context.ts';
 import type { PacerEvents } from '../pace/pacer.ts';
 import { createBulkLines, createSyncLines, type BacklogCounts } from './log/sync-lines.ts';
-import { countEvent, countTask, type Metrics } from './metrics/metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
 import type { Log } from './log/logger.ts';
 import { createLogThrottle } from './log/throttle.ts';
@@ -54,29 +54,25 @@ export function createTelemetry({
   return {
     ...store,
     onSync(event) {
-      countEvent(metrics, event);
+      metrics.count(event);
       syncLine(event);
     },
     onTask(report) {
-      countTask(metrics, report);
+      metrics.count({ event: 'task.ended', ...report });
       taskLine(report);
     },
     onJob({ queue, job, outcome, ms }) {
-      metrics.jobs.inc({ queue, outcome });
-      metrics.jobDuration.observe({ queue, outcome }, ms / 1000);
+      metrics.count({ event: 'job.ended', queue, outcome, ms });
       if (outcome !== 'fault' && outcome !== 'paused') worked(job);
       bulk.tick();
     },
     pace: {
       ...pace,
-      waited({ lane, ms, putOff }) {
-        if (putOff === null) metrics.partnerRequestWait.observe({ lane }, ms / 1000);
-        else metrics.partnerRequestPutOffs.inc({ lane, because: putOff });
-      },
+      waited: (turn) => metrics.count({ event: 'request.waited', ...turn }),
     },
-    onRequest({ route, outcome, ms, status, waitedMs, skus }) {
-      metrics.partnerRequests.inc({ route, outcome });
-      metrics.partnerRequestDuration.observe({ route }, ms / 1000);
+    onRequest(observation) {
+      const { route, outcome, ms, status, waitedMs, skus } = observation;
+      metrics.count({ event: 'request.ended', ...observation });
       log.debug({
         event: 'partner.request',
         route,

@@ -10,6 +10,9 @@ const CONVENTIONS = {
   '1.8': 'Answers allow any origin (CORS). The credential belongs on servers all the same.',
 } as const;
 
+/** The members of `product`, as rule 2.4.product names them. */
+export const PRODUCT_MEMBERS = ['name', 'model', 'brand', 'gender_size', 'size_type', 'category'];
+
 const RESOURCES = {
   '2.1.type': '`type` says which list the page belongs to.',
   '2.1.orders': '`orders` holds up to 100 order records.',
@@ -24,7 +27,7 @@ const RESOURCES = {
   '2.4.message': '`message` is a text.',
   '2.4.code': '`code` is `0000` where the lookup succeeded.',
   '2.4.size_map': '`size_map` has the prices by size, and a member `size_type`: what the size keys mean.',
-  '2.4.product': '`product` has `name`, `model`, `brand`, `gender_size`, `size_type` and `category`.',
+  '2.4.product': `\`product\` has ${new Intl.ListFormat('en-GB').format(PRODUCT_MEMBERS.map((name) => `\`${name}\``))}.`,
   '2.5.results':
     '`results` maps a SKU to exactly the body that its single lookup would have now; nothing is added.',
   '2.5.not_found': '`not_found` has the SKUs that the single lookup refuses with 400 and `0009`.',

@@ -100,7 +100,7 @@ describe('stopping', () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const died = Promise.withResolvers<Record<string, unknown>>();
     const server = await startHere(dataDir, {
-      log: (event, detail) => event === 'embedded_server_died' && died.resolve(detail),
+      log: (event, detail) => event === 'embedded.server-died' && died.resolve(detail),
     });
     await query(server.url, 'create table kept as select 1 as one');
     process.kill(server.pid, 'SIGKILL');
@@ -154,7 +154,7 @@ describe('trouble at the start', () => {
       },
     );
     try {
-      expect(events).toEqual(['embedded_port_lost']);
+      expect(events).toEqual(['embedded.port-lost']);
       expect(server.port).not.toBe(taken);
     } finally {
       await server.stop();
@@ -223,7 +223,7 @@ describe('trouble at the start', () => {
     await writeFile(join(dataDir, 'postmaster.pid'), pidFile.replace(/^\d+/, String(process.pid)));
     const events: string[] = [];
     const second = await startHere(dataDir, { log: (event) => events.push(event) });
-    expect(events).toContain('embedded_stale_pid_file_removed');
+    expect(events).toContain('embedded.stale-pid-file-removed');
     expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 

@@ -74,7 +74,7 @@ const complain = (error) => say({ kind: error.kind, message: error.message, hint
 /** Starts the server, says its url and pids, and stays: what a daemon does. */
 export const OWNER = `
 try {
-  const log = (event, detail) => { if (event === 'embedded_started') say({ ...detail, owner: process.pid }); };
+  const log = (event, detail) => { if (event === 'embedded.started') say({ ...detail, owner: process.pid }); };
   const server = await startEmbeddedPostgres({ dataDir, settings, log });
   say({ url: server.url });
   setInterval(() => {}, 1_000_000);

@@ -84,7 +84,7 @@ describe('an owner that dies', () => {
     expect(await clusterProcesses(dataDir)).toContain(pid);
     const events: [string, Record<string, unknown>][] = [];
     const next = await startHere(dataDir, { log: (event, detail) => events.push([event, detail]) });
-    expect(events).toContainEqual(['embedded_orphan_found', expect.objectContaining({ server: pid })]);
+    expect(events).toContainEqual(['embedded.orphan-found', expect.objectContaining({ server: pid })]);
     expect(await clusterProcesses(dataDir)).toContain(next.pid);
     expect(await clusterProcesses(dataDir)).not.toContain(pid);
   });
@@ -209,7 +209,7 @@ describe.runIf(isRoot && nobody)('root', () => {
     expect((await stat(join(copy, 'bin', 'postgres'))).uid).toBe(0);
     expect(await readlink(join(copy, 'lib', 'libpq.so.5'))).toBe('libpq.so.5.18');
     expect((await prepareBinaries(options)).folder).toBe(copy);
-    expect(events).toEqual(['embedded_links_repaired', 'embedded_binaries_copied']);
+    expect(events).toEqual(['embedded.links-repaired', 'embedded.binaries-copied']);
   });
 
   test('gets a cluster within reach, and a link to it, where the asked-for place is out of reach', async () => {
@@ -223,7 +223,7 @@ describe.runIf(isRoot && nobody)('root', () => {
     expect(await readlink(paths.dataDir)).toBe(home);
     expect((await stat(home)).uid).toBe(account.uid);
     expect(await place()).toBe(home);
-    expect(events).toEqual(['embedded_data_dir_relocated']);
+    expect(events).toEqual(['embedded.data-dir-relocated']);
   });
 
   test('is told about a cluster that is there but out of reach', async () => {

@@ -12,7 +12,7 @@ beforeEach(async () => {
   await knownSkus(store.sql, ['A', 'B', 'C']);
   await answerAsked(
     store.sql,
-    found('A', { 8: 80, 9: 90 }, { sizeMapSizeType: 'US' }),
+    found('A', { 8: 80, 9: 90 }, { size_map_size_type: 'US' }),
     found('B', { 9: 90 }),
   );
 });
@@ -38,8 +38,12 @@ describe('examples/consumer.sql', () => {
     const first = { offers: ['A 8 80 US', 'A 9 90 US', 'B 9 90'], drops: [] };
     expect(await run()).toEqual(first);
     expect(await run()).toEqual(first);
-    await answerAsked(sql, found('A', { 8: 80, 9: 85 }, { sizeMapSizeType: 'US' }), found('B', { 9: 95 }));
-    await answerAsked(sql, found('A', { 8: 70, 42: 60 }, { sizeMapSizeType: 'EU' }), found('C', { 9: 10 }));
+    await answerAsked(sql, found('A', { 8: 80, 9: 85 }, { size_map_size_type: 'US' }), found('B', { 9: 95 }));
+    await answerAsked(
+      sql,
+      found('A', { 8: 70, 42: 60 }, { size_map_size_type: 'EU' }),
+      found('C', { 9: 10 }),
+    );
     const then = { offers: ['A 42 60 EU', 'A 8 70 EU', 'B 9 95', 'C 9 10'], drops: ['A 9 90 85'] };
     expect(await run()).toEqual(then);
     expect(await run()).toEqual(then);
@@ -95,7 +99,7 @@ describe('examples/consumer.ts', () => {
     expect(await followed(() => answerAsked(sql, found('B', { 9: 91 }, { name: 'N' })), 2)).toEqual(first);
     await answerAsked(sql, found('B', { 9: 92 }, { name: 'N' }));
     const all = [...first, 'price B 9', 'product A size_map_size_type'];
-    const again = () => answerAsked(sql, found('A', { 8: 80, 9: 90 }, { sizeMapSizeType: 'EU' }));
+    const again = () => answerAsked(sql, found('A', { 8: 80, 9: 90 }, { size_map_size_type: 'EU' }));
     expect(await followed(again, 4)).toEqual(all);
   });
 });

@@ -67,14 +67,18 @@ describe('a bulk answer that cannot be read settles nothing', () => {
     expect(ended).toMatchObject({ kind: 'wait', because, error: null });
     // Claimed and given back: every SKU is due as it was.
     expect(await mirror.digest()).toEqual(before);
-    expect(ended.moved).toEqual({ [`partnerRequests bulk ${because}`]: 1 });
+    expect(ended.moved).toEqual({ [`partner_requests_total bulk ${because}`]: 1 });
     expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
   });
 });
 
 /** Every table says of each SKU what it should: `results` is the whole of what the answer may have changed. */
 async function expectSettled(ended: Finished, outcomes: Readonly<Record<string, SkuResult>>): Promise<void> {
-  expect(ended).toMatchObject({ kind: 'called', error: null, moved: { 'partnerRequests bulk ok': 1 } });
+  expect(ended).toMatchObject({
+    kind: 'called',
+    error: null,
+    moved: { 'partner_requests_total bulk ok': 1 },
+  });
   const having = (settledAs: SkuResult) => ASKED.filter((sku) => outcomes[sku] === settledAs);
   expect(await mirror.moved(CATALOG)).toEqual([...having('record'), ...having('not_found')].toSorted());
   expect(await mirror.moved([LEDGER])).toEqual(ASKED);
@@ -92,7 +96,7 @@ async function expectSettled(ended: Finished, outcomes: Readonly<Record<string, 
     error: 'error',
   } as const;
   for (const [settledAs, outcome] of Object.entries(counters))
-    expect(ended.moved[`bulkSkus ${outcome}`] ?? 0).toBe(having(settledAs as SkuResult).length);
+    expect(ended.moved[`bulk_skus_total ${outcome}`] ?? 0).toBe(having(settledAs as SkuResult).length);
   expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
 }
 
@@ -145,6 +149,6 @@ describe('a bent envelope settles what it says plainly and nothing else', () => 
     const body = { ...goodAnswer(), errors: [A, skuNumber(200), 'toString'] };
     const ended = await mirror.run('bulk', { bulk: (response) => sendJson(response, body) });
     // Two foreign, one contradictory, one left out.
-    expect(ended.moved).toMatchObject({ bulkUnaccountedSkus: 4 });
+    expect(ended.moved).toMatchObject({ bulk_unaccounted_skus_total: 4 });
   });
 });

@@ -86,8 +86,8 @@ describe('a delta that cannot be read changes nothing', () => {
     expect(ended).toMatchObject({ kind: 'failed', because, error: null });
     expect(await mirror.digest()).toEqual(before);
     expect(ended.moved).toMatchObject({
-      [`syncs delta ${because}`]: 1,
-      [`partnerRequests delta ${because}`]: 1,
+      [`syncs_total delta ${because}`]: 1,
+      [`partner_requests_total delta ${because}`]: 1,
     });
     expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
   });
@@ -151,7 +151,7 @@ const APPLIED: { name: string; delta: unknown; moves: string[]; to?: string }[] 
 describe('an odd delta moves what it names and nothing else', () => {
   test.each(APPLIED)('$name', async ({ delta, moves, to = 'delta-1' }) => {
     const ended = await mirror.run('delta', { delta: (response) => sendJson(response, delta) });
-    expect(ended).toMatchObject({ kind: 'done', error: null, moved: { 'syncs delta ok': 1 } });
+    expect(ended).toMatchObject({ kind: 'done', error: null, moved: { 'syncs_total delta ok': 1 } });
     expect(await mirror.moved([...CATALOG, LEDGER])).toEqual(moves.toSorted());
     const [state] = await mirror.sql`
       select (select snapshot_id from catalog_internal.sync) as token,

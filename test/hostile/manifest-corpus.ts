@@ -17,10 +17,12 @@ export function refuseAll(mirror: HostileMirror, cases: readonly ManifestCase[],
       expect(ended).toMatchObject({ kind: 'failed', error: null });
       expect(because).toContain(ended.because);
       expect(after).toEqual(before);
-      expect(ended.moved).toMatchObject({ [`syncs manifest ${String(ended.because)}`]: 1 });
-      if (request !== null) expect(ended.moved[`partnerRequests ${request}`]).toBeGreaterThan(0);
+      expect(ended.moved).toMatchObject({ [`syncs_total manifest ${String(ended.because)}`]: 1 });
+      if (request !== null) expect(ended.moved[`partner_requests_total ${request}`]).toBeGreaterThan(0);
       if (rejected !== null)
-        expect(ended.moved).toMatchObject({ [`manifestRejectedLines ${rejected.reason}`]: rejected.lines });
+        expect(ended.moved).toMatchObject({
+          [`manifest_rejected_lines_total ${rejected.reason}`]: rejected.lines,
+        });
       expect(ended.peakMiB).toBeLessThan(ceilingMiB);
     });
   });

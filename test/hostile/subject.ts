@@ -78,15 +78,16 @@ const ctx: SyncContext = {
   }),
 };
 
+/** What the metrics counted: the values of their labels after their name, as in `syncs_total delta ok`. */
 async function counters(): Promise<Record<string, number>> {
-  const { syncs, partnerRequests, manifestRejectedLines, bulkSkus, bulkUnaccountedSkus } = metrics;
-  const all = { syncs, partnerRequests, manifestRejectedLines, bulkSkus, bulkUnaccountedSkus };
-  const values: Record<string, number> = {};
-  for (const [name, counter] of Object.entries(all)) {
-    for (const { labels, value } of (await counter.get()).values)
-      values[[name, ...Object.values(labels)].join(' ')] = value;
-  }
-  return values;
+  const all =
+    /^catalog_mirror_((?:syncs|partner_requests|manifest_rejected_lines|bulk_skus|bulk_unaccounted_skus)_total)(?:\{(.*)\})? (\d+)$/gm;
+  return Object.fromEntries(
+    [...(await metrics.text()).matchAll(all)].map(([, name = '', labels = '', value]) => [
+      [name, ...[...labels.matchAll(/"([^"]*)"/g)].map(([, label]) => label)].join(' '),
+      Number(value),
+    ]),
+  );
 }
 
 /** What was thrown, in words; null where nothing was. */

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { METRICS, PREFIX } from '../../src/telemetry/metrics/metrics.ts';
 
 const OPS = new URL('../../ops/', import.meta.url);
 const RULES = new URL('prometheus/', OPS);
@@ -17,12 +17,8 @@ const cases = caseFiles.map((file) => text(file, CASES)).join('\n');
 const runbooks = readdirSync(RUNBOOKS);
 
 describe('the rules', () => {
-  test('name only metrics that the program exports', async () => {
-    const exported = new Set(
-      [...(await createMetrics({ version: '1' }).text()).matchAll(/^# TYPE (catalog_mirror_\w+) /gm)].map(
-        ([, name]) => name,
-      ),
-    );
+  test('name only metrics that the program exports', () => {
+    const exported = new Set(Object.keys(METRICS).map((name) => PREFIX + name));
     // A metric's name has an underscore after the prefix; a recorded series has a colon.
     const named = new Set(rules.replace(/^\s*#.*$/gm, '').match(/\bcatalog_mirror_(?!repository)\w+/g));
     expect(named.size).toBeGreaterThan(15);

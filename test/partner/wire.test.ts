@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { eachColumn, METADATA } from '../../src/declared/metadata.ts';
 import { isReadableSku, toStorable, toStorableJson } from '../../src/partner/text.ts';
 import {
   parseDelta,
@@ -58,21 +59,24 @@ describe('a lowest-price record', () => {
         ['9', { price: 1200, entry: null }],
         ['9.5', { price: 1300, entry: { price: 1300 } }],
       ]),
-      sizeType: 'US',
+      metadata: { ...eachColumn(() => null), name: 'N', model: '7', size_map_size_type: 'US' },
       product: good.product,
-      productFields: {
-        name: 'N',
-        model: '7',
-        brand: null,
-        gender_size: null,
-        size_type: null,
-        category: null,
-      },
+    });
+  });
+
+  test.each(Object.entries(METADATA))('has %s from %j, and from nowhere else', (column, [part, member]) => {
+    const body = { code: '0000', size_map: {}, product: {}, [part]: { [member]: 'value' } };
+    expect(readRecord(body, names)).toMatchObject({
+      sizes: new Map(),
+      metadata: { ...eachColumn(() => null), [column]: 'value' },
     });
   });
 
   test('an empty size_map is a withdrawal, not an error', () => {
-    expect(readRecord({ ...good, size_map: {} }, names)).toMatchObject({ sizes: new Map(), sizeType: null });
+    expect(readRecord({ ...good, size_map: {} }, names)).toMatchObject({
+      sizes: new Map(),
+      metadata: { size_map_size_type: null },
+    });
   });
 
   test.each([
@@ -112,8 +116,8 @@ describe('a lowest-price record', () => {
     const text = String.raw`{"code":"0000","size_map":{"size_type":"U\u0000S","9":{"price":1,"note":"\ud800"}},"product":{"name":"a\u0000b","k\u0000":1,"__proto__":"\u0000"}}`;
     const record = readRecord(json(text), names);
     if (!('sizes' in record)) throw new Error(record.unreadable);
-    expect(record.sizeType).toBe('U\uFFFDS');
-    expect(record.productFields.name).toBe('a\uFFFDb');
+    expect(record.metadata.size_map_size_type).toBe('U\uFFFDS');
+    expect(record.metadata.name).toBe('a\uFFFDb');
     expect(record.sizes.get('9')?.entry).toEqual({ price: 1, note: '\uFFFD' });
     expect(JSON.stringify(record.product)).toBe('{"name":"a\uFFFDb","k\uFFFD":1,"__proto__":"\uFFFD"}');
   });

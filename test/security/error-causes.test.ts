@@ -7,7 +7,7 @@ import { createPartnerClient } from '../../src/partner/client.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { readManifestFile } from '../../src/partner/manifest-file.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
-import { describeError } from '../../src/telemetry/log/describe-error.ts';
+import { describeError } from '../../src/telemetry/log/logger.ts';
 import { all } from '../partner/manifest-reading.ts';
 import { canary, findings } from './canaries.ts';
 

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { declared, type EventName } from '../../src/telemetry/log/events.ts';
+import { declared, type EventName } from '../../src/declared/log-events.ts';
 import { Day } from './day.ts';
 import { useRig } from './rig.ts';
 

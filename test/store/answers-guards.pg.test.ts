@@ -1,3 +1,4 @@
+import { eachColumn, METADATA_COLUMNS } from '../../src/declared/metadata.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
@@ -33,10 +34,10 @@ describe('metadata', () => {
     name: 'N',
     model: 'M',
     brand: 'B',
-    genderSize: 'men',
-    sizeType: 'US',
+    gender_size: 'men',
+    size_type: 'US',
     category: 'shoes',
-    sizeMapSizeType: 'US',
+    size_map_size_type: 'US',
     product: '{"name":"N","extra":1}',
   };
 
@@ -46,7 +47,7 @@ describe('metadata', () => {
     expect(await metadataMoves('A')).toEqual([]);
     await answerAsked(
       store.sql,
-      found('A', {}, { ...METADATA, name: 'N2', genderSize: null, category: 'boots' }),
+      found('A', {}, { ...METADATA, name: 'N2', gender_size: null, category: 'boots' }),
     );
     expect(await metadataMoves('A')).toEqual([
       'category: shoes → boots',
@@ -54,6 +55,25 @@ describe('metadata', () => {
       'name: N → N2',
     ]);
   });
+
+  test.each(METADATA_COLUMNS)(
+    'in %s is stored, and its change is history under this name',
+    async (column) => {
+      const { sql } = store;
+      await knownSkus(sql, ['A', 'B']);
+      const held = async () =>
+        (await sql`select * from catalog.products where sku = 'A'`)[0]?.[column] as unknown;
+      const metadata = { ...METADATA, ...eachColumn((name) => `old ${name}`) };
+      await answerAsked(sql, found('A', {}, metadata), found('B', {}, metadata));
+      expect(await held()).toBe(`old ${column}`);
+      await answerAsked(sql, found('A', {}, { ...metadata, [column]: 'new' }), found('B', {}, metadata));
+      expect(await held()).toBe('new');
+      await answerAsked(sql, found('A', {}, { ...metadata, [column]: null }));
+      expect(await held()).toBeNull();
+      expect(await metadataMoves('A')).toEqual([`${column}: old ${column} → new`, `${column}: new → null`]);
+      expect(await metadataMoves('B')).toEqual([]);
+    },
+  );
 
   test('outside the documented members is history of the whole object', async () => {
     await knownSkus(store.sql, ['A']);
@@ -85,7 +105,7 @@ describe('metadata', () => {
     await answerAsked(store.sql, found('A', { 9: 90 }, METADATA), found('B', { 9: 90 }, METADATA));
     await mark(sql, ['A', 'B']);
     const results = [
-      found('A', { 9: 90 }, { ...METADATA, sizeMapSizeType: 'EU' }),
+      found('A', { 9: 90 }, { ...METADATA, size_map_size_type: 'EU' }),
       found('B', { 9: 90 }, METADATA),
     ];
     const applied = await applyAnswer(sql, await claimAll(sql), results, REFRESH);

@@ -94,7 +94,7 @@ class MirrorModel {
       );
       this.#metadata(result.sku, known, {
         name: result.product.name,
-        sizeType: result.product.sizeMapSizeType ?? '',
+        sizeType: result.product.size_map_size_type ?? '',
       });
       Object.assign(known, { state: 'priced', everPriced: true });
     } else if (result.kind === 'not_found') {
@@ -178,7 +178,7 @@ function skuResultOf(sku: string, answer: Answer): SkuResult {
   if (answer.kind === 'not_found') return { sku, kind: 'not_found' };
   if (answer.kind !== 'record') return { sku, kind: answer.kind, waitMs: HOUR };
   const prices = Object.entries(answer.prices).map(([size, value]) => ({ size, ...value }));
-  return found(sku, prices, { name: answer.name, sizeMapSizeType: answer.sizeType });
+  return found(sku, prices, { name: answer.name, size_map_size_type: answer.sizeType });
 }
 
 /** A claim whose lease ran out: what is answered to it after that must change nothing. */

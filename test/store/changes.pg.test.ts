@@ -49,7 +49,7 @@ type Writer = { rows: number; way: string; commits: boolean };
 async function write(tx: Parameters<typeof writeChanges>[0], name: string, { rows, way }: Writer) {
   const some = Array.from({ length: rows }, (_, n) => `${name}.${n}`);
   const moves = some.map((sku) => ({ sku, size: '9', oldPrice: 1, newPrice: 2 }));
-  const fields = some.map((sku) => ({ sku, field: 'name', oldValue: 'a', newValue: 'b' }));
+  const fields = some.map((sku) => ({ sku, field: 'name' as const, oldValue: 'a', newValue: 'b' }));
   if (way === 'as the version before') {
     await tx`
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
@@ -184,7 +184,7 @@ describe('what an answer changed', () => {
   test('comes with a corrected size_type first, and marks what is no move of the market', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C']);
-    const us = { sizeMapSizeType: 'US', name: 'N' };
+    const us = { size_map_size_type: 'US', name: 'N' };
     await answerAsked(
       sql,
       found('A', { 8: 80, 9: 90 }, us),
@@ -192,10 +192,10 @@ describe('what an answer changed', () => {
       found('C', { 9: 90 }, us),
     );
     const position = await positionNow();
-    const eu = found('A', { 9: 90, 42: 80 }, { sizeMapSizeType: 'EU', name: 'N' });
+    const eu = found('A', { 9: 90, 42: 80 }, { size_map_size_type: 'EU', name: 'N' });
     await answerAsked(sql, eu, found('B', { 9: 91 }, us), found('C', { 9: 90 }, us));
     await answerAsked(sql, eu);
-    await answerAsked(sql, found('A', { 9: 95, 42: 80 }, { sizeMapSizeType: 'EU', name: 'M' }));
+    await answerAsked(sql, found('A', { 9: 95, 42: 80 }, { size_map_size_type: 'EU', name: 'M' }));
     await removeByDelta(sql, 'B');
     const rows = await changesAfter(position);
     expect(

@@ -5,10 +5,10 @@ import { found, knownSkus, answerAsked, mark, useStore } from './support.ts';
 const store = useStore();
 
 describe('questions with a name', () => {
-  const meta = (brand: string, model: string, sizeMapSizeType: string) => ({
+  const meta = (brand: string, model: string, size_map_size_type: string) => ({
     brand,
     model,
-    sizeMapSizeType,
+    size_map_size_type,
     name: model,
   });
 
@@ -72,17 +72,17 @@ describe('questions with a name', () => {
       [
         found('A', { 42: 100, 43: 100 }),
         found('B', { 42: 100 }),
-        found('C', { 42: 100 }, { sizeMapSizeType: 'EU' }),
+        found('C', { 42: 100 }, { size_map_size_type: 'EU' }),
       ],
       [
         found('A', { 42: 130, 44: 9 }),
         found('B', { 42: 90 }),
-        found('C', { 42: 500 }, { sizeMapSizeType: 'US' }),
+        found('C', { 42: 500 }, { size_map_size_type: 'US' }),
       ],
       [
         found('A', { 42: 110, 44: 9 }),
         found('B', { 42: 50 }),
-        found('C', { 42: 510 }, { sizeMapSizeType: 'US' }),
+        found('C', { 42: 510 }, { size_map_size_type: 'US' }),
       ],
     ];
     for (const fates of looks) await answerAsked(sql, ...fates);

@@ -1,4 +1,5 @@
 import type { SkuResult, NextRefresh, PriceRow, ProductRow } from '../../src/store/answer/types.ts';
+import { eachColumn } from '../../src/declared/metadata.ts';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
@@ -19,13 +20,7 @@ export const REFRESH: NextRefresh = {
 };
 
 export const NO_METADATA: ProductRow = {
-  name: null,
-  model: null,
-  brand: null,
-  genderSize: null,
-  sizeType: null,
-  category: null,
-  sizeMapSizeType: null,
+  ...eachColumn(() => null),
   product: '{}',
 };
 

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { METADATA } from '../../src/declared/metadata.ts';
 import type { TruthRow, World } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/db.ts';
 
@@ -25,7 +26,9 @@ function expected(truth: TruthRow): Seen {
   };
 }
 
-const DOCUMENTED = ['name', 'model', 'brand', 'gender_size', 'size_type', 'category'];
+const DOCUMENTED = Object.values(METADATA).flatMap(([part, member]): string[] =>
+  part === 'product' ? [member] : [],
+);
 
 /** The members of a product that the partner documents; the mirror keeps others too. */
 function documented(product: Record<string, string> | undefined): Record<string, string> | null {

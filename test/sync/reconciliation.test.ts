@@ -1,13 +1,13 @@
 import { array, assert, constantFrom, property, record, uniqueArray } from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { eachColumn } from '../../src/declared/metadata.ts';
 import type { BulkAnswer, LowestRecord, UnreadableRecord } from '../../src/partner/answers.ts';
 import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
 
 const RECORD: LowestRecord = {
   sizes: new Map(),
-  sizeType: null,
+  metadata: eachColumn(() => null),
   product: null,
-  productFields: { name: null, model: null, brand: null, gender_size: null, size_type: null, category: null },
 };
 const PARTS = ['results', 'unreadable', 'notFound', 'deferred', 'errors'] as const;
 type Part = (typeof PARTS)[number];

@@ -1,35 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { TASKS } from '../../src/store/tasks.ts';
-import type { LogEvent } from '../../src/telemetry/log/event.ts';
-import { LOG_EVENTS } from '../../src/telemetry/log/events.ts';
+import type { LogEvent } from '../../src/declared/log-event.ts';
+import { LOG_EVENTS } from '../../src/declared/log-events.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
 const events: readonly (readonly [string, LogEvent])[] = Object.entries(LOG_EVENTS);
 const ALARMS = new Set(['warn', 'error', 'fatal']);
 
-/** The declaration as rows of the table in ops/logs.md: events that are declared together share one. */
-function rows(): string[] {
-  const together = new Map<LogEvent, string[]>();
-  for (const [name, event] of events) together.set(event, [...(together.get(event) ?? []), name]);
-  const quoted = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
-  return [...together].map(
-    ([{ levels, says, fields, next }, names]) =>
-      `| ${quoted(names)} | ${levels.join(', ')} | ${says} | ${quoted(fields)} | ${next ?? ''} |`,
-  );
-}
-
-test('the table in ops/logs.md is the one the code has', () => {
-  const table = read('ops/logs.md')
-    .split('\n')
-    .filter((line) => line.startsWith('| `'));
-  expect(table).toEqual(rows());
-});
-
 /** The code that logs: all of src but the declarations. */
 const logging = readdirSync(new URL('src', ROOT), { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts') && !/telemetry\/log-events?[^/]*\.ts$/.test(file))
+  .filter((file) => file.endsWith('.ts') && !file.startsWith('declared/'))
   .map((file) => read(`src/${file}`))
   .join('\n');
 

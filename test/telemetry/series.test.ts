@@ -1,10 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { everySeries } from '../../ops/docs/metrics.ts';
 import { kindsOf, ROUTES } from '../../src/partner/errors.ts';
 import { REJECTIONS } from '../../src/partner/manifest-lines.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
-import { NOW, own } from './stats.ts';
+import { createMetrics, METRICS } from '../../src/telemetry/metrics/metrics.ts';
+import { everyMetric, NOW, own } from './stats.ts';
 
 const PREFIX = 'catalog_mirror_';
 const create = () => createMetrics({ version: '1.2.3', now: () => NOW });
@@ -43,14 +42,19 @@ test('every outcome that is known beforehand has its series before it happens', 
   expect(lines.filter((line) => /route="bulk",outcome="(snapshot|file|url|sku)/.test(line))).toEqual([]);
 });
 
+test('every metric shows what it is fed in test/telemetry/every-metric.txt', async () => {
+  const lines = own(await everyMetric());
+  const fed = (name: string) =>
+    lines.some(
+      (line) => line.replace(/_count(?=[{ ])/, '').split(/[{ ]/)[0] === PREFIX + name && !line.endsWith(' 0'),
+    );
+  expect(Object.keys(METRICS).filter((name) => !fed(name))).toEqual([]);
+});
+
 const promtool = spawnSync('promtool', ['--version']).error === undefined;
 test.skipIf(!promtool)('promtool finds nothing to say about our metrics', async () => {
-  const text = (await everySeries())
-    .split('\n')
-    .filter((line) => line.replace(/^# (?:HELP|TYPE) /, '').startsWith(PREFIX))
-    .join('\n');
   const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
-    input: `${text}\n`,
+    input: await everyMetric(),
     encoding: 'utf8',
   });
   expect({ status, said: stdout + stderr }).toEqual({ status: 0, said: '' });

@@ -1,4 +1,7 @@
 import type { MirrorStats } from '../../src/status/stats.ts';
+import { TASKS } from '../../src/store/tasks.ts';
+import type { Observation } from '../../src/telemetry/metrics/declaration.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 export const NOW = Date.parse('2026-11-21T00:00:00Z');
 export const ages = {
@@ -57,3 +60,111 @@ export const STATS: MirrorStats = {
 
 /** The samples of our own metrics. */
 export const own = (text: string) => text.split('\n').filter((line) => line.startsWith('catalog_mirror_'));
+
+/** The same mirror with everything known: refused, its refreshes too few, each task done once. */
+const EVERYTHING: MirrorStats = {
+  ...STATS,
+  deltaCheckedAt: new Date(NOW),
+  pace: {
+    ...STATS.pace,
+    refused: {
+      outcome: 'unauthorised',
+      times: 1,
+      since: new Date(NOW),
+      ownRequests: 1,
+      ownMost: 1,
+      suspected: 'credential',
+    },
+  },
+  live: { computedPerMinute: 12, ceilingPerMinute: 196, longestWaitSeconds: 3600 },
+  tasks: TASKS.map((task, at) => ({
+    task,
+    nextAt: new Date(NOW),
+    running: false,
+    startedAt: null,
+    finishedAt: null,
+    succeededAt: new Date(NOW + at),
+    failures: at,
+    outcome: null,
+    progress: null,
+  })),
+};
+
+/** One of each event that a metric counts. */
+const OBSERVATIONS: readonly Observation[] = [
+  {
+    event: 'bulk.applied',
+    asked: 100,
+    resolved: 90,
+    notFound: 3,
+    deferred: 4,
+    errors: 2,
+    omitted: 1,
+    contradictory: 1,
+    unreadable: 5,
+    unexpected: 6,
+    late: 7,
+    priceChanges: 8,
+    metadataChanges: 9,
+    unpricedEntries: 10,
+    reportSeconds: [1, 100, 100_000],
+  },
+  { event: 'manifest.downloaded', outcome: 'file-corrupt', status: 200, ms: 45_000 },
+  { event: 'manifest.rejected-lines', rejected: 3, reasons: { 'bad-sku': 1, 'not-json': 2 } },
+  {
+    event: 'delta.applied',
+    toSnapshot: 's2',
+    changed: 1,
+    removed: 1,
+    nowLive: 1,
+    newSkus: 1,
+    crossedToLive: 1,
+    crossedToSnapshot: 1,
+    skipped: 11,
+  },
+  {
+    event: 'request.ended',
+    route: 'bulk',
+    outcome: 'ok',
+    ms: 700,
+    waitedMs: 5,
+    skus: 100,
+    status: 200,
+    date: null,
+  },
+  { event: 'request.waited', lane: 'reprice', ms: 20, putOff: null },
+  { event: 'request.waited', lane: 'delta', ms: 15_000, putOff: 'silence' },
+  {
+    event: 'task.ended',
+    task: 'manifest',
+    ms: 60_000,
+    outcome: { kind: 'done', nextInMs: 1, counts: { lines: 1000, rejected: 3, because: 'fill' } },
+  },
+  {
+    event: 'task.ended',
+    task: 'delta',
+    ms: 500,
+    outcome: { kind: 'postponed', nextInMs: 1, because: 'silence' },
+  },
+  {
+    event: 'task.ended',
+    task: 'delta',
+    ms: 500,
+    outcome: { kind: 'failed', nextInMs: 1, because: 'network', hint: 'wait' },
+  },
+  { event: 'job.ended', queue: 'reprice', outcome: 'done', ms: 250 },
+];
+
+/**
+ * A scrape in which every metric of ours has a series, with types and help, after one of each event that is counted:
+ * `npm run docs` keeps it in test/telemetry/every-metric.txt.
+ */
+export async function everyMetric(): Promise<string> {
+  const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
+  for (const observation of OBSERVATIONS) metrics.count(observation);
+  metrics.setMirrorStats(EVERYTHING, 'read-only');
+  const lines = (await metrics.text())
+    .split('\n')
+    .filter((line) => /^(?:# (?:HELP|TYPE) )?catalog_mirror_/.test(line));
+  return `${lines.join('\n')}\n`.replace(process.versions.node, '24.0.0');
+}

@@ -1,4 +1,4 @@
-import { read } from '../expressions.ts';
+import { read, where } from '../expressions.ts';
 import { type Row, series } from '../panels.ts';
 
 export const cohorts: Row = {
@@ -8,7 +8,9 @@ export const cohorts: Row = {
       title: 'Priced SKUs by cohort',
       description: 'Number of live-priced and snapshot-priced SKUs.',
       unit: 'short',
-      queries: [{ expr: read('skus{state="priced"}', 'price_source'), legend: '{{price_source}}' }],
+      queries: [
+        { expr: read(where('skus', { state: 'priced' }), 'price_source'), legend: '{{price_source}}' },
+      ],
       width: 8,
       stacked: true,
     }),
@@ -19,7 +21,7 @@ export const cohorts: Row = {
       unit: 'short',
       queries: [
         {
-          expr: `sum by (state) (${read('skus{state!="priced"}', 'state', 'price_source')})`,
+          expr: `sum by (state) (${read(where('skus', { state: 'priced' }, '!='), 'state', 'price_source')})`,
           legend: '{{state}}',
         },
       ],

@@ -1,8 +1,8 @@
-import { ofSkus, read, since } from '../expressions.ts';
+import { ofSkus, read, since, where } from '../expressions.ts';
 import { type Row, series } from '../panels.ts';
 
 /** Part of the priced SKUs that are fresh, by cohort; no sample for a cohort without priced SKUs. */
-export const WITHIN_TARGET = `${read('fresh_skus', 'price_source')} / (sum by (price_source) (${read('skus{state="priced"}', 'state', 'price_source')}) > 0)`;
+export const WITHIN_TARGET = `${read('fresh_skus', 'price_source')} / (sum by (price_source) (${read(where('skus', { state: 'priced' }), 'state', 'price_source')}) > 0)`;
 
 const QUANTILES = [
   [0.5, 'median'],

@@ -1,4 +1,4 @@
-import { countIn, measured, perMinute, read, readIncrease } from '../expressions.ts';
+import { measured, observedIn, perMinute, read, readIncrease, where } from '../expressions.ts';
 import { type Row, series } from '../panels.ts';
 
 export const reports: Row = {
@@ -33,7 +33,7 @@ export const reports: Row = {
       title: 'Reported changes answered in an hour',
       description: 'Changes whose answer was committed in the last hour.',
       unit: 'short',
-      queries: [{ expr: countIn('change_latency_seconds_count', '1h'), legend: 'answered' }],
+      queries: [{ expr: observedIn('change_latency_seconds', '1h'), legend: 'answered' }],
       width: 8,
     }),
     series({
@@ -62,7 +62,7 @@ export const reports: Row = {
       unit: 's',
       queries: [
         {
-          expr: `${readIncrease('moves_seen_first_seconds_total', '1d')} / (${readIncrease('moves_seen_first_total{reported="later"}', '1d')} > 0)`,
+          expr: `${readIncrease('moves_seen_first_seconds_total', '1d')} / (${readIncrease(where('moves_seen_first_total', { reported: 'later' }), '1d')} > 0)`,
           legend: 'mean',
         },
       ],

@@ -1,4 +1,4 @@
-import { measured, perMinute, read, since } from '../expressions.ts';
+import { measured, perMinute, read, since, where } from '../expressions.ts';
 import { type Row, series } from '../panels.ts';
 
 export const requests: Row = {
@@ -103,7 +103,7 @@ export const requests: Row = {
       unit: 'cpm',
       queries: [
         {
-          expr: `${perMinute('partner_requests_total', ['route', 'outcome'], 'outcome!="ok"')} > 0`,
+          expr: `${perMinute(where('partner_requests_total', { outcome: 'ok' }, '!='), ['route', 'outcome'])} > 0`,
           legend: '{{route}}: {{outcome}}',
         },
       ],
@@ -116,7 +116,10 @@ export const requests: Row = {
       description: 'Requests with a usable answer, by route.',
       unit: 'cpm',
       queries: [
-        { expr: perMinute('partner_requests_total', ['route'], 'outcome="ok"'), legend: '{{route}}' },
+        {
+          expr: perMinute(where('partner_requests_total', { outcome: 'ok' }), ['route']),
+          legend: '{{route}}',
+        },
       ],
       width: 12,
     }),

@@ -1,4 +1,4 @@
-import { CHOSEN } from '../expressions.ts';
+import { CHOSEN, named } from '../expressions.ts';
 import { type Row, series } from '../panels.ts';
 
 /** What prom-client exports of the process and of Node.js, by daemon. */
@@ -49,7 +49,7 @@ export const runtime: Row = {
       unit: 'short',
       queries: [
         {
-          expr: `max by (instance, version, node) (catalog_mirror_build_info{${CHOSEN}})`,
+          expr: `max by (instance, version, node) (${named('build_info')}{${CHOSEN}})`,
           legend: '{{instance}}: {{version}} on Node.js {{node}}',
         },
       ],
@@ -60,7 +60,7 @@ export const runtime: Row = {
       title: 'Postgres could be read',
       description: '1 if the daemon could read the mirror for this scrape, 0 if Postgres did not answer.',
       unit: 'bool',
-      queries: [{ expr: `catalog_mirror_mirror_stats_available{${CHOSEN}}`, legend: '{{instance}}' }],
+      queries: [{ expr: `${named('mirror_stats_available')}{${CHOSEN}}`, legend: '{{instance}}' }],
       width: 8,
       max: 1,
       runbooks: ['stats-unavailable'],

@@ -1,4 +1,4 @@
-import { read, since } from '../expressions.ts';
+import { read, since, where } from '../expressions.ts';
 import { type Row, stat } from '../panels.ts';
 import { WITHIN_TARGET } from './freshness.ts';
 
@@ -25,7 +25,7 @@ export const trust: Row = {
       description:
         'How long the oldest reported change has been waiting for its price; 0 if there is none. Changes that the partner deferred count under "deferred" below.',
       unit: 's',
-      queries: [{ expr: read('oldest_due_age_seconds{reason="changed"}'), legend: 'changed' }],
+      queries: [{ expr: read(where('oldest_due_age_seconds', { reason: 'changed' })), legend: 'changed' }],
       width: 4,
       thresholds: [
         [300, 'orange'],

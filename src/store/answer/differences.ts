@@ -1,4 +1,5 @@
 import type { SkuResult } from './types.ts';
+import { METADATA_COLUMNS } from '../../declared/metadata.ts';
 import type { FieldChange } from '../changes.ts';
 import type { Tx } from '../db.ts';
 
@@ -66,24 +67,20 @@ export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): P
     result.kind === 'record' ? [{ sku: result.sku, ...result.product }] : [],
   );
   if (rows.length === 0) return { fields: [], unknown: [] };
+  const columns = METADATA_COLUMNS.map((column) => tx`, ${tx(column)}`);
+  const values = METADATA_COLUMNS.map((column) => tx`, ${rows.map((r) => r[column])}::text[]`);
+  const pairs = METADATA_COLUMNS.map(
+    (column, at) => tx`${at === 0 ? tx`` : tx`,`} (${column}::text, old.${tx(column)}, new.${tx(column)})`,
+  );
   const found = await tx<(FieldChange | { readonly sku: string; readonly field: null })[]>`
     with new as (
-      select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.name)}::text[],
-        ${rows.map((r) => r.model)}::text[], ${rows.map((r) => r.brand)}::text[],
-        ${rows.map((r) => r.genderSize)}::text[], ${rows.map((r) => r.sizeType)}::text[],
-        ${rows.map((r) => r.category)}::text[], ${rows.map((r) => r.sizeMapSizeType)}::text[],
-        ${rows.map((r) => r.product)}::text[]::jsonb[]
-      ) as n(sku, name, model, brand, gender_size, size_type, category, size_map_size_type, product)
+      select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.product)}::text[]::jsonb[] ${values})
+        as n(sku, product ${columns})
     ),
     fields as materialized (
       select new.sku, f.field, f.old_value, f.new_value
       from new join catalog.products old using (sku)
-      cross join lateral (values
-        ('name', old.name, new.name), ('model', old.model, new.model), ('brand', old.brand, new.brand),
-        ('gender_size', old.gender_size, new.gender_size), ('size_type', old.size_type, new.size_type),
-        ('category', old.category, new.category),
-        ('size_map_size_type', old.size_map_size_type, new.size_map_size_type)
-      ) as f(field, old_value, new_value)
+      cross join lateral (values ${pairs}) as f(field, old_value, new_value)
       where f.old_value is distinct from f.new_value
     )
     select sku, field, old_value as "oldValue", new_value as "newValue" from fields

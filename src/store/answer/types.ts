@@ -1,3 +1,4 @@
+import type { Metadata } from '../../declared/metadata.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
 /** One size of a record, as it is to be stored. */
@@ -8,15 +9,8 @@ export interface PriceRow {
   readonly entry: string | null;
 }
 
-/** Metadata of a record, as it is to be stored: columns of catalog.products. */
-export interface ProductRow {
-  readonly name: string | null;
-  readonly model: string | null;
-  readonly brand: string | null;
-  readonly genderSize: string | null;
-  readonly sizeType: string | null;
-  readonly category: string | null;
-  readonly sizeMapSizeType: string | null;
+/** Metadata of a record as it is to be stored: columns of catalog.products. */
+export interface ProductRow extends Metadata {
   /** The product object as JSON text. */
   readonly product: string;
 }

@@ -1,5 +1,6 @@
 import type { SkuResult } from './types.ts';
 import type { PriceDifference } from './differences.ts';
+import { METADATA_COLUMNS } from '../../declared/metadata.ts';
 import type { Tx } from '../db.ts';
 
 /** Writes what an answer says of prices that the mirror does not hold. */
@@ -36,23 +37,19 @@ export async function writeProducts(
   );
   const same = records.filter(({ sku }) => !renewed.has(sku)).map(({ sku }) => sku);
   const rows = records.filter(({ sku }) => renewed.has(sku));
+  const columns = METADATA_COLUMNS.map((column) => tx`, ${tx(column)}`);
+  const values = METADATA_COLUMNS.map((column) => tx`, ${rows.map((r) => r[column])}::text[]`);
+  const renewals = METADATA_COLUMNS.map((column) => tx`, ${tx(column)} = excluded.${tx(column)}`);
   await Promise.all([
     same.length > 0 && tx`update catalog.products set refreshed_at = ${at} where sku = any(${same})`,
     rows.length > 0 &&
       tx`
-      insert into catalog.products as p (sku, name, model, brand, gender_size, size_type, category, size_map_size_type,
-        product, refreshed_at, changed_at)
+      insert into catalog.products (sku, product ${columns}, refreshed_at, changed_at)
       select n.*, ${at}, ${at}
-      from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.name)}::text[],
-        ${rows.map((r) => r.model)}::text[], ${rows.map((r) => r.brand)}::text[],
-        ${rows.map((r) => r.genderSize)}::text[], ${rows.map((r) => r.sizeType)}::text[],
-        ${rows.map((r) => r.category)}::text[], ${rows.map((r) => r.sizeMapSizeType)}::text[],
-        ${rows.map((r) => r.product)}::text[]::jsonb[]
-      ) as n(sku, name, model, brand, gender_size, size_type, category, size_map_size_type, product)
+      from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.product)}::text[]::jsonb[] ${values})
+        as n(sku, product ${columns})
       order by sku
-      on conflict (sku) do update set name = excluded.name, model = excluded.model, brand = excluded.brand,
-        gender_size = excluded.gender_size, size_type = excluded.size_type, category = excluded.category,
-        size_map_size_type = excluded.size_map_size_type, product = excluded.product,
-        refreshed_at = excluded.refreshed_at, changed_at = excluded.changed_at`,
+      on conflict (sku) do update set product = excluded.product,
+        refreshed_at = excluded.refreshed_at, changed_at = excluded.changed_at ${renewals}`,
   ]);
 }

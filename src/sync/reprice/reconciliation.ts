@@ -104,23 +104,13 @@ export function skuResultOf(
 }
 
 function rowsOf(record: LowestRecord): Pick<Extract<SkuResult, { kind: 'record' }>, 'prices' | 'product'> {
-  const { productFields: fields } = record;
   return {
     prices: [...record.sizes].map(([size, { price, entry }]) => ({
       size,
       price,
       entry: entry === null ? null : JSON.stringify(entry),
     })),
-    product: {
-      name: fields.name,
-      model: fields.model,
-      brand: fields.brand,
-      genderSize: fields.gender_size,
-      sizeType: fields.size_type,
-      category: fields.category,
-      sizeMapSizeType: record.sizeType,
-      product: JSON.stringify(record.product ?? {}),
-    },
+    product: { ...record.metadata, product: JSON.stringify(record.product ?? {}) },
   };
 }
 

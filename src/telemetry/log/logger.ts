@@ -1,17 +1,21 @@
 import { type DestinationStream, destination as openDestination, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config/config.ts';
-import { describeError } from './describe-error.ts';
-import type { Level } from './event.ts';
-import { declared, type EventAt, type EventName, type FieldOf } from './events.ts';
+import type { Level } from '../../declared/log-event.ts';
+import {
+  type AnyLine,
+  declared,
+  type EventAt,
+  type EventName,
+  type Line,
+} from '../../declared/log-events.ts';
 import { createScrubber } from './scrub.ts';
 
 /**
- * Writes a line. `event` is its stable name (`delta.applied`), for programs to look for, one of those that log-events.ts declares
- * for the level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
+ * Writes a line. `event` is its stable name (`delta.applied`), one of those that declared/log-events.ts declares for the
+ * level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
  * described with its kind, code and causes. Without a message the line has the declared one.
  */
 type Write<L extends Level> = <E extends EventAt<L>>(fields: Line<E>, message?: string) => void;
-type Line<E extends EventName> = { readonly event: E } & { readonly [F in FieldOf<E>]?: unknown };
 
 export interface Log {
   readonly debug: Write<'debug'>;
@@ -31,6 +35,12 @@ export function throttled<L extends 'info' | 'warn', E extends EventAt<L> & Even
 ): void {
   const write = (say ? log[level] : log.debug) as (fields: Line<E>, message?: string) => void;
   write(fields, message);
+}
+
+/** Writes a line at its event's own level, or at debug where it is not to be said. */
+export function emitLine(log: Log, fields: AnyLine, say = true): void {
+  const level = say ? declared(fields.event).levels[0] : 'debug';
+  (log[level] as (fields: AnyLine) => void)(fields);
 }
 
 export interface LoggerOptions {
@@ -84,5 +94,62 @@ export function createLogger(options: LoggerOptions): Log {
     warn: alarm('warn'),
     error: alarm('error'),
     fatal: alarm('fatal'),
+  };
+}
+
+/** An error as a log line carries it. `stack` only where it says more than the kind does. */
+interface DescribedError {
+  readonly type: string;
+  readonly message: string;
+  readonly kind?: string;
+  readonly code?: string | number;
+  readonly hint?: string;
+  readonly stack?: string;
+  /** What was thrown, where it was neither an Error nor text. */
+  readonly value?: unknown;
+  readonly cause?: DescribedError;
+  readonly errors?: readonly DescribedError[];
+}
+
+const DEEPEST_CAUSE = 8;
+const MOST_ERRORS = 5;
+
+/**
+ * Describes anything that was thrown: type, message, and where there are any kind, code, hint, cause chain and the errors
+ * of an AggregateError. The stack is left out for errors with a kind, which are expected, unless `withStacks`. Other
+ * members (a query's parameters, a request's options) are not taken over. Never throws; a circular chain is cut.
+ */
+export function describeError(thrown: unknown, withStacks: boolean, depth = 0): DescribedError {
+  try {
+    return describe(thrown, withStacks, depth);
+  } catch {
+    return { type: 'unknown', message: 'an error that cannot be read' };
+  }
+}
+
+function describe(thrown: unknown, withStacks: boolean, depth: number): DescribedError {
+  if (!(thrown instanceof Error)) {
+    return typeof thrown === 'string'
+      ? { type: 'string', message: thrown }
+      : { type: typeof thrown, message: 'something that is not an Error was thrown', value: thrown };
+  }
+  const { name, message, stack, cause } = thrown;
+  const kind = 'kind' in thrown && typeof thrown.kind === 'string' ? thrown.kind : undefined;
+  const code =
+    'code' in thrown && (typeof thrown.code === 'string' || typeof thrown.code === 'number')
+      ? thrown.code
+      : undefined;
+  const hint = 'hint' in thrown && typeof thrown.hint === 'string' ? thrown.hint : undefined;
+  const deeper = depth < DEEPEST_CAUSE;
+  const errors = deeper && thrown instanceof AggregateError ? thrown.errors.slice(0, MOST_ERRORS) : [];
+  return {
+    type: name,
+    message,
+    ...(kind !== undefined && { kind }),
+    ...(code !== undefined && { code }),
+    ...(hint !== undefined && { hint }),
+    ...((withStacks || kind === undefined) && stack !== undefined && { stack }),
+    ...(deeper && cause !== undefined && { cause: describeError(cause, withStacks, depth + 1) }),
+    ...(errors.length > 0 && { errors: errors.map((error) => describeError(error, withStacks, depth + 1)) }),
   };
 }

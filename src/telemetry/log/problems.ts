@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { declared, type EventName } from './events.ts';
+import { declared, type EventName } from '../../declared/log-events.ts';
 import type { Log } from './logger.ts';
 import type { Scrubber } from './scrub.ts';
 

@@ -1,4 +1,4 @@
-import type { EventName } from './events.ts';
+import type { EventName } from '../../declared/log-events.ts';
 
 const UNREADABLE: EventName = 'log.unreadable';
 const HIDDEN = '[redacted]';

@@ -1,10 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
+import { declared, type EventName } from '../../declared/log-events.ts';
 import type { SyncEvent } from '../../sync/context.ts';
-import { type Log, throttled } from './logger.ts';
+import { emitLine, type Log, throttled } from './logger.ts';
 import { createInterval, createSums, type LogThrottle } from './throttle.ts';
-
-const DOWNLOAD_PROGRESS_MS = 30_000;
-const LEARNED_EVERY_MS = 3_600_000;
 
 /** Lines on what happens inside runs. */
 export function createSyncLines(
@@ -13,9 +11,16 @@ export function createSyncLines(
   clock: Clock,
   bulk: BulkLines,
 ): (event: SyncEvent) => void {
-  const downloads = createInterval(clock, DOWNLOAD_PROGRESS_MS);
-  const budgets = createInterval(clock, LEARNED_EVERY_MS);
-  const ceilings = createInterval(clock, LEARNED_EVERY_MS);
+  const limits = new Map<EventName, () => boolean>();
+
+  /** Whether it is time for an event at its own level. */
+  function isTime(event: EventName): boolean {
+    const { onceInMs } = declared(event);
+    if (onceInMs === 0) return true;
+    const limit = limits.get(event) ?? createInterval(clock, onceInMs);
+    limits.set(event, limit);
+    return limit();
+  }
 
   return (event) => {
     switch (event.event) {
@@ -34,21 +39,11 @@ export function createSyncLines(
         const { say, ...repeated } = throttle.again('chain', event.because);
         return throttled(log, 'warn', say, { ...facts, ...repeated });
       }
-      case 'manifest.progress':
-        return throttled(log, 'info', downloads(), event);
-      case 'live-budget.learned':
-        return throttled(log, 'info', budgets(), event);
-      case 'live-ceiling.learned':
-        return throttled(log, 'info', ceilings(), event);
-      case 'manifest.rejected-lines':
-        return log.warn(event);
-      case 'incident.began':
-        return log.warn({ ...event, event: 'incident.began' });
-      case 'incident.ended':
-        return log.info({ ...event, event: 'incident.ended' });
       case 'delta.applied':
         throttle.over('chain');
-        return log.info(event);
+        return emitLine(log, event);
+      default:
+        return emitLine(log, event, isTime(event.event));
     }
   };
 }

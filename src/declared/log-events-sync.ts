@@ -1,12 +1,15 @@
-import { type RunTask, TASKS } from '../../store/tasks.ts';
-import { line, type LogEvent, OVER, REPEATED } from './event.ts';
+import { line, type LogEvent, OVER, REPEATED } from './log-event.ts';
 
 const RUN = ['durationMs', 'nextInSeconds'] as const;
 const FAILURE = ['because', 'httpStatus', 'code', 'problem', 'hint', 'err'] as const;
 const CALLS = ['resolved', 'notFound', 'deferred', 'errors', 'priceChanges', 'metadataChanges'] as const;
 const EVIDENCE = ['kind', 'live', 'skus', 'asked', 'answered', 'deferred'] as const;
 
-const RUN_TASKS = TASKS.filter((task) => task !== 'reprice');
+/** The tasks that run; re-pricing tells of its calls instead. */
+const RUN_TASKS = ['manifest', 'delta', 'catalog-check', 'metadata', 'maintenance', 'live-plan'] as const;
+
+const HALF_A_MINUTE_MS = 30_000;
+const HOUR_MS = 3_600_000;
 
 /** Requests to the partner, and bulk answers. */
 export const PARTNER = {
@@ -63,13 +66,13 @@ export const PARTNER = {
 
 /** Manifest, delta and what they tell. */
 export const CATALOG = {
-  'manifest.progress': line(['info', 'debug'], 'the manifest is being downloaded', [
-    'lines',
-    'of',
-    'rejected',
-    'bytes',
-    'remainingSeconds',
-  ]),
+  'manifest.progress': line(
+    ['info', 'debug'],
+    'the manifest is being downloaded',
+    ['lines', 'of', 'rejected', 'bytes', 'remainingSeconds'],
+    null,
+    HALF_A_MINUTE_MS,
+  ),
   'manifest.downloaded': line('debug', 'the manifest download was completed', [
     'outcome',
     'durationMs',
@@ -170,11 +173,15 @@ export const REPRICING = {
     ['info', 'debug'],
     'learned how many live SKUs the partner computes in one call',
     ['budget'],
+    null,
+    HOUR_MS,
   ),
   'live-ceiling.learned': line(
     ['info', 'debug'],
     'learned how many live computations per minute the partner allows (null: no ceiling reached)',
     ['perMinute'],
+    null,
+    HOUR_MS,
   ),
   'live-plan.done': line(
     ['info', 'debug'],
@@ -191,7 +198,7 @@ export const REPRICING = {
 } as const;
 
 /** The same declaration for each of these tasks. */
-function each<T extends RunTask, E extends string, Event extends LogEvent>(
+function each<T extends (typeof RUN_TASKS)[number], E extends string, Event extends LogEvent>(
   tasks: readonly T[],
   end: E,
   event: Event,

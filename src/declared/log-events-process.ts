@@ -1,4 +1,4 @@
-import { line, OVER, REPEATED } from './event.ts';
+import { line, OVER, REPEATED } from './log-event.ts';
 
 const GO_ON = 'it is retried automatically; the next line comes when it is over, or within an hour';
 

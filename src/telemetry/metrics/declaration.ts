@@ -1,0 +1,188 @@
+import type { RequestObservation } from '../../partner/client.ts';
+import type { PacerEvents } from '../../pace/pacer.ts';
+import type { TaskReport } from '../../queues/task-run.ts';
+import type { MirrorStats } from '../../status/stats.ts';
+import type { AgeDistribution } from '../../store/catalog-counts.ts';
+import type { StoreFailure } from '../../store/db.ts';
+import type { SyncEvent } from '../../sync/context.ts';
+
+/** What happens in a daemon that a counter or a histogram may count. */
+export type Observation =
+  | SyncEvent
+  | ({ readonly event: 'request.ended' } & RequestObservation)
+  | ({ readonly event: 'request.waited' } & Parameters<Required<PacerEvents>['waited']>[0])
+  | ({ readonly event: 'task.ended' } & TaskReport)
+  | {
+      readonly event: 'job.ended';
+      readonly queue: string;
+      readonly outcome: string;
+      readonly ms: number;
+    };
+
+/** What a scrape shows. */
+export interface Scrape {
+  /** Null where Postgres could not be read. */
+  readonly stats: MirrorStats | null;
+  /** Why Postgres refuses this daemon's writes, or null. */
+  readonly storeFailure: StoreFailure | null;
+  /** Epoch milliseconds. */
+  readonly now: number;
+  /** The program's. */
+  readonly version: string;
+}
+
+/** A value by label; of a metric without labels an empty object. */
+export type LabelSet<L extends string = string> = Readonly<Record<L, string>>;
+
+/** The labels of a metric, and the label sets that are known beforehand: these have series from the start. */
+export interface Labels<L extends string = string> {
+  readonly names: readonly L[];
+  readonly sets: readonly LabelSet<L>[];
+}
+
+/** One series. Without a finite value there is none. */
+export interface Sample<L extends string = string> {
+  readonly labels?: LabelSet<L>;
+  readonly value: number | null;
+}
+
+/** One label set's distribution. */
+export interface AgeSample<L extends string = string> {
+  readonly labels?: LabelSet<L>;
+  readonly ages: AgeDistribution;
+}
+
+/** A number stands for the one series of a metric without labels. */
+type Samples<L extends string> = readonly Sample<L>[] | number | null;
+
+/** For each event that a metric counts: by how much, or what is observed. */
+type On<L extends string> = {
+  readonly [E in Observation['event']]?: (event: Extract<Observation, { event: E }>) => Samples<L>;
+};
+
+interface Declaration<L extends string> {
+  readonly help: string;
+  readonly labels?: Labels<L>;
+}
+
+interface Declared<L extends string> {
+  readonly help: string;
+  readonly labels: Labels<L>;
+}
+
+/** Counted by this process since its start: a sum over daemons. */
+export interface Counted<L extends string = string> extends Declared<L> {
+  readonly type: 'counter';
+  readonly on: On<L>;
+}
+
+/** Observed by this process since its start. */
+export interface Observed<L extends string = string> extends Declared<L> {
+  readonly type: 'histogram';
+  readonly buckets: readonly number[];
+  readonly on: On<L>;
+}
+
+/** Read at each scrape. `null`: no series. A known label set that is not among them is 0, unless the whole could not be read. */
+export interface Read<
+  T extends 'gauge' | 'counter' = 'gauge' | 'counter',
+  L extends string = string,
+> extends Declared<L> {
+  readonly type: T;
+  readonly read: (scrape: Scrape) => readonly Sample<L>[] | null;
+}
+
+/** A distribution that is read at each scrape. Unlike a counter's, its numbers may fall: no `rate`. */
+export interface ReadAges<L extends string = string> extends Declared<L> {
+  readonly type: 'histogram';
+  readonly ages: (stats: MirrorStats) => readonly AgeSample<L>[];
+}
+
+export type Metric = Counted | Observed | Read | ReadAges;
+
+const unlabelled = <L extends string>(): Labels<L> => ({ names: [], sets: [] });
+
+/** Labels with all combinations of their values. */
+export function each<const L extends string>(values: Readonly<Record<L, readonly string[]>>): Labels<L> {
+  const names = Object.keys(values) as L[];
+  const sets = names.reduce<Record<string, string>[]>(
+    (all, name) => all.flatMap((set) => values[name].map((value) => ({ ...set, [name]: value }))),
+    [{}],
+  );
+  return { names, sets: sets as LabelSet<L>[] };
+}
+
+/** Labels with these sets of values and no others: where not every value goes with every other. */
+export function only<const L extends string>(names: readonly L[], sets: readonly LabelSet<L>[]): Labels<L> {
+  return { names, sets };
+}
+
+/** Labels whose values are not known beforehand. */
+export function unlisted<const L extends string>(...names: readonly L[]): Labels<L> {
+  return { names, sets: [] };
+}
+
+/** Declares a counter of what happens in this process. */
+export function counter<L extends string = never>(
+  row: Declaration<L> & { readonly on: On<NoInfer<L>> },
+): Counted<L> {
+  return { labels: unlabelled(), ...row, type: 'counter' };
+}
+
+/** Declares a histogram of what happens in this process. `buckets`: upper bounds, ascending. */
+export function histogram<L extends string = never>(
+  row: Declaration<L> & { readonly buckets: readonly number[]; readonly on: On<NoInfer<L>> },
+): Observed<L> {
+  return { labels: unlabelled(), ...row, type: 'histogram' };
+}
+
+type FromStats<L extends string> = Declaration<L> & {
+  readonly read: (stats: MirrorStats, scrape: Scrape) => Samples<NoInfer<L>>;
+};
+
+function fromStats<T extends 'gauge' | 'counter', L extends string>(
+  type: T,
+  { read, ...row }: FromStats<L>,
+): Read<T, L> {
+  return {
+    labels: unlabelled(),
+    ...row,
+    type,
+    read: (scrape) => (scrape.stats === null ? null : samplesOf(read(scrape.stats, scrape))),
+  };
+}
+
+/** Declares a gauge that is read from the mirror's statistics; without them it has no series. */
+export function gauge<L extends string = never>(row: FromStats<L>): Read<'gauge', L> {
+  return fromStats('gauge', row);
+}
+
+/** Declares a counter that Postgres keeps: it outlives the daemons, and all of them show the same. */
+export function storedCounter<L extends string = never>(row: FromStats<L>): Read<'counter', L> {
+  return fromStats('counter', row);
+}
+
+/** Declares a gauge of the daemon itself: it is there, too, while Postgres cannot be read. */
+export function ownGauge<L extends string = never>(
+  row: Declaration<L> & { readonly read: (scrape: Scrape) => Samples<NoInfer<L>> },
+): Read<'gauge', L> {
+  const { read } = row;
+  return {
+    labels: unlabelled(),
+    ...row,
+    type: 'gauge',
+    read: (scrape) => samplesOf(read(scrape)),
+  };
+}
+
+/** Declares a histogram of ages that Postgres counts. */
+export function ages<L extends string = never>(
+  row: Declaration<L> & { readonly ages: (stats: MirrorStats) => readonly AgeSample<NoInfer<L>>[] },
+): ReadAges<L> {
+  return { labels: unlabelled(), ...row, type: 'histogram' };
+}
+
+/** A metric's samples as a list. */
+export function samplesOf<L extends string>(samples: Samples<L>): readonly Sample<L>[] {
+  return typeof samples === 'object' && samples !== null ? samples : [{ value: samples }];
+}

@@ -1,0 +1,226 @@
+import { STORE_FAILURES } from '../../store/db.ts';
+import type { MirrorStats } from '../../status/stats.ts';
+import { ages, each, gauge, ownGauge, type Scrape, storedCounter, unlisted } from './declaration.ts';
+
+const STATES = ['pending', 'priced', 'not_found', 'removed'];
+const PRICE_SOURCES = ['snapshot', 'live'];
+const INCIDENT_CAUSES = ['live-count', 'deferrals'];
+const CATALOG_STATES = ['ok', 'stale', 'none'];
+/** Reasons that are always shown, at 0 when nothing is due for them; others appear when they occur. */
+const REASONS = ['new', 'changed', 'live', 'deferred', 'error', 'metadata', 'sweep'];
+
+/** Seconds since 1970; null for a time that is not known. */
+const seconds = (time: Date | null) => (time === null ? null : time.getTime() / 1000);
+/** 1 in the series of the one value that holds; those of the others are 0. */
+const is = <const L extends string>(label: L, value: string | null) =>
+  value === null ? [] : [{ labels: { [label]: value } as Record<L, string>, value: 1 }];
+
+/** What the mirror is at, the most hindering first: the first that holds is its state. */
+const MIRROR_STATES = ['store-paused', 'backing-off', 'filling', 'stale', 'incident', 'following'] as const;
+/** With no more than this part of the SKUs never priced, the mirror is filled: new ones come every day. */
+const UNPRICED_WHEN_FILLED = 0.01;
+
+function isFilling({ manifestAppliedAt, skus }: MirrorStats): boolean {
+  if (manifestAppliedAt === null) return true;
+  const sum = (rows: MirrorStats['skus']) => rows.reduce((n, { count }) => n + count, 0);
+  return sum(skus.filter(({ state }) => state === 'pending')) > sum(skus) * UNPRICED_WHEN_FILLED;
+}
+
+function isBackingOff({ pace }: MirrorStats, now: number): boolean {
+  return pace.backingOffUntil !== null && pace.backingOffUntil.getTime() > now;
+}
+
+function stateOf(stats: MirrorStats, { now, storeFailure }: Scrape): (typeof MIRROR_STATES)[number] {
+  if (storeFailure !== null) return 'store-paused';
+  if (isBackingOff(stats, now)) return 'backing-off';
+  if (isFilling(stats)) return 'filling';
+  if (stats.catalogState === 'stale') return 'stale';
+  return stats.incident === null ? 'following' : 'incident';
+}
+
+/** Metrics of the mirror, read at each scrape; but for the first two all daemons show the same. Read them with `max`. */
+export const MIRROR_METRICS = {
+  build_info: ownGauge({
+    help: 'Always 1; the labels hold the versions.',
+    labels: unlisted('version', 'node'),
+    read: ({ version }) => [{ labels: { version, node: process.versions.node }, value: 1 }],
+  }),
+  mirror_stats_available: ownGauge({
+    help: '1 when Postgres answered this scrape, 0 when it did not and the metrics read from the mirror are missing.',
+    read: ({ stats }) => (stats === null ? 0 : 1),
+  }),
+  snapshot_generated_timestamp_seconds: gauge({
+    help: 'Build time of the catalog snapshot that the mirror follows.',
+    read: (s) => seconds(s.snapshotGeneratedAt),
+  }),
+  manifest_applied_timestamp_seconds: gauge({
+    help: 'Time at which a manifest was last applied.',
+    read: (s) => seconds(s.manifestAppliedAt),
+  }),
+  delta_checked_timestamp_seconds: gauge({
+    help: 'Time of the last successful delta poll.',
+    read: (s) => seconds(s.deltaCheckedAt),
+  }),
+  catalog_state: gauge({
+    help: 'State of the catalog (ok, stale or none): 1 for the current one, else 0.',
+    labels: each({ state: CATALOG_STATES }),
+    read: (s) => is('state', s.catalogState),
+  }),
+  catalog_counted_timestamp_seconds: gauge({
+    help: 'Time at which the catalog was last counted; skus, fresh_skus, due_skus, deferred_skus and all ages are as of then. Counting takes at most a twentieth of the time.',
+    read: (s) => seconds(s.countedAt),
+  }),
+  skus: gauge({
+    help: 'SKUs in the mirror, by state and price source.',
+    labels: each({ state: STATES, price_source: [...PRICE_SOURCES, 'unknown'] }),
+    read: (s) =>
+      s.skus.map((row) => ({
+        labels: { state: row.state, price_source: row.priceSource },
+        value: row.count,
+      })),
+  }),
+  fresh_skus: gauge({
+    help: "SKUs whose price is within its cohort's target and that have no refresh pending.",
+    labels: each({ price_source: PRICE_SOURCES }),
+    read: (s) => s.freshSkus.map((row) => ({ labels: { price_source: row.priceSource }, value: row.count })),
+  }),
+  price_age_seconds: ages({
+    help: 'Current age of the prices of all priced SKUs, by price source. Counts may fall: do not use rate().',
+    labels: each({ price_source: PRICE_SOURCES }),
+    ages: (s) => s.priceAge.map((row) => ({ labels: { price_source: row.priceSource }, ages: row.ages })),
+  }),
+  oldest_price_age_seconds: gauge({
+    help: 'Age of the oldest price, by price source.',
+    labels: each({ price_source: PRICE_SOURCES }),
+    read: (s) =>
+      s.priceAge.map((row) => ({ labels: { price_source: row.priceSource }, value: row.oldestSeconds })),
+  }),
+  metadata_age_seconds: ages({
+    help: 'Current age of the metadata of all priced SKUs. Counts may fall: do not use rate().',
+    ages: (s) => [{ ages: s.metadataAge }],
+  }),
+  oldest_metadata_age_seconds: gauge({
+    help: 'Age of the oldest metadata.',
+    read: (s) => s.oldestMetadataAgeSeconds,
+  }),
+  due_skus: gauge({
+    help: 'SKUs due for a refresh now, by reason.',
+    labels: each({ reason: REASONS }),
+    read: (s) => s.due.map((row) => ({ labels: { reason: row.reason }, value: row.count })),
+  }),
+  oldest_due_age_seconds: gauge({
+    help: 'How long the longest-waiting SKU has been due, by reason.',
+    labels: each({ reason: REASONS }),
+    read: (s) => s.due.map((row) => ({ labels: { reason: row.reason }, value: row.oldestAgeSeconds })),
+  }),
+  deferred_skus: gauge({
+    help: 'SKUs that the partner deferred, waiting or due again.',
+    read: (s) => s.deferredSkus,
+  }),
+  oldest_deferred_age_seconds: gauge({
+    help: 'Age of the oldest deferral that is still open.',
+    read: (s) => s.oldestDeferredAgeSeconds,
+  }),
+  delta_reports_total: storedCounter({
+    help: 'Delta reports of snapshot-priced SKUs by the result of their refresh: confirmed = a price changed, unchanged = none did.',
+    labels: each({ outcome: ['confirmed', 'unchanged'] }),
+    read: ({ deltaAudit: audit }) => [
+      { labels: { outcome: 'confirmed' }, value: audit.reportsConfirmed },
+      { labels: { outcome: 'unchanged' }, value: audit.reportsUnchanged },
+    ],
+  }),
+  moves_seen_first_total: storedCounter({
+    help: 'Price changes that a refresh found before the delta reported them: reported = later, never = not at all.',
+    labels: each({ reported: ['later', 'never'] }),
+    read: ({ deltaAudit: audit }) => [
+      { labels: { reported: 'later' }, value: audit.movesSeenFirst },
+      { labels: { reported: 'never' }, value: audit.movesNeverReported },
+    ],
+  }),
+  moves_seen_first_seconds_total: storedCounter({
+    help: 'Total time by which refreshes found price changes before the delta reported them.',
+    read: (s) => s.deltaAudit.seenFirstSeconds,
+  }),
+  unreported_moves: gauge({
+    help: 'SKUs whose refresh found a price change that no delta has reported so far.',
+    read: (s) => s.deltaAudit.movesWaiting,
+  }),
+  live_budget_per_call: gauge({
+    help: 'Live SKUs currently put into one bulk call.',
+    read: (s) => s.liveBudgetPerCall,
+  }),
+  live_computations_last_minute: gauge({
+    help: 'Prices that the partner computed live for the mirror in the last minute.',
+    read: (s) => s.live.computedPerMinute,
+  }),
+  live_ceiling_per_minute: gauge({
+    help: "The partner's ceiling on live computations, as learned; no series while none was reached.",
+    read: (s) => s.live.ceilingPerMinute,
+  }),
+  live_longest_wait_seconds: gauge({
+    help: 'Longest planned interval between two refreshes of a live SKU while the budget is too small for LIVE_INTERVAL; no series otherwise.',
+    read: (s) => s.live.longestWaitSeconds,
+  }),
+  incident: gauge({
+    help: '1 while the whole catalog is treated as live-priced, by the evidence for it, else 0.',
+    labels: each({ because: INCIDENT_CAUSES }),
+    read: (s) => is('because', s.incident?.because ?? null),
+  }),
+  state: gauge({
+    help: 'State of the mirror: 1 for the current state, else 0. If several apply, the first of: store-paused, backing-off, filling (initial load), stale, incident; else following.',
+    labels: each({ state: MIRROR_STATES }),
+    read: (s, scrape) => is('state', stateOf(s, scrape)),
+  }),
+  store_paused: gauge({
+    help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',
+    labels: each({ because: STORE_FAILURES }),
+    read: (_, { storeFailure }) => is('because', storeFailure),
+  }),
+  task_last_success_timestamp_seconds: gauge({
+    help: 'Time of the last success of a task, in any daemon; no series before the first. For reprice: the last applied bulk answer, accurate to five seconds.',
+    labels: unlisted('task'),
+    read: ({ tasks }) =>
+      tasks.map(({ task, succeededAt }) => ({ labels: { task }, value: seconds(succeededAt) })),
+  }),
+  task_failures: gauge({
+    help: 'Consecutive failures of a task, in any daemon; 0 after a success.',
+    labels: unlisted('task'),
+    read: ({ tasks }) => tasks.map(({ task, failures }) => ({ labels: { task }, value: failures })),
+  }),
+  request_ceiling_per_minute: gauge({
+    help: 'Requests per minute that the mirror currently allows itself.',
+    read: (s) => s.pace.ceilingPerMinute,
+  }),
+  requests_in_window: gauge({
+    help: "The mirror's requests in the current rolling window, of all daemons on this database.",
+    read: (s) => s.pace.usedInWindow,
+  }),
+  other_requests_in_window: gauge({
+    help: "Requests of the account's other services in the current rolling window, as taken through catalog.take_request.",
+    read: (s) => s.pace.othersInWindow,
+  }),
+  requests_in_window_limit: gauge({
+    help: "Maximum requests in a rolling window: the account's limit, and the mirror's current part of it beside the other services.",
+    labels: each({ of: ['account', 'mirror'] }),
+    read: ({ pace }) => [
+      { labels: { of: 'account' }, value: pace.limitInWindow },
+      { labels: { of: 'mirror' }, value: pace.mostInWindow },
+    ],
+  }),
+  backing_off: gauge({
+    help: '1 while a rejected request makes all daemons back off, else 0.',
+    read: (s, { now }) => (isBackingOff(s, now) ? 1 : 0),
+  }),
+  refusals: gauge({
+    help: "Consecutive rejected requests (403, 401, the authorizer's 500); 0 while requests succeed.",
+    read: (s) => s.pace.refused?.times ?? 0,
+  }),
+  refused_since_timestamp_seconds: gauge({
+    help: 'Time of the first of the consecutive rejected requests; no series while requests succeed.',
+    read: (s) => seconds(s.pace.refused?.since ?? null),
+  }),
+  credential_suspected: gauge({
+    help: '1 while requests are rejected although the mirror sent no others in the window, else 0: the credential is wrong, or other traffic constantly fills the limit.',
+    read: (s) => (s.pace.refused?.suspected === 'credential' ? 1 : 0),
+  }),
+};
