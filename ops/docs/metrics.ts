@@ -1,3 +1,4 @@
+import { judge } from '../../src/status/health.ts';
 import { TASKS } from '../../src/store/tasks.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { NOW, STATS } from '../../test/telemetry/stats.ts';
@@ -16,7 +17,7 @@ export async function everySeries(): Promise<string> {
     suspected: 'rate' as const,
   };
   const task = { nextAt: new Date(NOW), running: false, startedAt: null, finishedAt: null };
-  metrics.setMirrorStats({
+  const stats = {
     ...STATS,
     deltaCheckedAt: new Date(NOW),
     pace: { ...STATS.pace, refused },
@@ -29,7 +30,8 @@ export async function everySeries(): Promise<string> {
       outcome: null,
       progress: null,
     })),
-  });
+  };
+  metrics.setMirror({ stats, health: judge(null), storeFailure: null });
   return await metrics.text();
 }
 

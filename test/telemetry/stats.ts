@@ -1,4 +1,5 @@
 import type { MirrorStats } from '../../src/status/stats.ts';
+import type { MirrorScrape } from '../../src/telemetry/metrics/mirror-gauges.ts';
 
 export const NOW = Date.parse('2026-11-21T00:00:00Z');
 export const ages = {
@@ -54,6 +55,14 @@ export const STATS: MirrorStats = {
   },
   tasks: [],
 };
+
+/** A scrape of these statistics by a daemon that says it is healthy; null: they could not be read. */
+export const scrapeOf = (stats: MirrorStats | null, more: Partial<MirrorScrape> = {}): MirrorScrape => ({
+  stats,
+  health: { state: 'healthy', reasons: [] },
+  storeFailure: null,
+  ...more,
+});
 
 /** The samples of our own metrics. */
 export const own = (text: string) => text.split('\n').filter((line) => line.startsWith('catalog_mirror_'));

@@ -7,7 +7,7 @@ import { deltaRecovery } from '../../sync/delta.ts';
 import { REBASELINE_CAUSES } from '../../sync/manifest.ts';
 import { REFUSAL_HINTS } from '../../sync/manifest-decision.ts';
 import { REQUEST_LANES, WAITS } from '../../pace/pacer.ts';
-import { registerMirrorGauges, type SetMirrorStats } from './mirror-gauges.ts';
+import { registerMirrorGauges, type SetMirror } from './mirror-gauges.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import type { SyncEvent } from '../../sync/context.ts';
 
@@ -25,8 +25,8 @@ const JOB_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800];
 export interface Metrics {
   /** Prometheus text format, with the Node.js runtime's own metrics. */
   text(): Promise<string>;
-  /** Replaces everything that is read from the mirror; null when it could not be read. */
-  readonly setMirrorStats: SetMirrorStats;
+  /** Replaces everything that is read from the mirror. */
+  readonly setMirror: SetMirror;
   readonly bulkSkus: Counter<'outcome'>;
   readonly bulkUnaccountedSkus: Counter;
   readonly priceChanges: Counter;
@@ -214,7 +214,7 @@ export function createMetrics(options: { readonly version: string; readonly now?
     ...turnMetrics(registry),
     ...lineMetrics(registry),
     ...runMetrics(registry),
-    setMirrorStats: registerMirrorGauges(registry, PREFIX, options.now ?? Date.now),
+    setMirror: registerMirrorGauges(registry, PREFIX, options.now ?? Date.now),
     text: () => registry.metrics(),
   };
 }

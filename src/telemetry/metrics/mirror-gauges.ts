@@ -1,5 +1,6 @@
 import type { AgeDistribution } from '../../store/catalog-counts.ts';
 import type { Registry } from 'prom-client';
+import { type Health, MIRROR_STATES, REASON_CODES } from '../../status/health.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import { filled, MACHINE_VIEWS, type Moment, one, oneOf, seconds, type View } from './views.ts';
 import { type GaugeSample, type Sampled, sampledCounter, sampledGauge, sampledHistogram } from './sampled.ts';
@@ -165,14 +166,38 @@ const COUNTERS: readonly View[] = [
   },
 ];
 
-/** Shows what was read, and why this daemon cannot write where that is so. */
-export type SetMirrorStats = (stats: MirrorStats | null, storeFailure?: Moment['storeFailure']) => void;
+/** What a scrape shows of the mirror: null where it could not be read; `storeFailure`: why this daemon cannot write. */
+export interface MirrorScrape {
+  readonly health: Health;
+  readonly stats: MirrorStats | null;
+  readonly storeFailure: Moment['storeFailure'];
+}
+
+export type SetMirror = (scrape: MirrorScrape) => void;
+
+/** Shown also while Postgres cannot be read: that is a state, too. */
+function healthGauges(registry: Registry, prefix: string): (health: Health) => void {
+  const state = sampledGauge(registry, {
+    name: `${prefix}state`,
+    help: 'State of the mirror (healthy, filling, degraded or broken) as this daemon judges it: 1 for the current one, else 0.',
+  });
+  const reasons = sampledGauge(registry, {
+    name: `${prefix}state_reason`,
+    help: 'Reasons for the state, by code: 1 if the reason applies, else 0.',
+  });
+  return (health) => {
+    const codes = new Set<string>(health.reasons.map(({ code }) => code));
+    state.set(oneOf('state', MIRROR_STATES, health.state));
+    reasons.set(REASON_CODES.map((code) => ({ labels: { code }, value: codes.has(code) ? 1 : 0 })));
+  };
+}
 
 /**
- * Registers every metric that is read from the mirror. Returns the function that fills them; null empties them, so that a
+ * Registers every metric that is read from the mirror. Returns the function that fills them; stats that are null empty them, so that a
  * database that does not answer shows as absent series (and `mirror_stats_available` 0), not as old numbers.
  */
-export function registerMirrorGauges(registry: Registry, prefix: string, now: () => number): SetMirrorStats {
+export function registerMirrorGauges(registry: Registry, prefix: string, now: () => number): SetMirror {
+  const showHealth = healthGauges(registry, prefix);
   const available = sampledGauge(registry, {
     name: `${prefix}mirror_stats_available`,
     help: '1 when Postgres answered this scrape, 0 when it did not and the metrics read from the mirror are missing.',
@@ -197,7 +222,8 @@ export function registerMirrorGauges(registry: Registry, prefix: string, now: ()
   });
   available.set([{ value: 0 }]);
 
-  return (stats, storeFailure = null) => {
+  return ({ health, stats, storeFailure }) => {
+    showHealth(health);
     const moment = { now: now(), storeFailure };
     available.set([{ value: stats === null ? 0 : 1 }]);
     for (const [metric, samples] of [...gauges, ...counters])

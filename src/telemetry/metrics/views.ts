@@ -37,36 +37,12 @@ export function filled(
   return [...samples, ...missing.map((labels) => ({ labels, value: 0 }))];
 }
 
-/** What the mirror is at, the most hindering first: the first that holds is its state. */
-const STATES = ['store-paused', 'backing-off', 'filling', 'stale', 'incident', 'following'] as const;
-/** With no more than this part of the SKUs never priced, the mirror is filled: new ones come every day. */
-const UNPRICED_WHEN_FILLED = 0.01;
-
-function isFilling({ manifestAppliedAt, skus }: MirrorStats): boolean {
-  if (manifestAppliedAt === null) return true;
-  const sum = (rows: MirrorStats['skus']) => rows.reduce((n, { count }) => n + count, 0);
-  return sum(skus.filter(({ state }) => state === 'pending')) > sum(skus) * UNPRICED_WHEN_FILLED;
-}
-
 function isBackingOff({ pace }: MirrorStats, now: number): boolean {
   return pace.backingOffUntil !== null && pace.backingOffUntil.getTime() > now;
 }
 
-function stateOf(stats: MirrorStats, { now, storeFailure }: Moment): (typeof STATES)[number] {
-  if (storeFailure !== null) return 'store-paused';
-  if (isBackingOff(stats, now)) return 'backing-off';
-  if (isFilling(stats)) return 'filling';
-  if (stats.catalogState === 'stale') return 'stale';
-  return stats.incident === null ? 'following' : 'incident';
-}
-
-/** The state of the machine: pace, tasks, and what it is at. */
+/** The machine: store, pace and tasks. */
 export const MACHINE_VIEWS: readonly View[] = [
-  {
-    name: 'state',
-    help: 'State of the mirror: 1 for the current state, else 0. If several apply, the first of: store-paused, backing-off, filling (initial load), stale, incident; else following.',
-    samples: (s, moment) => oneOf('state', STATES, stateOf(s, moment)),
-  },
   {
     name: 'store_paused',
     help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',
