@@ -1,6 +1,9 @@
 import type { Sql } from './db.ts';
 
-/** Lanes of the due ledger, most urgent first; `catalog_internal.lane_of` says which reason travels where. */
+/**
+ * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` says which reason each serves, and `lane_names` how
+ * people read them; both are held to this order by a test.
+ */
 export const DUE_LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
 export type Lane = (typeof DUE_LANES)[number];
 
@@ -38,7 +41,8 @@ export interface Claim {
   readonly skus: readonly ClaimedSku[];
 }
 
-const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
+/** The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. */
+export const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
 
 /**
  * Counts what is due in every class, each up to `limit`. `early` gives, per lane, how many seconds before its due time
@@ -165,7 +169,7 @@ export async function releaseHeld(sql: Sql, limit: number): Promise<number> {
 export async function nextDueInMs(sql: Sql): Promise<number | null> {
   const [row] = await sql<[{ ms: number | null }]>`
     select (extract(epoch from least(
-      (select min(first.due_at) from unnest(array[1, 2, 3, 4, 5, 6]::smallint[]) as l(lane)
+      (select min(first.due_at) from unnest(${DUE_LANES.map(laneNumber)}::smallint[]) as l(lane)
          cross join (values (true), (false)) as c(live)
          cross join lateral (
            select due_at from catalog_internal.due

@@ -1,5 +1,5 @@
 import type { Sql, Tx } from './db.ts';
-import type { Quota } from './due.ts';
+import { laneNumber, type Quota } from './due.ts';
 import type { Incident } from './incident.ts';
 
 /** The plan of live refreshes as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
@@ -152,7 +152,7 @@ export async function liveCandidates(
       (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8 as minutes
     from (
       select due.sku, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
-      where due.held_until is null and due.live and due.lane = catalog_internal.lane_of(${quota.lane})
+      where due.held_until is null and due.live and due.lane = ${laneNumber(quota.lane)}
         and due.due_at <= now() + make_interval(secs => ${quota.earlySeconds})
         and (s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${leastMinutes * 60}))
       order by due.due_at limit ${limit}
