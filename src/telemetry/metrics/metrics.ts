@@ -28,8 +28,8 @@ export interface Metrics {
   text(): Promise<string>;
   /** Counts what has happened, in every metric that its event increments. */
   count(observation: Observation): void;
-  /** Replaces everything that is read from the mirror; null when it could not be read: old numbers do not linger. */
-  setMirrorStats(stats: Scrape['stats'], storeFailure?: Scrape['storeFailure']): void;
+  /** Replaces everything that is read from the mirror; without `stats`, which could not be read, old numbers do not linger. */
+  setMirror(mirror: Pick<Scrape, 'health' | 'stats' | 'storeFailure'>): void;
 }
 
 /**
@@ -46,16 +46,16 @@ export function createMetrics(options: { readonly version: string; readonly now?
     if ('on' in metric) counting.push(countIn(registry, PREFIX + name, metric));
     else reading.push(readInto(registry, PREFIX + name, metric));
   }
-  const show = (stats: Scrape['stats'], storeFailure: Scrape['storeFailure'] = null) => {
-    for (const read of reading) read({ stats, storeFailure, now: now(), version });
+  const setMirror: Metrics['setMirror'] = (mirror) => {
+    for (const read of reading) read({ ...mirror, now: now(), version });
   };
-  show(null);
+  setMirror({ health: null, stats: null, storeFailure: null });
   return {
     text: () => registry.metrics(),
     count(observation) {
       for (const count of counting) count(observation);
     },
-    setMirrorStats: show,
+    setMirror,
   };
 }
 
