@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type CountingClient, countingClient } from '../../bench/frame/trips.ts';
+import { eachColumn } from '../../src/declared/metadata.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
@@ -38,16 +39,8 @@ function record(): LowestRecord {
   price += 1;
   return {
     sizes: new Map([['42', { price, entry: null }]]),
-    sizeType: 'us',
+    metadata: { ...eachColumn(() => null), name: `at ${price}`, size_map_size_type: 'us' },
     product: { name: `at ${price}` },
-    productFields: {
-      name: `at ${price}`,
-      model: null,
-      brand: null,
-      gender_size: null,
-      size_type: null,
-      category: null,
-    },
   };
 }
 
