@@ -20,7 +20,7 @@ export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
   failed: 'failed; stderr or the last log line says why',
   finding: 'at least one check is FAIL',
   unanswered: 'the daemon does not answer, or is not live',
-  degraded: 'degraded: prices miss their freshness targets or soon will; sync is still working',
+  degraded: 'filling or degraded: prices miss their freshness targets or soon will; sync is still working',
   broken: 'broken: sync has stopped and needs an operator',
   timeout: '--timeout expired; stderr lists the work that is still pending',
   usage: 'invalid option, argument or setting; each one is named, and nothing was changed',

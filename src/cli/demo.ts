@@ -4,6 +4,7 @@ import { openDatabase } from '../daemon/database.ts';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
+import { isFilling } from '../status/health.ts';
 import { connect, type Sql } from '../store/db.ts';
 import { changesOf, dropMirror, sampleOf } from '../store/demo.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
@@ -147,7 +148,7 @@ interface View {
   readonly snapshot: string | null;
 }
 
-const untilFilled = (view: View) => view.baseline && view.pending === 0;
+const untilFilled = (view: View) => view.baseline && !isFilling(view.pending, view.skus);
 const untilDelta = (view: View) => view.moved && view.due === 0;
 
 /** Prints a line whenever something worth one has happened, until `done` holds; false when stopped before. */
@@ -188,7 +189,7 @@ async function readView(sql: Sql): Promise<View> {
 function describe({ baseline, skus, pending, due, changes, snapshot }: View): string {
   if (!baseline) return 'fetching the manifest';
   const priced = skus - pending;
-  if (pending > 0)
+  if (isFilling(pending, skus))
     return `${priced.toLocaleString('en-US')} of ${skus.toLocaleString('en-US')} SKUs priced (${Math.floor((100 * priced) / skus)} %)`;
   return `snapshot ${snapshot ?? ''}: ${skus.toLocaleString('en-US')} SKUs, ${due} due, ${changes} price changes recorded`;
 }

@@ -6,10 +6,10 @@ import { asJson } from '../status/json.ts';
 import { awayScreen, screen } from '../status/screen.ts';
 import type { Terminal } from '../status/style.ts';
 import { readStatus, type Status } from '../status/status.ts';
-import { type Health, judge, type HealthReport, healthOf } from '../status/health.ts';
+import { readFacts } from '../status/facts.ts';
+import { type Health, judge, type MirrorState, NO_OWN_FACTS } from '../status/health.ts';
 import type { Sql } from '../store/db.ts';
 import { readCounts } from '../store/catalog-counts.ts';
-import { readStats } from '../status/stats.ts';
 import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
 import { printError, withoutSecrets } from './print-error.ts';
 import { withMirror } from './mirror.ts';
@@ -18,8 +18,9 @@ import { createCanvas, terminalOf } from './terminal.ts';
 
 const WATCH_SECONDS = 2;
 const LONGEST_WATCH_SECONDS = 86_400;
-const EXIT_OF: Readonly<Record<Health, number>> = {
+const EXIT_OF: Readonly<Record<MirrorState, number>> = {
   healthy: EXIT.ok,
+  filling: EXIT.degraded,
   degraded: EXIT.degraded,
   broken: EXIT.broken,
 };
@@ -50,10 +51,10 @@ export const status: Command = {
   },
 };
 
-/** A snapshot of the mirror's status; `status` null: it could not be read, and its health says why. */
+/** One reading of the mirror; `status` null: it could not be read, and the reason says why. */
 interface Snapshot {
   readonly status: Status | null;
-  readonly health: HealthReport;
+  readonly health: Health;
   readonly now: Date;
 }
 
@@ -62,7 +63,7 @@ type Show = (snapshot: Snapshot, terminal: Terminal) => string;
 const jsonOf: Show = ({ status, health, now }) =>
   JSON.stringify(status === null ? { ...health, at: now } : asJson(status, health, now));
 const screenOf: Show = ({ status, health, now }, terminal) =>
-  status === null ? awayScreen(health, now, terminal) : screen(status, health, now, terminal);
+  status === null ? awayScreen(health, terminal) : screen(status, health, now, terminal);
 
 function watchSeconds(values: CommandArgs['values']): number | null {
   const { watch: given } = values;
@@ -74,41 +75,38 @@ function watchSeconds(values: CommandArgs['values']): number | null {
   return seconds;
 }
 
-/** What `status` reads, without the daemon's help. */
-export async function readStatusOf(sql: Sql, config: MirrorConfig): Promise<Status> {
+/** What `status` reads and judges, without the daemon's help: what only a daemon knows of itself is not in it. */
+export async function readStatusOf(
+  sql: Sql,
+  config: MirrorConfig,
+): Promise<Snapshot & { readonly status: Status }> {
   const limits = paceLimits(config);
-  return await readStatus(sql, {
-    stats: () =>
-      readStats(sql, {
-        windowMs: limits.windowMs,
-        liveBudget: config.bulk.liveBudget,
-        paceOf: paceReader(limits),
-        counts: () => readCounts(sql),
-      }),
-    limits,
-    bulkMaxSkus: config.bulk.maxSkus,
+  const { liveBudget, maxSkus: bulkMaxSkus } = config.bulk;
+  const counts = await readCounts(sql);
+  const read = await readFacts(sql, {
+    windowMs: limits.windowMs,
+    paceOf: paceReader(limits),
+    counts: () => Promise.resolve(counts),
   });
-}
-
-async function snapshot(sql: Sql, config: MirrorConfig): Promise<Snapshot> {
-  const read = await readStatusOf(sql, config);
-  const now = new Date();
-  return { status: read, health: judge(read, now), now };
+  const { facts } = read;
+  const status = await readStatus(sql, read, counts, { limits, bulkMaxSkus, liveBudget });
+  return { status, health: judge(facts), now: facts.now };
 }
 
 /** A mirror that cannot be read is as broken as one can be. */
 function away(error: unknown): Snapshot {
-  const text = withoutSecrets(error instanceof Error ? error.message : String(error));
-  return { status: null, health: healthOf([{ level: 'broken', text }]), now: new Date() };
+  const message = withoutSecrets(error instanceof Error ? error.message : String(error));
+  const unreadable = `${message}; \`catalog-mirror doctor\` says what to do`;
+  return { status: null, health: judge(null, { ...NO_OWN_FACTS, unreadable }), now: new Date() };
 }
 
 async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
-  const seen = await withMirror(config, (sql) => snapshot(sql, config)).catch((error: unknown) => {
+  const seen = await withMirror(config, (sql) => readStatusOf(sql, config)).catch((error: unknown) => {
     printError(error);
     return away(error);
   });
   process.stdout.write(`${show(seen, terminalOf(process.stdout, processSources.env))}\n`);
-  return EXIT_OF[seen.health.verdict];
+  return EXIT_OF[seen.health.state];
 }
 
 async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise<void> {
@@ -119,7 +117,7 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
   const draw = (seen: Snapshot) => canvas.draw(show(seen, terminalOf(process.stdout, processSources.env)));
   const drawing = async (sql: Sql) => {
     while (!stopped.signal.aborted) {
-      draw(await snapshot(sql, config));
+      draw(await readStatusOf(sql, config));
       await systemClock.sleep(everyMs, stopped.signal);
     }
   };

@@ -20,7 +20,7 @@ import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { type Problem, rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type HttpServer, startHttpServer } from './http-server.ts';
-import { createHealth, ownReasons } from './health.ts';
+import { createHealth } from './health.ts';
 import { createStatusPages } from './status-page.ts';
 import { migrateMirror, openMirror, openQueues, type OnStop } from './database.ts';
 import { VERSION } from '../version.ts';
@@ -153,26 +153,18 @@ async function openHttp({
 }: HttpParts): Promise<HttpServer> {
   const { sql, clock } = ctx;
   const { liveBudget, maxSkus: bulkMaxSkus } = config.bulk;
-  const circuitReason = () => breaker.explain();
   const health = createHealth({
     ...rest,
     sql,
     clock,
     limits,
     liveBudget,
-    storeFailure: pause.failure,
-    circuitReason,
-  });
-  const pages = createStatusPages({
-    sql,
-    clock,
-    limits,
     bulkMaxSkus,
-    stats: health.stats,
-    problems,
-    ownReasons: () => ownReasons(pause.failure(), breaker.explain()),
+    storeFailure: pause.failure,
+    circuitReason: () => breaker.explain(),
     log,
   });
+  const pages = createStatusPages({ sql, clock, problems, health });
   return await startHttpServer({ ...config.http, ...health, ...(config.http.statusPage && { pages }), log });
 }
 

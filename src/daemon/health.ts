@@ -1,124 +1,136 @@
-import { type PaceReader, paceReader } from '../pace/view.ts';
+import { paceReader } from '../pace/view.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PaceLimits } from '../pace/policy.ts';
 import { type QueueBackend, within } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
-import type { Sql, StoreFailure } from '../store/db.ts';
-import { readPace } from '../pace/ledger.ts';
-import { createCountsReader } from '../store/catalog-counts.ts';
-import { type MirrorStats, readStats } from '../status/stats.ts';
-import { readSyncState } from '../store/sync-state.ts';
-import { readLivePlan } from '../store/live.ts';
-import { callPause, readTasks } from '../store/tasks.ts';
-import { failingTasks, type Reason } from '../status/health.ts';
+import { type Sql, sqlState, type StoreFailure } from '../store/db.ts';
+import { createCountsReader, storedCounts } from '../store/catalog-counts.ts';
+import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
+import { type Health, judge, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
+import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { HealthAnswer } from './http-server.ts';
 
 export interface HealthParts {
   readonly sql: Sql;
-  readonly backend: QueueBackend;
-  readonly runner: Runner;
+  readonly backend: Pick<QueueBackend, 'ping' | 'describe'>;
+  readonly runner: Pick<Runner, 'lastJobAt'>;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly limits: PaceLimits;
   readonly liveBudget: number;
+  readonly bulkMaxSkus: number;
   /** Why Postgres refuses to write, or null. */
   readonly storeFailure: () => StoreFailure | null;
   /** What speaks against the credential of this daemon alone, or null. */
   readonly circuitReason: () => string | null;
+  readonly log: Log;
 }
 
+/** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
+export interface Reading {
+  readonly health: Health;
+  /** The time of Postgres, or of this machine where it does not answer. */
+  readonly now: Date;
+  readonly status: Status | null;
+}
+
+export interface HealthReader {
+  /** The health, and the status that it was judged by. Never rejects. */
+  read(): Promise<Reading>;
+  metrics(): Promise<string>;
+  live(): HealthAnswer;
+  ready(): Promise<HealthAnswer>;
+}
+
+/** A connection that swallows everything would keep a statement for ever; an HTTP answer has five seconds. */
 const ANSWER_WITHIN_MS = 3000;
-/** Over a line that swallows everything a statement would wait for ever; scrapers give up after ten seconds. */
-const STATS_WITHIN_MS = 8000;
-/** With wake jobs every second, workers that ended no job for this long are dead, unless the store is. */
+const STATUS_WITHIN_MS = 1000;
+/** A count that takes longer goes on beside, and the last one is judged by meanwhile. */
+const COUNT_WITHIN_MS = 1000;
+/** With wakes every second, workers that ended no job for this long are dead, unless the store is. */
 const DEAD_AFTER_MS = 300_000;
 
-/** What a daemon knows of itself, for its health: nothing gets in while Postgres refuses to write. */
-export function ownReasons(failure: StoreFailure | null, refused: string | null): Reason[] {
-  return [
-    ...(failure === null ? [] : [{ level: 'broken' as const, text: pausedText(failure) }]),
-    ...(refused === null ? [] : [{ level: 'degraded' as const, text: refused }]),
-  ];
-}
-
-const pausedText = (failure: StoreFailure) =>
-  `Postgres rejects writes (${failure}); sync is paused and retries by itself`;
-
-/** What `/metrics`, `/livez` and `/readyz` answer, and the statistics that they share. */
-export function createHealth(parts: HealthParts): {
-  stats: () => Promise<MirrorStats>;
-  metrics: () => Promise<string>;
-  live: () => HealthAnswer;
-  ready: () => Promise<HealthAnswer>;
-} {
-  const { sql, backend, runner, clock, metrics, limits, liveBudget, storeFailure, circuitReason } = parts;
-  const paceOf = paceReader(limits);
+/** What `/metrics`, `/livez`, `/readyz` and the status page are made of: each judges the same facts by the same rules. */
+export function createHealth(parts: HealthParts): HealthReader {
+  const { sql, backend, runner, clock, metrics, storeFailure, circuitReason, log } = parts;
+  const settings: StatusSettings = parts;
+  const factsOf = factsReader(parts);
   const startedAt = clock.monotonic();
-  let storeAnswers = true;
-  const counts = createCountsReader(sql);
-  const stats = () => readStats(sql, { windowMs: limits.windowMs, liveBudget, paceOf, counts });
+  let queuesAnswer = true;
+
+  async function judged(): Promise<{ read: ReadFacts | null; health: Health }> {
+    let unreadable: string | null = null;
+    const [queues, read] = await Promise.all([
+      backend.ping(ANSWER_WITHIN_MS).then(
+        () => null,
+        (error: unknown) => backend.describe(error),
+      ),
+      within(factsOf(), ANSWER_WITHIN_MS).catch((error: unknown) => {
+        log.debug({ event: 'status.unread', err: error });
+        unreadable = unreadableText(error);
+        return null;
+      }),
+    ]);
+    queuesAnswer = queues === null;
+    const own: OwnFacts = { unreadable, queues, storeFailure: storeFailure(), refused: circuitReason() };
+    return { read, health: judge(read?.facts ?? null, own) };
+  }
+
+  async function read(): Promise<Reading> {
+    const { read, health } = await judged();
+    const counts = read?.facts.counts ?? null;
+    const status =
+      read === null || counts === null
+        ? null
+        : await within(readStatus(sql, read, counts, settings), STATUS_WITHIN_MS).catch(() => null);
+    return { health, status, now: read?.facts.now ?? new Date(clock.now()) };
+  }
 
   return {
-    stats,
+    read,
     async metrics() {
-      metrics.setMirrorStats(await within(stats(), STATS_WITHIN_MS).catch(() => null), storeFailure());
+      const { health, status } = await read();
+      metrics.setMirror({ health, stats: status?.stats ?? null, storeFailure: storeFailure() });
       return await metrics.text();
     },
     live() {
       const idleMs = performance.now() - (runner.lastJobAt() ?? startedAt);
-      return { ok: idleMs < DEAD_AFTER_MS || !storeAnswers, lastJobSecondsAgo: Math.round(idleMs / 1000) };
+      return { ok: idleMs < DEAD_AFTER_MS || !queuesAnswer, lastJobSecondsAgo: Math.round(idleMs / 1000) };
     },
     async ready() {
-      const [queues, database] = await Promise.all([
-        backend.ping(ANSWER_WITHIN_MS).then(
-          () => null,
-          (error: unknown) => backend.describe(error),
-        ),
-        within(databaseState(sql, paceOf, limits), ANSWER_WITHIN_MS).catch(() => null),
-      ]);
-      storeAnswers = queues === null;
-      if (database === null) return { ok: false, reason: 'Postgres does not answer' };
-      if (queues !== null) return { ok: false, reason: queues };
-      const failure = storeFailure();
-      const own = circuitReason();
-      const degraded = [
-        ...(failure === null ? [] : [pausedText(failure)]),
-        ...database.degraded,
-        ...(own === null ? [] : [own]),
-      ];
-      if (!database.baseline) return { ok: false, reason: 'no baseline yet', degraded };
-      return { ok: true, degraded };
+      return readyAnswer((await judged()).health);
     },
   };
 }
 
-async function databaseState(
-  sql: Sql,
-  paceOf: PaceReader,
-  limits: PaceLimits,
-): Promise<{ baseline: boolean; degraded: string[] }> {
-  const state = await readSyncState(sql);
+/** The answer of `/readyz`: its code by `unreadyReason`; `degraded` are the texts of what is worse than filling. */
+export function readyAnswer(health: Health): HealthAnswer {
+  const unready = unreadyReason(health);
+  const degraded = health.reasons.filter((reason) => reason.level !== 'filling' && reason !== unready);
   return {
-    baseline: state.manifestAppliedAt !== null,
-    degraded: await degradedReasons(sql, state, paceOf, limits),
+    ok: unready === null,
+    ...(unready !== null && { reason: unready.text }),
+    ...health,
+    degraded: degraded.map(({ text }) => text),
   };
 }
 
-async function degradedReasons(
-  sql: Sql,
-  state: Awaited<ReturnType<typeof readSyncState>>,
-  paceOf: PaceReader,
-  limits: PaceLimits,
-): Promise<string[]> {
-  const pace = paceOf(await readPace(sql, limits.windowMs));
-  const [{ failures }, plan, tasks] = await Promise.all([callPause(sql), readLivePlan(sql), readTasks(sql)]);
-  return [
-    ...(state.catalogState === 'stale' ? ['the catalog is stale; SKUs are refreshed by age'] : []),
-    ...(plan.incident === null ? [] : ['incident: the whole catalog is live-priced, so prices get older']),
-    ...(state.manifestRefused === null ? [] : [`the newest manifest was refused: ${state.manifestRefused}`]),
-    ...(pace.refusal === null ? [] : [pace.refusal]),
-    ...failingTasks(tasks, pace.refusal),
-    ...(failures > 0 ? [`bulk calls are failing (${failures} in a row)`] : []),
-  ];
+/** How this daemon reads facts: counts are those of this moment where counting is quick, else the last ones. */
+function factsReader({ sql, limits }: HealthParts): () => Promise<ReadFacts> {
+  const paceOf = paceReader(limits);
+  const counts = createCountsReader(sql);
+  const counts = () =>
+    within(counts(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
+  return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
+}
+
+/** Drivers' messages are not for a page: of a statement that Postgres refused its SQLSTATE is told, else that it does not answer. */
+function unreadableText(error: unknown): string {
+  if (error instanceof IncompleteMirror) return error.message;
+  const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';
+  return isAnswer
+    ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``
+    : POSTGRES_AWAY;
 }

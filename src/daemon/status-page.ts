@@ -3,22 +3,18 @@ import { within } from '../queues/backend.ts';
 import { asJson } from '../status/json.ts';
 import { POLICY } from '../status/page-assets.ts';
 import { type PageView, renderPage } from '../status/page.ts';
-import { readStatus, type StatusParts } from '../status/status.ts';
-import { judge, type Reason, healthOf } from '../status/health.ts';
 import type { Sql } from '../store/db.ts';
 import { readRecentChanges } from '../store/changes.ts';
-import type { Log } from '../telemetry/log/logger.ts';
 import type { Problem } from '../telemetry/log/problems.ts';
+import type { HealthReader } from './health.ts';
 import type { Page } from './http-server.ts';
 import { VERSION } from '../version.ts';
 
-export interface StatusPageParts extends StatusParts {
+export interface StatusPageParts {
   readonly sql: Sql;
   readonly clock: Clock;
+  readonly health: Pick<HealthReader, 'read'>;
   readonly problems: () => readonly Problem[];
-  /** What speaks against this daemon's health that Postgres does not know of. */
-  readonly ownReasons: () => readonly Reason[];
-  readonly log: Log;
 }
 
 /** However many readers there are, and however often they read: Postgres is asked this often at most. */
@@ -28,26 +24,20 @@ const READ_WITHIN_MS = 4000;
 const CHANGES = 20;
 
 /** The status page and the same as JSON, by path. */
-export function createStatusPages(parts: StatusPageParts): ReadonlyMap<string, Page> {
-  const { sql, clock, problems, ownReasons, log } = parts;
+export function createStatusPages({
+  sql,
+  clock,
+  health,
+  problems,
+}: StatusPageParts): ReadonlyMap<string, Page> {
   let reading: { at: number; view: Promise<PageView> } | null = null;
 
   async function read(): Promise<PageView> {
-    const now = () => new Date(clock.now());
-    const rest = { problems: problems(), version: VERSION };
-    try {
-      const [status, changes] = await within(
-        Promise.all([readStatus(sql, parts), readRecentChanges(sql, CHANGES)]),
-        READ_WITHIN_MS,
-      );
-      return { ...rest, status, changes, health: judge(status, now(), ownReasons()), now: now() };
-    } catch (error) {
-      // Drivers' messages are not for a page.
-      log.debug({ event: 'status.unread', err: error });
-      const text = 'the status cannot be read: Postgres does not answer';
-      const health = healthOf([{ level: 'broken', text }, ...ownReasons()]);
-      return { ...rest, status: null, changes: [], health, now: now() };
-    }
+    const [mirror, changes] = await Promise.all([
+      health.read(),
+      within(readRecentChanges(sql, CHANGES), READ_WITHIN_MS).catch(() => []),
+    ]);
+    return { ...mirror, changes, problems: problems(), version: VERSION };
   }
 
   function view(): Promise<PageView> {
@@ -68,11 +58,11 @@ export function createStatusPages(parts: StatusPageParts): ReadonlyMap<string, P
     [
       '/status.json',
       async () => {
-        const { status, health, now, changes, problems: told } = await view();
+        const { status, health: judged, now, changes, problems: told } = await view();
         const body =
           status === null
-            ? { ...health, at: now, problems: told }
-            : { ...asJson(status, health, now), changes, problems: told };
+            ? { ...judged, at: now, problems: told }
+            : { ...asJson(status, judged, now), changes, problems: told };
         return { type: 'application/json; charset=utf-8', body: `${JSON.stringify(body)}\n`, headers: {} };
       },
     ],

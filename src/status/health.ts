@@ -1,129 +1,317 @@
 import { formatAge } from '../lib/duration.ts';
+import type { StoreFailure } from '../store/db.ts';
+import type { TaskName, TaskState } from '../store/tasks.ts';
+import type { Facts } from './facts.ts';
 import { count, secondsBetween, sum } from './format.ts';
-import type { TaskState } from '../store/tasks.ts';
-import type { Status } from './status.ts';
 
-/** healthy: prices are as fresh as they are meant to be. degraded: they are not, or will not be. broken: sync has stopped and needs an operator. */
-export type Health = 'healthy' | 'degraded' | 'broken';
+/**
+ * The state of the mirror, best to worst. healthy: prices are within their freshness targets and sync is running. filling: the
+ * initial load is running. degraded: prices are older than their targets or soon will be, and the mirror works on it. broken: sync
+ * has stopped and needs an operator.
+ */
+export const MIRROR_STATES = ['healthy', 'filling', 'degraded', 'broken'] as const;
+export type MirrorState = (typeof MIRROR_STATES)[number];
+type Level = Exclude<MirrorState, 'healthy'>;
+
+/** Every reason there can be, by its stable code. */
+export const REASON_CODES = [
+  'postgres-unavailable',
+  'queues-unavailable',
+  'store-paused',
+  'no-baseline',
+  'task-missing',
+  'stopped',
+  'delta-late',
+  'refused',
+  'own-credential',
+  'catalog-stale',
+  'incident',
+  'manifest-refused',
+  'delta-failing',
+  'manifest-failing',
+  'calls-failing',
+  'filling',
+  'backlog-late',
+  'empty',
+] as const;
+export type ReasonCode = (typeof REASON_CODES)[number];
 
 export interface Reason {
-  readonly level: Exclude<Health, 'healthy'>;
+  readonly code: ReasonCode;
+  readonly level: Level;
+  /** What is wrong, and after a semicolon what the reader can do. */
   readonly text: string;
 }
 
-export interface HealthReport {
-  readonly verdict: Health;
-  /** What speaks against the mirror's health, the worst first. */
-  readonly reasons: readonly string[];
+/** The one judgement that `/readyz`, `status`, its JSON, the page and the metrics show. */
+export interface Health {
+  readonly state: MirrorState;
+  /** The worst first; empty where the mirror is healthy. */
+  readonly reasons: readonly Reason[];
 }
 
-/** From this part of pending SKUs on, the mirror is being filled. */
-const FILLING = 0.05;
-/** How long the delta may be overdue: where a daemon runs, where none does, and until nothing can be said to move. */
+/** What one process knows beside what is in Postgres. Each is a line for people, or null. */
+export interface OwnFacts {
+  /** Why the mirror cannot be read, with what to do. */
+  readonly unreadable: string | null;
+  readonly queues: string | null;
+  readonly storeFailure: StoreFailure | null;
+  /** What speaks against the credential of this process alone. */
+  readonly refused: string | null;
+}
+
+/** What a process without queues and requests of its own knows. */
+export const NO_OWN_FACTS: OwnFacts = { unreadable: null, queues: null, storeFailure: null, refused: null };
+
+/** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
+const FILLING_PART = 0.01;
+/** How long the next run may be overdue: where a daemon runs, where none does, and until sync counts as stopped for good. */
 const OVERDUE_SECONDS = 600;
 const UNATTENDED_SECONDS = 60;
-const DEAD_SECONDS = 3600;
-/** How long a refresh may be due whose time nothing but work stands before. */
+const STOPPED_SECONDS = 3600;
+/** The longest back-off between retries; a run that is further off than that and than its interval was not scheduled by this clock. */
+const LONGEST_RETRY_SECONDS = 3600;
+/** How long a SKU may be due that only work stands before. */
 const LATE_SECONDS = 3600;
 
-const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);
-
-const degraded = (text: string): Reason => ({ level: 'degraded', text });
-const broken = (text: string): Reason => ({ level: 'broken', text });
-
-/** The health that a status shows. `more` is what a running daemon knows of itself beside. */
-export function judge(status: Status, now: Date, more: readonly Reason[] = []): HealthReport {
-  const reasons = [
-    ...more,
-    ...progressReasons(status, now),
-    ...refusalReasons(status),
-    ...catalogReasons(status),
-    ...backlogReasons(status),
-  ];
-  return healthOf(reasons);
-}
-
-export function healthOf(reasons: readonly Reason[]): HealthReport {
-  const worst = reasons.filter(({ level }) => level === 'broken');
-  const rest = reasons.filter(({ level }) => level === 'degraded');
-  return {
-    verdict: worst.length > 0 ? 'broken' : rest.length > 0 ? 'degraded' : 'healthy',
-    reasons: [...worst, ...rest].map(({ text }) => text),
-  };
-}
-
-/** The mirror's health in words. */
-export function healthLine({ verdict, reasons }: HealthReport, status: Status | null, now: Date): string {
-  if (verdict !== 'healthy' || status === null) return `${verdict}: ${reasons.join('; ')}`;
-  const { stats } = status;
-  const due = sum(stats.due.map((row) => row.count));
-  const checked =
-    stats.deltaCheckedAt === null
-      ? ''
-      : `, delta checked ${formatAge(secondsBetween(stats.deltaCheckedAt, now))} ago`;
-  return `healthy: ${count(sum(stats.skus.map((skus) => skus.count)))} SKUs, ${count(due)} due${checked}`;
-}
-
-/** Whether anything moves: health is the age of the last progress, whatever else looks well. */
-function progressReasons({ stats, tasks, daemons }: Status, now: Date): Reason[] {
-  const alone = daemons === 0 ? 'no daemon is running' : null;
-  if (stats.manifestAppliedAt === null) {
-    const manifest = tasks.find(({ task }) => task === 'manifest');
-    if (alone !== null) return [broken(`no baseline yet, and ${alone}`)];
-    if (manifest?.running === true)
-      return [degraded('no baseline yet: the manifest is being fetched and applied')];
-    if (manifest !== undefined && manifest.failures > 0)
-      return [
-        broken(
-          `no baseline yet: the manifest failed ${times(manifest.failures)} (${manifest.outcome ?? 'unknown'})`,
-        ),
-      ];
-    return [degraded('no baseline yet')];
-  }
-  const delta = tasks.find(({ task }) => task === 'delta');
-  const overdue = delta === undefined || delta.running ? 0 : secondsBetween(delta.nextAt, now);
-  if (overdue <= (alone === null ? OVERDUE_SECONDS : UNATTENDED_SECONDS)) return [];
-  const text = `${alone === null ? '' : `${alone}, `}the delta is overdue by ${formatAge(overdue)}`;
-  return [overdue > DEAD_SECONDS ? broken(text) : degraded(text)];
-}
-
-function refusalReasons({ stats: { pace } }: Status): Reason[] {
-  if (pace.refusal === null) return [];
-  const lasting = pace.refused?.suspected === 'credential' || pace.refused?.suspected === 'account';
-  return [lasting ? broken(pace.refusal) : degraded(pace.refusal)];
-}
+/** Whether the initial load is running, by the number of SKUs and of those never priced. */
+export const isFilling = (pending: number, all: number): boolean => pending > all * FILLING_PART;
 
 /**
- * Deltas and manifests that failed last: nobody hears of changes meanwhile, whatever else looks well. Nothing while requests are
- * refused: that is said for all of them.
+ * Judges the mirror. Pure: all it needs comes in, times by the clock of Postgres. `facts` null: the mirror could not be read,
+ * `own.unreadable` says why.
  */
-export function failingTasks(tasks: readonly TaskState[], refusal: string | null): string[] {
-  if (refusal !== null) return [];
-  return tasks
-    .filter(({ task, failures }) => (task === 'delta' || task === 'manifest') && failures > 0)
-    .map(({ task, failures, outcome }) => `the ${task} failed ${times(failures)} (${outcome ?? 'unknown'})`);
+export function judge(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health {
+  const found = [
+    ...ownReasons(facts, own),
+    ...(facts === null
+      ? []
+      : [
+          ...progressReasons(facts),
+          ...refusalReasons(facts),
+          ...catalogReasons(facts),
+          ...backlogReasons(facts),
+        ]),
+  ];
+  const reasons = MIRROR_STATES.toReversed().flatMap((state) => found.filter(({ level }) => level === state));
+  return { state: reasons[0]?.level ?? 'healthy', reasons };
 }
 
-function catalogReasons({ stats, sync, tasks, failedCalls }: Status): Reason[] {
-  return [
-    ...(stats.catalogState === 'stale' ? ['the catalog is stale; SKUs are refreshed by age'] : []),
-    ...(stats.incident === null ? [] : ['incident: the whole catalog is live-priced, so prices get older']),
-    ...(sync.manifestRefused === null ? [] : [`the newest manifest was refused: ${sync.manifestRefused}`]),
-    ...(stats.manifestAppliedAt === null ? [] : failingTasks(tasks, stats.pace.refusal)),
-    ...(failedCalls > 0 ? [`bulk calls are failing (${failedCalls} in a row)`] : []),
-  ].map(degraded);
+const UNREADY: ReadonlySet<ReasonCode> = new Set([
+  'postgres-unavailable',
+  'queues-unavailable',
+  'no-baseline',
+]);
+
+/** Why `/readyz` answers 503: Postgres or the queues do not answer, or there is no baseline yet. Null: 200. */
+export function unreadyReason({ reasons }: Health): Reason | null {
+  return reasons.find(({ code }) => UNREADY.has(code)) ?? null;
 }
 
-function backlogReasons({ stats }: Status): Reason[] {
-  const all = sum(stats.skus.map((skus) => skus.count));
-  const pending = sum(stats.skus.filter(({ state }) => state === 'pending').map((skus) => skus.count));
-  if (pending > all * FILLING)
-    return [degraded(`initial load: ${count(all - pending)} of ${count(all)} SKUs fetched`)];
-  // What was deferred or in error waits for reasons of its own and keeps its position by age.
-  const late = stats.due.filter(
-    ({ reason, oldestAgeSeconds }) =>
-      reason !== 'deferred' && reason !== 'error' && oldestAgeSeconds > LATE_SECONDS,
+const reason =
+  (level: Level) =>
+  (code: ReasonCode, what: string, remedy: string): Reason => ({ code, level, text: `${what}; ${remedy}` });
+const filling = reason('filling');
+const degraded = reason('degraded');
+const broken = reason('broken');
+
+const STORE_REMEDIES: Readonly<Record<StoreFailure, string>> = {
+  'disk-full': 'make room on its disk',
+  'out-of-memory': 'give its server more memory',
+  'too-many-connections': 'raise max_connections or close other connections',
+  'read-only': 'point DATABASE_URL at the primary',
+};
+
+function ownReasons(facts: Facts | null, { unreadable, queues, storeFailure, refused }: OwnFacts): Reason[] {
+  const away = { code: 'postgres-unavailable', level: 'broken', text: unreadable ?? POSTGRES_AWAY } as const;
+  return held([
+    facts === null && away,
+    queues !== null &&
+      broken('queues-unavailable', queues, 'check the server that REDIS_URL (or else DATABASE_URL) names'),
+    storeFailure !== null &&
+      broken(
+        'store-paused',
+        `Postgres rejects writes (${storeFailure}); sync is paused and retries by itself`,
+        STORE_REMEDIES[storeFailure],
+      ),
+    refused !== null &&
+      degraded('own-credential', refused, 'check PARTNER_API_KEY and PARTNER_SECRET of this daemon'),
+  ]);
+}
+
+const held = (reasons: readonly (Reason | false)[]): Reason[] => reasons.filter((each) => each !== false);
+
+/** What is said of a Postgres that does not answer. */
+export const POSTGRES_AWAY = 'Postgres does not answer; check that it runs and that DATABASE_URL reaches it';
+
+const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);
+const NO_DAEMON = 'no daemon is running';
+const START = 'start one with `catalog-mirror run`';
+const DOCTOR = 'it is retried by itself; if it lasts, run `catalog-mirror doctor`';
+
+/** Whether sync makes progress: the next run of what brings changes is the evidence, whatever else looks well. */
+function progressReasons(facts: Facts): Reason[] {
+  const { sync, tasks, now } = facts;
+  const { deltaLateAfterSeconds } = facts.targets;
+  if (sync.manifestAppliedAt === null) return [noBaseline(facts), ...scheduleReasons(facts, 'manifest')];
+  const checkedAt = sync.deltaCheckedAt ?? sync.manifestAppliedAt;
+  const age = secondsBetween(checkedAt, now);
+  const late = degraded(
+    'delta-late',
+    `the delta was last checked ${formatAge(age)} ago (${formatAge(deltaLateAfterSeconds)} is allowed), changes since are not known`,
+    `see the task delta (${tasks.find(({ task }) => task === 'delta')?.outcome ?? 'not run yet'}) in \`catalog-mirror status\``,
   );
-  const oldest = Math.max(0, ...late.map(({ oldestAgeSeconds }) => oldestAgeSeconds));
-  return late.length === 0 ? [] : [degraded(`refreshes are up to ${formatAge(oldest)} late`)];
+  return [...scheduleReasons(facts, 'delta'), ...(age > deltaLateAfterSeconds ? [late] : [])];
+}
+
+function noBaseline(facts: Facts): Reason {
+  if (facts.daemons === 0) return broken('no-baseline', `no baseline yet, and ${NO_DAEMON}`, START);
+  const manifest = facts.tasks.find(({ task }) => task === 'manifest');
+  if (manifest?.running === true)
+    return filling(
+      'no-baseline',
+      'no baseline yet: the manifest is being fetched and applied',
+      'wait for it, and follow it with `catalog-mirror status --watch`',
+    );
+  if (manifest === undefined || manifest.failures === 0)
+    return filling('no-baseline', 'no baseline yet', 'wait for the first manifest');
+  return broken(
+    'no-baseline',
+    `no baseline yet: the manifest failed ${failuresOf(manifest)}`,
+    'run `catalog-mirror doctor`, then `catalog-mirror refresh --manifest`',
+  );
+}
+
+const failuresOf = ({ failures, outcome }: TaskState) => `${times(failures)} (${outcome ?? 'unknown'})`;
+
+/** Whether the task that comes next has its row, is not overdue, and is not put off further than any schedule does. */
+function scheduleReasons(facts: Facts, name: TaskName): Reason[] {
+  const { tasks, daemons, now, targets } = facts;
+  const next = tasks.find(({ task }) => task === name);
+  const insert = `run as the owner: insert into catalog_internal.tasks (task) values ('${name}')`;
+  if (next === undefined)
+    return [
+      broken(
+        'task-missing',
+        `the task ${name} is missing from catalog_internal.tasks and never runs`,
+        insert,
+      ),
+    ];
+  // A lease outlives its daemon, by years where the clock was set back.
+  if (next.running && daemons > 0) return [];
+  const overdue = secondsBetween(next.nextAt, now);
+  const furthest = 2 * Math.max(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds);
+  if (-overdue > furthest)
+    return [
+      broken(
+        'stopped',
+        `the ${name} is put off for ${formatAge(-overdue)}, as after a clock that was set back`,
+        `run as the owner: update catalog_internal.tasks set next_at = now() where task = '${name}'`,
+      ),
+    ];
+  if (overdue <= (daemons > 0 ? OVERDUE_SECONDS : UNATTENDED_SECONDS)) return [];
+  const level = overdue > STOPPED_SECONDS ? broken : degraded;
+  const what = `the ${name} is overdue by ${formatAge(overdue)}`;
+  return daemons > 0
+    ? [level('stopped', what, 'restart the daemon')]
+    : [level('stopped', `${NO_DAEMON}, ${what}`, START)];
+}
+
+const REFUSAL_REMEDIES = {
+  rate: 'it resumes by itself at a lower rate; if it lasts, lower PARTNER_RATE_SHARE',
+  'other-traffic-or-credential':
+    'lower PARTNER_RATE_SHARE, or check the credential with `catalog-mirror doctor`',
+  credential: 'check PARTNER_API_KEY and PARTNER_SECRET with `catalog-mirror doctor`',
+  account: 'ask the partner to configure it',
+} as const;
+
+function refusalReasons({ pace: { refusal, refused } }: Facts): Reason[] {
+  if (refusal === null) return [];
+  const suspected = refused?.suspected ?? 'rate';
+  const level = suspected === 'credential' || suspected === 'account' ? broken : degraded;
+  return [level('refused', refusal, REFUSAL_REMEDIES[suspected])];
+}
+
+function catalogReasons(facts: Facts): Reason[] {
+  const { sync, incident, failedCalls } = facts;
+  return [
+    ...held([
+      sync.catalogState === 'stale' &&
+        degraded(
+          'catalog-stale',
+          'the catalog is stale; SKUs are refreshed by age',
+          'ask the partner if it lasts',
+        ),
+      incident &&
+        degraded(
+          'incident',
+          'incident: the whole catalog is live-priced, so prices get older',
+          'put the SKUs that matter into catalog.watchlist',
+        ),
+      sync.manifestRefused !== null &&
+        degraded(
+          'manifest-refused',
+          `the newest manifest was refused: ${sync.manifestRefused}`,
+          'where it is right all the same, confirm it with `catalog-mirror refresh --manifest`',
+        ),
+    ]),
+    ...failingTasks(facts),
+    ...held([
+      failedCalls > 0 &&
+        degraded('calls-failing', `bulk calls are failing (${failedCalls} in a row)`, DOCTOR),
+    ]),
+  ];
+}
+
+/** Deltas and manifests that failed last. While requests are refused, that is said for all of them; without a baseline, by that. */
+function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
+  if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];
+  const codes = { delta: 'delta-failing', manifest: 'manifest-failing' } as const;
+  return tasks.flatMap((state) =>
+    (state.task === 'delta' || state.task === 'manifest') && state.failures > 0
+      ? [degraded(codes[state.task], `the ${state.task} failed ${failuresOf(state)}`, DOCTOR)]
+      : [],
+  );
+}
+
+/** What the counts say. Before a baseline there is no catalog to measure them by. */
+function backlogReasons({ counts, sync }: Facts): Reason[] {
+  if (sync.manifestAppliedAt === null) return [];
+  if (counts === null)
+    return [
+      filling('filling', 'initial load: the catalog is being counted for the first time', 'wait for it'),
+    ];
+  const total = (states: readonly string[]) =>
+    sum(counts.skus.filter(({ state }) => states.includes(state)).map((row) => row.count));
+  const all = sum(counts.skus.map((row) => row.count));
+  const pending = total(['pending']);
+  if (isFilling(pending, all))
+    return [
+      filling(
+        'filling',
+        `initial load: ${count(all - pending)} of ${count(all)} SKUs fetched`,
+        'wait, or see `catalog-mirror plan` for what more requests would change',
+      ),
+    ];
+  if (pending + total(['priced']) === 0)
+    return [
+      degraded(
+        'empty',
+        `none of ${count(all)} SKUs is sold, so there are no prices`,
+        'check with the partner, then run `catalog-mirror refresh --manifest`',
+      ),
+    ];
+  // Deferred SKUs and those in error wait for reasons of their own and keep their place by age.
+  const ages = counts.due.flatMap(({ reason: why, oldestAgeSeconds }) =>
+    why === 'deferred' || why === 'error' ? [] : [oldestAgeSeconds],
+  );
+  const oldest = Math.max(0, ...ages);
+  return held([
+    oldest > LATE_SECONDS &&
+      degraded(
+        'backlog-late',
+        `refreshes are up to ${formatAge(oldest)} late`,
+        'raise PARTNER_RATE_SHARE or the target ages; `catalog-mirror plan` estimates the effect',
+      ),
+  ]);
 }

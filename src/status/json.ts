@@ -1,9 +1,9 @@
 import { backlogMinutes, estimateBacklog } from './format.ts';
 import type { Status } from './status.ts';
-import type { HealthReport } from './health.ts';
+import type { Health } from './health.ts';
 
 /** The form for programs; its members are documented in docs/status.md and only ever added to. */
-export function asJson(status: Status, health: HealthReport, now: Date): Record<string, unknown> {
+export function asJson(status: Status, health: Health, now: Date): Record<string, unknown> {
   const { stats, sync, tasks, targets, daemons, failedCalls } = status;
   return {
     ...health,

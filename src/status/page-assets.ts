@@ -16,9 +16,9 @@ main, footer { max-width: 76rem; margin: 0 auto; padding: 1rem; }
 footer { color: var(--dim); font-size: .85rem; padding-top: 0; }
 header { background: var(--card); border: 1px solid var(--line); border-left: .4rem solid var(--ok); border-radius: .5rem;
   padding: .8rem 1rem; margin-bottom: 1rem; }
-header.degraded { border-left-color: var(--warn); } header.broken { border-left-color: var(--bad); }
+header.filling { border-left-color: var(--fill); } header.degraded { border-left-color: var(--warn); } header.broken { border-left-color: var(--bad); }
 h1 { font-size: 1.35rem; margin: 0; } h1 small { color: var(--dim); font-size: .85rem; font-weight: 400; margin-left: .5rem; }
-.healthy h1 b { color: var(--ok); } .degraded h1 b { color: var(--warn); } .broken h1 b { color: var(--bad); }
+.healthy h1 b { color: var(--ok); } .filling h1 b { color: var(--fill); } .degraded h1 b { color: var(--warn); } .broken h1 b { color: var(--bad); }
 header ul { margin: .4rem 0 0; padding-left: 1.1rem; } header p { margin: .3rem 0 0; color: var(--dim); }
 h2 { font-size: 1rem; margin: 0 0 .6rem; } h3 { font-size: .9rem; margin: .9rem 0 .3rem; } h2 + h3 { margin-top: 0; }
 .cards { columns: 3 21rem; column-gap: 1rem; margin-bottom: 1rem; }

@@ -4,7 +4,7 @@ import { html, type Html } from './html.ts';
 import { SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
 import { ago, backlog, catalog, freshness, pace, syncs } from './page-sections.ts';
 import type { Status } from './status.ts';
-import type { Health, HealthReport } from './health.ts';
+import type { Health, MirrorState } from './health.ts';
 
 /** A problem that the daemon's log told of. */
 export interface ShownProblem {
@@ -15,28 +15,33 @@ export interface ShownProblem {
   readonly times: number;
 }
 
-/** What the page shows; `status` null while Postgres cannot be read. */
+/** What the page shows; `status` null while Postgres cannot be read, or was never counted. */
 export interface PageView {
   readonly status: Status | null;
-  readonly health: HealthReport;
+  readonly health: Health;
   readonly changes: readonly PriceChange[];
   readonly problems: readonly ShownProblem[];
   readonly now: Date;
   readonly version: string;
 }
 
-const ICONS: Readonly<Record<Health, string>> = { healthy: '2f9e68', degraded: 'd98a1c', broken: 'd0362c' };
+const ICONS: Readonly<Record<MirrorState, string>> = {
+  healthy: '2f9e68',
+  filling: '3b6fb6',
+  degraded: 'd98a1c',
+  broken: 'd0362c',
+};
 
 /** The whole page: self-contained, readable without its script. Pure. */
 export function renderPage(view: PageView): string {
   const { status, health, now } = view;
-  const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICONS[health.verdict]}'/></svg>`;
+  const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICONS[health.state]}'/></svg>`;
   const page = html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${health.verdict}: catalog-mirror</title>
+        <title>${health.state}: catalog-mirror</title>
         <link rel="icon" href="${icon}" />
         <noscript><meta http-equiv="refresh" content="10" /></noscript>
         ${STYLE_ELEMENT}
@@ -60,14 +65,14 @@ export function renderPage(view: PageView): string {
   return page.text;
 }
 
-function head({ verdict, reasons }: HealthReport, now: Date): Html {
-  return html`<header class="${verdict}" role="status">
-    <h1><b id="verdict">${verdict}</b><small>catalog-mirror</small></h1>
+function head({ state, reasons }: Health, now: Date): Html {
+  return html`<header class="${state}" role="status">
+    <h1><b id="state">${state}</b><small>catalog-mirror</small></h1>
     ${
       reasons.length === 0
         ? null
         : html`<ul>
-            ${reasons.map((reason) => html`<li>${reason}</li>`)}
+            ${reasons.map(({ text }) => html`<li>${text}</li>`)}
           </ul>`
     }
     <p>

@@ -18,14 +18,19 @@ import {
 } from './format.ts';
 import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
 import type { Status } from './status.ts';
-import { type Health, type HealthReport, healthLine } from './health.ts';
+import type { Health, MirrorState } from './health.ts';
 
 const LABEL = 12;
 const WIDEST_BAR = 40;
 const NARROWEST_BAR = 4;
 /** Columns of a row of bars that are not bar: indent, name, number, note. */
 const BESIDE_BAR = LABEL + 11 + 12 + 14;
-const TINTS: Readonly<Record<Health, Tint>> = { healthy: 'green', degraded: 'yellow', broken: 'red' };
+const TINTS: Readonly<Record<MirrorState, Tint>> = {
+  healthy: 'green',
+  filling: 'cyan',
+  degraded: 'yellow',
+  broken: 'red',
+};
 
 /** One part of the screen: a label, a line, and rows of bars below it. */
 interface Part {
@@ -44,8 +49,8 @@ interface Row {
   readonly tint: Tint;
 }
 
-/** The screen for a person: first the mirror's health in words, then what it stands on. Pure. */
-export function screen(status: Status, health: HealthReport, now: Date, terminal: Terminal): string {
+/** The screen for a person: first the state with its reasons, then the figures. Pure. */
+export function screen(status: Status, health: Health, now: Date, terminal: Terminal): string {
   const paint = painter(terminal);
   const ago = (at: Date | null) =>
     at === null ? 'never' : `${at.toISOString()} (${formatAge(secondsBetween(at, now))} ago)`;
@@ -57,20 +62,33 @@ export function screen(status: Status, health: HealthReport, now: Date, terminal
     ...status.tasks.filter(({ task }) => task !== 'reprice').map((task) => taskPart(task, now)),
   ];
   return [
-    ...healthLines(healthLine(health, status, now), health.verdict, terminal),
+    ...healthLines(health, healthyLine(status, now), terminal),
     '',
     ...parts.flatMap((part) => partLines(part, terminal, paint)),
   ].join('\n');
 }
 
-/** The screen while the mirror cannot be read. */
-export function awayScreen(health: HealthReport, now: Date, terminal: Terminal): string {
-  return healthLines(healthLine(health, null, now), health.verdict, terminal).join('\n');
+/** The screen while the mirror cannot be read: the reasons. */
+export function awayScreen(health: Health, terminal: Terminal): string {
+  return healthLines(health, '', terminal).join('\n');
 }
 
-function healthLines(line: string, health: Health, terminal: Terminal): string[] {
+/** The state with its worst reason, and the other reasons below it; `healthy` is what is said where there is none. */
+function healthLines({ state, reasons }: Health, healthy: string, terminal: Terminal): string[] {
   const paint = painter(terminal);
-  return wrap(harmless(line), terminal.width, 2).map((text) => paint(TINTS[health], paint('bold', text)));
+  const [worst, ...others] = reasons.map(({ text }) => harmless(text));
+  return [`${state}: ${worst ?? healthy}`, ...others.map((text) => `  ${text}`)]
+    .flatMap((line, i) => wrap(line, terminal.width, i === 0 ? 2 : 4))
+    .map((line) => paint(TINTS[state], paint('bold', line)));
+}
+
+function healthyLine({ stats }: Status, now: Date): string {
+  const due = sum(stats.due.map((row) => row.count));
+  const checked =
+    stats.deltaCheckedAt === null
+      ? ''
+      : `, delta checked ${formatAge(secondsBetween(stats.deltaCheckedAt, now))} ago`;
+  return `${count(sum(stats.skus.map((row) => row.count)))} SKUs, ${count(due)} due${checked}`;
 }
 
 function partLines({ label, text, tint, rows = [] }: Part, terminal: Terminal, paint: Paint): string[] {

@@ -1,14 +1,12 @@
-import type { PaceReader, PaceStatus } from '../pace/view.ts';
-import { type DeltaAudit, readDeltaAudit } from '../store/audit.ts';
+import type { PaceStatus } from '../pace/view.ts';
+import type { DeltaAudit } from '../store/audit.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { IncidentCause } from '../store/incident.ts';
-import { readTasks, type TaskState } from '../store/tasks.ts';
-import type { Sql } from '../store/db.ts';
-import { readLivePlan } from '../store/live.ts';
-import { readPace } from '../pace/ledger.ts';
-import { readSyncState } from '../store/sync-state.ts';
+import type { LivePlan } from '../store/live.ts';
+import type { TaskState } from '../store/tasks.ts';
+import type { Facts } from './facts.ts';
 
-/** The mirror's state as SQL sees it, read in one go for metrics, `status` and health. Ages in seconds, times as Date. */
+/** What metrics and `status` show of the mirror. Ages in seconds, times as Date. */
 export interface MirrorStats extends CatalogCounts {
   readonly snapshotId: string | null;
   readonly snapshotGeneratedAt: Date | null;
@@ -31,33 +29,23 @@ export interface MirrorStats extends CatalogCounts {
   readonly tasks: readonly TaskState[];
 }
 
-/** Everything that metrics and `status` show of the mirror, read from Postgres in one moment. */
-export async function readStats(
-  sql: Sql,
-  options: {
-    readonly windowMs: number;
-    readonly liveBudget: number;
-    readonly paceOf: PaceReader;
-    readonly counts: () => Promise<CatalogCounts>;
-  },
-): Promise<MirrorStats> {
-  const [state, counts, pace, deltaAudit, plan, tasks] = await Promise.all([
-    readSyncState(sql),
-    options.counts(),
-    readPace(sql, options.windowMs),
-    readDeltaAudit(sql),
-    readLivePlan(sql),
-    readTasks(sql),
-  ]);
+/** The statistics that facts, counts, plan and audit add up to. `liveBudget`: live SKUs a call until one is learned. Pure. */
+export function statsOf(
+  { sync, tasks, pace }: Facts,
+  counts: CatalogCounts,
+  plan: LivePlan,
+  deltaAudit: DeltaAudit,
+  liveBudget: number,
+): MirrorStats {
   return {
     ...counts,
-    snapshotId: state.snapshotId,
-    snapshotGeneratedAt: state.snapshotGeneratedAt,
-    manifestAppliedAt: state.manifestAppliedAt,
-    deltaCheckedAt: state.deltaCheckedAt,
-    catalogState: state.catalogState,
-    pace: options.paceOf(pace),
-    liveBudgetPerCall: Math.floor(state.liveBudget ?? options.liveBudget),
+    snapshotId: sync.snapshotId,
+    snapshotGeneratedAt: sync.snapshotGeneratedAt,
+    manifestAppliedAt: sync.manifestAppliedAt,
+    deltaCheckedAt: sync.deltaCheckedAt,
+    catalogState: sync.catalogState,
+    pace,
+    liveBudgetPerCall: Math.floor(sync.liveBudget ?? liveBudget),
     deltaAudit,
     tasks,
     live: {

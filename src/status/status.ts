@@ -1,47 +1,41 @@
-import { type CallPause, callPause, readTasks, type TaskState } from '../store/tasks.ts';
+import { readDeltaAudit } from '../store/audit.ts';
+import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { Sql } from '../store/db.ts';
-import { countDaemons } from '../store/instance.ts';
-import type { MirrorStats } from './stats.ts';
-import { type AgeTargets, readAgeTargets, readSyncState, type SyncState } from '../store/sync-state.ts';
+import type { Facts, ReadFacts } from './facts.ts';
+import { type MirrorStats, statsOf } from './stats.ts';
 
 /** How the mirror stands: what the screen, its JSON and the page are made of, all of it read from Postgres. */
-export interface Status {
+export interface Status extends Pick<Facts, 'sync' | 'tasks' | 'targets' | 'failedCalls' | 'daemons'> {
   readonly stats: MirrorStats;
-  readonly sync: SyncState;
-  readonly tasks: readonly TaskState[];
-  readonly targets: AgeTargets;
-  /** Bulk calls that failed in a row. */
-  readonly failedCalls: CallPause['failures'];
-  /** Daemons on this database. */
-  readonly daemons: number;
   readonly bulkMaxSkus: number;
   /** The mirror's whole share of the account's limit, in requests a minute and in a window. */
   readonly fullPerMinute: number;
   readonly mostInWindow: number;
 }
 
-export interface StatusParts {
-  readonly stats: () => Promise<MirrorStats>;
+/** What is configured, as far as a status shows it. */
+export interface StatusSettings {
   readonly limits: { readonly maxPerWindow: number; readonly windowMs: number };
   readonly bulkMaxSkus: number;
+  /** Live SKUs a call until one is learned. */
+  readonly liveBudget: number;
 }
 
-export async function readStatus(sql: Sql, { stats, limits, bulkMaxSkus }: StatusParts): Promise<Status> {
-  const [read, sync, tasks, targets, pause, daemons] = await Promise.all([
-    stats(),
-    readSyncState(sql),
-    readTasks(sql),
-    readAgeTargets(sql),
-    callPause(sql),
-    countDaemons(sql),
-  ]);
+/** The status that goes with facts and counts that were read just now. */
+export async function readStatus(
+  sql: Sql,
+  { facts, plan }: ReadFacts,
+  counts: CatalogCounts,
+  { limits, bulkMaxSkus, liveBudget }: StatusSettings,
+): Promise<Status> {
+  const { sync, tasks, targets, failedCalls, daemons } = facts;
   return {
-    stats: read,
+    stats: statsOf(facts, counts, plan, await readDeltaAudit(sql), liveBudget),
     sync,
     tasks,
-    targets,
-    failedCalls: pause.failures,
+    failedCalls,
     daemons,
+    targets,
     bulkMaxSkus,
     fullPerMinute: (limits.maxPerWindow * 60_000) / limits.windowMs,
     mostInWindow: limits.maxPerWindow,

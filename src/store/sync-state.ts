@@ -69,18 +69,22 @@ export async function storeSettings(
       rate_floor = ${mirror.account.floor}, bulk_max_skus = ${bulk.maxSkus}, bulk_live_budget = ${bulk.liveBudget}`;
 }
 
-/** The ages that SQL takes for the target, in seconds, as the last daemon to start was configured. */
-export interface AgeTargets {
+/** What SQL judges ages by, in seconds, as the last daemon to start was configured. */
+export interface Targets {
   readonly liveSeconds: number;
   /** Without a sweep of its own, METADATA_INTERVAL brings a price along. */
   readonly snapshotSeconds: number;
   readonly metadataSeconds: number;
+  readonly deltaIntervalSeconds: number;
+  /** From this time without a checked delta on, it is late. */
+  readonly deltaLateAfterSeconds: number;
 }
 
-export async function readAgeTargets(sql: Sql): Promise<AgeTargets> {
-  const [row] = await sql<[AgeTargets]>`
-    select live_interval as "liveSeconds", metadata_interval as "metadataSeconds",
-      case when sweep_interval > 0 then least(sweep_interval, metadata_interval) else metadata_interval end as "snapshotSeconds"
+export async function readTargets(sql: Sql): Promise<Targets> {
+  const [row] = await sql<[Targets]>`
+    select live_interval as "liveSeconds", metadata_interval as "metadataSeconds", delta_interval as "deltaIntervalSeconds",
+      case when sweep_interval > 0 then least(sweep_interval, metadata_interval) else metadata_interval end as "snapshotSeconds",
+      greatest(1800, 3 * delta_interval) as "deltaLateAfterSeconds"
     from catalog_internal.settings`;
   return row;
 }

@@ -4,7 +4,6 @@ import { loadConfig } from '../../src/config/config.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { asJson } from '../../src/status/json.ts';
 import { screen } from '../../src/status/screen.ts';
-import { judge } from '../../src/status/health.ts';
 import { readyz } from '../contract/harness.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 
@@ -33,12 +32,10 @@ export interface Refused {
 
 /** What the two forms of `status` print. */
 export async function statusOf({ sql, env }: Stack): Promise<{ text: string; json: unknown }> {
-  const status = await readStatusOf(
+  const { status, health, now } = await readStatusOf(
     sql,
     loadConfig(env, () => '', { need: 'database' }),
   );
-  const now = new Date();
-  const health = judge(status, now);
   return {
     text: screen(status, health, now, { width: null, colour: false, ascii: false }),
     json: JSON.parse(JSON.stringify(asJson(status, health, now))),

@@ -84,7 +84,7 @@ describe('Auth class.', () => {
     expect(line['msg']).toContain('account not configured');
     expect(line['msg']).not.toContain('throttled or refused');
     const [{ body }, screen] = await Promise.all([readyz(app), runProgram(['status'], stack.env)]);
-    expect(body['degraded']).toEqual(['supplier account not configured']);
+    expect(body['degraded']).toEqual([expect.stringMatching(/^supplier account not configured; /)]);
     expect(screen.stdout).toContain('supplier account not configured');
     expect(screen.stdout).not.toContain('throttled');
     expect(stack.sandbox.counts()).toBe(1);

@@ -1,4 +1,5 @@
 import { describe, expect, inject, test } from 'vitest';
+import { POSTGRES_AWAY } from '../../src/status/health.ts';
 import { refreshSkus } from '../../src/store/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { runProgram, runUntilOnlyPending } from '../support/process.ts';
@@ -30,7 +31,7 @@ describe('`run --once` and `readyz`:', () => {
     await eventually(async () =>
       expect(await readyz(app)).toMatchObject({
         status: 503,
-        body: { ok: false, reason: expect.any(String) as unknown },
+        body: { ok: false, state: 'broken', reason: POSTGRES_AWAY },
       }),
     );
     expect((await fetch(`http://127.0.0.1:${app.httpPort}/livez`)).status).toBe(200);
@@ -53,7 +54,10 @@ describe('`run --once` and `readyz`:', () => {
     await eventually(async () =>
       expect(await readyz(app)).toMatchObject({
         status: 503,
-        body: { reason: 'the queues (redis) do not answer' },
+        body: {
+          state: 'broken',
+          reason: expect.stringMatching(/^the queues \(redis\) do not answer; /) as string,
+        },
       }),
     );
     gate.open();

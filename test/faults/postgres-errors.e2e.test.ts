@@ -110,10 +110,11 @@ describe('Postgres', () => {
     const paused = await untilLogged(stack, 'store.paused', ({ retryInMs }) => Number(retryInMs) >= 4000);
     expect(paused).toMatchObject({ kind: 'disk-full', job: 'reprice' });
     const { status, text } = await get(app, '/readyz');
-    expect({ status, degraded: (JSON.parse(text) as { degraded: string[] }).degraded }).toEqual({
+    expect({ status, body: JSON.parse(text) as unknown }).toMatchObject({
       status: 200,
-      degraded: ['Postgres rejects writes (disk-full); sync is paused and retries by itself'],
+      body: { state: 'broken' },
     });
+    expect(text).toContain('Postgres rejects writes (disk-full); sync is paused and retries by itself; ');
     expect((await get(app, '/metrics')).text).toMatch(/jobs_total\{queue="reprice",outcome="paused"\} [1-9]/);
     // One half-open request after each pause, and what was under way with the first.
     expect(sandbox.counts('bulk')).toBeLessThan(16);

@@ -1,4 +1,6 @@
 import type { Suspicion } from '../../src/pace/refusal.ts';
+import type { Facts } from '../../src/status/facts.ts';
+import { type Health, judge } from '../../src/status/health.ts';
 import type { Status } from '../../src/status/status.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
@@ -119,7 +121,13 @@ const HEALTHY: Status = {
     task('metadata', { nextAt: ahead(60) }),
     task('reprice'),
   ],
-  targets: { liveSeconds: 1800, snapshotSeconds: 86_400, metadataSeconds: 604_800 },
+  targets: {
+    liveSeconds: 1800,
+    snapshotSeconds: 86_400,
+    metadataSeconds: 604_800,
+    deltaIntervalSeconds: 300,
+    deltaLateAfterSeconds: 1800,
+  },
   failedCalls: 0,
   daemons: 1,
   bulkMaxSkus: 100,
@@ -134,8 +142,29 @@ type Change = Partial<Omit<Status, 'stats' | 'sync'>> & {
 
 /** The healthy mirror with something else about it. */
 export function mirrorWith({ stats, sync, ...rest }: Change): Status {
-  return { ...HEALTHY, ...rest, stats: { ...STATS, ...stats }, sync: { ...HEALTHY.sync, ...sync } };
+  const { manifestAppliedAt, deltaCheckedAt, catalogState } = { ...STATS, ...stats };
+  const same = { manifestAppliedAt, deltaCheckedAt, catalogState };
+  return { ...HEALTHY, ...rest, stats: { ...STATS, ...stats }, sync: { ...HEALTHY.sync, ...same, ...sync } };
 }
+
+/** The facts that such a status is read with. */
+export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: Status): Facts {
+  const { pace, incident } = stats;
+  return {
+    now: NOW,
+    sync,
+    tasks,
+    targets,
+    daemons,
+    failedCalls,
+    pace,
+    incident: incident !== null,
+    counts: stats,
+  };
+}
+
+/** What is judged of such a mirror, by a process that knows nothing of itself. */
+export const healthOf = (status: Status): Health => judge(factsOf(status));
 
 const withTask = (name: TaskState['task'], more: Partial<TaskState>) =>
   HEALTHY.tasks.map((one) => (one.task === name ? task(name, more) : one));

@@ -1,36 +1,68 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { estimateBacklog } from '../../src/status/format.ts';
-import { judge } from '../../src/status/health.ts';
-import { CASES, mirrorWith, NOW } from './cases.ts';
+import { judge, NO_OWN_FACTS, type OwnFacts, unreadyReason } from '../../src/status/health.ts';
+import type { Status } from '../../src/status/status.ts';
+import type { TaskState } from '../../src/store/tasks.ts';
+import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
 
 test.each([
-  ['empty database', 'broken', 'no baseline yet, and no daemon is running'],
-  ['first manifest', 'degraded', 'no baseline yet: the manifest is being fetched and applied'],
-  ['first manifest failed', 'broken', 'no baseline yet: the manifest failed 2 times in a row (unavailable)'],
-  ['first fill', 'degraded', 'initial load: 5,000 of 20,000 SKUs fetched'],
-  ['healthy', 'healthy', undefined],
-  ['backing off', 'degraded', expect.stringContaining('the rate limit is suspected')],
-  ['wrong secret suspected', 'broken', expect.stringContaining('the credential is suspected')],
-  ['incident', 'degraded', 'incident: the whole catalog is live-priced, so prices get older'],
-  ['stale catalog', 'degraded', 'the catalog is stale; SKUs are refreshed by age'],
-  ['calls failing', 'degraded', 'bulk calls are failing (3 in a row)'],
-  ['daemon gone', 'degraded', 'no daemon is running, the delta is overdue by 15m'],
-  ['daemon long gone', 'broken', 'no daemon is running, the delta is overdue by 25.0h'],
-  ['refreshes late', 'degraded', 'refreshes are up to 2.5h late'],
-] as const)('%s is %s', (name, verdict, first) => {
-  const judged = judge(CASES[name], NOW);
-  expect([judged.verdict, judged.reasons[0]]).toEqual([verdict, first]);
+  ['empty database', 'broken', ['no-baseline'], 'no baseline yet, and no daemon is running;'],
+  ['first manifest', 'filling', ['no-baseline'], 'no baseline yet: the manifest is being fetched'],
+  [
+    'first manifest failed',
+    'broken',
+    ['no-baseline'],
+    'no baseline yet: the manifest failed 2 times in a row (unavailable);',
+  ],
+  ['first fill', 'filling', ['filling'], 'initial load: 5,000 of 20,000 SKUs fetched;'],
+  ['healthy', 'healthy', [], ''],
+  ['backing off', 'degraded', ['refused'], 'throttled or refused; a 403 since'],
+  ['wrong secret suspected', 'broken', ['refused'], 'throttled or refused; a 403 since'],
+  ['incident', 'degraded', ['incident'], 'incident: the whole catalog is live-priced, so prices get older;'],
+  [
+    'stale catalog',
+    'degraded',
+    ['catalog-stale', 'manifest-refused', 'delta-failing'],
+    'the catalog is stale; SKUs are refreshed by age;',
+  ],
+  ['calls failing', 'degraded', ['calls-failing'], 'bulk calls are failing (3 in a row);'],
+  ['daemon gone', 'degraded', ['stopped'], 'no daemon is running, the delta is overdue by 15m;'],
+  ['daemon long gone', 'broken', ['stopped'], 'no daemon is running, the delta is overdue by 25.0h;'],
+  ['refreshes late', 'degraded', ['backlog-late'], 'refreshes are up to 2.5h late;'],
+] as const)('%s is %s', (name, state, codes, first) => {
+  const judged = healthOf(CASES[name]);
+  expect([judged.state, judged.reasons.map(({ code }) => code)]).toEqual([state, codes]);
+  expect(judged.reasons[0]?.text ?? '').toMatch(new RegExp(`^${RegExp.escape(first)}`));
 });
 
 test('all that is wrong is said, the worst first, and what a daemon knows of itself counts', () => {
-  expect(judge(CASES['stale catalog'], NOW, [{ level: 'broken', text: 'no room' }])).toEqual({
-    verdict: 'broken',
-    reasons: [
-      'no room',
-      'the catalog is stale; SKUs are refreshed by age',
-      'the newest manifest was refused: rejected-token',
-      'the delta failed 4 times in a row (no-snapshot)',
-    ],
+  const own: OwnFacts = {
+    ...NO_OWN_FACTS,
+    storeFailure: 'disk-full',
+    refused: 'this daemon is refused',
+    queues: 'the queues do not answer',
+  };
+  const { state, reasons } = judge(factsOf(CASES['stale catalog']), own);
+  expect(state).toBe('broken');
+  expect(reasons.map(({ code, level }) => `${level} ${code}`)).toEqual([
+    'broken queues-unavailable',
+    'broken store-paused',
+    'degraded own-credential',
+    'degraded catalog-stale',
+    'degraded manifest-refused',
+    'degraded delta-failing',
+  ]);
+  expect(reasons[1]?.text).toBe(
+    'Postgres rejects writes (disk-full); sync is paused and retries by itself; make room on its disk',
+  );
+});
+
+test('filling is no degradation, and anything worse goes before it', () => {
+  const { tasks, ...rest } = CASES['first fill'];
+  const failed = { ...rest, tasks, failedCalls: 1 };
+  expect(healthOf(failed)).toMatchObject({
+    state: 'degraded',
+    reasons: [{ code: 'calls-failing' }, { code: 'filling' }],
   });
 });
 
@@ -39,16 +71,148 @@ test('a delta that failed last is said at once: nobody hears of changes meanwhil
   const failed = tasks.map((one) =>
     one.task === 'delta' ? { ...one, failures: 1, outcome: 'network' } : one,
   );
-  expect(judge({ ...rest, tasks: failed }, NOW)).toEqual({
-    verdict: 'degraded',
-    reasons: ['the delta failed once (network)'],
+  expect(healthOf({ ...rest, tasks: failed })).toMatchObject({
+    state: 'degraded',
+    reasons: [
+      { code: 'delta-failing', text: expect.stringContaining('the delta failed once (network)') as string },
+    ],
   });
 });
 
 test('while requests are refused that is said, and not that each task fails', () => {
   const { tasks, ...rest } = CASES['backing off'];
   const failed = tasks.map((one) => ({ ...one, failures: 2, outcome: 'throttled-or-forbidden' }));
-  expect(judge({ ...rest, tasks: failed }, NOW).reasons).toEqual(judge(CASES['backing off'], NOW).reasons);
+  expect(healthOf({ ...rest, tasks: failed }).reasons).toEqual(healthOf(CASES['backing off']).reasons);
+});
+
+describe('readiness', () => {
+  test.each([
+    ['empty database', 'no-baseline'],
+    ['first manifest', 'no-baseline'],
+    ['first manifest failed', 'no-baseline'],
+    ['first fill', undefined],
+    ['daemon long gone', undefined],
+    ['wrong secret suspected', undefined],
+  ] as const)('of %s: %s', (name, code) => {
+    expect(unreadyReason(healthOf(CASES[name]))?.code).toBe(code);
+  });
+
+  test('Postgres comes before the queues, and they before the baseline', () => {
+    const own = { ...NO_OWN_FACTS, queues: 'no queues' };
+    expect(unreadyReason(judge(null, own))?.code).toBe('postgres-unavailable');
+    expect(unreadyReason(judge(factsOf(CASES['first manifest']), own))?.code).toBe('queues-unavailable');
+    expect(unreadyReason(judge(factsOf(CASES.healthy), { ...NO_OWN_FACTS, storeFailure: 'read-only' }))).toBe(
+      null,
+    );
+  });
+});
+
+describe('mirrors that no daemon leaves behind', () => {
+  const DAY = 86_400;
+  const at = (seconds: number) => new Date(NOW.getTime() + seconds * 1000);
+  const delta = (more: Partial<TaskState>) =>
+    CASES.healthy.tasks.map((one) => (one.task === 'delta' ? { ...one, ...more } : one));
+  const counted = (...skus: { state: string; count: number }[]) =>
+    skus.map((row) => ({ priceSource: 'snapshot' as const, ...row }));
+
+  test.each<[string, Status, string, string[]]>([
+    ['no SKU at all', mirrorWith({ stats: { skus: [], due: [] } }), 'degraded', ['empty']],
+    [
+      'every SKU removed',
+      mirrorWith({ stats: { skus: counted({ state: 'removed', count: 9 }), due: [] } }),
+      'degraded',
+      ['empty'],
+    ],
+    [
+      'one SKU of a hundred never priced',
+      mirrorWith({
+        stats: { skus: counted({ state: 'priced', count: 99 }, { state: 'pending', count: 1 }) },
+      }),
+      'healthy',
+      [],
+    ],
+    [
+      'two of a hundred',
+      mirrorWith({
+        stats: { skus: counted({ state: 'priced', count: 98 }, { state: 'pending', count: 2 }) },
+      }),
+      'filling',
+      ['filling'],
+    ],
+    [
+      'ages below 0',
+      mirrorWith({ stats: { due: [{ reason: 'sweep', count: 3, oldestAgeSeconds: -9 }] } }),
+      'healthy',
+      [],
+    ],
+    [
+      'times in the future',
+      mirrorWith({ stats: { deltaCheckedAt: at(DAY), manifestAppliedAt: at(DAY) } }),
+      'healthy',
+      [],
+    ],
+    [
+      'a clock that was set back by a day',
+      mirrorWith({ tasks: delta({ nextAt: at(DAY) }) }),
+      'broken',
+      ['stopped'],
+    ],
+    [
+      'a lease that no daemon holds',
+      mirrorWith({ daemons: 0, tasks: delta({ running: true, nextAt: at(-DAY) }) }),
+      'broken',
+      ['stopped'],
+    ],
+    ['a delta that runs', mirrorWith({ tasks: delta({ running: true, nextAt: at(-DAY) }) }), 'healthy', []],
+    [
+      'no row of the delta',
+      mirrorWith({ tasks: CASES.healthy.tasks.filter(({ task }) => task !== 'delta') }),
+      'broken',
+      ['task-missing'],
+    ],
+    ['no row of any task', mirrorWith({ tasks: [] }), 'broken', ['task-missing']],
+    [
+      'a delta last checked too long ago',
+      mirrorWith({ stats: { deltaCheckedAt: at(-1801) } }),
+      'degraded',
+      ['delta-late'],
+    ],
+    [
+      'a delta last checked just in time',
+      mirrorWith({ stats: { deltaCheckedAt: at(-1800) } }),
+      'healthy',
+      [],
+    ],
+    [
+      'a delta never checked, soon after the baseline',
+      mirrorWith({ stats: { deltaCheckedAt: null, manifestAppliedAt: at(-60) } }),
+      'healthy',
+      [],
+    ],
+    [
+      'a delta never checked, long after the baseline',
+      mirrorWith({ stats: { deltaCheckedAt: null, manifestAppliedAt: at(-3600) } }),
+      'degraded',
+      ['delta-late'],
+    ],
+    [
+      'a first manifest that nobody starts',
+      mirrorWith({
+        stats: { manifestAppliedAt: null },
+        tasks: CASES.healthy.tasks.map((one) => ({ ...one, nextAt: at(-7200) })),
+      }),
+      'broken',
+      ['stopped', 'no-baseline'],
+    ],
+  ])('%s', (_, status, state, codes) => {
+    const judged = healthOf(status);
+    expect([judged.state, judged.reasons.map(({ code }) => code)]).toEqual([state, codes]);
+  });
+
+  test('a catalog that was never counted is filling, or worse where that is known', () => {
+    expect(judge({ ...factsOf(CASES.healthy), counts: null }).state).toBe('filling');
+    expect(judge({ ...factsOf(CASES['calls failing']), counts: null }).state).toBe('degraded');
+  });
 });
 
 const owing = (count: number, reason = 'changed') => ({ due: [{ reason, count, oldestAgeSeconds: 1 }] });

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { MIRROR_STATES, REASON_CODES } from '../../src/status/health.ts';
 import { asJson } from '../../src/status/json.ts';
-import { judge } from '../../src/status/health.ts';
-import { EVERYTHING, NOW } from './cases.ts';
+import { EVERYTHING, healthOf, NOW } from './cases.ts';
 
 /** The paths of all members: `due[].reason`, `backlog.because[]`. */
 function pathsOf(value: unknown, path = ''): string[] {
@@ -27,16 +27,24 @@ function documented(): string[] {
 }
 
 const json = () =>
-  JSON.parse(JSON.stringify(asJson(EVERYTHING, judge(EVERYTHING, NOW), NOW))) as Record<string, unknown>;
+  JSON.parse(JSON.stringify(asJson(EVERYTHING, healthOf(EVERYTHING), NOW))) as Record<string, unknown>;
 
 test('status --json has the members that docs/status.md documents, each of them and no other', () => {
   expect(documented().length).toBeGreaterThan(50);
   expect(pathsOf(json()).toSorted()).toEqual(documented().toSorted());
 });
 
+test('docs/status.md names every state and every reason', () => {
+  const page = readFileSync(new URL('../../docs/status.md', import.meta.url), 'utf8');
+  const named = [...page.matchAll(/^\| ((?:`[a-z-]+`(?:, )?)+) \|/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`([a-z-]+)`/g)].map(([, name]) => name),
+  );
+  expect(named).toEqual(expect.arrayContaining([...MIRROR_STATES, ...REASON_CODES]));
+});
+
 test('times are ISO 8601 and the figures are figures', () => {
   expect(json()).toMatchObject({
-    verdict: 'degraded',
+    state: 'degraded',
     at: '2026-11-21T12:00:00.000Z',
     deltaCheckedAt: '2026-11-21T11:58:20.000Z',
     backlog: { owed: 70, sure: 'rough' },

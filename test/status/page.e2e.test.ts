@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createStatusPages } from '../../src/daemon/status-page.ts';
-import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { judge, POSTGRES_AWAY } from '../../src/status/health.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Browser, CHROMIUM, startBrowser, type Tab } from '../support/browser.ts';
 import { moveMarket } from '../support/market.ts';
@@ -70,7 +70,7 @@ describe('over HTTP', () => {
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
     const page = await answer.text();
     const told = await truth();
-    expect(page).toContain('<b id="verdict">healthy</b>');
+    expect(page).toContain('<b id="state">healthy</b>');
     expect(page).toContain(`<span id="skus">${told.skus}</span>`);
     expect(page).toContain(`<dd id="snapshot">${told.snapshot}</dd>`);
     expect(page.match(/<td class="number[^"]*">7,654,321<\/td>/g)).toHaveLength(1);
@@ -82,7 +82,7 @@ describe('over HTTP', () => {
     const body = (await (await get('/status.json')).json()) as Record<string, unknown>;
     const told = await truth();
     expect(body).toMatchObject({
-      verdict: 'healthy',
+      state: 'healthy',
       reasons: [],
       snapshotId: told.snapshot,
       daemons: 1,
@@ -116,35 +116,23 @@ describe('over HTTP', () => {
 });
 
 describe('its cost', () => {
-  const log = createLogger({ level: 'silent', secrets: () => [] });
-  const parts = (stats: Parameters<typeof createStatusPages>[0]['stats']) => ({
-    sql: stack.sql,
-    clock: systemClock,
-    limits: { maxPerWindow: 100, windowMs: 60_000 },
-    bulkMaxSkus: 100,
-    problems: () => [],
-    ownReasons: () => [],
-    log,
-    stats,
-  });
-
   test('however many look, Postgres is asked once', async () => {
     let reads = 0;
-    const never = new Promise<never>(() => {});
-    const pages = createStatusPages(
-      parts(() => {
+    const health = {
+      async read() {
         reads += 1;
-        return reads > 1 ? never : Promise.reject(new Error('away'));
-      }),
-    );
+        return { health: judge(null), now: new Date(), status: null };
+      },
+    };
+    const pages = createStatusPages({ sql: stack.sql, clock: systemClock, problems: () => [], health });
     const bodies = await Promise.all(
       Array.from({ length: 50 }, async (_, n) => await pages.get(n % 2 === 0 ? '/' : '/status.json')?.()),
     );
     expect(reads).toBe(1);
-    expect(bodies[0]?.body).toContain('<b id="verdict">broken</b>');
+    expect(bodies[0]?.body).toContain('<b id="state">broken</b>');
     expect(JSON.parse(bodies[1]?.body ?? '')).toMatchObject({
-      verdict: 'broken',
-      reasons: ['the status cannot be read: Postgres does not answer'],
+      state: 'broken',
+      reasons: [{ code: 'postgres-unavailable', level: 'broken', text: POSTGRES_AWAY }],
     });
   });
 });
@@ -157,11 +145,11 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
   afterAll(() => browser[Symbol.asyncDispose]());
 
   const shown = async (tab: Tab) =>
-    await tab.evaluate<Awaited<ReturnType<typeof truth>> & { verdict: string }>(`(() => {
+    await tab.evaluate<Awaited<ReturnType<typeof truth>> & { state: string }>(`(() => {
       const text = (what) => document.querySelector(what).textContent.trim();
       const rows = [...document.querySelectorAll('#changes tbody tr')].map((row) => [1, 2, 4].map((n) => row.cells[n].textContent.trim()).join(' '));
       return { skus: text('#skus'), owed: text('#owed'), deferred: text('#deferred'), snapshot: text('#snapshot'),
-        verdict: text('#verdict'), changes: rows };
+        state: text('#state'), changes: rows };
     })()`);
   const picture = async (tab: Tab, name: string) => {
     if (SCREENSHOTS === undefined) return;
@@ -171,7 +159,7 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
 
   test('it shows what SQL says, takes names for text, and refreshes itself', async () => {
     const tab = await browser.open(`${url}/`, { width: 1280, scheme: 'light' });
-    expect(await shown(tab)).toEqual({ ...(await truth()), verdict: 'healthy' });
+    expect(await shown(tab)).toEqual({ ...(await truth()), state: 'healthy' });
     expect(await tab.evaluate(`document.querySelectorAll('main img, main script').length`)).toBe(0);
     await tab.evaluate(`document.querySelector('main').dataset.first = 'yes'`);
     await addChange('200', 815);
@@ -179,7 +167,7 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
       what: 'the new change',
       within: 15_000,
     });
-    expect(await shown(tab)).toEqual({ ...(await truth()), verdict: 'healthy' });
+    expect(await shown(tab)).toEqual({ ...(await truth()), state: 'healthy' });
     expect(await tab.evaluate(`document.querySelector('main').dataset.first ?? 'replaced'`)).toBe('replaced');
     expect(await tab.evaluate('document.title')).toBe('healthy: catalog-mirror');
     expect(tab.errors).toEqual([]);

@@ -3,13 +3,12 @@ import { expect, test } from 'vitest';
 import { html } from '../../src/status/html.ts';
 import { POLICY } from '../../src/status/page-assets.ts';
 import { type PageView, renderPage } from '../../src/status/page.ts';
-import { judge, healthOf } from '../../src/status/health.ts';
-import { CASES, EVERYTHING, mirrorWith, NOW } from './cases.ts';
+import { judge } from '../../src/status/health.ts';
+import { CASES, EVERYTHING, healthOf, mirrorWith, NOW } from './cases.ts';
 
 const view = (more: Partial<PageView> = {}): PageView => {
   const status = more.status === undefined ? CASES.healthy : more.status;
-  const health =
-    status === null ? healthOf([{ level: 'broken', text: 'Postgres does not answer' }]) : judge(status, NOW);
+  const health = status === null ? judge(null) : healthOf(status);
   return { status, health, changes: [], problems: [], now: NOW, version: '1.2.3', ...more };
 };
 
@@ -91,12 +90,12 @@ test.each([
   const status = CASES[name];
   const page = renderPage(view({ status }));
   expect(page.replaceAll(/\s+/g, ' ')).toContain(text);
-  expect(page).toContain(`<title>${judge(status, NOW).verdict}: catalog-mirror</title>`);
+  expect(page).toContain(`<title>${healthOf(status).state}: catalog-mirror</title>`);
 });
 
 test('without Postgres the page says so, and still shows the problems', () => {
   const page = renderPage(view({ status: null, problems: [problem] }));
-  expect(page).toContain('<b id="verdict">broken</b>');
+  expect(page).toContain('<b id="state">broken</b>');
   expect(page).toContain('Postgres does not answer');
   expect(page).toContain('×2');
   expect(page).not.toContain('id="backlog"');

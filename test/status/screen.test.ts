@@ -1,24 +1,27 @@
 import { expect, test } from 'vitest';
 import type { Terminal } from '../../src/status/style.ts';
 import { awayScreen, screen } from '../../src/status/screen.ts';
-import { judge, healthOf } from '../../src/status/health.ts';
-import { CASES, mirrorWith, NOW } from './cases.ts';
+import { judge, NO_OWN_FACTS } from '../../src/status/health.ts';
+import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 
 const PIPE: Terminal = { width: null, colour: false, ascii: false };
 // oxlint-disable-next-line no-control-regex
 const CSI = /\u001B\[\d+m/g;
 
 const drawn = (name: keyof typeof CASES, terminal: Terminal = PIPE) =>
-  screen(CASES[name], judge(CASES[name], NOW), NOW, terminal);
+  screen(CASES[name], healthOf(CASES[name]), NOW, terminal);
 const names = Object.keys(CASES) as (keyof typeof CASES)[];
 
 test.each(names)('the screen of: %s', async (name) => {
   await expect(`${drawn(name)}\n`).toMatchFileSnapshot(`golden/${name.replaceAll(' ', '-')}.txt`);
 });
 
-test('the screen while the store is away is its decision', () => {
-  const health = healthOf([{ level: 'broken', text: 'Postgres does not answer' }]);
-  expect(awayScreen(health, NOW, PIPE)).toBe('broken: Postgres does not answer');
+test('the screen while Postgres is away is the reasons', () => {
+  const own = { ...NO_OWN_FACTS, unreadable: 'no route to host', queues: 'no Redis' };
+  expect(awayScreen(judge(null, own), PIPE).split('\n')).toEqual([
+    'broken: no route to host',
+    expect.stringMatching(/^ {2}no Redis; /),
+  ]);
 });
 
 test('a terminal of 80 columns, in colour', async () => {
@@ -52,7 +55,7 @@ test('bars are ASCII where nothing else can be shown', () => {
 
 test('what the partner names cannot command the terminal', () => {
   const status = mirrorWith({ stats: { snapshotId: 'a\u001B]0;title\u0007b\r\u009B2Jc\u202Ed' } });
-  const text = screen(status, judge(status, NOW), NOW, PIPE);
+  const text = screen(status, healthOf(status), NOW, PIPE);
   // oxlint-disable-next-line no-control-regex
   expect(text.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u202E]/);
   expect(text).toContain('a\uFFFD]0;title\uFFFDb\uFFFD\uFFFD2Jc\uFFFDd');
@@ -60,6 +63,6 @@ test('what the partner names cannot command the terminal', () => {
 
 test('half of the share fills half of the bar', () => {
   const status = mirrorWith({ stats: { pace: { ...CASES.healthy.stats.pace, usedInWindow: 59 } } });
-  const text = screen(status, judge(status, NOW), NOW, PIPE);
+  const text = screen(status, healthOf(status), NOW, PIPE);
   expect(text).toMatch(/^ +used +█{20} +59\/118 of the share$/m);
 });

@@ -14,36 +14,46 @@ beforeAll(async () => {
 });
 afterAll(() => stack[Symbol.asyncDispose]());
 
-async function verdict(): Promise<[number | null, string]> {
+async function headline(): Promise<[number | null, string]> {
   const { code, stdout, stderr } = await runProgram(['status'], env);
   expect(stderr).toBe('');
   return [code, stdout.split('\n')[0] ?? ''];
 }
 
-test('the exit code is the decision: 2 on an empty mirror, 0 on a filled one, 1 degraded, 2 when nothing moves', async () => {
+test('the exit code is the state: 2 on an empty mirror, 0 on a filled one, 1 degraded, 2 when nothing moves', async () => {
   const { sql } = stack;
   expect((await runProgram(['migrate'], env)).code).toBe(0);
-  expect(await verdict()).toEqual([2, 'broken: no baseline yet, and no daemon is running']);
+  expect(await headline()).toEqual([
+    2,
+    'broken: no baseline yet, and no daemon is running; start one with `catalog-mirror run`',
+  ]);
   expect(await countDaemons(sql)).toBe(0);
   const daemons = [await stack.start(), await stack.start()];
   await stack.caughtUp();
   const json = await runProgram(['status', '--json'], env);
-  expect([json.code, JSON.parse(json.stdout)]).toMatchObject([0, { verdict: 'healthy', daemons: 2 }]);
+  expect([json.code, JSON.parse(json.stdout)]).toMatchObject([
+    0,
+    { state: 'healthy', reasons: [], daemons: 2 },
+  ]);
   await Promise.all(daemons.map((daemon) => daemon.stop()));
   expect(await countDaemons(sql)).toBe(0);
 
   await sql`update catalog_internal.sync set catalog_fault = '0012'`;
-  expect(await verdict()).toEqual([1, 'degraded: the catalog is stale; SKUs are refreshed by age']);
+  expect(await headline()).toEqual([
+    1,
+    expect.stringMatching(/^degraded: the catalog is stale; SKUs are refreshed by age; /),
+  ]);
   await sql`update catalog_internal.sync set catalog_fault = null`;
   await sql`update catalog_internal.tasks set next_at = now() - interval '2 hours' where task = 'delta'`;
-  expect(await verdict()).toEqual([2, 'broken: no daemon is running, the delta is overdue by 2.0h']);
+  expect(await headline()).toEqual([
+    2,
+    'broken: no daemon is running, the delta is overdue by 2.0h; start one with `catalog-mirror run`',
+  ]);
   await sql`update catalog_internal.tasks set next_at = now() + interval '1 hour' where task = 'delta'`;
 });
 
 const looks = (program: Program) =>
-  program.stdout
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as { verdict: string; reasons: string[] });
+  program.stdout.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as { state: string });
 
 describe.concurrent('--watch', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)(
@@ -53,7 +63,7 @@ describe.concurrent('--watch', () => {
       await eventually(() => looks(watching).length >= 3, { what: 'some refreshes' });
       expect(await watching.end(signal)).toMatchObject({ code: 0, signal: null });
       expect(watching.stderr).toEqual([]);
-      expect(looks(watching).every((one) => one.verdict === 'healthy')).toBe(true);
+      expect(looks(watching).every((one) => one.state === 'healthy')).toBe(true);
     },
   );
 
@@ -63,7 +73,7 @@ describe.concurrent('--watch', () => {
     await using watching = startProgram(['status', '--json', '--watch=0.1'], {
       DATABASE_URL: through(stack.databaseUrl, gate),
     });
-    const last = () => looks(watching).at(-1)?.verdict;
+    const last = () => looks(watching).at(-1)?.state;
     await eventually(() => last() === 'healthy', { what: 'a refresh' });
     gate.shut();
     await eventually(() => last() === 'broken', { what: 'the loss' });

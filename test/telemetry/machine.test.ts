@@ -1,53 +1,43 @@
 import { describe, expect, test } from 'vitest';
-import type { StoreFailure } from '../../src/store/db.ts';
+import { judge, MIRROR_STATES, NO_OWN_FACTS, REASON_CODES } from '../../src/status/health.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
-import { NOW, own, STATS } from './stats.ts';
+import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/metrics.ts';
+import { NOW, own, scrapeOf, STATS } from './stats.ts';
 
-async function scraped(stats: Partial<MirrorStats> = {}, failure: StoreFailure | null = null) {
+async function scraped(stats: Partial<MirrorStats> = {}, more: Partial<MirrorScrape> = {}) {
   const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
-  metrics.setMirrorStats({ ...STATS, ...stats }, failure);
+  metrics.setMirror(scrapeOf({ ...STATS, ...stats }, more));
   return own(await metrics.text());
 }
 
-describe('the state of the machine', () => {
-  const following: Partial<MirrorStats> = {
-    catalogState: 'ok',
-    incident: null,
-    pace: { ...STATS.pace, backingOffUntil: null },
-    skus: [
-      { state: 'priced', priceSource: 'live', count: 99 },
-      { state: 'pending', priceSource: 'live', count: 1 },
-    ],
-  };
-  const more = {
-    backingOff: { pace: { ...STATS.pace, backingOffUntil: new Date(NOW + 1) } },
-    stale: { catalogState: 'stale' },
-    incident: { incident: { since: new Date(0), because: 'deferrals' } },
-    unpriced: { skus: [{ state: 'pending', priceSource: 'unknown', count: 1 }] },
-    empty: { manifestAppliedAt: null, catalogState: 'none', skus: [] },
-  } satisfies Record<string, Partial<MirrorStats>>;
+describe('the state', () => {
+  const ofMetric = (lines: readonly string[], name: string) =>
+    lines.filter((line) => line.startsWith(`catalog_mirror_${name}{`));
 
-  test.each<[string, Partial<MirrorStats>, StoreFailure | null]>([
-    ['following', {}, null],
-    ['incident', more.incident, null],
-    ['stale', { ...more.incident, ...more.stale }, null],
-    ['filling', { ...more.stale, ...more.unpriced }, null],
-    ['filling', more.empty, null],
-    ['backing-off', { ...more.backingOff, ...more.unpriced }, null],
-    ['store-paused', more.backingOff, 'disk-full'],
-  ])('%s', async (state, differs, failure) => {
-    const lines = await scraped({ ...following, ...differs }, failure);
-    const states = lines.filter((line) => line.startsWith('catalog_mirror_state{'));
-    expect(states).toHaveLength(6);
-    expect(states.filter((line) => line.endsWith(' 1'))).toEqual([
+  test.each(MIRROR_STATES)('%s has one series at 1, each other state one at 0', async (state) => {
+    const states = ofMetric(await scraped({}, { health: { state, reasons: [] } }), 'state');
+    expect(states).toHaveLength(MIRROR_STATES.length);
+    expect(states.filter((line) => !line.endsWith(' 0'))).toEqual([
       `catalog_mirror_state{state="${state}"} 1`,
     ]);
   });
 
+  test('its reasons are there by code, each once, also while Postgres cannot be read', async () => {
+    const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
+    metrics.setMirror(scrapeOf(null, { health: judge(null, { ...NO_OWN_FACTS, queues: 'x' }) }));
+    const lines = own(await metrics.text());
+    expect(lines).toContain('catalog_mirror_state{state="broken"} 1');
+    const reasons = ofMetric(lines, 'state_reason');
+    expect(reasons).toHaveLength(REASON_CODES.length);
+    expect(reasons.filter((line) => line.endsWith(' 1'))).toEqual([
+      'catalog_mirror_state_reason{code="postgres-unavailable"} 1',
+      'catalog_mirror_state_reason{code="queues-unavailable"} 1',
+    ]);
+  });
+
   test('why Postgres takes no writes', async () => {
-    const lines = await scraped({}, 'read-only');
+    const lines = await scraped({}, { storeFailure: 'read-only' });
     expect(lines).toContain('catalog_mirror_store_paused{because="read-only"} 1');
     expect(lines).toContain('catalog_mirror_store_paused{because="disk-full"} 0');
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
-import { ages, NOW, own, STATS } from './stats.ts';
+import { ages, NOW, own, scrapeOf, STATS } from './stats.ts';
 
 const UNKNOWN = { waitedMs: undefined, skus: undefined, status: null, date: null };
 const create = () => createMetrics({ version: '1.2.3', now: () => NOW });
@@ -54,7 +54,7 @@ test('known label sets are there before anything happens', async () => {
 describe('the mirror at scrape time', () => {
   async function filled(stats: Partial<MirrorStats> = {}) {
     const metrics = create();
-    metrics.setMirrorStats({ ...STATS, ...stats });
+    metrics.setMirror(scrapeOf({ ...STATS, ...stats }));
     return own(await metrics.text());
   }
 
@@ -133,10 +133,10 @@ describe('the mirror at scrape time', () => {
 
   test('what was read before does not linger', async () => {
     const metrics = create();
-    metrics.setMirrorStats(STATS);
-    metrics.setMirrorStats({ ...STATS, due: [] });
+    metrics.setMirror(scrapeOf(STATS));
+    metrics.setMirror(scrapeOf({ ...STATS, due: [] }));
     expect(await metrics.text()).not.toContain('reason="watched"');
-    metrics.setMirrorStats(null);
+    metrics.setMirror(scrapeOf(null));
     const lines = own(await metrics.text());
     expect(lines.filter((line) => /_skus\{reason|_age_seconds|timestamp|mirror_skus/.test(line))).toEqual([]);
     expect(lines).toContain('catalog_mirror_mirror_stats_available 0');
@@ -152,7 +152,7 @@ test('two daemons in one process have metrics of their own', async () => {
 
 test('an incident, the learned ceiling and what is not known show as what they are', async () => {
   const metrics = create();
-  metrics.setMirrorStats(STATS);
+  metrics.setMirror(scrapeOf(STATS));
   const lines = own(await metrics.text());
   expect(lines).toEqual(
     expect.arrayContaining([

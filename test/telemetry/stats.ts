@@ -1,7 +1,8 @@
+import { judge } from '../../src/status/health.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import { TASKS } from '../../src/store/tasks.ts';
 import type { Observation } from '../../src/telemetry/metrics/declaration.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/metrics.ts';
 
 export const NOW = Date.parse('2026-11-21T00:00:00Z');
 export const ages = {
@@ -57,6 +58,14 @@ export const STATS: MirrorStats = {
   },
   tasks: [],
 };
+
+/** A scrape of these statistics by a daemon that says it is healthy; null: they could not be read. */
+export const scrapeOf = (stats: MirrorStats | null, more: Partial<MirrorScrape> = {}): MirrorScrape => ({
+  stats,
+  health: { state: 'healthy', reasons: [] },
+  storeFailure: null,
+  ...more,
+});
 
 /** The samples of our own metrics. */
 export const own = (text: string) => text.split('\n').filter((line) => line.startsWith('catalog_mirror_'));
@@ -162,7 +171,7 @@ const OBSERVATIONS: readonly Observation[] = [
 export async function everyMetric(): Promise<string> {
   const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
   for (const observation of OBSERVATIONS) metrics.count(observation);
-  metrics.setMirrorStats(EVERYTHING, 'read-only');
+  metrics.setMirror(scrapeOf(EVERYTHING, { health: judge(null), storeFailure: 'read-only' }));
   const lines = (await metrics.text())
     .split('\n')
     .filter((line) => /^(?:# (?:HELP|TYPE) )?catalog_mirror_/.test(line));

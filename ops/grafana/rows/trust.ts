@@ -36,17 +36,15 @@ export const trust: Row = {
     stat({
       title: 'State',
       description:
-        'State of the mirror; if several apply, the most limiting one. If daemons differ, all their states are shown.',
+        'healthy; filling: initial load; degraded: prices miss their targets or soon will; broken: sync has stopped. The status page lists the reasons. If daemons differ, all their states are shown.',
       unit: 'short',
       queries: [{ expr: `${read('state', 'state')} == 1`, legend: '{{state}}' }],
       width: 4,
       names: {
-        following: 'green',
+        healthy: 'green',
         filling: 'blue',
-        incident: 'orange',
-        'backing-off': 'orange',
-        stale: 'red',
-        'store-paused': 'red',
+        degraded: 'orange',
+        broken: 'red',
       },
       noValue: 'not known',
       runbooks: ['stats-unavailable', 'store-paused'],

@@ -1,6 +1,7 @@
 import type { RequestObservation } from '../../partner/client.ts';
 import type { PacerEvents } from '../../pace/pacer.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
+import type { Health } from '../../status/health.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import type { AgeDistribution } from '../../store/catalog-counts.ts';
 import type { StoreFailure } from '../../store/db.ts';
@@ -21,6 +22,8 @@ export type Observation =
 
 /** What a scrape shows. */
 export interface Scrape {
+  /** What this daemon judges the mirror to be; null before its first judgement. */
+  readonly health: Health | null;
   /** Null where Postgres could not be read. */
   readonly stats: MirrorStats | null;
   /** Why Postgres refuses this daemon's writes, or null. */

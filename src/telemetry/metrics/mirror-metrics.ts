@@ -1,4 +1,5 @@
 import { STORE_FAILURES } from '../../store/db.ts';
+import { MIRROR_STATES, REASON_CODES } from '../../status/health.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import { ages, each, gauge, ownGauge, type Scrape, storedCounter, unlisted } from './declaration.ts';
 
@@ -15,30 +16,11 @@ const seconds = (time: Date | null) => (time === null ? null : time.getTime() / 
 const is = <const L extends string>(label: L, value: string | null) =>
   value === null ? [] : [{ labels: { [label]: value } as Record<L, string>, value: 1 }];
 
-/** What the mirror is at, the most hindering first: the first that holds is its state. */
-const MIRROR_STATES = ['store-paused', 'backing-off', 'filling', 'stale', 'incident', 'following'] as const;
-/** With no more than this part of the SKUs never priced, the mirror is filled: new ones come every day. */
-const UNPRICED_WHEN_FILLED = 0.01;
-
-function isFilling({ manifestAppliedAt, skus }: MirrorStats): boolean {
-  if (manifestAppliedAt === null) return true;
-  const sum = (rows: MirrorStats['skus']) => rows.reduce((n, { count }) => n + count, 0);
-  return sum(skus.filter(({ state }) => state === 'pending')) > sum(skus) * UNPRICED_WHEN_FILLED;
-}
-
 function isBackingOff({ pace }: MirrorStats, now: number): boolean {
   return pace.backingOffUntil !== null && pace.backingOffUntil.getTime() > now;
 }
 
-function stateOf(stats: MirrorStats, { now, storeFailure }: Scrape): (typeof MIRROR_STATES)[number] {
-  if (storeFailure !== null) return 'store-paused';
-  if (isBackingOff(stats, now)) return 'backing-off';
-  if (isFilling(stats)) return 'filling';
-  if (stats.catalogState === 'stale') return 'stale';
-  return stats.incident === null ? 'following' : 'incident';
-}
-
-/** Metrics of the mirror, read at each scrape; but for the first two all daemons show the same. Read them with `max`. */
+/** Metrics of the mirror, read at each scrape; but for those of the daemon itself (ownGauge) all show the same. Read them with `max`. */
 export const MIRROR_METRICS = {
   build_info: ownGauge({
     help: 'Always 1; the labels hold the versions.',
@@ -166,10 +148,15 @@ export const MIRROR_METRICS = {
     labels: each({ because: INCIDENT_CAUSES }),
     read: (s) => is('because', s.incident?.because ?? null),
   }),
-  state: gauge({
-    help: 'State of the mirror: 1 for the current state, else 0. If several apply, the first of: store-paused, backing-off, filling (initial load), stale, incident; else following.',
+  state: ownGauge({
+    help: 'State of the mirror (healthy, filling, degraded or broken) as this daemon judges it: 1 for the current one, else 0.',
     labels: each({ state: MIRROR_STATES }),
-    read: (s, scrape) => is('state', stateOf(s, scrape)),
+    read: ({ health }) => is('state', health?.state ?? null),
+  }),
+  state_reason: ownGauge({
+    help: 'Reasons for the state, by code: 1 if the reason applies, else 0.',
+    labels: each({ code: REASON_CODES }),
+    read: ({ health }) => (health?.reasons ?? []).map(({ code }) => ({ labels: { code }, value: 1 })),
   }),
   store_paused: gauge({
     help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',

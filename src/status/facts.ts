@@ -1,0 +1,81 @@
+import type { PaceReader, PaceStatus } from '../pace/view.ts';
+import { readPace } from '../pace/ledger.ts';
+import type { CatalogCounts } from '../store/catalog-counts.ts';
+import type { Sql } from '../store/db.ts';
+import { countDaemons } from '../store/instance.ts';
+import { type LivePlan, readLivePlan } from '../store/live.ts';
+import { readSyncState, readTargets, type SyncState, type Targets } from '../store/sync-state.ts';
+import { readTasks, type TaskState } from '../store/tasks.ts';
+
+/** What Postgres says of the mirror at one moment: all that health is judged by, the same for everyone who asks. */
+export interface Facts {
+  /** The time of Postgres, which all other times are by. */
+  readonly now: Date;
+  readonly sync: SyncState;
+  readonly tasks: readonly TaskState[];
+  readonly pace: PaceStatus;
+  readonly incident: boolean;
+  readonly targets: Targets;
+  /** Daemons on this database. */
+  readonly daemons: number;
+  /** Bulk calls that failed in a row. */
+  readonly failedCalls: number;
+  /** Null while the catalog was never counted. */
+  readonly counts: CatalogCounts | null;
+}
+
+/** How facts are read that a process may read in its own way: the pace by its limits, counts without waiting for them. */
+export interface FactReaders {
+  readonly windowMs: number;
+  readonly paceOf: PaceReader;
+  readonly counts: () => Promise<CatalogCounts | null>;
+}
+
+/** Postgres answers, but tables that have exactly one row from their migration on are empty. */
+export class IncompleteMirror extends Error {
+  override readonly name = 'IncompleteMirror';
+
+  constructor(tables: readonly string[]) {
+    super(
+      `the mirror cannot be read: ${tables.join(', ')} ${tables.length === 1 ? 'has' : 'have'} no row; restore the database, or drop its schemas and start anew`,
+    );
+  }
+}
+
+/** Facts, and the plan of live SKUs that was read with them. */
+export interface ReadFacts {
+  readonly facts: Facts;
+  readonly plan: LivePlan;
+}
+
+/**
+ * Reads the facts in one round of small statements: no scan of the catalog, unless `counts` makes one. Throws where Postgres does not
+ * answer, or has not the tables and their one row.
+ */
+export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactReaders): Promise<ReadFacts> {
+  const [sync, tasks, pace, plan, targets, daemons, counted] = await Promise.all([
+    readSyncState(sql),
+    readTasks(sql),
+    readPace(sql, windowMs),
+    readLivePlan(sql),
+    readTargets(sql),
+    countDaemons(sql),
+    counts(),
+  ]);
+  const missing = Object.entries({ sync, settings: targets, live_plan: plan })
+    .filter(([, row]) => row === undefined)
+    .map(([table]) => `catalog_internal.${table}`);
+  if (missing.length > 0) throw new IncompleteMirror(missing);
+  const facts: Facts = {
+    now: new Date(pace.now),
+    sync,
+    tasks,
+    pace: paceOf(pace),
+    incident: plan.incident !== null,
+    daemons,
+    failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
+    counts: counted,
+    targets,
+  };
+  return { facts, plan };
+}
