@@ -367,6 +367,16 @@ $$;
 --> statement-breakpoint
 -- Functions and views: the due ledger ---------------------------------------------------------------------------------
 
+-- The lanes of the due ledger as people read them, by their numbers: the first is served first. LANES in
+-- src/store/due.ts has the same order, and lane_of the reasons of each.
+CREATE OR REPLACE FUNCTION catalog_internal.lane_names() RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ARRAY['changed', 'live', 'new', 'error', 'metadata', 'sweep']
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.lane_names() TO PUBLIC;
+--> statement-breakpoint
 -- The lane that a reason is served in; the planner (src/sync/reprice/plan.ts) serves lower numbers first.
 CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -910,6 +920,24 @@ COMMENT ON COLUMN catalog.delta_audit.moves_waiting IS 'SKUs on which a refresh 
 --> statement-breakpoint
 -- Functions and views: prices and the trust in them -------------------------------------------------------------------
 
+-- Seconds that a snapshot-priced SKU's price may be old: its sweep, or its metadata's age where that is less or there
+-- are no sweeps. A single expression, so that the planner puts it in place of the call.
+CREATE OR REPLACE FUNCTION catalog_internal.snapshot_target(s catalog_internal.settings) RETURNS float8
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN s.sweep_interval > 0 THEN least(s.sweep_interval, s.metadata_interval) ELSE s.metadata_interval END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.snapshot_target(catalog_internal.settings) FROM PUBLIC;
+--> statement-breakpoint
+-- Seconds without a checked delta from which it is late: three polls, and half an hour at least. Health, the doubt
+-- delta_late and the alert on it go by this. A single expression, as snapshot_target.
+CREATE OR REPLACE FUNCTION catalog_internal.delta_late_after(s catalog_internal.settings) RETURNS float8
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT greatest(1800, 3 * s.delta_interval)
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.delta_late_after(catalog_internal.settings) FROM PUBLIC;
+--> statement-breakpoint
 -- What trust in a price depends on that is the same for all SKUs, computed once a query. PL/pgSQL plans a statement
 -- once a session, and planning is most of the cost of reading one SKU. One SELECT a table, because the planner does
 -- not know that these tables have one row each, and prepares a join for millions. SECURITY DEFINER: the view calls it
@@ -928,13 +956,12 @@ BEGIN
   SELECT * INTO s FROM catalog_internal.sync;
   SELECT * INTO p FROM catalog_internal.pace;
   live_target := make_interval(secs => g.live_interval);
-  snapshot_target := make_interval(secs => CASE WHEN g.sweep_interval > 0 THEN least(g.sweep_interval, g.metadata_interval) ELSE g.metadata_interval END);
+  snapshot_target := make_interval(secs => catalog_internal.snapshot_target(g));
   incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
   catalog_doubt := CASE catalog_internal.catalog_state(s)
     WHEN 'none' THEN 'no_baseline'
     WHEN 'stale' THEN 'catalog_stale'
-    -- Half an hour is what the alert CatalogMirrorDeltaStalled allows.
-    ELSE CASE WHEN coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => greatest(1800, 3 * g.delta_interval))
+    ELSE CASE WHEN coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => catalog_internal.delta_late_after(g))
       THEN 'delta_late' END
   END;
   -- With a daemon there, this task ends every minute.
@@ -947,9 +974,9 @@ $$;
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.
 GRANT EXECUTE ON FUNCTION catalog_internal.trust_terms() TO PUBLIC;
 --> statement-breakpoint
--- Seconds of work at the present pace ahead of a refresh that is due now: at positions 1 to 6 by its lane, at 7 for one
--- that counts as live. As if everything that is at least as urgent went first. Null where the backlog was not counted
--- in the last five minutes.
+-- Seconds of work at the present pace ahead of a refresh that is due now: by the number of its lane, and at the place
+-- after the last lane for one that counts as live. As if everything that is at least as urgent went first. Null where
+-- the backlog was not counted in the last five minutes.
 CREATE OR REPLACE FUNCTION catalog_internal.seconds_ahead() RETURNS float8[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -958,6 +985,7 @@ DECLARE
   backlog jsonb;
   cheap_per_second float8;
   live_per_second float8;
+  lanes CONSTANT integer := cardinality(catalog_internal.lane_names());
 BEGIN
   SELECT counts -> 'due' INTO backlog FROM catalog_internal.catalog_counts WHERE counted_at > now() - interval '5 minutes';
   SELECT * INTO g FROM catalog_internal.settings;
@@ -970,10 +998,10 @@ BEGIN
       SELECT r ->> 'reason' AS reason, (r ->> 'count')::float8 AS skus FROM jsonb_array_elements(backlog) AS r
     )
     SELECT array_agg(coalesce(CASE
-               WHEN lane <= 6 THEN (SELECT sum(skus) FROM owed WHERE reason NOT IN ('live', 'deferred') AND catalog_internal.lane_of(reason) <= lane)
+               WHEN lane <= lanes THEN (SELECT sum(skus) FROM owed WHERE reason NOT IN ('live', 'deferred') AND catalog_internal.lane_of(reason) <= lane)
                ELSE (SELECT sum(skus) FROM owed WHERE reason IN ('live', 'deferred'))
-             END, 0) / nullif(CASE WHEN lane <= 6 THEN cheap_per_second ELSE live_per_second END, 0) ORDER BY lane)
-    FROM generate_series(1, 7) AS lane WHERE backlog IS NOT NULL
+             END, 0) / nullif(CASE WHEN lane <= lanes THEN cheap_per_second ELSE live_per_second END, 0) ORDER BY lane)
+    FROM generate_series(1, lanes + 1) AS lane WHERE backlog IS NOT NULL
   );
 END
 $$;
@@ -994,7 +1022,7 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        CASE WHEN NOT k.owed THEN NULL
             WHEN d.deferrals > 0 THEN 'deferred'
             WHEN d.failures > 0 THEN 'error'
-            ELSE (ARRAY['changed', 'live', 'new', 'error', 'metadata', 'sweep'])[d.lane]
+            ELSE (catalog_internal.lane_names())[d.lane]
        END AS owed_lane,
        CASE WHEN k.owed THEN d.due_at END AS owed_since,
        coalesce(d.deferrals, 0) AS deferrals,
@@ -1003,7 +1031,7 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
             WHEN NOT k.owed THEN greatest(d.due_at, d.held_until, t.backoff_until)
             WHEN d.held_until > now() THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE now() END, t.backoff_until)
             ELSE greatest(now(), t.backoff_until)
-                   + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN 7 ELSE d.lane END])
+                   + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])
        END AS next_look_at,
        b.stale,
        s.state = 'priced' AND NOT b.stale AND NOT b.past_target AS fresh,

@@ -49,8 +49,8 @@ const ANSWER_WITHIN_MS = 3000;
 const STATUS_WITHIN_MS = 1000;
 /** A count that takes longer goes on beside, and the last one is judged by meanwhile. */
 const COUNT_WITHIN_MS = 1000;
-/** With wakes every second, workers that ended no job for this long are dead, unless the store is. */
-const DEAD_AFTER_MS = 300_000;
+/** With wakes every second, workers that ended no job for this long are dead, unless the store is; `at_work` of trust_terms is the same time. */
+export const DEAD_AFTER_MS = 300_000;
 
 /** What `/metrics`, `/livez`, `/readyz` and the status page are made of: each judges the same facts by the same rules. */
 export function createHealth(parts: HealthParts): HealthReader {

@@ -69,9 +69,7 @@ async function scan(tx: Tx): Promise<CatalogCounts> {
 
 /** What is the target age of a price, by class, in seconds. */
 const targets = (tx: Tx) => tx`
-  select live_interval as live,
-    case when sweep_interval > 0 then least(sweep_interval, metadata_interval) else metadata_interval end as snapshot
-  from catalog_internal.settings`;
+  select live_interval as live, catalog_internal.snapshot_target(s) as snapshot from catalog_internal.settings s`;
 
 /** SKUs of one call share their moment: they are gathered by it first, and ages are worked out of a hundredth of the rows. */
 async function countSkus(tx: Tx): Promise<Group[]> {

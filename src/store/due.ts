@@ -1,6 +1,9 @@
 import type { Sql } from './db.ts';
 
-/** Lanes of the due ledger, most urgent first; `catalog_internal.lane_of` says which reason travels where. */
+/**
+ * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` says which reason each serves, and `lane_names` how
+ * people read them; both are held to this order by a test.
+ */
 export const DUE_LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
 export type Lane = (typeof DUE_LANES)[number];
 
@@ -37,7 +40,7 @@ export interface Claim {
   readonly skus: readonly ClaimedSku[];
 }
 
-/** The lane's number in the ledger. */
+/** The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. */
 export const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
 
 /**

@@ -83,9 +83,8 @@ export interface Targets {
 export async function readTargets(sql: Sql): Promise<Targets> {
   const [row] = await sql<[Targets]>`
     select live_interval as "liveSeconds", metadata_interval as "metadataSeconds", delta_interval as "deltaIntervalSeconds",
-      case when sweep_interval > 0 then least(sweep_interval, metadata_interval) else metadata_interval end as "snapshotSeconds",
-      greatest(1800, 3 * delta_interval) as "deltaLateAfterSeconds"
-    from catalog_internal.settings`;
+      catalog_internal.snapshot_target(s) as "snapshotSeconds", catalog_internal.delta_late_after(s) as "deltaLateAfterSeconds"
+    from catalog_internal.settings s`;
   return row;
 }
 

@@ -1,6 +1,6 @@
--- Seconds of work at the present pace ahead of a refresh that is due now: at positions 1 to 6 by its lane, at 7 for one
--- that counts as live. As if everything that is at least as urgent went first. Null where the backlog was not counted
--- in the last five minutes.
+-- Seconds of work at the present pace ahead of a refresh that is due now: by the number of its lane, and at the place
+-- after the last lane for one that counts as live. As if everything that is at least as urgent went first. Null where
+-- the backlog was not counted in the last five minutes.
 CREATE OR REPLACE FUNCTION catalog_internal.seconds_ahead() RETURNS float8[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -9,6 +9,7 @@ DECLARE
   backlog jsonb;
   cheap_per_second float8;
   live_per_second float8;
+  lanes CONSTANT integer := cardinality(catalog_internal.lane_names());
 BEGIN
   SELECT counts -> 'due' INTO backlog FROM catalog_internal.catalog_counts WHERE counted_at > now() - interval '5 minutes';
   SELECT * INTO g FROM catalog_internal.settings;
@@ -21,10 +22,10 @@ BEGIN
       SELECT r ->> 'reason' AS reason, (r ->> 'count')::float8 AS skus FROM jsonb_array_elements(backlog) AS r
     )
     SELECT array_agg(coalesce(CASE
-               WHEN lane <= 6 THEN (SELECT sum(skus) FROM owed WHERE reason NOT IN ('live', 'deferred') AND catalog_internal.lane_of(reason) <= lane)
+               WHEN lane <= lanes THEN (SELECT sum(skus) FROM owed WHERE reason NOT IN ('live', 'deferred') AND catalog_internal.lane_of(reason) <= lane)
                ELSE (SELECT sum(skus) FROM owed WHERE reason IN ('live', 'deferred'))
-             END, 0) / nullif(CASE WHEN lane <= 6 THEN cheap_per_second ELSE live_per_second END, 0) ORDER BY lane)
-    FROM generate_series(1, 7) AS lane WHERE backlog IS NOT NULL
+             END, 0) / nullif(CASE WHEN lane <= lanes THEN cheap_per_second ELSE live_per_second END, 0) ORDER BY lane)
+    FROM generate_series(1, lanes + 1) AS lane WHERE backlog IS NOT NULL
   );
 END
 $$;

@@ -16,13 +16,12 @@ BEGIN
   SELECT * INTO s FROM catalog_internal.sync;
   SELECT * INTO p FROM catalog_internal.pace;
   live_target := make_interval(secs => g.live_interval);
-  snapshot_target := make_interval(secs => CASE WHEN g.sweep_interval > 0 THEN least(g.sweep_interval, g.metadata_interval) ELSE g.metadata_interval END);
+  snapshot_target := make_interval(secs => catalog_internal.snapshot_target(g));
   incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
   catalog_doubt := CASE catalog_internal.catalog_state(s)
     WHEN 'none' THEN 'no_baseline'
     WHEN 'stale' THEN 'catalog_stale'
-    -- Half an hour is what the alert CatalogMirrorDeltaStalled allows.
-    ELSE CASE WHEN coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => greatest(1800, 3 * g.delta_interval))
+    ELSE CASE WHEN coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => catalog_internal.delta_late_after(g))
       THEN 'delta_late' END
   END;
   -- With a daemon there, this task ends every minute.

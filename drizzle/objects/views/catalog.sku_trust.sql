@@ -11,7 +11,7 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        CASE WHEN NOT k.owed THEN NULL
             WHEN d.deferrals > 0 THEN 'deferred'
             WHEN d.failures > 0 THEN 'error'
-            ELSE (ARRAY['changed', 'live', 'new', 'error', 'metadata', 'sweep'])[d.lane]
+            ELSE (catalog_internal.lane_names())[d.lane]
        END AS owed_lane,
        CASE WHEN k.owed THEN d.due_at END AS owed_since,
        coalesce(d.deferrals, 0) AS deferrals,
@@ -20,7 +20,7 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
             WHEN NOT k.owed THEN greatest(d.due_at, d.held_until, t.backoff_until)
             WHEN d.held_until > now() THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE now() END, t.backoff_until)
             ELSE greatest(now(), t.backoff_until)
-                   + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN 7 ELSE d.lane END])
+                   + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])
        END AS next_look_at,
        b.stale,
        s.state = 'priced' AND NOT b.stale AND NOT b.past_target AS fresh,
