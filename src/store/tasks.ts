@@ -88,9 +88,10 @@ export interface TaskState {
   readonly progress: Record<string, number | string | null> | null;
 }
 
+/** All tasks by name. A task that an operator has put off until `infinity` is next in a hundred years: Date knows no infinity. */
 export async function readTasks(sql: Sql): Promise<TaskState[]> {
   return await sql<TaskState[]>`
-    select task, next_at as "nextAt", coalesce(running_until > clock_timestamp(), false) as running,
+    select task, greatest('epoch', least(next_at, clock_timestamp() + interval '100 years')) as "nextAt", coalesce(running_until > clock_timestamp(), false) as running,
       started_at as "startedAt", finished_at as "finishedAt", succeeded_at as "succeededAt", failures, outcome, progress
     from catalog_internal.tasks order by task`;
 }

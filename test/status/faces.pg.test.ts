@@ -1,0 +1,292 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { assert, asyncProperty } from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readStatusOf } from '../../src/cli/status.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { createHealth } from '../../src/daemon/health.ts';
+import { type HttpServer, startHttpServer } from '../../src/daemon/http-server.ts';
+import { createStatusPages } from '../../src/daemon/status-page.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { paceLimits } from '../../src/pace/policy.ts';
+import { MIRROR_STATES, type MirrorState, type Reason } from '../../src/status/health.ts';
+import { screen } from '../../src/status/screen.ts';
+import { countCatalog } from '../../src/store/catalog-counts.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { empty, useStore } from '../store/support.ts';
+import { runProgram } from '../support/process.ts';
+import { runs } from '../support/soak.ts';
+import { anyMirror, anyOwn, type DrawnMirror, type DrawnOwn, putMirror } from './draws.ts';
+
+/*
+ * readyz, the page, status.json, the metrics and the command `status` say the same of a mirror, whatever became of it.
+ */
+
+const CONFIG = loadConfig({ DATABASE_URL: 'postgres://unused' }, () => '', { need: 'database' });
+const PIPE = { width: null, colour: false, ascii: false } as const;
+const KNOWS_NOTHING: DrawnOwn = { queues: null, storeFailure: null, refused: null };
+const log = createLogger({ level: 'silent', secrets: () => [] });
+
+/** A clock on which every page is read anew. */
+function restless(): Clock {
+  let passed = 0;
+  return { ...systemClock, monotonic: () => (passed += 60_000) };
+}
+
+/** The endpoints of a daemon on this database that knows `own()` of itself. */
+async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
+  const health = createHealth({
+    sql,
+    log,
+    clock: restless(),
+    backend: {
+      ping: () => (own().queues === null ? Promise.resolve() : Promise.reject(new Error('away'))),
+      describe: () => own().queues ?? '',
+    },
+    runner: { lastJobAt: () => null },
+    metrics: createMetrics({ version: '1' }),
+    limits: paceLimits(CONFIG),
+    liveBudget: 5,
+    bulkMaxSkus: 100,
+    storeFailure: () => own().storeFailure,
+    circuitReason: () => own().refused,
+  });
+  const pages = createStatusPages({ sql, clock: restless(), health, problems: () => [] });
+  return await startHttpServer({ host: '127.0.0.1', port: 0, ...health, pages, log });
+}
+
+interface Said {
+  readonly states: Readonly<Record<string, string | undefined>>;
+  readonly codes: Readonly<Record<string, readonly string[]>>;
+  readonly reasons: readonly Reason[];
+  readonly ready: { readonly status: number; readonly body: Record<string, unknown> };
+}
+
+async function saidBy({ port }: HttpServer): Promise<Said> {
+  const get = async (path: string) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`);
+    return { status: response.status, text: await response.text() };
+  };
+  const [ready, page, json, metrics] = await Promise.all(
+    ['/readyz', '/', '/status.json', '/metrics'].map(get),
+  );
+  const body = JSON.parse(ready?.text ?? '') as { state: string; reasons: Reason[] };
+  const status = JSON.parse(json?.text ?? '') as typeof body;
+  const ones = (name: string) =>
+    [
+      ...(metrics?.text ?? '').matchAll(new RegExp(`^catalog_mirror_${name}\\{\\w+="([^"]+)"\\} 1$`, 'gm')),
+    ].map(([, value]) => value ?? '');
+  return {
+    states: {
+      ready: body.state,
+      json: status.state,
+      page: /<b id="state">(\w+)<\/b>/.exec(page?.text ?? '')?.[1],
+      metric: ones('state').join(' '),
+    },
+    codes: {
+      ready: body.reasons.map(({ code }) => code).toSorted(),
+      json: status.reasons.map(({ code }) => code).toSorted(),
+      metric: ones('state_reason').toSorted(),
+    },
+    reasons: body.reasons,
+    ready: { status: ready?.status ?? 0, body: { ...body } },
+  };
+}
+
+/** What `status` and `status --json` say, which know nothing of a daemon. */
+async function saidByCommand(sql: Sql) {
+  const { status, health, now } = await readStatusOf(sql, CONFIG);
+  const [first = ''] = screen(status, health, now, PIPE).split('\n');
+  return {
+    screen: first.split(':', 1)[0],
+    json: health.state,
+    codes: health.reasons.map(({ code }) => code),
+  };
+}
+
+const worst = (states: readonly MirrorState[]): MirrorState =>
+  MIRROR_STATES[Math.max(0, ...states.map((state) => MIRROR_STATES.indexOf(state)))] ?? 'healthy';
+
+/** What a daemon's own facts make of the state. */
+const levelsOf = ({ queues, storeFailure, refused }: DrawnOwn): MirrorState[] => [
+  ...(queues === null ? [] : ['broken' as const]),
+  ...(storeFailure === null ? [] : ['broken' as const]),
+  ...(refused === null ? [] : ['degraded' as const]),
+];
+
+describe('of a mirror in Postgres', () => {
+  const store = useStore();
+  let own = KNOWS_NOTHING;
+  let server: HttpServer;
+  let presence: Sql;
+  beforeAll(async () => {
+    server = await endpoints(store.sql, () => own);
+    presence = connect(store.url, { max: 1 });
+  });
+  afterAll(async () => {
+    await server.close();
+    await presence.end();
+  });
+
+  async function put(drawn: DrawnMirror): Promise<void> {
+    await empty(store.sql);
+    await putMirror(store.sql, drawn);
+    if (drawn.counted) {
+      await countCatalog(store.sql);
+      await store.sql`update catalog_internal.catalog_counts set counted_at = now(), counted_in_ms = 10000`;
+    }
+    await presence`select pg_advisory_unlock_all()`;
+    if (drawn.daemon) await presence`select pg_advisory_lock_shared(hashtext('catalog_internal.instance'))`;
+  }
+
+  async function agree(drawn: DrawnMirror, ownFacts: DrawnOwn): Promise<Said> {
+    await put(drawn);
+    own = ownFacts;
+    const [said, command] = [await saidBy(server), await saidByCommand(store.sql)];
+    const { states, codes, reasons, ready } = said;
+    const state = worst([command.json, ...levelsOf(ownFacts)]);
+    expect(states).toEqual({ ready: state, json: state, page: state, metric: state });
+    expect(command.screen).toBe(command.json);
+    expect(codes['json']).toEqual(codes['ready']);
+    expect(codes['metric']).toEqual(codes['ready']);
+    expect(codes['ready']).toEqual(expect.arrayContaining(command.codes));
+    for (const { text } of reasons) expect(text).toMatch(/^\S.*; \S.*\S$/);
+    expect(reasons.length === 0).toBe(state === 'healthy');
+    const isReady = ownFacts.queues === null && drawn.baseline !== null;
+    expect(ready).toMatchObject({ status: isReady ? 200 : 503, body: { ok: isReady } });
+    expect(typeof ready.body['reason']).toBe(isReady ? 'undefined' : 'string');
+    return said;
+  }
+
+  test('drawn: all say the same, and readyz is 503 without queues or a baseline and else 200', async () => {
+    await assert(
+      asyncProperty(anyMirror, anyOwn, async (drawn, ownFacts) => {
+        const { codes } = await agree(drawn, ownFacts);
+        // SQL doubts prices for a late delta from the same moment on.
+        const [{ doubt }] = await store.sql<[{ doubt: string | null }]>`
+          select catalog_doubt as doubt from catalog_internal.trust_terms()`;
+        const isLate = codes['ready']?.includes('delta-late') === true;
+        if (doubt === null || doubt === 'delta_late') expect(isLate).toBe(doubt === 'delta_late');
+      }),
+      { numRuns: runs(120) },
+    );
+  }, 120_000);
+
+  const WELL: DrawnMirror = {
+    daemon: true,
+    baseline: -90_000,
+    delta: -20,
+    generated: -300,
+    fault: false,
+    broken: false,
+    refused: null,
+    deltaInterval: 300,
+    tasks: (['manifest', 'delta', 'reprice', 'metadata'] as const).map((task) => ({
+      task,
+      next: 300,
+      runningFor: null,
+      failures: 0,
+    })),
+    pace: null,
+    incident: null,
+    skus: { pending: 0, priced: 100, not_found: 1, removed: 1 },
+    due: [],
+    counted: false,
+  };
+  const withDelta = (next: number | 'infinity' | '-infinity') => ({
+    ...WELL,
+    tasks: WELL.tasks.map((one) => (one.task === 'delta' ? { ...one, next } : one)),
+  });
+
+  test.each<[string, DrawnMirror, DrawnOwn, MirrorState]>([
+    ['at work', WELL, KNOWS_NOTHING, 'healthy'],
+    [
+      'without SKUs',
+      { ...WELL, skus: { pending: 0, priced: 0, not_found: 0, removed: 0 } },
+      KNOWS_NOTHING,
+      'degraded',
+    ],
+    [
+      'with each SKU removed',
+      { ...WELL, skus: { pending: 0, priced: 0, not_found: 0, removed: 3 } },
+      KNOWS_NOTHING,
+      'degraded',
+    ],
+    ['being filled', { ...WELL, skus: { ...WELL.skus, pending: 2 } }, KNOWS_NOTHING, 'filling'],
+    [
+      'being filled, with failing writes',
+      { ...WELL, skus: { ...WELL.skus, pending: 2 } },
+      { ...KNOWS_NOTHING, storeFailure: 'disk-full' },
+      'broken',
+    ],
+    ['whose tasks are gone', { ...WELL, tasks: [] }, KNOWS_NOTHING, 'broken'],
+    [
+      'whose daemon has been gone for a day',
+      { ...withDelta(-90_000), daemon: false, delta: -90_000 },
+      KNOWS_NOTHING,
+      'broken',
+    ],
+    [
+      'whose clock was set back by a year',
+      { ...withDelta(400 * 86_400), delta: 400 * 86_400 },
+      KNOWS_NOTHING,
+      'broken',
+    ],
+    ['whose delta an operator has put off for ever', withDelta('infinity'), KNOWS_NOTHING, 'broken'],
+    ['whose delta is due since for ever', withDelta('-infinity'), KNOWS_NOTHING, 'broken'],
+  ])('%s', async (_, drawn, ownFacts, state) => {
+    expect((await agree(drawn, ownFacts)).states['ready']).toBe(state);
+  });
+
+  test.each(['sync', 'settings', 'live_plan'])(
+    'without the one row of %s it is broken, and says which',
+    async (table) => {
+      await put(WELL);
+      own = KNOWS_NOTHING;
+      await store.sql.unsafe(`delete from catalog_internal.${table}`);
+      const { states, reasons, ready } = await saidBy(server);
+      expect(new Set(Object.values(states))).toEqual(new Set(['broken']));
+      expect(ready.status).toBe(503);
+      expect(reasons.map(({ code, text }) => [code, text.includes(`catalog_internal.${table} `)])).toEqual([
+        ['postgres-unavailable', true],
+      ]);
+      const { code, stdout } = await runProgram(['status'], { DATABASE_URL: store.url });
+      expect([code, stdout]).toEqual([2, expect.stringMatching(/^broken: /)]);
+    },
+  );
+});
+
+describe('without Postgres', () => {
+  /** A server that takes connections and never says a word. */
+  let mute: Server;
+  const sockets: Socket[] = [];
+  beforeAll(async () => {
+    mute = createServer((socket) => sockets.push(socket));
+    await new Promise<void>((resolve) => {
+      mute.listen(0, '127.0.0.1', resolve);
+    });
+  });
+  afterAll(() => {
+    for (const socket of sockets) socket.destroy();
+    mute.close();
+  });
+  const portOf = () => (mute.address() as { port: number }).port;
+
+  test.each([
+    ['that refuses connections', () => 1],
+    ['that never answers', portOf],
+  ])('%s all are broken, each within the time of an answer', async (_, port) => {
+    const sql = connect(`postgres://nobody@127.0.0.1:${port()}/none`, { max: 2 });
+    const server = await endpoints(sql, () => KNOWS_NOTHING);
+    try {
+      const { states, codes, ready } = await saidBy(server);
+      expect(states).toEqual({ ready: 'broken', json: 'broken', page: 'broken', metric: 'broken' });
+      expect(new Set(Object.values(codes).flat())).toEqual(new Set(['postgres-unavailable']));
+      expect(ready).toMatchObject({ status: 503, body: { ok: false } });
+    } finally {
+      await server.close();
+      await sql.end({ timeout: 0 });
+    }
+  });
+});
