@@ -277,7 +277,9 @@ function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
 /** What the counts say. Before a baseline there is no catalog to measure them by. */
 function backlogReasons({ counts, sync }: Facts): Reason[] {
   if (sync.manifestAppliedAt === null) return [];
-  if (counts === null)
+  // A count from before the first baseline knows no SKU; the next one is under way.
+  const isNews = counts !== null && (counts.skus.length > 0 || counts.countedAt >= sync.manifestAppliedAt);
+  if (!isNews)
     return [
       filling('filling', 'initial load: the catalog is being counted for the first time', 'wait for it'),
     ];

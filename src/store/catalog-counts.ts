@@ -185,22 +185,31 @@ async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCou
     where f.counted_at < excluded.counted_at`;
 }
 
-/** The counts that were taken last, by whichever connection, and how long ago by the database's clock; null before the first. */
-export async function storedCounts(sql: Queryable): Promise<{ counts: CatalogCounts; ageMs: number } | null> {
+/** Counts, how long ago by the database's clock, and whether a manifest was applied since. */
+interface StoredCounts {
+  readonly counts: CatalogCounts;
+  readonly ageMs: number;
+  readonly outdated: boolean;
+}
+
+/** The counts that were taken last, by whichever connection; null before the first. */
+export async function storedCounts(sql: Queryable): Promise<StoredCounts | null> {
   const [row] = await sql<
     {
       countedAt: Date;
       countedInMs: number;
       counts: Omit<CatalogCounts, 'countedAt' | 'countedInMs'>;
       ageMs: number;
+      outdated: boolean;
     }[]
   >`
     select counted_at as "countedAt", counted_in_ms as "countedInMs", counts,
-      (extract(epoch from clock_timestamp() - counted_at) * 1000)::float8 as "ageMs"
+      (extract(epoch from clock_timestamp() - counted_at) * 1000)::float8 as "ageMs",
+      coalesce(counted_at < (select manifest_applied_at from catalog_internal.sync), false) as outdated
     from catalog_internal.catalog_counts`;
   if (row === undefined) return null;
-  const { countedAt, countedInMs, counts, ageMs } = row;
-  return { counts: { countedAt, countedInMs, ...counts }, ageMs };
+  const { countedAt, countedInMs, counts, ageMs, outdated } = row;
+  return { counts: { countedAt, countedInMs, ...counts }, ageMs, outdated };
 }
 
 /** A count that takes no longer than this is made for every reader anew; a longer one goes on while they are shown the last. */
@@ -213,11 +222,11 @@ const TOO_OLD_MS = 120_000;
 /** What to do with the counts that are there: show them, show them while new ones are counted, or wait for new ones. */
 export type CountsPlan = 'show' | 'show-and-count' | 'count';
 
-/** Decides by the time since the last counts were taken and by how long that took; null: there are none. */
+/** Decides by the time since the last counts were taken, how long that took, and whether a manifest was applied since; null: there are none. */
 export function planCounts(
-  last: { readonly ageMs: number; readonly countedInMs: number } | null,
+  last: { readonly ageMs: number; readonly countedInMs: number; readonly outdated?: boolean } | null,
 ): CountsPlan {
-  if (last === null || last.countedInMs <= MADE_AT_ONCE_MS) return 'count';
+  if (last === null || last.countedInMs <= MADE_AT_ONCE_MS || last.outdated === true) return 'count';
   const rest = last.countedInMs * REST_OF_A_COUNT;
   if (last.ageMs < rest) return 'show';
   return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
@@ -226,7 +235,7 @@ export function planCounts(
 /** For one read, as a command makes it: the last counts where they still tell the present state, else new ones. */
 export async function readCounts(sql: Sql): Promise<CatalogCounts> {
   const last = await storedCounts(sql);
-  return last === null || planCounts({ ageMs: last.ageMs, countedInMs: last.counts.countedInMs }) === 'count'
+  return last === null || planCounts({ ...last, countedInMs: last.counts.countedInMs }) === 'count'
     ? await countCatalog(sql)
     : last.counts;
 }
@@ -240,7 +249,7 @@ export function createCountsReader(sql: Sql): () => Promise<CatalogCounts> {
   let beside: Promise<void> | null = null;
   return async () => {
     const last = await storedCounts(sql);
-    const plan = planCounts(last && { ageMs: last.ageMs, countedInMs: last.counts.countedInMs });
+    const plan = planCounts(last && { ...last, countedInMs: last.counts.countedInMs });
     if (last === null || plan === 'count') {
       waited ??= countCatalog(sql).finally(() => {
         waited = null;

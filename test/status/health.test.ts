@@ -209,6 +209,13 @@ describe('mirrors that no daemon leaves behind', () => {
     expect([judged.state, judged.reasons.map(({ code }) => code)]).toEqual([state, codes]);
   });
 
+  test('a count from before the first baseline says nothing of the catalog', () => {
+    const status = mirrorWith({
+      stats: { skus: [], due: [], countedAt: at(-60), manifestAppliedAt: at(-20) },
+    });
+    expect(healthOf(status)).toMatchObject({ state: 'filling', reasons: [{ code: 'filling' }] });
+  });
+
   test('a catalog that was never counted is filling, or worse where that is known', () => {
     expect(judge({ ...factsOf(CASES.healthy), counts: null }).state).toBe('filling');
     expect(judge({ ...factsOf(CASES['calls failing']), counts: null }).state).toBe('degraded');

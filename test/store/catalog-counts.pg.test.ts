@@ -147,6 +147,15 @@ describe('figures of a large catalog', () => {
     expect((await createCountsReader(store.sql)()).deferredSkus).not.toBe(999);
   });
 
+  test.each([
+    ['a command', () => readCounts(store.sql)],
+    ['a daemon', () => createCountsReader(store.sql)()],
+  ])('are waited for by %s once a manifest was applied since', async (_, read) => {
+    await counted(1000, 10);
+    await store.sql`update catalog_internal.sync set manifest_applied_at = now() - interval '5 seconds'`;
+    expect((await read()).deferredSkus).not.toBe(999);
+  });
+
   test('are counted by a command when they are too old', async () => {
     await counted(1000, 300);
     expect((await readCounts(store.sql)).deferredSkus).not.toBe(999);
