@@ -120,9 +120,9 @@ export function readyAnswer(health: Health): HealthAnswer {
 /** How this daemon reads facts: counts are those of this moment where counting is quick, else the last ones. */
 function factsReader({ sql, limits }: HealthParts): () => Promise<ReadFacts> {
   const paceOf = paceReader(limits);
-  const counts = createCountsReader(sql);
+  const fresh = createCountsReader(sql);
   const counts = () =>
-    within(counts(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
+    within(fresh(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
 }
 
