@@ -1,7 +1,7 @@
 import { STORE_FAILURES } from '../../store/db.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../status/health.ts';
 import type { MirrorStats } from '../../status/stats.ts';
-import { ages, each, gauge, ownGauge, type Scrape, storedCounter, unlisted } from './declaration.ts';
+import { ages, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
 
 const STATES = ['pending', 'priced', 'not_found', 'removed'];
 const PRICE_SOURCES = ['snapshot', 'live'];
