@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
-import { judge } from '../../src/status/health.ts';
 import type { Metric } from '../../src/telemetry/metrics/declaration.ts';
 import { createMetrics, METRICS, PREFIX } from '../../src/telemetry/metrics/metrics.ts';
-import { STATS } from '../telemetry/stats.ts';
+import { scrapeOf, STATS } from '../telemetry/stats.ts';
 import {
   ALERT_RULES,
   DASHBOARD,
@@ -54,7 +53,7 @@ test('every label in a legend is one that the expression keeps', () => {
 
 test('a panel that shows names has a colour for every name that there can be', async () => {
   const metrics = createMetrics({ version: '1' });
-  metrics.setMirror({ stats: STATS, health: judge(null), storeFailure: null });
+  metrics.setMirror(scrapeOf(STATS));
   const text = await metrics.text();
   const named = panels.filter(({ fieldConfig }) => (fieldConfig?.overrides.length ?? 0) > 0);
   expect(named.map(({ title }) => title)).toEqual(['State', 'Catalog']);

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { judge, MIRROR_STATES, NO_OWN_FACTS, REASON_CODES } from '../../src/status/health.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
-import { type MirrorScrape, NOW, own, scrapeOf, STATS } from './stats.ts';
+import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/metrics.ts';
+import { NOW, own, scrapeOf, STATS } from './stats.ts';
 
 async function scraped(stats: Partial<MirrorStats> = {}, more: Partial<MirrorScrape> = {}) {
   const metrics = createMetrics({ version: '1.2.3', now: () => NOW });

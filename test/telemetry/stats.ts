@@ -1,7 +1,8 @@
+import { judge } from '../../src/status/health.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import { TASKS } from '../../src/store/tasks.ts';
-import type { Observation, Scrape } from '../../src/telemetry/metrics/declaration.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import type { Observation } from '../../src/telemetry/metrics/declaration.ts';
+import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/metrics.ts';
 
 export const NOW = Date.parse('2026-11-21T00:00:00Z');
 export const ages = {
@@ -57,8 +58,6 @@ export const STATS: MirrorStats = {
   },
   tasks: [],
 };
-
-export type MirrorScrape = Pick<Scrape, 'health' | 'stats' | 'storeFailure'>;
 
 /** A scrape of these statistics by a daemon that says it is healthy; null: they could not be read. */
 export const scrapeOf = (stats: MirrorStats | null, more: Partial<MirrorScrape> = {}): MirrorScrape => ({
@@ -172,7 +171,7 @@ const OBSERVATIONS: readonly Observation[] = [
 export async function everyMetric(): Promise<string> {
   const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
   for (const observation of OBSERVATIONS) metrics.count(observation);
-  metrics.setMirror(scrapeOf(EVERYTHING, { storeFailure: 'read-only' }));
+  metrics.setMirror(scrapeOf(EVERYTHING, { health: judge(null), storeFailure: 'read-only' }));
   const lines = (await metrics.text())
     .split('\n')
     .filter((line) => /^(?:# (?:HELP|TYPE) )?catalog_mirror_/.test(line));

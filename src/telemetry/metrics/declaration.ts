@@ -22,7 +22,7 @@ export type Observation =
 
 /** What a scrape shows. */
 export interface Scrape {
-  /** Null before the first scrape. */
+  /** What this daemon judges the mirror to be; null before its first judgement. */
   readonly health: Health | null;
   /** Null where Postgres could not be read. */
   readonly stats: MirrorStats | null;

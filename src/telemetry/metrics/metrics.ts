@@ -23,13 +23,16 @@ export const PREFIX = 'catalog_mirror_';
  */
 export const METRICS = { ...PROCESS_METRICS, ...MIRROR_METRICS };
 
+/** What a daemon gives to a scrape. */
+export type MirrorScrape = Pick<Scrape, 'health' | 'stats' | 'storeFailure'>;
+
 export interface Metrics {
   /** Prometheus text format, with the Node.js runtime's own metrics. */
   text(): Promise<string>;
   /** Counts what has happened, in every metric that its event increments. */
   count(observation: Observation): void;
-  /** Replaces everything that is read from the mirror; without `stats`, which could not be read, old numbers do not linger. */
-  setMirror(mirror: Pick<Scrape, 'health' | 'stats' | 'storeFailure'>): void;
+  /** Replaces everything that is read from the mirror; stats are null when it could not be read: old numbers do not linger. */
+  setMirror(scrape: MirrorScrape): void;
 }
 
 /**
@@ -46,8 +49,8 @@ export function createMetrics(options: { readonly version: string; readonly now?
     if ('on' in metric) counting.push(countIn(registry, PREFIX + name, metric));
     else reading.push(readInto(registry, PREFIX + name, metric));
   }
-  const setMirror: Metrics['setMirror'] = (mirror) => {
-    for (const read of reading) read({ ...mirror, now: now(), version });
+  const setMirror = (scrape: MirrorScrape) => {
+    for (const read of reading) read({ ...scrape, now: now(), version });
   };
   setMirror({ health: null, stats: null, storeFailure: null });
   return {

@@ -20,7 +20,7 @@ function isBackingOff({ pace }: MirrorStats, now: number): boolean {
   return pace.backingOffUntil !== null && pace.backingOffUntil.getTime() > now;
 }
 
-/** Metrics of the mirror, read at each scrape; but for build_info, mirror_stats_available, state and state_reason all daemons show the same. Read them with `max`. */
+/** Metrics of the mirror, read at each scrape; but for those of the daemon itself (ownGauge) all show the same. Read them with `max`. */
 export const MIRROR_METRICS = {
   build_info: ownGauge({
     help: 'Always 1; the labels hold the versions.',
@@ -156,8 +156,7 @@ export const MIRROR_METRICS = {
   state_reason: ownGauge({
     help: 'Reasons for the state, by code: 1 if the reason applies, else 0.',
     labels: each({ code: REASON_CODES }),
-    read: ({ health }) =>
-      [...new Set(health?.reasons.map(({ code }) => code))].map((code) => ({ labels: { code }, value: 1 })),
+    read: ({ health }) => (health?.reasons ?? []).map(({ code }) => ({ labels: { code }, value: 1 })),
   }),
   store_paused: gauge({
     help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',
