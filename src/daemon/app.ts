@@ -3,10 +3,9 @@ import type { Clock } from '../lib/clock.ts';
 import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
 import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
-import type { QueueBackend } from '../queues/backend.ts';
 import { schedules } from '../queues/jobs.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
-import { createStorePause, type StorePause } from '../queues/store-pause.ts';
+import { createStorePause } from '../queues/store-pause.ts';
 import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
@@ -17,10 +16,11 @@ import { createPacer } from '../pace/pacer.ts';
 import { createTelemetry, type Telemetry } from '../telemetry/telemetry.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
-import { type Problem, rememberProblems } from '../telemetry/log/problems.ts';
+import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type HttpServer, startHttpServer } from './http-server.ts';
 import { createHealth } from './health.ts';
+import type { Parts } from './parts.ts';
 import { createStatusPages } from './status-page.ts';
 import { migrateMirror, openMirror, openQueues, type OnStop } from './database.ts';
 import { VERSION } from '../version.ts';
@@ -86,31 +86,19 @@ async function start(
   const rereadCredential = credentialReader(config, log, () => breaker.cleared());
   const client = openClient(config, clock, telemetry.onRequest, rereadCredential);
   onStop(() => client.close());
-  const events = { ...telemetry.pace, afterRefusal: rereadCredential };
-  const pacer = createPacer(sql, clock, limits, events, breaker);
-  const ctx: SyncContext = {
+  const sync: SyncContext = {
     sql,
     databaseUrl: () => database.url,
     client,
-    pacer,
+    pacer: createPacer(sql, clock, limits, { ...telemetry.pace, afterRefusal: rereadCredential }, breaker),
     clock,
     random: Math.random,
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
   };
-  const runner = await startRunner({ config, ctx, backend, telemetry, onStop, pause });
-  const http = await openHttp({
-    config,
-    ctx,
-    backend,
-    runner,
-    metrics,
-    limits,
-    pause,
-    breaker,
-    log,
-    problems,
-  });
+  const parts: Parts = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, sync };
+  const runner = await startRunner(parts, onStop);
+  const http = await openHttp(parts, runner);
   onStop(() => http.close());
   log.info({
     event: 'app.started',
@@ -127,76 +115,29 @@ async function start(
   };
 }
 
-interface HttpParts {
-  readonly config: Config;
-  readonly ctx: SyncContext;
-  readonly backend: QueueBackend;
-  readonly runner: Runner;
-  readonly metrics: ReturnType<typeof createMetrics>;
-  readonly limits: ReturnType<typeof paceLimits>;
-  readonly pause: StorePause;
-  readonly breaker: ReturnType<typeof createCircuitBreaker>;
-  readonly log: Log;
-  readonly problems: () => readonly Problem[];
-}
-
 /** Endpoints for machines, and the status page unless it is switched off. */
-async function openHttp({
-  config,
-  ctx,
-  limits,
-  pause,
-  breaker,
-  log,
-  problems,
-  ...rest
-}: HttpParts): Promise<HttpServer> {
-  const { sql, clock } = ctx;
-  const { liveBudget, maxSkus: bulkMaxSkus } = config.bulk;
-  const health = createHealth({
-    ...rest,
-    sql,
-    clock,
-    limits,
-    liveBudget,
-    bulkMaxSkus,
-    storeFailure: pause.failure,
-    circuitReason: () => breaker.explain(),
-    log,
-  });
-  const pages = createStatusPages({ sql, clock, problems, health });
-  return await startHttpServer({ ...config.http, ...health, ...(config.http.statusPage && { pages }), log });
+async function openHttp(parts: Parts, runner: Runner): Promise<HttpServer> {
+  const { http } = parts.config;
+  const health = createHealth(parts, runner);
+  const pages = http.statusPage ? { pages: createStatusPages(parts, health) } : {};
+  return await startHttpServer({ ...http, ...health, ...pages, log: parts.log });
 }
 
-interface RunnerParts {
-  readonly config: Config;
-  readonly ctx: SyncContext;
-  readonly backend: QueueBackend;
-  readonly telemetry: Telemetry;
-  readonly onStop: OnStop;
-  readonly pause: StorePause;
-}
-
-async function startRunner(parts: RunnerParts): Promise<Runner> {
-  const { config, ctx, backend, telemetry, onStop } = parts;
+async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
+  const { config, sync, backend, telemetry, pause } = parts;
   const stopping = new AbortController();
   const hard = new AbortController();
-  const { intervals, rate, partner } = config;
+  const { intervals } = config;
   const runner: Runner = createRunner({
     backend,
-    sql: ctx.sql,
+    sql: sync.sql,
     schedules: schedules(Math.min(intervals.deltaMs, intervals.manifestMs, intervals.catalogCheckMs)),
-    handlers: handlersOf({
-      ctx,
+    handlers: handlersOf(parts, {
       stopping: stopping.signal,
       hard: hard.signal,
-      requestTimeoutMs: partner.timeoutMs,
-      retention: { windowMs: rate.windowMs, historyMs: config.history.retentionMs },
-      report: telemetry.onTask,
       wake: (task) => runner.wake(task),
-      pause: parts.pause,
     }),
-    onTaken: () => parts.pause.queuesWork(),
+    onTaken: () => pause.queuesWork(),
     onJob: telemetry.onJob,
     onError: telemetry.onQueueError,
     onFault: telemetry.onFault,

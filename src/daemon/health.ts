@@ -1,32 +1,27 @@
 import { paceReader } from '../pace/view.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { PaceLimits } from '../pace/policy.ts';
+import type { Config } from '../config/config.ts';
+import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
+import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { type QueueBackend, within } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
-import { type Sql, sqlState, type StoreFailure } from '../store/db.ts';
+import { type Sql, sqlState } from '../store/db.ts';
 import { createCountsReader, storedCounts } from '../store/catalog-counts.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
 import { type Health, judge, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
-import type { Log } from '../telemetry/log/logger.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { StorePause } from '../queues/store-pause.ts';
+import type { SyncContext } from '../sync/context.ts';
+import type { Parts } from './parts.ts';
 import type { HealthAnswer } from './http-server.ts';
 
-export interface HealthParts {
-  readonly sql: Sql;
+/** What health is judged from: the mirror, and what only this daemon knows of itself. */
+export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
+  readonly config: Pick<Config, 'rate' | 'bulk'>;
+  readonly sync: Pick<SyncContext, 'sql' | 'clock'>;
   readonly backend: Pick<QueueBackend, 'ping' | 'describe'>;
-  readonly runner: Pick<Runner, 'lastJobAt'>;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  readonly limits: PaceLimits;
-  readonly liveBudget: number;
-  readonly bulkMaxSkus: number;
-  /** Why Postgres refuses to write, or null. */
-  readonly storeFailure: () => StoreFailure | null;
-  /** What speaks against the credential of this daemon alone, or null. */
-  readonly circuitReason: () => string | null;
-  readonly log: Log;
-}
+  readonly pause: Pick<StorePause, 'failure'>;
+  readonly breaker: Pick<CircuitBreaker, 'explain'>;
+};
 
 /** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
 export interface Reading {
@@ -53,10 +48,13 @@ const COUNT_WITHIN_MS = 1000;
 export const DEAD_AFTER_MS = 300_000;
 
 /** What `/metrics`, `/livez`, `/readyz` and the status page are made of: each judges the same facts by the same rules. */
-export function createHealth(parts: HealthParts): HealthReader {
-  const { sql, backend, runner, clock, metrics, storeFailure, circuitReason, log } = parts;
-  const settings: StatusSettings = parts;
-  const factsOf = factsReader(parts);
+export function createHealth(parts: HealthParts, runner: Pick<Runner, 'lastJobAt'>): HealthReader {
+  const { backend, metrics, pause, breaker, log } = parts;
+  const { sql, clock } = parts.sync;
+  const { liveBudget, maxSkus: bulkMaxSkus } = parts.config.bulk;
+  const limits = paceLimits(parts.config);
+  const settings: StatusSettings = { limits, bulkMaxSkus, liveBudget };
+  const factsOf = factsReader(sql, limits);
   const startedAt = clock.monotonic();
   let queuesAnswer = true;
 
@@ -74,7 +72,7 @@ export function createHealth(parts: HealthParts): HealthReader {
       }),
     ]);
     queuesAnswer = queues === null;
-    const own: OwnFacts = { unreadable, queues, storeFailure: storeFailure(), refused: circuitReason() };
+    const own: OwnFacts = { unreadable, queues, storeFailure: pause.failure(), refused: breaker.explain() };
     return { read, health: judge(read?.facts ?? null, own) };
   }
 
@@ -92,7 +90,7 @@ export function createHealth(parts: HealthParts): HealthReader {
     read,
     async metrics() {
       const { health, status } = await read();
-      metrics.setMirror({ health, stats: status?.stats ?? null, storeFailure: storeFailure() });
+      metrics.setMirror({ health, stats: status?.stats ?? null, storeFailure: pause.failure() });
       return await metrics.text();
     },
     live() {
@@ -118,7 +116,7 @@ export function readyAnswer(health: Health): HealthAnswer {
 }
 
 /** How this daemon reads facts: counts are those of this moment where counting is quick, else the last ones. */
-function factsReader({ sql, limits }: HealthParts): () => Promise<ReadFacts> {
+function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
   const paceOf = paceReader(limits);
   const fresh = createCountsReader(sql);
   const counts = () =>

@@ -1,21 +1,13 @@
-import type { Clock } from '../lib/clock.ts';
 import { within } from '../queues/backend.ts';
 import { asJson } from '../status/json.ts';
 import { POLICY } from '../status/page-assets.ts';
 import { type PageView, renderPage } from '../status/page.ts';
-import type { Sql } from '../store/db.ts';
 import { readRecentChanges } from '../store/changes.ts';
-import type { Problem } from '../telemetry/log/problems.ts';
+import type { SyncContext } from '../sync/context.ts';
+import type { Parts } from './parts.ts';
 import type { HealthReader } from './health.ts';
 import type { Page } from './http-server.ts';
 import { VERSION } from '../version.ts';
-
-export interface StatusPageParts {
-  readonly sql: Sql;
-  readonly clock: Clock;
-  readonly health: Pick<HealthReader, 'read'>;
-  readonly problems: () => readonly Problem[];
-}
 
 /** However many readers there are, and however often they read: Postgres is asked this often at most. */
 const VIEW_FOR_MS = 2000;
@@ -24,12 +16,13 @@ const READ_WITHIN_MS = 4000;
 const CHANGES = 20;
 
 /** The status page and the same as JSON, by path. */
-export function createStatusPages({
-  sql,
-  clock,
-  health,
-  problems,
-}: StatusPageParts): ReadonlyMap<string, Page> {
+export function createStatusPages(
+  {
+    sync: { sql, clock },
+    problems,
+  }: Pick<Parts, 'problems'> & { readonly sync: Pick<SyncContext, 'sql' | 'clock'> },
+  health: Pick<HealthReader, 'read'>,
+): ReadonlyMap<string, Page> {
   let reading: { at: number; view: Promise<PageView> } | null = null;
 
   async function read(): Promise<PageView> {

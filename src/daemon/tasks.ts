@@ -1,8 +1,8 @@
 import type { Handler } from '../queues/runner.ts';
-import { runTask, type TaskReport } from '../queues/task-run.ts';
-import type { StorePause } from '../queues/store-pause.ts';
+import { runTask } from '../queues/task-run.ts';
 import type { RunTask, TaskName, TaskRun } from '../store/tasks.ts';
-import type { SyncContext } from '../sync/context.ts';
+import type { Telemetry } from '../telemetry/telemetry.ts';
+import type { Parts } from './parts.ts';
 import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
@@ -10,25 +10,30 @@ import type { TaskOutcome } from '../sync/outcome.ts';
 import { createSlice } from '../sync/reprice/slice.ts';
 import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
 
-export interface HandlerParts {
-  readonly ctx: SyncContext;
+/** What stops jobs, and what lets one run soon. */
+export interface JobControl {
   /** Ends waiting and long downloads. */
   readonly stopping: AbortSignal;
   /** Breaks off single requests too. */
   readonly hard: AbortSignal;
-  readonly requestTimeoutMs: number;
-  readonly retention: Retention;
-  readonly report: (report: TaskReport) => void;
   readonly wake: (task: TaskName) => Promise<void>;
-  /** Pauses jobs while Postgres takes no writes. */
-  readonly pause: StorePause;
 }
 
 /** Which piece of sync each job runs. */
-export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handler>> {
-  const { ctx, stopping, hard, report, wake } = parts;
-  const runner = { sql: ctx.sql, clock: ctx.clock, signal: stopping, report };
-  const slice = createSlice(ctx, parts.requestTimeoutMs);
+export function handlersOf(
+  {
+    config,
+    sync,
+    telemetry,
+    pause,
+  }: Pick<Parts, 'config' | 'sync' | 'pause'> & {
+    readonly telemetry: Pick<Telemetry, 'onTask'>;
+  },
+  { stopping, hard, wake }: JobControl,
+): Readonly<Record<TaskName, Handler>> {
+  const runner = { sql: sync.sql, clock: sync.clock, signal: stopping, report: telemetry.onTask };
+  const slice = createSlice(sync, config.partner.timeoutMs);
+  const retention: Retention = { windowMs: config.rate.windowMs, historyMs: config.history.retentionMs };
 
   async function task(name: RunTask, work: (run: TaskRun) => Promise<TaskOutcome>): Promise<string> {
     const outcome = await runTask(runner, name, work);
@@ -37,23 +42,23 @@ export function handlersOf(parts: HandlerParts): Readonly<Record<TaskName, Handl
 
   const jobs: Readonly<Record<TaskName, Handler>> = {
     async manifest() {
-      const ended = await task('manifest', (run) => syncManifest(ctx, run, stopping));
+      const ended = await task('manifest', (run) => syncManifest(sync, run, stopping));
       if (ended === 'done') await wake('delta');
       return ended;
     },
-    'catalog-check': () => task('catalog-check', (run) => checkCatalog(ctx, run, stopping)),
+    'catalog-check': () => task('catalog-check', (run) => checkCatalog(sync, run, stopping)),
     async delta() {
-      const ended = await task('delta', (run) => syncDelta(ctx, run.failures, hard));
+      const ended = await task('delta', (run) => syncDelta(sync, run.failures, hard));
       if (ended === 'postponed') await wake('manifest');
       return ended;
     },
     async reprice() {
       return (await slice(stopping, hard)).end;
     },
-    metadata: () => task('metadata', () => syncMetadata(ctx)),
-    maintenance: () => task('maintenance', () => maintain(ctx, parts.retention)),
-    'live-plan': () => task('live-plan', () => planLive(ctx)),
+    metadata: () => task('metadata', () => syncMetadata(sync)),
+    maintenance: () => task('maintenance', () => maintain(sync, retention)),
+    'live-plan': () => task('live-plan', () => planLive(sync)),
   };
-  const paused = Object.entries(jobs).map(([job, work]) => [job, () => parts.pause.guard(job, work)]);
+  const paused = Object.entries(jobs).map(([job, work]) => [job, () => pause.guard(job, work)]);
   return Object.fromEntries(paused) as typeof jobs;
 }

@@ -17,7 +17,7 @@ import { CALM } from './fortune.ts';
 import type { Pending, Raw } from './partner.ts';
 import type { Rig } from './rig.ts';
 import type { SimTime } from './time.ts';
-import type { SettingsEnv } from '../support/settings.ts';
+import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import type { Worker } from './worker.ts';
 
 const MINUTE = 60_000;
@@ -85,16 +85,10 @@ export class Day {
       pacer: createPacer(sql, clock, LIMITS, telemetry.pace),
       emit: telemetry.onSync,
     };
-    const handlers = handlersOf({
-      ctx,
-      stopping: NEVER,
-      hard: NEVER,
-      requestTimeoutMs: 30_000,
-      retention: { windowMs: MINUTE, historyMs: 0 },
-      report: telemetry.onTask,
-      wake: (task) => runner.wake(task),
-      pause: createStorePause(clock, telemetry.onStore),
-    });
+    const handlers = handlersOf(
+      { config: settingsWith(REAL), sync: ctx, telemetry, pause: createStorePause(clock, telemetry.onStore) },
+      { stopping: NEVER, hard: NEVER, wake: (task) => runner.wake(task) },
+    );
     const runner = createRunner({
       backend: this.#backend(),
       sql: rig.sql,

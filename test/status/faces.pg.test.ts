@@ -7,7 +7,6 @@ import { createHealth } from '../../src/daemon/health.ts';
 import { type HttpServer, startHttpServer } from '../../src/daemon/http-server.ts';
 import { createStatusPages } from '../../src/daemon/status-page.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { paceLimits } from '../../src/pace/policy.ts';
 import { MIRROR_STATES, type MirrorState, type Reason } from '../../src/status/health.ts';
 import { screen } from '../../src/status/screen.ts';
 import { countCatalog } from '../../src/store/catalog-counts.ts';
@@ -36,23 +35,22 @@ function restless(): Clock {
 
 /** The endpoints of a daemon on this database that knows `own()` of itself. */
 async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
-  const health = createHealth({
-    sql,
-    log,
-    clock: restless(),
-    backend: {
-      ping: () => (own().queues === null ? Promise.resolve() : Promise.reject(new Error('away'))),
-      describe: () => own().queues ?? '',
+  const health = createHealth(
+    {
+      config: CONFIG,
+      sync: { sql, clock: restless() },
+      log,
+      backend: {
+        ping: () => (own().queues === null ? Promise.resolve() : Promise.reject(new Error('away'))),
+        describe: () => own().queues ?? '',
+      },
+      metrics: createMetrics({ version: '1' }),
+      pause: { failure: () => own().storeFailure },
+      breaker: { explain: () => own().refused },
     },
-    runner: { lastJobAt: () => null },
-    metrics: createMetrics({ version: '1' }),
-    limits: paceLimits(CONFIG),
-    liveBudget: 5,
-    bulkMaxSkus: 100,
-    storeFailure: () => own().storeFailure,
-    circuitReason: () => own().refused,
-  });
-  const pages = createStatusPages({ sql, clock: restless(), health, problems: () => [] });
+    { lastJobAt: () => null },
+  );
+  const pages = createStatusPages({ sync: { sql, clock: restless() }, problems: () => [] }, health);
   return await startHttpServer({ host: '127.0.0.1', port: 0, ...health, pages, log });
 }
 

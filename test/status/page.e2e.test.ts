@@ -124,7 +124,10 @@ describe('its cost', () => {
         return { health: judge(null), now: new Date(), status: null };
       },
     };
-    const pages = createStatusPages({ sql: stack.sql, clock: systemClock, problems: () => [], health });
+    const pages = createStatusPages(
+      { sync: { sql: stack.sql, clock: systemClock }, problems: () => [] },
+      health,
+    );
     const bodies = await Promise.all(
       Array.from({ length: 50 }, async (_, n) => await pages.get(n % 2 === 0 ? '/' : '/status.json')?.()),
     );

@@ -1,0 +1,26 @@
+import type { Config } from '../config/config.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
+import type { QueueBackend } from '../queues/backend.ts';
+import type { StorePause } from '../queues/store-pause.ts';
+import type { SyncContext } from '../sync/context.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import type { Problem } from '../telemetry/log/problems.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Telemetry } from '../telemetry/telemetry.ts';
+
+/** What a daemon is put together from, in the order in which it is made. Each function of this room takes what it needs of it. */
+export interface Parts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The last warnings and errors, for the status page. */
+  readonly problems: () => readonly Problem[];
+  readonly metrics: Metrics;
+  readonly telemetry: Telemetry;
+  /** Pauses jobs while Postgres takes no writes. */
+  readonly pause: StorePause;
+  readonly backend: QueueBackend;
+  readonly breaker: CircuitBreaker;
+  readonly sync: SyncContext;
+}
