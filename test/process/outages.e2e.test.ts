@@ -100,7 +100,11 @@ withRedis('a Redis', () => {
     const ready = await daemon.get('/readyz');
     expect({ ...ready, body: JSON.parse(ready.body) }).toMatchObject({
       status: 503,
-      body: { ok: false, reason: 'the queues (redis) do not answer' },
+      body: {
+        ok: false,
+        reason:
+          'the queues (redis) do not answer; check the server that REDIS_URL (or else DATABASE_URL) names',
+      },
     });
     expect((await daemon.get('/livez')).status).toBe(200);
     const attempts = gate.connections;
@@ -179,7 +183,7 @@ describe.concurrent('a Postgres', () => {
   test('that stays away ends a command with a clear word and a code that is not zero', async ({ expect }) => {
     const ran = await runProgram(['status'], { DATABASE_URL: 'postgres://x:y@127.0.0.1:1/x' });
     expect(ran.code).toBe(2);
-    expect(ran.stdout).toBe('broken: Postgres does not answer');
+    expect(ran.stdout).toBe('broken: Postgres does not answer; `catalog-mirror doctor` says what to do');
     expect(ran.stderr).toBe('Postgres does not answer\n  because: connect ECONNREFUSED 127.0.0.1:1');
   });
 

@@ -267,7 +267,7 @@ describe.concurrent('a mirror by TLS', () => {
     const env = { ...stack.env, DATABASE_URL: through(stack.databaseUrl, proxy, 'localhost', parameters) };
     const run = await runProgram(['run'], env, { timeoutMs: 20_000 });
     expect({ code: run.code, signal: run.signal }).toEqual({ code: 1, signal: null });
-    expect(run.stderr).toContain('a certificate that is not to be trusted');
+    expect(run.stderr).toContain('the certificate of Postgres is not trusted');
     const doctor = await runProgram(['doctor'], env);
     expect(doctor.code).toBe(1);
     expect(doctor.stdout).toMatch(/^FAIL postgres .*a certificate that is not to be trusted \(SELF_SIGNED/m);
