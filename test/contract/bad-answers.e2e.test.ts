@@ -118,7 +118,7 @@ describe('a bulk answer', () => {
     });
     await refreshSkus(sql, [asked]);
     const line = await nextLog(stack, 'bulk.unaccounted', 0);
-    expect(line).toMatchObject({ level: 'warn', asked: 1, resolved: 1, foreign: HUGE.length + 2 });
+    expect(line).toMatchObject({ level: 'warn', asked: 1, resolved: 1, unexpected: HUGE.length + 2 });
     await stack.caughtUp();
     expect(await rest()).toEqual(before);
     expect(await metric(app, 'bulk_unaccounted_skus_total')).toBe(HUGE.length + 2);

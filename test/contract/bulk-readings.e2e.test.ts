@@ -116,7 +116,7 @@ describe('Prices come from bulk alone.', () => {
     await stack.start();
     await stack.caughtUp();
     const { code, stdout } = await runProgram(['refresh', 'UNLISTED-2'], stack.env);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: '1 SKU is due now\n' });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '1 SKU is due now' });
     await stack.caughtUp();
     expect([...(await sql`select size, price from catalog.prices where sku = 'UNLISTED-2'`)]).toEqual([
       { size: 'OS', price: 990 },
