@@ -41,7 +41,6 @@ export interface Command {
   /** Options of type boolean that may have a value all the same: `--watch`, `--watch 5`, `--watch=5`. */
   readonly optionalValues?: readonly string[];
   readonly moreHelp?: readonly string[];
-  /** Whether words beside the options are allowed. */
   readonly positionals: boolean;
   /** Every word that may stand there, where they are known beforehand. */
   readonly words?: readonly string[];
@@ -68,7 +67,7 @@ export class UsageError extends Error {
 
 /** `; did you mean …?` where one of the words is near enough to be meant, else nothing. */
 export function didYouMean(word: string, words: readonly string[]): string {
-  // Two letters that changed places are two edits.
+  // A swap of two letters counts as two edits.
   const meant = nearest(word, words, ({ length }) => (length > 2 ? 2 : 0));
   return meant === undefined ? '' : `; did you mean ${meant}?`;
 }

@@ -22,7 +22,7 @@ export interface PartnerReport {
   readonly unknown: readonly string[];
 }
 
-/** What the mirror's own database can add. */
+/** From the mirror's database: the stored delta token, and SKUs to sample. */
 export interface OwnMirror {
   readonly token: string | null;
   readonly skus: Pick<Sample, 'snapshot' | 'live'>;
@@ -32,7 +32,6 @@ export interface AskOptions {
   readonly config: Config;
   readonly permits: PermitSource;
   readonly mirror: OwnMirror;
-  /** Most requests to send. */
   readonly most: number;
   readonly now: () => number;
 }

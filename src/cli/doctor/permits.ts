@@ -6,7 +6,7 @@ import { type PaceView, readPace } from '../../pace/ledger.ts';
 import type { Sql } from '../../store/db.ts';
 import { type Acquired, createPacer } from '../../pace/pacer.ts';
 
-/** What the ledger of requests tells of refusals. */
+/** A refusal that the request ledger shows, and its back-off. */
 export interface Refused {
   readonly suspected: Suspicion;
   readonly explained: string;
@@ -18,7 +18,6 @@ type PermitOrWait =
   | { readonly kind: 'granted'; readonly permit: Permit }
   | Extract<Acquired, { kind: 'wait' }>;
 
-/** Leave to send, by the account's one ledger. */
 export interface PermitSource {
   take(): Promise<PermitOrWait>;
   refused(): Promise<Refused | null>;

@@ -5,7 +5,6 @@ import type { SentRequest } from './partner.ts';
 export interface Report {
   readonly findings: readonly CheckResult[];
   readonly requests: readonly SentRequest[];
-  /** Most requests that it was allowed. */
   readonly most: number;
   readonly settings: Readonly<Record<string, string>>;
   readonly unknown: readonly string[];

@@ -21,12 +21,10 @@ export interface FieldNames {
   readonly snapshotId: string | null;
 }
 
-/** What is known of the undocumented names. */
 export interface Discovered {
   readonly findings: readonly CheckResult[];
   /** Variables and the values that the partner's answers have shown to be right. */
   readonly settings: Readonly<Record<string, string>>;
-  /** What was not seen, and why. */
   readonly unknown: readonly string[];
 }
 
@@ -155,7 +153,7 @@ function bodyPart(evidence: Evidence, names: FieldNames): Part {
   return { findings: [fail('bulk body', text, remedy)], unknown };
 }
 
-/** What a refusal says in words. */
+/** The refusal's `message`, quoted and shortened; null where the body has none. */
 function messageOf(body: unknown): string | null {
   if (typeof body !== 'object' || body === null || !('message' in body)) return null;
   const { message } = body;
@@ -312,7 +310,6 @@ function deltaPart({ delta }: Evidence): Part {
   return answers.length === 0 ? {} : { findings: [ok('delta', 'answers')] };
 }
 
-/** A delta's body with its lists emptied. */
 function emptied(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
   return Object.fromEntries(

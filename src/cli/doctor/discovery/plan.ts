@@ -26,7 +26,6 @@ export interface DeltaTry {
   readonly body: unknown;
 }
 
-/** What is known so far. */
 export interface Evidence {
   /** Null: not asked yet. */
   readonly manifest: {
@@ -42,7 +41,6 @@ export interface Evidence {
   readonly ownToken: string | null;
 }
 
-/** The configured names that questions go by. */
 export interface Names {
   readonly bulkBodyKey: string;
   readonly snapshotId: string | null;
@@ -117,7 +115,7 @@ export function confirmedToken(delta: readonly DeltaTry[]): string | null {
   return delta.find(({ path, kind }) => path !== null && takesToken(kind))?.path ?? null;
 }
 
-/** Fields whose value a delta did not know. */
+/** Paths of manifest fields whose value a delta rejected as an unknown token. */
 export function rejectedTokens(delta: readonly DeltaTry[]): string[] {
   return delta.flatMap(({ path, kind }) => (path !== null && UNKNOWN_TOKEN.has(kind) ? [path] : []));
 }

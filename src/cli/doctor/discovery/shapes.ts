@@ -122,7 +122,6 @@ export interface ElementShape {
   readonly kind: 'text' | 'object' | 'unclear';
   /** Member that carries the SKU; null where elements are text, or where it cannot be told. */
   readonly field: string | null;
-  /** Members of the objects that were seen. */
   readonly members: readonly string[];
 }
 
@@ -158,7 +157,7 @@ export function bulkElements(body: unknown, asked: ReadonlySet<string>): Element
   return elementShape(listed(body, LISTS), asked);
 }
 
-/** How a delta's lists spell their SKUs. */
+/** The form in which a delta's lists spell `known` SKUs; null where none is listed. */
 export function deltaElements(body: unknown, known: ReadonlySet<string>): ElementShape | null {
   return elementShape(listed(body, DELTA_LISTS), known);
 }
@@ -180,14 +179,12 @@ export function entriesIn(body: unknown): SeenEntry[] {
   });
 }
 
-/** How prices stand in entries. */
 export interface PriceShape {
   readonly entries: number;
   /** Entries that the configured names read (a bare number is read without a name). */
   readonly read: number;
   /** Names to configure, in order; empty where entries are bare numbers; null where it cannot be told. */
   readonly fields: readonly string[] | null;
-  /** Members that could hold a price. */
   readonly candidates: readonly string[];
   /** Set where the configured names read something that is hardly a price. */
   readonly doubtful: boolean;
