@@ -34,7 +34,6 @@ export interface Config extends Settings {
 /** What a command needs that works on the mirror without calling the partner. */
 export type MirrorConfig = Omit<Config, 'partner'>;
 
-/** What the health endpoint and the log need. */
 export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
 /** Everything that is wrong with the environment, at once. Its message has one line a problem and holds no secret. */
@@ -83,7 +82,6 @@ const NEEDS: Readonly<Record<string, Need>> = { partner: 'all', http: 'http', lo
 const WIDER = { all: ['all', 'database', 'http'], database: ['database', 'http'], http: ['http'] } as const;
 type Need = keyof typeof WIDER;
 
-/** The settings that a command reads. */
 function rowsFor(need: Need): typeof ROWS {
   const needed: readonly Need[] = WIDER[need];
   return ROWS.filter(([, { path }]) => needed.includes(NEEDS[path.split('.')[0] ?? ''] ?? 'database'));
@@ -179,7 +177,6 @@ export function secretsOf(env: Environment, readFile: ReadFile): readonly string
   return unloggable(readSecrets(ROWS, env, readFile).kept);
 }
 
-/** Values by path, each in its group. */
 function nested(values: readonly (readonly [path: string, value: unknown])[]): Record<string, unknown> {
   const config: Record<string, unknown> = {};
   for (const [path, value] of values) {

@@ -40,10 +40,9 @@ interface DurationRange {
   readonly max?: number;
 }
 
-/** A duration that becomes a timer, in milliseconds. */
+/** A duration in milliseconds, at most what a Node.js timer can wait. */
 export const timer = () => duration({ max: LONGEST_TIMER });
 
-/** A whole number from `min` to `max`. */
 export const integer = (min: number, max: number) =>
   z
     .string()
@@ -52,7 +51,7 @@ export const integer = (min: number, max: number) =>
     .pipe(z.int().min(min).max(max))
     .describe(`a whole number from ${min} to ${max}`);
 
-/** A part of something, in (0, 1]. */
+/** A fraction in (0, 1]. */
 export const share = () =>
   z
     .string()
@@ -61,13 +60,11 @@ export const share = () =>
     .pipe(z.number().gt(0).max(1))
     .describe('a share greater than 0 and at most 1, such as 0.6');
 
-/** A text of the `allowed` form. */
 export const pattern = (expected: string, allowed: RegExp) => z.string().regex(allowed).describe(expected);
 
 /** The name of a JSON field that the partner does not document. */
 export const field = () => pattern('a field name', /^\S(?:.*\S)?$/u);
 
-/** One of a few words. */
 export const choice = <const T extends readonly string[]>(options: T) =>
   z.enum(options).describe(`one of ${options.join(', ')}`);
 

@@ -3,7 +3,6 @@ import { type ConfigProblem, type Environment, given, type ReadFile } from './en
 
 /** A secret that may live in a file and be rotated there. */
 export interface SecretSource {
-  /** The present value. */
   read(): string;
   /** Reads the file again, where there is one; true when the value has changed. An unreadable or invalid file changes nothing. */
   refresh(): boolean;
