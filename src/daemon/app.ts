@@ -163,7 +163,7 @@ async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
  */
 function credentialReader({ partner }: Config, log: Log, onChange: () => void): () => void {
   return () => {
-    // Both are read, not one of two.
+    // An array, because `||` would skip the second refresh after the first change.
     const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
     if (!changed) return;
     log.info({ event: 'credential.changed' });

@@ -38,7 +38,7 @@ interface DatabaseParts {
   readonly giveUp: AbortSignal | undefined;
 }
 
-/** Postgres, answering. */
+/** Opens Postgres (embedded or by URL) and waits until it answers. */
 export async function openMirror(config: Config, { log, clock, onStop, giveUp }: DatabaseParts) {
   const database = await openDatabase(config, log);
   onStop(() => database.close());
@@ -61,7 +61,7 @@ export async function openMirror(config: Config, { log, clock, onStop, giveUp }:
   return { database, sql };
 }
 
-/** The queues' backend, prepared. */
+/** Creates and prepares the queues' backend; `onStop` closes it. */
 export async function openQueues(
   config: Config,
   databaseUrl: string,
@@ -91,7 +91,6 @@ export async function migrateMirror(
   await storeSettings(sql, config, paceLimits(config));
 }
 
-/** The embedded server's events as log lines. */
 export function embeddedLines(log: Log): EmbeddedLog {
   return (event, detail) => emitLine(log, { event, ...detail });
 }

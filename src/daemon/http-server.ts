@@ -10,7 +10,6 @@ export interface HealthAnswer {
   readonly [detail: string]: unknown;
 }
 
-/** A page beside the endpoints for machines. */
 export type Page = () => Promise<{
   readonly type: string;
   readonly body: string;
@@ -21,7 +20,6 @@ export interface HttpServerOptions {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** Prometheus text. */
   readonly metrics: () => Promise<string>;
   readonly live: () => HealthAnswer;
   readonly ready: () => Promise<HealthAnswer>;
@@ -32,7 +30,6 @@ export interface HttpServerOptions {
 }
 
 export interface HttpServer {
-  /** The port that it listens on. */
   readonly port: number;
   /** Stops listening; answers under way get a second to end. */
   close(): Promise<void>;

@@ -14,11 +14,9 @@ export interface Parts {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
-  /** The last warnings and errors, for the status page. */
   readonly problems: () => readonly Problem[];
   readonly metrics: Metrics;
   readonly telemetry: Telemetry;
-  /** Pauses jobs while Postgres takes no writes. */
   readonly pause: StorePause;
   readonly backend: QueueBackend;
   readonly breaker: CircuitBreaker;

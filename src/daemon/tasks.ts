@@ -10,16 +10,14 @@ import type { TaskOutcome } from '../sync/outcome.ts';
 import { createSlice } from '../sync/reprice/slice.ts';
 import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
 
-/** What stops jobs, and what lets one run soon. */
 export interface JobControl {
-  /** Ends waiting and long downloads. */
+  /** Ends waits and long downloads. */
   readonly stopping: AbortSignal;
-  /** Breaks off single requests too. */
+  /** Aborts single requests too. */
   readonly hard: AbortSignal;
   readonly wake: (task: TaskName) => Promise<void>;
 }
 
-/** Which piece of sync each job runs. */
 export function handlersOf(
   {
     config,
