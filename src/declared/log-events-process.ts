@@ -2,7 +2,6 @@ import { line, OVER, REPEATED } from './log-event.ts';
 
 const GO_ON = 'it is retried automatically; the next line comes when it is over, or within an hour';
 
-/** The process itself, its servers and commands. */
 export const PROCESS = {
   'app.started': line('info', 'the daemon is running', ['version', 'queues', 'host', 'port']),
   'app.stopping': line(
@@ -60,7 +59,6 @@ export const PROCESS = {
   'status.unread': line('debug', 'the status page could not read the mirror', ['err']),
 } as const;
 
-/** Postgres and the queues. */
 export const STORE = {
   'database.waiting': line(
     'warn',

@@ -11,7 +11,6 @@ const RUN_TASKS = ['manifest', 'delta', 'catalog-check', 'metadata', 'maintenanc
 const HALF_A_MINUTE_MS = 30_000;
 const HOUR_MS = 3_600_000;
 
-/** Requests to the partner, and bulk answers. */
 export const PARTNER = {
   'partner.request': line('debug', 'a request to the partner was completed', [
     'route',
@@ -64,7 +63,6 @@ export const PARTNER = {
   'bulk.recovered': line('info', 'bulk calls succeed again', [...OVER]),
 } as const;
 
-/** Manifest, delta and what they tell. */
 export const CATALOG = {
   'manifest.progress': line(
     ['info', 'debug'],
@@ -146,7 +144,6 @@ export const CATALOG = {
   ]),
 } as const;
 
-/** Re-pricing and maintenance. */
 export const REPRICING = {
   'reprice.progress': line(
     'info',
@@ -197,7 +194,6 @@ export const REPRICING = {
   ]),
 } as const;
 
-/** The same declaration for each of these tasks. */
 function each<T extends (typeof RUN_TASKS)[number], E extends string, Event extends LogEvent>(
   tasks: readonly T[],
   end: E,
@@ -206,7 +202,6 @@ function each<T extends (typeof RUN_TASKS)[number], E extends string, Event exte
   return Object.fromEntries(tasks.map((task) => [`${task}.${end}`, event])) as Record<`${T}.${E}`, Event>;
 }
 
-/** The ends of runs. */
 export const TASK_LINES = {
   ...each(
     RUN_TASKS,

@@ -18,16 +18,12 @@ export const LOG_EVENTS = {
 
 export type EventName = keyof typeof LOG_EVENTS;
 type LevelsOf<E extends EventName> = (typeof LOG_EVENTS)[E]['levels'][number];
-/** Members that a line with this event may carry. */
 export type FieldOf<E extends EventName> = (typeof LOG_EVENTS)[E]['fields'][number];
-/** Events that are declared for a level. */
 export type EventAt<L extends Level> = { [E in EventName]: L extends LevelsOf<E> ? E : never }[EventName];
 /** A line: the event, and members of those that it declares. */
 export type Line<E extends EventName> = { readonly event: E } & { readonly [F in FieldOf<E>]?: unknown };
-/** A line of any of the events. */
 export type AnyLine<E extends EventName = EventName> = { [One in E]: Line<One> }[E];
 
-/** The declaration of an event. */
 export function declared(event: EventName): LogEvent {
   return LOG_EVENTS[event];
 }
