@@ -11,7 +11,6 @@ import { clearOrphans } from './processes.ts';
 import { startServer, type Server } from './server.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
-/** A running Postgres that belongs to this process. */
 export interface EmbeddedPostgres {
   /** `postgres://postgres:<password>@127.0.0.1:<port>/postgres`; the port is another one after each start. */
   readonly url: string;

@@ -17,12 +17,11 @@ export interface ServerSpec {
   startupLog: string;
   binaries: Binaries;
   account: ServiceUser | null;
-  /** Server settings that go over the defaults. */
+  /** Server settings that override the defaults. */
   settings: Record<string, string>;
   startTimeoutMs: number;
 }
 
-/** A server that takes connections. */
 export interface Server {
   pid: number;
   port: number;
@@ -133,7 +132,7 @@ interface Run {
   child: ChildProcess;
   pid: number | undefined;
   ended(): boolean;
-  /** How the process ended, in words. */
+  /** Resolves with how the process ended, in words. */
   exit: Promise<string>;
 }
 
