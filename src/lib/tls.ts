@@ -106,7 +106,7 @@ function tlsOptions(
   return {
     ...(ca !== undefined && { ca }),
     ...(cert !== undefined && { cert, key }),
-    // Its own address: no name to be sent.
+    // No server name (SNI) for an IP address.
     ...(!/^[\d.]+$|:/.test(host) && { servername: host }),
     rejectUnauthorized: verified,
     // By the host of the URL: where the driver hands over a connected socket, Node.js does not know it, and takes localhost.
