@@ -59,7 +59,6 @@ async function lockPace(tx: Tx): Promise<void> {
   await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`;
 }
 
-/** Writes a send into the log; returns its id. */
 async function logSend(tx: Tx, at: number, lane: string): Promise<string> {
   const [logged] = await tx<[{ id: string }]>`
     insert into catalog_internal.pace_sends (sent_at, lane) values (${new Date(at)}, ${lane}) returning id`;

@@ -17,7 +17,6 @@ import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 import type { Sql } from '../store/db.ts';
 import { unsend, withPace } from './ledger.ts';
 
-/** Who asks for leave to send. */
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
 export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe'];
 
@@ -25,7 +24,7 @@ export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'prob
 const BREAKER_WAIT_MS = 1000;
 
 export interface SentPermit extends Permit {
-  /** Nothing was sent after all: the slot goes back. */
+  /** Returns the slot: nothing was sent. */
   cancel(): Promise<void>;
 }
 
@@ -70,11 +69,11 @@ export interface PacerEvents {
 
 interface Tried {
   readonly decision: PaceDecision;
-  /** The database's time, epoch milliseconds. */
+  /** Database time in epoch milliseconds. */
   readonly now: number;
   /** Set where it may go: until then (monotonic) it keeps the next one waiting, whatever others send. */
   readonly nextFrom: number;
-  /** Null where it may not go. */
+  /** Null where the request may not be sent. */
   readonly sendId: string | null;
 }
 

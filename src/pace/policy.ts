@@ -11,7 +11,6 @@ export interface PaceLimits {
   /** Most own requests in any rolling window (the account's limit times the mirror's share). */
   readonly maxPerWindow: number;
   readonly windowMs: number;
-  /** How long to back off after a refusal. */
   readonly backoffMs: number;
   /** The whole account, where its other users take part (`catalog.take_request`): its limit, and what is left to the mirror in any case. */
   readonly account?: { readonly limit: number; readonly floor: number };
@@ -24,7 +23,7 @@ export interface PaceState {
   /** Set by a refusal until a half-open request has succeeded. */
   readonly backoffUntil: number | null;
   readonly halfOpenSentAt: number | null;
-  /** Refusals in a row without a success between. */
+  /** Consecutive refusals without a success in between. */
   readonly episodes: number;
   readonly refusal: string | null;
   /** When the first of these refusals came, and the last. */

@@ -10,7 +10,6 @@ export interface PaceStatus {
   /** Requests of the account's other users in it, and the most that the mirror may send beside them. */
   readonly othersInWindow: number;
   readonly mostInWindow: number;
-  /** The account's limit. */
   readonly limitInWindow: number;
   /** What may be said of the present refusals, as a line for people, and in parts; null while requests are let through. */
   readonly refusal: string | null;
