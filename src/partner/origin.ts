@@ -79,7 +79,6 @@ export function checkBaseUrl(url: URL, allowInsecure: boolean): UrlProblem | nul
 /** PARTNER_FILES_ORIGINS: these origins and no other; null: any public https origin, or loopback where the base URL is. */
 export type FilesOrigins = readonly string[] | null;
 
-/** Which addresses a connection may be made to. */
 export type Reach = 'public' | 'loopback' | 'public-or-private';
 
 const REACHES: Readonly<Record<Reach, (address: string) => boolean>> = {
