@@ -26,7 +26,7 @@ export interface JobQueue {
   close(): Promise<void>;
 }
 export interface JobWorker {
-  /** Begins to take jobs; resolves when it is closed. */
+  /** Starts to take jobs; resolves when the worker is closed. */
   run(): Promise<void>;
   close(): Promise<void>;
 }
@@ -44,7 +44,6 @@ export interface QueueBackend {
   onReconnect(listener: () => void): void;
   /** Rejects when the store does not answer within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
-  /** What a rejected ping means, for people. */
   describe(error: unknown): string;
   close(): Promise<void>;
 }

@@ -46,7 +46,6 @@ export function jobOutcomes(queue: QueueName): string[] {
     : [...TASK_ENDS, 'not-due', 'paused', 'fault'];
 }
 
-/** The queue that each task's jobs go through. */
 export const QUEUE_OF: Readonly<Record<TaskName, QueueName>> = {
   manifest: 'manifest',
   'catalog-check': 'manifest',

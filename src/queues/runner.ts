@@ -12,7 +12,6 @@ export interface RunnerOptions {
   readonly sql: Sql;
   readonly schedules: readonly Schedule[];
   readonly handlers: Readonly<Record<TaskName, Handler>>;
-  /** A job was taken from a queue. */
   readonly onTaken: () => void;
   readonly onJob: (job: { queue: QueueName; job: string; outcome: string; ms: number }) => void;
   /** Errors of the queues and of the connections to their store. */
