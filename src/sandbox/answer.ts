@@ -81,7 +81,7 @@ function isText(value: unknown): boolean {
 export interface Keyset {
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** Tells rows of the same millisecond apart. */
+  /** Orders rows of the same millisecond. */
   readonly seq: number;
 }
 

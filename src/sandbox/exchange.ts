@@ -36,7 +36,7 @@ export class Exchanges {
     this.#parts = parts;
   }
 
-  /** Serves one request. Never rejects. */
+  /** Never rejects. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => response.destroy());
     const services = this.#services();
@@ -133,7 +133,6 @@ function answerTo(
   return definition.handle(services, { params, query, text });
 }
 
-/** The `Authorization` header as it arrives. */
 function arriving(request: IncomingMessage, fault: Fault | undefined): string | undefined {
   if (fault?.authorization === undefined) return request.headers.authorization;
   return fault.authorization ?? undefined;

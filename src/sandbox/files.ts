@@ -55,7 +55,6 @@ export function fileError(refusal: FileRefusal | 'freed'): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message></Error>`;
 }
 
-/** The snapshot that a file's path names, or null. */
 export function snapshotOf(path: string): string | null {
   return /^\/files\/([^/]+)\.ndjson\.gz$/.exec(path)?.[1] ?? null;
 }

@@ -9,7 +9,6 @@ export interface IntakeRecord {
   readonly quantity: unknown;
 }
 
-/** The warehouse intake records, oldest first. */
 export class Intake {
   readonly #records: IntakeRecord[] = [];
 

@@ -31,7 +31,6 @@ export class Labels {
   }
 }
 
-/** The order that a label's path names, or null. */
 export function orderOf(path: string): string | null {
   return /^\/files\/labels\/([^/]+)\.pdf$/.exec(path)?.[1] ?? null;
 }
@@ -82,7 +81,6 @@ function escape(line: string): string {
 /** A label's URL works this long at most (partner rule 8.label-url). */
 const LONGEST_MS = 3_600_000;
 
-/** What the answers about labels work on. */
 interface LabelServices {
   readonly settings: Settings;
   readonly orders: Orders;
@@ -100,7 +98,6 @@ export function answerLabel({ settings, orders, labels, base }: LabelServices, {
   return { status: 200, body: { url: base + labels.sign(order.id, expiresAt) } };
 }
 
-/** GET of a presigned label URL. */
 export function labelFile({ settings, orders, labels }: LabelServices, { path, query }: PlainCall): Reply {
   const now = settings.now();
   const refusal = labels.check(path, query, now);

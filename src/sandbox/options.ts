@@ -8,7 +8,6 @@ export interface Dialect {
   /** Elements of `not_found`, `deferred` and `errors`: the SKU itself, or an object that carries it. */
   elements: 'string' | 'object';
   skuField: string;
-  /** What a `size_map` entry is. */
   entries: 'number' | 'string' | 'object';
   priceField: string;
   /** Type of `requested` and `deduped`. */
@@ -26,7 +25,6 @@ export interface SandboxOptions {
   host?: string;
   port?: number;
   seed?: number;
-  /** SKUs listed by the first manifest. */
   skus?: number;
   /** Part of `skus` that is live-priced. */
   liveShare?: number;
@@ -47,7 +45,6 @@ export interface SandboxOptions {
   /** Live computations in a rolling minute over all calls; null = no ceiling. */
   liveCeilingPerMinute?: number | null;
   urlTtlMs?: number;
-  /** Snapshots kept for deltas and downloads. */
   snapshotRetention?: number;
   /** Largest change set of one hop; a larger next hop answers 0013. Null = any size. */
   deltaMaxChanges?: number | null;
@@ -64,14 +61,11 @@ export interface SandboxOptions {
   /** Age from which the newest snapshot answers 0014; null = never. */
   staleAfterMs?: number | null;
   initialSnapshot?: boolean;
-  /** Orders of the account at start. */
   orders?: number;
-  /** Live listings of the account at start. */
   listings?: number;
   /** Orders at start that belong to another supplier, and as many listings. */
   foreignOrders?: number;
   vacation?: boolean;
-  /** Whether the account is on a seller-shipping arrangement. */
   sellerShipping?: boolean;
   /** Time from a confirmation to the move that it starts. */
   confirmDelayMs?: number;

@@ -8,7 +8,7 @@ export interface Rng {
   pick<T>(list: readonly [T, ...T[]]): T;
 }
 
-/** Makes a generator (mulberry32) from a 32-bit seed. */
+/** A mulberry32 generator; `seed` is taken as 32 bits. */
 export function createRng(seed: number): Rng {
   let state = seed >>> 0;
   const next = (): number => {

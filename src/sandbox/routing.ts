@@ -43,9 +43,7 @@ export interface PlainRoute extends RouteBase {
   handle(services: Services, call: PlainCall): Reply;
 }
 
-/** A request as somebody types it. */
 export interface Example {
-  /** Path and query. */
   readonly target?: string;
   readonly body?: object;
 }

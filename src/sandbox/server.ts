@@ -35,7 +35,6 @@ export interface Sandbox extends AsyncDisposable {
   counts(route?: Route | '*'): number;
   /** Replaces the secret; the old one authenticates for `overlapMs` more (partner rule 5.4). */
   rotateSecret(next: string, overlapMs?: number): void;
-  /** Completes the supplier account, or makes it incomplete. */
   configureAccount(configured: boolean): void;
   /** What happens at every `marketIntervalMs`: the market moves, a listing may sell, an order may move on. */
   step(): void;

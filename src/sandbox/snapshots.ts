@@ -160,7 +160,6 @@ export class SnapshotChain {
     for (const snapshot of this.#retained.slice(0, -1)) snapshot.broken = true;
   }
 
-  /** Frees all but the newest `keep` snapshots. */
   expire(keep: number): void {
     this.#retained = keep > 0 ? this.#retained.slice(-keep) : [];
   }

@@ -12,7 +12,6 @@ export interface TruthRow {
   sku: string;
   /** What the price routes answer now. */
   answer: 'record' | 'not_found';
-  /** Whether the newest snapshot lists it. */
   listed: boolean;
   /** Its cohort as of the newest snapshot; null when not listed. */
   priceSource: PriceSource | null;

@@ -53,7 +53,7 @@ export class Listings {
     return this.#byId.values();
   }
 
-  /** One live listing, whoever it belongs to. */
+  /** One live listing, of any seller. */
   find(id: string): Readonly<Listing> | undefined {
     return this.#byId.get(id);
   }
