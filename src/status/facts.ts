@@ -16,11 +16,10 @@ export interface Facts {
   readonly pace: PaceStatus;
   readonly incident: boolean;
   readonly targets: Targets;
-  /** Daemons on this database. */
   readonly daemons: number;
-  /** Bulk calls that failed in a row. */
+  /** Consecutive failed bulk calls. */
   readonly failedCalls: number;
-  /** Null while the catalog was never counted. */
+  /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
 

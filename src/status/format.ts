@@ -10,7 +10,6 @@ export const count = (n: number): string => n.toLocaleString('en-US');
 export const percent = (part: number, whole: number): string =>
   `${whole === 0 ? '0' : (Math.floor((1000 * part) / whole) / 10).toFixed(1)} %`;
 export const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);
-/** Seconds as a person would configure them. */
 export const interval = (seconds: number): string => formatDuration(seconds * 1000);
 export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
 
@@ -75,7 +74,7 @@ export function paceLine({ pace }: MirrorStats, now: Date): string {
   return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${backingOff > 0 ? `; back-off ends in ${formatAge(backingOff)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
 }
 
-/** Counts so young go for those of this moment. */
+/** Counts younger than this are shown without their age. */
 const PRESENT_SECONDS = 10;
 
 /** How old the counts of a large catalog are; null while they are those of this moment. */
@@ -105,7 +104,6 @@ export interface BacklogEstimate {
   readonly least: number | null;
   readonly most: number | null;
   readonly sure: 'sure' | 'fair' | 'rough' | 'unknown';
-  /** What makes it unsure. */
   readonly because: readonly string[];
 }
 

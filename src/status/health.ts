@@ -46,7 +46,7 @@ export interface Reason {
 /** The one judgement that `/readyz`, `status`, its JSON, the page and the metrics show. */
 export interface Health {
   readonly state: MirrorState;
-  /** The worst first; empty where the mirror is healthy. */
+  /** Worst first; empty where the mirror is healthy. */
   readonly reasons: readonly Reason[];
 }
 
@@ -56,7 +56,7 @@ export interface OwnFacts {
   readonly unreadable: string | null;
   readonly queues: string | null;
   readonly storeFailure: StoreFailure | null;
-  /** What speaks against the credential of this process alone. */
+  /** Evidence against this process's credential only. */
   readonly refused: string | null;
 }
 

@@ -6,7 +6,6 @@ import { ago, backlog, catalog, freshness, pace, syncs } from './page-sections.t
 import type { Status } from './status.ts';
 import type { Health, MirrorState } from './health.ts';
 
-/** A problem that the daemon's log told of. */
 export interface ShownProblem {
   readonly at: Date;
   readonly level: string;
@@ -32,7 +31,7 @@ const ICONS: Readonly<Record<MirrorState, string>> = {
   broken: 'd0362c',
 };
 
-/** The whole page: self-contained, readable without its script. Pure. */
+/** Renders a self-contained page that can be read without its script. Pure. */
 export function renderPage(view: PageView): string {
   const { status, health, now } = view;
   const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICONS[health.state]}'/></svg>`;

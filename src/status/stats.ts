@@ -16,7 +16,6 @@ export interface MirrorStats extends CatalogCounts {
   readonly pace: PaceStatus;
   readonly liveBudgetPerCall: number;
   readonly live: {
-    /** Live computations in the last minute. */
     readonly computedPerMinute: number;
     /** The partner's ceiling on them as far as it is learned; null while none was met. */
     readonly ceilingPerMinute: number | null;

@@ -1,11 +1,9 @@
 import { styleText } from 'node:util';
 
-/** How a terminal is written to. */
 export interface Terminal {
   /** Columns; null: lines are as long as they are (a pipe, a file). */
   readonly width: number | null;
   readonly colour: boolean;
-  /** Bars of ASCII alone. */
   readonly ascii: boolean;
 }
 
