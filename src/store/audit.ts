@@ -29,7 +29,7 @@ export type AuditFinding = 'confirmed' | 'unchanged' | 'seen' | 'overtaken' | 'o
 
 /** Columns of a Standing, for a query on catalog.skus s and catalog_internal.due d; `askedAt` of the answered request. */
 export function standingColumns(tx: Tx, askedAt: Date) {
-  // asked_at is known to the millisecond only.
+  // asked_at has millisecond precision only.
   const reportedAt = tx`date_trunc('milliseconds', s.reported_at)`;
   const snapshot = tx`s.price_source is not distinct from 'snapshot'`;
   const comparable = tx`(${snapshot} and s.in_manifest and s.state = 'priced')`;

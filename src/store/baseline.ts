@@ -17,17 +17,16 @@ export interface StagedLine {
 }
 
 export interface StagedCounts {
-  /** Different SKUs staged. */
+  /** Distinct SKUs staged. */
   readonly skus: number;
-  /** SKUs that stood in more than one line. */
+  /** SKUs with more than one line. */
   readonly duplicates: number;
-  /** SKUs that the mirror counted as listed before. */
   readonly listedBefore: number;
 }
 
 interface ComparedCounts {
   readonly listedBefore: number;
-  /** Of the listed SKUs, those without a line. */
+  /** Listed SKUs without a line. */
   readonly absent: number;
   /** Different SKUs with lines that the mirror does not count as listed, and their lines. */
   readonly unlisted: number;
@@ -60,7 +59,6 @@ export class BaselineSuperseded extends Error {
   readonly kind = 'superseded';
 }
 
-/** Bytes that one COPY carries. */
 const COPY_BYTES = 256 * 1024;
 /** By how much the upstream's clock may differ from the database's when generated_at is compared with asked_at. */
 const CLOCK_MARGIN_SECONDS = 300;

@@ -14,7 +14,7 @@ import { type CallPause, callPauseRow } from './tasks.ts';
 export type Early = Readonly<Record<Lane, number>>;
 
 export interface CallInputOptions {
-  /** The count of a class stops here. */
+  /** Counting of a class stops here. */
   readonly limit: number;
   /** Usually, and while the catalog is stale. To the live lane's usual seconds those of the live plan are added. */
   readonly early: { readonly usual: Early; readonly stale: Early };
@@ -24,7 +24,7 @@ export interface CallInputOptions {
 /** How many live SKUs there are to choose from: so many for each of the live budget, within bounds. */
 export interface CandidateOptions {
   readonly perBudget: number;
-  /** The live budget where none has been learned. */
+  /** Used until a live budget is learned. */
   readonly configuredBudget: number;
   readonly least: number;
   readonly most: number;
@@ -151,7 +151,7 @@ export interface Lesson {
   readonly budget: number | null;
   /** Live computations a minute, as of `at` (epoch milliseconds); null while no ceiling has been met. */
   readonly ceiling: { readonly perMinute: number | null; readonly at: number } | null;
-  /** Whether the call tried if an incident is over. */
+  /** Whether the call tests if an incident is over. */
   readonly trial: boolean;
   /** What an incident stands on now, and what it stood on when the call was planned. */
   readonly incident: { readonly from: IncidentCause | null; readonly to: IncidentCause | null } | null;

@@ -14,7 +14,6 @@ interface Group {
   readonly count: number;
   readonly sum: number;
   readonly oldest: number;
-  /** Of them, those no older than their class's target. */
   readonly withinTarget: number;
 }
 
@@ -298,7 +297,6 @@ export interface AgeDistribution {
 /** What takes a scan of the catalog to count, all of it as of one moment. Ages in seconds. */
 export interface CatalogCounts {
   readonly countedAt: Date;
-  /** How long counting took, in milliseconds. */
   readonly countedInMs: number;
   readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
   readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];

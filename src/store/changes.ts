@@ -1,7 +1,6 @@
 import type { MetadataColumn } from '../declared/metadata.ts';
 import type { Sql, Tx } from './db.ts';
 
-/** A price that moved: a row of catalog.price_history. */
 export interface PriceMove {
   readonly sku: string;
   readonly size: string;
@@ -12,7 +11,6 @@ export interface PriceMove {
 /** A field of a product that changed: a row of catalog.product_history. */
 export interface FieldChange {
   readonly sku: string;
-  /** The column of catalog.products. */
   readonly field: MetadataColumn | 'product';
   readonly oldValue: string | null;
   readonly newValue: string | null;
@@ -62,7 +60,7 @@ export async function writeChanges(
   ]);
 }
 
-/** Makes room ahead for history, before anybody needs it. */
+/** Creates the history tables' next chunks before they are needed. */
 export async function prepareHistory(sql: Sql): Promise<void> {
   await sql`select catalog_internal.add_history_chunks()`;
 }
@@ -79,7 +77,6 @@ export async function dropOldHistory(sql: Sql, keptMs: number): Promise<number> 
   }
 }
 
-/** A row of catalog.price_history and the product's name. */
 export interface PriceChange {
   readonly sku: string;
   readonly name: string | null;

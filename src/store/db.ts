@@ -22,7 +22,7 @@ export type Notice = postgres.Notice;
 export interface ConnectOptions {
   readonly max?: number;
   readonly name?: string;
-  /** Hears what Postgres tells beside answers; nobody does otherwise. */
+  /** Called with the server's notices; they are dropped otherwise. */
   readonly onNotice?: (notice: Notice) => void;
 }
 

@@ -26,7 +26,7 @@ export interface ChangeRow {
   readonly observed_at: Date;
 }
 
-/** The newest price changes, one a SKU. */
+/** The newest price changes, at most one a SKU. */
 export async function changesOf(sql: Sql, rows: number): Promise<ChangeRow[]> {
   return await sql<ChangeRow[]>`
     select sku, size, old_price, new_price, observed_at

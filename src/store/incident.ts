@@ -3,7 +3,7 @@ import { type Sql, transaction } from './db.ts';
 /** Which evidence an incident stands on: the manifest route's counts, or calls whose snapshot-priced SKUs are deferred. */
 export type IncidentCause = 'live-count' | 'deferrals';
 
-/** The incident that stands; times are epoch milliseconds. */
+/** The current incident; times are epoch milliseconds. */
 export interface Incident {
   readonly because: IncidentCause;
   readonly since: number;

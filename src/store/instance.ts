@@ -143,7 +143,6 @@ async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boo
   return true;
 }
 
-/** How many daemons run now. */
 export async function countDaemons(sql: Sql): Promise<number> {
   const [{ daemons }] = await sql<[{ daemons: number }]>`
     select count(distinct pid)::int as daemons from pg_locks

@@ -9,7 +9,7 @@ export interface LivePlan {
   readonly earlyMinutes: number | null;
   /** Whether an incident has begun or ended since the last solution. */
   readonly unsolved: boolean;
-  /** While everything is taken for live-priced. */
+  /** Set while every SKU is treated as live-priced. */
   readonly incident: Incident | null;
   readonly ceilingPerMinute: number | null;
   readonly ceilingAt: number;
@@ -17,15 +17,15 @@ export interface LivePlan {
   readonly computed: number;
   /** The most live computations of one call in the last minute. */
   readonly best: number;
-  /** Live SKUs in calls that are under way. */
+  /** Live SKUs in calls in flight. */
   readonly underWay: number;
   /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them. */
   readonly snapshotDeferrals: { readonly asked: number; readonly deferred: number };
-  /** The database's time, epoch milliseconds. */
+  /** Database time in epoch milliseconds. */
   readonly now: number;
 }
 
-/** SQL: the one row of a LivePlan. */
+/** SQL fragment that selects a LivePlan as one row. */
 export function livePlanRow(sql: Sql) {
   return sql`
     select refresh_threshold as "refreshThreshold", max_interval_minutes as "maxIntervalMinutes", early_minutes as "earlyMinutes",
@@ -111,9 +111,8 @@ export async function rateGroups(
     group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2)`;
 }
 
-/** A refresh of a live SKU that was answered. */
 export interface LiveRefresh extends LiveCandidate {
-  /** Whether a price had moved since the refresh before. */
+  /** Whether a price changed since the previous refresh. */
   readonly moved: boolean;
 }
 

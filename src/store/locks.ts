@@ -12,12 +12,10 @@ export const LOCK_WATCHLIST = 'lock table catalog.watchlist in access share mode
 /** Of whoever may insert SKUs: to be taken before any row of `skus`. */
 export const LOCK_NEW_SKUS = 'select catalog_internal.lock_new_skus()';
 
-/** LOCK_WATCHLIST as a statement of a transaction. */
 export async function lockWatchlist(tx: Tx): Promise<void> {
   await tx.unsafe(LOCK_WATCHLIST);
 }
 
-/** LOCK_NEW_SKUS as a statement of a transaction. */
 export async function lockNewSkus(tx: Tx): Promise<void> {
   await tx.unsafe(LOCK_NEW_SKUS);
 }

@@ -17,7 +17,6 @@ export async function quarantine(sql: Sql, source: string, records: readonly Qua
       ${records.map((r) => r.sample)}::text[]) as r(reason, sku, sample)`;
 }
 
-/** Drops all but the newest `keep` samples. */
 export async function trimQuarantine(sql: Sql, keep: number): Promise<void> {
   await sql`
     delete from catalog_internal.quarantine

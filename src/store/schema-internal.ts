@@ -14,7 +14,6 @@ import {
 } from 'drizzle-orm/pg-core';
 import { instant } from './schema.ts';
 
-/** What the daemon keeps for itself. */
 export const internal = pgSchema('catalog_internal');
 
 /**

@@ -49,7 +49,6 @@ export async function noteManifestRefused(sql: Sql, reason: string): Promise<voi
   await sql`update catalog_internal.sync set manifest_refused = ${reason}`;
 }
 
-/** What SQL uses of the configuration. */
 export type SqlSettings = Pick<Config, 'intervals' | 'catalog' | 'rate' | 'bulk'>;
 
 /**

@@ -44,7 +44,6 @@ export async function renewTask(sql: Sql, task: TaskName, run: string, leaseMs: 
     where task = ${task} and run = ${run}`;
 }
 
-/** Shows how far a run is. */
 export async function showProgress(
   sql: Sql,
   task: TaskName,
@@ -104,11 +103,11 @@ export async function readTasks(sql: Sql): Promise<TaskState[]> {
 export interface CallPause {
   /** Milliseconds until the next call may be made; 0 = now. */
   readonly ms: number;
-  /** Calls that failed in a row. */
+  /** Consecutive failed calls. */
   readonly failures: number;
 }
 
-/** SQL: the one row of a CallPause. */
+/** SQL fragment that selects a CallPause as one row. */
 export function callPauseRow(sql: Sql) {
   return sql`
     select greatest(0, extract(epoch from next_at - clock_timestamp()) * 1000)::float8 as ms, failures

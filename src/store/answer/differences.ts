@@ -18,7 +18,7 @@ export interface PriceDifference {
 /** What an answer says of metadata that the mirror does not hold. */
 export interface ProductDifferences {
   readonly fields: readonly FieldChange[];
-  /** SKUs of which no metadata is held at all. */
+  /** SKUs without any stored metadata. */
   readonly unknown: readonly string[];
 }
 

@@ -4,7 +4,6 @@ import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
-/** What an answer differs in from the mirror. */
 export interface Differences {
   readonly prices: readonly PriceDifference[];
   readonly products: ProductDifferences;
@@ -19,9 +18,8 @@ export interface AnswerEffects {
   readonly moves: readonly PriceMove[];
   readonly moved: ReadonlySet<string>;
   readonly fields: readonly FieldChange[];
-  /** SKUs whose metadata is to be written anew. */
+  /** SKUs whose metadata is rewritten. */
   readonly renewed: ReadonlySet<string>;
-  /** What was learned of live SKUs. */
   readonly ahead: readonly LearnedRefresh[];
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
 }
@@ -39,7 +37,7 @@ export function effectsOf(
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
   const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
   const answered = settled.filter(ours);
-  // A SKU's first prices are no moves.
+  // First prices of a SKU are not moves.
   const moves = prices.filter(
     ({ sku, oldPrice, newPrice }) => oldPrice !== newPrice && rowOf.get(sku)?.seenBefore === true,
   );
@@ -68,7 +66,6 @@ export type LockedSku = LiveRefresh &
   Standing & {
     readonly answerable: boolean;
     readonly live: boolean;
-    /** Whether the SKU has had prices before. */
     readonly seenBefore: boolean;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
