@@ -104,7 +104,6 @@ export function snapshotMs({ intervals: { sweepMs, metadataMs } }: Pick<Config, 
   return sweepMs > 0 ? Math.min(sweepMs, metadataMs) : metadataMs;
 }
 
-/** When the next refresh is due after an answer. */
 export function nextRefresh({ intervals }: Pick<Config, 'intervals'>): NextRefresh {
   const { liveMs, sweepMs, metadataMs } = intervals;
   return {

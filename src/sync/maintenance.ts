@@ -26,11 +26,11 @@ export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   return { kind: 'done', nextInMs: promoted < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000, counts: { promoted } };
 }
 
-/** How long what is written down stays, in milliseconds. */
+/** How long rows are kept, in milliseconds. */
 export interface Retention {
   /** Of the pacer: sends are needed for so long, and a multiple of it is kept. */
   readonly windowMs: number;
-  /** HISTORY_RETENTION; 0: for good. */
+  /** HISTORY_RETENTION; 0: forever. */
   readonly historyMs: number;
 }
 

@@ -39,7 +39,7 @@ export interface DownloadedManifest {
   /** Lines read, rejected ones included. */
   readonly lines: number;
   readonly rejected: number;
-  /** Different SKUs among the accepted lines. */
+  /** Distinct SKUs among the accepted lines. */
   readonly skus: number;
   /** sku_count of the manifest response; null where unknown. */
   readonly skuCount: number | null;

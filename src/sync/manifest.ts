@@ -24,7 +24,6 @@ const CLOCK_SKEW_MS = 86_400_000;
 /** Why a baseline was applied: the first one, a broken delta chain, `refresh --manifest`, or its interval was over. */
 export const REBASELINE_CAUSES = ['fill', 'chain-broken', 'asked', 'schedule'] as const;
 
-/** Lines and samples of one download. */
 interface Downloaded {
   lines: number;
   rejected: number;

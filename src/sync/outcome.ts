@@ -9,18 +9,16 @@ export type TaskOutcome =
       readonly nextInMs: number;
       readonly counts: Readonly<Record<string, number | string | null>>;
     }
-  /** Nothing was tried, or only begun: not a failure. */
+  /** Not tried, or not completed: no failure. */
   | { readonly kind: 'postponed'; readonly nextInMs: number; readonly because: string }
-  /** Tried in vain. */
   | ({ readonly kind: 'failed'; readonly nextInMs: number } & Failure);
 
 /** Why something was in vain. `because` is an error kind or the reason of a refusal. */
 export interface Failure {
   readonly because: string;
   readonly hint: string;
-  /** Of the answer, where there was one. */
   readonly httpStatus?: number | undefined;
-  /** The partner's code in it (partner rules 7.3). */
+  /** The partner's code (partner rules 7.3). */
   readonly code?: string | undefined;
   /** The error in words: no value, no URL, no secret. */
   readonly problem?: string | undefined;

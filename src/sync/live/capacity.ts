@@ -25,14 +25,14 @@ export interface CapacityInput {
   readonly deltaMinutes: number;
   /** From one snapshot to the next (partner rule 8.manifest-interval). */
   readonly snapshotMinutes: number;
-  /** How often the median live and snapshot-priced SKU moves. */
+  /** Median minutes between two price changes of a SKU. */
   readonly liveMovesEvery: number;
   readonly snapshotMovesEvery: number;
 }
 
 export interface ClassCapacity {
   readonly skus: number;
-  /** Mean and greatest age of a price. */
+  /** Age in minutes. */
   readonly meanAge: number;
   readonly worstAge: number;
   /** Part of the time that a price is right. */
@@ -47,7 +47,7 @@ export interface Capacity {
   /** Live refreshes a minute, and every live SKU once at that rate. */
   readonly liveRefreshes: number;
   readonly roundMinutes: number;
-  /** Whether refreshes suffice for every live SKU's LIVE_INTERVAL. */
+  /** Whether every live SKU can be refreshed within LIVE_INTERVAL. */
   readonly meetsLiveInterval: boolean;
   readonly live: ClassCapacity;
   readonly snapshot: ClassCapacity;
@@ -61,7 +61,7 @@ const GROUPS = 80;
 /** Beyond so many standard deviations there is next to nothing. */
 const WIDTH = 4;
 
-/** What `input` buys. */
+/** Estimates load time, price age and freshness for a request budget; times are minutes. */
 export function capacityOf(input: CapacityInput): Capacity {
   const live = Math.round(input.skus * input.liveShare);
   const snapshot = input.skus - live;

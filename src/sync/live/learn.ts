@@ -8,12 +8,12 @@ import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.
  * has begun or is over. What answers teach of a single SKU's rate is part of applying them (policy.ts). Pure.
  */
 
-/** What was known when a call was planned. */
+/** State at the time a call was planned. */
 export interface Known {
   readonly plan: LivePlan;
   /** Live SKUs a call, as learned or else as configured. */
   readonly budget: number;
-  /** Whether the call tries if an incident is over. */
+  /** Whether the call tests if an incident is over. */
   readonly trial: boolean;
 }
 
@@ -131,7 +131,7 @@ export interface LiveObservation {
   /** SKUs in the call that the mirror counted as live, and how many of them were deferred. */
   readonly askedLive: number;
   readonly deferredLive: number;
-  /** SKUs deferred that the mirror took for snapshot-priced. */
+  /** SKUs deferred although the mirror had them as snapshot-priced. */
   readonly deferredOthers: number;
   /** The most live SKUs that one call of the last minute had answered: proof of the budget, when a ceiling defers. */
   readonly bestRecent?: number;

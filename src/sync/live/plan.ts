@@ -32,7 +32,6 @@ import type { TaskOutcome } from '../outcome.ts';
 import type { CandidateOptions } from '../../store/bulk-call.ts';
 import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live-order.ts';
 
-/** Refresh thresholds are solved anew this often. */
 const SOLVE_EVERY_MS = 600_000;
 const FIRST_SOLVE_EVERY_MS = 60_000;
 

@@ -18,9 +18,9 @@ const PRIOR_MEAN_MINUTES = 120;
 /** What is known is bounded, so that a SKU whose habits change is learned anew. */
 const MOST_SHAPE = 20;
 const MOST_MEMORY_MINUTES = 3 * 24 * 60;
-/** No SKU is refreshed again within this. */
+/** Minimum interval between two refreshes of a SKU. */
 export const LEAST_MINUTES = 1;
-/** And none is left alone for longer than this many full rounds. */
+/** Maximum interval between two refreshes of a SKU, in full rounds over all live SKUs. */
 export const MOST_ROUNDS = 3;
 /** Candidates to choose from, in order of their due times: enough to catch up by value after a back-off. */
 export const SHORTLIST = 16;

@@ -13,11 +13,10 @@ export interface PlannedCall extends Known {
   readonly quotas: readonly Quota[];
   /** Live SKUs chosen by value, to be claimed beside the quotas. */
   readonly named: readonly string[];
-  /** Calls that failed right before it. */
+  /** Failed calls immediately before this one. */
   readonly failures: number;
 }
 
-/** Why there is no call now. */
 export type NoCall =
   | { readonly kind: 'idle'; readonly nextInMs: number | null }
   /** Little is due, and nothing urgent: the call waits for more to come due. */
@@ -25,12 +24,11 @@ export type NoCall =
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
 export interface TurnState {
-  /** Counts the iterations of this process. */
+  /** Iterations of this process so far. */
   readonly number: number;
   readonly sinceLastCallMs: number;
 }
 
-/** What is to be read for planCall. */
 export function inputOptions(settings: SyncSettings): CallInputOptions {
   return {
     limit: settings.bulk.maxSkus,
@@ -188,7 +186,7 @@ function share(due: readonly DueClass[], slots: number, iteration: number): Map<
 const MAX_LINGER_MS = 4000;
 /** No longer than the pace takes to let so many calls go: where calls are plenty, sparing one is worth no delay. */
 const COMPANY_CALLS = 8;
-/** A call this full goes at once. */
+/** A call filled to this part is sent without lingering. */
 const FULL_ENOUGH = 0.5;
 
 /**

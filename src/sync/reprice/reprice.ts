@@ -112,7 +112,6 @@ async function settle(
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
 }
 
-/** Stores and tells what an applied answer teaches. */
 async function learnFrom(
   ctx: SyncContext,
   claim: Claim,
