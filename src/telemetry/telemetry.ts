@@ -33,7 +33,6 @@ export interface TelemetryOptions {
   readonly clock: Clock;
   /** What is left to fetch; asked for a line of progress. */
   readonly backlog: () => Promise<BacklogCounts>;
-  /** The queues live in the same Postgres. */
   readonly queuesInPostgres: boolean;
 }
 

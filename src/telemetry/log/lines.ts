@@ -73,9 +73,7 @@ function fingerprintOf(error: unknown): string {
 export interface StoreLines {
   /** Errors of the queues and their connections: they come by the dozen while a store is down. */
   readonly onQueueError: (error: unknown) => void;
-  /** A job's handler threw. */
   readonly onFault: (job: string, error: unknown) => void;
-  /** Postgres takes no writes, or takes them again. */
   readonly onStore: (event: StoreEvent) => void;
   /** A job has ended, not by throwing: what it needs is there. */
   readonly worked: (job: string) => void;

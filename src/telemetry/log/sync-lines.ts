@@ -4,7 +4,6 @@ import type { SyncEvent } from '../../sync/context.ts';
 import { emitLine, type Log, throttled } from './logger.ts';
 import { createInterval, createSums, type LogThrottle } from './throttle.ts';
 
-/** Lines on what happens inside runs. */
 export function createSyncLines(
   log: Log,
   throttle: LogThrottle,

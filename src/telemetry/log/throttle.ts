@@ -41,7 +41,7 @@ interface Condition {
   readonly since: string;
   readonly fingerprints: Set<string>;
   times: number;
-  /** Times it came back after it had been over. */
+  /** Recurrences after the condition had ended. */
   relapses: number;
   lastAt: number;
   endedAt: number | null;
@@ -140,7 +140,7 @@ export function createSums<C extends Readonly<Record<string, number>>>(
   };
 }
 
-/** True once in `everyMs`, and the first time. */
+/** Returns a function that is true on its first call and then once in `everyMs`. */
 export function createInterval(clock: Pick<Clock, 'monotonic'>, everyMs: number): () => boolean {
   let lastAt = -Infinity;
   return () => {

@@ -20,17 +20,14 @@ export type Observation =
       readonly ms: number;
     };
 
-/** What a scrape shows. */
 export interface Scrape {
   /** What this daemon judges the mirror to be; null before its first judgement. */
   readonly health: Health | null;
   /** Null where Postgres could not be read. */
   readonly stats: MirrorStats | null;
-  /** Why Postgres refuses this daemon's writes, or null. */
   readonly storeFailure: StoreFailure | null;
   /** Epoch milliseconds. */
   readonly now: number;
-  /** The program's. */
   readonly version: string;
 }
 
@@ -49,7 +46,6 @@ export interface Sample<L extends string = string> {
   readonly value: number | null;
 }
 
-/** One label set's distribution. */
 export interface AgeSample<L extends string = string> {
   readonly labels?: LabelSet<L>;
   readonly ages: AgeDistribution;
@@ -120,12 +116,11 @@ export function only<const L extends string>(names: readonly L[], sets: readonly
   return { names, sets };
 }
 
-/** Labels whose values are not known beforehand. */
+/** Labels whose values are not known in advance. */
 export function unlisted<const L extends string>(...names: readonly L[]): Labels<L> {
   return { names, sets: [] };
 }
 
-/** Declares a counter of what happens in this process. */
 export function counter<L extends string = never>(
   row: Declaration<L> & { readonly on: On<NoInfer<L>> },
 ): Counted<L> {
@@ -178,14 +173,13 @@ export function ownGauge<L extends string = never>(
   };
 }
 
-/** Declares a histogram of ages that Postgres counts. */
 export function ages<L extends string = never>(
   row: Declaration<L> & { readonly ages: (stats: MirrorStats) => readonly AgeSample<NoInfer<L>>[] },
 ): ReadAges<L> {
   return { labels: unlabelled(), ...row, type: 'histogram' };
 }
 
-/** A metric's samples as a list. */
+/** A bare value becomes one sample without labels. */
 export function samplesOf<L extends string>(samples: Samples<L>): readonly Sample<L>[] {
   return typeof samples === 'object' && samples !== null ? samples : [{ value: samples }];
 }

@@ -13,7 +13,6 @@ import {
 import { MIRROR_METRICS } from './mirror-metrics.ts';
 import { PROCESS_METRICS } from './process-metrics.ts';
 
-/** Before each of the names below. */
 export const PREFIX = 'catalog_mirror_';
 
 /**
@@ -23,7 +22,6 @@ export const PREFIX = 'catalog_mirror_';
  */
 export const METRICS = { ...PROCESS_METRICS, ...MIRROR_METRICS };
 
-/** What a daemon gives to a scrape. */
 export type MirrorScrape = Pick<Scrape, 'health' | 'stats' | 'storeFailure'>;
 
 export interface Metrics {
@@ -95,7 +93,6 @@ function histogramOf(histogram: Histogram, { sets }: Labels): (sample: Sample) =
   };
 }
 
-/** A line of the text format. */
 interface Series {
   readonly labels: LabelSet;
   readonly value: number;
