@@ -19,7 +19,6 @@ async function main(argv: readonly string[]): Promise<number> {
   return await start(wanted, args);
 }
 
-/** Does what a command's line says. */
 async function start(name: string, args: readonly string[]): Promise<number> {
   const command = await loadCommand(name);
   if (command === undefined)
