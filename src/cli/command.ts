@@ -26,7 +26,7 @@ export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
   usage: 'invalid option, argument or setting; each one is named, and nothing was changed',
 };
 
-/** One command of the program. `run` returns the exit code; what it prints for people goes to `print`. */
+/** One command of the program. `run` returns the exit code and writes human-readable output to `print`. */
 export interface Command {
   readonly summary: string;
   /** Lines below "Usage:", without the program's name. */

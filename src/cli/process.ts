@@ -1,7 +1,7 @@
 import { format } from 'node:util';
 
 /**
- * From here on, an error that nobody catches (a rejection that nobody handles, too) is told by `report` and ends the process
+ * From here on, an uncaught error or unhandled rejection is passed to `report` and ends the process
  * with exit code 1. Node's own report would print every member of the error, URLs and headers among them.
  */
 export function endOnCrash(report: (error: unknown) => void): void {

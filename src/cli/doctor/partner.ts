@@ -262,7 +262,7 @@ function remedy({ suspected, backoffLeftMs }: Refused, now: number): string {
   }
 }
 
-/** The line for a request of this run that was refused: what the partner said, how long nobody sends, what to do. `now` in epoch milliseconds. */
+/** The line for a request of this run that was refused: what the partner said, how long requests pause, what to do. `now` in epoch milliseconds. */
 export function refusal(error: PartnerError, refused: Refused | null, now: number): CheckResult {
   if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
   const backoff =

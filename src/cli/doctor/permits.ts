@@ -10,7 +10,7 @@ import { type Acquired, createPacer } from '../../pace/pacer.ts';
 export interface Refused {
   readonly suspected: Suspicion;
   readonly explained: string;
-  /** Milliseconds for which nobody sends; 0: the back-off is over, the next request is half-open. */
+  /** Milliseconds until requests resume; 0: the back-off is over, the next request is half-open. */
   readonly backoffLeftMs: number;
 }
 
@@ -49,7 +49,7 @@ export function refusedBy(
 }
 
 /**
- * Permits by the same rules with a ledger of this process alone: for a database that has none yet, in which nobody can have sent.
+ * Permits by the same rules with a ledger of this process only: for a database that has none yet, so that no request can have been logged.
  */
 export function localPermits(clock: Clock, limits: PaceLimits): PermitSource {
   let state: PaceState = initialPace(limits, clock.now());

@@ -75,10 +75,10 @@ async function writeProblem(sql: Sql): Promise<string | null> {
 
 /**
  * Whether an idle session is moved to another server process while a transaction of another session is open, as a transaction
- * pooler does, which hands the process last used to whoever comes first.
+ * pooler does, which gives the process last used to the next session that asks.
  */
 async function isPooled(sql: Sql): Promise<boolean> {
-  // Both connections are opened first: where array types are not fetched anew, postgres.js 3.4.9 never hands out a reserved
+  // Both connections are opened first: where array types are not fetched again, postgres.js 3.4.9 never hands out a reserved
   // connection that it has to open for it.
   await Promise.all([sql`select pg_sleep(0.02)`, sql`select pg_sleep(0.02)`]);
   const idle = await sql.reserve();

@@ -29,7 +29,7 @@ export interface PostgresFacts {
   readonly connectionsMost: number;
   readonly connectionsOthers: number;
   readonly daemons: number;
-  /** Whether the server changed under an idle session: a transaction pooler stands in between. */
+  /** Whether the server changed under an idle session: there is a transaction pooler in between. */
   readonly pooled: boolean;
   readonly aheadMs: number;
 }

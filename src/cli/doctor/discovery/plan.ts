@@ -102,7 +102,7 @@ function nextBody(
   const allowed = unwanted.length > 0 ? [...last.sent.keys()].filter((name) => !unwanted.includes(name)) : [];
   const next = [...wanted, ...allowed, configured].find((name) => !alone.has(name));
   if (next === undefined) return null;
-  // What it objects to may be the SKU that nobody has.
+  // The refusal may concern the SKU, which does not exist.
   const unknown = last.sent.has(next) && unwanted.length === 0 ? [] : [unknownSku(0)];
   return new Map([[next, [...sampleList(sample), ...unknown]]]);
 }

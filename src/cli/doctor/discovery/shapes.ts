@@ -59,7 +59,7 @@ export function manyNames(
   );
 }
 
-/** Every text that stands in a part of an answer as a value or a key. */
+/** Every string in a part of an answer, as a value or a key. */
 function textsIn(value: unknown, found: Set<string>): void {
   if (typeof value === 'string') found.add(value);
   else if (Array.isArray(value)) for (const item of value) textsIn(item, found);
@@ -210,7 +210,7 @@ export function priceShape(seen: readonly SeenEntry[], configured: readonly stri
   const worded = likely.filter((name) => PRICE_WORDS.test(name));
   const [only] = [worded, likely, numeric.filter(isDear)].find((tier) => tier.length === 1) ?? [];
   const used = configured.filter((name) => numeric.includes(name));
-  // A price that is null where others have one: nobody asks for that size at the moment.
+  // A price that is null where others have one: the size has no offer at the moment.
   const isBlank = (entry: unknown) =>
     isObject(entry) && [...used, ...(only === undefined ? [] : [only])].some((name) => entry[name] === null);
   const entries = all.filter((entry) => !isBlank(entry));
