@@ -79,7 +79,7 @@ export async function openQueues(
   return backend;
 }
 
-/** The mirror's own tables, and what everybody who reads them has to know of this configuration. */
+/** Migrates the mirror's tables, registers this instance and stores the settings that SQL reads. */
 export async function migrateMirror(
   config: Config,
   sql: Sql,

@@ -124,7 +124,7 @@ function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
 }
 
-/** Drivers' messages are not for a page: of a statement that Postgres refused its SQLSTATE is told, else that it does not answer. */
+/** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
 function unreadableText(error: unknown): string {
   if (error instanceof IncompleteMirror) return error.message;
   const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';

@@ -92,7 +92,7 @@ async function inTime(clock: Clock, work: Promise<Answer>, otherwise: Answer): P
 function routes(options: HttpServerOptions, clock: Clock): ReadonlyMap<string, () => Promise<Answer>> {
   const check = async () => healthAnswer(await options.ready());
   const scrape = async () => ({ status: 200, type: PROMETHEUS_TEXT, body: await options.metrics() });
-  // The time limit is inside what is shared: work that never ends holds up nobody who asks after it.
+  // The time limit is inside the shared promise: work that never ends does not block later requests.
   const pages = [...(options.pages ?? [])].map(([path, page]): [string, () => Promise<Answer>] => [
     path,
     shared(() =>
