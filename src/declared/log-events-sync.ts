@@ -5,7 +5,7 @@ const FAILURE = ['because', 'httpStatus', 'code', 'problem', 'hint', 'err'] as c
 const CALLS = ['resolved', 'notFound', 'deferred', 'errors', 'priceChanges', 'metadataChanges'] as const;
 const EVIDENCE = ['kind', 'live', 'skus', 'asked', 'answered', 'deferred'] as const;
 
-/** The tasks that run; re-pricing tells of its calls instead. */
+/** Tasks whose runs are logged; re-pricing logs its calls instead. */
 const RUN_TASKS = ['manifest', 'delta', 'catalog-check', 'metadata', 'maintenance', 'live-plan'] as const;
 
 const HALF_A_MINUTE_MS = 30_000;
