@@ -73,7 +73,7 @@ async function readPassword(paths: ClusterPaths): Promise<string> {
 
 /** Writes a file that only its owner can read: this user, or `owner` where given. */
 async function writeSecret(path: string, secret: string, owner: ServiceUser | null): Promise<void> {
-  // Made anew: mode and owner of an existing file would stay.
+  // Created again, because an existing file would keep its mode and owner.
   await rm(path, { force: true });
   const file = await open(path, 'wx', 0o600);
   try {
@@ -104,7 +104,7 @@ async function initialize(input: Parameters<typeof ensureCluster>[0]): Promise<s
     '--builtin-locale=C.UTF-8',
     ...(input.sync ? [] : ['--no-sync']),
   ];
-  // The working directory marks initdb as one of this cluster's processes, for whoever has to clear up after us.
+  // The working directory marks initdb as one of this cluster's processes, for the clean-up after a crash.
   const { code, output } = await runCommand(join(input.binaries.folder, 'bin', 'initdb'), args, {
     account,
     cwd: home,

@@ -37,7 +37,7 @@ function tryLock(lockFile: string): DatabaseSync | null {
   }
 }
 
-/** True where a process with this pid exists, whoever's it is. */
+/** True where a process with this pid exists, of any user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
