@@ -67,7 +67,7 @@ function modeOf(parameters: URLSearchParams, isRedis: boolean, isRediss: boolean
   const given = parameters.get('sslmode') ?? parameters.get('ssl');
   const named = given === null ? null : (SPELLINGS.get(given) ?? MODES.find((mode) => mode === given));
   if (named === undefined) {
-    // `prefer` and `allow` go on in the clear with whoever says that it has no TLS.
+    // `prefer` and `allow` continue unencrypted with any server that says it has no TLS.
     throw new TlsParameterError(`an sslmode that is one of ${MODES.join(', ')}`);
   }
   const hasFiles = ['sslrootcert', 'sslcert', 'sslkey'].some((name) => parameters.has(name));
