@@ -14,7 +14,7 @@ export interface CircuitBreaker {
   cleared(): void;
   /** Milliseconds for which this process sends nothing; 0 = as the fleet does. */
   openMs(): number;
-  /** What speaks against the credential of this process alone, for people; else null. */
+  /** Evidence against this process's credential only, as a sentence; null without any. */
   explain(): string | null;
 }
 

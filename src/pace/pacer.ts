@@ -77,7 +77,7 @@ interface Tried {
   readonly sendId: string | null;
 }
 
-/** Asks the ledger once; a send that it lets go is logged when this returns. */
+/** Asks the ledger once; a send that it permits is in the ledger's log when this returns. */
 async function tryOnce(sql: Sql, clock: Clock, limits: PaceLimits, lane: string): Promise<Tried> {
   const spanMs = limits.windowMs + guardMs(limits);
   const { result, sendId } = await withPace<Omit<Tried, 'sendId'>>(sql, spanMs, (view) => {
@@ -180,7 +180,7 @@ class PacedProcess {
     };
   }
 
-  /** Stores what the end of a request says of the pace, and tells of a back-off that it began or ended. */
+  /** Stores what the result of a request means for the pace, and reports a back-off that began or ended with it. */
   async #settle(sentAt: number, outcome: string): Promise<void> {
     const [limits, breaker] = [this.#limits, this.#breaker];
     const spanMs = limits.windowMs + guardMs(limits);

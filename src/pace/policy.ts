@@ -39,7 +39,7 @@ export type PaceDecision =
   | { readonly go: true; readonly state: PaceState }
   | { readonly go: false; readonly at: number; readonly because: PaceWait };
 
-/** A half-open request whose end nobody reported (its process died) is given up after this long. */
+/** A half-open request whose result was never reported (its process died) is given up after this long. */
 const HALF_OPEN_LOST_MS = 120_000;
 /** Refusals in a row from which back-off grows: by then it looks like the credential, not the rate. */
 export const SUSPECT_AFTER = 3;

@@ -11,7 +11,7 @@ export interface PaceStatus {
   readonly othersInWindow: number;
   readonly mostInWindow: number;
   readonly limitInWindow: number;
-  /** What may be said of the present refusals, as a line for people, and in parts; null while requests are let through. */
+  /** The current refusals, as a sentence and in parts; null while requests succeed. */
   readonly refusal: string | null;
   readonly refused: Refusal | null;
 }
