@@ -33,7 +33,7 @@ export interface RequestObservation {
   date: Date | null;
 }
 
-/** Everything the client is told; nothing is read from the environment. */
+/** All of the client's settings; nothing is read from the environment. */
 export interface PartnerClientOptions {
   baseUrl: URL;
   /** Asked before each request, so that a rotated credential takes effect without a restart (partner rule 5.4). */

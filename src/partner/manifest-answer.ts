@@ -17,7 +17,7 @@ export type ManifestReading =
 interface Leaf {
   path: string;
   words: readonly string[];
-  /** Words of the object the leaf stands in; empty at the top. */
+  /** Words of the object that contains the leaf; empty at the top. */
   parent: readonly string[];
   value: unknown;
 }

@@ -1,11 +1,11 @@
 import { inspect } from 'node:util';
 
-/** Shorter values of a query (a number, a version) are no credentials, and may stand in any text. */
+/** Shorter values of a query (a number, a version) are no credentials, and may appear in any text. */
 const SHORTEST_SECRET = 8;
 
 /**
- * A presigned URL, which is a credential to whoever holds it (partner rule 8.cache.manifest).
- * Printing, serialising or inspecting it shows the host alone; `reveal` gives the URL to the one place that requests it.
+ * A presigned URL, which is a bearer credential (partner rule 8.cache.manifest).
+ * Printing, serialising or inspecting it shows only the host; `reveal` gives the URL to the one place that requests it.
  */
 export class SecretUrl {
   readonly #url: URL;
@@ -23,7 +23,7 @@ export class SecretUrl {
     return this.secrets().reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text);
   }
 
-  /** What must not be shown of it, longest first. An answer may show a value as the URL writes it, decoded, or encoded anew. */
+  /** What must not be shown of it, longest first. An answer may show a value as the URL writes it, decoded, or re-encoded. */
   secrets(): string[] {
     const { href, pathname, search, searchParams } = this.#url;
     const written = search

@@ -11,7 +11,7 @@ export interface WireNames {
   skuField: string;
 }
 
-/** Result of reading a body: the value, or which field stands in the way (upstream names, never values). */
+/** Result of reading a body: the value, or the field that could not be read (upstream names, never values). */
 export type Reading<T> = { ok: true; value: T } | { ok: false; problem: string };
 
 const INT4_MAX = 2_147_483_647;
@@ -177,9 +177,9 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
 
 /**
  * A delta answer (partner rules 2.8). All or nothing: a missing list or an element that carries no SKU makes the whole
- * answer unreadable, because passing it over would lose a change for good once the token moves. A missing `now_live`
+ * answer unreadable, because skipping it would lose a change permanently once the token moves. A missing `now_live`
  * would make live SKUs look covered (partner rule 4.2.7). A SKU that no table could hold (NUL, lone surrogates, endless)
- * is in no mirror: it is passed over and counted, so that one of them does not stop the delta for ever.
+ * is in no mirror: it is skipped and counted, so that one of them does not stop the delta forever.
  */
 export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer> {
   const parsed = deltaSchema.safeParse(body);
