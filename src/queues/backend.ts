@@ -38,7 +38,7 @@ export interface QueueBackend {
   prepare(): Promise<void>;
   /** With Redis away it waits for nothing, and what is asked of it later does; Postgres has to answer. */
   openQueue(name: QueueName): Promise<JobQueue>;
-  /** A worker that takes no jobs before it is told to run. */
+  /** A worker that takes no jobs before `run` is called. */
   openWorker(name: QueueName, process: Processor, concurrency: number): Promise<JobWorker>;
   /** Called when a lost connection is back: whatever lived in the store may be gone. */
   onReconnect(listener: () => void): void;
@@ -211,9 +211,9 @@ class PatientWorker<B extends IQueueBackend, Connection> extends Worker<
 }
 
 /**
- * Makes a queue or a worker that has reached Postgres. BullMQ keeps for good how the first statement of each ended: where that
- * failed, all others fail, and a worker tries again without a pause, so that the process comes to nothing else, signals
- * included. Such a one is thrown away and another made, for some seconds; then rejects with the reason.
+ * Makes a queue or a worker that has reached Postgres. BullMQ caches the result of each one's first statement forever: where
+ * that failed, all others fail, and a worker retries without a pause, which starves the process of everything else, signals
+ * included. A failed one is discarded and replaced, for some seconds; then this rejects with the reason.
  */
 async function ready<T extends { waitUntilReady(): Promise<unknown>; close(): Promise<void> }>(
   make: () => T,

@@ -4,7 +4,7 @@ import { SLICE_ENDS } from '../sync/reprice/slice.ts';
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
 export type QueueName = (typeof QUEUES)[number];
 
-/** A recurring wake job. Jobs carry no data: what is to be done, and whether it is time, stands in Postgres. */
+/** A recurring wake job. Jobs carry no data: Postgres stores what is to be done, and when. */
 export interface Schedule {
   readonly job: TaskName;
   readonly everyMs: number;

@@ -23,7 +23,7 @@ export interface TaskRunner {
 }
 
 /**
- * Runs a task if its time has come and nobody else has it, keeps its lease while it runs, and stores how it ended. Null
+ * Runs a task if it is due and no other process has it, keeps its lease while it runs, and stores how it ended. Null
  * when it was not run. Nothing is thrown: an unexpected error is a failed outcome.
  */
 export async function runTask(
