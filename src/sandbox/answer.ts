@@ -77,7 +77,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 
-/** Where a row stands in a list that runs from the newest to the oldest. */
+/** Position of a row in a list that runs from the newest to the oldest. */
 export interface Keyset {
   /** Epoch milliseconds. */
   readonly createdAt: number;

@@ -76,7 +76,7 @@ export function notFound(id: string): string {
   return `not Found order ID: ${id}`;
 }
 
-/** The message about somebody else's order on label and tracking (partner rule 7.4.2). */
+/** The message about another seller's order on label and tracking (partner rule 7.4.2). */
 export function unauthorized(id: string): string {
   return `Unauthorized: order ${id} does not belong to this supplier`;
 }

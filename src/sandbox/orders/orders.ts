@@ -46,7 +46,7 @@ export class Orders {
     return this.#orders.values();
   }
 
-  /** One order as it stands now, whoever it belongs to. */
+  /** One order of any seller, in its present state. */
   find(id: string): Readonly<Order> | undefined {
     this.#mature();
     return this.#byId.get(id);
