@@ -48,7 +48,7 @@ export function auditLine(audit: DeltaAudit): string {
 
 const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;
 
-/** When the backlog is worked off, in words; empty where nothing is due. */
+/** When the backlog will be finished, in words; empty where nothing is due. */
 export function estimateLine(estimate: BacklogEstimate): string {
   const { owed, minutes, least, most, sure, because } = estimate;
   if (owed === 0) return '';
@@ -96,7 +96,7 @@ export function incidentLine(
   return `since ${ago(since)}: the whole catalog is treated as live-priced (${INCIDENT_CAUSES[because]})`;
 }
 
-/** When what is due now is worked off, in minutes from now, and how far that can be relied on. */
+/** When the present backlog will be finished, in minutes from now, and how reliable that is. */
 export interface BacklogEstimate {
   readonly owed: number;
   /** Null where nothing can be said; `most` alone null: no bound. */
@@ -133,8 +133,8 @@ export function backlogMinutes(status: Pick<Status, 'stats' | 'bulkMaxSkus'>): n
 }
 
 /**
- * The least is at the whole share, the most beside the calls that live SKUs take meanwhile; a back-off comes before either. No
- * estimate is made while nobody works, or while what refuses requests will not end by waiting.
+ * `least` assumes the whole request share, `most` what live SKUs' calls leave of it; a back-off is added to both. There is no
+ * estimate while no daemon runs, or while requests are refused for a reason that waiting does not remove.
  */
 export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const { stats, fullPerMinute } = status;

@@ -50,7 +50,7 @@ export interface Health {
   readonly reasons: readonly Reason[];
 }
 
-/** What one process knows beside what is in Postgres. Each is a line for people, or null. */
+/** What one process knows beyond Postgres. Each is a sentence to show, or null. */
 export interface OwnFacts {
   /** Why the mirror cannot be read, with what to do. */
   readonly unreadable: string | null;
@@ -65,7 +65,7 @@ export const NO_OWN_FACTS: OwnFacts = { unreadable: null, queues: null, storeFai
 
 /** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
 const FILLING_PART = 0.01;
-/** How long the next run may be overdue: where a daemon runs, where none does, and until sync counts as stopped for good. */
+/** How long the next run may be overdue: with a daemon running, without one, and before sync counts as stopped. */
 const OVERDUE_SECONDS = 600;
 const UNATTENDED_SECONDS = 60;
 const STOPPED_SECONDS = 3600;

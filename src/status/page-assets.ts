@@ -41,7 +41,7 @@ time { white-space: nowrap; } .size { min-width: 3.5rem; }
 @media (max-width: 34rem) { main { padding: .6rem; } .optional { display: none; } th, td { padding-right: .45rem; } }
 `;
 
-/** Fetches the page anew and takes over what it says: one rendering, on the server. A selection is not torn away. */
+/** Fetches the page again and replaces its parts, so that only the server renders. A selection of text is kept. */
 const SCRIPT = `
 const take = (page, what) => {
   const [now, next] = [document.querySelector(what), page.querySelector(what)];
