@@ -1,6 +1,6 @@
 /*
  * The statements of a baseline, in the order they run. `differing` is made by one full join of the staged lines with the
- * mirror, while everybody else goes on; `diff` is made of it once its SKUs are locked. Everything after that works from
+ * mirror, without blocking any writer; `diff` is made of it once its SKUs are locked. Everything after that works from
  * `diff`, so that a manifest in which nothing moved writes nothing, and locks are held for as long as the changes take.
  */
 
@@ -20,8 +20,8 @@ export const COPY_STAGING = 'copy staging (sku, sizes, hash, price_source, updat
 export const BEGIN_COMPARE = 'begin isolation level repeatable read';
 
 /**
- * What differs at this moment, and what stands in two lines. Nothing else can differ when it is merged: meanwhile only
- * deltas change what is compared here, and what a delta reported is left as it said.
+ * SKUs that differ at this moment, and SKUs with two lines. No others can differ when this is merged: until then only
+ * deltas change what is compared here, and what a delta reported stays as reported.
  */
 export const COMPARE = `
   create temporary table differing as
@@ -37,7 +37,7 @@ export const COMPARE = `
 
 /**
  * Lines of SKUs that the mirror does not count as listed are counted by SKU; of the others there are as many as
- * listed SKUs that are not absent, unless some stand in two lines.
+ * listed SKUs that are not absent, unless some have two lines.
  */
 export const COUNT_COMPARED = `
   select (select count(*) from catalog.skus where in_manifest)::int as "listedBefore",
@@ -100,7 +100,7 @@ export const DIFF = `
   where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
     or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or doubled))`;
 
-/** Nobody else can have inserted them since: whoever does waits for the lock (locks.ts). An upsert takes half as long again. */
+/** A plain insert, because other writers that insert SKUs wait for the lock (locks.ts). An upsert takes 1.5 times as long. */
 export const INSERT_NEW = `
   insert into catalog.skus (sku, price_source, hash, sizes, in_manifest, updated_at)
   select sku, price_source, hash, sizes, true, updated_at from diff where kind = 'new' order by sku`;
@@ -117,7 +117,7 @@ export const UPDATE_ABSENT = `
   update catalog.skus s set in_manifest = false, hash = null
   from diff d where d.kind = 'absent' and s.ctid = d.row_id`;
 
-/** A row of the ledger without its SKU is nobody's: only a hand can have left it. */
+/** Ledger rows without a SKU: only a manual change can have left them. */
 export const DROP_ORPHANS = `
   delete from catalog_internal.due l using diff d where d.kind = 'new' and l.sku = d.sku`;
 

@@ -62,7 +62,7 @@ export class BaselineSuperseded extends Error {
 const COPY_BYTES = 256 * 1024;
 /** By how much the upstream's clock may differ from the database's when generated_at is compared with asked_at. */
 const CLOCK_MARGIN_SECONDS = 300;
-/** A conflict, a deadlock, or a SKU that was inserted by whom our locks do not hold back: an older daemon, or a hand. */
+/** A conflict, a deadlock, or a SKU inserted without our locks: by an older daemon, or manually. */
 const RETRYABLE = new Set(['40001', '40P01', '23505']);
 
 /**
@@ -177,7 +177,7 @@ export class Baseline {
       try {
         return await this.#mergeOnce(token);
       } catch (error) {
-        // On a lost connection there is nothing to roll back, and the error that tells of the loss is the one to throw.
+        // On a lost connection there is nothing to roll back, and the error that reports the loss is the one to throw.
         await this.#client.query('rollback').catch(() => {});
         if (attempt >= 5 || !RETRYABLE.has(sqlState(error) ?? '')) throw error;
       }

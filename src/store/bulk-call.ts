@@ -158,10 +158,10 @@ export interface Lesson {
 }
 
 /**
- * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the calls that
- * failed right before this one, whose pause ends. Returns whether an incident began or ended: it does not where somebody
- * else has changed it since the call was planned. Then everything is planned anew, and the delta says which SKUs
- * crossed, or that a fresh manifest must.
+ * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed calls
+ * immediately before this one, whose pause ends. Returns whether an incident began or ended, which is false where another
+ * process has changed it since the call was planned. After a change the whole schedule is planned again, and the delta
+ * says which SKUs crossed, or that a fresh manifest must.
  */
 export async function storeLesson(sql: Sql, lesson: Lesson, failures: number): Promise<boolean> {
   const { call, budget, ceiling, incident, trial } = lesson;

@@ -36,7 +36,7 @@ export async function countCatalogAlone(sql: Sql): Promise<void> {
   if (counts !== null) await cached(sql, counts);
 }
 
-/** A database that takes no writes is the very one whose counts somebody wants to see. */
+/** Stores the counts if possible: they are needed most when the database takes no writes. */
 async function cached(sql: Sql, counts: CatalogCounts): Promise<CatalogCounts> {
   await store(sql, counts).catch(() => {});
   return counts;
@@ -211,11 +211,11 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
   return { counts: { countedAt, countedInMs, ...counts }, ageMs, outdated };
 }
 
-/** A count that takes no longer than this is made for every reader anew; a longer one goes on while they are shown the last. */
+/** A count that takes no longer than this is repeated for every reader; during a longer one they are shown the last result. */
 const MADE_AT_ONCE_MS = 25;
-/** Then counting takes no more than a twentieth of the time, so that a large catalog is not scanned over and over. */
+/** Pause between counts, in durations of a count: counting takes at most a twentieth of the time, so a large catalog is not scanned all the time. */
 const REST_OF_A_COUNT = 19;
-/** Counts older than two rests and this are nobody's present state: a reader rather waits for new ones. */
+/** Counts older than two pauses and this are out of date: a reader waits for new ones. */
 const TOO_OLD_MS = 120_000;
 
 /** What to do with the counts that are there: show them, show them while new ones are counted, or wait for new ones. */

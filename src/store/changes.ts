@@ -27,9 +27,9 @@ export const MEANING: MetadataColumn = 'size_map_size_type';
  */
 
 /**
- * Writes both histories and wakes who listens, as the last of a transaction: whoever holds the lock that this takes waits
- * for nobody any more, so that it can be in no deadlock. `at` null: the transaction's time. A SKU's corrected meaning comes
- * before the prices that came with it, and marks them.
+ * Writes both histories and notifies listeners, as the last step of a transaction: the holder of the lock that this takes
+ * waits for no other lock, so it cannot be part of a deadlock. `at` null: the transaction's time. A SKU's corrected size
+ * type is written before the prices of the same answer, and marks them.
  */
 export async function writeChanges(
   tx: Tx,

@@ -11,7 +11,7 @@ export type Queryable = Sql | Tx;
 /** SQLSTATEs after which the whole transaction may simply be run again: serialization failure, deadlock. */
 const RETRYABLE = new Set(['40001', '40P01']);
 const TRANSACTION_TRIES = 5;
-/** A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks hold up nobody. */
+/** A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no other process. */
 export const IDLE_TRANSACTION_MS = 10_000;
 
 /** So soon a connection is tried again when Postgres was away for long; the driver's own 20 s leave too much undone. */
@@ -104,7 +104,7 @@ const FAILURES: Readonly<Record<string, StoreFailure>> = {
   '25006': 'read-only',
 };
 
-/** The failure of the store that an error tells of, or null. */
+/** The failure of the store that an error reports, or null. */
 export function storeFailure(error: unknown): StoreFailure | null {
   return FAILURES[sqlState(error) ?? ''] ?? null;
 }

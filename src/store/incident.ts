@@ -18,7 +18,7 @@ export interface IncidentChange {
   readonly minutes: number;
 }
 
-/** Stores what `judge` makes of the present cause, and has everything planned anew. Null where nothing changes. */
+/** Stores what `judge` makes of the present cause, and has the whole schedule planned again. Null where nothing changes. */
 export async function storeIncident(
   sql: Sql,
   judge: (present: IncidentCause | null) => IncidentCause | null,

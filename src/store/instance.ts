@@ -18,10 +18,10 @@ interface Instance {
 }
 
 /**
- * Registers a running daemon until the returned function is called or the process dies. Who is the only one knows
- * that way that whoever holds older claims, tasks and the half-open request is dead, and frees them: after a crash nobody waits for leases to run out.
- * Where others seem to live it checks again for ten seconds, for they may be dead without Postgres knowing it.
- * Should a living daemon have lost its connection at that moment, its late answers are refused as after any lost lease; it reconnects as
+ * Registers a running daemon until the returned function is called or the process dies. A daemon that is
+ * alone knows that the holders of older claims, tasks and the half-open request are dead, and frees them: after a crash no lease has to run out.
+ * Where others seem to be alive it checks again for ten seconds, because they may be dead without Postgres knowing it.
+ * If a living daemon has lost its connection at that moment, its late answers are refused as after any lost lease; it reconnects as
  * soon as Postgres answers it.
  */
 export async function registerInstance(
@@ -69,7 +69,7 @@ async function stayConnected(
 
 interface Connection {
   readonly client: pg.Client;
-  /** Resolves when the connection is closed, by whomever; the lock is then lost. */
+  /** Resolves when the connection is closed, by either side; the lock is then lost. */
   readonly ended: Promise<unknown>;
 }
 
@@ -118,7 +118,7 @@ async function recheck(
   }
 }
 
-/** Frees what was claimed before this instance, if nobody else lives; the lock is then held alone, and to be given back. */
+/** Frees what was claimed before this instance if no other is alive; the lock is then held exclusively, and must be released. */
 async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boolean> {
   const { rows } = await client.query<{ alone: boolean }>(
     `select pg_try_advisory_lock(${INSTANCE_LOCK}) as alone`,
@@ -135,7 +135,7 @@ async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boo
     from catalog_internal.sync s where run < $1 or (run is null and (finished_at is null or finished_at < $2))`,
     [instance.number, instance.at],
   );
-  // A half-open request whose sender is dead tells nobody anything.
+  // The result of a half-open request whose sender is dead is never reported.
   await client.query(
     'update catalog_internal.pace set half_open_sent_at = null where half_open_sent_at <= $1',
     [instance.at],

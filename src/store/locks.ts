@@ -6,10 +6,10 @@ import type { Tx } from './db.ts';
  * take part: the commit of a change of the watchlist locks SKUs and ledger (catalog_internal.watch_committed).
  */
 
-/** Of whoever locks SKUs: to be taken first. A seller who empties the list with TRUNCATE is waited for here, with nothing locked. */
+/** Taken first by every transaction that locks SKUs. It waits here, with nothing locked, for a seller who empties the list with TRUNCATE. */
 export const LOCK_WATCHLIST = 'lock table catalog.watchlist in access share mode';
 
-/** Of whoever may insert SKUs: to be taken before any row of `skus`. */
+/** Taken by every transaction that may insert SKUs, before any row of `skus`. */
 export const LOCK_NEW_SKUS = 'select catalog_internal.lock_new_skus()';
 
 export async function lockWatchlist(tx: Tx): Promise<void> {

@@ -8,7 +8,7 @@ export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url
 
 /** Key of the advisory lock that one migrating session holds at a time. */
 const MIGRATION_LOCK = 0x6361_746d;
-/** Behind a migration that waits for a lock, everybody else waits too. */
+/** Every other statement queues behind a migration that waits for a lock. */
 const LOCK_TIMEOUT_MS = 10_000;
 
 export interface MigrateOptions {
@@ -19,7 +19,7 @@ export interface MigrateOptions {
 
 interface Entry {
   readonly tag: string;
-  /** When the migration was written, in epoch milliseconds: what the table of applied migrations goes by. */
+  /** When the migration was written, in epoch milliseconds: the table of applied migrations identifies it by this. */
   readonly when: number;
 }
 

@@ -52,8 +52,8 @@ export async function noteManifestRefused(sql: Sql, reason: string): Promise<voi
 export type SqlSettings = Pick<Config, 'intervals' | 'catalog' | 'rate' | 'bulk'>;
 
 /**
- * Writes down what SQL goes by: durations by which it tells fresh from stale, in seconds, the sizes of calls, and the account's
- * limit with the mirror's share of it and its part in any case, in requests a window.
+ * Stores the settings that SQL uses: the freshness targets in seconds, the sizes of calls, and, in requests a window, the
+ * account's limit, the mirror's share of it and the mirror's guaranteed minimum.
  */
 export async function storeSettings(
   sql: Sql,

@@ -33,8 +33,8 @@ interface PriceRowFound {
 }
 
 /**
- * Holds the prices of answered SKUs against the mirror's; of a SKU that is not found all are gone. To be called with the
- * SKUs' rows locked: whoever writes prices holds those.
+ * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all of its own. Call this with the
+ * SKUs' rows locked: every writer of prices locks those.
  */
 export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Promise<PriceDifference[]> {
   const rows = answered.flatMap((result) =>
