@@ -13,7 +13,7 @@ export type TaskOutcome =
   | { readonly kind: 'postponed'; readonly nextInMs: number; readonly because: string }
   | ({ readonly kind: 'failed'; readonly nextInMs: number } & Failure);
 
-/** Why something was in vain. `because` is an error kind or the reason of a refusal. */
+/** Why a run failed. `because` is an error kind or the reason of a refusal. */
 export interface Failure {
   readonly because: string;
   readonly hint: string;
@@ -24,7 +24,7 @@ export interface Failure {
   readonly problem?: string | undefined;
 }
 
-/** What an error of the partner says of why something was in vain. */
+/** The failure that an error of the partner stands for. */
 export function failureOf({ kind, hint, status, code, message }: PartnerError): Failure {
   return { because: kind, hint, httpStatus: status, code, problem: message };
 }

@@ -67,7 +67,7 @@ export function trialSize(
   return size > liveBudget ? size : null;
 }
 
-/** What is told of an incident that began or ended; `minutes`: how long what went before had lasted. */
+/** The event of an incident that began or ended; `minutes`: how long the state before it had lasted. */
 export function incidentEvent(
   change: { readonly from: IncidentCause | null; readonly to: IncidentCause | null },
   minutes: number,

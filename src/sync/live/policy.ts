@@ -15,7 +15,7 @@ export interface Rate {
 
 const PRIOR_SHAPE = 1;
 const PRIOR_MEAN_MINUTES = 120;
-/** What is known is bounded, so that a SKU whose habits change is learned anew. */
+/** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
 const MOST_SHAPE = 20;
 const MOST_MEMORY_MINUTES = 3 * 24 * 60;
 /** Minimum interval between two refreshes of a SKU. */

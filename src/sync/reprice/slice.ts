@@ -17,8 +17,8 @@ const LINGER_POLL_MS = 500;
 
 /**
  * Iterations of re-pricing one after the other, until nothing is due, it is not the time to call, or the slice is over. The
- * schedule wakes it again at once if there is more: so one worker is never bound for long, and a backlog of any size is
- * worked off without a queue of jobs that grows with it.
+ * schedule wakes it again at once if there is more: one worker is never occupied for long, and a backlog of any size is
+ * processed without a queue of jobs that grows with it.
  */
 export function createSlice(ctx: SyncContext, requestTimeoutMs: number) {
   let number = 0;
