@@ -160,7 +160,7 @@ export function createTaskLines(log: Log, throttle: LogThrottle): (report: TaskR
     if (outcome.kind === 'failed') {
       const { kind: _, nextInMs: __, ...failure } = outcome;
       const line = { ...run, ...failure, ...(error === undefined ? {} : { err: error }) };
-      // A refusal is the whole fleet's, and the pace tells of it.
+      // A refusal concerns all daemons, and the pace logs it.
       if (refuses(outcome.because)) return log.debug({ event: `${task}.failed`, ...line });
       const { say, ...facts } = throttle.again(`task ${task}`, outcome.because);
       return throttled(log, 'warn', say, { event: `${task}.failed`, ...line, ...facts });

@@ -30,7 +30,7 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
 
 const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 
-/** A value as it stands in text, and as JSON writes it, however many times JSON was put into JSON. */
+/** A value as plain text, and as JSON writes it, however many times JSON was nested in JSON. */
 function escapedForm(value: string): string {
   const units = Array.from({ length: value.length }, (_, i) => value.charAt(i));
   return units
@@ -82,7 +82,7 @@ export interface Scrubber {
 }
 
 /**
- * A scrubber for log lines. `secrets` is asked anew each time, so that a rotated credential is known at once; empty ones
+ * A scrubber for log lines. `secrets` is called for each line, so that a rotated credential is known at once; empty ones
  * are ignored. It works on the decoded members of the serialised line: neither nesting nor escaping hides a value from it.
  */
 export function createScrubber(secrets: () => readonly string[]): Scrubber {
