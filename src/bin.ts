@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// This file and launch.ts keep to what Node.js 20 can read, so that it is told what is wrong.
+// This file and launch.ts use only syntax that Node.js 20 can parse, so that it can report its own age.
 import { launchOf, tooOld, SEMI_SPACE } from './launch.ts';
 
 const CONFIGURATION = 78;

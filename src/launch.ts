@@ -18,7 +18,7 @@ export function launchOf(
   return chosen || !replaceable ? 'go' : 'again';
 }
 
-/** What a person is told whose Node.js is too old, lines with their line ends. */
+/** The message for a Node.js that is too old, with line ends. */
 export function tooOld(version: string, execPath: string): string {
   return [
     `catalog-mirror needs Node.js ${OLDEST_NODE} or newer; this is ${version} (${execPath})`,
