@@ -42,7 +42,7 @@ export interface Command {
   readonly optionalValues?: readonly string[];
   readonly moreHelp?: readonly string[];
   readonly positionals: boolean;
-  /** Every word that may stand there, where they are known beforehand. */
+  /** All words allowed there, where they are known in advance. */
   readonly words?: readonly string[];
   run(args: CommandArgs): Promise<number>;
 }

@@ -11,7 +11,7 @@ import { createLogger } from '../telemetry/log/logger.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
 import { stopSignal } from './process.ts';
 
-/** The demo's pace of life: a market that moves while one watches. Whatever is set in the environment goes before. */
+/** Short intervals, so that the market visibly moves. The environment takes precedence. */
 const DEMO_SETTINGS: Readonly<Record<string, string>> = {
   PARTNER_RATE_SHARE: '0.95',
   DELTA_INTERVAL: '5s',

@@ -83,7 +83,7 @@ async function runDaemon(
 const POLL_EVERY_MS = 200;
 const TELL_EVERY_MS = 30_000;
 
-/** Waits until nothing is due; tells every thirty seconds what still is. */
+/** Waits until nothing is due; logs every thirty seconds what still is. */
 export async function untilCaughtUp(
   app: Pick<App, 'sql' | 'wake'>,
   log: Log,

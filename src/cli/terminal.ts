@@ -10,7 +10,7 @@ type Output = Pick<WriteStream, 'write'> & Partial<Pick<WriteStream, 'isTTY' | '
 
 /**
  * What may be written to this output: a width only where it is a terminal, colour where it is one that takes it, unless
- * NO_COLOR says no; FORCE_COLOR goes before both (`0` or `false`: none, else colour), as with Node.js itself.
+ * NO_COLOR says no; FORCE_COLOR takes precedence over both (`0` or `false`: none, else colour), as with Node.js itself.
  */
 export function terminalOf(output: Output, env: Environment): Terminal {
   const isTerminal = output.isTTY === true;

@@ -39,7 +39,7 @@ export interface AskOptions {
 const FILE_LINES = 400;
 const NO_ANSWER = new Set(['network', 'timeout', 'aborted']);
 
-/** Asks the partner what the evidence so far leaves open, in at most so many requests, each with a permit from the ledger. */
+/** Asks the partner what the evidence so far leaves open, in at most `most` requests, each with a permit from the ledger. */
 export async function askPartner(options: AskOptions): Promise<PartnerReport> {
   const { config, now } = options;
   const { partner } = config;
@@ -119,7 +119,7 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
 const isRefusal = ({ kind }: PartnerError): boolean =>
   AUTH_CLASS.has(kind) || kind === 'account-not-configured';
 
-/** Errors that the evidence does not speak for by itself. */
+/** Checks for errors that no evidence covers. */
 function otherError(error: PartnerError): CheckResult[] {
   if (error.kind === 'bad-request' || error.kind === 'snapshot-expired' || error.kind === 'delta-too-large')
     return [];

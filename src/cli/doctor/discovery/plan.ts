@@ -107,7 +107,7 @@ function nextBody(
   return new Map([[next, [...sampleList(sample), ...unknown]]]);
 }
 
-/** The answers by which a delta tells that it does not know the token. */
+/** Error kinds with which a delta rejects an unknown token. */
 const UNKNOWN_TOKEN = new Set(['snapshot-expired', 'since-missing', 'bad-request']);
 
 /** The field that a delta has confirmed as the snapshot's identifier. */
@@ -115,7 +115,7 @@ export function confirmedToken(delta: readonly DeltaTry[]): string | null {
   return delta.find(({ path, kind }) => path !== null && takesToken(kind))?.path ?? null;
 }
 
-/** Paths of manifest fields whose value a delta rejected as an unknown token. */
+/** Manifest fields whose value a delta rejected as an unknown token. */
 export function rejectedTokens(delta: readonly DeltaTry[]): string[] {
   return delta.flatMap(({ path, kind }) => (path !== null && UNKNOWN_TOKEN.has(kind) ? [path] : []));
 }

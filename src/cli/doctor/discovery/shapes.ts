@@ -8,7 +8,7 @@ import { isObject, readSizeEntry } from '../../../partner/wire.ts';
 const LISTS = ['not_found', 'deferred', 'errors'] as const;
 const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 
-/** Names under which such a list commonly goes; the configured one comes before them. */
+/** Common names of such a list; the configured one comes before them. */
 const BODY_KEYS = [
   'skus',
   'sku',
@@ -71,7 +71,7 @@ function textsIn(value: unknown, found: Set<string>): void {
   }
 }
 
-/** The names whose SKUs a bulk answer speaks of, in the order in which they were sent. */
+/** The names whose SKUs occur in a bulk answer, in the order in which they were sent. */
 export function namesRead(sent: ReadonlyMap<string, readonly string[]>, body: unknown): string[] {
   if (!isObject(body)) return [];
   const texts = new Set(isObject(body['results']) ? Object.keys(body['results']) : []);
