@@ -8,8 +8,8 @@ type Shape = { [N in Name]: (typeof SETTINGS)[N]['rule'] };
 type Values = z.output<z.ZodObject<Shape>>;
 
 /**
- * The rules of `shape` (by variable) with what settings ask of one another. Such a rule holds only where all of its settings
- * are read and each is right by itself, so that one mistake is one problem. `isGiven` tells a given value from a default.
+ * The rules of `shape` (by variable) and the rules between settings. The latter are checked only where all of their settings
+ * are read and each is valid by itself, so that one mistake is one problem. `isGiven` distinguishes given values from defaults.
  */
 export function combined(
   shape: Readonly<Record<string, Rule | z.ZodNullable<Rule>>>,
@@ -43,7 +43,7 @@ export function combined(
     )
     .transform((values) => ({
       ...values,
-      // The default budget gives way to a smaller BULK_MAX_SKUS; one that was given is a problem instead.
+      // The default budget is lowered to a smaller BULK_MAX_SKUS; one that was given is a problem instead.
       ...('BULK_MAX_SKUS' in values && {
         BULK_LIVE_BUDGET: Math.min(values.BULK_LIVE_BUDGET, values.BULK_MAX_SKUS),
       }),

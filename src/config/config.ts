@@ -128,7 +128,7 @@ function readTexts(rows: typeof ROWS, env: Environment): Record<string, string |
   );
 }
 
-/** The values of those variables by name, and what is wrong with them, alone and with one another. */
+/** The values of those variables by name, and the problems of each and of their combinations. */
 function parse(rows: typeof ROWS, env: Environment) {
   const texts = readTexts(rows, env);
   const shape = Object.fromEntries(
@@ -193,8 +193,8 @@ function nested(values: readonly (readonly [path: string, value: unknown])[]): R
  * Turns the environment into the configuration of one command. Pure but for `readFile` (path → text), which is called for
  * `NAME_FILE` variables, now and again by `SecretSource.refresh`.
  *
- * `need` says what the command uses: `all` (the partner too), `database` (the mirror alone) or `http` (the health endpoint
- * alone). What it does not use is neither required nor read, so `healthcheck` and `migrate` run without credentials.
+ * `need` says what the command uses: `all` (the partner too), `database` (only the mirror) or `http` (only the health
+ * endpoint). What it does not use is neither required nor read, so `healthcheck` and `migrate` run without credentials.
  *
  * @throws ConfigError with every problem at once; it names variables and expectations, never a secret value.
  */

@@ -86,7 +86,7 @@ function lintNote(value: string): { but?: string } {
   return found.length === 0 ? {} : { but: `the value ${found.join(' and ')}` };
 }
 
-/** A connection URL's own secrets: the whole of it, and each way its password may be read (as it stands and decoded). */
+/** A connection URL's own secrets: the whole of it, and each way its password may be read (literally and decoded). */
 export function urlSecrets(url: string): string[] {
   const authority = /^[^:]+:\/\/([^/?#]*)/.exec(url)?.[1] ?? '';
   const inAuthority = authority.includes('@')
