@@ -39,10 +39,10 @@ export interface HealthReader {
   ready(): Promise<HealthAnswer>;
 }
 
-/** A connection that swallows everything would keep a statement for ever; an HTTP answer has five seconds. */
+/** A connection that drops all packets would block a statement forever; an HTTP answer has five seconds. */
 const ANSWER_WITHIN_MS = 3000;
 const STATUS_WITHIN_MS = 1000;
-/** A count that takes longer goes on beside, and the last one is judged by meanwhile. */
+/** A count that takes longer continues in the background, and health is judged by the last one. */
 const COUNT_WITHIN_MS = 1000;
 /** With wakes every second, workers that ended no job for this long are dead, unless the store is; `at_work` of trust_terms is the same time. */
 export const DEAD_AFTER_MS = 300_000;
