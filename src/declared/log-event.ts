@@ -1,7 +1,7 @@
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 export interface LogEvent<L extends Level = Level, F extends string = string> {
-  /** The levels it comes at, its own first. Where `debug` stands beside it: repetitions of what has just been said. */
+  /** The levels of its lines, its own first. An additional `debug` is for repetitions of a line just logged. */
   readonly levels: readonly [L, ...L[]];
   /** What happened, in words: the line's `msg` where it has no own. */
   readonly says: string;
