@@ -39,8 +39,8 @@ export type Acquired =
 
 export interface Pacer {
   /**
-   * Leave to send one request now. Waits up to `maxWaitMs` for its permit; a longer wait comes back as a value, so that
-   * the caller can give its worker free meanwhile. `lane` goes into the log of sends.
+   * A permit to send one request now. Waits up to `maxWaitMs` for its permit; a longer wait comes back as a value, so that
+   * the caller can release its worker. `lane` is stored in the log of sends.
    */
   acquire(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired>;
 }
@@ -208,7 +208,7 @@ class PacedProcess {
   }
 }
 
-/** One waits, the others stand behind it: otherwise all would wake for the same slot. Tells how long each waited. */
+/** Serialises waiting, because all callers would otherwise wake for the same slot. Reports how long each waited. */
 function oneByOne(acquireNext: Pacer['acquire'], clock: Clock, events: PacerEvents): Pacer['acquire'] {
   let last: Promise<unknown> = Promise.resolve();
   let asking = 0;

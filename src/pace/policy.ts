@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts';
 import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
 
 /*
- * When may the next request with the api_key be sent (partner rule 8.rate: so many requests in any rolling window, over it
- * 403 and nothing else; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
+ * When may the next request with the api_key be sent (partner rule 8.rate: a limit of requests in any rolling window, above it
+ * only a 403; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
  * decision or the next state goes out. All times are epoch milliseconds of one clock, the database's.
  */
 
@@ -65,12 +65,12 @@ export function sendsPerMinute(limits: PaceLimits): number {
   return (sendsPerWindow(limits) * 60_000) / limits.windowMs;
 }
 
-/** Requests that are kept free for those who come next, while others take part. */
+/** Part of the limit that stays free for later requests of other users, while there are any. */
 const HEADROOM_PART = 0.05;
 
 /**
- * The most own sends in window + guard beside `others` requests of the account's other users in it: the mirror gives way
- * to them, down to its floor, and has its share again when they are quiet.
+ * The most own sends in window + guard beside `others` requests of the account's other users in it: the mirror yields
+ * to them, down to its floor, and gets its share back when they pause.
  */
 export function ownMost(limits: PaceLimits, others: number): number {
   const share = sendsPerWindow(limits);
@@ -173,7 +173,7 @@ export function settled(
   return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };
 }
 
-/** The back-off, doubled so many times, and never longer than ten back-offs: the bound of every recovery. */
+/** The back-off after repeated doubling, at most ten back-offs: the upper bound of every recovery. */
 export function backoffFor(limits: PaceLimits, doublings: number): number {
   return limits.backoffMs * Math.min(LONGEST_BACKOFF, 2 ** Math.max(0, doublings));
 }

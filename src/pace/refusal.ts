@@ -1,8 +1,8 @@
 import { guardMs, type PaceLimits, type PaceState, SUSPECT_AFTER } from './policy.ts';
 
 /*
- * What may be said of a refusal. A 403 for too fast and for a wrong secret are byte-identical (partner rule 5.7), so only
- * evidence tells: how much of the share our own requests filled, and half-open requests refused again after quiet windows. What was
+ * The likely cause of a refusal. A 403 for too fast and for a wrong secret are byte-identical (partner rule 5.7), so only
+ * evidence distinguishes them: how much of the share our own requests filled, and half-open requests refused again after quiet windows. What was
  * answered, how often and since when is known; what it means is suspected at most.
  */
 
@@ -14,7 +14,7 @@ export type Suspicion =
   | 'other-traffic-or-credential'
   /** Refused again and again though the windows held nothing but half-open requests. */
   | 'credential'
-  /** Not a suspicion: the partner says it in so many words. */
+  /** Not a suspicion: the partner says so explicitly. */
   | 'account';
 
 export interface Refusal {
