@@ -6,7 +6,7 @@ export type StoreEvent =
   | { readonly event: 'store.paused'; readonly kind: StoreFailure; readonly job: string; readonly ms: number }
   | { readonly event: 'store.resumed'; readonly kind: StoreFailure; readonly job: string };
 
-/** Pauses jobs while Postgres takes no writes: each is tried again alone, after waits that grow. */
+/** Pauses jobs while Postgres takes no writes: each is retried separately, after growing waits. */
 export interface StorePause {
   /** Runs a job's work, unless the job is paused; its answer, or 'paused'. Other errors pass through. */
   guard(job: string, work: () => Promise<string>): Promise<string>;
@@ -20,9 +20,9 @@ export interface StorePause {
 
 const FIRST_MS = 1000;
 const MOST_MS = 60_000;
-/** Schedules wake every second: so long without a job is no chance. */
+/** Schedules wake every second: this long without a job is no coincidence. */
 const NO_JOB_MS = 5000;
-/** What stands for the queues where events name a job. */
+/** Name of the queues in events that name a job. */
 const QUEUES = 'queues';
 
 interface PausedJob {
