@@ -99,7 +99,7 @@ export function incidentLine(
 /** When the present backlog will be finished, in minutes from now, and how reliable that is. */
 export interface BacklogEstimate {
   readonly owed: number;
-  /** Null where nothing can be said; `most` alone null: no bound. */
+  /** Null where there is no estimate; only `most` null: no upper bound. */
   readonly minutes: number | null;
   readonly least: number | null;
   readonly most: number | null;

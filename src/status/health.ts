@@ -71,7 +71,7 @@ const UNATTENDED_SECONDS = 60;
 const STOPPED_SECONDS = 3600;
 /** The longest back-off between retries; a run that is further off than that and than its interval was not scheduled by this clock. */
 const LONGEST_RETRY_SECONDS = 3600;
-/** How long a SKU may be due that only work stands before. */
+/** How long a SKU may be due that is delayed by other work only. */
 const LATE_SECONDS = 3600;
 
 /** Whether the initial load is running, by the number of SKUs and of those never priced. */

@@ -4,7 +4,7 @@ import type { Sql } from '../store/db.ts';
 import type { Facts, ReadFacts } from './facts.ts';
 import { type MirrorStats, statsOf } from './stats.ts';
 
-/** How the mirror stands: what the screen, its JSON and the page are made of, all of it read from Postgres. */
+/** The mirror's status, read from Postgres: what the screen, its JSON and the page show. */
 export interface Status extends Pick<Facts, 'sync' | 'tasks' | 'targets' | 'failedCalls' | 'daemons'> {
   readonly stats: MirrorStats;
   readonly bulkMaxSkus: number;
@@ -21,7 +21,7 @@ export interface StatusSettings {
   readonly liveBudget: number;
 }
 
-/** The status that goes with facts and counts that were read just now. */
+/** Builds the status from facts and counts that were read just now; only the delta's audit is read here. */
 export async function readStatus(
   sql: Sql,
   { facts, plan }: ReadFacts,

@@ -12,7 +12,7 @@ export type Paint = (tint: Tint, text: string) => string;
 
 /** Colours texts for this terminal, or leaves them as they are where it takes no colour. */
 export function painter({ colour }: Terminal): Paint {
-  // Whether there is colour was decided by terminalOf, and not for stdout alone.
+  // Whether there is colour was decided by terminalOf, and not only for stdout.
   return (tint, text) => (colour && text !== '' ? styleText(tint, text, { validateStream: false }) : text);
 }
 
