@@ -13,10 +13,10 @@ import type { Queryable, Tx } from './db.ts';
  *   shown it, and a later refresh finds the same price still: a price that went back meanwhile was rightly not reported.
  */
 
-/** How a refresh of a SKU stands towards the delta, as it is before its answer is applied. */
+/** A refresh's relation to the delta, before its answer is applied. */
 export interface Standing {
   /**
-   * `report`: it answers a report. `overtaken`: a report came after it was asked. `own`: nobody reported the SKU.
+   * `report`: it answers a report. `overtaken`: a report came after it was asked. `own`: the SKU was not reported.
    * `masked`: the last manifest may have. `other`: not snapshot-priced and listed, or no record to compare with.
    */
   readonly standing: 'report' | 'overtaken' | 'own' | 'masked' | 'other';
@@ -149,7 +149,7 @@ export async function auditReports(
 
 /**
  * Marks SKUs of which a refresh saw a move that this delta, the first that must, does not report: their prices may have gone
- * back in between, which no delta ever tells. To be called after auditReports and before the token moves.
+ * back in between, which no delta ever reports. Call this after auditReports and before the token moves.
  */
 export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> {
   await tx`

@@ -115,7 +115,7 @@ export class Baseline {
     }
   }
 
-  /** Sends what is filled, once what was sent before has arrived, and goes on in the other buffer, which is free then. */
+  /** Sends the filled buffer once the one before has arrived, and continues in the other, which is free then. */
   async #sendFilled(): Promise<void> {
     const rows = this.#rows;
     const filled = rows.subarray(0, this.#filled);
@@ -124,7 +124,7 @@ export class Baseline {
     if (filled.length > 0) await this.#send(filled);
   }
 
-  /** Begins to send rows once those before have arrived. What goes wrong on the way is thrown by the next wait for it. */
+  /** Begins to send rows once those before have arrived. An error on the way is thrown by the next wait for it. */
   async #send(rows: Buffer): Promise<void> {
     await this.#sending;
     this.#sending = this.#copy(rows);

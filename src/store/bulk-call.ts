@@ -21,7 +21,7 @@ export interface CallInputOptions {
   readonly candidates: CandidateOptions;
 }
 
-/** How many live SKUs there are to choose from: so many for each of the live budget, within bounds. */
+/** How many live SKUs there are to choose from: this many per SKU of the live budget, within bounds. */
 export interface CandidateOptions {
   readonly perBudget: number;
   /** Used until a live budget is learned. */
@@ -153,7 +153,7 @@ export interface Lesson {
   readonly ceiling: { readonly perMinute: number | null; readonly at: number } | null;
   /** Whether the call tests if an incident is over. */
   readonly trial: boolean;
-  /** What an incident stands on now, and what it stood on when the call was planned. */
+  /** The incident's cause now (`to`) and when the call was planned (`from`). */
   readonly incident: { readonly from: IncidentCause | null; readonly to: IncidentCause | null } | null;
 }
 

@@ -231,7 +231,7 @@ export function planCounts(
   return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
 }
 
-/** For one read, as a command makes it: the last counts where they still tell the present state, else new ones. */
+/** For the single read of a command: the last counts where they are recent enough, else new ones. */
 export async function readCounts(sql: Sql): Promise<CatalogCounts> {
   const last = await storedCounts(sql);
   return last === null || planCounts({ ...last, countedInMs: last.counts.countedInMs }) === 'count'

@@ -22,8 +22,8 @@ export const MEANING: MetadataColumn = 'size_map_size_type';
 /*
  * Positions are in the order of commits because one transaction at a time writes history, from its first position to its
  * commit. Without that lock a position is a pair (xid8, id), read below pg_snapshot_xmin: then readers wait for the oldest
- * writer of the whole server, be it an import into another database, and no position outlives a dump and restore. Answers
- * come some a second and hold the lock for their commits alone: that they wait for one another could not be measured.
+ * writer of the whole server, even an import into another database, and no position outlives a dump and restore. Answers
+ * come a few times a second and hold the lock only for their commits: no waiting for one another could be measured.
  */
 
 /**
@@ -67,7 +67,7 @@ export async function prepareHistory(sql: Sql): Promise<void> {
 
 /**
  * Drops the chunks of price_history whose newest row is older than `keptMs`, oldest first, each in a transaction of its own;
- * tells how many. One that is being read at the moment, and all after it, stay for another time.
+ * returns how many. One that is being read at the moment, and all after it, wait for the next call.
  */
 export async function dropOldHistory(sql: Sql, keptMs: number): Promise<number> {
   for (let dropped = 0; ; dropped += 1) {

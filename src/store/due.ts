@@ -32,7 +32,7 @@ export interface ClaimedSku {
   readonly live: boolean;
 }
 
-/** SKUs that this worker alone may ask about until the lease ends. */
+/** SKUs that only this worker may ask about until the lease ends. */
 export interface Claim {
   readonly number: string;
   /** The database's time of the claim; the request is sent after it. */

@@ -1,6 +1,6 @@
 import { type Sql, transaction } from './db.ts';
 
-/** Which evidence an incident stands on: the manifest route's counts, or calls whose snapshot-priced SKUs are deferred. */
+/** The evidence for an incident: the manifest route's counts, or calls whose snapshot-priced SKUs are deferred. */
 export type IncidentCause = 'live-count' | 'deferrals';
 
 /** The current incident; times are epoch milliseconds. */

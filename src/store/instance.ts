@@ -2,16 +2,16 @@ import type pg from 'pg';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { connectAlone, type Sql } from './db.ts';
 
-/** Each instance holds this lock, shared, for as long as it lives: who gets it alone is the only one. */
+/** Each instance holds this lock, shared, for its lifetime: one that gets it exclusively is the only one. */
 const INSTANCE_LOCK = "hashtext('catalog_internal.instance')";
 /** Postgres may notice only some seconds later that a process is dead, and until then that process seems to live. */
 const DEAD_FOR_SURE_MS = 10_000;
 const RECHECK_MS = 250;
-/** So long after its connection was lost, or could not be made again, an instance tries to reconnect. */
+/** Delay before an instance reconnects after its connection was lost, or an attempt failed. */
 const RECONNECT_MS = 1000;
 const ACQUIRE = `select pg_advisory_lock_shared(${INSTANCE_LOCK})`;
 
-/** What tells the claims and runs of this daemon from older ones: both draw their numbers from one sequence. */
+/** Distinguishes the claims and runs of this daemon from older ones: all draw their numbers from one sequence. */
 interface Instance {
   readonly number: string;
   readonly at: Date;
@@ -128,7 +128,7 @@ async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boo
     'update catalog_internal.due set claim = null, held_until = null where claim is not null and claim < $1',
     [instance.number],
   );
-  // Where no baseline stands, a start is a new try, whatever the failures before it: something may have been put right.
+  // Without a baseline a start retries at once, whatever failed before: the cause may have been fixed.
   await client.query(
     `update catalog_internal.tasks set run = null, running_until = null,
       next_at = case when task = 'manifest' and s.manifest_applied_at is null then now() else next_at end

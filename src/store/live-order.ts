@@ -7,7 +7,7 @@ import type { LiveCandidate } from './live.ts';
  * waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
  */
 
-/** A SKU to be scheduled, and the mark it stands under. */
+/** A SKU to be scheduled, and the generation of its mark. */
 export interface Unscheduled extends LiveCandidate {
   readonly generation: number;
 }
@@ -42,7 +42,7 @@ export async function unscheduledLive(
     order by d.sku limit ${options.limit}`;
 }
 
-/** Where a SKU goes: its next refresh `inMs` from now, and what is believed of its rate. */
+/** A SKU's next refresh, `inMs` from now, and the belief about its rate. */
 export interface Scheduled {
   readonly sku: string;
   readonly generation: number;

@@ -19,8 +19,8 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<nu
 }
 
 /**
- * Makes every known SKU due now, oldest first and behind what is urgent: for its price ('sweep', 'live') or for its
- * metadata alone. Waits of deferred SKUs stand. Returns how many.
+ * Makes every known SKU due now, oldest first and after what is urgent: for its price ('sweep', 'live') or only for
+ * its metadata. Waits of deferred SKUs are kept. Returns how many.
  */
 export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<number> {
   const marked = await sql`

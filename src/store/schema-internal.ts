@@ -162,7 +162,7 @@ export const liveCalls = internal.table(
   (t) => [index('live_calls_called_at').on(t.calledAt)],
 );
 
-/** The settings that SQL needs to tell fresh from stale; written by the daemon at start. */
+/** The settings by which SQL distinguishes fresh from stale; written by the daemon at start. */
 export const settings = internal.table(
   'settings',
   {

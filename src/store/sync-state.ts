@@ -102,8 +102,8 @@ export async function databaseNow(sql: Sql): Promise<Date> {
 }
 
 /**
- * Is the mirror caught up? A baseline stands, a delta poll begun after `since` has ended well (and none is asked for), and
- * no SKU is due: deferred and erring SKUs are due, a live SKU whose time lies in the future is not.
+ * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (none is requested), and
+ * no SKU is due: deferred and erring SKUs are due, a live SKU with a due time in the future is not.
  */
 export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`

@@ -53,7 +53,7 @@ export async function showProgress(
   await sql`update catalog_internal.tasks set progress = ${sql.json(progress)} where task = ${task} and run = ${run}`;
 }
 
-/** Ends a run: stores its outcome and when the task runs next. A request for an earlier run that came meanwhile stands. */
+/** Ends a run: stores its outcome and when the task runs next. A request for an earlier run that came meanwhile is kept. */
 export async function endTask(
   sql: Sql,
   task: TaskName,

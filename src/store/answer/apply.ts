@@ -71,7 +71,7 @@ async function writeEffects(
 }
 
 /**
- * Locks the asked SKUs and tells how each stands whose claim is still this one. Row locks in order of sku, SKUs before
+ * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs before
  * ledger, as every transaction here takes them.
  */
 async function lockAnswered(
@@ -134,8 +134,8 @@ async function writeStates(
 
 /**
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
- * removed SKU that is still 0009 has been asked its once and is left alone until it is reported again; a watched one is
- * asked as often as any that is not found, as the price routes may know it again without any delta saying so.
+ * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one is
+ * asked as often as any that is not found, because the price routes may know it again without a delta reporting it.
  */
 async function settleAnswered(
   tx: Tx,

@@ -24,7 +24,7 @@ export interface ProductDifferences {
 
 /** What is sent back of a difference: what the program knows already is not. */
 interface PriceRowFound {
-  /** Position of the price in the answer, from 1; null where the answer has none: then `sku` and `size` tell. */
+  /** Position of the price in the answer, from 1; null where the answer has none: then `sku` and `size` identify it. */
   readonly position: number | null;
   readonly sku: string | null;
   readonly size: string | null;

@@ -25,8 +25,8 @@ export interface AnswerEffects {
 }
 
 /**
- * Decides what an answer changes: from how its SKUs stand under their locks, its records and 0009 (`settled`), and what
- * these differ in. Pure.
+ * Decides what an answer changes: from the locked state of its SKUs, its records and 0009 (`settled`), and their
+ * differences. Pure.
  */
 export function effectsOf(
   locked: readonly LockedSku[],
@@ -61,7 +61,7 @@ export function effectsOf(
   };
 }
 
-/** How an asked SKU stands whose claim is still this one. */
+/** State of an asked SKU whose claim is still this one. */
 export type LockedSku = LiveRefresh &
   Standing & {
     readonly answerable: boolean;
