@@ -19,7 +19,7 @@ export interface PresentSnapshot {
 
 /**
  * May this snapshot be downloaded at all? Not when it is the one whose token the delta has just rejected (fetching it
- * again and again would be a loop), and not when it is older than the one the mirror stands on.
+ * again and again would be a loop), and not when it is older than the one applied last.
  */
 export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): ManifestRefusal | null {
   if (present.chainBrokenAt !== null && offered.snapshotId === present.rejectedSnapshotId)

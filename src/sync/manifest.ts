@@ -246,7 +246,7 @@ async function reportProgress(
 }
 
 /**
- * Asks the manifest route for its metadata alone: how old the newest snapshot is, and how much of it is live-priced
+ * Asks the manifest route for its metadata only: how old the newest snapshot is, and how much of it is live-priced
  * (partner rules 4.2.10, 2.7).
  */
 export async function checkCatalog(

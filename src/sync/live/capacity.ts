@@ -58,7 +58,7 @@ export interface Capacity {
 /** Spread of the rates of change, as measured on catalogs of this kind. */
 const SIGMA = 1.5;
 const GROUPS = 80;
-/** Beyond so many standard deviations there is next to nothing. */
+/** In standard deviations; the mass beyond is negligible. */
 const WIDTH = 4;
 
 /** Estimates load time, price age and freshness for a request budget; times are minutes. */

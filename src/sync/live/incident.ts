@@ -18,13 +18,13 @@ export type IncidentEvidence =
 
 const ENTER_LIVE_PART = 0.9;
 const LEAVE_LIVE_PART = 0.5;
-/** Some few calls: one alone may have met a cluster of SKUs that are listed wrongly. */
+/** Several calls, because a single one may have met a cluster of wrongly listed SKUs. */
 const ENTER_ASKED = 300;
 const ENTER_DEFERRED_PART = 0.5;
 const LEAVE_ANSWERED_PART = 0.75;
 
 /**
- * What the mirror stands on after a piece of evidence: the cause of an incident, or null. The counts belong to a snapshot
+ * The cause of an incident after a piece of evidence, or null: no incident. The counts belong to a snapshot
  * that may be hours old, so low ones end only what counts began; deferrals are disproved by a trial call.
  */
 export function judgeIncident(
@@ -50,9 +50,9 @@ export function judgeIncident(
   }
 }
 
-/** While only deferrals speak for an incident, a call tries this often whether they still do. */
+/** How often a trial call is made while deferrals are the only evidence for an incident. */
 const TRIAL_EVERY_MS = 600_000;
-/** A trial call asks for so many live budgets of SKUs. */
+/** Size of a trial call, in live budgets of SKUs. */
 export const TRIAL_BUDGETS = 4;
 
 /** How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now. */
@@ -82,8 +82,8 @@ export function incidentEvent(
 }
 
 /**
- * Weighs the counts of a manifest answer (partner rules 2.7), where it gives them. A change is stored, told, and planned
- * for at once: the live plan takes everything in, or lets it go again.
+ * Weighs the counts of a manifest answer (partner rules 2.7), where it has them. A change is stored, reported and planned
+ * for at once: the live plan takes in every SKU, or releases them.
  */
 export async function weighCounts(
   ctx: SyncContext,

@@ -28,11 +28,11 @@ export interface Shown {
 export interface Taught {
   readonly lesson: Lesson;
   readonly events: readonly SyncEvent[];
-  /** To be told besides, where the lesson's incident was stored. */
+  /** Emitted only if the lesson's incident was stored. */
   readonly incidentEvent: SyncEvent | null;
 }
 
-/** All that an answered call teaches under `settings`: what is to be stored, and what is to be told of it. */
+/** All that an answered call teaches under `settings`: what to store, and the events to emit. */
 export function learn(
   { plan, budget, trial }: Known,
   { live, snapshot }: { readonly live: Shown; readonly snapshot: Shown },
@@ -115,7 +115,7 @@ function evidenceOf(plan: LivePlan, trial: boolean, live: Shown, snapshot: Shown
   return { kind: 'deferrals', asked: asked + snapshot.asked, deferred: deferred + snapshot.deferred };
 }
 
-/** What an incident stands on before and after a piece of evidence; null where nothing changes. */
+/** An incident's cause before and after a piece of evidence; null where nothing changes. */
 function incidentAfter(plan: LivePlan, evidence: IncidentEvidence): Lesson['incident'] {
   const from = plan.incident?.because ?? null;
   const to = judgeIncident(from, evidence);

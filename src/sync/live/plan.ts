@@ -190,7 +190,7 @@ export async function scheduleAll(
   }
 }
 
-/** After an incident: everything that the catalog lists as snapshot-priced goes back to its sweep. */
+/** After an incident: returns all SKUs that the catalog lists as snapshot-priced to the sweep. */
 export async function releaseSnapshots(ctx: SyncContext): Promise<void> {
   const { snapshotMs: everyMs, snapshotReason: reason } = nextRefresh(ctx.settings);
   let after: string | null = '';

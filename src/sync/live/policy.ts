@@ -80,7 +80,7 @@ function refreshesPerMinute(lambda: number, weight: number, mu: number, most: nu
   return Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted));
 }
 
-/** Part of a full round by which a refresh may come early rather than leave a live slot empty. */
+/** Part of a full round by which a refresh may come early to fill an empty live slot. */
 const EARLY_ROUNDS = 0.09;
 
 /** How many minutes before its due time a SKU may be refreshed, given the minutes of a full round. */

@@ -119,9 +119,9 @@ export interface PlanLimits {
   readonly spareSeconds: number;
 }
 
-/** Each lane that has something due is sure of this part of a call's slots, whatever stands before it. */
+/** Every lane with something due is guaranteed this part of a call's slots. */
 const GUARANTEED_PART = 0.05;
-/** For so many iterations each, calls too small for both go to live SKUs and to the others. */
+/** Calls too small for both go to live SKUs and to the others in turns of this many iterations. */
 const SIDE_ITERATIONS = 16;
 
 /**
@@ -161,7 +161,7 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
 }
 
 /**
- * Splits `slots` over the lanes in their order. The lanes behind the first are sure of their part; where that is less
+ * Splits `slots` over the lanes in their order. The lanes after the first have a guaranteed part; where that is less
  * than a slot, one slot in every second iteration goes to one of them, in rotation.
  */
 function share(due: readonly DueClass[], slots: number, iteration: number): Map<Lane, number> {
@@ -184,7 +184,7 @@ function share(due: readonly DueClass[], slots: number, iteration: number): Map<
 
 /** How long a call that could carry much more lingers for more SKUs after the one before, at most. */
 const MAX_LINGER_MS = 4000;
-/** No longer than the pace takes to let so many calls go: where calls are plenty, sparing one is worth no delay. */
+/** The wait is at most the time for this many calls: with calls to spare, saving one is not worth a delay. */
 const COMPANY_CALLS = 8;
 /** A call filled to this part is sent without lingering. */
 const FULL_ENOUGH = 0.5;

@@ -77,7 +77,7 @@ export async function repriceOnce(
   return { kind: 'called', skus: skus.length };
 }
 
-/** Applies an answer in one transaction, and tells what it was. */
+/** Applies an answer in one transaction, and reports its result. */
 async function settle(
   ctx: SyncContext,
   claim: Claim,
@@ -136,8 +136,8 @@ function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAn
 }
 
 /**
- * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer keeps everyone backing off;
- * after anything else the next call waits, longer each time. A single SKU that fails alone is set aside as an error.
+ * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons;
+ * after any other failure the next call waits, longer each time. A SKU whose own call fails again is marked as an error.
  */
 async function callFailed(
   ctx: SyncContext,

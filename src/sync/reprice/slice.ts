@@ -12,7 +12,7 @@ export interface Slice {
 
 /** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */
 const SLICE_MS = 10_000;
-/** While a call lingers, what is due is refreshed again after this: something urgent may have come. */
+/** While a call lingers, what is due is read again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
 
 /**
