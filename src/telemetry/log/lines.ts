@@ -178,7 +178,7 @@ export function createTaskLines(log: Log, throttle: LogThrottle): (report: TaskR
   };
 }
 
-/** What Postgres tells its client beside answers: warnings are lines, the same one throttled; notices only at debug. */
+/** Postgres' asynchronous messages: warnings are logged, repetitions throttled; notices only at debug. */
 export function noticeLines(log: Log, clock: Clock): (notice: Notice) => void {
   const throttle = createLogThrottle(clock);
   return ({ severity, code, message: text }) => {

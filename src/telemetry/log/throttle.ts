@@ -27,11 +27,11 @@ export interface Over {
 }
 
 export interface LogThrottle {
-  /** The condition `key` was met. `look`: its fingerprint; a new one is said at once. */
+  /** The condition `key` has occurred. A new `fingerprint` is logged at once. */
   again(key: string, fingerprint: string): Again;
   /**
-   * Things go well: to be called as often as they do. Null where there is nothing to tell; `say` is false for an end that
-   * may yet turn out to be none.
+   * The condition is absent: call this at every success. Null where there is nothing to log; `say` is false for an end that
+   * may prove to be temporary.
    */
   over(key: string): Over | null;
 }

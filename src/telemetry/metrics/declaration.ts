@@ -51,7 +51,7 @@ export interface AgeSample<L extends string = string> {
   readonly ages: AgeDistribution;
 }
 
-/** A number stands for the one series of a metric without labels. */
+/** A bare number is the only series of a metric without labels. */
 type Samples<L extends string> = readonly Sample<L>[] | number | null;
 
 /** For each event that a metric counts: by how much, or what is observed. */
@@ -111,7 +111,7 @@ export function each<const L extends string>(values: Readonly<Record<L, readonly
   return { names, sets: sets as LabelSet<L>[] };
 }
 
-/** Labels with these sets of values and no others: where not every value goes with every other. */
+/** Labels with these sets of values only, where not every combination occurs. */
 export function only<const L extends string>(names: readonly L[], sets: readonly LabelSet<L>[]): Labels<L> {
   return { names, sets };
 }
