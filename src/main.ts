@@ -14,7 +14,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const asksForHelp = first === '--help' || first === '-h' || first === 'help';
   if (asksForHelp && rest.length === 0) return (print(helpOfAll(await loadCommands())), EXIT.ok);
   const [wanted, args] = asksForHelp ? [rest[0] ?? '', ['--help']] : [first, rest];
-  // Options alone belong to `run`, which is what no command means.
+  // Without a command, options belong to `run`, the default.
   if (wanted.startsWith('-')) return await start('run', argv);
   return await start(wanted, args);
 }
