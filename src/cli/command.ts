@@ -36,7 +36,7 @@ export interface Command {
   readonly exits: readonly ExitName[];
   readonly options: ParseArgsOptionsConfig;
   readonly optionHelp: Readonly<Record<string, string>>;
-  /** Values that an option may have, where they are known beforehand. */
+  /** Values that an option may have, where they are known in advance. */
   readonly choices?: Readonly<Record<string, readonly string[]>>;
   /** Options of type boolean that may have a value all the same: `--watch`, `--watch 5`, `--watch=5`. */
   readonly optionalValues?: readonly string[];

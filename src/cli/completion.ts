@@ -34,7 +34,7 @@ export function createCompletion(commands: () => Promise<Commands>): Command {
 
 const EVERYWHERE = { help: 'show help for the command', version: 'print the version' };
 
-/** Options of a command: whether a value goes with them, or may, and which there are. */
+/** Options of a command: whether each takes a value, or may, and its known values. */
 function optionsOf(command: Command) {
   return Object.entries({ ...command.optionHelp, ...EVERYWHERE }).map(([option, says]) => ({
     flag: `--${option}`,

@@ -117,7 +117,7 @@ async function inputOf(asked: Asked, config: MirrorConfig): Promise<CapacityInpu
   };
 }
 
-/** The plan for a person: what there is, what it buys, and beside it what ten more requests a minute would buy. */
+/** The plan as text: the input, its estimates, and beside them those for ten more requests a minute. */
 export function planScreen(input: CapacityInput, now: Capacity, more: Capacity): string {
   const count = (n: number) => Math.round(n).toLocaleString('en-US');
   const age = (minutes: number) => formatAge(minutes * 60);

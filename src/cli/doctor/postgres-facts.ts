@@ -12,7 +12,7 @@ type ServerRow = Omit<
   readonly at: number;
 };
 
-/** Reads what there is to judge of the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch milliseconds. */
+/** Reads the facts by which doctor judges the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch milliseconds. */
 export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFacts> {
   const askedAt = now();
   const [{ at }] = await sql<
