@@ -10,7 +10,7 @@ export interface ServiceUser {
 
 const SERVICE_USERS = ['postgres', 'nobody'];
 
-/** The users of an `/etc/passwd`, by name. Lines that are not of its form are passed over. */
+/** The users of an `/etc/passwd`, by name. Malformed lines are skipped. */
 export function parsePasswd(text: string): Map<string, ServiceUser> {
   const users = new Map<string, ServiceUser>();
   for (const line of text.split('\n')) {
