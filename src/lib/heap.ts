@@ -19,7 +19,7 @@ function fullCollection(): () => void {
 /**
  * For what streams by and leaves much behind (a manifest of any length). A buffer that happens to outlive two young collections
  * stays until V8's next full one, and V8 lets such buffers come to 64 MB, and a small heap to four times its size, before it begins
- * one. Returns what is to be called now and then: it collects as soon as memory has grown by GROWTH_BYTES.
+ * one. Returns a function to call regularly: it collects as soon as memory has grown by GROWTH_BYTES.
  */
 export function heapKeeper(inUse = bytesInUse, collect = fullCollection()): () => void {
   let least = inUse();

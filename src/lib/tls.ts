@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { checkServerIdentity, type ConnectionOptions } from 'node:tls';
 
-/** A connection URL as the drivers take it, with what it says of TLS told apart: they understand it each in their own way. */
+/** A connection URL for the drivers, with its TLS parameters separated, because each driver interprets them differently. */
 export interface Connection {
   /** Without the parameters of TLS; redis:// in place of rediss://. */
   readonly url: string;
