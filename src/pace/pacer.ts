@@ -113,7 +113,7 @@ class PacedProcess {
   readonly #limits: PaceLimits;
   readonly #events: PacerEvents;
   readonly #breaker: CircuitBreaker;
-  /** When the ceiling was last set, as far as this process has seen: each end of a back-off sets it. */
+  /** When the ceiling was last set, as far as this process knows: each end of a back-off sets it. */
   #knownRaise = 0;
   /** Until then this process's own last send keeps the next one waiting (monotonic): no need to ask the ledger. */
   #nextFrom = -Infinity;
@@ -126,7 +126,7 @@ class PacedProcess {
     this.#breaker = breaker;
   }
 
-  /** Waits for a permit as `Pacer.acquire` does; to be called one at a time. */
+  /** Waits for a permit as `Pacer.acquire` does; calls must not overlap. */
   async acquireNext(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
     const clock = this.#clock;
     const end = clock.monotonic() + maxWaitMs;

@@ -12,7 +12,7 @@ export interface PaceLimits {
   readonly maxPerWindow: number;
   readonly windowMs: number;
   readonly backoffMs: number;
-  /** The whole account, where its other users take part (`catalog.take_request`): its limit, and what is left to the mirror in any case. */
+  /** The whole account, where its other users take part (`catalog.take_request`): its limit, and the mirror's guaranteed minimum. */
   readonly account?: { readonly limit: number; readonly floor: number };
 }
 

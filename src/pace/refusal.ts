@@ -6,7 +6,7 @@ import { guardMs, type PaceLimits, type PaceState, SUSPECT_AFTER } from './polic
  * answered, how often and since when is known; what it means is suspected at most.
  */
 
-/** What a refusal looks like from the evidence so far. */
+/** The likely cause of a refusal by the evidence so far. */
 export type Suspicion =
   /** Own requests filled at least half of the share when it came. */
   | 'rate'
