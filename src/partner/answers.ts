@@ -17,7 +17,7 @@ export interface DeltaAnswer {
   removed: string[];
   nowLive: string[];
   toSnapshot: string;
-  /** SKUs passed over because no table could hold them. */
+  /** SKUs skipped because no table could hold them. */
   skipped: number;
 }
 

@@ -28,7 +28,7 @@ export type PartnerErrorKind =
   | 'file-too-large';
 
 /**
- * The kinds a wrong credential and a throttle cannot be told apart by (partner rules 5.6 and 5.7). They make the
+ * The kinds by which a wrong credential and throttling cannot be distinguished (partner rules 5.6 and 5.7). They make the
  * fleet back off, and after them a credential file is read again.
  */
 export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind>([

@@ -141,13 +141,13 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
   return { sizes, metadata: readMetadata({ product: kept, size_map: sizeMap }), product: kept };
 }
 
-/** Distinct SKUs of a list whose unreadable elements are passed over. */
+/** Distinct SKUs of a list; unreadable elements are skipped. */
 function readableSkus(elements: readonly unknown[], skuField: string): string[] {
   return [...new Set(elements.map((element) => readSku(element, skuField)).filter((sku) => sku !== null))];
 }
 
 /**
- * A bulk answer (partner rules 2.5). Absent parts are empty; elements that cannot be read are passed over, so their SKU
+ * A bulk answer (partner rules 2.5). Absent parts are empty; elements that cannot be read are skipped, so their SKU
  * counts as omitted. Unreadable as a whole: not an object, none of the four parts, or a part of the wrong type.
  */
 export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
