@@ -34,7 +34,7 @@ export interface JobWorker {
 /** Where BullMQ keeps its jobs. Both backends are used in the same way by everything above. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
-  /** Makes the backend's own tables, where it has any. To be called before the first queue. */
+  /** Creates the backend's own tables, where it has any. Call this before creating a queue. */
   prepare(): Promise<void>;
   /** With Redis away it waits for nothing, and what is asked of it later does; Postgres has to answer. */
   openQueue(name: QueueName): Promise<JobQueue>;
@@ -234,7 +234,7 @@ async function ready<T extends { waitUntilReady(): Promise<unknown>; close(): Pr
   }
 }
 
-/** The promise's result, or a rejection after `timeoutMs`: with Redis down, a command would wait for ever. */
+/** The promise's result, or a rejection after `timeoutMs`: with Redis down, a command would wait forever. */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {

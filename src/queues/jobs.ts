@@ -30,7 +30,7 @@ export function schedules(shortestMs: number): Schedule[] {
   ];
 }
 
-/** Jobs of a queue that one process works on at a time. Re-pricing needs several calls under way to fill the pace. */
+/** Concurrent jobs of a queue in one process. Re-pricing needs several calls in flight to use the whole pace. */
 export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   manifest: 2,
   delta: 1,

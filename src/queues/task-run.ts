@@ -53,7 +53,7 @@ export async function runTask(
     finished.abort();
     await renewing;
   }
-  // Stopped in the middle by our own shutdown: nothing is wrong, and the next process goes on at once.
+  // Stopped by our own shutdown: this is no failure, and the next process continues at once.
   if (outcome.kind === 'failed' && signal.aborted)
     outcome = { kind: 'postponed', nextInMs: 0, because: 'stopping' };
   failpoint('task.worked');
