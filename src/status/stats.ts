@@ -17,7 +17,7 @@ export interface MirrorStats extends CatalogCounts {
   readonly liveBudgetPerCall: number;
   readonly live: {
     readonly computedPerMinute: number;
-    /** The partner's ceiling on them as far as it is learned; null while none was met. */
+    /** The partner's ceiling on live computations a minute, as learned; null while none was met. */
     readonly ceilingPerMinute: number | null;
     /** Longest planned wait of a live SKU in seconds, where refreshes are too few for LIVE_INTERVAL; else null. */
     readonly longestWaitSeconds: number | null;

@@ -13,7 +13,7 @@ export interface Status extends Pick<Facts, 'sync' | 'tasks' | 'targets' | 'fail
   readonly mostInWindow: number;
 }
 
-/** What is configured, as far as a status shows it. */
+/** The settings that a status shows. */
 export interface StatusSettings {
   readonly limits: { readonly maxPerWindow: number; readonly windowMs: number };
   readonly bulkMaxSkus: number;
