@@ -110,7 +110,7 @@ export interface SeenFirst {
 }
 
 /**
- * Compares the reports of a delta with what refreshes have seen. To be called with the SKUs' rows locked and before anything
+ * Compares the reports of a delta with the results of refreshes. Call this with the SKUs' rows locked and before anything
  * is written about them. Returns the moves that had been seen before, for countSeenFirst at the end of the transaction.
  */
 export async function auditReports(
@@ -195,7 +195,7 @@ function priceKnown(tx: Tx, refreshedAt: Date | null) {
 /*
  * In a baseline's transaction, before its token is stored. A new manifest takes the place of a chain's reports: moves
  * that wait for one are dropped unjudged, unless the token stays, as deltas are ahead of the manifest or at the same
- * snapshot; they are refreshed again, for a price that went back leaves the manifest's hash as it was. $1 the manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
+ * snapshot; they are refreshed again, because a price that went back leaves the manifest's hash as it was. $1 the manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
  */
 export const REBASE_AUDIT = `
   with dropped as materialized (

@@ -59,8 +59,8 @@ export const DROP_DUPLICATES = `
 /**
  * $1 when the manifest was asked for, $2 generated_at, $3 margin in seconds between the clocks.
  * Locks the SKUs that differ, in order of sku. SKUs that a delta reported after $1 are left out: the delta is newer.
- * `kind`: what differs; `mark`: the reason to price the SKU, null where that is provably needless (partner rule 4.2.5: the hash covers price state), that is where
- * neither hash nor cohort moved, or where the price was asked after the snapshot was generated. A SKU back from being
+ * `kind`: what differs; `mark`: the reason to price the SKU, null where that is provably needless (partner rule 4.2.5: the
+ * hash covers price state), that is where neither hash nor cohort moved, or where the price was asked after the snapshot was generated. A SKU back from being
  * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed on schedule only.
  */
 export const DIFF = `

@@ -141,7 +141,7 @@ export class Baseline {
     await finished(copy);
   }
 
-  /** Compares the staged lines with the mirror, one line for each SKU, and counts. To be called once, after the last line. */
+  /** Compares the staged lines with the mirror, one line for each SKU, and counts. Call this once, after the last line. */
   async count(): Promise<StagedCounts> {
     await this.#sendFilled();
     await this.#sending;

@@ -129,7 +129,7 @@ const TELL_EVERY_MS = 20_000;
 /**
  * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
  * its cause, and at once when Postgres refuses the role or its
- * certificate is not trusted. `onWait` hears of the last reason (undefined: no answer at all so far) after one second,
+ * certificate is not trusted. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
  * and then every twenty. Returns the milliseconds that it took.
  */
 export async function waitForDatabase(

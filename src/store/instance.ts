@@ -48,7 +48,7 @@ export async function registerInstance(
   };
 }
 
-/** Reconnects as often as the connection is lost, until `leaving` aborts; `current` has the newest one. */
+/** Reconnects after every lost connection until `leaving` aborts; `current` has the newest one. */
 async function stayConnected(
   current: { connection: Connection },
   databaseUrl: string,

@@ -3,7 +3,7 @@ import type { LiveCandidate } from './live.ts';
 
 /*
  * Moving SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each on its own,
- * so that answers and deltas go on meanwhile, and a crash leaves nothing but a rest to be done again. What is claimed,
+ * so that answers and deltas continue meanwhile, and a crash leaves only a remainder to repeat. What is claimed,
  * waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
  */
 

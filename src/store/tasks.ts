@@ -23,7 +23,7 @@ export interface TaskRun {
 }
 
 /**
- * Takes a task whose time has come, for `leaseMs` (to be renewed while it runs); null when it is not its time or another worker has it. Any number of
+ * Takes a due task for `leaseMs` (renewed while it runs); null when it is not due or another worker has it. Any number of
  * queue jobs may wake it: one runs.
  */
 export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Promise<TaskRun | null> {

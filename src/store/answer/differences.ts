@@ -61,7 +61,7 @@ export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Pro
   });
 }
 
-/** Holds the metadata of answered SKUs against the mirror's, field by field. To be called with the SKUs' rows locked. */
+/** Compares the metadata of answered SKUs with the mirror's, field by field. Call this with the SKUs' rows locked. */
 export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): Promise<ProductDifferences> {
   const rows = answered.flatMap((result) =>
     result.kind === 'record' ? [{ sku: result.sku, ...result.product }] : [],
