@@ -94,7 +94,7 @@ function callSize(callSkus: number, failures: number): number {
   return Math.max(1, callSkus >> Math.min(failures, 10));
 }
 
-/** While the catalog is stale a SKU is not refreshed again within this. */
+/** Minimum interval between two refreshes of a SKU while the catalog is stale. */
 const STALE_MIN_AGE_MS = 60_000;
 
 /**
