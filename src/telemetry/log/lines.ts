@@ -8,7 +8,7 @@ import type { TaskReport } from '../../queues/task-run.ts';
 import { refuses } from '../../pace/policy.ts';
 import type { TaskOutcome } from '../../sync/outcome.ts';
 
-/** Log lines of the pace; `passed` is to be called with every request that was let through. */
+/** Log lines of the pace; call `passed` for every request that was not refused. */
 export function paceLines(
   log: Log,
   throttle: LogThrottle,
@@ -63,7 +63,7 @@ function isAway(error: unknown): boolean {
   return isConnectionLost(error) || AWAY.has(sqlState(error) ?? '');
 }
 
-/** The fingerprint of an error: the same again needs no line of its own. */
+/** The fingerprint of an error: a repetition needs no line of its own. */
 function fingerprintOf(error: unknown): string {
   if (isAway(error)) return 'away';
   if (!(error instanceof Error)) return typeof error;

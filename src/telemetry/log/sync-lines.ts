@@ -65,7 +65,7 @@ export interface BulkLines {
   applied(event: Bulk): void;
   failed(event: Failed): void;
   sizeTypes(skus: readonly string[]): void;
-  /** To be called every few seconds: says what it is time to say. */
+  /** Call this every few seconds: it logs the sums that are due. */
   tick(): void;
 }
 

@@ -107,11 +107,11 @@ export function createLogThrottle(clock: Clock): LogThrottle {
   };
 }
 
-/** Counts that come too often for a line each: summed up, said at once and then once in `everyMs`. */
+/** Counts too frequent for a line each: summed, logged at once and then once in `everyMs`. */
 export interface Sums<C extends Readonly<Record<string, number>>> {
   /** Takes counts in; the sums, where it is time to say them. */
   add(counts: C): C | null;
-  /** To be called now and then: the sums that have not been said, once it is time. */
+  /** Call this regularly. Returns the sums not yet logged, once `everyMs` is over. */
   due(): C | null;
 }
 

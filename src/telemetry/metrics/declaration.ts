@@ -34,7 +34,7 @@ export interface Scrape {
 /** A value by label; of a metric without labels an empty object. */
 export type LabelSet<L extends string = string> = Readonly<Record<L, string>>;
 
-/** The labels of a metric, and the label sets that are known beforehand: these have series from the start. */
+/** The labels of a metric, and the label sets that are known in advance: these have series from the start. */
 export interface Labels<L extends string = string> {
   readonly names: readonly L[];
   readonly sets: readonly LabelSet<L>[];
