@@ -21,8 +21,8 @@ const GONE: readonly (readonly [RegExp, string])[] = [
   [/\b(probeSentAt|probe_sent_at|probeSize|createProbe)\b/, 'half-open request, trial call, raw client'],
   [/\bown refusals\b|OwnRefusals|\bstays? back\b|\bheld back\b/i, 'circuit breaker, paused'],
   [/\bknock(s|ed)?\b|KNOCK_MS/i, 'wake'],
-  [/waitForCompany|COMPANY_MS|\bwait(s|ing)? for company\b/i, 'linger'],
-  [/createShift|SHIFT_MS|SIDE_TURNS|ledgerTurns|PaceTurn/, 'slice, iteration, permit'],
+  [/waitForCompany|COMPANY_MS|COMPANY_CALLS|\bwait(s|ing)? for company\b/i, 'linger'],
+  [/createShift|SHIFT_MS|SIDE_TURNS|ledgerTurns|PaceTurn|TurnState/, 'slice, iteration, permit'],
   [/\bowed\b|peekOwed|stillOwed/i, 'due'],
   [/\b(placeLive|placeAll|unplacedLive)\b/, 'schedule'],
   [

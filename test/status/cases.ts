@@ -1,3 +1,4 @@
+import { STATS as EVERY_MEMBER } from '../telemetry/stats.ts';
 import type { Suspicion } from '../../src/pace/refusal.ts';
 import type { Facts } from '../../src/status/facts.ts';
 import { type Health, judge } from '../../src/status/health.ts';
@@ -26,6 +27,7 @@ const WINDOW = { othersInWindow: 0, mostInWindow: 118, limitInWindow: 200 };
 const NO_PRICES = { priceAge: [], freshSkus: [], metadataAge: ages([]), oldestMetadataAgeSeconds: 0 };
 
 const STATS: MirrorStats = {
+  ...EVERY_MEMBER,
   countedAt: ago(2),
   countedInMs: 150,
   snapshotId: 'snap-0042',
@@ -68,7 +70,7 @@ const STATS: MirrorStats = {
     refused: null,
   },
   liveBudgetPerCall: 5,
-  live: { computedPerMinute: 34, ceilingPerMinute: null, longestWaitSeconds: null },
+  live: { ...EVERY_MEMBER.live, computedPerMinute: 34, ceilingPerMinute: null, longestWaitSeconds: null },
   incident: null,
   deltaAudit: {
     since: ago(86_400),
@@ -249,7 +251,12 @@ export const CASES = {
   incident: mirrorWith({
     stats: {
       incident: { since: ago(5400), because: 'live-count' },
-      live: { computedPerMinute: 190, ceilingPerMinute: 200, longestWaitSeconds: 18_000 },
+      live: {
+        ...EVERY_MEMBER.live,
+        computedPerMinute: 190,
+        ceilingPerMinute: 200,
+        longestWaitSeconds: 18_000,
+      },
       due: [{ reason: 'live', count: 9000, oldestAgeSeconds: 1200 }],
     },
   }),
@@ -274,7 +281,7 @@ export const CASES = {
 /** Every member that may be null is there. */
 export const EVERYTHING: Status = mirrorWith({
   stats: {
-    live: { computedPerMinute: 190, ceilingPerMinute: 200, longestWaitSeconds: 18_000 },
+    live: { ...EVERY_MEMBER.live, computedPerMinute: 190, ceilingPerMinute: 200, longestWaitSeconds: 18_000 },
     incident: { since: ago(5400), because: 'deferrals' },
     pace: CASES['backing off'].stats.pace,
   },

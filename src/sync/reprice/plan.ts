@@ -23,7 +23,7 @@ export type NoCall =
   | { readonly kind: 'linger'; readonly forMs: number }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
-export interface TurnState {
+export interface IterationState {
   /** Iterations of this process so far. */
   readonly number: number;
   readonly sinceLastCallMs: number;
@@ -40,7 +40,7 @@ export function inputOptions(settings: SyncSettings): CallInputOptions {
 /** Plans a bulk call from what was read at one moment, or says why there is none now. Pure. */
 export function planCall(
   inputs: CallInputs,
-  iteration: TurnState,
+  iteration: IterationState,
   settings: SyncSettings,
 ): PlannedCall | NoCall {
   const { pause, sync, live: plan, due, nextDueMs } = inputs;
@@ -185,7 +185,7 @@ function share(due: readonly DueClass[], slots: number, iteration: number): Map<
 /** How long a call that could carry much more lingers for more SKUs after the one before, at most. */
 const MAX_LINGER_MS = 4000;
 /** The wait is at most the time for this many calls: with calls to spare, saving one is not worth a delay. */
-const COMPANY_CALLS = 8;
+const LINGER_CALLS = 8;
 /** A call filled to this part is sent without lingering. */
 const FULL_ENOUGH = 0.5;
 
@@ -204,6 +204,6 @@ export function lingerMs(
   if (count(({ lane }) => lane === 'urgent') > 0) return 0;
   if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
   if (count(({ live }) => !live) >= limits.callSkus * FULL_ENOUGH) return 0;
-  const longest = Math.min(MAX_LINGER_MS, (COMPANY_CALLS * 60_000) / callsPerMinute);
+  const longest = Math.min(MAX_LINGER_MS, (LINGER_CALLS * 60_000) / callsPerMinute);
   return Math.max(0, longest - sinceLastCallMs);
 }

@@ -10,7 +10,7 @@ import { nextRefresh, type SyncContext } from '../context.ts';
 import { learn, type Shown } from '../live/learn.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { failureOf, PATIENCE_MS } from '../outcome.ts';
-import { inputOptions, type NoCall, planCall, type PlannedCall, type TurnState } from './plan.ts';
+import { inputOptions, type NoCall, planCall, type PlannedCall, type IterationState } from './plan.ts';
 import {
   type Reconciliation,
   skuResultOf,
@@ -36,7 +36,7 @@ const OVERTAKEN_MS = 250;
  */
 export async function repriceOnce(
   ctx: SyncContext,
-  iteration: TurnState,
+  iteration: IterationState,
   requestTimeoutMs: number,
   signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
 ): Promise<Iteration> {
