@@ -219,7 +219,16 @@ function stormy(sql: Sql, weather: Weather): Sql {
     apply(target, self, args: unknown[]) {
       const text = Array.isArray(args[0]) && 'raw' in args[0] ? args[0].join('?') : '';
       const error = text === '' ? null : weather.statement(text);
-      return error === null ? Reflect.apply(target as never, self, args) : Promise.reject(error);
+      const query = Reflect.apply(target as never, self, args) as PromiseLike<unknown>;
+      if (error === null) return query;
+      // A statement is sent when it is waited for, and a part of another one never is.
+      const failed: Pick<Promise<unknown>, 'then' | 'catch' | 'finally'> = {
+        // oxlint-disable-next-line unicorn/no-thenable -- a query is one
+        then: (...handlers) => Promise.reject(error).then(...handlers),
+        catch: (handler) => Promise.reject(error).catch(handler),
+        finally: (handler) => Promise.reject(error).finally(handler),
+      };
+      return Object.assign(query, failed);
     },
     get(target, key) {
       const error = key === 'begin' ? weather.statement('begin') : null;
