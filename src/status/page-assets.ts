@@ -22,10 +22,10 @@ h1 { font-size: 1.35rem; margin: 0; } h1 small { color: var(--dim); font-size: .
 header ul { margin: .4rem 0 0; padding-left: 1.1rem; } header p { margin: .3rem 0 0; color: var(--dim); }
 h2 { font-size: 1rem; margin: 0 0 .6rem; } h3 { font-size: .9rem; margin: .9rem 0 .3rem; } h2 + h3 { margin-top: 0; }
 .cards { columns: 3 21rem; column-gap: 1rem; margin-bottom: 1rem; }
-section { break-inside: avoid; margin-bottom: 1rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .9rem 1rem; min-width: 0; }
+section { break-inside: avoid; margin-bottom: 1rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .9rem 1rem; min-width: 0; overflow-x: auto; }
 section p { margin: .3rem 0; } .dim { color: var(--dim); } .warn { color: var(--warn); }
 dl { display: grid; grid-template-columns: auto 1fr; gap: .2rem .9rem; margin: 0; } dt { color: var(--dim); } dd { margin: 0; }
-dd, li, p, h3, code, .any { overflow-wrap: anywhere; }
+dd, dt, li, p, h3, code, .any { overflow-wrap: anywhere; }
 .bars { display: grid; grid-template-columns: max-content 1fr max-content; gap: .15rem .7rem; align-items: center; font-size: .9rem; }
 .bars span:nth-child(3n) { text-align: right; font-variant-numeric: tabular-nums; }
 svg { display: block; width: 100%; height: .7rem; } rect { fill: var(--fill); } rect.track { fill: var(--track); }
@@ -38,7 +38,7 @@ code { font: .9em ui-monospace, monospace; } .up { color: var(--bad); } .down { 
 time { white-space: nowrap; } .size { min-width: 3.5rem; }
 #lost { display: none; background: var(--bad); color: var(--card); padding: .5rem 1rem; text-align: center; }
 .lost #lost { display: block; }
-@media (max-width: 34rem) { main { padding: .6rem; } .optional { display: none; } th, td { padding-right: .45rem; } }
+@media (max-width: 34rem) { main { padding: .6rem; } time { white-space: normal; } .optional { display: none; } th, td { padding-right: .45rem; } }
 `;
 
 /** Fetches the page again and replaces its parts, so that only the server renders. A selection of text is kept. */

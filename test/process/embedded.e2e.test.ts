@@ -84,10 +84,15 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     const beside = { DATA_DIR: folder };
     const shown = async () =>
       JSON.parse((await runProgram(['status', '--json'], beside, nobody)).stdout) as object;
-    expect(await shown()).toMatchObject({
-      snapshotId: stack.sandbox.world.newestSnapshot(),
-      skus: [{ state: 'priced', count: 40 }],
-    });
+    // The last call may be under way still, and counts are those of some moments ago.
+    await eventually(
+      async () =>
+        expect(await shown()).toMatchObject({
+          snapshotId: stack.sandbox.world.newestSnapshot(),
+          skus: [{ state: 'priced', count: 40 }],
+        }),
+      { what: 'the prices in the status' },
+    );
     const before = bulks();
     const [sku = ''] = stack.sandbox.world.truth().keys();
     expect(await runProgram(['refresh', sku], beside, nobody)).toMatchObject({
