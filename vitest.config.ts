@@ -55,6 +55,8 @@ export default defineConfig({
           name: 'pg',
           include: ['test/**/*.{pg,e2e}.test.ts'],
           globalSetup: ['test/globalSetup.ts'],
+          // As above: nothing is kept between files but loaded modules, and each file has a database of its own.
+          isolate: false,
           // Beyond what `eventually` waits for, so that it is the one that says what did not come.
           testTimeout: 180_000,
           hookTimeout: 180_000,

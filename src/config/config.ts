@@ -161,15 +161,17 @@ function inOrder(...found: (readonly [Name, ConfigProblem][])[]): ConfigProblem[
   return ROWS.flatMap(([name]) => all.find(([of]) => of === name)?.[1] ?? []);
 }
 
+const namesOf = (rows: typeof ROWS) => rows.map(([name]) => name);
+/** Variables that are connection URLs, and all others. */
+const CONNECTIONS = namesOf(ROWS.filter(([, { connection }]) => connection === true));
+const OTHERS = namesOf(ROWS.filter(([, { connection }]) => connection !== true));
+
 /** What must not be logged: each secret there has been, the pair as Basic encodes it, and the passwords inside URLs. */
 function unloggable(kept: ReadonlyMap<Name, KeptSecret>): readonly string[] {
   const seen = (name: Name) => [...(kept.get(name)?.seen ?? [])];
   const secrets = seen('PARTNER_SECRET');
   const pairs = seen('PARTNER_API_KEY').flatMap((key) => secrets.map((secret) => `${key}:${secret}`));
-  const [urls, texts] = [true, false].map((connection) =>
-    ROWS.filter(([, row]) => (row.connection === true) === connection).flatMap(([name]) => seen(name)),
-  );
-  return [...new Set([...pairs, ...(texts ?? []), ...(urls ?? []).flatMap(urlSecrets)])];
+  return [...new Set([...pairs, ...OTHERS.flatMap(seen), ...CONNECTIONS.flatMap(seen).flatMap(urlSecrets)])];
 }
 
 /** Every secret of the environment that can be read, whether or not the rest of it is right: for what is said of an error. */

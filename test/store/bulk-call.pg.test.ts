@@ -107,7 +107,7 @@ const readLedger = (sql: Sql) => sql<LedgerRow[]>`
     coalesce(weight, 1)::float8 as weight, alpha, beta
   from catalog_internal.due join catalog.skus using (sku)
   left join catalog.watchlist using (sku) left join catalog_internal.live_rates using (sku)
-  order by due_at`;
+  order by due_at, sku`;
 
 const early = {
   usual: { ...NOT_EARLY, sweep: 20 * 60 },
