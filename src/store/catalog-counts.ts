@@ -231,12 +231,20 @@ export function planCounts(
   return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
 }
 
-/** For the single read of a command: the last counts where they are recent enough, else new ones. */
+/** A count that takes no longer than this is worth waiting for at a terminal. */
+const WORTH_WAITING_MS = 2000;
+
+/**
+ * For the single read of a command: the last counts where they are recent enough, else new ones. Nobody may read the status
+ * of the daemons, and then nobody else counts: a count that does not take long is made as soon as it has had its rest.
+ */
 export async function readCounts(sql: Sql): Promise<CatalogCounts> {
   const last = await storedCounts(sql);
-  return last === null || planCounts({ ...last, countedInMs: last.counts.countedInMs }) === 'count'
-    ? await countCatalog(sql)
-    : last.counts;
+  if (last === null) return await countCatalog(sql);
+  const { countedInMs } = last.counts;
+  const plan = planCounts({ ...last, countedInMs });
+  const soon = plan === 'show-and-count' && countedInMs <= WORTH_WAITING_MS;
+  return plan === 'count' || soon ? await countCatalog(sql) : last.counts;
 }
 
 /**
