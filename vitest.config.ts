@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** More than there are processors in most machines: many tests wait most of their time. */
-const WORKERS = 3;
+const WORKERS = 4;
 
 /** Files that take longest: begun last, one of them would go on alone while the other workers have nothing left to do. */
 const LONGEST = [

@@ -7,6 +7,14 @@ import { createStack, type Stack } from '../support/stack.ts';
 
 const SANDBOX = { skus: 300, liveShare: 0.05 };
 
+/** One point of each job, where it ends twice: a job that killed its process before is not given up. */
+const TWICE: ReadonlySet<Failpoint> = new Set([
+  'manifest.staged',
+  'delta.reported',
+  'bulk.written',
+  'task.worked',
+]);
+
 /** Runs the daemon until it ends itself at the point, which it must. */
 async function endsAt(stack: Stack, point: Failpoint, nth = 1): Promise<void> {
   await using daemon = startProgram(['run'], stack.env, { failpoint: [point, nth] });
@@ -31,7 +39,7 @@ async function expectTrueAtTheEnd(stack: Stack): Promise<void> {
 
 describe.concurrent('a process that ends', () => {
   test.each(FAILPOINTS)(
-    'at %s, in a fill and twice in a running mirror, loses nothing and doubles nothing',
+    'at %s, in a fill and in a running mirror, loses nothing and doubles nothing',
     async (point) => {
       await using stack = await createStack({
         sandbox: { ...SANDBOX, seed: 900 + FAILPOINTS.indexOf(point) },
@@ -41,8 +49,7 @@ describe.concurrent('a process that ends', () => {
       if (point === 'pace.silenced') stack.sandbox.faults.add({ route: 'manifest', status: 403, times: 1 });
       if (!point.startsWith('delta')) await endsAt(stack, point);
       await stack.once();
-      // Twice at the same work: a job that killed its process is not given up.
-      for (const round of [0, 1]) {
+      for (const round of TWICE.has(point) ? [0, 1] : [0]) {
         await provoke(stack, point, round);
         await endsAt(stack, point);
       }
