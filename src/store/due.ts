@@ -121,17 +121,17 @@ export async function releaseClaim(sql: Sql, claim: string, skus: readonly strin
 
 /**
  * SQL: an UPDATE that releases rows whose wait or lease is over, the longest over first, at most `limit`. now() and not
- * clock_timestamp(): the index of waits then ends the scan at the first that is not over.
+ * clock_timestamp(): the index of waits then ends the scan at the first that is not over. An array, and no joined subquery:
+ * a nested loop runs such a one again for each row of the ledger, and then it locks the next ones.
  */
 export function releasingHeld(sql: Sql, limit: number) {
   return sql`
     update catalog_internal.due d set held_until = null, claim = null
-    from (
-      select sku from catalog_internal.due
+    where d.ctid = any(array(
+      select ctid from catalog_internal.due
       where held_until <= now()
       order by held_until limit ${limit} for update skip locked
-    ) over
-    where d.sku = over.sku`;
+    ))`;
 }
 
 /** Releases rows whose wait or lease is over, at most `limit`. Returns how many. */
@@ -148,13 +148,12 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
   const moved = await sql`
     update catalog_internal.due d
     set lane = catalog_internal.lane_of('metadata'), reason = 'metadata'
-    from (
-      select sku from catalog_internal.due
+    where d.ctid = any(array(
+      select ctid from catalog_internal.due
       where held_until is null and not live and lane = catalog_internal.lane_of('sweep')
         and due_at <= now() - make_interval(secs => ${overdueSeconds})
       order by due_at limit ${limit} for update skip locked
-    ) old
-    where d.sku = old.sku`;
+    ))`;
   return moved.count;
 }
 
