@@ -16,7 +16,8 @@ export interface DeltaAnswer {
   changed: string[];
   removed: string[];
   nowLive: string[];
-  toSnapshot: string;
+  /** Null where the answer names none, which it may only where nothing is new. */
+  toSnapshot: string | null;
   /** SKUs skipped because no table could hold them. */
   skipped: number;
 }

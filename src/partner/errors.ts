@@ -16,6 +16,7 @@ export type PartnerErrorKind =
   | 'snapshot-stale' // code 0014
   | 'sku-not-found' // code 0009
   | 'bad-request'
+  | 'no-skus-read' // a bulk answer with `requested: 0`
   | 'not-a-route'
   | 'unreadable'
   | 'network'
@@ -52,6 +53,8 @@ const HINTS: Record<PartnerErrorKind, string> = {
   'snapshot-stale': "the partner's snapshot builder has stopped; the price routes still answer",
   'sku-not-found': 'the price routes do not know this SKU',
   'bad-request': 'the partner rejected the request as invalid: check PARTNER_BULK_BODY_KEY with `doctor`',
+  'no-skus-read':
+    'the partner read no SKU of the bulk call: set PARTNER_BULK_BODY_KEY to the name that `doctor` finds',
   'not-a-route': 'there is no such route: check PARTNER_BASE_URL',
   unreadable: 'the answer does not have the documented shape: `doctor` names the field',
   network: 'the connection failed: check PARTNER_BASE_URL, DNS, TLS and the network',

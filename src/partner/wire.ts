@@ -25,12 +25,26 @@ const bulkSchema = z.object({
   requested: z.unknown().optional(),
   deduped: z.unknown().optional(),
 });
+const deltaList = z.array(z.unknown()).nullish();
 const deltaSchema = z.object({
-  changed: z.array(z.unknown()),
-  removed: z.array(z.unknown()),
-  now_live: z.array(z.unknown()),
-  to_snapshot: z.union([z.string(), z.int()]),
+  changed: deltaList,
+  removed: deltaList,
+  now_live: deltaList,
+  to_snapshot: z.union([z.string(), z.int()]).nullish(),
 });
+const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
+const DELTA_MEMBERS = [...DELTA_LISTS, 'to_snapshot'];
+/** Members by which answers of this and of other APIs say that they are one page of several (partner rules 4.3). */
+const PAGE_MEMBERS = [
+  'nextCursor',
+  'next_cursor',
+  'nextPage',
+  'next_page',
+  'has_more',
+  'hasMore',
+  'truncated',
+  'is_truncated',
+];
 const recordSchema = z.object({
   code: z.unknown().optional(),
   size_map: z.unknown().optional(),
@@ -80,25 +94,26 @@ function asNumber(value: unknown): number | undefined {
   return /^-?\d{1,20}(\.\d{1,20})?$/.test(text) ? Number(text) : undefined;
 }
 
-function asBaht(amount: number | undefined): number | null {
-  if (amount === undefined || !Number.isInteger(amount) || amount < 0 || amount > INT4_MAX) return null;
-  return amount === 0 ? 0 : amount; // -0 becomes 0
+/** The partner stores no lower ask (partner rule 8.create-floor): less says that there is no price, whatever it is meant to say. */
+export const LEAST_PRICE = 50;
+
+/** The number in a `size_map` entry, whatever it counts: the entry itself, or the first of the fields that is there as one. */
+export function readAmount(entry: unknown, priceFields: readonly string[]): number | undefined {
+  if (!isObject(entry)) return asNumber(entry);
+  const field = priceFields.find((name) => Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined);
+  return field === undefined ? undefined : asNumber(entry[field]);
 }
 
 /**
  * Price of one `size_map` entry (undocumented structure, partner rules 2.4; whole baht, 1.7).
- * In: the entry as it came (number, numeric text, object, anything). Out: the price where it is a whole, non-negative
- * int4 number of baht, else null; and the entry, null where it was nothing but that price.
+ * In: the entry as it came (number, numeric text, object, anything). Out: the price where it is a whole int4 number of
+ * baht and no lower than the lowest ask, else null; and the entry, null where it was nothing but that price.
  */
 export function readSizeEntry(entry: unknown, priceFields: readonly string[]): SizeEntry {
-  let amount = asNumber(entry);
-  if (isObject(entry)) {
-    const field = priceFields.find(
-      (name) => Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined,
-    );
-    amount = field === undefined ? undefined : asNumber(entry[field]);
-  }
-  const price = asBaht(amount);
+  const amount = readAmount(entry, priceFields);
+  const isPrice =
+    amount !== undefined && Number.isInteger(amount) && amount >= LEAST_PRICE && amount <= INT4_MAX;
+  const price = isPrice ? amount : null;
   return { price, entry: typeof entry === 'number' && price !== null ? null : entry };
 }
 
@@ -137,7 +152,10 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
   }
   const product = toStorableJson(parsed.data.product ?? null);
   if (product === undefined) return { unreadable: 'product is nested too deep' };
-  const kept = isObject(product) ? product : null;
+  // A member that is null says nothing, as one that is absent.
+  const kept = isObject(product)
+    ? Object.fromEntries(Object.entries(product).filter(([, value]) => value !== null))
+    : null;
   return { sizes, metadata: readMetadata({ product: kept, size_map: sizeMap }), product: kept };
 }
 
@@ -175,32 +193,58 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   return { ok: true, value: { results, notFound, deferred: deferredSkus, errors: errorSkus, ...counts } };
 }
 
+/** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */
+function incompleteness(body: Readonly<Record<string, unknown>>): string | null {
+  const page = PAGE_MEMBERS.find((name) => Boolean(body[name]));
+  if (page !== undefined) return `${page}: the answer is one page of several`;
+  if (DELTA_LISTS.every((name) => body[name] !== undefined)) return null;
+  // Absent lists are empty; but under another name they would be lost.
+  const other = Object.entries(body).find(
+    ([name, value]) =>
+      !(DELTA_LISTS as readonly string[]).includes(name) && Array.isArray(value) && value.length > 0,
+  );
+  if (other !== undefined)
+    return `an unknown list ${other[0].slice(0, 64)} where a documented one is missing`;
+  const reported = Array.isArray(body['changed']) && body['changed'].length > 0;
+  return reported && body['now_live'] === undefined ? 'missing or of the wrong type: now_live' : null;
+}
+
 /**
- * A delta answer (partner rules 2.8). All or nothing: a missing list or an element that carries no SKU makes the whole
- * answer unreadable, because skipping it would lose a change permanently once the token moves. A missing `now_live`
- * would make live SKUs look covered (partner rule 4.2.7). A SKU that no table could hold (NUL, lone surrogates, endless)
- * is in no mirror: it is skipped and counted, so that one of them does not stop the delta forever.
+ * A delta answer (partner rules 2.8). All or nothing: an element that carries no SKU makes the whole answer unreadable,
+ * because skipping it would lose a change permanently once the token moves; so does anything that says that the answer is
+ * not whole. Lists that are null or absent are empty, but for a `now_live` that is absent beside changes: that would make
+ * live SKUs look covered (partner rule 4.2.7). Without a `to_snapshot` an empty answer says that nothing is new. A SKU
+ * that no table could hold (NUL, lone surrogates, endless) is in no mirror: it is skipped and counted, so that one of them
+ * does not stop the delta forever.
  */
 export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer> {
   const parsed = deltaSchema.safeParse(body);
-  if (!parsed.success) {
-    const fields = [...new Set(parsed.error.issues.map((issue) => String(issue.path[0] ?? 'the body')))];
-    return { ok: false, problem: `missing or of the wrong type: ${fields.join(', ')}` };
+  if (!parsed.success || !isObject(body) || DELTA_MEMBERS.every((name) => body[name] === undefined)) {
+    const fields = [...new Set(parsed.error?.issues.map((issue) => String(issue.path[0] ?? 'the body')))];
+    return {
+      ok: false,
+      problem: `missing or of the wrong type: ${fields.join(', ') || DELTA_MEMBERS.join(', ')}`,
+    };
   }
+  const incomplete = incompleteness(body);
+  if (incomplete !== null) return { ok: false, problem: incomplete };
   const lists: string[][] = [];
+  let reported = 0;
   let skipped = 0;
-  for (const name of ['changed', 'removed', 'now_live'] as const) {
-    const skus = parsed.data[name].map((element) => skuValue(element, names.skuField));
+  for (const name of DELTA_LISTS) {
+    const skus = (parsed.data[name] ?? []).map((element) => skuValue(element, names.skuField));
     if (!skus.every((sku) => typeof sku === 'string')) {
       return { ok: false, problem: `${name} has an element that is no SKU` };
     }
     const readable = skus.filter((sku) => isReadableSku(sku));
+    reported += skus.length;
     skipped += skus.length - readable.length;
     lists.push([...new Set(readable)]);
   }
-  const toSnapshot = String(parsed.data.to_snapshot);
-  if (!isReadableSku(toSnapshot))
-    return { ok: false, problem: 'to_snapshot is empty, too long or not storable' };
+  const { to_snapshot: token } = parsed.data;
+  const toSnapshot = token === undefined || token === null ? null : String(token);
+  if (toSnapshot === null ? reported > 0 : !isReadableSku(toSnapshot))
+    return { ok: false, problem: 'to_snapshot is missing, empty, too long or not storable' };
   const [changed = [], removed = [], nowLive = []] = lists;
   return { ok: true, value: { changed, removed, nowLive, toSnapshot, skipped } };
 }

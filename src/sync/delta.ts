@@ -56,7 +56,7 @@ export async function syncDelta(
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
     if (asked.kind === 'error') return await recover(ctx, asked.error, snapshotId, failuresBefore);
 
-    const delta = asked.value;
+    const delta = { ...asked.value, toSnapshot: asked.value.toSnapshot ?? snapshotId };
     failpoint('delta.answered');
     const applied = await applyDelta(ctx.sql, { since: snapshotId, ...delta });
     failpoint('delta.committed');

@@ -16,8 +16,12 @@ const json = (text: string): unknown => JSON.parse(text);
 describe('a size_map entry', () => {
   test.each<[unknown, number | null, unknown]>([
     [1200, 1200, null],
-    [0, 0, null],
-    [-0, 0, null],
+    [50, 50, null],
+    [49, null, 49],
+    [0, null, 0],
+    [-0, null, -0],
+    [{ price: 0 }, null, { price: 0 }],
+    [{ price: 0, lowest_price: 900 }, null, { price: 0, lowest_price: 900 }],
     ['1200', 1200, '1200'],
     [' 1200.00 ', 1200, ' 1200.00 '],
     ['1,200', null, '1,200'],
@@ -60,7 +64,8 @@ describe('a lowest-price record', () => {
         ['9.5', { price: 1300, entry: { price: 1300 } }],
       ]),
       metadata: { ...eachColumn(() => null), name: 'N', model: '7', size_map_size_type: 'US' },
-      product: good.product,
+      // `brand` is null: the record says nothing of it.
+      product: { name: 'N', model: 7, extra: [1] },
     });
   });
 
@@ -101,13 +106,13 @@ describe('a lowest-price record', () => {
   test('hostile keys stay own keys and touch no prototype', () => {
     const record = readRecord(
       json(
-        '{"code":"0000","size_map":{"__proto__":5,"constructor":6,"toString":7},"product":{"__proto__":{"x":1},"name":"N"}}',
+        '{"code":"0000","size_map":{"__proto__":500,"constructor":6,"toString":7},"product":{"__proto__":{"x":1},"name":"N"}}',
       ),
       names,
     );
     if (!('sizes' in record)) throw new Error(record.unreadable);
     expect([...record.sizes.keys()]).toEqual(['__proto__', 'constructor', 'toString']);
-    expect(record.sizes.get('__proto__')?.price).toBe(5);
+    expect(record.sizes.get('__proto__')?.price).toBe(500);
     expect(JSON.stringify(record.product)).toBe('{"__proto__":{"x":1},"name":"N"}');
     expect(({} as { x?: unknown }).x).toBeUndefined();
   });
@@ -200,12 +205,35 @@ describe('a delta answer', () => {
     expect(readDelta({ ...good, to_snapshot: 42 }, names)).toMatchObject({ value: { toSnapshot: '42' } });
   });
 
+  const nothing = { changed: [], removed: [], nowLive: [], toSnapshot: 's2', skipped: 0 };
+  test.each<[string, object, object]>([
+    ['null for an empty list', { ...good, now_live: null, removed: null }, { changed: ['A', 'B'] }],
+    [
+      'nothing for an empty list',
+      { changed: undefined, removed: ['C'], to_snapshot: 's2' },
+      { removed: ['C'] },
+    ],
+    ['a token alone', { to_snapshot: 's2' }, {}],
+    ['null for every list', { changed: null, removed: null, now_live: null, to_snapshot: 's2' }, {}],
+    ['no token where nothing is new', { changed: [], removed: [], now_live: [] }, { toSnapshot: null }],
+    ['null for a token where nothing is new', { changed: [], to_snapshot: null }, { toSnapshot: null }],
+    ['a last page', { to_snapshot: 's2', changed: [], nextCursor: null, has_more: false }, {}],
+    ['other members', { ...good, now_live: [], took: [1], generated: {} }, { changed: ['A', 'B'] }],
+  ])('may have %s', (_, body, value) => {
+    expect(readDelta(body, names)).toEqual({ ok: true, value: { ...nothing, ...value } });
+  });
+
   test.each([
-    ['changed', { ...good, changed: undefined }],
+    ['changed', {}],
+    ['changed', { message: 'ok' }],
     ['removed', { ...good, removed: {} }],
     ['now_live', { ...good, now_live: undefined }],
-    ['now_live', { ...good, now_live: null }],
+    ['changes', { changes: ['A'], removed: [], now_live: [], to_snapshot: 's2' }],
+    ['nextCursor', { ...good, nextCursor: 'p2' }],
+    ['has_more', { ...good, has_more: true }],
     ['to_snapshot', { ...good, to_snapshot: undefined }],
+    ['to_snapshot', { ...good, to_snapshot: null }],
+    ['to_snapshot', { changed: [], removed: ['C'], now_live: [] }],
     ['to_snapshot', { ...good, to_snapshot: '' }],
     ['to_snapshot', { ...good, to_snapshot: 1.5 }],
     ['changed', { ...good, changed: ['A', 5] }],

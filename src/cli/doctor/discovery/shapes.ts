@@ -1,4 +1,4 @@
-import { isObject, readSizeEntry } from '../../../partner/wire.ts';
+import { isObject, LEAST_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
 
 /*
  * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).
@@ -190,8 +190,6 @@ export interface PriceShape {
   readonly doubtful: boolean;
 }
 
-/** Least ask price in baht (partner rule 8.create-floor): what is lower is a count or a rank, not a price. */
-const LEAST_PRICE = 50;
 const PRICE_WORDS = /price|lowest|ask|amount|baht|thb|cost|value/i;
 const NOT_PRICE_WORDS =
   /count|qty|quantity|stock|listing|size|rank|id$|_at$|time|date|rate|percent|fee|number|age|total_?items/i;
@@ -202,8 +200,9 @@ export function priceShape(seen: readonly SeenEntry[], configured: readonly stri
   const objects = all.filter(isObject);
   const priced = (entry: unknown, names: readonly string[]) => readSizeEntry(entry, names).price;
   const amounts = (name: string) =>
-    objects.map((object) => priced(object, [name])).filter((price) => price !== null);
-  const isDear = (name: string) => amounts(name).some((price) => price >= LEAST_PRICE);
+    objects.map((object) => readAmount(object, [name])).filter((amount) => amount !== undefined);
+  // What is lower than any ask is a count or a rank.
+  const isDear = (name: string) => amounts(name).some((amount) => amount >= LEAST_PRICE);
   const names = [...new Set(objects.flatMap((object) => Object.keys(object)))];
   const numeric = names.filter((name) => amounts(name).length > 0);
   const likely = numeric.filter((name) => isDear(name) && !NOT_PRICE_WORDS.test(name));
