@@ -17,7 +17,12 @@ export interface FieldChange {
 }
 
 /** The field whose change gives every size key of the SKU another meaning (partner rule 4.2.2). */
-export const MEANING: MetadataColumn = 'size_map_size_type';
+const MEANING: MetadataColumn = 'size_map_size_type';
+
+/** SKUs among the changes whose size keys mean something else now; a size type that is known for the first time corrects nothing. */
+export function correctedMeanings(fields: readonly FieldChange[]): string[] {
+  return fields.flatMap(({ sku, field, oldValue }) => (field === MEANING && oldValue !== null ? [sku] : []));
+}
 
 /*
  * Positions are in the order of commits because one transaction at a time writes history, from its first position to its
@@ -38,7 +43,7 @@ export async function writeChanges(
   at: Date | null,
 ): Promise<void> {
   if (moves.length + fields.length === 0) return;
-  const corrected = new Set(fields.flatMap(({ sku, field }) => (field === MEANING ? [sku] : [])));
+  const corrected = correctedMeanings(fields);
   // Sent in one go. A chunk that is missing is made before the lock's holder needs it.
   await Promise.all([
     tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
@@ -52,7 +57,7 @@ export async function writeChanges(
     moves.length > 0 &&
       tx`
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
-      select sku, size, old_price, new_price, coalesce(${at}::timestamptz, now()), sku = any(${[...corrected]}::text[])
+      select sku, size, old_price, new_price, coalesce(${at}::timestamptz, now()), sku = any(${corrected}::text[])
       from unnest(${moves.map((m) => m.sku)}::text[], ${moves.map((m) => m.size)}::text[],
         ${moves.map((m) => m.oldPrice)}::int[], ${moves.map((m) => m.newPrice)}::int[]) as m(sku, size, old_price, new_price)
       order by sku, size`,

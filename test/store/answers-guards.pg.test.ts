@@ -47,17 +47,17 @@ describe('metadata', () => {
     expect(await metadataMoves('A')).toEqual([]);
     await answerAsked(
       store.sql,
-      found('A', {}, { ...METADATA, name: 'N2', gender_size: null, category: 'boots' }),
+      found('A', {}, { ...METADATA, name: 'N2', gender_size: 'women', category: 'boots' }),
     );
     expect(await metadataMoves('A')).toEqual([
       'category: shoes → boots',
-      'gender_size: men → null',
+      'gender_size: men → women',
       'name: N → N2',
     ]);
   });
 
   test.each(METADATA_COLUMNS)(
-    'in %s is stored, and its change is history under this name',
+    'in %s is stored, its change is history under this name, and its absence is no change',
     async (column) => {
       const { sql } = store;
       await knownSkus(sql, ['A', 'B']);
@@ -69,8 +69,8 @@ describe('metadata', () => {
       await answerAsked(sql, found('A', {}, { ...metadata, [column]: 'new' }), found('B', {}, metadata));
       expect(await held()).toBe('new');
       await answerAsked(sql, found('A', {}, { ...metadata, [column]: null }));
-      expect(await held()).toBeNull();
-      expect(await metadataMoves('A')).toEqual([`${column}: old ${column} → new`, `${column}: new → null`]);
+      expect(await held()).toBe('new');
+      expect(await metadataMoves('A')).toEqual([`${column}: old ${column} → new`]);
       expect(await metadataMoves('B')).toEqual([]);
     },
   );

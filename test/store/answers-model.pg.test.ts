@@ -118,8 +118,9 @@ class MirrorModel {
     known.prices = next;
   }
 
-  #metadata(sku: string, known: Known, next: NonNullable<Known['metadata']>): void {
+  #metadata(sku: string, known: Known, said: NonNullable<Known['metadata']>): void {
     const before = known.metadata;
+    const next = { ...said, name: said.name ?? before?.name ?? null };
     if (before !== null && before.name !== next.name)
       this.metadataMoves.push(`${sku} name: ${before.name} → ${next.name}`);
     if (before !== null && before.sizeType !== next.sizeType)

@@ -211,6 +211,44 @@ describe('what an answer changed', () => {
     ]);
   });
 
+  test('tells of sizes that go and come back as moves of the market, whatever the empty size_map leaves out', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    const us = { size_map_size_type: 'US', name: 'N', product: '{"name":"N","colour":"red"}' };
+    await answerAsked(sql, found('A', { 9: 1000, 10: 2000 }, us));
+    await answerAsked(sql, found('A', { 9: 1500, 10: 2000 }, us));
+    const position = await positionNow();
+    const moves = async () =>
+      (await changesAfter(position)).map(({ kind, what, meaning }) => `${kind} ${what}${meaning ? '!' : ''}`);
+    await answerAsked(sql, found('A', {}));
+    expect(await moves()).toEqual(['price 10: 2000 → –', 'price 9: 1500 → –']);
+    await answerAsked(sql, found('A', { 9: 1500, 10: 2000 }, us));
+    await answerAsked(sql, found('A', { 9: 1400, 10: 2000 }, { name: 'N', product: '{"colour":"blue"}' }));
+    expect((await moves()).slice(2)).toEqual([
+      'price 10: – → 2000',
+      'price 9: – → 1500',
+      expect.stringContaining('product product: '),
+      'price 9: 1500 → 1400',
+    ]);
+    const [row] = await sql`select name, size_map_size_type as "sizeType", product from catalog.products`;
+    expect(row).toEqual({ name: 'N', sizeType: 'US', product: { name: 'N', colour: 'blue' } });
+    // A move that was honest before is still one of the market.
+    const movers = await sql<{ size: string }[]>`select size from catalog.movers('1 hour') where sku = 'A'`;
+    expect(movers.map(({ size }) => size)).toContain('9');
+  });
+
+  test('takes a size_type that is known for the first time for no correction', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await answerAsked(sql, found('A', { 9: 1000 }));
+    const position = await positionNow();
+    const claimed = found('A', { 9: 1100 }, { size_map_size_type: 'US' });
+    await mark(sql, ['A']);
+    const applied = await applyAnswer(sql, await claimAll(sql), [claimed], REFRESH);
+    expect(applied.sizeTypeChanges).toEqual([]);
+    expect((await changesAfter(position)).map(({ meaning }) => meaning)).toEqual([false, false]);
+  });
+
   test('is told once a transaction, with the newest position; nothing is told of nothing', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);

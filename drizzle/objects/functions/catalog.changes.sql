@@ -17,7 +17,8 @@ BEGIN
       (SELECT h.id, 'price', h.sku, h.size, h.old_price, h.new_price, NULL::text, NULL::text, NULL::text, h.size_type_changed, h.observed_at
        FROM catalog.price_history h WHERE h.id > changes.after ORDER BY h.id LIMIT changes.most)
       UNION ALL
-      (SELECT h.id, 'product', h.sku, NULL, NULL, NULL, h.field, h.old_value, h.new_value, h.field = 'size_map_size_type', h.observed_at
+      (SELECT h.id, 'product', h.sku, NULL, NULL, NULL, h.field, h.old_value, h.new_value,
+              h.field = 'size_map_size_type' AND h.old_value IS NOT NULL, h.observed_at
        FROM catalog.product_history h WHERE h.id > changes.after ORDER BY h.id LIMIT changes.most)
     ) all_kinds ORDER BY 1 LIMIT changes.most;
   SELECT last_value INTO oldest FROM catalog_internal.dropped_positions;

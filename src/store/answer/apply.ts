@@ -4,7 +4,7 @@ import { failpoint } from '../../lib/failpoint.ts';
 import { comparePrices, compareProducts } from './differences.ts';
 import { writePrices, writeProducts } from './writes.ts';
 import { auditRefreshes, standingColumns } from '../audit.ts';
-import { MEANING, writeChanges } from '../changes.ts';
+import { correctedMeanings, writeChanges } from '../changes.ts';
 import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
 import { writeRates } from '../live.ts';
@@ -38,7 +38,7 @@ export async function applyAnswer(
       accepted: locked.length,
       priceChanges: outcome.moves.length,
       metadataChanges: outcome.fields.length,
-      sizeTypeChanges: outcome.fields.flatMap(({ sku, field }) => (field === MEANING ? [sku] : [])),
+      sizeTypeChanges: correctedMeanings(outcome.fields),
       reported: outcome.answered.flatMap(
         ({ sku }) => locked.find((row) => row.sku === sku)?.reportedSeconds ?? [],
       ),

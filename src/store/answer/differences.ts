@@ -61,7 +61,10 @@ export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Pro
   });
 }
 
-/** Compares the metadata of answered SKUs with the mirror's, field by field. Call this with the SKUs' rows locked. */
+/**
+ * Compares the metadata of answered SKUs with the mirror's, field by field; what an answer leaves out it does not correct
+ * (partner rules 2.4, 4.2.4). Call this with the SKUs' rows locked.
+ */
 export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): Promise<ProductDifferences> {
   const rows = answered.flatMap((result) =>
     result.kind === 'record' ? [{ sku: result.sku, ...result.product }] : [],
@@ -81,14 +84,14 @@ export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): P
       select new.sku, f.field, f.old_value, f.new_value
       from new join catalog.products old using (sku)
       cross join lateral (values ${pairs}) as f(field, old_value, new_value)
-      where f.old_value is distinct from f.new_value
+      where f.new_value is not null and f.old_value is distinct from f.new_value
     )
     select sku, field, old_value as "oldValue", new_value as "newValue" from fields
     union all
     -- Members beyond the documented ones: the whole object is the field, where no column of its own tells the change.
-    select new.sku, 'product', old.product::text, new.product::text
+    select new.sku, 'product', old.product::text, (old.product || new.product)::text
     from new join catalog.products old using (sku)
-    where old.product is distinct from new.product and not exists (select from fields where fields.sku = new.sku)
+    where old.product is distinct from old.product || new.product and not exists (select from fields where fields.sku = new.sku)
     union all
     select sku, null, null, null from new where not exists (select from catalog.products old where old.sku = new.sku)`;
   return {

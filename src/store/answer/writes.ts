@@ -25,7 +25,7 @@ export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: 
     select sku, size, price, entry, ${at} from diff where how = 'appeared' order by sku, size`;
 }
 
-/** Writes the metadata of answered SKUs: all of it where it is to be `renewed`, else that it was seen again. */
+/** Writes the metadata of answered SKUs: what they say of it where it is to be `renewed`, else that it was seen again. */
 export async function writeProducts(
   tx: Tx,
   answered: readonly SkuResult[],
@@ -39,17 +39,19 @@ export async function writeProducts(
   const rows = records.filter(({ sku }) => renewed.has(sku));
   const columns = METADATA_COLUMNS.map((column) => tx`, ${tx(column)}`);
   const values = METADATA_COLUMNS.map((column) => tx`, ${rows.map((r) => r[column])}::text[]`);
-  const renewals = METADATA_COLUMNS.map((column) => tx`, ${tx(column)} = excluded.${tx(column)}`);
+  const renewals = METADATA_COLUMNS.map(
+    (column) => tx`, ${tx(column)} = coalesce(excluded.${tx(column)}, p.${tx(column)})`,
+  );
   await Promise.all([
     same.length > 0 && tx`update catalog.products set refreshed_at = ${at} where sku = any(${same})`,
     rows.length > 0 &&
       tx`
-      insert into catalog.products (sku, product ${columns}, refreshed_at, changed_at)
+      insert into catalog.products as p (sku, product ${columns}, refreshed_at, changed_at)
       select n.*, ${at}, ${at}
       from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.product)}::text[]::jsonb[] ${values})
         as n(sku, product ${columns})
       order by sku
-      on conflict (sku) do update set product = excluded.product,
+      on conflict (sku) do update set product = p.product || excluded.product,
         refreshed_at = excluded.refreshed_at, changed_at = excluded.changed_at ${renewals}`,
   ]);
 }

@@ -152,7 +152,8 @@ async function callFailed(
     return { kind: 'wait', forMs: 0, because: error.kind };
   }
   const [alone] = claim.skus;
-  if (claim.skus.length === 1 && alone !== undefined && failures > 0) {
+  // A wrong body key is no SKU's fault.
+  if (claim.skus.length === 1 && alone !== undefined && failures > 0 && error.kind !== 'no-skus-read') {
     const result = skuResultOf(alone, { kind: 'error', because: 'reported' }, settings, ctx.random);
     await applyAnswer(sql, claim, [result], nextRefresh(settings));
   } else {
