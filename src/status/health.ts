@@ -256,11 +256,19 @@ function catalogReasons(facts: Facts): Reason[] {
         ),
     ]),
     ...failingTasks(facts),
-    ...held([
-      failedCalls > 0 &&
-        degraded('calls-failing', `bulk calls are failing (${failedCalls} in a row)`, DOCTOR),
-    ]),
+    ...(failedCalls === 0 ? [] : [failingCalls(facts)]),
   ];
+}
+
+function failingCalls({ failedCalls, tasks }: Facts): Reason {
+  const why = tasks.find(({ task }) => task === 'reprice')?.outcome ?? null;
+  if (why === 'no-skus-read')
+    return degraded(
+      'calls-failing',
+      'the partner reads no SKU from bulk calls: PARTNER_BULK_BODY_KEY is not the name it expects',
+      'set PARTNER_BULK_BODY_KEY to the name that `catalog-mirror doctor` finds',
+    );
+  return degraded('calls-failing', `bulk calls are failing (${failedCalls} in a row)`, DOCTOR);
 }
 
 /** Deltas and manifests that failed last. While requests are refused, that is said for all of them; without a baseline, by that. */

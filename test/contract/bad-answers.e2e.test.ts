@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { refreshSkus } from '../../src/store/refresh.ts';
 import type { Fault } from '../../src/sandbox/index.ts';
+import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { catalogState, contents, logged, metric, nextLog, runNow, taskOf, token } from './harness.ts';
+import { catalogState, contents, logged, metric, nextLog, readyz, runNow, taskOf, token } from './harness.ts';
 
 type Bad = Omit<Fault, 'route'>;
 
@@ -123,6 +124,31 @@ describe('a bulk answer', () => {
     expect(await rest()).toEqual(before);
     expect(await metric(app, 'bulk_unaccounted_skus_total')).toBe(HUGE.length + 2);
     expect(await metric(app, 'bulk_skus_total', 'outcome="not_found"')).toBe(0);
+  });
+
+  test('that was asked for no SKU is a wrong body key: told at once, held against no SKU, over with the first that reads it', async () => {
+    await using stack = await createStack({
+      sandbox: { skus: 60, seed: 806, liveShare: 0, ghostShare: 0 },
+      env: { BULK_MAX_SKUS: '1' },
+    });
+    const { sandbox, sql } = stack;
+    const empty = { requested: 0, deduped: 0, results: {}, not_found: [], deferred: [], errors: [] };
+    sandbox.faults.add({ route: 'bulk', body: empty, times: Infinity });
+    const app = await stack.start();
+    const line = await nextLog(stack, 'bulk.failed', 0);
+    expect(line).toMatchObject({ because: 'no-skus-read', next: expect.any(String) as unknown });
+    const ready = async () => JSON.stringify(await readyz(app));
+    await eventually(async () => expect(await ready()).toContain('PARTNER_BULK_BODY_KEY'));
+    // Each of these calls had one SKU.
+    await eventually(() => logged(stack, 'bulk.failed').length > 0 && sandbox.counts('bulk') > 4);
+    const [{ punished }] = await sql<[{ punished: number }]>`
+      select count(*)::int as punished from catalog_internal.due where failures > 0 or lane = catalog_internal.lane_of('error')`;
+    expect(punished).toBe(0);
+    sandbox.faults.clear();
+    await sql`update catalog_internal.tasks set next_at = now() where task = 'reprice'`;
+    await stack.caughtUp();
+    await expectMirrorIsTrue(sql, sandbox.world);
+    expect(await ready()).not.toContain('PARTNER_BULK_BODY_KEY');
   });
 
   test('with records that cannot be read leaves their SKUs as they are, due, as errors', async () => {
