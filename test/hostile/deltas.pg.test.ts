@@ -19,8 +19,6 @@ const GOOD = {
 
 const LISTS = ['changed', 'removed', 'now_live'] as const;
 const NO_LISTS: unknown[] = [
-  undefined,
-  null,
   KNOWN,
   7,
   true,
@@ -52,11 +50,20 @@ const NO_TOKENS: unknown[] = [
   'x'.repeat(513),
 ];
 
+const saying = (body: unknown) => (response: Parameters<typeof sendJson>[0]) => sendJson(response, body);
+
 function shown(value: unknown): string {
   return (JSON.stringify(value) ?? 'absent').slice(0, 40);
 }
 
 const REFUSED = [
+  { name: 'now_live is absent', because: 'unreadable', delta: saying({ ...GOOD, now_live: undefined }) },
+  { name: 'has a next page', because: 'unreadable', delta: saying({ ...GOOD, nextCursor: 'p2' }) },
+  {
+    name: 'changed has another name',
+    because: 'unreadable',
+    delta: saying({ ...GOOD, changed: undefined, changes: [KNOWN] }),
+  },
   ...brokenAnswers(JSON.stringify(GOOD)).map(({ name, because, reply }) => ({ name, because, delta: reply })),
   ...LISTS.flatMap((member) => NO_LISTS.map((value) => ({ member, value }))),
   ...NO_TOKENS.map((value) => ({ member: 'to_snapshot', value })),
@@ -66,8 +73,7 @@ const REFUSED = [
     : {
         name: `${given.member} is ${shown(given.value)}`,
         because: 'unreadable',
-        delta: (response: Parameters<typeof sendJson>[0]) =>
-          sendJson(response, { ...GOOD, [given.member]: given.value }),
+        delta: saying({ ...GOOD, [given.member]: given.value }),
       },
 );
 

@@ -73,6 +73,24 @@ test('a fill tells every minute what is done and left, and when it will end; the
   expect(said('reprice.filled')).toMatchObject([{ durationSeconds: 250, skus: 25_000 }]);
 });
 
+test.each([
+  [3, 1],
+  [20_000, 2],
+])('%d new SKUs after a fill: %d fills in all', async (added, fills) => {
+  let left = 5000;
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, unfetched: left }));
+  const work = () => {
+    left = Math.max(0, left - 100);
+    bulk.applied(QUIET);
+  };
+  await pass(600, work);
+  // A line of progress finds what a delta has just reported.
+  left = added;
+  await pass(300, () => bulk.applied(QUIET));
+  await pass(600, work);
+  expect(said('reprice.filled')).toHaveLength(fills);
+});
+
 test('after a fill it is a line in five minutes, and none where nothing is called', async () => {
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   bulk.applied(QUIET);

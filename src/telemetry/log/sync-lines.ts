@@ -60,6 +60,8 @@ const MINUTE_MS = 60 * SECOND_MS;
 const FIRST_PROGRESS_MS = 10 * SECOND_MS;
 const SUM_EVERY_MS = 10 * MINUTE_MS;
 const SAMPLE = 20;
+/** After a fill, fewer SKUs that were never fetched are what the delta reports as new, day by day. */
+const ANOTHER_FILL = 1000;
 
 export interface BulkLines {
   applied(event: Bulk): void;
@@ -142,6 +144,7 @@ function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCo
   let since = clock.monotonic();
   let everyMs = FIRST_PROGRESS_MS;
   let fill: { readonly since: number; skus: number } | null = null;
+  let filledBefore = false;
 
   function say(said: typeof NOTHING, seconds: number, left: BacklogCounts | null): void {
     const perMinute = seconds === 0 ? 0 : (said.skus * 60) / seconds;
@@ -157,13 +160,14 @@ function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCo
   }
 
   function noteFill(left: BacklogCounts, said: typeof NOTHING, begunAt: number, endedAt: number): void {
-    if (left.unfetched > 0) fill ??= { since: begunAt, skus: 0 };
+    if (left.unfetched >= (filledBefore ? ANOTHER_FILL : 1)) fill ??= { since: begunAt, skus: 0 };
     if (fill === null) return;
     fill.skus += said.skus;
     if (left.unfetched > 0) return;
     const durationSeconds = Math.round((endedAt - fill.since) / SECOND_MS);
     log.info({ event: 'reprice.filled', durationSeconds, skus: fill.skus });
     fill = null;
+    filledBefore = true;
   }
 
   async function finish(said: typeof NOTHING, begunAt: number, endedAt: number): Promise<void> {
