@@ -179,10 +179,14 @@ function readInt4(value: unknown): number | null {
   return count === null || count > INT4_MAX ? null : count;
 }
 
-/** A time as ISO text, or as epoch seconds or milliseconds; null where it is none of these. */
+/** A time of day without a zone, as Date.parse would take it for one of this machine's. */
+const ZONELESS = /\d[T ]\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?$/;
+
+/** A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds; null where it is none of these. */
 function readTime(value: unknown): Date | null {
   if (typeof value !== 'string' && typeof value !== 'number') return null;
-  const date = new Date(typeof value === 'number' && value < 100_000_000_000 ? value * 1000 : value);
+  const text = typeof value === 'string' && ZONELESS.test(value) ? `${value}Z` : value;
+  const date = new Date(typeof text === 'number' && text < 100_000_000_000 ? text * 1000 : text);
   return Number.isNaN(date.getTime()) ? null : date;
 }
 

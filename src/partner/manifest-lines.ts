@@ -35,7 +35,9 @@ const INT4_MAX = 2_147_483_647;
 const SAMPLE_LENGTH = 200;
 /** So much of a line is searched for secrets before the sample is cut from it: a secret must not be cut in two. */
 const SEARCHED_LENGTH = 8192;
-const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)$/;
+/** What some programs put at the beginning of a file is no part of its first line. */
+const BYTE_ORDER_MARK = /^\uFEFF/;
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?<zone>Z|[+-]\d\d:?\d\d)?$/;
 
 // `hash` is unchecked here: a live line's is ignored whatever it is, so the rule needs price_source beside it.
 const lineSchema = z.compile(
@@ -61,10 +63,11 @@ const REASON_OF_FIELD: readonly (readonly [string, RejectionReason])[] = [
 const WRITTEN_TIME =
   /^(?:19[7-9]\d|[2-9]\d{3})-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z$/;
 
-/** The timestamp in the one spelling Postgres is sure to take; null where it is no time of the years 1970 to 9999. */
+/** The timestamp in the one spelling Postgres is sure to take, in UTC where it names no zone; null where it is no time of the years 1970 to 9999. */
 function normaliseTime(text: string): string | null {
   if (WRITTEN_TIME.test(text)) return text;
-  const ms = ISO_TIME.test(text) ? Date.parse(text) : Number.NaN;
+  const iso = ISO_TIME.exec(text);
+  const ms = iso === null ? Number.NaN : Date.parse(iso.groups?.['zone'] === undefined ? `${text}Z` : text);
   return ms >= 0 && ms < 253_402_300_800_000 ? new Date(ms).toISOString() : null;
 }
 
@@ -125,7 +128,8 @@ function settleLine(data: z.infer<typeof lineSchema>): ManifestLine | RejectionR
  * In: the greatest length of a line in bytes; a longer one is rejected as 'too-long'. `hide` cuts secrets out of samples.
  */
 export function lineReader(lineBytes: number, hide = (text: string): string => text): LineReader {
-  return (text, line) => {
+  return (given, line) => {
+    const text = line === 1 ? given.replace(BYTE_ORDER_MARK, '') : given;
     // A UTF-16 unit is at most three bytes, so most lines need no count.
     const tooLong = text.length * 3 > lineBytes && Buffer.byteLength(text) > lineBytes;
     const reject = (reason: RejectionReason, sku: unknown): RejectedLine => {

@@ -67,7 +67,7 @@ export const DIFF = `
   create temporary table diff on commit drop as
   with locked as materialized (
     select ctid as row_id, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, asked_at, reported_at
-    from catalog.skus where sku in (select sku from differing) order by sku for update
+    from catalog.skus where sku in (select sku from differing union all select sku from rejected_skus) order by sku for update
   ),
   compared as (
     select sku, m.row_id, s.is_absent, m.sku is null as is_new,
@@ -142,6 +142,25 @@ export const MARK_DUE = `
     ) marks
     group by mark, counts_as_live, piece order by mark, counts_as_live, piece
   ) pieces`;
+
+/** A SKU that the mirror knows from a rejected line alone: it is listed, and nothing else is known of it. */
+export const INSERT_REJECTED = `
+  insert into catalog.skus (sku, in_manifest)
+  select distinct sku, true from rejected_skus r where not exists (select from catalog.skus s where s.sku = r.sku) order by sku`;
+
+/** What a rejected line would have told of its SKU is unknown: the price routes tell. $1 as in DIFF. */
+export const MARK_REJECTED = `
+  select coalesce(sum(catalog_internal.mark_due(skus, mark)), 0)::int as marked
+  from (
+    select array_agg(sku order by sku) as skus, mark
+    from (
+      select distinct sku, case when s.state = 'pending' then 'new' else 'changed' end as mark
+      from rejected_skus join catalog.skus s using (sku)
+      where (s.reported_at is null or s.reported_at < $1::timestamptz)
+        and sku not in (select sku from diff where mark is not null)
+    ) rejected
+    group by mark order by mark
+  ) marks`;
 
 export const COUNT_DIFF = `
   select count(*) filter (where kind = 'new')::int as added, count(*) filter (where kind = 'changed')::int as changed,

@@ -100,7 +100,7 @@ export class Baseline {
     return rows[0] as { at: Date; token: string | null };
   }
 
-  /** Stages lines, and the SKUs of rejected lines, whose rows are then left as they are. */
+  /** Stages lines, and the SKUs of rejected lines, whose rows are then left as they are, and asked about. */
   async stage(lines: readonly StagedLine[], rejectedSkus: readonly string[]): Promise<void> {
     this.#staged += lines.length;
     // Written at once into one buffer: what waits on the heap makes it grow, and it stays grown.
@@ -203,6 +203,7 @@ export class Baseline {
     await run(statements.DROP_ORPHANS);
     await run(statements.MARK_NEW);
     await run(statements.MARK_DUE);
+    const unread = await this.#markRejected(run, token.requestedAt);
     failpoint('manifest.marked');
     await run(REBASE_AUDIT, [token.snapshotId, token.tokenAtRequest]);
     const { rows } = await run(statements.COUNT_DIFF);
@@ -222,7 +223,17 @@ export class Baseline {
       const answered = error instanceof pg.DatabaseError && !isConnectionLost(error);
       if (answered || !(await this.#committed(id).catch(() => false))) throw error;
     }
-    return rows[0] as BaselineApplied;
+    const counts = rows[0] as BaselineApplied;
+    return { ...counts, added: counts.added + unread.added, marked: counts.marked + unread.marked };
+  }
+
+  async #markRejected(
+    run: (text: string, values?: unknown[]) => Promise<pg.QueryResult>,
+    requestedAt: Date,
+  ): Promise<{ readonly added: number; readonly marked: number }> {
+    const added = (await run(statements.INSERT_REJECTED)).rowCount ?? 0;
+    const { rows } = await run(statements.MARK_REJECTED, [requestedAt]);
+    return { added, marked: (rows[0] as { marked: number }).marked };
   }
 
   /** What became of a transaction whose COMMIT went unanswered, read over a connection of its own. */

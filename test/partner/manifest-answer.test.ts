@@ -96,10 +96,25 @@ test('a count of live SKUs that no table holds is null', () => {
 test.each([
   [1_793_491_200, '2026-11-01T00:00:00.000Z'],
   [1_793_491_200_000, '2026-11-01T00:00:00.000Z'],
-])('a time may be epoch seconds or milliseconds: %s', (generated_at, iso) => {
-  const reading = readManifestMeta({ snapshot_id: 's', url: URL_TEXT, generated_at }, {});
-  expect(reading.ok && reading.value.generatedAt?.toISOString()).toBe(iso);
-});
+  ['2026-11-01T07:00:00+07:00', '2026-11-01T00:00:00.000Z'],
+  ['2026-11-01T00:00:00', '2026-11-01T00:00:00.000Z'],
+  ['2026-11-01T00:00:00.250', '2026-11-01T00:00:00.250Z'],
+  ['2026-11-01 00:00', '2026-11-01T00:00:00.000Z'],
+  ['2026-11-01', '2026-11-01T00:00:00.000Z'],
+])(
+  'a time may be epoch seconds, milliseconds or text, which is UTC without a zone: %s',
+  (generated_at, iso) => {
+    const before = process.env['TZ'];
+    process.env['TZ'] = 'Asia/Bangkok';
+    try {
+      const reading = readManifestMeta({ snapshot_id: 's', url: URL_TEXT, generated_at }, {});
+      expect(reading.ok && reading.value.generatedAt?.toISOString()).toBe(iso);
+    } finally {
+      if (before === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = before;
+    }
+  },
+);
 
 test('configured names win, also dotted ones', () => {
   const body = {

@@ -112,6 +112,25 @@ test('a blank line costs less than a good one: a bomb may be nothing else', () =
   expect(cost(' ')).toBeLessThan(goodLines);
 });
 
+test.each(['America/New_York', 'Asia/Bangkok', 'UTC'])('a time without a zone is UTC, in %s too', (zone) => {
+  const before = process.env['TZ'];
+  process.env['TZ'] = zone;
+  try {
+    const line = read(JSON.stringify({ ...good, updated_at: '2026-11-01T06:30:00.5' }), 1);
+    expect(line).toMatchObject({ updatedAt: '2026-11-01T06:30:00.500Z' });
+  } finally {
+    if (before === undefined) delete process.env['TZ'];
+    else process.env['TZ'] = before;
+  }
+});
+
+test('a byte order mark is no part of the first line, and of no other', () => {
+  const text = `\uFEFF${JSON.stringify(good)}`;
+  expect(read(text, 1)).toHaveProperty('sku', 'A');
+  expect(read(text, 1)).not.toHaveProperty('reason');
+  expect(read(text, 2)).toHaveProperty('reason', 'not-json');
+});
+
 test('the limit counts bytes, not characters', () => {
   const line = (pad: string) => JSON.stringify({ ...good, pad });
   const base = Buffer.byteLength(line(''));

@@ -56,9 +56,11 @@ function before(known: Known): Seen {
 /** What a merge makes of one SKU: partner rules 4.2, in the order in which they take precedence. */
 function after({ known, listed, rejected }: Case): Seen | null {
   if (known?.reported === 'since asked') return before(known);
+  // What a line says that cannot be read is asked for.
+  const unread = rejected ? (known === null || known.state === 'pending' ? 'new' : 'changed') : null;
   if (listed === null) {
-    if (known === null) return null;
-    if (rejected || !known.listed) return before(known);
+    if (known === null) return rejected ? { ...UNKNOWN, marked: unread } : null;
+    if (rejected || !known.listed) return { ...before(known), marked: unread };
     return { ...before(known), listed: false, hash: null, marked: 'absent' };
   }
   const now = { source: listed.source, hash: hashOf(listed), sizes: listed.sizes, listed: true };
@@ -67,8 +69,24 @@ function after({ known, listed, rejected }: Case): Seen | null {
   const crossed = known.source !== listed.source;
   const marked = reasonToPrice(known, listed, crossed);
   // A SKU that did not cross keeps what its deferrals have taught, unless it begins anew.
-  return { ...before(known), ...now, marked, live: crossed || marked === 'new' ? live : known.countsAsLive };
+  return {
+    ...before(known),
+    ...now,
+    marked: marked ?? unread,
+    live: crossed || marked === 'new' ? live : known.countsAsLive,
+  };
 }
+
+/** A SKU of which nothing is known but that the manifest lists it. */
+const UNKNOWN: Seen = {
+  state: 'pending',
+  source: null,
+  hash: null,
+  sizes: null,
+  listed: true,
+  marked: null,
+  live: false,
+};
 
 function reasonToPrice(known: Known, listed: NonNullable<Case['listed']>, crossed: boolean): string | null {
   if (listed.lines > 1) return 'changed';
@@ -133,7 +151,9 @@ test('whatever the mirror holds and whatever a manifest lists, the merge leaves 
       });
       expect(await seen(store)).toEqual(Object.fromEntries(wanted));
       expect(applied).toMatchObject({
-        added: entries.filter(([, { known, listed }]) => known === null && listed !== null).length,
+        added: entries.filter(
+          ([, { known, listed, rejected }]) => known === null && (listed !== null || rejected),
+        ).length,
         absent: wanted.filter(([, { marked }]) => marked === 'absent').length,
         marked: wanted.filter(([, { marked }]) => marked !== null).length,
       });
