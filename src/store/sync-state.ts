@@ -32,7 +32,10 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
   return row;
 }
 
-/** Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. */
+/**
+ * Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. It ends a fault
+ * of the catalog, but none that the delta route had the last word on: only a delta ends that.
+ */
 export async function noteCatalogCheck(
   sql: Sql,
   meta: { generatedAt: Date | null; livePricedSkuCount: number | null },
@@ -41,7 +44,11 @@ export async function noteCatalogCheck(
     update catalog_internal.sync set
       snapshot_generated_at = coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at),
       live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
-      snapshot_moved_at = null, catalog_checked_at = now(), catalog_fault = null`;
+      snapshot_moved_at = null, catalog_checked_at = now(),
+      catalog_fault = case when exists (
+        select from catalog_internal.tasks
+        where task = 'delta' and failures > 0 and outcome in ('no-snapshot', 'snapshot-stale')
+      ) then catalog_fault end`;
 }
 
 /** A fresh manifest was refused, and why (a short code); shown until one is applied. */

@@ -145,6 +145,22 @@ describe('catalog_state', () => {
     },
   );
 
+  test('is stale while the delta route says so, whatever the manifest route answers', async () => {
+    const { sql } = store;
+    await standing(1);
+    await noteCatalogFault(sql, '0014');
+    await sql`update catalog_internal.tasks set failures = 1, outcome = 'snapshot-stale' where task = 'delta'`;
+    const check = () => noteCatalogCheck(sql, { generatedAt: new Date(), livePricedSkuCount: 1 });
+    await check();
+    expect(await state()).toBe('stale');
+    await sql`update catalog_internal.tasks set failures = 2, outcome = 'network' where task = 'delta'`;
+    await check();
+    expect(await state()).toBe('ok');
+    await noteCatalogFault(sql, '0014');
+    await applyDelta(sql, { since: 's1', toSnapshot: 's1', changed: [], removed: [], nowLive: [] });
+    expect(await state()).toBe('ok');
+  });
+
   test('is stale when the snapshot is older than CATALOG_STALE_AFTER', async () => {
     await standing(25);
     expect(await state()).toBe('stale');
