@@ -8,18 +8,28 @@ const skusAre = (n: number, more = ''): string => `${n} ${more}${n === 1 ? 'SKU 
 
 export const refresh: Command = {
   summary: 'queue SKUs for immediate refresh, or request a full resync',
-  usage: 'refresh <sku>...\nrefresh --manifest\nrefresh --all\nrefresh --metadata',
+  usage: 'refresh <sku>...\nrefresh --manifest [--accept-shrink]\nrefresh --all\nrefresh --metadata',
   examples: [
     [
       'catalog-mirror refresh DD1391-100 FV5029-141',
       'refresh two SKUs next; unknown ones are mirrored from now on',
     ],
-    ['catalog-mirror refresh --manifest', 'accept a manifest that was refused because it shrank'],
+    ['catalog-mirror refresh --manifest', 'fetch and apply a new manifest now'],
+    [
+      'catalog-mirror refresh --manifest --accept-shrink',
+      'the same, and accept it although it lists far fewer SKUs than before',
+    ],
   ],
   exits: ['ok', 'failed', 'usage'],
-  options: { manifest: { type: 'boolean' }, all: { type: 'boolean' }, metadata: { type: 'boolean' } },
+  options: {
+    manifest: { type: 'boolean' },
+    'accept-shrink': { type: 'boolean' },
+    all: { type: 'boolean' },
+    metadata: { type: 'boolean' },
+  },
   optionHelp: {
-    manifest: 'apply a new manifest now; also accepts one that lists far fewer SKUs',
+    manifest: 'fetch and apply a new manifest now',
+    'accept-shrink': 'with --manifest: accept one that lists far fewer SKUs than before',
     all: 'queue every known SKU for a price refresh',
     metadata: 'queue every known SKU for a metadata refresh',
   },
@@ -30,13 +40,16 @@ export const refresh: Command = {
       .map((sku) => `${JSON.stringify(sku.slice(0, 40))}: not a SKU`);
     if (positionals.length === 0 && Object.keys(values).length === 0)
       problems.push('expected SKUs, --manifest, --all or --metadata');
+    const acceptShrink = values['accept-shrink'] === true;
+    if (acceptShrink && values['manifest'] !== true)
+      problems.push('--accept-shrink: expected --manifest with it');
     if (problems.length > 0) throw new UsageError(problems);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (sql) => {
       if (positionals.length > 0) print(`${skusAre(await refreshSkus(sql, positionals))} due now`);
       if (values['manifest'] === true) {
-        await refreshManifest(sql);
-        print('a new manifest is requested and will be accepted even if it shrank');
+        await refreshManifest(sql, acceptShrink);
+        print(`a new manifest is requested${acceptShrink ? ' and will be accepted even if it shrank' : ''}`);
       }
       if (values['all'] === true) print(`${skusAre(await refreshAll(sql, 'prices'), 'more ')} due now`);
       if (values['metadata'] === true)

@@ -223,7 +223,7 @@ export const SETTINGS = {
     rule: share(),
     default: '0.5',
     meaning:
-      'a manifest with fewer lines than this share of the mirrored SKUs is refused until `refresh --manifest` confirms it',
+      'a manifest with fewer lines than this share of the mirrored SKUs is refused until `refresh --manifest --accept-shrink` confirms it',
   },
   // Never less than the daemon itself looks back: three days to a rate of change, some snapshots to judge the delta.
   HISTORY_RETENTION: {

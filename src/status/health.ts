@@ -252,7 +252,9 @@ function catalogReasons(facts: Facts): Reason[] {
         degraded(
           'manifest-refused',
           `the newest manifest was refused: ${sync.manifestRefused}`,
-          'where it is right all the same, confirm it with `catalog-mirror refresh --manifest`',
+          sync.manifestRefused === 'shrunk'
+            ? 'if it is right all the same, confirm it with `catalog-mirror refresh --manifest --accept-shrink`'
+            : 'wait for a newer one; if it lasts, run `catalog-mirror doctor`',
         ),
     ]),
     ...failingTasks(facts),

@@ -32,8 +32,8 @@ export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise
   return marked.count;
 }
 
-/** Asks for a new baseline at once, and confirms that it may list far fewer SKUs than before. */
-export async function refreshManifest(sql: Sql): Promise<void> {
-  await sql`update catalog_internal.sync set shrink_confirmed = true`;
+/** Asks for a new baseline at once; `acceptShrink` confirms that it may list far fewer SKUs than before. */
+export async function refreshManifest(sql: Sql, acceptShrink = false): Promise<void> {
+  if (acceptShrink) await sql`update catalog_internal.sync set shrink_confirmed = true`;
   await requestTask(sql, 'manifest');
 }

@@ -90,7 +90,7 @@ export const sync = internal.table(
     rejectedSnapshotId: text('rejected_snapshot_id'),
     /** Why the last fresh manifest was refused; null once one is applied. */
     manifestRefused: text('manifest_refused'),
-    /** `refresh --manifest` has confirmed that a shrunken manifest may be applied. */
+    /** `refresh --manifest --accept-shrink` has confirmed that a shrunken manifest may be applied. */
     shrinkConfirmed: boolean('shrink_confirmed').notNull().default(false),
     liveBudget: real('live_budget'),
     /** The last delta brought nothing newer: the next snapshot it goes up to is built after that. */

@@ -72,5 +72,5 @@ export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
     'more than 0.1 % of the lines are unreadable; samples are in catalog_internal.quarantine',
   'line-count-mismatch': 'the number of lines differs from sku_count; the file is downloaded again',
   shrunk:
-    'the manifest lists far fewer SKUs than before; if that is correct, confirm it with `catalog-mirror refresh --manifest`',
+    'the manifest lists far fewer SKUs than before; if that is correct, confirm it with `catalog-mirror refresh --manifest --accept-shrink`',
 };

@@ -91,7 +91,7 @@ async function baselineOnce(
     // Whatever the catalog reported since the snapshot was built is asked for at once.
     await requestTask(ctx.sql, 'delta');
     await requestTask(ctx.sql, 'live-plan');
-    return done(ctx, meta, state, downloaded, staged.duplicates, applied);
+    return done(ctx, meta, causeOf(state, moment.at, ctx.settings), downloaded, staged.duplicates, applied);
   } catch (error) {
     if (error instanceof PartnerError) {
       if (error.kind === 'url-expired') return error;
@@ -123,7 +123,7 @@ async function askManifest(ctx: SyncContext, signal?: AbortSignal): Promise<Aske
 function done(
   ctx: SyncContext,
   meta: ManifestMeta,
-  before: SyncState,
+  because: RebaselineCause,
   downloaded: Downloaded,
   duplicates: number,
   applied: BaselineApplied,
@@ -139,15 +139,19 @@ function done(
       ...applied,
       live: meta.livePricedSkuCount,
       snapshot: meta.snapshotId,
-      because: causeOf(before),
+      because,
     },
   };
 }
 
-function causeOf(before: SyncState): (typeof REBASELINE_CAUSES)[number] {
+type RebaselineCause = (typeof REBASELINE_CAUSES)[number];
+
+/** Why a baseline is applied whose manifest was asked for at `at`: before its interval is over, somebody wanted it. */
+function causeOf(before: SyncState, at: Date, { intervals }: SyncContext['settings']): RebaselineCause {
   if (before.manifestAppliedAt === null) return 'fill';
   if (before.chainBrokenAt !== null) return 'chain-broken';
-  return before.shrinkConfirmed ? 'asked' : 'schedule';
+  const sinceMs = at.getTime() - before.manifestAppliedAt.getTime();
+  return before.shrinkConfirmed || sinceMs < intervals.manifestMs ? 'asked' : 'schedule';
 }
 
 function failed(ctx: SyncContext, run: TaskRun, failure: Failure): TaskOutcome {

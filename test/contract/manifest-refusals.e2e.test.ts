@@ -93,7 +93,7 @@ describe('a manifest is applied whole or not at all', () => {
     await expectMirrorIsTrue(sql, sandbox.world);
   });
 
-  test('a manifest that lists far fewer SKUs is refused until `refresh --manifest` confirms it, and then only once', async () => {
+  test('a manifest that lists far fewer SKUs is refused until `refresh --manifest --accept-shrink` confirms it, and then only once', async () => {
     await using stack = await createStack({ sandbox: { skus: 100, seed: 602, noopShare: 0 } });
     const { sandbox, sql } = stack;
     const app = await stack.start();
@@ -110,9 +110,17 @@ describe('a manifest is applied whole or not at all', () => {
     expect(String((await readyz(app)).body['degraded'])).toContain('refused: shrunk');
     const screen = await runProgram(['status'], stack.env);
     expect(screen.stdout).toContain('the newest manifest was refused: shrunk');
-    expect(logged(stack, 'manifest.failed')[0]?.['hint']).toContain('refresh --manifest');
+    expect(logged(stack, 'manifest.failed')[0]?.['hint']).toContain('refresh --manifest --accept-shrink');
 
-    expect((await runProgram(['refresh', '--manifest'], stack.env)).code).toBe(0);
+    const tries = async () => (await taskOf(sql, 'manifest'))['failures'];
+    expect((await runProgram(['refresh', '--manifest'], stack.env)).stdout).toBe(
+      'a new manifest is requested',
+    );
+    await eventually(async () => expect(await tries()).toBe(1), { what: 'a refusal anew' });
+    expect({ contents: await contents(sql), token: await token(sql) }).toEqual(before);
+    expect((await runProgram(['refresh', '--accept-shrink'], stack.env)).code).toBe(78);
+
+    expect((await runProgram(['refresh', '--manifest', '--accept-shrink'], stack.env)).code).toBe(0);
     await stack.caughtUp();
     const [listed] = await sql`select count(*) filter (where in_manifest)::int as n from catalog.skus`;
     expect(listed?.['n']).toBeLessThan(50);

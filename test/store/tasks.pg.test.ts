@@ -133,8 +133,10 @@ describe('a task', () => {
   });
 });
 
-test('a manifest asked for by hand is due at once and may list far fewer SKUs', async () => {
+test('a manifest asked for by hand is due at once, and may list far fewer SKUs only where that is confirmed', async () => {
   await refreshManifest(store.sql);
+  expect(await readSyncState(store.sql)).toMatchObject({ shrinkConfirmed: false });
+  await refreshManifest(store.sql, true);
   expect(await readSyncState(store.sql)).toMatchObject({ shrinkConfirmed: true });
   expect(await startTask(store.sql, 'manifest', HOUR)).not.toBeNull();
 });
