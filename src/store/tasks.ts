@@ -119,10 +119,18 @@ export async function callPause(sql: Sql): Promise<CallPause> {
   return row;
 }
 
-/** Puts the next call off by `pauseMs`, where it is not put off for longer, and counts the failure. */
-export async function noteCallFailed(sql: Sql, pauseMs: number, because: string): Promise<void> {
+/**
+ * Puts the next call off by `pauseMs`, where it is not put off for longer, and counts the failure: once for all calls that
+ * were planned after as many `failures`, as one outage fails every call that is under way.
+ */
+export async function noteCallFailed(
+  sql: Sql,
+  pauseMs: number,
+  because: string,
+  failures: number,
+): Promise<void> {
   await sql`
     update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
       next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
-    where task = 'reprice'`;
+    where task = 'reprice' and failures = ${failures}`;
 }

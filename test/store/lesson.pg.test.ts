@@ -46,7 +46,7 @@ describe('what a call has taught', () => {
   });
 
   test('the pause between failing calls ends with one that works, and with no other', async () => {
-    await noteCallFailed(store.sql, HOUR, 'timeout');
+    await noteCallFailed(store.sql, HOUR, 'timeout', 0);
     await storeLesson(store.sql, NOTHING, 0);
     expect(await callPause(store.sql)).toMatchObject({ failures: 1 });
     await storeLesson(store.sql, NOTHING, 1);

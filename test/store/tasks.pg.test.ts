@@ -145,10 +145,21 @@ describe('the pause between failing calls', () => {
   test('holds for everyone, and is never shortened by another failure', async () => {
     const { sql } = store;
     expect(await callPause(sql)).toEqual({ ms: 0, failures: 0 });
-    await noteCallFailed(sql, 3 * HOUR, 'timeout');
-    await noteCallFailed(sql, HOUR, 'timeout');
+    await noteCallFailed(sql, 3 * HOUR, 'timeout', 0);
+    await noteCallFailed(sql, HOUR, 'timeout', 1);
     const pause = await callPause(sql);
     expect(pause.failures).toBe(2);
     expect(pause.ms / HOUR).toBeCloseTo(3, 1);
+  });
+
+  test('is lengthened once by all calls that were under way together', async () => {
+    const { sql } = store;
+    const failing = [2, 4, 8, 16].map((hours) => noteCallFailed(sql, hours * HOUR, 'timeout', 0));
+    await Promise.all(failing);
+    const once = await callPause(sql);
+    expect(once.failures).toBe(1);
+    await noteCallFailed(sql, 32 * HOUR, 'timeout', 0);
+    expect((await callPause(sql)).failures).toBe(1);
+    expect((await callPause(sql)).ms).toBeLessThanOrEqual(once.ms);
   });
 });

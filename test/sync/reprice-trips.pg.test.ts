@@ -5,7 +5,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
-import { noteCallFailed } from '../../src/store/tasks.ts';
+import { PartnerError } from '../../src/partner/errors.ts';
+import { callPause, noteCallFailed } from '../../src/store/tasks.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { HOUR, mark, knownSkus, useStore } from '../store/support.ts';
@@ -153,12 +154,46 @@ describe('a bulk call', () => {
   test('takes no more to end the pause after calls that failed', async () => {
     const ctx = context();
     await prepared(ctx);
-    await noteCallFailed(store.sql, 0, 'timeout');
+    await noteCallFailed(store.sql, 0, 'timeout', 0);
     expect(await iteration(ctx)).toEqual({ kind: 'called', trips: 9 });
     const [{ failures }] = await store.sql<
       [{ failures: number }]
     >`select failures from catalog_internal.tasks where task = 'reprice'`;
     expect(failures).toBe(0);
+  });
+});
+
+describe('calls that fail', () => {
+  test('together, as in an outage, are one failure: the pause is not doubled for each of them', async () => {
+    const CALLS = 4;
+    const underWay = Promise.withResolvers<void>();
+    let asked = 0;
+    const ctx = {
+      ...context(),
+      client: {
+        bulk: async (permit: { settle(outcome: string): Promise<void> }) => {
+          asked += 1;
+          if (asked === CALLS) underWay.resolve();
+          await underWay.promise;
+          await permit.settle('timeout');
+          throw new PartnerError('timeout', 'bulk');
+        },
+      },
+    } as unknown as SyncContext;
+    await mark(store.sql, [...SNAPSHOT, ...Array.from({ length: 60 }, (_, i) => `M${i}`)], 'changed');
+    const outage = async () => {
+      const calls = Array.from({ length: CALLS }, () =>
+        repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals),
+      );
+      return (await Promise.all(calls)).map(({ kind }) => kind);
+    };
+    expect(await outage()).toEqual(Array(CALLS).fill('wait'));
+    const pause = await callPause(store.sql);
+    expect(pause.failures).toBe(1);
+    expect(pause.ms).toBeLessThanOrEqual(settingsWith({}).intervals.errorMs);
+    expect(events.map((event) => 'pausedMs' in event && event.pausedMs)).toEqual(
+      Array(CALLS).fill(settingsWith({}).intervals.errorMs),
+    );
   });
 });
 
@@ -177,7 +212,7 @@ describe('an iteration without a call', () => {
   test('takes one round trip while calls are failing', async () => {
     const ctx = context();
     await prepared(ctx);
-    await noteCallFailed(store.sql, HOUR, 'timeout');
+    await noteCallFailed(store.sql, HOUR, 'timeout', 0);
     expect(await iteration(ctx)).toEqual({ kind: 'wait', trips: 1 });
   });
 });

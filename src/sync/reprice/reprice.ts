@@ -160,7 +160,7 @@ async function callFailed(
     await releaseClaim(sql, claim.number, skus);
   }
   const pausedMs = doubling(settings.intervals.errorMs, failures + 1, CALL_PAUSE_MOST_MS);
-  await noteCallFailed(sql, pausedMs, error.kind);
+  await noteCallFailed(sql, pausedMs, error.kind, failures);
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), skus: skus.length, pausedMs });
   return { kind: 'wait', forMs: pausedMs, because: error.kind };
 }
