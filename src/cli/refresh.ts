@@ -1,5 +1,5 @@
 import { loadConfig, processSources } from '../config/config.ts';
-import { refreshAll, refreshManifest, refreshSkus } from '../store/refresh.ts';
+import { refreshAll, type Refreshed, refreshManifest, refreshSkus } from '../store/refresh.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 
@@ -46,14 +46,21 @@ export const refresh: Command = {
     if (problems.length > 0) throw new UsageError(problems);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (sql) => {
-      if (positionals.length > 0) print(`${skusAre(await refreshSkus(sql, positionals))} due now`);
+      const tell = ({ due, released, resumed }: Refreshed, more: string, what: string) => {
+        print(`${skusAre(due, more)} ${what} now`);
+        if (released > 0)
+          print(
+            `${released} of those due no longer ${released === 1 ? 'waits' : 'wait'} after errors or deferrals`,
+          );
+        if (resumed) print('bulk calls were paused after failures, and are made again');
+      };
+      if (positionals.length > 0) tell(await refreshSkus(sql, positionals), '', 'due');
       if (values['manifest'] === true) {
         await refreshManifest(sql, acceptShrink);
         print(`a new manifest is requested${acceptShrink ? ' and will be accepted even if it shrank' : ''}`);
       }
-      if (values['all'] === true) print(`${skusAre(await refreshAll(sql, 'prices'), 'more ')} due now`);
-      if (values['metadata'] === true)
-        print(`${skusAre(await refreshAll(sql, 'metadata'), 'more ')} due for metadata now`);
+      if (values['all'] === true) tell(await refreshAll(sql, 'prices'), 'more ', 'due');
+      if (values['metadata'] === true) tell(await refreshAll(sql, 'metadata'), 'more ', 'due for metadata');
     });
     return EXIT.ok;
   },

@@ -1,9 +1,27 @@
-import { type Sql, transaction } from './db.ts';
+import { type Queryable, type Sql, transaction } from './db.ts';
 import { lockNewSkus, lockWatchlist } from './locks.ts';
 import { requestTask } from './tasks.ts';
 
-/** Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. Returns how many. */
-export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<number> {
+/** What a refresh did: to how many SKUs, and whether bulk calls were paused after failures. */
+export interface Refreshed {
+  /** SKUs that were marked, or that had not been due. */
+  readonly due: number;
+  /** SKUs that no longer wait after errors or deferrals. */
+  readonly released: number;
+  readonly resumed: boolean;
+}
+
+/** SQL: ends the pause of bulk calls after failures; what keeps them from working pauses them again. */
+const resume = (sql: Queryable) => sql<{ resumed: boolean }[]>`
+  update catalog_internal.tasks set next_at = clock_timestamp()
+  where task = 'reprice' and failures > 0 and next_at > clock_timestamp()
+  returning true as resumed`;
+
+/**
+ * Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. Nothing makes them wait any longer: no
+ * deferral, no error, no pause of calls.
+ */
+export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Refreshed> {
   const wanted = [...new Set(skus)];
   return await transaction(sql, async (tx) => {
     await lockWatchlist(tx);
@@ -12,24 +30,41 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<nu
     await tx`
       insert into catalog.skus (sku, in_manifest) select sku, false from unnest(${wanted}::text[]) as w(sku) order by sku
       on conflict do nothing`;
-    const [row] = await tx<[{ marked: number }]>`
+    const [{ held }] = await tx<[{ held: number }]>`
+      select count(*)::int as held from catalog_internal.due
+      where sku = any(${wanted}) and claim is null and held_until > clock_timestamp()`;
+    const [{ marked }] = await tx<[{ marked: number }]>`
       select catalog_internal.mark_due(${wanted}::text[], 'refresh')::int as marked`;
-    return row.marked;
+    await tx`
+      update catalog_internal.due set held_until = null
+      where sku = any(${wanted}) and claim is null and held_until is not null`;
+    const resumed = await resume(tx);
+    return { due: marked, released: held, resumed: resumed.length > 0 };
   });
 }
 
 /**
  * Makes every known SKU due now, oldest first and after what is urgent: for its price ('sweep', 'live') or only for
- * its metadata. Waits of deferred SKUs are kept. Returns how many.
+ * its metadata. Waits after deferrals and errors end, as the pause of calls does.
  */
-export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<number> {
-  const marked = await sql`
-    update catalog_internal.due d set
-      due_at = now(), generation = generation + 1,
-      reason = case when ${what} = 'metadata' then 'metadata' else d.reason end,
-      lane = case when ${what} = 'metadata' then catalog_internal.lane_of('metadata') else d.lane end
-    where due_at > now()`;
-  return marked.count;
+export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<Refreshed> {
+  const [counts] = await sql<[{ due: number; released: number }]>`
+    with before as materialized (
+      select count(*) filter (where due_at > now())::int as due,
+        count(*) filter (where claim is null and held_until > now())::int as released
+      from catalog_internal.due
+    ),
+    marked as (
+      update catalog_internal.due d set
+        due_at = least(due_at, now()), generation = generation + 1,
+        held_until = case when claim is null then null else held_until end,
+        reason = case when ${what} = 'metadata' and due_at > now() then 'metadata' else d.reason end,
+        lane = case when ${what} = 'metadata' and due_at > now() then catalog_internal.lane_of('metadata') else d.lane end
+      where due_at > now() or (claim is null and held_until > now())
+    )
+    select due, released from before`;
+  const resumed = await resume(sql);
+  return { ...counts, resumed: resumed.length > 0 };
 }
 
 /** Asks for a new baseline at once; `acceptShrink` confirms that it may list far fewer SKUs than before. */

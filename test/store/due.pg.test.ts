@@ -3,6 +3,7 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/due.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import { callPause, noteCallFailed } from '../../src/store/tasks.ts';
 import {
   allDue,
   callInputs,
@@ -223,13 +224,13 @@ describe('a mark', () => {
     await passHours(sql, -1);
     const early = [{ lane: 'sweep', live: false, count: 1, earlySeconds: 2 * 3600 }] as const;
     const claim = await claimDue(sql, early, LEASE_MS);
-    expect(await refreshAll(sql, 'prices')).toBe(1);
+    expect(await refreshAll(sql, 'prices')).toEqual({ due: 1, released: 0, resumed: false });
     await applyAnswer(sql, claim!, [found('A')], REFRESH);
     expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
   });
 
-  test('does not shorten the wait of a deferred SKU, but an erring one is tried at once', async () => {
-    const { sql } = store;
+  /** One that was deferred and one that failed, each for an hour, and calls that are paused. */
+  async function heldBack(sql: Sql): Promise<void> {
     await knownSkus(sql, ['D', 'E']);
     await mark(sql, ['D', 'E']);
     const results = [
@@ -237,11 +238,35 @@ describe('a mark', () => {
       { sku: 'E', kind: 'error', waitMs: HOUR },
     ] as const;
     await applyAnswer(sql, await claimAll(sql), results, REFRESH);
+    await noteCallFailed(sql, HOUR, 'timeout', 0);
     expect(await claimDue(sql, allDue(9), LEASE_MS)).toBeNull();
-    await refreshSkus(sql, ['D', 'E']);
+  }
+
+  test('by a mark does not shorten the wait of a deferred SKU, but an erring one is tried at once', async () => {
+    const { sql } = store;
+    await heldBack(sql);
+    await mark(sql, ['D', 'E']);
     expect((await claimAll(sql)).skus.map(({ sku }) => sku)).toEqual(['E']);
     expect((await ledger(sql)).get('D')?.heldFor).toBeCloseTo(1, 1);
   });
+
+  test.each([
+    ['SKUs', (sql: Sql) => refreshSkus(sql, ['D', 'E']), 2],
+    ['all prices', (sql: Sql) => refreshAll(sql, 'prices'), 0],
+    ['all metadata', (sql: Sql) => refreshAll(sql, 'metadata'), 0],
+  ])(
+    'of %s on command releases what errors, deferrals and failed calls hold back',
+    async (_, refresh, due) => {
+      const { sql } = store;
+      await heldBack(sql);
+      expect(await refresh(sql)).toEqual({ due, released: 2, resumed: true });
+      expect((await callPause(sql)).ms).toBe(0);
+      expect((await claimAll(sql)).skus.map(({ sku }) => sku).toSorted()).toEqual(['D', 'E']);
+      // What is under way stays whose it is.
+      expect(await refresh(sql)).toMatchObject({ released: 0, resumed: false });
+      expect(await claimDue(sql, allDue(9), LEASE_MS)).toBeNull();
+    },
+  );
 });
 
 describe('a deferred SKU', () => {
