@@ -1,16 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readSyncState } from '../../src/store/sync-state.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
-import {
-  found,
-  HOUR,
-  ledger,
-  answerAsked,
-  movesOf,
-  pricesOf,
-  stateOf,
-  useStore,
-} from './support.ts';
+import { found, HOUR, ledger, answerAsked, movesOf, pricesOf, stateOf, useStore } from './support.ts';
 
 const store = useStore();
 const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, skipped: 0 };
