@@ -64,8 +64,8 @@ export interface PartnerClient {
   /** What changed since the snapshot `since` (partner rules 4.2, 2.8). */
   delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer>;
   /**
-   * Records of up to 100 SKUs (partner rules 4.1, 2.5); kind 'no-skus-read' where the partner says that it was asked for none,
-   * as it ignores body keys that it does not know.
+   * Records of up to 100 SKUs (partner rules 4.1, 2.5); kind 'no-skus-read' where the partner says that it was asked for none
+   * and answers none, as it ignores body keys that it does not know.
    */
   bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer>;
   /** Record of one SKU (partner rules 4.1, 2.4); kind 'sku-not-found' for code 0009. May come from a cache. */
@@ -140,7 +140,9 @@ class HttpPartnerClient implements PartnerClient {
     };
     const read = (body: unknown) => {
       const answer = unwrap(readBulk(body, this.#names), 'bulk');
-      if (answer.requested !== 0 || skus.length === 0) return answer;
+      const { results, notFound, deferred, errors } = answer;
+      const said = results.size + notFound.length + deferred.length + errors.length;
+      if (answer.requested !== 0 || said > 0 || skus.length === 0) return answer;
       throw new PartnerError('no-skus-read', 'bulk', { status: 200, detail: 'requested: 0' });
     };
     return this.#ask(permit, request, read, skus.length);

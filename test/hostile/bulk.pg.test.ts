@@ -58,6 +58,12 @@ const broken = [
     because: 'unreadable' as const,
     reply: (response: Parameters<typeof sendJson>[0]) => sendJson(response, body),
   })),
+  {
+    name: 'that was asked for no SKU',
+    because: 'no-skus-read' as const,
+    reply: (response: Parameters<typeof sendJson>[0]) =>
+      sendJson(response, { results: {}, not_found: [], deferred: [], errors: [], requested: 0, deduped: 0 }),
+  },
 ];
 
 describe('a bulk answer that cannot be read settles nothing', () => {
@@ -126,8 +132,16 @@ describe('a bent envelope settles what it says plainly and nothing else', () => 
       const outcomes = resultsByPartnerRules(text);
       const before = await mirror.digest();
       const ended = await mirror.run('bulk', { bulk: (response) => sendBytes(response, text) });
-      if (outcomes !== null) return await expectSettled(ended, outcomes);
-      expect(ended).toMatchObject({ kind: 'wait', because: 'unreadable', error: null });
+      const { requested } = JSON.parse(text) as { requested?: unknown };
+      // Asked for nothing and answering nothing, the partner has not read the call's SKUs.
+      const unasked = ended.because === 'no-skus-read' && Number(requested) === 0;
+      if (outcomes !== null && !unasked) return await expectSettled(ended, outcomes);
+      if (unasked) expect(new Set(Object.values(outcomes ?? {}))).toEqual(new Set(['error']));
+      expect(ended).toMatchObject({
+        kind: 'wait',
+        because: unasked ? 'no-skus-read' : 'unreadable',
+        error: null,
+      });
       expect(await mirror.digest()).toEqual(before);
     });
     await assert(settles, { numRuns: RUNS, seed: SEED });

@@ -96,6 +96,21 @@ describe('what is sent', () => {
     expect(observed[0]?.ms).toBeGreaterThanOrEqual(0);
   });
 
+  test.each([
+    [{ requested: 0, results: {}, not_found: [] }, 'no-skus-read'],
+    [{ requested: 0, results: {}, not_found: ['A'] }, 'ok'],
+    [{ requested: 1, results: {}, not_found: [] }, 'ok'],
+    [{ results: {} }, 'ok'],
+  ])('a bulk answer %j is %s', async (body, outcome) => {
+    const base = await serve((_, response) => answer(response, 200, body));
+    const { client, permit } = clientOf(base);
+    const ended = await client.bulk(permit, ['A']).then(
+      () => 'ok',
+      (error: unknown) => (error as PartnerError).kind,
+    );
+    expect([ended, permit.outcomes]).toEqual([outcome, [outcome]]);
+  });
+
   test('SKUs and snapshot ids are encoded into paths and queries', async () => {
     const urls: (string | undefined)[] = [];
     const base = await serve((request, response) => {
