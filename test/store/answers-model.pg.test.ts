@@ -43,7 +43,7 @@ const anyAnswer = oneof(
         { maxKeys: 4 },
       ),
       name: constantFrom(null, 'N', 'NULL'),
-      sizeType: constantFrom('US', 'EU'),
+      sizeType: constantFrom('US', 'EU', null),
     }),
   },
   {
@@ -73,7 +73,7 @@ interface Known {
   state: string;
   everPriced: boolean;
   prices: Map<string, { price: number | null; entry: string | null }>;
-  metadata: { name: string | null; sizeType: string } | null;
+  metadata: { name: string | null; sizeType: string | null } | null;
 }
 
 /** The mirror as maps and lists: what any sequence of answers must leave in the tables. */
@@ -94,7 +94,7 @@ class MirrorModel {
       );
       this.#metadata(result.sku, known, {
         name: result.product.name,
-        sizeType: result.product.size_map_size_type ?? '',
+        sizeType: result.product.size_map_size_type,
       });
       Object.assign(known, { state: 'priced', everPriced: true });
     } else if (result.kind === 'not_found') {
@@ -120,7 +120,11 @@ class MirrorModel {
 
   #metadata(sku: string, known: Known, said: NonNullable<Known['metadata']>): void {
     const before = known.metadata;
-    const next = { ...said, name: said.name ?? before?.name ?? null };
+    // What is not said is no correction.
+    const next = {
+      name: said.name ?? before?.name ?? null,
+      sizeType: said.sizeType ?? before?.sizeType ?? null,
+    };
     if (before !== null && before.name !== next.name)
       this.metadataMoves.push(`${sku} name: ${before.name} → ${next.name}`);
     if (before !== null && before.sizeType !== next.sizeType)
@@ -172,7 +176,7 @@ type Answer =
       kind: 'record';
       prices: Record<string, { price: number | null; entry: string | null }>;
       name: string | null;
-      sizeType: string;
+      sizeType: string | null;
     };
 
 function skuResultOf(sku: string, answer: Answer): SkuResult {
