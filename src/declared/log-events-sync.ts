@@ -80,7 +80,7 @@ export const CATALOG = {
     'warn',
     'manifest lines rejected',
     ['rejected', 'reasons'],
-    'their SKUs are left unchanged; samples are in catalog_internal.quarantine. Too many cause the manifest to be refused',
+    'their SKUs stay as they are and are refreshed once; samples are in catalog_internal.quarantine. Too many cause the manifest to be refused',
   ),
   'manifest.done': line(
     'info',
