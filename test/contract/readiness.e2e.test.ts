@@ -67,7 +67,11 @@ describe('`run --once` and `readyz`:', () => {
   });
 
   test("BullMQ's tables, where in Postgres, are in catalog_queue and nowhere else", async () => {
-    await using stack = await createStack({ database: 'empty', sandbox: { skus: 60, seed: 1204 } });
+    await using stack = await createStack({
+      backend: 'postgres',
+      database: 'empty',
+      sandbox: { skus: 60, seed: 1204 },
+    });
     await stack.once();
     const rows = await stack.sql<{ schema: string }[]>`
       select distinct table_schema as schema from information_schema.tables

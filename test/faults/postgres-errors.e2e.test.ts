@@ -48,6 +48,7 @@ describe('Postgres', () => {
     'that ends a transaction with %s (%s): it is run again whole, without asking the partner again',
     async (_, state) => {
       await using stack = await createStack({
+        backend: 'postgres',
         sandbox: { ...SANDBOX, seed: 111 },
         env: { DELTA_INTERVAL: '1s' },
       });
@@ -73,6 +74,7 @@ describe('Postgres', () => {
 
   test.concurrent('that sacrifices an answer to a deadlock with another session: the answer is applied again whole', async () => {
     await using stack = await createStack({
+      backend: 'postgres',
       sandbox: { ...SANDBOX, skus: 80, seed: 112 },
       env: { PARTNER_TIMEOUT: '10m' },
     });
@@ -99,6 +101,7 @@ describe('Postgres', () => {
 
   test.concurrent('without room on its disk: the mirror pauses, says so, spares the partner, and resumes by itself', async () => {
     await using stack = await createStack({
+      backend: 'postgres',
       sandbox: { ...SANDBOX, skus: 600, seed: 113 },
       env: { PARTNER_TIMEOUT: '10m' },
     });
@@ -133,6 +136,7 @@ describe('Postgres', () => {
     const boot = () => startEmbeddedPostgres({ dataDir: join(folder, 'pg'), settings: { fsync: 'off' } });
     let postgres = await boot();
     await using stack = await createStack({
+      backend: 'postgres',
       sandbox: { ...SANDBOX, skus: 600, latencyMs: 40, seed: 114 },
       env: { DELTA_INTERVAL: '1s' },
     });

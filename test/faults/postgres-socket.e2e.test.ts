@@ -33,6 +33,7 @@ describe('a connection to Postgres that is lost at COMMIT', () => {
   test.concurrent.each(CUTS)('%s: the outcome is read again, nothing is lost or done twice', async (cut) => {
     // A long lease: SKUs whose answer was lost are asked again because their claim was given back, not because time passed.
     await using stack = await createStack({
+      backend: 'postgres',
       sandbox: { ...SANDBOX, liveShare: 0, seed: 101 },
       env: { DELTA_INTERVAL: '1s', PARTNER_TIMEOUT: '10m' },
     });
@@ -79,6 +80,7 @@ describe('Postgres over a bad line', () => {
     ],
   ])('%s: in the fill and in a delta, the mirror comes out whole', async (name, disturb) => {
     await using stack = await createStack({
+      backend: 'postgres',
       sandbox: { ...SANDBOX, skus: 500, latencyMs: 30, seed: 102 },
       env: { DELTA_INTERVAL: '1s' },
     });
@@ -116,7 +118,7 @@ describe('Postgres over a bad line', () => {
   });
 
   test.concurrent('lost again while a connection is set up: no error is left to nobody', async () => {
-    await using stack = await createStack({ sandbox: { ...SANDBOX, seed: 104 } });
+    await using stack = await createStack({ backend: 'postgres', sandbox: { ...SANDBOX, seed: 104 } });
     await using proxy = await proxyTo(stack.databaseUrl);
     await start(stack, proxy);
     await untilWhole(stack.sql, stack.sandbox.world);
@@ -136,6 +138,7 @@ describe('Postgres over a bad line', () => {
     console.log(`seed ${seed}`);
     const random = randomFrom(seed);
     await using stack = await createStack({
+      backend: 'postgres',
       sandbox: { ...SANDBOX, seed: 103 },
       env: { DELTA_INTERVAL: '1s' },
     });

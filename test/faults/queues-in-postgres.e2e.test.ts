@@ -27,7 +27,7 @@ function cutAtStart(times: number): { readonly watcher: () => Watcher; hits(): n
 describe('queues in Postgres', () => {
   // In a process of its own: what BullMQ does after such a start leaves no time for anything else, a test's timeout included.
   test('whose connections are lost while they are made, are made again; the daemon goes on and can be stopped', async () => {
-    await using stack = await createStack({ sandbox: { skus: 100 } });
+    await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 100 } });
     await using proxy = await proxyTo(stack.databaseUrl);
     const start = cutAtStart(12);
     proxy.watch(start.watcher);
@@ -43,7 +43,7 @@ describe('queues in Postgres', () => {
   });
 
   test('that take no writes are asked some times a second, it is said, and all goes on when they do again', async () => {
-    await using stack = await createStack({ sandbox: { skus: 100 } });
+    await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 100 } });
     await using daemon = startProgram(['run'], stack.env);
     await untilWhole(stack.sql, stack.sandbox.world);
     const [{ name }] = await stack.sql<[{ name: string }]>`select current_database() as name`;

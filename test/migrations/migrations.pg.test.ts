@@ -14,7 +14,8 @@ type Standing = 'an empty database' | 'a filled mirror';
 const STANDINGS: readonly Standing[] = ['an empty database', 'a filled mirror'];
 
 async function standing(as: Standing): Promise<Stack> {
-  if (as === 'an empty database') return await createStack({ sandbox: SANDBOX, database: 'empty' });
+  if (as === 'an empty database')
+    return await createStack({ backend: 'postgres', sandbox: SANDBOX, database: 'empty' });
   const stack = await createStack({ sandbox: SANDBOX });
   await fillMirror(stack.sql, stack.sandbox.world);
   return stack;
