@@ -22,7 +22,10 @@ async function examined(
   sandbox: SandboxOptions,
   env: Env = {},
 ): Promise<{ code: number | null; findings: CheckResult[] }> {
-  await using stack = await createStack({ sandbox: { skus: 60, liveShare: 0, seed: 71, ...sandbox } });
+  await using stack = await createStack({
+    backend: 'postgres',
+    sandbox: { skus: 60, liveShare: 0, seed: 71, ...sandbox },
+  });
   const { code, stdout } = await runProgram(['doctor', '--json'], { ...stack.env, ...env });
   return { code, findings: (JSON.parse(stdout) as Said).checks };
 }
@@ -34,7 +37,7 @@ const failure = (check: string, remedy: string) => (expect: { stringContaining(t
 
 describe.concurrent('doctor', () => {
   test('has nothing to fail where all is well, and says so line by line', async ({ expect }) => {
-    await using stack = await createStack({ sandbox: { skus: 60, seed: 71 } });
+    await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 60, seed: 71 } });
     const { code, stdout } = await runProgram(['doctor'], stack.env);
     expect(code).toBe(0);
     expect(stdout).not.toMatch(/^FAIL/m);
@@ -147,6 +150,7 @@ describe.concurrent('doctor', () => {
       expect,
     }) => {
       await using stack = await createStack({
+        backend: 'postgres',
         sandbox: { skus: 120, liveShare: 0.1, seed: 72, dialect },
         env: USUAL,
       });
@@ -179,7 +183,7 @@ describe.concurrent('doctor', () => {
   }
 
   test('sends no more requests than it may, and says what it left open', async ({ expect }) => {
-    await using stack = await createStack({ sandbox: { skus: 60, seed: 73 } });
+    await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 60, seed: 73 } });
     const { stdout } = await runProgram(['doctor', '--json', '--requests', '1'], stack.env);
     const said = JSON.parse(stdout) as Said;
     expect(stack.sandbox.counts('manifest') + stack.sandbox.counts('bulk')).toBe(1);
@@ -189,7 +193,7 @@ describe.concurrent('doctor', () => {
   });
 
   test('counts its requests in the mirror’s ledger, beside a daemon', async ({ expect }) => {
-    await using stack = await createStack({ sandbox: { skus: 60, seed: 74 } });
+    await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 60, seed: 74 } });
     await stack.start();
     await stack.caughtUp();
     const { code, stdout } = await runProgram(['doctor', '--json'], stack.env);
@@ -206,6 +210,7 @@ describe.concurrent('doctor', () => {
     expect,
   }) => {
     await using stack = await createStack({
+      backend: 'postgres',
       sandbox: { skus: 20, seed: 75 },
       env: { PARTNER_BACKOFF: '60s' },
     });
@@ -233,7 +238,7 @@ describe.concurrent('doctor', () => {
       ['"hush-hush"', 1, /WARN partner_secret +is wrapped in quotes/],
       ['hush-hush ', 1, /WARN partner_secret +begins or ends in white space/],
     ];
-    await using stack = await createStack({ sandbox: { skus: 20 } });
+    await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 20 } });
     for (const [secret, expected, says] of cases) {
       const { code, stdout, stderr } = await runProgram(['doctor'], { ...stack.env, PARTNER_SECRET: secret });
       expect({ secret, code }).toEqual({ secret, code: expected });
@@ -243,7 +248,7 @@ describe.concurrent('doctor', () => {
   });
 
   test('by https: takes a trusted certificate, and sends nothing to one that is not', async ({ expect }) => {
-    await using stack = await createStack({ sandbox: { skus: 40, seed: 76 } });
+    await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 40, seed: 76 } });
     await using proxy = await tlsProxyTo(stack.sandbox.url, { protocol: 'redis' });
     const env = { ...stack.env, PARTNER_BASE_URL: `https://localhost:${proxy.port}` };
     const untrusted = await runProgram(['doctor'], env);

@@ -33,18 +33,19 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
       );
     await using daemon = startProgram(['run'], stack.env);
     await daemon.until('app.started');
-    for (const priced of [50, 200, 400]) {
-      const there = `(select count(*) from catalog.skus where state = 'priced') >= ${priced}`;
-      await eventually(() => holds(sql, there), { what: `${priced} priced SKUs` });
-      await cutOthers();
-    }
     // A claim whose own statement was cut is known to nobody: it would end with its lease, of which no request uses as much.
-    const filled = async () => {
+    const meanwhile = async (condition: string) => {
       await sql`
         update catalog_internal.due set held_until = now()
         where claim is not null and held_until < now() + interval '58 seconds'`;
-      return await holds(sql, FILLED);
+      return await holds(sql, condition);
     };
+    for (const priced of [50, 200, 400]) {
+      const there = `(select count(*) from catalog.skus where state = 'priced') >= ${priced}`;
+      await eventually(() => meanwhile(there), { what: `${priced} priced SKUs` });
+      await cutOthers();
+    }
+    const filled = () => meanwhile(FILLED);
     await sql`update catalog_internal.tasks set running_until = now() where running_until is not null`;
     await eventually(filled, { what: 'the fill' });
     const listed = [...world.truth().values()].filter(({ priceSource }) => priceSource === 'snapshot');
