@@ -43,7 +43,7 @@ async function loadDue(sql: Sql, owed: number): Promise<void> {
 async function ask(sql: Sql): Promise<Record<string, number>> {
   let claim: Claim | null = null;
   const inputs = await timed(() => readCallInputs(sql, INPUTS));
-  const claimed = await timed(async () => (claim = await claimDue(sql, QUOTAS, 60_000)));
+  const claimed = await timed(async () => (claim = await claimDue(sql, { quotas: QUOTAS }, 60_000)));
   const { number, skus: taken } = claim as unknown as Claim;
   if (taken.length !== 100) throw new Error(`claimed ${taken.length} SKUs`);
   const release = await timed(() =>

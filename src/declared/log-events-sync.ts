@@ -57,8 +57,14 @@ export const PARTNER = {
   'bulk.failed': line(
     ['warn', 'debug'],
     'a bulk call failed; its SKUs stay due',
-    ['skus', 'pausedMs', ...FAILURE, ...REPEATED],
-    'the next call follows after pausedMs, with fewer SKUs; pauses double up to half an hour',
+    ['skus', 'sku', 'pausedMs', ...FAILURE, ...REPEATED],
+    'its SKUs share smaller calls until they are answered, and others go on; from the fourth call in a row on all wait for pausedMs, which doubles up to half an hour',
+  ),
+  'bulk.set-aside': line(
+    'warn',
+    'SKUs with which every bulk call fails',
+    ['count', 'skus', 'because', 'httpStatus', 'code', 'problem'],
+    'each of them is asked alone, at longer and longer intervals up to six hours, and holds up no other; take it from catalog.watchlist, or tell the partner. Counts cover ten minutes',
   ),
   'bulk.recovered': line('info', 'bulk calls succeed again', [...OVER]),
 } as const;

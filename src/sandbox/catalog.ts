@@ -9,6 +9,7 @@ import {
   deltaBody,
   manifestBody,
   recordBody,
+  GATEWAY_TIMEOUT,
   SERVICE_ERROR,
 } from './wire.ts';
 import type { World } from './world.ts';
@@ -65,6 +66,8 @@ export function answerBulk(context: CatalogContext, text: string): Answer {
   const asked = readSkus(text, context.settings.dialect.bulkBodyKey);
   if (typeof asked === 'string') return invalid(asked);
   const { settings, world, ceiling } = context;
+  if (asked.length > settings.bulkLimit) return { status: 504, body: GATEWAY_TIMEOUT, skus: asked };
+  if (asked.some((sku) => world.refuses(sku))) return { ...invalid('a sku is not valid'), skus: asked };
   const unique = new Set(asked);
   const outcome: BulkOutcome = {
     bodies: new Map(),

@@ -62,6 +62,7 @@ export class Market {
   /** Items that were withdrawn or removed, oldest first: candidates for a relisting. */
   readonly gone = new Set<Item>();
   readonly failing = new Set<string>();
+  readonly refused = new Set<string>();
   incident = false;
   readonly rng: Rng;
   readonly #bySku = new Map<string, Item>();
@@ -234,6 +235,11 @@ export class Market {
     }
     for (let left = Math.round(skus * unlistedShare); left > 0; left -= 1) {
       this.#create(this.#freshSku(), { rows: false });
+    }
+    const refused = Math.round(skus * this.#settings.refusedShare);
+    for (let nth = 0; nth < refused; nth += 1) {
+      const item = this.items[Math.floor(((nth + 0.5) * skus) / refused)];
+      if (item !== undefined) this.refused.add(item.sku);
     }
   }
 

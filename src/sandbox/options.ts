@@ -34,6 +34,10 @@ export interface SandboxOptions {
   ghostShare?: number;
   /** Part of `skus` that the manifest lists as `snapshot` and that costs live budget when priced. */
   mislistedShare?: number;
+  /** Part of `skus` with which a bulk call answers 400 as a whole (partner rule 7.1.400). */
+  refusedShare?: number;
+  /** SKUs from which on a bulk call is too large: more answer 504, as a gateway does (partner rule 8.open). */
+  bulkLimit?: number;
   apiKey?: string;
   secret?: string;
   accountConfigured?: boolean;
@@ -103,6 +107,8 @@ export function resolveOptions(options: SandboxOptions): Settings {
     unlistedShare: 0.01,
     ghostShare: 0.002,
     mislistedShare: 0,
+    refusedShare: 0,
+    bulkLimit: Infinity,
     apiKey: 'sandbox-key',
     secret: 'sandbox-secret',
     accountConfigured: true,

@@ -31,6 +31,8 @@ export function codeBody(code: CatalogCode | '0009'): Json {
 
 /** The service's own 500 (partner rules 7.2): the key is `errorMessage`. */
 export const SERVICE_ERROR: Json = { errorMessage: 'Internal Server Error' };
+/** 504: what stands before the service has given up. */
+export const GATEWAY_TIMEOUT: Json = { message: 'Endpoint request timed out' };
 
 /** The lowest-price record (partner rules 2.4). */
 export function recordBody(dialect: Dialect, sizes: Sizes, details: Details): Json {

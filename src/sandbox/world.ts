@@ -117,6 +117,16 @@ export class World {
     this.#market.setFailing(sku, on);
   }
 
+  /** Makes bulk calls with a SKU, also one that nobody knows, answer 400 as a whole (partner rule 7.1.400). */
+  setRefused(sku: string, on: boolean): void {
+    if (on) this.#market.refused.add(sku);
+    else this.#market.refused.delete(sku);
+  }
+
+  refuses(sku: string): boolean {
+    return this.#market.refused.has(sku);
+  }
+
   /** Freezes the present market as the newest snapshot; returns its id. */
   buildSnapshot(): string {
     return this.#chain.build().id;

@@ -1,6 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import type { StoreFailure } from '../store/db.ts';
-import type { TaskName, TaskState } from '../store/tasks.ts';
+import { FAILURES_BEFORE_PAUSE, type TaskName, type TaskState } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 import { count, secondsBetween, sum } from './format.ts';
 
@@ -233,7 +233,7 @@ function refusalReasons({ pace: { refusal, refused } }: Facts): Reason[] {
 }
 
 function catalogReasons(facts: Facts): Reason[] {
-  const { sync, incident, failedCalls } = facts;
+  const { sync, incident } = facts;
   return [
     ...held([
       sync.catalogState === 'stale' &&
@@ -258,19 +258,23 @@ function catalogReasons(facts: Facts): Reason[] {
         ),
     ]),
     ...failingTasks(facts),
-    ...(failedCalls === 0 ? [] : [failingCalls(facts)]),
+    ...held([failingCalls(facts)]),
   ];
 }
 
-function failingCalls({ failedCalls, tasks }: Facts): Reason {
+/** A call that fails now and then holds nothing up: only its SKUs are asked again. */
+function failingCalls({ failedCalls, tasks }: Facts): Reason | false {
   const why = tasks.find(({ task }) => task === 'reprice')?.outcome ?? null;
-  if (why === 'no-skus-read')
+  if (failedCalls > 0 && why === 'no-skus-read')
     return degraded(
       'calls-failing',
       'the partner reads no SKU from bulk calls: PARTNER_BULK_BODY_KEY is not the name it expects',
       'set PARTNER_BULK_BODY_KEY to the name that `catalog-mirror doctor` finds',
     );
-  return degraded('calls-failing', `bulk calls are failing (${failedCalls} in a row)`, DOCTOR);
+  return (
+    failedCalls >= FAILURES_BEFORE_PAUSE &&
+    degraded('calls-failing', `bulk calls are failing (${failedCalls} in a row)`, DOCTOR)
+  );
 }
 
 /** Deltas and manifests that failed last. While requests are refused, that is said for all of them; without a baseline, by that. */

@@ -1,5 +1,13 @@
 import type { Sql } from './db.ts';
-import { type Lane, DUE_LANES, laneNumber, type DueClass, releasingHeld } from './due.ts';
+import {
+  type Claim,
+  type DueClass,
+  type DueSuspects,
+  DUE_LANES,
+  type Lane,
+  laneNumber,
+  releasingHeld,
+} from './due.ts';
 import type { IncidentCause } from './incident.ts';
 import { type LiveCall, type LiveCandidate, type LivePlan, livePlanRow } from './live.ts';
 import type { SyncState } from './sync-state.ts';
@@ -37,8 +45,11 @@ export interface CallInputs {
   readonly pause: CallPause;
   readonly sync: Pick<SyncState, 'liveBudget' | 'catalogState'>;
   readonly live: LivePlan;
-  /** Classes that have something due. SKUs that are held (claimed, deferred, backing off) do not count. */
+  readonly callSize: CallSize;
+  /** Classes that have something due. SKUs that are held (claimed, deferred, backing off) and suspects do not count. */
   readonly due: readonly DueClass[];
+  /** SKUs of failed calls that are due, those of the largest calls first. */
+  readonly suspects: readonly DueSuspects[];
   /** Milliseconds until a SKU comes due or a wait ends (0 = now); null when nothing is scheduled. */
   readonly nextDueMs: number | null;
   /** The live lane's first SKUs by due time; none where live SKUs are claimed in that order anyway. */
@@ -53,7 +64,7 @@ export async function readCallInputs(sql: Sql, options: CallInputOptions): Promi
   const [{ due, ...inputs }] = await sql<
     [Omit<CallInputs, 'due'> & { due: (Omit<DueClass, 'lane'> & { lane: number })[] }]
   >`
-    with released as (${releasingHeld(sql, RELEASE_AT_ONCE)} returning d.sku, d.live, d.lane, d.due_at),
+    with released as (${releasingHeld(sql, RELEASE_AT_ONCE)} returning d.sku, d.live, d.lane, d.due_at, d.largest_call),
     facts as materialized (
       select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes
       from catalog_internal.sync s, catalog_internal.live_plan p
@@ -67,7 +78,8 @@ export async function readCallInputs(sql: Sql, options: CallInputOptions): Promi
     select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
       (select jsonb_build_object('liveBudget', live_budget, 'catalogState', catalog_state) from facts) as sync,
       (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
-      (${dueClasses(sql, options.limit)}) as due, (${nextDueMs(sql)}) as "nextDueMs",
+      (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
+      (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
       (${liveCandidates(sql, options.candidates)}) as candidates`;
   const laneOf = (number: number): Lane => DUE_LANES[number - 1] ?? 'sweep';
   return { ...inputs, due: due.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) })) };
@@ -86,14 +98,29 @@ function dueClasses(sql: Sql, limit: number) {
       from (
         select count(*)::int as count from (
           select from catalog_internal.due d
-          where d.held_until is null and d.live = c.live and d.lane = l.lane and d.due_at <= l.until
+          where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane and d.due_at <= l.until
           order by d.due_at limit ${limit}
         ) first
       ) waiting, (
-        select count(*)::int as count from released r where r.live = c.live and r.lane = l.lane and r.due_at <= l.until
+        select count(*)::int as count from released r
+        where r.largest_call is null and r.live = c.live and r.lane = l.lane and r.due_at <= l.until
       ) freed
     ) n
     where n.count > 0`;
+}
+
+/** Those of one outage are some hundreds, and of SKUs that fail alone each is one. */
+function dueSuspects(sql: Sql) {
+  return sql`
+    select coalesce(jsonb_agg(jsonb_build_object('largestCall', s.largest_call, 'live', s.live, 'count', s.count)
+      order by s.largest_call desc, s.live desc), '[]')
+    from (
+      select all_due.largest_call, all_due.live, count(*)::int as count from (
+        select largest_call, live from catalog_internal.due
+        where held_until is null and largest_call is not null and due_at <= now()
+        union all select largest_call, live from released where largest_call is not null and due_at <= now()
+      ) all_due group by 1, 2
+    ) s`;
 }
 
 function nextDueMs(sql: Sql) {
@@ -127,7 +154,7 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
          cross join lateral (
            -- The bound that is known beforehand has the rows read in order, the other one ends the reading.
            select due.sku, due.due_at, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
-           where due.held_until is null and due.live and due.lane = ${live} and due.due_at <= l.until and ${rested}
+           where due.held_until is null and due.largest_call is null and due.live and due.lane = ${live} and due.due_at <= l.until and ${rested}
            order by due.due_at limit ${most}
          ) waiting
          limit ${limit})
@@ -144,6 +171,23 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
     left join catalog.watchlist w using (sku)`;
 }
 
+/** What calls have taught about their size (sync/reprice/call-size.ts). */
+export interface CallSize {
+  /** Counts the changes: of calls side by side one makes the next. */
+  readonly step: number;
+  /** Most SKUs of a call; null: as many as are configured. */
+  readonly size: number | null;
+  /** The least size that is known to fail; null while none is. */
+  readonly failing: number | null;
+  /** Size of a call that failed, while none of as many SKUs has worked since: it may have failed for one of its SKUs. */
+  readonly suspected: number | null;
+  /** The most SKUs with which a call has worked since a size failed. */
+  readonly proven: number;
+  /** Calls filled to `size` that worked since it was last changed, and how many of them a larger size waits for. */
+  readonly worked: number;
+  readonly patience: number;
+}
+
 /** What a bulk call has taught, as it is stored. Null: nothing. */
 export interface Lesson {
   readonly call: LiveCall | null;
@@ -157,13 +201,60 @@ export interface Lesson {
   readonly incident: { readonly from: IncidentCause | null; readonly to: IncidentCause | null } | null;
 }
 
+/** SQL: an UPDATE that stores the size of calls, unless another call has changed it meanwhile. */
+function storingCallSize(sql: Sql, size: CallSize | null) {
+  return sql`
+    update catalog_internal.call_size set step = ${size?.step ?? 0}::int, size = ${size?.size ?? null}::int,
+      failing = ${size?.failing ?? null}::int, suspected = ${size?.suspected ?? null}::int, proven = ${size?.proven ?? 0}::int,
+      worked = ${size?.worked ?? 0}::int, patience = ${size?.patience ?? 0}::int
+    where step = ${size?.step ?? 0}::int - 1 and ${size !== null}`;
+}
+
+/** A call that failed as a whole, and what follows from it. */
+export interface FailedCall {
+  readonly claim: Claim;
+  readonly because: string;
+  /** Failed calls immediately before this one: those that were planned after as many count as one. */
+  readonly failures: number;
+  /** Milliseconds until the next call may be made. */
+  readonly pauseMs: number;
+  /** How many of its SKUs the next call with one of them may have; null where it says nothing of them. */
+  readonly largestCall: number | null;
+  readonly callSize: CallSize | null;
+}
+
+/** Gives the SKUs of a failed call back, counts the failure, and puts the next call off: one round trip. */
+export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<void> {
+  const { claim, because, failures, pauseMs, largestCall } = failed;
+  await sql`
+    with released as (
+      update catalog_internal.due set claim = null, held_until = null,
+        largest_call = least(largest_call, ${largestCall}::smallint)
+      where sku = any(${claim.skus.map(({ sku }) => sku)}) and claim = ${claim.number}
+    ), sized as (${storingCallSize(sql, failed.callSize)})
+    update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
+      next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
+    where task = 'reprice' and failures = ${failures}`;
+}
+
+/** A call that worked. */
+export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
+  /** What the SKUs' calls were limited to, where they had been in a failed call. */
+  readonly cleared: number | null;
+}
+
 /**
  * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed calls
- * immediately before this one, whose pause ends. Returns whether an incident began or ended, which is false where another
+ * immediately before this one, whose pause ends. Where one half of a failed call has worked, the other is the one that fails: it
+ * is not tried whole. Returns whether an incident began or ended, which is false where another
  * process has changed it since the call was planned. After a change the whole schedule is planned again, and the delta
  * says which SKUs crossed, or that a fresh manifest must.
  */
-export async function storeLesson(sql: Sql, lesson: Lesson, failures: number): Promise<boolean> {
+export async function storeLesson(
+  sql: Sql,
+  lesson: Lesson,
+  { failures, callSize, cleared }: WorkedCall,
+): Promise<boolean> {
   const { call, budget, ceiling, incident, trial } = lesson;
   const to = incident?.to ?? null;
   const worked = failures > 0;
@@ -199,6 +290,16 @@ export async function storeLesson(sql: Sql, lesson: Lesson, failures: number): P
         incident_tried_at = case when t.turned or ${trial} then now() else incident_tried_at end,
         solved_at = case when t.turned then null else solved_at end
       from before, (select exists (select from turned) as turned) t
+    ),
+    sized as (${storingCallSize(sql, callSize)}),
+    halved as (
+      update catalog_internal.due d set largest_call = (largest_call + 1) / 2
+      where d.ctid = any(array(
+        select ctid from catalog_internal.due
+        where held_until is null and largest_call = ${cleared}::smallint and largest_call > 1 for update skip locked
+      )) and (
+        select count(*) from catalog_internal.due where held_until is null and largest_call = ${cleared}::smallint
+      ) <= ${cleared}::smallint
     ),
     noted as (
       -- Re-pricing's own row is everyone's, and is written every five seconds at most. To end its pause and to have a task

@@ -13,6 +13,19 @@ export interface LaneClass {
   readonly live: boolean;
 }
 
+/**
+ * SKUs that were in a failed call, by how many of them the next call may have: they are due, and wait for a call with no others.
+ * The count stops at the asked limit.
+ */
+export interface DueSuspects {
+  readonly largestCall: number;
+  readonly live: boolean;
+  readonly count: number;
+}
+
+/** How many such SKUs to claim. */
+export type SuspectQuota = DueSuspects;
+
 /** How much of a class is there to claim: a count that stops at the asked limit. */
 export interface DueClass extends LaneClass {
   readonly count: number;
@@ -40,6 +53,13 @@ export interface Claim {
   readonly skus: readonly ClaimedSku[];
 }
 
+/** What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls. */
+export interface Wanted {
+  readonly quotas?: readonly Quota[];
+  readonly named?: readonly string[];
+  readonly suspects?: readonly SuspectQuota[];
+}
+
 /** The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. */
 export const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
 
@@ -47,31 +67,26 @@ export const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
  * Claims SKUs of each class for `leaseMs`: in the urgent lane by rank (the weight in catalog.watchlist), elsewhere, and where
  * ranks are equal, the oldest first. Workers racing for the same rows pass each other by; a worker
  * that dies leaves its claim to run out. The generation at the claim comes along: a mark made later moves it on, and
- * the answer to this claim then does not settle that mark. `named` live SKUs are claimed beside the quotas, if nobody
- * else holds them.
+ * the answer to this claim then does not settle that mark.
  */
-export async function claimDue(
-  sql: Sql,
-  quotas: readonly Quota[],
-  leaseMs: number,
-  named: readonly string[] = [],
-): Promise<Claim | null> {
-  const wanted = quotas.filter((quota) => quota.count > 0);
-  if (wanted.length + named.length === 0) return null;
+export async function claimDue(sql: Sql, wanted: Wanted, leaseMs: number): Promise<Claim | null> {
+  const { named = [], suspects = [] } = wanted;
+  const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
+  if (quotas.length + named.length + suspects.length === 0) return null;
   const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
     with quotas as materialized (
       select * from unnest(
-        ${wanted.map(({ lane }) => laneNumber(lane))}::smallint[],
-        ${wanted.map(({ live }) => Number(live))}::int[]::boolean[],
-        ${wanted.map(({ count }) => count)}::int[],
-        ${wanted.map(({ earlySeconds }) => earlySeconds)}::float8[]
+        ${quotas.map(({ lane }) => laneNumber(lane))}::smallint[],
+        ${quotas.map(({ live }) => Number(live))}::int[]::boolean[],
+        ${quotas.map(({ count }) => count)}::int[],
+        ${quotas.map(({ earlySeconds }) => earlySeconds)}::float8[]
       ) as q(lane, live, count, early)
     ),
     by_rank as materialized (
       -- Whatever is urgent is due: a mark made it so.
       select p.ctid from quotas q cross join lateral (
         select d.ctid from catalog_internal.due d
-        where d.held_until is null and d.lane = 1 and d.live = q.live
+        where d.held_until is null and d.largest_call is null and d.lane = 1 and d.live = q.live
         order by d.rank desc, d.due_at limit q.count for update skip locked
       ) p
       where q.lane = 1
@@ -79,7 +94,7 @@ export async function claimDue(
     by_age as materialized (
       select p.ctid from quotas q cross join lateral (
         select d.ctid from catalog_internal.due d
-        where d.held_until is null and d.live = q.live and d.lane = q.lane
+        where d.held_until is null and d.largest_call is null and d.live = q.live and d.lane = q.lane
           and d.due_at <= now() + make_interval(secs => q.early)
         order by d.due_at limit q.count for update skip locked
       ) p
@@ -87,15 +102,27 @@ export async function claimDue(
     ),
     by_name as materialized (
       select ctid from catalog_internal.due
-      where sku = any(${named as string[]}) and held_until is null and live
+      where sku = any(${named as string[]}) and held_until is null and largest_call is null and live
       order by sku for update skip locked
+    ),
+    suspects as materialized (
+      select p.ctid from unnest(
+        ${suspects.map(({ largestCall }) => largestCall)}::smallint[],
+        ${suspects.map(({ live }) => Number(live))}::int[]::boolean[],
+        ${suspects.map(({ count }) => count)}::int[]
+      ) as q(largest_call, live, count) cross join lateral (
+        select d.ctid from catalog_internal.due d
+        where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
+        order by d.due_at limit q.count for update skip locked
+      ) p
     ),
     claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at)
     -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
     update catalog_internal.due d
     set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
     from claim
-    where d.ctid = any(array(select ctid from by_rank union select ctid from by_age union select ctid from by_name))
+    where d.ctid = any(array(select ctid from by_rank union select ctid from by_age union select ctid from by_name
+      union select ctid from suspects))
     returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt"`;
   const first = rows[0];
   if (first === undefined) return null;

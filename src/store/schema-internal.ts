@@ -37,6 +37,8 @@ export const due = internal.table(
     failures: integer().notNull().default(0),
     /** Order within the urgent lane, largest first: the weight in catalog.watchlist. */
     rank: real().notNull().default(1),
+    /** After a call that failed as a whole: how many SKUs the next call with this one may have. Null: as many as any. */
+    largestCall: smallint('largest_call'),
   },
   (t) => [
     index('due_claim')
@@ -51,7 +53,26 @@ export const due = internal.table(
     index('due_held')
       .on(t.heldUntil)
       .where(sql`held_until is not null`),
+    index('due_suspects')
+      .on(t.largestCall, t.live, t.dueAt)
+      .where(sql`held_until is null and largest_call is not null`),
   ],
+);
+
+/** One row: what bulk calls have taught about their size (sync/reprice/call-size.ts). */
+export const callSize = internal.table(
+  'call_size',
+  {
+    id: boolean().primaryKey().default(true),
+    step: integer().notNull().default(0),
+    size: integer(),
+    failing: integer(),
+    suspected: integer(),
+    proven: integer().notNull().default(0),
+    worked: integer().notNull().default(0),
+    patience: integer().notNull().default(40),
+  },
+  (t) => [check('call_size_one_row', sql`${t.id}`)],
 );
 
 export const claimNumbers = internal.sequence('claim_numbers');

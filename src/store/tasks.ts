@@ -95,6 +95,12 @@ export async function readTasks(sql: Sql): Promise<TaskState[]> {
     from catalog_internal.tasks order by task`;
 }
 
+/**
+ * So many bulk calls in a row fail until all replicas pause: before that each has fewer SKUs, and others where there are any, as
+ * it may be one of them or their number.
+ */
+export const FAILURES_BEFORE_PAUSE = 4;
+
 /*
  * While bulk calls fail, all replicas pause between them. The pause lives in the 'reprice' task's row: re-pricing has no
  * schedule of its own, so its next_at is free for this.
@@ -117,20 +123,4 @@ export function callPauseRow(sql: Sql) {
 export async function callPause(sql: Sql): Promise<CallPause> {
   const [row] = await sql<[CallPause]>`${callPauseRow(sql)}`;
   return row;
-}
-
-/**
- * Puts the next call off by `pauseMs`, where it is not put off for longer, and counts the failure: once for all calls that
- * were planned after as many `failures`, as one outage fails every call that is under way.
- */
-export async function noteCallFailed(
-  sql: Sql,
-  pauseMs: number,
-  because: string,
-  failures: number,
-): Promise<void> {
-  await sql`
-    update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
-      next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
-    where task = 'reprice' and failures = ${failures}`;
 }

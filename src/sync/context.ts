@@ -58,7 +58,13 @@ type CountedEvent =
       /** For each report of the delta that the answer answers: seconds from the report to its commit. */
       readonly reportSeconds: readonly number[];
     }
-  | ({ readonly event: 'bulk.failed'; readonly skus: number; readonly pausedMs: number } & Failure)
+  /** `sku`: the only one that the call had, where a call with it alone has failed before. */
+  | ({
+      readonly event: 'bulk.failed';
+      readonly skus: number;
+      readonly sku?: string;
+      readonly pausedMs: number;
+    } & Failure)
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] };
 
 /** What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its Outcome. */

@@ -265,7 +265,7 @@ export const CASES = {
     sync: { catalogFault: '0012', chainBrokenAt: ago(600), manifestRefused: 'rejected-token' },
     tasks: withTask('delta', { failures: 4, outcome: 'no-snapshot', succeededAt: ago(90_000) }),
   }),
-  'calls failing': mirrorWith({ failedCalls: 3 }),
+  'calls failing': mirrorWith({ failedCalls: 5 }),
   'daemon gone': mirrorWith({ daemons: 0, tasks: withTask('delta', { nextAt: ago(900) }) }),
   'daemon long gone': mirrorWith({ daemons: 0, tasks: withTask('delta', { nextAt: ago(90_000) }) }),
   'refreshes late': mirrorWith({

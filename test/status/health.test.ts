@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { estimateBacklog } from '../../src/status/format.ts';
 import { judge, NO_OWN_FACTS, type OwnFacts, unreadyReason } from '../../src/status/health.ts';
 import type { Status } from '../../src/status/status.ts';
-import type { TaskState } from '../../src/store/tasks.ts';
+import { FAILURES_BEFORE_PAUSE, type TaskState } from '../../src/store/tasks.ts';
 import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
 
 test.each([
@@ -25,7 +25,7 @@ test.each([
     ['catalog-stale', 'manifest-refused', 'delta-failing'],
     'the catalog is stale; SKUs are refreshed by age;',
   ],
-  ['calls failing', 'degraded', ['calls-failing'], 'bulk calls are failing (3 in a row);'],
+  ['calls failing', 'degraded', ['calls-failing'], 'bulk calls are failing (5 in a row);'],
   ['daemon gone', 'degraded', ['stopped'], 'no daemon is running, the delta is overdue by 15m;'],
   ['daemon long gone', 'broken', ['stopped'], 'no daemon is running, the delta is overdue by 25.0h;'],
   ['refreshes late', 'degraded', ['backlog-late'], 'refreshes are up to 2.5h late;'],
@@ -59,7 +59,7 @@ test('all that is wrong is said, the worst first, and what a daemon knows of its
 
 test('filling is no degradation, and anything worse goes before it', () => {
   const { tasks, ...rest } = CASES['first fill'];
-  const failed = { ...rest, tasks, failedCalls: 1 };
+  const failed = { ...rest, tasks, failedCalls: 5 };
   expect(healthOf(failed)).toMatchObject({
     state: 'degraded',
     reasons: [{ code: 'calls-failing' }, { code: 'filling' }],
@@ -214,6 +214,13 @@ describe('mirrors that no daemon leaves behind', () => {
       stats: { skus: [], due: [], countedAt: at(-60), manifestAppliedAt: at(-20) },
     });
     expect(healthOf(status)).toMatchObject({ state: 'filling', reasons: [{ code: 'filling' }] });
+  });
+
+  test('a call that fails now and then is no state: only its SKUs are asked again', () => {
+    expect(judge({ ...factsOf(CASES.healthy), failedCalls: FAILURES_BEFORE_PAUSE - 1 }).state).toBe(
+      'healthy',
+    );
+    expect(judge({ ...factsOf(CASES.healthy), failedCalls: FAILURES_BEFORE_PAUSE }).state).toBe('degraded');
   });
 
   test('a catalog that was never counted is filling, or worse where that is known', () => {

@@ -85,7 +85,7 @@ test.each([
   ['wrong secret suspected', 'the credential is suspected'],
   ['incident', 'the whole catalog is treated as live-priced'],
   ['stale catalog', 'the newest was refused: rejected-token'],
-  ['calls failing', '3 failed in a row'],
+  ['calls failing', '5 failed in a row'],
 ] as const)('the page of %s says: %s', (name, text) => {
   const status = CASES[name];
   const page = renderPage(view({ status }));

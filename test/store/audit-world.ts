@@ -144,7 +144,11 @@ export class World {
   async ask(what: 'owed' | 'sweep', count = 1000): Promise<Look | null> {
     const sweep = { lane: 'sweep' as const, live: false, count, earlySeconds: 1e6 };
     const live = { lane: 'live' as const, live: true, count, earlySeconds: 1e6 };
-    const claim = await claimDue(this.#sql, what === 'owed' ? allDue(count) : [sweep, live], LEASE_MS);
+    const claim = await claimDue(
+      this.#sql,
+      { quotas: what === 'owed' ? allDue(count) : [sweep, live] },
+      LEASE_MS,
+    );
     if (claim === null) return null;
     const prices = claim.skus.map(
       ({ sku }) => [sku, this.listed.has(sku) ? (this.prices.get(sku) ?? null) : null] as const,

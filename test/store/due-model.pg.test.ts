@@ -94,7 +94,7 @@ async function run(steps: readonly Step[]): Promise<void> {
           earlySeconds: step.earlyHours * 3600,
         })),
       );
-      const claim = await claimDue(sql, quotas, LEASE_MS);
+      const claim = await claimDue(sql, { quotas }, LEASE_MS);
       model.claimed(quotas, claim);
       if (claim !== null) claims.push(claim);
     } else if (step.do === 'answer') {

@@ -3,7 +3,7 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/due.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
-import { callPause, noteCallFailed } from '../../src/store/tasks.ts';
+import { callPause } from '../../src/store/tasks.ts';
 import {
   allDue,
   callInputs,
@@ -17,6 +17,7 @@ import {
   mark,
   passHours,
   useStore,
+  failCall,
 } from './support.ts';
 
 const store = useStore();
@@ -31,7 +32,7 @@ describe('claims', () => {
     const worker = async () => {
       // A racing worker may find what is left locked by others: it is done when nothing is unheld any more.
       for (;;) {
-        const claim = await claimDue(sql, allDue(7), LEASE_MS);
+        const claim = await claimDue(sql, { quotas: allDue(7) }, LEASE_MS);
         if (claim === null && (await callInputs(sql)).due.length === 0) return;
         held.push(...(claim?.skus ?? []).map(({ sku }) => sku));
       }
@@ -63,14 +64,18 @@ describe('claims', () => {
     await mark(sql, ['new'], 'sweep');
     await mark(sql, ['live'], 'sweep', true);
     await mark(sql, ['urgent'], 'changed');
-    const claim = await claimDue(sql, [{ lane: 'sweep', live: false, count: 2, earlySeconds: 0 }], LEASE_MS);
+    const claim = await claimDue(
+      sql,
+      { quotas: [{ lane: 'sweep', live: false, count: 2, earlySeconds: 0 }] },
+      LEASE_MS,
+    );
     expect(claim?.skus.map(({ sku }) => sku).toSorted()).toEqual(['mid', 'old']);
   });
 
   describe('of what is urgent', () => {
     const urgent = (count: number) => [{ lane: 'urgent', live: false, count, earlySeconds: 0 }] as const;
     const take = async (count: number) =>
-      ((await claimDue(store.sql, urgent(count), LEASE_MS))?.skus ?? []).map(({ sku }) => sku);
+      ((await claimDue(store.sql, { quotas: urgent(count) }, LEASE_MS))?.skus ?? []).map(({ sku }) => sku);
     const watch = async (weights: Record<string, number>) => {
       await knownSkus(store.sql, Object.keys(weights));
       await store.sql`alter table catalog.watchlist disable trigger watch_added`;
@@ -109,7 +114,7 @@ describe('claims', () => {
       await watch({ D: 100 });
       await mark(sql, ['D'], 'sweep');
       const sweep = { lane: 'sweep', live: false, count: 1, earlySeconds: 0 } as const;
-      expect((await claimDue(sql, [sweep], LEASE_MS))?.skus).toMatchObject([{ sku: 'C' }]);
+      expect((await claimDue(sql, { quotas: [sweep] }, LEASE_MS))?.skus).toMatchObject([{ sku: 'C' }]);
     });
 
     test('cost the same however much is due: each lane is read from its own index', async () => {
@@ -123,7 +128,7 @@ describe('claims', () => {
       // The first statements are planned for their values, later ones once for all.
       for (let claim = 0; claim < 7; claim += 1) {
         const before = await scans(sql);
-        expect((await claimDue(sql, allDue(10), LEASE_MS))?.skus.length).toBeGreaterThan(10);
+        expect((await claimDue(sql, { quotas: allDue(10) }, LEASE_MS))?.skus.length).toBeGreaterThan(10);
         const after = await scans(sql);
         expect(after.seq).toBe(before.seq);
         expect(after.rows - before.rows).toBeLessThan(1500);
@@ -145,8 +150,10 @@ describe('claims', () => {
     await mark(sql, ['A'], 'sweep');
     await passHours(sql, -3);
     const quota = { lane: 'sweep', live: false, count: 1 } as const;
-    expect(await claimDue(sql, [{ ...quota, earlySeconds: 2.9 * 3600 }], LEASE_MS)).toBeNull();
-    expect((await claimDue(sql, [{ ...quota, earlySeconds: 3.1 * 3600 }], LEASE_MS))?.skus).toHaveLength(1);
+    expect(await claimDue(sql, { quotas: [{ ...quota, earlySeconds: 2.9 * 3600 }] }, LEASE_MS)).toBeNull();
+    expect(
+      (await claimDue(sql, { quotas: [{ ...quota, earlySeconds: 3.1 * 3600 }] }, LEASE_MS))?.skus,
+    ).toHaveLength(1);
   });
 
   test('given back leave everything as it was', async () => {
@@ -154,7 +161,7 @@ describe('claims', () => {
     await mark(sql, ['A', 'B']);
     const before = await ledger(sql);
     const claim = await claimAll(sql);
-    expect(await claimDue(sql, allDue(9), LEASE_MS)).toBeNull();
+    expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
     await releaseClaim(sql, claim.number, ['A', 'B']);
     const after = await ledger(sql);
     for (const [sku, row] of before) expect({ ...after.get(sku), dueIn: 0 }).toEqual({ ...row, dueIn: 0 });
@@ -223,7 +230,7 @@ describe('a mark', () => {
     await mark(sql, ['A'], 'sweep');
     await passHours(sql, -1);
     const early = [{ lane: 'sweep', live: false, count: 1, earlySeconds: 2 * 3600 }] as const;
-    const claim = await claimDue(sql, early, LEASE_MS);
+    const claim = await claimDue(sql, { quotas: early }, LEASE_MS);
     expect(await refreshAll(sql, 'prices')).toEqual({ due: 1, released: 0, resumed: false });
     await applyAnswer(sql, claim!, [found('A')], REFRESH);
     expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
@@ -238,8 +245,8 @@ describe('a mark', () => {
       { sku: 'E', kind: 'error', waitMs: HOUR },
     ] as const;
     await applyAnswer(sql, await claimAll(sql), results, REFRESH);
-    await noteCallFailed(sql, HOUR, 'timeout', 0);
-    expect(await claimDue(sql, allDue(9), LEASE_MS)).toBeNull();
+    await failCall(sql, HOUR, 0);
+    expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
   }
 
   test('by a mark does not shorten the wait of a deferred SKU, but an erring one is tried at once', async () => {
@@ -264,7 +271,7 @@ describe('a mark', () => {
       expect((await claimAll(sql)).skus.map(({ sku }) => sku).toSorted()).toEqual(['D', 'E']);
       // What is under way stays whose it is.
       expect(await refresh(sql)).toMatchObject({ released: 0, resumed: false });
-      expect(await claimDue(sql, allDue(9), LEASE_MS)).toBeNull();
+      expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
     },
   );
 });

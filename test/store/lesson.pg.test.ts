@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { type Lesson, storeLesson } from '../../src/store/bulk-call.ts';
 import { connect } from '../../src/store/db.ts';
 import { readLivePlan } from '../../src/store/live.ts';
-import { callPause, noteCallFailed } from '../../src/store/tasks.ts';
-import { HOUR, useStore } from './support.ts';
+import { callPause } from '../../src/store/tasks.ts';
+import { HOUR, useStore, failCall } from './support.ts';
 
 const store = useStore();
 const NOTHING: Lesson = { call: null, budget: null, ceiling: null, trial: false, incident: null };
@@ -24,32 +24,40 @@ describe('what a call has taught', () => {
 
   test('is stored, and where it is nothing, everything stays as it is', async () => {
     const call = { computed: 3, deferred: 1, snapshotAsked: 90, snapshotDeferred: 0 };
-    await storeLesson(store.sql, { ...NOTHING, call, budget: 4.5, ceiling: { perMinute: 88, at: 5000 } }, 0);
+    await storeLesson(
+      store.sql,
+      { ...NOTHING, call, budget: 4.5, ceiling: { perMinute: 88, at: 5000 } },
+      { failures: 0, callSize: null, cleared: null },
+    );
     const taught = { budget: 4.5, ceiling: 88, at: 5000, calls: 1 };
     expect(await stored()).toEqual(taught);
     expect(await readLivePlan(store.sql)).toMatchObject({ computed: 3, best: 3 });
-    await storeLesson(store.sql, NOTHING, 0);
+    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
     expect(await stored()).toEqual(taught);
-    await storeLesson(store.sql, { ...NOTHING, ceiling: { perMinute: null, at: 0 } }, 0);
+    await storeLesson(
+      store.sql,
+      { ...NOTHING, ceiling: { perMinute: null, at: 0 } },
+      { failures: 0, callSize: null, cleared: null },
+    );
     expect(await stored()).toEqual({ ...taught, ceiling: null, at: 0 });
   });
 
   test('an answer that was applied is noted, every five seconds at most', async () => {
-    await storeLesson(store.sql, NOTHING, 0);
+    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
     const { succeeded } = await reprice();
     expect(succeeded).toBeInstanceOf(Date);
-    await storeLesson(store.sql, NOTHING, 0);
+    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
     expect((await reprice()).succeeded).toEqual(succeeded);
     await store.sql`update catalog_internal.tasks set succeeded_at = now() - interval '6 seconds'`;
-    await storeLesson(store.sql, NOTHING, 0);
+    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
     expect((await reprice()).succeeded?.getTime()).toBeGreaterThanOrEqual(succeeded?.getTime() ?? Infinity);
   });
 
   test('the pause between failing calls ends with one that works, and with no other', async () => {
-    await noteCallFailed(store.sql, HOUR, 'timeout', 0);
-    await storeLesson(store.sql, NOTHING, 0);
+    await failCall(store.sql, HOUR, 0);
+    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
     expect(await callPause(store.sql)).toMatchObject({ failures: 1 });
-    await storeLesson(store.sql, NOTHING, 1);
+    await storeLesson(store.sql, NOTHING, { failures: 1, callSize: null, cleared: null });
     expect(await callPause(store.sql)).toEqual({ ms: 0, failures: 0 });
     expect((await reprice()).outcome).toBe('done');
   });
@@ -58,11 +66,15 @@ describe('what a call has taught', () => {
     const other = connect(store.url, { max: 1 });
     await other.begin(async (tx) => {
       await tx`select from catalog_internal.sync for update`;
-      await storeLesson(store.sql, { ...NOTHING, budget: 3, ceiling: { perMinute: 7, at: 0 } }, 0);
+      await storeLesson(
+        store.sql,
+        { ...NOTHING, budget: 3, ceiling: { perMinute: 7, at: 0 } },
+        { failures: 0, callSize: null, cleared: null },
+      );
     });
     await other.end({ timeout: 2 });
     expect(await stored()).toMatchObject({ budget: null, ceiling: 7 });
-    await storeLesson(store.sql, { ...NOTHING, budget: 3 }, 0);
+    await storeLesson(store.sql, { ...NOTHING, budget: 3 }, { failures: 0, callSize: null, cleared: null });
     expect(await stored()).toMatchObject({ budget: 3 });
   });
 });

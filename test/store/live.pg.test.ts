@@ -26,7 +26,7 @@ test('what a refresh learned is kept, and says when the next refresh is due', as
   await store.sql`insert into catalog.watchlist (sku, weight) values ('A', 7)`;
   await store.sql`select catalog_internal.mark_due('{A,B}'::text[], 'live', true)`;
   const looks: unknown[] = [];
-  const claim = await claimDue(store.sql, [], 60_000, ['A', 'B']);
+  const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
   if (claim === null) throw new Error('nothing claimed');
   await applyAnswer(store.sql, claim, [record('A', 1), record('B', 1)], {
     ...next,
@@ -61,7 +61,7 @@ test('a later refresh is told whether a price had moved, and how long ago the re
   const ask = async (prices: readonly [number, number]) => {
     const told: { sku: string; moved: boolean; minutes: number | null }[] = [];
     await store.sql`update catalog_internal.due set due_at = now() - interval '1 second'`;
-    const claim = await claimDue(store.sql, [], 60_000, ['A', 'B']);
+    const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
     if (claim === null) throw new Error('nothing claimed');
     await applyAnswer(store.sql, claim, [record('A', prices[0]), record('B', prices[1])], {
       ...next,
@@ -82,11 +82,11 @@ test('a later refresh is told whether a price had moved, and how long ago the re
 
 test('named SKUs are claimed beside quotas, unless someone holds them', async () => {
   await liveSkus('A', 'B', 'C');
-  const first = await claimDue(store.sql, [], 60_000, ['B']);
+  const first = await claimDue(store.sql, { named: ['B'] }, 60_000);
   expect(first?.skus.map(({ sku }) => sku)).toEqual(['B']);
-  const second = await claimDue(store.sql, [{ ...quota, count: 1 }], 60_000, ['B', 'C']);
+  const second = await claimDue(store.sql, { quotas: [{ ...quota, count: 1 }], named: ['B', 'C'] }, 60_000);
   expect(second?.skus.map(({ sku }) => sku).toSorted()).toEqual(['A', 'C']);
-  expect(await claimDue(store.sql, [], 60_000, ['A', 'B'])).toBeNull();
+  expect(await claimDue(store.sql, { named: ['A', 'B'] }, 60_000)).toBeNull();
 });
 
 test('SKUs alike in rate and weight are one group; unknown ones have the prior rate', async () => {
@@ -130,7 +130,7 @@ test('the plan shows recent live computations and deferrals, what is under way, 
     await store.sql`
       insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
       select now() - make_interval(mins => ${minutes ?? 0}), ${call[0] ?? 0}, ${call[1] ?? 0}, ${call[2] ?? 0}, ${call[3] ?? 0}`;
-  await claimDue(store.sql, [], 60_000, ['A', 'B']);
+  await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
   await store.sql`update catalog_internal.due set held_until = now() - interval '1 second' where sku = 'B'`;
   await store.sql`
     update catalog_internal.live_plan set ceiling_per_minute = 196, ceiling_at = to_timestamp(1700000000)`;

@@ -4,7 +4,12 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue, DUE_LANES, type Quota } from '../../src/store/due.ts';
-import { type CallInputOptions, type CallInputs, readCallInputs } from '../../src/store/bulk-call.ts';
+import {
+  type CallInputOptions,
+  type CallInputs,
+  readCallInputs,
+  storeFailedCall,
+} from '../../src/store/bulk-call.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
@@ -118,9 +123,22 @@ export async function callInputs(sql: Sql, options: Partial<CallInputOptions> = 
 
 /** Claims whatever is due; fails where nothing is. */
 export async function claimAll(sql: Sql, count = 1000): Promise<Claim> {
-  const claim = await claimDue(sql, allDue(count), LEASE_MS);
+  const claim = await claimDue(sql, { quotas: allDue(count) }, LEASE_MS);
   if (claim === null) throw new Error('nothing is due');
   return claim;
+}
+
+/** A bulk call failed, of which no SKU is left to be given back. */
+export async function failCall(sql: Sql, pauseMs: number, failures: number): Promise<void> {
+  const claim: Claim = { number: '0', askedAt: new Date(0), skus: [] };
+  await storeFailedCall(sql, {
+    claim,
+    because: 'timeout',
+    failures,
+    pauseMs,
+    largestCall: null,
+    callSize: null,
+  });
 }
 
 export interface DueRow {

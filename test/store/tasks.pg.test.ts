@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import {
   callPause,
   endTask,
-  noteCallFailed,
   readTasks,
   renewTask,
   requestTask,
@@ -12,7 +11,7 @@ import {
 } from '../../src/store/tasks.ts';
 import { refreshManifest } from '../../src/store/refresh.ts';
 import { readSyncState } from '../../src/store/sync-state.ts';
-import { HOUR, useStore } from './support.ts';
+import { HOUR, useStore, failCall } from './support.ts';
 
 const store = useStore();
 
@@ -145,8 +144,8 @@ describe('the pause between failing calls', () => {
   test('holds for everyone, and is never shortened by another failure', async () => {
     const { sql } = store;
     expect(await callPause(sql)).toEqual({ ms: 0, failures: 0 });
-    await noteCallFailed(sql, 3 * HOUR, 'timeout', 0);
-    await noteCallFailed(sql, HOUR, 'timeout', 1);
+    await failCall(sql, 3 * HOUR, 0);
+    await failCall(sql, HOUR, 1);
     const pause = await callPause(sql);
     expect(pause.failures).toBe(2);
     expect(pause.ms / HOUR).toBeCloseTo(3, 1);
@@ -154,11 +153,11 @@ describe('the pause between failing calls', () => {
 
   test('is lengthened once by all calls that were under way together', async () => {
     const { sql } = store;
-    const failing = [2, 4, 8, 16].map((hours) => noteCallFailed(sql, hours * HOUR, 'timeout', 0));
+    const failing = [2, 4, 8, 16].map((hours) => failCall(sql, hours * HOUR, 0));
     await Promise.all(failing);
     const once = await callPause(sql);
     expect(once.failures).toBe(1);
-    await noteCallFailed(sql, 32 * HOUR, 'timeout', 0);
+    await failCall(sql, 32 * HOUR, 0);
     expect((await callPause(sql)).failures).toBe(1);
     expect((await callPause(sql)).ms).toBeLessThanOrEqual(once.ms);
   });

@@ -185,7 +185,7 @@ test('sellers in many transactions beside deltas and answers: nobody is a deadlo
   const mirror = [1, 2].map(async () => {
     for (let turn = 0; turn < 12; turn += 1) {
       await sql`select catalog_internal.mark_due(array['S0'], 'changed')`;
-      const claim = await claimDue(sql, allDue(20), LEASE_MS);
+      const claim = await claimDue(sql, { quotas: allDue(20) }, LEASE_MS);
       if (claim !== null)
         await applyAnswer(
           sql,

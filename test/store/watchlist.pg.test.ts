@@ -31,7 +31,7 @@ describe('watching a SKU', () => {
     const taken: string[] = [];
     for (let n = 0; n < 3; n += 1) {
       const quota = { lane: 'urgent', live: false, count: 1, earlySeconds: 0 } as const;
-      taken.push((await claimDue(sql, [quota], LEASE_MS))?.skus[0]?.sku ?? '');
+      taken.push((await claimDue(sql, { quotas: [quota] }, LEASE_MS))?.skus[0]?.sku ?? '');
     }
     expect(taken).toEqual(['known', 'unlisted', 'other']);
     const rows = await sql`select sku, in_manifest, state from catalog.skus where sku = 'unlisted'`;

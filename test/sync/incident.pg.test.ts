@@ -161,7 +161,7 @@ describe('without word from the catalog', () => {
       snapshot: { asked, answered, deferred: asked - answered },
     };
     const taught = learn({ plan, budget: 5, trial }, shown, settings);
-    const stored = await storeLesson(sql, taught.lesson, 0);
+    const stored = await storeLesson(sql, taught.lesson, { failures: 0, callSize: null, cleared: null });
     if (stored && taught.incidentEvent !== null) emit(taught.incidentEvent);
   }
   const next = async (...shown: [asked: number, answered: number, trial?: boolean]) =>

@@ -104,7 +104,7 @@ test('a hidden ceiling is learned from calls whose live SKUs were all deferred, 
     const plan = await readLivePlan(store.sql);
     const shown = { live: { asked: 5, answered, deferred }, snapshot: none };
     const taught = learn({ plan, budget: 5, trial: false }, shown, settings);
-    await storeLesson(store.sql, taught.lesson, 0);
+    await storeLesson(store.sql, taught.lesson, { failures: 0, callSize: null, cleared: null });
     return taught.events;
   };
   const allowed = async () => allowedLive(await readLivePlan(store.sql), settings);

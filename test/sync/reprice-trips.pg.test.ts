@@ -6,10 +6,10 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
-import { callPause, noteCallFailed } from '../../src/store/tasks.ts';
+import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
-import { HOUR, mark, knownSkus, useStore } from '../store/support.ts';
+import { HOUR, mark, knownSkus, useStore, failCall } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
@@ -154,7 +154,7 @@ describe('a bulk call', () => {
   test('takes no more to end the pause after calls that failed', async () => {
     const ctx = context();
     await prepared(ctx);
-    await noteCallFailed(store.sql, 0, 'timeout', 0);
+    await failCall(store.sql, 0, 0);
     expect(await iteration(ctx)).toEqual({ kind: 'called', trips: 9 });
     const [{ failures }] = await store.sql<
       [{ failures: number }]
@@ -166,7 +166,7 @@ describe('a bulk call', () => {
 describe('calls that fail', () => {
   test('together, as in an outage, are one failure: the pause is not doubled for each of them', async () => {
     const CALLS = 4;
-    const underWay = Promise.withResolvers<void>();
+    let underWay = Promise.withResolvers<void>();
     let asked = 0;
     const ctx = {
       ...context(),
@@ -187,13 +187,17 @@ describe('calls that fail', () => {
       );
       return (await Promise.all(calls)).map(({ kind }) => kind);
     };
-    expect(await outage()).toEqual(Array(CALLS).fill('wait'));
-    const pause = await callPause(store.sql);
-    expect(pause.failures).toBe(1);
-    expect(pause.ms).toBeLessThanOrEqual(settingsWith({}).intervals.errorMs);
-    expect(events.map((event) => 'pausedMs' in event && event.pausedMs)).toEqual(
-      Array(CALLS).fill(settingsWith({}).intervals.errorMs),
-    );
+    const { errorMs } = settingsWith({}).intervals;
+    for (let failures = 1; failures <= FAILURES_BEFORE_PAUSE; failures += 1) {
+      [asked, underWay] = [0, Promise.withResolvers<void>()];
+      const isPaused = failures === FAILURES_BEFORE_PAUSE;
+      expect(await outage()).toEqual(Array(CALLS).fill(isPaused ? 'wait' : 'called'));
+      const pause = await callPause(store.sql);
+      expect([pause.failures, pause.ms > 0]).toEqual([failures, isPaused]);
+      expect(pause.ms).toBeLessThanOrEqual(errorMs);
+      const paused = events.splice(0).map((event) => 'pausedMs' in event && event.pausedMs);
+      expect(paused).toEqual(Array(CALLS).fill(isPaused ? errorMs : 0));
+    }
   });
 });
 
@@ -212,7 +216,7 @@ describe('an iteration without a call', () => {
   test('takes one round trip while calls are failing', async () => {
     const ctx = context();
     await prepared(ctx);
-    await noteCallFailed(store.sql, HOUR, 'timeout', 0);
+    await failCall(store.sql, HOUR, 0);
     expect(await iteration(ctx)).toEqual({ kind: 'wait', trips: 1 });
   });
 });

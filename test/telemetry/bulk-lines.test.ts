@@ -142,3 +142,24 @@ test('calls that fail are one error, over with the first answer', async () => {
     { level: 'info', event: 'bulk.recovered', times: 5, lastedSeconds: 25 },
   ]);
 });
+
+test('SKUs with which every call fails are named at once, then summed up over ten minutes', async () => {
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
+  const failure = { because: 'bad-request', hint: 'look', problem: 'bulk: bad-request', httpStatus: 400 };
+  bulk.failed({ event: 'bulk.failed', skus: 50, pausedMs: 0, ...failure });
+  expect(said('bulk.set-aside')).toEqual([]);
+  for (let n = 0; n < 30; n += 1)
+    bulk.failed({ event: 'bulk.failed', skus: 1, sku: `S${n}`, pausedMs: 0, ...failure });
+  await pass(10 * 60);
+  const [first, second, ...more] = said('bulk.set-aside');
+  expect(first).toMatchObject({
+    level: 'warn',
+    count: 1,
+    skus: ['S0'],
+    because: 'bad-request',
+    httpStatus: 400,
+  });
+  expect(second).toMatchObject({ count: 29 });
+  expect(second?.['skus']).toHaveLength(20);
+  expect(more).toEqual([]);
+});

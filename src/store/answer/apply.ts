@@ -148,7 +148,7 @@ async function settleAnswered(
   const secs = (ms: number) => ms / 1000;
   await tx`
     update catalog_internal.due d set
-      claim = null, held_until = null, deferrals = 0, failures = 0,
+      claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
       due_at = case when d.generation = a.generation then next.due_at else d.due_at end,
       reason = case when d.generation = a.generation then next.reason else d.reason end,
       lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason) else d.lane end
@@ -185,8 +185,10 @@ async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Pr
       live = d.live or h.deferred,
       deferrals = d.deferrals + h.deferred::int,
       failures = case when h.deferred then d.failures else d.failures + 1 end,
+      largest_call = case when h.alone then 1 end,
       lane = case when h.deferred then d.lane else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
-      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, wait)
+      ${waiting.map((result) => Number(result.kind === 'error' && result.alone === true))}::int[]::boolean[],
+      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, alone, wait)
     where d.sku = h.sku and d.claim = ${claim.number}`;
 }

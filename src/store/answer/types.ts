@@ -25,7 +25,8 @@ export type SkuResult =
     }
   | { readonly sku: string; readonly kind: 'not_found' }
   | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
-  | { readonly sku: string; readonly kind: 'error'; readonly waitMs: number };
+  /** `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked. */
+  | { readonly sku: string; readonly kind: 'error'; readonly waitMs: number; readonly alone?: boolean };
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */
 export interface NextRefresh {

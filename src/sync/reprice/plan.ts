@@ -1,20 +1,28 @@
-import type { CallInputOptions, CallInputs, Early } from '../../store/bulk-call.ts';
-import { type Lane, DUE_LANES, type DueClass, type Quota } from '../../store/due.ts';
+import type { CallInputOptions, CallInputs, CallSize, Early } from '../../store/bulk-call.ts';
+import {
+  type Lane,
+  DUE_LANES,
+  type DueClass,
+  type DueSuspects,
+  type Quota,
+  type Wanted,
+} from '../../store/due.ts';
 import type { LivePlan } from '../../store/live.ts';
 import type { SyncState } from '../../store/sync-state.ts';
 import { snapshotMs, type SyncSettings } from '../context.ts';
 import { trialSize } from '../live/incident.ts';
 import type { Known } from '../live/learn.ts';
+import { skusOfCall } from './call-size.ts';
 import { allowedLive, candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
 export interface PlannedCall extends Known {
   readonly kind: 'planned';
-  readonly quotas: readonly Quota[];
-  /** Live SKUs chosen by value, to be claimed beside the quotas. */
-  readonly named: readonly string[];
+  /** SKUs that were in a failed call, or others: by lane, and live ones that were chosen by value. */
+  readonly wanted: Wanted;
   /** Failed calls immediately before this one. */
   readonly failures: number;
+  readonly callSize: CallSize;
 }
 
 export type NoCall =
@@ -47,19 +55,24 @@ export function planCall(
   if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
   const early = earlyBy(settings, sync.catalogState, earlyLiveSeconds(plan));
   const budget = sync.liveBudget ?? settings.bulk.liveBudget;
+  const { callSize } = inputs;
   const limits = planLimits(settings, budget, plan, {
     iteration: iteration.number,
-    failures: pause.failures,
+    callSkus: skusOfCall(callSize, settings.bulk.maxSkus, pause.failures),
   });
   const quotas = planBatch(due, early, limits);
+  const suspects = planSuspects(inputs.suspects, limits);
+  const planned = { kind: 'planned', plan, budget, failures: pause.failures, callSize } as const;
+  if (suspects !== null && (quotas === null || (pause.failures === 0 && iteration.number % 2 === 1)))
+    return { ...planned, wanted: { suspects }, trial: false };
   if (quotas === null) return { kind: 'idle', nextInMs: nextDueMs };
   const linger = lingerMs(due, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
-  const known = { plan, budget, trial: limits.trial, failures: pause.failures };
+  const { trial } = limits;
   const live = quotas.find((quota) => quota.live && quota.lane === 'live');
   const named = live === undefined ? null : chooseForQuota(plan, inputs.candidates, live.count);
-  if (named === null) return { kind: 'planned', quotas, named: [], ...known };
-  return { kind: 'planned', quotas: quotas.filter((quota) => quota !== live), named, ...known };
+  if (named === null) return { ...planned, wanted: { quotas }, trial };
+  return { ...planned, wanted: { quotas: quotas.filter((quota) => quota !== live), named }, trial };
 }
 
 /**
@@ -70,10 +83,9 @@ function planLimits(
   settings: SyncSettings,
   learned: number,
   plan: LivePlan,
-  { iteration, failures }: { readonly iteration: number; readonly failures: number },
+  { iteration, callSkus }: Pick<PlanLimits, 'iteration' | 'callSkus'>,
 ): PlanLimits & { readonly trial: boolean } {
   const liveBudget = Math.min(learned, allowedLive(plan, settings));
-  const callSkus = callSize(settings.bulk.maxSkus, failures);
   if (plan.incident === null) {
     const spareSeconds = Math.max(0, snapshotMs(settings) - settings.intervals.sweepMinAgeMs) / 1000;
     return { callSkus, liveBudget, iteration, spareSeconds, trial: false };
@@ -89,9 +101,28 @@ function planLimits(
   };
 }
 
-/** After failed calls ever smaller ones, so that a SKU the partner cannot swallow is cornered and not the whole batch. */
-function callSize(callSkus: number, failures: number): number {
-  return Math.max(1, callSkus >> Math.min(failures, 10));
+/**
+ * A call of SKUs that were in failed calls, and of no others: of those that may share the largest calls as many as fit, the live
+ * ones within the budget. Null where none is due. Half of such a call works, and the other half is the smaller suspicion.
+ */
+export function planSuspects(
+  suspects: readonly DueSuspects[],
+  { callSkus, liveBudget }: Pick<PlanLimits, 'callSkus' | 'liveBudget'>,
+): DueSuspects[] | null {
+  const budget = Math.max(0, Math.floor(liveBudget));
+  for (const { largestCall } of suspects) {
+    const alike = suspects.filter((other) => other.largestCall === largestCall);
+    const counted = (live: boolean) => alike.find((other) => other.live === live)?.count ?? 0;
+    const most = Math.min(largestCall, callSkus);
+    const live = Math.min(counted(true), budget, most);
+    const others = Math.min(counted(false), most - live);
+    if (live + others > 0)
+      return [
+        { largestCall, live: true, count: live },
+        { largestCall, live: false, count: others },
+      ].filter(({ count }) => count > 0);
+  }
+  return null;
 }
 
 /** Minimum interval between two refreshes of a SKU while the catalog is stale. */

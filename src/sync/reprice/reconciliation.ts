@@ -4,12 +4,18 @@ import { doubling } from '../../lib/duration.ts';
 import type { ClaimedSku } from '../../store/due.ts';
 import type { SyncSettings } from '../context.ts';
 
-/** What a bulk answer says of one asked SKU. Errors say why: reported as such, or the answer does not add up. */
+/**
+ * What a bulk answer says of one asked SKU. Errors say why: reported as such, the answer does not add up, or a call with this SKU
+ * alone failed as a whole.
+ */
 export type SkuAnswer =
   | { readonly kind: 'record'; readonly record: LowestRecord }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'deferred' }
-  | { readonly kind: 'error'; readonly because: 'reported' | 'omitted' | 'contradictory' | 'unreadable' };
+  | {
+      readonly kind: 'error';
+      readonly because: 'reported' | 'omitted' | 'contradictory' | 'unreadable' | 'alone';
+    };
 
 export interface Reconciliation {
   /** One answer for each asked SKU. */
@@ -71,13 +77,15 @@ export function tally(
     else if (skuAnswer.kind === 'deferred') counts.deferred += 1;
     else {
       counts.errors += 1;
-      if (skuAnswer.because !== 'reported') counts[skuAnswer.because] += 1;
+      if (skuAnswer.because !== 'reported' && skuAnswer.because !== 'alone') counts[skuAnswer.because] += 1;
     }
   }
   return counts;
 }
 
 const SKU_ERROR_MOST_MS = 6 * 3_600_000;
+/** A SKU with which every call fails costs a whole call each time: from the second time on it waits this many times as long. */
+const ALONE_TIMES = 60;
 /** Deferred SKUs wait up to this part longer, so that they do not come back all at once. */
 const JITTER = 0.1;
 
@@ -97,8 +105,11 @@ export function skuResultOf(
     case 'deferred':
       return { sku, kind: 'deferred', waitMs: settings.intervals.deferredMs * (1 + JITTER * random()) };
     case 'error': {
-      const waitMs = doubling(settings.intervals.errorMs, asked.failures + 1, SKU_ERROR_MOST_MS);
-      return { sku, kind: 'error', waitMs };
+      const { errorMs } = settings.intervals;
+      const isAlone = skuAnswer.because === 'alone';
+      const firstMs = isAlone && asked.failures > 0 ? (errorMs * ALONE_TIMES) / 2 : errorMs;
+      const waitMs = doubling(firstMs, asked.failures + 1, SKU_ERROR_MOST_MS);
+      return { sku, kind: 'error', waitMs, ...(isAlone ? { alone: true } : {}) };
     }
   }
 }

@@ -1,15 +1,14 @@
-import { doubling } from '../../lib/duration.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
-import { readCallInputs, storeLesson } from '../../store/bulk-call.ts';
+import { readCallInputs, storeFailedCall, storeLesson } from '../../store/bulk-call.ts';
 import { isConnectionLost, storeFailure } from '../../store/db.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
-import { noteCallFailed } from '../../store/tasks.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
 import { learn, type Shown } from '../live/learn.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { failureOf, PATIENCE_MS } from '../outcome.ts';
+import { afterFailedCall, sizeAfter } from './call-size.ts';
 import { inputOptions, type NoCall, planCall, type PlannedCall, type IterationState } from './plan.ts';
 import {
   type Reconciliation,
@@ -23,7 +22,6 @@ import {
 /** How one iteration ended: a call was made, or there is none to make now. */
 export type Iteration = { readonly kind: 'called'; readonly skus: number } | NoCall;
 
-const CALL_PAUSE_MOST_MS = 1_800_000;
 /** A claim outlives the request's own timeout by this much, for the answer to be applied. */
 const LEASE_SLACK_MS = 60_000;
 /** When others have claimed all that was planned, the ledger is read again after this. */
@@ -51,7 +49,7 @@ export async function repriceOnce(
   const planned = waited ? await plan() : first;
   const claim =
     planned.kind === 'planned'
-      ? await claimDue(ctx.sql, planned.quotas, requestTimeoutMs + LEASE_SLACK_MS, planned.named)
+      ? await claimDue(ctx.sql, planned.wanted, requestTimeoutMs + LEASE_SLACK_MS)
       : null;
   if (planned.kind !== 'planned' || claim === null) {
     await permit.cancel();
@@ -67,7 +65,7 @@ export async function repriceOnce(
     await learnFrom(ctx, claim, reconciliation, planned);
     failpoint('bulk.learned');
   } catch (error) {
-    if (error instanceof PartnerError) return await callFailed(ctx, claim, error, planned.failures);
+    if (error instanceof PartnerError) return await callFailed(ctx, claim, error, planned);
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
     // was carried out after all, the claim is no longer ours and nothing is given back.
     if (isConnectionLost(error) || storeFailure(error) !== null)
@@ -123,8 +121,15 @@ async function learnFrom(
       claim.skus.filter((asked) => asked.live === live),
       skuAnswers,
     );
+  const { failures, wanted, callSize } = planned;
+  const [suspects] = wanted.suspects ?? [];
+  const call = { skus: claim.skus.length, failed: false, hadFailed: suspects !== undefined };
   const taught = learn(planned, { live: shown(true), snapshot: shown(false) }, ctx.settings);
-  const incidentStored = await storeLesson(ctx.sql, taught.lesson, planned.failures);
+  const incidentStored = await storeLesson(ctx.sql, taught.lesson, {
+    failures,
+    callSize: sizeAfter(callSize, ctx.settings.bulk.maxSkus, call),
+    cleared: suspects?.largestCall ?? null,
+  });
   for (const event of taught.events) ctx.emit(event);
   if (incidentStored && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
 }
@@ -136,14 +141,16 @@ function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAn
 }
 
 /**
- * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons;
- * after any other failure the next call waits, longer each time. A SKU whose own call fails again is marked as an error.
+ * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons. After any
+ * other failure its SKUs share calls of half as many, so that one that the partner cannot answer is found in a few calls, and waits
+ * alone; the others go on within the pace. Where several calls in a row fail, it is not for their SKUs: then all wait, longer each
+ * time, and no SKU is blamed.
  */
 async function callFailed(
   ctx: SyncContext,
   claim: Claim,
   error: PartnerError,
-  failures: number,
+  { failures, wanted, callSize }: PlannedCall,
 ): Promise<Iteration> {
   const { sql, settings } = ctx;
   const skus = claim.skus.map(({ sku }) => sku);
@@ -151,16 +158,25 @@ async function callFailed(
     await releaseClaim(sql, claim.number, skus);
     return { kind: 'wait', forMs: 0, because: error.kind };
   }
-  const [alone] = claim.skus;
-  // A wrong body key is no SKU's fault.
-  if (claim.skus.length === 1 && alone !== undefined && failures > 0 && error.kind !== 'no-skus-read') {
-    const result = skuResultOf(alone, { kind: 'error', because: 'reported' }, settings, ctx.random);
-    await applyAnswer(sql, claim, [result], nextRefresh(settings));
-  } else {
-    await releaseClaim(sql, claim.number, skus);
-  }
-  const pausedMs = doubling(settings.intervals.errorMs, failures + 1, CALL_PAUSE_MOST_MS);
-  await noteCallFailed(sql, pausedMs, error.kind, failures);
-  ctx.emit({ event: 'bulk.failed', ...failureOf(error), skus: skus.length, pausedMs });
-  return { kind: 'wait', forMs: pausedMs, because: error.kind };
+  const call = { kind: error.kind, skus: skus.length, failures, hadFailed: wanted.suspects !== undefined };
+  const { blames, ...effects } = afterFailedCall(call, callSize, settings);
+  const [first] = claim.skus;
+  const alone = blames ? first : undefined;
+  if (alone !== undefined) await setAside(ctx, claim, alone);
+  await storeFailedCall(sql, { claim, because: error.kind, failures, ...effects });
+  // Once it may be chance, or an outage that begins.
+  const sku = alone !== undefined && alone.failures > 0 ? { sku: alone.sku } : {};
+  const { pauseMs } = effects;
+  ctx.emit({ event: 'bulk.failed', ...failureOf(error), skus: skus.length, ...sku, pausedMs: pauseMs });
+  return pauseMs > 0 ? { kind: 'wait', forMs: pauseMs, because: error.kind } : { kind: 'called', skus: 0 };
+}
+
+/** A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has worked. */
+async function setAside(
+  { sql, settings, random }: SyncContext,
+  claim: Claim,
+  asked: ClaimedSku,
+): Promise<void> {
+  const result = skuResultOf(asked, { kind: 'error', because: 'alone' }, settings, random);
+  await applyAnswer(sql, claim, [result], nextRefresh(settings));
 }

@@ -81,6 +81,7 @@ export function createBulkLines(
   const progress = createProgress(log, clock, backlog);
   const unaccounted = createSums<Record<string, number>>(clock, SUM_EVERY_MS);
   const sizeTypes = createSums<{ count: number }>(clock, SUM_EVERY_MS);
+  const setAside = createSetAside(log, clock);
   let sample: string[] = [];
   let unpricedSeen = false;
 
@@ -114,6 +115,7 @@ export function createBulkLines(
     failed({ event, ...facts }) {
       const { say, ...repeated } = throttle.again('bulk', facts.because);
       throttled(log, 'warn', say, { event, ...facts, ...repeated });
+      setAside.failed(facts);
     },
     sizeTypes(skus) {
       sample = [...sample, ...skus].slice(0, SAMPLE);
@@ -122,8 +124,33 @@ export function createBulkLines(
     tick() {
       sayUnaccounted(unaccounted.due());
       saySizeTypes(sizeTypes.due());
+      setAside.tick();
       progress.tick();
     },
+  };
+}
+
+/** SKUs with which every call fails, at once and then summed up; the failure is that of the last one. */
+function createSetAside(log: Log, clock: Clock) {
+  const sums = createSums<{ count: number }>(clock, SUM_EVERY_MS);
+  let skus: string[] = [];
+  let last: Omit<Failed, 'event'> | null = null;
+
+  function say(sum: { readonly count: number } | null): void {
+    if (sum === null || last === null) return;
+    const { because, httpStatus, code, problem } = last;
+    log.warn({ event: 'bulk.set-aside', ...sum, skus, because, httpStatus, code, problem });
+    skus = [];
+  }
+
+  return {
+    failed(call: Omit<Failed, 'event'>): void {
+      if (call.sku === undefined) return;
+      skus = [...skus, call.sku].slice(0, SAMPLE);
+      last = call;
+      say(sums.add({ count: 1 }));
+    },
+    tick: () => say(sums.due()),
   };
 }
 

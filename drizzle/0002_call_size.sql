@@ -1,0 +1,57 @@
+CREATE TABLE "catalog_internal"."call_size" (
+	"id" boolean PRIMARY KEY DEFAULT true NOT NULL,
+	"step" integer DEFAULT 0 NOT NULL,
+	"size" integer,
+	"failing" integer,
+	"suspected" integer,
+	"proven" integer DEFAULT 0 NOT NULL,
+	"worked" integer DEFAULT 0 NOT NULL,
+	"patience" integer DEFAULT 40 NOT NULL,
+	CONSTRAINT "call_size_one_row" CHECK ("catalog_internal"."call_size"."id")
+);
+--> statement-breakpoint
+ALTER TABLE "catalog_internal"."due" ADD COLUMN "largest_call" smallint;--> statement-breakpoint
+CREATE INDEX "due_suspects" ON "catalog_internal"."due" USING btree ("largest_call","live","due_at") WHERE held_until is null and largest_call is not null;--> statement-breakpoint
+INSERT INTO catalog_internal.call_size DEFAULT VALUES;--> statement-breakpoint
+-- Marks SKUs due; nothing else does. Returns how many rows it wrote.
+-- A row that is already due keeps its earlier due_at and its better lane. Every mark moves the generation on, so that
+-- no answer to an earlier request settles it. The wait of a deferred SKU is not shortened, nor that of one with which a call of
+-- its own failed, while a SKU that waits after any other error is tried again at once. counts_as_live null leaves the live
+-- flag as it is.
+-- The rank is the weight in catalog.watchlist as it stands once the rows are locked, because locking them may have
+-- waited for a seller's commit. Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
+-- function in SQL all statements see the same.
+CREATE OR REPLACE FUNCTION catalog_internal.mark_due(skus text[], reason text, counts_as_live boolean DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  marked bigint;
+  ranked text[];
+BEGIN
+  WITH written AS (
+    INSERT INTO catalog_internal.due AS d (sku, lane, reason, live, due_at, generation)
+    SELECT s, catalog_internal.lane_of(mark_due.reason), mark_due.reason, coalesce(counts_as_live, false), now(), 1
+    FROM unnest(mark_due.skus) AS s
+    ORDER BY s
+    ON CONFLICT (sku) DO UPDATE SET
+      lane = CASE WHEN d.due_at <= now() THEN least(d.lane, excluded.lane) ELSE excluded.lane END,
+      reason = CASE WHEN d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason ELSE excluded.reason END,
+      live = coalesce(counts_as_live, d.live),
+      due_at = least(d.due_at, excluded.due_at),
+      generation = d.generation + 1,
+      held_until = CASE WHEN d.claim IS NULL AND d.deferrals = 0 AND d.failures > 0 AND d.largest_call IS NULL THEN NULL ELSE d.held_until END
+    RETURNING sku, rank
+  )
+  SELECT count(*), array_agg(sku) FILTER (WHERE rank <> 1) FROM written INTO marked, ranked;
+  UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
+  FROM (
+    SELECT unnest(ranked) AS sku UNION SELECT w.sku FROM catalog.watchlist w WHERE w.sku = ANY (mark_due.skus)
+  ) named LEFT JOIN catalog.watchlist w USING (sku)
+  WHERE d.sku = named.sku AND d.rank <> coalesce(w.weight, 1);
+  RETURN marked;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.mark_due(text[], text, boolean) FROM PUBLIC;
+--> statement-breakpoint
+COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner named the SKU in errors, its answer could not be read, or a call with this SKU alone failed.';

@@ -1,0 +1,134 @@
+import { doubling } from '../../lib/duration.ts';
+import type { PartnerErrorKind } from '../../partner/errors.ts';
+import type { CallSize, FailedCall } from '../../store/bulk-call.ts';
+import { FAILURES_BEFORE_PAUSE } from '../../store/tasks.ts';
+import type { SyncSettings } from '../context.ts';
+
+/*
+ * How many SKUs a bulk call may carry. The partner names a most (partner rule 4.1.bulk) and leaves open which calls fail as a whole:
+ * for one SKU in it (400, partner rule 7.1.400), for the size of the body (8.open), or for the time that it takes (a gateway's 504).
+ * Nothing in the answer tells these apart. So the SKUs of a failed call ride in calls of half as many from then on, until
+ * one call with them works; and a size that fails again and again, while smaller calls work, is not used again soon.
+ * Pure; stored in catalog_internal.call_size.
+ */
+
+/** A call of which the size may have mattered. */
+export interface SizedCall {
+  readonly skus: number;
+  readonly failed: boolean;
+  /** Its SKUs had been in a failed call before. */
+  readonly hadFailed: boolean;
+}
+
+/** Of so many full calls one may be lost to trying a larger size. */
+const PATIENCE = 40;
+/** Where larger sizes keep failing, so few: some six hours of calls at the usual pace. */
+const MOST_PATIENCE = PATIENCE * 2 ** 10;
+/** Nearer than this part of it, a size that fails is not narrowed down further. */
+const NEAR = 0.1;
+
+export const ANY_SIZE: Omit<CallSize, 'step'> = {
+  size: null,
+  failing: null,
+  suspected: null,
+  proven: 0,
+  worked: 0,
+  patience: PATIENCE,
+};
+
+/** SKUs of the next call, of `most` that are configured; after `failures` failed calls in a row a quarter as many each time. */
+export function skusOfCall({ size }: Pick<CallSize, 'size'>, most: number, failures: number): number {
+  return Math.max(1, Math.min(size ?? most, most) >> Math.min(2 * failures, 30));
+}
+
+/**
+ * The size after a call; null where it taught nothing. Of calls that failed only those count that were sent while others worked:
+ * in an outage no size works.
+ */
+export function sizeAfter(before: CallSize, most: number, call: SizedCall): CallSize | null {
+  const { skus, failed, hadFailed } = call;
+  const after = failed ? afterFailure(before, skus, hadFailed) : afterSuccess(before, most, skus);
+  return after === null ? null : { ...after, step: before.step + 1 };
+}
+
+function afterFailure(before: CallSize, skus: number, hadFailed: boolean): CallSize | null {
+  if (skus <= 1) return null;
+  const { size, suspected, failing, proven, patience } = before;
+  // Once, or where as many have worked since, or a part of a call that failed: it may be one of the SKUs.
+  if (suspected === null || skus <= proven || (hadFailed && skus !== suspected))
+    return { ...before, suspected: skus, proven: Math.min(proven, skus - 1) };
+  const least = Math.min(Math.max(skus, suspected), failing ?? Infinity);
+  const works = Math.min(proven, least - 1);
+  const wasTrial = size !== null && proven > 0 && proven < size;
+  return {
+    ...before,
+    size: Math.max(works, least >> 1),
+    failing: least,
+    suspected: null,
+    proven: works,
+    worked: 0,
+    patience: wasTrial ? Math.min(MOST_PATIENCE, 2 * patience) : patience,
+  };
+}
+
+function afterSuccess(before: CallSize, most: number, skus: number): CallSize | null {
+  const { size, failing, suspected, proven, worked, patience } = before;
+  if (suspected === null && failing === null && size === null) return null;
+  const isCleared = suspected !== null && skus >= suspected;
+  const after = {
+    ...before,
+    suspected: isCleared ? null : suspected,
+    failing: failing !== null && skus >= failing ? null : failing,
+    proven: Math.max(proven, skus),
+    worked: size !== null && skus >= size ? worked + 1 : worked,
+    patience: isCleared ? PATIENCE : patience,
+  };
+  if (after.suspected === null && (size === null || skus >= most)) return { ...after, ...ANY_SIZE };
+  if (size !== null && after.suspected === null && after.worked >= after.patience)
+    return tryLarger(after, most);
+  const same = after.suspected === suspected && after.proven === proven && after.worked === worked;
+  return same ? null : after;
+}
+
+/** A trial: one failure at its size is enough to end it. */
+function tryLarger(before: CallSize, most: number): CallSize {
+  const { failing, proven } = before;
+  const isNear = failing === null || failing - proven <= Math.max(1, NEAR * failing);
+  const size = Math.min(most, isNear ? 2 * Math.max(1, proven) : (proven + failing) >> 1);
+  return { ...before, size, failing: isNear ? null : failing, suspected: size, worked: 0 };
+}
+
+const PAUSE_MOST_MS = 1_800_000;
+
+/** A bulk call that failed as a whole, and not because requests are refused. */
+export interface Failed {
+  readonly kind: PartnerErrorKind;
+  readonly skus: number;
+  /** Failed calls immediately before it. */
+  readonly failures: number;
+  /** Its SKUs had been in a failed call before. */
+  readonly hadFailed: boolean;
+}
+
+/**
+ * What follows from a failed call. While few have failed in a row, its SKUs are suspected: they share calls of half as many, or one
+ * that had the call to itself is blamed. From FAILURES_BEFORE_PAUSE on it is an outage: all calls pause, and nothing is learned
+ * of SKUs and sizes; the last failure before that is blamed on nobody, for it may be the outage's. A wrong body key pauses at once.
+ */
+export function afterFailedCall(
+  { kind, skus, failures, hadFailed }: Failed,
+  callSize: CallSize,
+  { bulk, intervals }: Pick<SyncSettings, 'bulk' | 'intervals'>,
+): Pick<FailedCall, 'pauseMs' | 'largestCall' | 'callSize'> & { readonly blames: boolean } {
+  const isConfiguration = kind === 'no-skus-read';
+  const times = failures + 2 - (isConfiguration ? 1 : FAILURES_BEFORE_PAUSE);
+  const pauseMs = times < 1 ? 0 : doubling(intervals.errorMs, times, PAUSE_MOST_MS);
+  if (isConfiguration || failures >= FAILURES_BEFORE_PAUSE)
+    return { pauseMs, largestCall: null, callSize: null, blames: false };
+  return {
+    pauseMs,
+    largestCall: Math.ceil(skus / 2),
+    callSize: failures === 0 ? sizeAfter(callSize, bulk.maxSkus, { skus, failed: true, hadFailed }) : null,
+    blames: skus === 1 && failures < FAILURES_BEFORE_PAUSE - 1,
+  };
+}

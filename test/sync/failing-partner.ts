@@ -1,0 +1,229 @@
+import type { CallInputs, CallSize } from '../../src/store/bulk-call.ts';
+import type { ClaimedSku, Lane } from '../../src/store/due.ts';
+import type { LivePlan } from '../../src/store/live.ts';
+import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
+import { planCall, type PlannedCall } from '../../src/sync/reprice/plan.ts';
+import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
+import { settingsWith } from '../support/settings.ts';
+
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+const LIVE_MS = 5 * MINUTE;
+const SNAPSHOT_MS = 24 * HOUR;
+const NEVER = Infinity;
+
+/** A partner some of whose calls fail as a whole; it says nothing else of them. */
+export interface Failing {
+  readonly skus: number;
+  readonly live: number;
+  /** SKUs, by their numbers, with which every call fails. */
+  readonly bad: ReadonlySet<number>;
+  /** The most SKUs of a call that is answered. */
+  readonly limit: number;
+  /** Milliseconds from the beginning, in pairs of begin and end, in which nothing is answered. */
+  readonly outages: readonly (readonly [number, number])[];
+  /** Everything is due when it begins, and not evenly over the time. */
+  readonly atOnce: boolean;
+  /** Calls under way together, and how long each takes. */
+  readonly workers: number;
+  readonly latencyMs: number;
+}
+
+interface Row {
+  readonly sku: string;
+  readonly bad: boolean;
+  readonly live: boolean;
+  lane: Lane;
+  dueAt: number;
+  heldUntil: number;
+  failures: number;
+  largestCall: number | null;
+  answeredAt: number;
+}
+
+interface UnderWay {
+  readonly endsAt: number;
+  readonly rows: readonly Row[];
+  readonly planned: PlannedCall;
+  readonly fails: boolean;
+}
+
+const QUIET: Omit<LivePlan, 'now'> = {
+  refreshThreshold: null,
+  maxIntervalMinutes: null,
+  earlyMinutes: null,
+  unsolved: false,
+  incident: null,
+  ceilingPerMinute: null,
+  ceilingAt: 0,
+  computed: 0,
+  best: 0,
+  underWay: 0,
+  snapshotDeferrals: { asked: 0, deferred: 0 },
+};
+
+/** What became of a simulated time. */
+export interface Outcome {
+  calls: number;
+  lost: number;
+  /** For each SKU that can be answered, by how much its price was older than its target at most, and when. */
+  readonly late: { readonly sku: string; readonly byMs: number; readonly at: number }[];
+}
+
+/**
+ * Re-pricing as the daemons do it, beside such a partner: the plan, what follows from failures and the sizes are the production
+ * code's; the ledger is a list. Everything is priced when it begins.
+ */
+export function reprice(partner: Failing, hours: number): Outcome {
+  const settings = settingsWith({ LIVE_INTERVAL: '5m' });
+  const spacingMs = MINUTE / settings.callsPerMinute;
+  const rows = Array.from({ length: partner.skus }, (_, n): Row => {
+    const live = n < partner.live;
+    const every = live ? LIVE_MS : SNAPSHOT_MS;
+    // Anywhere in their interval: 0.618… strews them evenly.
+    const dueAt = partner.atOnce ? 0 : every * ((n * 0.618_034) % 1);
+    return {
+      sku: `S${n}`,
+      bad: partner.bad.has(n),
+      live,
+      lane: live ? 'live' : 'sweep',
+      dueAt,
+      heldUntil: 0,
+      failures: 0,
+      largestCall: null,
+      answeredAt: dueAt - every,
+    };
+  });
+  const outcome: Outcome = { calls: 0, lost: 0, late: [] };
+  let callSize: CallSize = { step: 0, ...ANY_SIZE };
+  let pause = { until: 0, failures: 0 };
+  let underWay: UnderWay[] = [];
+  let [now, sentAt, iteration] = [0, -Infinity, 0];
+
+  function inputs(): CallInputs {
+    const counts = new Map<string, { lane: Lane; largestCall: number; live: boolean; count: number }>();
+    let next = NEVER;
+    for (const { lane, largestCall, live, dueAt, heldUntil } of rows) {
+      const at = Math.max(dueAt, heldUntil);
+      if (at > now) {
+        next = Math.min(next, at);
+        continue;
+      }
+      const key = `${largestCall ?? lane} ${live}`;
+      const alike = counts.get(key) ?? { lane, largestCall: largestCall ?? 0, live, count: 0 };
+      counts.set(key, { ...alike, count: alike.count + 1 });
+    }
+    const all = [...counts.values()];
+    return {
+      pause: { ms: Math.max(0, pause.until - now), failures: pause.failures },
+      sync: { liveBudget: null, catalogState: 'ok' },
+      live: { ...QUIET, now },
+      callSize,
+      due: all.filter(({ largestCall }) => largestCall === 0),
+      suspects: all
+        .filter(({ largestCall }) => largestCall > 0)
+        .toSorted((one, other) => other.largestCall - one.largestCall),
+      nextDueMs: all.length > 0 ? 0 : next === NEVER ? null : next - now,
+      candidates: [],
+    };
+  }
+
+  function claim({ wanted }: PlannedCall): Row[] {
+    const taken: Row[] = [];
+    const take = (count: number, which: (row: Row) => boolean) => {
+      const found = rows.filter((row) => row.heldUntil <= now && row.dueAt <= now && which(row));
+      const first = found.toSorted((a, b) => a.dueAt - b.dueAt).slice(0, count);
+      for (const row of first) row.heldUntil = NEVER;
+      taken.push(...first);
+    };
+    for (const { lane, live, count } of wanted.quotas ?? [])
+      take(count, (row) => row.largestCall === null && row.lane === lane && row.live === live);
+    for (const { largestCall, live, count } of wanted.suspects ?? [])
+      take(count, (row) => row.largestCall === largestCall && row.live === live);
+    return taken;
+  }
+
+  function end({ rows: asked, planned, fails }: UnderWay): void {
+    outcome.calls += 1;
+    const hadFailed = planned.wanted.suspects !== undefined;
+    if (!fails) {
+      worked(asked, planned);
+      return;
+    }
+    outcome.lost += 1;
+    const failed = {
+      kind: 'service-fault',
+      skus: asked.length,
+      failures: planned.failures,
+      hadFailed,
+    } as const;
+    const effects = afterFailedCall(failed, planned.callSize, settings);
+    for (const row of asked) {
+      row.heldUntil = 0;
+      row.largestCall = effects.largestCall ?? row.largestCall;
+      if (!effects.blames) continue;
+      const claimed: ClaimedSku = { ...row, generation: 0, deferrals: 0 };
+      const result = skuResultOf(claimed, { kind: 'error', because: 'alone' }, settings, () => 0);
+      row.heldUntil = now + ('waitMs' in result ? result.waitMs : 0);
+      row.failures += 1;
+      row.lane = 'error';
+    }
+    if (effects.callSize?.step === callSize.step + 1) callSize = effects.callSize;
+    if (pause.failures === planned.failures)
+      pause = { failures: pause.failures + 1, until: Math.max(pause.until, now + effects.pauseMs) };
+  }
+
+  function worked(asked: readonly Row[], planned: PlannedCall): void {
+    const hadFailed = planned.wanted.suspects !== undefined;
+    const call = { skus: asked.length, failed: false, hadFailed };
+    const after = sizeAfter(planned.callSize, settings.bulk.maxSkus, call);
+    if (after?.step === callSize.step + 1) callSize = after;
+    if (planned.failures > 0) pause = { until: 0, failures: 0 };
+    const cleared = planned.wanted.suspects?.[0]?.largestCall;
+    for (const row of asked) {
+      const every = row.live ? LIVE_MS : SNAPSHOT_MS;
+      const byMs = now - row.answeredAt - every;
+      if (byMs > 0) outcome.late.push({ sku: row.sku, byMs, at: now });
+      Object.assign(row, {
+        answeredAt: now,
+        dueAt: now + every,
+        heldUntil: 0,
+        failures: 0,
+        largestCall: null,
+      });
+      row.lane = row.live ? 'live' : 'sweep';
+    }
+    if (cleared === undefined || cleared === 1) return;
+    const others = rows.filter((row) => row.largestCall === cleared && row.heldUntil <= now);
+    if (others.length <= cleared) for (const row of others) row.largestCall = (cleared + 1) >> 1;
+  }
+
+  while (now < hours * HOUR) {
+    for (const call of underWay.filter(({ endsAt }) => endsAt <= now).toSorted((a, b) => a.endsAt - b.endsAt))
+      end(call);
+    underWay = underWay.filter(({ endsAt }) => endsAt > now);
+    const firstEnd = Math.min(...underWay.map(({ endsAt }) => endsAt));
+    if (underWay.length >= partner.workers || now < sentAt + spacingMs) {
+      now = underWay.length >= partner.workers ? firstEnd : Math.min(firstEnd, sentAt + spacingMs);
+      continue;
+    }
+    iteration += 1;
+    const planned = planCall(inputs(), { number: iteration, sinceLastCallMs: now - sentAt }, settings);
+    if (planned.kind !== 'planned') {
+      const forMs = planned.kind === 'idle' ? (planned.nextInMs ?? HOUR) : planned.forMs;
+      now = Math.min(firstEnd, now + Math.max(1, Math.min(forMs, planned.kind === 'linger' ? 500 : HOUR)));
+      continue;
+    }
+    const asked = claim(planned);
+    const isOut = partner.outages.some(([from, to]) => now >= from && now < to);
+    const fails = isOut || asked.length > partner.limit || asked.some(({ bad }) => bad);
+    underWay.push({ endsAt: now + partner.latencyMs, rows: asked, planned, fails });
+    sentAt = now;
+  }
+  const missing = rows.filter(({ bad }) => !bad);
+  for (const { sku, live, answeredAt } of missing) {
+    const byMs = now - answeredAt - (live ? LIVE_MS : SNAPSHOT_MS);
+    if (byMs > 0) outcome.late.push({ sku, byMs, at: now });
+  }
+  return outcome;
+}
