@@ -56,11 +56,26 @@ export const DROP_DUPLICATES = `
   ) d
   where s.ctid = d.ctid and d.nth > 1`;
 
+/** SQL: deltas have moved the token since the manifest was asked for, and go on from there: what they report is newer. */
+const isBehindDeltas = (tokenAtRequest: string) =>
+  `(select snapshot_id is distinct from ${tokenAtRequest} and chain_broken_at is null from catalog_internal.sync)`;
+
 /**
- * $1 when the manifest was asked for, $2 generated_at, $3 margin in seconds between the clocks.
- * Locks the SKUs that differ, in order of sku. SKUs that a delta reported after $1 are left out: the delta is newer.
+ * SKUs that deltas reported after $1, when the manifest was asked for, and that did not differ from it before; where the manifest's
+ * token ($2 was the mirror's then) replaces the deltas'. A report takes the hash away, so it came after the comparison.
+ */
+export const REPORTED_UNSEEN = `
+  select from catalog.skus
+  where not ${isBehindDeltas('$2')} and reported_at >= $1::timestamptz and in_manifest and hash is null
+    and sku not in (select sku from differing)
+  limit 1`;
+
+/**
+ * $1 when the manifest was asked for, $2 when its snapshot was known to be there, $3 the token at $1.
+ * Locks the SKUs that differ, in order of sku. SKUs that a delta reported after $1 are left out, as the delta is newer; but where
+ * its token is replaced by the manifest's, the deltas that follow go on from the manifest, so its lines count, and the SKUs are asked about.
  * `kind`: what differs; `mark`: the reason to price the SKU, null where that is provably needless (partner rule 4.2.5: the
- * hash covers price state), that is where neither hash nor cohort moved, or where the price was asked after the snapshot was generated. A SKU back from being
+ * hash covers price state), that is where neither hash nor cohort moved, or where the price was asked for after $2. A SKU back from being
  * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed on schedule only.
  */
 export const DIFF = `
@@ -77,27 +92,28 @@ export const DIFF = `
       s.hash is distinct from m.hash as hash_moved,
       not m.in_manifest as was_unlisted,
       s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at as rest_moved,
-      coalesce(m.asked_at > $2::timestamptz + make_interval(secs => $3::float8), false) as asked_since,
-      sku in (select sku from duplicates) as doubled
+      -- $2 is known to the millisecond.
+      coalesce(m.asked_at > $2::timestamptz + interval '1 millisecond', false) as asked_since,
+      sku in (select sku from duplicates) or coalesce(m.reported_at >= $1::timestamptz, false) as is_doubtful
     from differing s
     left join locked m using (sku)
-    where m.reported_at is null or m.reported_at < $1::timestamptz
+    where m.reported_at is null or m.reported_at < $1::timestamptz or not ${isBehindDeltas('$3')}
   )
   select sku, row_id, sizes, hash, price_source, updated_at, crossed and not is_new and not is_absent as crossed,
     case when is_absent then 'absent' when is_new then 'new' when crossed or hash_moved or was_unlisted or rest_moved then 'changed' end as kind,
     case
       when is_absent then 'absent'
       when is_new then 'new'
-      when doubled then 'changed'
+      when is_doubtful then 'changed'
       when state = 'pending' then case when was_unlisted or crossed then 'new' end
       when crossed and hash = hash_before_live then 'sweep'
       when crossed then 'changed'
       when (hash_moved and price_source = 'snapshot' or was_unlisted) and not asked_since then 'changed'
     end as mark,
-    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since as skipped
+    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since and not is_doubtful as skipped
   from compared
   where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
-    or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or doubled))`;
+    or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or is_doubtful))`;
 
 /** A plain insert, because other writers that insert SKUs wait for the lock (locks.ts). An upsert takes 1.5 times as long. */
 export const INSERT_NEW = `
@@ -148,7 +164,7 @@ export const INSERT_REJECTED = `
   insert into catalog.skus (sku, in_manifest)
   select distinct sku, true from rejected_skus r where not exists (select from catalog.skus s where s.sku = r.sku) order by sku`;
 
-/** What a rejected line would have told of its SKU is unknown: the price routes tell. $1 as in DIFF. */
+/** What a rejected line would have told of its SKU is unknown: the price routes tell. $1 as in DIFF, $2 the token then. */
 export const MARK_REJECTED = `
   select coalesce(sum(catalog_internal.mark_due(skus, mark)), 0)::int as marked
   from (
@@ -156,7 +172,7 @@ export const MARK_REJECTED = `
     from (
       select distinct sku, case when s.state = 'pending' then 'new' else 'changed' end as mark
       from rejected_skus join catalog.skus s using (sku)
-      where (s.reported_at is null or s.reported_at < $1::timestamptz)
+      where (s.reported_at is null or s.reported_at < $1::timestamptz or not ${isBehindDeltas('$2')})
         and sku not in (select sku from diff where mark is not null)
     ) rejected
     group by mark order by mark

@@ -36,6 +36,8 @@ interface ComparedCounts {
 export interface BaselineToken {
   readonly snapshotId: string;
   readonly generatedAt: Date | null;
+  /** Database time by which the snapshot was there: a price that was asked for later is newer than the snapshot. */
+  readonly seenAt: Date;
   /** Database time at which the manifest was asked for: what deltas reported after it is newer than the manifest. */
   readonly requestedAt: Date;
   /** The token at that time: when deltas have moved it since, they are ahead of the manifest, and it stays. */
@@ -50,18 +52,16 @@ export interface BaselineApplied {
   readonly crossed: number;
   readonly absent: number;
   readonly marked: number;
-  /** Lines whose hash or cohort moved but whose price was asked after the snapshot was generated. */
+  /** Lines whose hash moved but whose price was asked for when the snapshot was there already. */
   readonly skipped: number;
 }
 
-/** Another replica applied a manifest after this one was asked for; this one is old news. */
+/** Another replica applied a manifest after this one was asked for, or deltas went on and broke off meanwhile: it is old news. */
 export class BaselineSuperseded extends Error {
   readonly kind = 'superseded';
 }
 
 const COPY_BYTES = 256 * 1024;
-/** By how much the upstream's clock may differ from the database's when generated_at is compared with asked_at. */
-const CLOCK_MARGIN_SECONDS = 300;
 /** A conflict, a deadlock, or a SKU inserted without our locks: by an older daemon, or manually. */
 const RETRYABLE = new Set(['40001', '40P01', '23505']);
 
@@ -195,7 +195,10 @@ export class Baseline {
     if (superseding.length > 0) throw new BaselineSuperseded();
     await run('select from catalog_internal.sync for update');
     await run(LOCK_NEW_SKUS);
-    await run(statements.DIFF, [token.requestedAt, token.generatedAt, CLOCK_MARGIN_SECONDS]);
+    // In a few steps of two deltas and a broken chain: the lines of what they reported are not at hand any more.
+    const { rows: missed } = await run(statements.REPORTED_UNSEEN, [token.requestedAt, token.tokenAtRequest]);
+    if (missed.length > 0) throw new BaselineSuperseded();
+    await run(statements.DIFF, [token.requestedAt, token.seenAt, token.tokenAtRequest]);
     await run('analyze diff');
     await run(statements.INSERT_NEW);
     await run(statements.UPDATE_CHANGED);
@@ -203,7 +206,7 @@ export class Baseline {
     await run(statements.DROP_ORPHANS);
     await run(statements.MARK_NEW);
     await run(statements.MARK_DUE);
-    const unread = await this.#markRejected(run, token.requestedAt);
+    const unread = await this.#markRejected(run, token);
     failpoint('manifest.marked');
     await run(REBASE_AUDIT, [token.snapshotId, token.tokenAtRequest]);
     const { rows } = await run(statements.COUNT_DIFF);
@@ -229,10 +232,10 @@ export class Baseline {
 
   async #markRejected(
     run: (text: string, values?: unknown[]) => Promise<pg.QueryResult>,
-    requestedAt: Date,
+    { requestedAt, tokenAtRequest }: BaselineToken,
   ): Promise<{ readonly added: number; readonly marked: number }> {
     const added = (await run(statements.INSERT_REJECTED)).rowCount ?? 0;
-    const { rows } = await run(statements.MARK_REJECTED, [requestedAt]);
+    const { rows } = await run(statements.MARK_REJECTED, [requestedAt, tokenAtRequest]);
     return { added, marked: (rows[0] as { marked: number }).marked };
   }
 

@@ -109,6 +109,10 @@ export const sync = internal.table(
     chainBreaks: integer('chain_breaks').notNull().default(0),
     /** The token the delta rejected: a fresh manifest that offers it again is no way out. */
     rejectedSnapshotId: text('rejected_snapshot_id'),
+    /** The newest snapshot that the manifest route has named, and the database's time by which it was there. */
+    seenSnapshotId: text('seen_snapshot_id'),
+    seenGeneratedAt: instant('seen_generated_at'),
+    seenAt: instant('seen_at'),
     /** Why the last fresh manifest was refused; null once one is applied. */
     manifestRefused: text('manifest_refused'),
     /** `refresh --manifest --accept-shrink` has confirmed that a shrunken manifest may be applied. */

@@ -32,16 +32,39 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
   return row;
 }
 
+/** A snapshot as the manifest route names it. */
+export interface NamedSnapshot {
+  readonly snapshotId: string;
+  readonly generatedAt: Date | null;
+}
+
+/**
+ * SQL: sets when the newest snapshot was named first, which is by when it was built: its `generated_at` is of another clock, and
+ * may be when its building began (partner rule 2.7.generated_at). An id with another time is another snapshot.
+ */
+const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
+  seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
+  seen_at = case when seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz
+    then seen_at else clock_timestamp() end`;
+
+/** Notes the snapshot that an answer of the manifest route names. Returns the database's time by which it was there. */
+export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<Date> {
+  const [{ at }] = await sql<[{ at: Date }]>`
+    update catalog_internal.sync set ${seeing(sql, snapshot)} returning seen_at as at`;
+  return at;
+}
+
 /**
  * Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. It ends a fault
  * of the catalog, but none that the delta route had the last word on: only a delta ends that.
  */
 export async function noteCatalogCheck(
   sql: Sql,
-  meta: { generatedAt: Date | null; livePricedSkuCount: number | null },
+  meta: NamedSnapshot & { readonly livePricedSkuCount: number | null },
 ): Promise<void> {
   await sql`
     update catalog_internal.sync set
+      ${seeing(sql, meta)},
       snapshot_generated_at = coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at),
       live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
       snapshot_moved_at = null, catalog_checked_at = now(),

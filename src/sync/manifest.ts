@@ -6,7 +6,13 @@ import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/baseline.ts';
 import { noteCatalogFault } from '../store/delta.ts';
 import { quarantine } from '../store/quarantine.ts';
-import { noteCatalogCheck, noteManifestRefused, readSyncState, type SyncState } from '../store/sync-state.ts';
+import {
+  noteCatalogCheck,
+  noteManifestRefused,
+  noteSnapshotSeen,
+  readSyncState,
+  type SyncState,
+} from '../store/sync-state.ts';
 import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
 import { ask, type Asked, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
@@ -18,8 +24,11 @@ const PROGRESS_EVERY_MS = 3000;
 const URL_TRIES = 3;
 const SAMPLES_KEPT = 20;
 const SUPERSEDED_AGAIN_MS = 600_000;
-/** By how much generated_at may be ahead of our own clock and still be believed: no clock in use is a day off. */
-const CLOCK_SKEW_MS = 86_400_000;
+/**
+ * By how much generated_at may be ahead of our own clock and still be believed: for as long snapshots of the right time would look
+ * older than this one, and their manifests would be refused.
+ */
+const CLOCK_SKEW_MS = 3_600_000;
 
 /** Why a baseline was applied: the first one, a broken delta chain, `refresh --manifest`, or its interval was over. */
 export const REBASELINE_CAUSES = ['fill', 'chain-broken', 'asked', 'schedule'] as const;
@@ -62,6 +71,7 @@ async function baselineOnce(
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
     if (asked.kind === 'error') return await catalogFailed(ctx, run, asked.error);
     const meta = asked.value;
+    const seenAt = await noteSnapshotSeen(ctx.sql, meta);
     failpoint('manifest.answered');
     await weighCounts(ctx, meta);
     const state = await readSyncState(ctx.sql);
@@ -82,6 +92,7 @@ async function baselineOnce(
     const applied = await baseline.merge({
       snapshotId: meta.snapshotId,
       generatedAt: meta.generatedAt,
+      seenAt,
       requestedAt: moment.at,
       tokenAtRequest: moment.token,
       lines: downloaded.lines,
@@ -270,7 +281,7 @@ export async function checkCatalog(
     return { ...outcome, nextInMs: Math.min(retry, nextInMs) };
   }
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
-  await noteCatalogCheck(ctx.sql, { generatedAt, livePricedSkuCount });
+  await noteCatalogCheck(ctx.sql, asked.value);
   await weighCounts(ctx, asked.value);
   const generated = generatedAt?.toISOString() ?? null;
   return { kind: 'done', nextInMs, counts: { generated, live: livePricedSkuCount, skus: skuCount } };

@@ -1,7 +1,7 @@
 import { assert, asyncProperty, boolean, constantFrom, option, record, type Arbitrary } from 'fast-check';
 import { expect, test } from 'vitest';
-import type { StagedLine } from '../../src/store/baseline.ts';
-import { baseline, GENERATED_AT, line } from './manifest.ts';
+import { BaselineSuperseded, type StagedLine } from '../../src/store/baseline.ts';
+import { baseline, line } from './manifest.ts';
 import { empty, type TestStore, useStore } from './support.ts';
 
 const store = useStore();
@@ -16,7 +16,7 @@ const anyKnown = record({
   hash: anyHash,
   sizes: constantFrom(3, 4, null),
   listed: constantFrom(true, true, true, false),
-  asked: constantFrom('before' as const, 'within margin' as const, 'since' as const),
+  asked: constantFrom('before' as const, 'since' as const),
   reported: constantFrom('never' as const, 'never' as const, 'earlier' as const, 'since asked' as const),
   owed: boolean(),
   countsAsLive: boolean(),
@@ -33,7 +33,11 @@ const anySku = record({
   listed: option(anyListed),
   rejected: constantFrom(false, false, true),
 });
-const anyCase = record(Object.fromEntries(SKUS.map((sku) => [sku, anySku])));
+const anyCase = record({
+  skus: record(Object.fromEntries(SKUS.map((sku) => [sku, anySku]))),
+  /** Whether deltas that came since the manifest was asked for go on, or have broken off: its token replaces theirs. */
+  deltas: constantFrom('go on' as const, 'go on' as const, 'broke off' as const),
+});
 
 type Case = typeof anySku extends Arbitrary<infer T> ? T : never;
 type Known = NonNullable<Case['known']>;
@@ -54,8 +58,8 @@ function before(known: Known): Seen {
 }
 
 /** What a merge makes of one SKU: partner rules 4.2, in the order in which they take precedence. */
-function after({ known, listed, rejected }: Case): Seen | null {
-  if (known?.reported === 'since asked') return before(known);
+function after({ known, listed, rejected }: Case, isReplaced: boolean): Seen | null {
+  if (known?.reported === 'since asked' && !isReplaced) return before(known);
   // What a line says that cannot be read is asked for.
   const unread = rejected ? (known === null || known.state === 'pending' ? 'new' : 'changed') : null;
   if (listed === null) {
@@ -88,8 +92,17 @@ const UNKNOWN: Seen = {
   live: false,
 };
 
+/** A SKU that a delta has reported, and that is as its line says all the same: the report came after the comparison. */
+function isUnseen({ known, listed }: Case): boolean {
+  if (known?.reported !== 'since asked' || known.hash !== null || !known.listed || listed === null)
+    return false;
+  const { source, sizes, lines } = listed;
+  return lines === 1 && known.source === source && known.sizes === sizes && hashOf(listed) === null;
+}
+
 function reasonToPrice(known: Known, listed: NonNullable<Case['listed']>, crossed: boolean): string | null {
-  if (listed.lines > 1) return 'changed';
+  // Of two lines neither counts, and what a delta reported meanwhile is asked for, whichever of the two is newer.
+  if (listed.lines > 1 || known.reported === 'since asked') return 'changed';
   if (known.state === 'pending') return crossed || !known.listed ? 'new' : null;
   if (crossed) return 'changed';
   const moved = listed.source === 'snapshot' && known.hash !== listed.hash;
@@ -102,10 +115,10 @@ function hashOf(listed: NonNullable<Case['listed']>): string | null {
 
 /** Puts the case's SKUs into the tables; an due one is claimed by nobody and marked for another reason. */
 async function prepare({ sql }: TestStore, cases: Readonly<Record<string, Case>>): Promise<void> {
-  const minutes = { before: -60, 'within margin': 3, since: 60 };
+  const minutes = { before: -60, since: 60 };
   for (const [sku, { known }] of Object.entries(cases)) {
     if (known === null) continue;
-    const asked = new Date(GENERATED_AT.getTime() + minutes[known.asked] * 60_000);
+    const asked = new Date(Date.now() + minutes[known.asked] * 60_000);
     const { state, source, hash, sizes, listed } = known;
     await sql`
       insert into catalog.skus (sku, state, price_source, hash, sizes, in_manifest, updated_at, asked_at, reported_at)
@@ -127,7 +140,7 @@ async function seen({ sql }: TestStore): Promise<Record<string, Seen>> {
 
 test('whatever the mirror holds and whatever a manifest lists, the merge leaves exactly what the rules say', async () => {
   await assert(
-    asyncProperty(anyCase, async (cases) => {
+    asyncProperty(anyCase, async ({ skus: cases, deltas }) => {
       await empty(store.sql);
       await prepare(store, cases);
       const entries = Object.entries(cases);
@@ -141,12 +154,23 @@ test('whatever the mirror holds and whatever a manifest lists, the merge leaves 
       const reported = entries
         .filter(([, { known }]) => known?.reported === 'since asked')
         .map(([sku]) => sku);
-      const { applied } = await baseline(store.url, lines, {
+      const isReplaced = reported.length === 0 || deltas === 'broke off';
+      const merged = baseline(store.url, lines, {
         rejected: entries.filter(([, { rejected }]) => rejected).map(([sku]) => sku),
-        meanwhile: () => store.sql`update catalog.skus set reported_at = now() where sku = any(${reported})`,
+        meanwhile: async () => {
+          await store.sql`update catalog.skus set reported_at = now() where sku = any(${reported})`;
+          await store.sql`
+            update catalog_internal.sync set snapshot_id = case when ${reported.length > 0} then 'of a delta' end,
+              chain_broken_at = case when ${isReplaced} then now() end`;
+        },
       });
+      if (isReplaced && entries.some(([, sku]) => isUnseen(sku))) {
+        await expect(merged).rejects.toThrow(BaselineSuperseded);
+        return;
+      }
+      const { applied } = await merged;
       const wanted = entries.flatMap(([sku, of]) => {
-        const row = after(of);
+        const row = after(of, isReplaced);
         return row === null ? [] : [[sku, row] as const];
       });
       expect(await seen(store)).toEqual(Object.fromEntries(wanted));

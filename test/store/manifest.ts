@@ -45,6 +45,7 @@ export async function baseline(
     const applied = await run.merge({
       snapshotId: 'm1',
       generatedAt: GENERATED_AT,
+      seenAt: moment.at,
       requestedAt: moment.at,
       tokenAtRequest: moment.token,
       lines: lines.length,

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { readSyncState } from '../../src/store/sync-state.ts';
+import { BaselineSuperseded } from '../../src/store/baseline.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { applyDelta, noteBrokenChain } from '../../src/store/delta.ts';
+import { noteCatalogCheck, noteSnapshotSeen, readSyncState } from '../../src/store/sync-state.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import { found, HOUR, ledger, answerAsked, movesOf, pricesOf, stateOf, useStore } from './support.ts';
 
@@ -142,27 +145,80 @@ describe('a re-baseline', () => {
     expect(await marks(store.sql)).toEqual({});
   });
 
-  test('spares what was asked after the snapshot was built, by more than clocks may differ, and nothing else', async () => {
+  test('spares what was asked for when its snapshot was there already, by the clock of the database alone', async () => {
     const { sql } = store;
-    await standing(store, line('since'), line('margin'), line('before'), line('crossed'));
+    await standing(store, line('since'), line('before'), line('crossed'));
+    const seenAt = await noteSnapshotSeen(sql, { snapshotId: 'm1', generatedAt: GENERATED_AT });
     const askedAt = async (sku: string, minutes: number) =>
-      await sql`update catalog.skus set asked_at = ${new Date(GENERATED_AT.getTime() + minutes * 60_000)} where sku = ${sku}`;
-    await askedAt('since', 6);
-    await askedAt('margin', 4);
-    await askedAt('before', -60);
+      await sql`update catalog.skus set asked_at = ${new Date(seenAt.getTime() + minutes * 60_000)} where sku = ${sku}`;
+    await askedAt('since', 1);
+    // Long after what the partner's clock says of the snapshot: that is when it began to build, or is an hour off.
+    await askedAt('before', -1);
     await askedAt('crossed', 60);
-    const lines = ['since', 'margin', 'before'].map((sku) => line(sku, { hash: 'h2' }));
-    const { applied } = await baseline(store.url, [...lines, line('crossed', { priceSource: 'live' })]);
-    expect(applied).toMatchObject({ changed: 4, skipped: 1, marked: 3 });
-    expect(await marks(store.sql)).toEqual({ margin: 'changed', before: 'changed', crossed: 'changed' });
+    const lines = ['since', 'before'].map((sku) => line(sku, { hash: 'h2' }));
+    const { applied } = await baseline(store.url, [...lines, line('crossed', { priceSource: 'live' })], {
+      token: { seenAt },
+    });
+    expect(applied).toMatchObject({ changed: 3, skipped: 1, marked: 2 });
+    expect(await marks(store.sql)).toEqual({ before: 'changed', crossed: 'changed' });
     expect(await skuRow(store.sql, 'since')).toMatchObject({ hash: 'h2' });
   });
 
-  test('of a snapshot of unknown age spares nothing', async () => {
-    await standing(store, line('A'));
-    await store.sql`update catalog.skus set asked_at = now()`;
-    await baseline(store.url, [line('A', { hash: 'h2' })], { token: { generatedAt: null } });
-    expect(await marks(store.sql)).toEqual({ A: 'changed' });
+  test('knows its snapshot from the first answer that named it, with the time of its building', async () => {
+    const seen = (snapshotId: string, generatedAt: Date | null) =>
+      noteSnapshotSeen(store.sql, { snapshotId, generatedAt });
+    const first = await seen('s1', GENERATED_AT);
+    await noteCatalogCheck(store.sql, { snapshotId: 's1', generatedAt: GENERATED_AT, livePricedSkuCount: 1 });
+    expect(await seen('s1', GENERATED_AT)).toEqual(first);
+    const rebuilt = await seen('s1', new Date());
+    expect(rebuilt.getTime()).toBeGreaterThan(first.getTime());
+    const another = await seen('s2', null);
+    expect(another.getTime()).toBeGreaterThan(rebuilt.getTime());
+    expect(await seen('s2', null)).toEqual(another);
+  });
+
+  describe('whose token replaces that of deltas which broke off meanwhile', () => {
+    const report = (sql: Sql, since: string, toSnapshot: string, changed: readonly string[]) =>
+      applyDelta(sql, { since, toSnapshot, changed, removed: [], nowLive: [] });
+
+    test('takes its lines for what they reported, and asks about it: no delta reports it again', async () => {
+      const { sql } = store;
+      await standing(store, line('A'), line('B'));
+      await baseline(store.url, [line('A', { priceSource: 'live' }), line('B')], {
+        meanwhile: async () => {
+          await report(sql, 'm0', 's2', ['A', 'B']);
+          await answerAsked(sql, found('A', { 9: 91 }), found('B', { 9: 91 }));
+          await noteBrokenChain(sql, 's2');
+        },
+      });
+      expect(await skuRow(sql, 'A')).toMatchObject({ source: 'live', hash: null });
+      expect(await skuRow(sql, 'B')).toMatchObject({ source: 'snapshot', hash: 'h1' });
+      expect(await marks(sql)).toEqual({ A: 'changed', B: 'changed' });
+      expect((await readSyncState(sql)).snapshotId).toBe('m1');
+    });
+
+    test('is not applied where what they reported came after it was compared', async () => {
+      const { sql } = store;
+      await standing(store, line('A'));
+      const late = baseline(store.url, [line('A')], {
+        beforeMerge: async () => {
+          await report(sql, 'm0', 's2', ['A']);
+          await noteBrokenChain(sql, 's2');
+        },
+      });
+      await expect(late).rejects.toThrow(BaselineSuperseded);
+      expect((await readSyncState(sql)).snapshotId).toBe('s2');
+    });
+
+    test('leaves what they reported, while they go on', async () => {
+      const { sql } = store;
+      await standing(store, line('A'));
+      await baseline(store.url, [line('A', { priceSource: 'live' })], {
+        meanwhile: () => report(sql, 'm0', 's2', ['A']),
+      });
+      expect(await skuRow(sql, 'A')).toMatchObject({ source: 'snapshot', hash: null });
+      expect((await readSyncState(sql)).snapshotId).toBe('s2');
+    });
   });
 
   test('says what is live, whatever deferrals had taught', async () => {

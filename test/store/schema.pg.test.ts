@@ -140,7 +140,7 @@ describe('catalog_state', () => {
       expect(await state()).toBe('ok');
       await noteCatalogFault(store.sql, code);
       expect(await state()).toBe('stale');
-      await noteCatalogCheck(store.sql, { generatedAt: null, livePricedSkuCount: null });
+      await noteCatalogCheck(store.sql, { snapshotId: 's1', generatedAt: null, livePricedSkuCount: null });
       expect(await state()).toBe('ok');
     },
   );
@@ -150,7 +150,8 @@ describe('catalog_state', () => {
     await standing(1);
     await noteCatalogFault(sql, '0014');
     await sql`update catalog_internal.tasks set failures = 1, outcome = 'snapshot-stale' where task = 'delta'`;
-    const check = () => noteCatalogCheck(sql, { generatedAt: new Date(), livePricedSkuCount: 1 });
+    const check = () =>
+      noteCatalogCheck(sql, { snapshotId: 's1', generatedAt: new Date(), livePricedSkuCount: 1 });
     await check();
     expect(await state()).toBe('stale');
     await sql`update catalog_internal.tasks set failures = 2, outcome = 'network' where task = 'delta'`;
@@ -177,6 +178,7 @@ describe('catalog_state', () => {
     await applyDelta(store.sql, { since: 's1', toSnapshot: 's2', ...nothing });
     expect(await state()).toBe('ok');
     await noteCatalogCheck(store.sql, {
+      snapshotId: 's1',
       generatedAt: new Date(Date.now() - 25 * HOUR),
       livePricedSkuCount: 1,
     });
