@@ -17,7 +17,7 @@ import type { Queryable, Tx } from './db.ts';
 export interface Standing {
   /**
    * `report`: it answers a report. `overtaken`: a report came after it was asked. `own`: the SKU was not reported.
-   * `masked`: the last manifest may have. `other`: not snapshot-priced and listed, or no record to compare with.
+   * `masked`: the last manifest may have, or has taken the place of a report. `other`: not snapshot-priced and listed, or no record to compare with.
    */
   readonly standing: 'report' | 'overtaken' | 'own' | 'masked' | 'other';
   readonly comparable: boolean;
@@ -32,14 +32,15 @@ export function standingColumns(tx: Tx, askedAt: Date) {
   // asked_at has millisecond precision only.
   const reportedAt = tx`date_trunc('milliseconds', s.reported_at)`;
   const snapshot = tx`s.price_source is not distinct from 'snapshot'`;
+  const manifestAt = tx`(select manifest_applied_at from catalog_internal.sync)`;
   const comparable = tx`(${snapshot} and s.in_manifest and s.state = 'priced')`;
   return tx`
     case
       when ${reportedAt} > coalesce(s.asked_at, '-infinity') and ${snapshot} and ${askedAt} < ${reportedAt} then 'overtaken'
       when not ${comparable} then 'other'
-      when ${reportedAt} > s.asked_at then 'report'
+      when ${reportedAt} > greatest(s.asked_at, ${manifestAt}) then 'report'
       when d.reason in ('sweep', 'metadata') then 'own'
-      when s.asked_at > (select manifest_applied_at from catalog_internal.sync) then 'own'
+      when s.asked_at > ${manifestAt} then 'own'
       else 'masked'
     end as standing, ${comparable} as comparable,
     (select case when u.reported_at is not null then 'reported' when u.seen_at <= y.built_after then 'overdue' else 'waiting' end

@@ -96,6 +96,16 @@ async function run(history: History): Promise<{ world: World; counts: Counts }> 
   return { world, counts: await world.counts() };
 }
 
+test('of a SKU that a delta reported as live, and the next manifest as snapshot-priced, no report is judged', async () => {
+  const step = (kind: Op['kind'], at = 'A') => ({ kind, sku: at, n: 0 }) as Op;
+  const ops = [
+    ...[step('cross', 'D'), step('build'), step('poll')],
+    ...[step('cross', 'D'), step('build'), step('manifest')],
+  ];
+  const { counts } = await run({ calm: true, drops: false, noops: false, ops });
+  expect(counts).toMatchObject({ unchanged: 0, never: 0 });
+});
+
 test('over any history nobody is blamed who did nothing wrong', { timeout: 280_000 }, async () => {
   const total = { confirmed: 0, unchanged: 0, seenFirst: 0, never: 0, dropped: 0, noops: 0 };
   await fc.assert(
