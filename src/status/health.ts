@@ -151,18 +151,25 @@ const DOCTOR = 'it is retried by itself; if it lasts, run `catalog-mirror doctor
 
 /** Whether sync makes progress: the next run of what brings changes is the evidence, whatever else looks well. */
 function progressReasons(facts: Facts): Reason[] {
-  const { sync, tasks, now } = facts;
+  const { sync, tasks } = facts;
   const { deltaLateAfterSeconds } = facts.targets;
   if (sync.manifestAppliedAt === null) return [noBaseline(facts), ...scheduleReasons(facts, 'manifest')];
-  const checkedAt = sync.deltaCheckedAt ?? sync.manifestAppliedAt;
-  const age = secondsBetween(checkedAt, now);
+  const age = deltaAgeSeconds(facts);
   const late = degraded(
     'delta-late',
-    `the delta was last checked ${formatAge(age)} ago (${formatAge(deltaLateAfterSeconds)} is allowed), changes since are not known`,
+    `the delta was last checked ${formatAge(age)} ago (${formatAge(deltaLateAfterSeconds)} is allowed): changes are found by manifest, and prices refreshed by age`,
     `see the task delta (${tasks.find(({ task }) => task === 'delta')?.outcome ?? 'not run yet'}) in \`catalog-mirror status\``,
   );
-  return [...scheduleReasons(facts, 'delta'), ...(age > deltaLateAfterSeconds ? [late] : [])];
+  return [...scheduleReasons(facts, 'delta'), ...(isDeltaLate(facts) ? [late] : [])];
 }
+
+/** Seconds since the last delta was checked, or else the first baseline applied; 0 before that. */
+function deltaAgeSeconds({ sync, now }: Facts): number {
+  const checkedAt = sync.deltaCheckedAt ?? sync.manifestAppliedAt;
+  return checkedAt === null ? 0 : secondsBetween(checkedAt, now);
+}
+
+const isDeltaLate = (facts: Facts): boolean => deltaAgeSeconds(facts) > facts.targets.deltaLateAfterSeconds;
 
 function noBaseline(facts: Facts): Reason {
   if (facts.daemons === 0) return broken('no-baseline', `no baseline yet, and ${NO_DAEMON}`, START);
@@ -237,6 +244,7 @@ function catalogReasons(facts: Facts): Reason[] {
   return [
     ...held([
       sync.catalogState === 'stale' &&
+        (sync.catalogFault !== null || !isDeltaLate(facts)) &&
         degraded(
           'catalog-stale',
           'the catalog is stale; SKUs are refreshed by age',

@@ -17,6 +17,8 @@ export interface SyncState {
   readonly shrinkConfirmed: boolean;
   readonly liveBudget: number | null;
   readonly catalogState: 'ok' | 'stale' | 'none';
+  /** No delta was checked for longer than it may take; null before the first baseline. */
+  readonly deltaLate: boolean | null;
 }
 
 export async function readSyncState(sql: Sql): Promise<SyncState> {
@@ -27,8 +29,10 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
       live_priced_sku_count as "livePricedSkuCount", catalog_fault as "catalogFault",
       chain_broken_at as "chainBrokenAt", rejected_snapshot_id as "rejectedSnapshotId",
       manifest_refused as "manifestRefused", shrink_confirmed as "shrinkConfirmed", live_budget as "liveBudget",
-      catalog_internal.catalog_state(s) as "catalogState"
-    from catalog_internal.sync s`;
+      catalog_internal.catalog_state(s) as "catalogState",
+      coalesce(delta_checked_at, manifest_applied_at)
+        < now() - make_interval(secs => catalog_internal.delta_late_after(g)) as "deltaLate"
+    from catalog_internal.sync s, catalog_internal.settings g`;
   return row;
 }
 

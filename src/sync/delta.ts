@@ -12,14 +12,18 @@ const CROWD = 500;
 /** What to do about a delta that was not answered (partner rules 4.2, 7.3). */
 export type DeltaRecovery = 'fetch-manifest' | 'catalog-fault' | 'retry';
 
-/** Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used. */
-export function deltaRecovery(error: Pick<PartnerError, 'kind'>): DeltaRecovery {
+/**
+ * Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used; any other 4xx is
+ * of a gateway, and says nothing of it.
+ */
+export function deltaRecovery(error: Pick<PartnerError, 'kind' | 'status'>): DeltaRecovery {
   switch (error.kind) {
     case 'snapshot-expired':
     case 'delta-too-large':
     case 'since-missing':
-    case 'bad-request':
       return 'fetch-manifest';
+    case 'bad-request':
+      return error.status === 400 ? 'fetch-manifest' : 'retry';
     case 'no-snapshot':
     case 'snapshot-stale':
       return 'catalog-fault';
@@ -27,6 +31,13 @@ export function deltaRecovery(error: Pick<PartnerError, 'kind'>): DeltaRecovery 
       return 'retry';
   }
 }
+
+/**
+ * A run ends after so many answers without any SKU although the token advances, or so many answers in all: to some partners
+ * each answer may be a token of its own. The next poll goes on.
+ */
+const MOST_EMPTY_HOPS = 3;
+const MOST_HOPS = 100;
 
 /**
  * Polls the delta from the stored token, again and again while to_snapshot advances (partner rule 4.2.11), and
@@ -40,6 +51,7 @@ export async function syncDelta(
   const { deltaMs } = ctx.settings.intervals;
   const seen = new Set<string>();
   let hops = 0;
+  let empty = 0;
   for (;;) {
     const { snapshotId, chainBrokenAt, manifestAppliedAt } = await readSyncState(ctx.sql);
     if (snapshotId === null || manifestAppliedAt === null) {
@@ -77,8 +89,10 @@ export async function syncDelta(
     if (applied.crossedToLive >= CROWD) await requestTask(ctx.sql, 'catalog-check');
     seen.add(snapshotId);
     hops += Number(advanced);
+    empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
     // A token seen before in this run would be a circle: the rest is left to the next poll.
-    if (!advanced || seen.has(delta.toSnapshot)) return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
+    const isOver = !advanced || seen.has(delta.toSnapshot) || empty >= MOST_EMPTY_HOPS || hops >= MOST_HOPS;
+    if (isOver) return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
   }
 }
 

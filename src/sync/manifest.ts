@@ -262,7 +262,7 @@ async function reportProgress(
 
 /**
  * Asks the manifest route for its metadata only: how old the newest snapshot is, and how much of it is live-priced
- * (partner rules 4.2.10, 2.7).
+ * (partner rules 4.2.10, 2.7). While the delta is late, a new snapshot is downloaded whole.
  */
 export async function checkCatalog(
   ctx: SyncContext,
@@ -283,6 +283,10 @@ export async function checkCatalog(
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
   await noteCatalogCheck(ctx.sql, asked.value);
   await weighCounts(ctx, asked.value);
+  const { deltaLate, chainBrokenAt, snapshotId } = state;
+  const isNews = deltaLate === true && chainBrokenAt === null && asked.value.snapshotId !== snapshotId;
+  // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
+  if (isNews) await requestTask(ctx.sql, 'manifest');
   const generated = generatedAt?.toISOString() ?? null;
   return { kind: 'done', nextInMs, counts: { generated, live: livePricedSkuCount, skus: skuCount } };
 }

@@ -88,6 +88,59 @@ describe('Catalog age.', () => {
     },
   );
 
+  test.each([
+    ['answers 500', { status: 500, body: { errorMessage: 'Internal Server Error' } }],
+    ['cannot be read', { mutate: () => ({ snapshots: 'elsewhere' }) }],
+    ['names more pages than are read', { mutate: (body: object) => ({ ...body, nextCursor: 'x' }) }],
+  ])(
+    'Catalog age. Stale where the delta %s for two polls: by age and by manifest, until a delta is read',
+    async (_, fault) => {
+      await using stack = await createStack({ sandbox: { skus: 150, seed: 207, liveShare: 0.04 } });
+      const { sandbox, sql } = stack;
+      const { world } = sandbox;
+      const app = await stack.start();
+      await stack.caughtUp();
+      sandbox.faults.add({ route: 'delta', times: Infinity, ...fault });
+      world.add('known to the manifest alone');
+      world.buildSnapshot();
+      await runNow(stack, app, 'delta');
+      expect(await catalogState(sql)).toBe('ok');
+      await sql`update catalog_internal.sync set delta_checked_at = now() - interval '121 minutes'`;
+      await letAge(sql, 3600);
+      const asked = sandbox.requests.length;
+      expect(await catalogState(sql)).toBe('stale');
+      const degraded = String((await readyz(app)).body['degraded']);
+      expect(degraded).toMatch(/the delta was last checked 2\.0h ago .* prices refreshed by age/);
+      expect(degraded).not.toContain('the catalog is stale');
+      await eventually(async () => {
+        const [known] = await sql<[{ n: number }]>`select count(*)::int as n from catalog.skus`;
+        expect(new Set(askedSince(stack, asked).flat()).size).toBe(known.n);
+      });
+      const [{ doubted }] = await sql<[{ doubted: number }]>`
+      select count(*)::int as doubted from catalog.sku_trust where doubt in ('delta_late', 'catalog_stale')`;
+      expect(doubted).toBe(0);
+
+      // The manifest of the snapshot that the delta does not tell of, once.
+      await runNow(stack, app, 'catalog-check');
+      await eventually(async () =>
+        expect(
+          await sql`select from catalog.prices where sku = 'known to the manifest alone'`,
+        ).not.toHaveLength(0),
+      );
+      const files = sandbox.counts('file');
+      await runNow(stack, app, 'catalog-check');
+      await runNow(stack, app, 'catalog-check');
+      expect(sandbox.counts('file')).toBe(files);
+
+      sandbox.faults.clear();
+      await runNow(stack, app, 'delta');
+      expect(await catalogState(sql)).toBe('ok');
+      expect((await readyz(app)).body['degraded']).toEqual([]);
+      await stack.caughtUp();
+      await expectMirrorIsTrue(sql, world);
+    },
+  );
+
   test('Catalog age. While it is ok, SKUs that are not due by age are left alone', async () => {
     await using stack = await createStack({ sandbox: { skus: 60, seed: 203, liveShare: 0 } });
     const app = await stack.start();

@@ -113,6 +113,7 @@ const HEALTHY: Status = {
     shrinkConfirmed: false,
     liveBudget: 5,
     catalogState: 'ok',
+    deltaLate: false,
   },
   tasks: [
     task('catalog-check', { nextAt: ahead(2000) }),

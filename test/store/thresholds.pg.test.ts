@@ -45,12 +45,12 @@ test('the target age of snapshot-priced SKUs: SQL judges by what the next refres
   );
 });
 
-test('a late delta: three polls, half an hour at least, and red on the dashboard from there', async () => {
+test('a late delta: two polls, half an hour at least, and red on the dashboard from there', async () => {
   const lateAfter = async (interval: number) => {
     await store.sql`update catalog_internal.settings set delta_interval = ${interval}`;
     return (await readTargets(store.sql)).deltaLateAfterSeconds;
   };
-  expect(await lateAfter(3600)).toBe(3 * 3600);
+  expect(await lateAfter(3600)).toBe(2 * 3600);
   const usual = await lateAfter(300);
   const panel = DASHBOARD.panels.find(({ title }) => title === 'Delta last checked');
   const { thresholds } = (panel?.fieldConfig?.defaults ?? {}) as {

@@ -82,10 +82,10 @@ describe('trust is one reading everywhere', () => {
       await someCatalog(sql, 2000, seed);
       const counts = async () => {
         const [row] = await sql<
-          [{ fresh: number; actionable: number; live: number; meaning: number; wrong: number }]
+          [{ fresh: number; actionable: number; young: number; meaning: number; wrong: number }]
         >`
       select (count(*) filter (where fresh))::int as fresh, (count(*) filter (where actionable))::int as actionable,
-        (count(*) filter (where actionable and price_source = 'live'))::int as live,
+        (count(*) filter (where actionable and priced_at >= now() - interval '30 minutes'))::int as young,
         (count(*) filter (where doubt = 'size_type'))::int as meaning,
         (count(*) filter (where actionable and not fresh or actionable <> (doubt is null) or fresh is null or stale is null
           or past_target is null or owed <> (owed_lane is not null) or owed <> (owed_reason is not null)))::int as wrong
@@ -99,7 +99,10 @@ describe('trust is one reading everywhere', () => {
       expect(well.actionable + well.meaning).toBe(well.fresh);
       await noteCatalogFault(sql, '0014');
       const faulty = await counts();
-      expect(faulty).toMatchObject({ fresh: well.fresh, actionable: well.live, wrong: 0 });
+      // Nothing reports moves: by age, as live ones.
+      expect(faulty).toMatchObject({ fresh: well.fresh, actionable: well.young, wrong: 0 });
+      expect(well.young).toBeGreaterThan(0);
+      expect(well.young).toBeLessThan(well.actionable);
       const [prices] = await sql`
         select (count(*) filter (where c.actionable is distinct from (t.actionable and c.price is not null)))::int as differing
         from catalog.current_prices c join catalog.sku_trust t using (sku)`;
@@ -127,12 +130,24 @@ const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null
   ['a day and more without a refresh', () => age(25), 'past_target', 'past_target'],
   ['a turn that has come', () => passHours(store.sql, 11), null, 'owed'],
   ['a sweep that has come', () => passHours(store.sql, 21), 'owed', 'owed'],
-  ['0014 of the catalog', () => noteCatalogFault(store.sql, '0014'), 'catalog_stale', null],
+  ['0014 of the catalog, just asked', () => noteCatalogFault(store.sql, '0014'), null, null],
+  [
+    '0014 of the catalog, asked an hour ago',
+    async () => {
+      await noteCatalogFault(store.sql, '0014');
+      await age(1);
+    },
+    'catalog_stale',
+    'past_target',
+  ],
   [
     'an old snapshot',
-    () => store.sql`update catalog_internal.sync set snapshot_generated_at = now() - interval '25 hours'`,
+    async () => {
+      await store.sql`update catalog_internal.sync set snapshot_generated_at = now() - interval '25 hours'`;
+      await age(1);
+    },
     'catalog_stale',
-    null,
+    'past_target',
   ],
   [
     'no baseline',
@@ -148,8 +163,17 @@ const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null
   ],
   [
     'no delta for more than half an hour',
-    () => store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '31 minutes'`,
+    async () => {
+      await store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '31 minutes'`;
+      await age(1);
+    },
     'delta_late',
+    'past_target',
+  ],
+  [
+    'no delta for as long, just asked',
+    () => store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '31 minutes'`,
+    null,
     null,
   ],
   [

@@ -101,7 +101,11 @@ describe('the remedy for a delta that was not answered', () => {
     ['timeout', 'retry'],
     ['aborted', 'retry'],
   ])('%s: %s', (kind, remedy) => {
-    expect(deltaRecovery({ kind })).toBe(remedy);
+    expect(deltaRecovery({ kind, status: 400 })).toBe(remedy);
+  });
+
+  test.each([405, 408, 411, 413, 414, 431])('%i is of a gateway: retry', (status) => {
+    expect(deltaRecovery({ kind: 'bad-request', status })).toBe('retry');
   });
 });
 

@@ -18,11 +18,12 @@ BEGIN
   live_target := make_interval(secs => g.live_interval);
   snapshot_target := make_interval(secs => catalog_internal.snapshot_target(g));
   incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
-  catalog_doubt := CASE catalog_internal.catalog_state(s)
-    WHEN 'none' THEN 'no_baseline'
-    WHEN 'stale' THEN 'catalog_stale'
-    ELSE CASE WHEN coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => catalog_internal.delta_late_after(g))
-      THEN 'delta_late' END
+  catalog_doubt := CASE
+    WHEN s.manifest_applied_at IS NULL THEN 'no_baseline'
+    WHEN s.catalog_fault IS NULL
+         AND coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => catalog_internal.delta_late_after(g))
+      THEN 'delta_late'
+    WHEN catalog_internal.catalog_state(s) = 'stale' THEN 'catalog_stale'
   END;
   -- With a daemon there, this task ends every minute.
   at_work := p.refusal IS NULL

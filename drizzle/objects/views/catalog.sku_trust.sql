@@ -49,7 +49,9 @@ CROSS JOIN LATERAL (
            WHEN b.past_target OR b.stale THEN 'past_target'
            WHEN k.owed THEN 'size_type'
            WHEN t.incident AND s.priced_at < now() - t.live_target THEN 'incident'
-           WHEN s.price_source IS DISTINCT FROM 'live' THEN t.catalog_doubt
+           -- While nothing reports its moves, it is as good as a live one: by age.
+           WHEN s.price_source IS DISTINCT FROM 'live'
+                AND (t.catalog_doubt = 'no_baseline' OR s.priced_at < now() - t.live_target) THEN t.catalog_doubt
          END AS doubt
 ) c;
 
@@ -71,5 +73,5 @@ COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner 
 COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare slot in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused, or nothing counted within five minutes.';
 COMMENT ON COLUMN catalog.sku_trust.stale IS 'True while a refresh is known to be pending, and where a live price is older than LIVE_INTERVAL: the same as in catalog.current_prices.';
 COMMENT ON COLUMN catalog.sku_trust.fresh IS 'True where the SKU is priced, not stale, and not past its target: what the metric fresh_skus counts.';
-COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); owed (a re-price: see owed_reason); past_target (too old); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), catalog_stale (catalog_state of catalog.sync_status), delta_late (no delta for 30 minutes, or three times DELTA_INTERVAL where that is longer). Null: none.';
+COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); owed (a re-price: see owed_reason); past_target (too old); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), and where the price is older than LIVE_INTERVAL, catalog_stale (catalog_state of catalog.sync_status) or delta_late (no delta for 30 minutes, or two times DELTA_INTERVAL where that is longer). Null: none.';
 COMMENT ON COLUMN catalog.sku_trust.actionable IS 'True where nothing speaks against acting on its prices: doubt is null. Implies fresh. A size without a readable price is no price all the same.';

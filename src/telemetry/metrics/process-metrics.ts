@@ -27,7 +27,7 @@ const REQUEST_ENDS = only(
 /** How the run of a manifest or a delta can end; a broken chain is no end, but a manifest's cause. */
 const RUN_ENDS = {
   manifest: [...kindsOf('manifest'), ...kindsOf('manifest-file'), ...Object.keys(REFUSAL_HINTS)],
-  delta: kindsOf('delta').filter((kind) => deltaRecovery({ kind }) !== 'fetch-manifest'),
+  delta: kindsOf('delta').filter((kind) => deltaRecovery({ kind, status: undefined }) !== 'fetch-manifest'),
 };
 const SYNC_ENDS = only(
   ['kind', 'outcome'],

@@ -1,0 +1,150 @@
+-- Seconds without a checked delta from which it is late: two polls, and half an hour at least. catalog_state, health, the doubt
+-- delta_late and the alert on it go by this. A single expression, as snapshot_target.
+CREATE OR REPLACE FUNCTION catalog_internal.delta_late_after(s catalog_internal.settings) RETURNS float8
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT greatest(1800, 2 * s.delta_interval)
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.delta_late_after(catalog_internal.settings) FROM PUBLIC;
+--> statement-breakpoint
+-- 'none' before the first baseline; 'stale' while the catalog routes do not report changes, or cannot be trusted to; else 'ok'.
+-- A token that moved proves that the partner's catalog builder works, until the manifest route is checked again.
+-- SECURITY DEFINER, because a view reads its tables as its owner but calls its functions as its reader, who may not
+-- read the settings. PL/pgSQL plans its statement once a session, and sku_trust calls it in every query. It only
+-- reads, so queries may use parallel workers.
+CREATE OR REPLACE FUNCTION catalog_internal.catalog_state(s catalog_internal.sync) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g catalog_internal.settings;
+BEGIN
+  SELECT * INTO g FROM catalog_internal.settings;
+  RETURN CASE
+    WHEN s.manifest_applied_at IS NULL THEN 'none'
+    WHEN s.catalog_fault IS NOT NULL THEN 'stale'
+    WHEN s.chain_broken_at IS NOT NULL AND s.manifest_refused IS NOT NULL THEN 'stale'
+    WHEN greatest(s.snapshot_generated_at, s.snapshot_moved_at)
+         < now() - make_interval(secs => g.catalog_stale_after) THEN 'stale'
+    WHEN coalesce(s.delta_checked_at, s.manifest_applied_at)
+         < now() - make_interval(secs => catalog_internal.delta_late_after(g)) THEN 'stale'
+    ELSE 'ok'
+  END;
+END
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.catalog_state(catalog_internal.sync) TO PUBLIC;
+--> statement-breakpoint
+-- What trust in a price depends on that is the same for all SKUs, computed once a query. PL/pgSQL plans a statement
+-- once a session, and planning is most of the cost of reading one SKU. One SELECT a table, because the planner does
+-- not know that these tables have one row each, and prepares a join for millions. SECURITY DEFINER: the view calls it
+-- as its reader.
+CREATE OR REPLACE FUNCTION catalog_internal.trust_terms(
+  OUT live_target interval, OUT snapshot_target interval, OUT incident boolean, OUT catalog_doubt text,
+  OUT at_work boolean, OUT backoff_until timestamptz
+)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g catalog_internal.settings;
+  s catalog_internal.sync;
+  p catalog_internal.pace;
+BEGIN
+  SELECT * INTO g FROM catalog_internal.settings;
+  SELECT * INTO s FROM catalog_internal.sync;
+  SELECT * INTO p FROM catalog_internal.pace;
+  live_target := make_interval(secs => g.live_interval);
+  snapshot_target := make_interval(secs => catalog_internal.snapshot_target(g));
+  incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
+  catalog_doubt := CASE
+    WHEN s.manifest_applied_at IS NULL THEN 'no_baseline'
+    WHEN s.catalog_fault IS NULL
+         AND coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => catalog_internal.delta_late_after(g))
+      THEN 'delta_late'
+    WHEN catalog_internal.catalog_state(s) = 'stale' THEN 'catalog_stale'
+  END;
+  -- With a daemon there, this task ends every minute.
+  at_work := p.refusal IS NULL
+    AND coalesce((SELECT finished_at > now() - interval '5 minutes' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
+  backoff_until := CASE WHEN p.backoff_until > now() THEN p.backoff_until END;
+END
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.trust_terms() TO PUBLIC;
+--> statement-breakpoint
+-- How far each SKU's prices can be trusted, for every other reader of it. `stale` is what current_prices shows;
+-- `fresh` is what the metric fresh_skus counts; `doubt` also covers what these two know nothing of: the catalog as a
+-- whole, and what the sizes mean.
+CREATE OR REPLACE VIEW catalog.sku_trust AS
+SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
+       CASE WHEN s.state = 'priced' THEN greatest(now() - s.priced_at, interval '0') END AS price_age,
+       CASE WHEN s.state = 'priced' THEN k.target END AS target_age,
+       b.past_target,
+       k.owed,
+       CASE WHEN k.owed THEN d.reason END AS owed_reason,
+       CASE WHEN NOT k.owed THEN NULL
+            WHEN d.deferrals > 0 THEN 'deferred'
+            WHEN d.failures > 0 THEN 'error'
+            ELSE (catalog_internal.lane_names())[d.lane]
+       END AS owed_lane,
+       CASE WHEN k.owed THEN d.due_at END AS owed_since,
+       coalesce(d.deferrals, 0) AS deferrals,
+       coalesce(d.failures, 0) AS failures,
+       CASE WHEN NOT t.at_work OR d.due_at = 'infinity' THEN NULL
+            WHEN NOT k.owed THEN greatest(d.due_at, d.held_until, t.backoff_until)
+            WHEN d.held_until > now() THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE now() END, t.backoff_until)
+            ELSE greatest(now(), t.backoff_until)
+                   + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])
+       END AS next_look_at,
+       b.stale,
+       s.state = 'priced' AND NOT b.stale AND NOT b.past_target AS fresh,
+       c.doubt,
+       c.doubt IS NULL AS actionable
+FROM catalog.skus s
+LEFT JOIN catalog_internal.due d ON d.sku = s.sku
+CROSS JOIN catalog_internal.trust_terms() t
+CROSS JOIN LATERAL (
+  SELECT coalesce(d.due_at <= now(), false) AS owed,
+         coalesce(d.due_at <= now() AND d.reason <> 'metadata', false) AS reprice_due,
+         s.price_source IS NOT DISTINCT FROM 'live' OR coalesce(d.live AND d.reason = 'live', false) AS refreshed_as_live,
+         CASE WHEN s.price_source IS NOT DISTINCT FROM 'live' THEN t.live_target
+              WHEN d.live AND d.reason = 'live' THEN least(t.live_target, t.snapshot_target)
+              ELSE t.snapshot_target
+         END AS target
+) k
+CROSS JOIN LATERAL (
+  SELECT s.state = 'priced' AND coalesce(s.priced_at, '-infinity') < now() - k.target AS past_target,
+         k.reprice_due OR (k.refreshed_as_live AND coalesce(s.priced_at, '-infinity') < now() - t.live_target) AS stale
+) b
+CROSS JOIN LATERAL (
+  SELECT CASE
+           WHEN s.state <> 'priced' THEN s.state
+           WHEN k.reprice_due THEN 'owed'
+           WHEN b.past_target OR b.stale THEN 'past_target'
+           WHEN k.owed THEN 'size_type'
+           WHEN t.incident AND s.priced_at < now() - t.live_target THEN 'incident'
+           -- While nothing reports its moves, it is as good as a live one: by age.
+           WHEN s.price_source IS DISTINCT FROM 'live'
+                AND (t.catalog_doubt = 'no_baseline' OR s.priced_at < now() - t.live_target) THEN t.catalog_doubt
+         END AS doubt
+) c;
+
+COMMENT ON VIEW catalog.sku_trust IS 'How far the prices of each SKU can be trusted, one row a SKU: WHERE actionable leaves those to act on; doubt says why not.';
+COMMENT ON COLUMN catalog.sku_trust.sku IS 'SKU in catalog.skus.';
+COMMENT ON COLUMN catalog.sku_trust.state IS 'pending, priced, not_found or removed, as in catalog.skus.';
+COMMENT ON COLUMN catalog.sku_trust.price_source IS 'snapshot, live, or null while unknown, as in catalog.skus.';
+COMMENT ON COLUMN catalog.sku_trust.in_manifest IS 'Listed by the newest manifest as corrected since. False: no delta reports its price moves, so judge by price_age.';
+COMMENT ON COLUMN catalog.sku_trust.priced_at IS 'When the partner last answered for this SKU.';
+COMMENT ON COLUMN catalog.sku_trust.price_age IS 'Age of its prices; null where it has none (state other than priced).';
+COMMENT ON COLUMN catalog.sku_trust.target_age IS 'Age that its prices are not to exceed: LIVE_INTERVAL for a live SKU, SWEEP_INTERVAL for any other (METADATA_INTERVAL where that is shorter, or sweeps are off); null where it has none.';
+COMMENT ON COLUMN catalog.sku_trust.past_target IS 'True where price_age exceeds target_age.';
+COMMENT ON COLUMN catalog.sku_trust.owed IS 'True while a refresh of the SKU is due, also while it waits after being deferred or failing.';
+COMMENT ON COLUMN catalog.sku_trust.owed_reason IS 'Why a refresh is due: new, changed, live, sweep, metadata, removed, absent (from a new manifest), watched (catalog.watchlist), refresh (the command); null: none is due.';
+COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the due refresh is served: changed (urgent: also watched and refresh), live, new, deferred or error (waits, or has waited), metadata, sweep; null: none is due.';
+COMMENT ON COLUMN catalog.sku_trust.owed_since IS 'Since when the refresh is due; null: none is due.';
+COMMENT ON COLUMN catalog.sku_trust.deferrals IS 'How often in a row the partner deferred the SKU.';
+COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner named the SKU in errors, its answer could not be read, or a call with this SKU alone failed.';
+COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare slot in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused, or nothing counted within five minutes.';
+COMMENT ON COLUMN catalog.sku_trust.stale IS 'True while a refresh is known to be pending, and where a live price is older than LIVE_INTERVAL: the same as in catalog.current_prices.';
+COMMENT ON COLUMN catalog.sku_trust.fresh IS 'True where the SKU is priced, not stale, and not past its target: what the metric fresh_skus counts.';
+COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); owed (a re-price: see owed_reason); past_target (too old); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), and where the price is older than LIVE_INTERVAL, catalog_stale (catalog_state of catalog.sync_status) or delta_late (no delta for 30 minutes, or two times DELTA_INTERVAL where that is longer). Null: none.';
+COMMENT ON COLUMN catalog.sku_trust.actionable IS 'True where nothing speaks against acting on its prices: doubt is null. Implies fresh. A size without a readable price is no price all the same.';
