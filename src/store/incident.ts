@@ -1,4 +1,4 @@
-import { type Sql, transaction } from './db.ts';
+import { type Queryable, type Sql, transaction } from './db.ts';
 
 /** The evidence for an incident: the manifest route's counts, or calls whose snapshot-priced SKUs are deferred. */
 export type IncidentCause = 'live-count' | 'deferrals';
@@ -18,21 +18,24 @@ export interface IncidentChange {
   readonly minutes: number;
 }
 
-/** Stores what `judge` makes of the present cause, and has the whole schedule planned again. Null where nothing changes. */
+interface PresentIncident {
+  readonly from: IncidentCause | null;
+  readonly minutes: number;
+}
+
+/** Stores what `judge` makes of the present cause, and of the minutes that it has lasted, and has the whole schedule planned again. Null where nothing changes. */
 export async function storeIncident(
   sql: Sql,
-  judge: (present: IncidentCause | null) => IncidentCause | null,
+  judge: (present: IncidentCause | null, minutes: number) => IncidentCause | null,
 ): Promise<IncidentChange | null> {
-  const [present] = await sql<
-    [{ cause: IncidentCause | null }]
-  >`select incident_because as cause from catalog_internal.live_plan`;
-  if (judge(present.cause) === present.cause) return null;
+  const read = (queryable: Queryable) => queryable`
+    select incident_because as "from", coalesce(round(extract(epoch from now() - incident_since) / 60), 0)::int as minutes
+    from catalog_internal.live_plan`;
+  const [present] = await sql<[PresentIncident]>`${read(sql)}`;
+  if (judge(present.from, present.minutes) === present.from) return null;
   return await transaction(sql, async (tx) => {
-    const [{ from, minutes }] = await tx<[{ from: IncidentCause | null; minutes: number }]>`
-      select incident_because as "from",
-        coalesce(round(extract(epoch from now() - incident_since) / 60), 0)::int as minutes
-      from catalog_internal.live_plan for update`;
-    const to = judge(from);
+    const [{ from, minutes }] = await tx<[PresentIncident]>`${read(tx)} for update`;
+    const to = judge(from, minutes);
     if (to === from) return null;
     await tx`
       update catalog_internal.live_plan set incident_because = ${to}::text,

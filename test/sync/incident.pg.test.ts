@@ -159,6 +159,7 @@ describe('without word from the catalog', () => {
     const shown = {
       live: { asked: 0, answered: 0, deferred: 0 },
       snapshot: { asked, answered, deferred: asked - answered },
+      tried: { asked, answered, deferred: asked - answered },
     };
     const taught = learn({ plan, budget: 5, trial }, shown, settings);
     const stored = await storeLesson(sql, taught.lesson, { failures: 0, callSize: null, cleared: null });

@@ -23,8 +23,9 @@ describe('an incident begins', () => {
 
 describe('an incident ends', () => {
   test.each([
-    ['live-count', count(500, 1000), null],
-    ['live-count', count(501, 1000), 'live-count'],
+    ['live-count', count(600, 1000), null],
+    ['live-count', count(850, 1000), null],
+    ['live-count', count(851, 1000), 'live-count'],
     ['live-count', trial(20, 20), 'live-count'],
     ['live-count', deferrals(300, 0), 'live-count'],
     // The counts are of a snapshot built before it began.
@@ -32,9 +33,22 @@ describe('an incident ends', () => {
     ['deferrals', count(1000, 1000), 'live-count'],
     ['deferrals', trial(20, 5), 'deferrals'],
     ['deferrals', trial(20, 15), null],
+    ['deferrals', trial(8, 8), null],
+    // Nearly everything is listed as live: nothing was tried.
+    ['deferrals', trial(2, 2), 'deferrals'],
+    ['deferrals', trial(0, 0), 'deferrals'],
   ] as const)('or not: begun by %s, %o', (present, evidence, expected) => {
     expect(judgeIncident(present, evidence)).toBe(expected);
   });
+});
+
+test('a share that settles below what begins an incident ends it, within six hours', () => {
+  for (let live = 0; live < 1000; live += 10) {
+    const after = judgeIncident('live-count', count(live, 1000), 360);
+    expect([live, after]).toEqual([live, live >= 900 ? 'live-count' : null]);
+  }
+  expect(judgeIncident('live-count', count(880, 1000), 359)).toBe('live-count');
+  expect(judgeIncident('deferrals', count(880, 1000), 9999)).toBe('deferrals');
 });
 
 describe('a half-open request', () => {

@@ -43,7 +43,12 @@ function taught(
   } = {},
 ) {
   const { plan = {}, budget = 5, trial = false, live = shown(5, 5), snapshot = shown(95, 95) } = options;
-  return learn({ plan: { ...QUIET, ...plan }, budget, trial }, { live, snapshot }, SETTINGS);
+  const tried = {
+    asked: live.asked + snapshot.asked,
+    answered: live.answered + snapshot.answered,
+    deferred: 0,
+  };
+  return learn({ plan: { ...QUIET, ...plan }, budget, trial }, { live, snapshot, tried }, SETTINGS);
 }
 
 describe('a call that was answered in full', () => {

@@ -13,29 +13,36 @@ export type IncidentEvidence =
   | { readonly kind: 'count'; readonly live: number; readonly skus: number }
   /** SKUs asked as snapshot-priced in recent calls that deferred any, and how many of them were deferred. */
   | { readonly kind: 'deferrals'; readonly asked: number; readonly deferred: number }
-  /** A call of the incident that asked for more SKUs than are computed live, and how many it answered. */
+  /** SKUs listed as snapshot-priced in a call of the incident that had more SKUs than are computed live, and how many of them it answered. */
   | { readonly kind: 'trial'; readonly asked: number; readonly answered: number };
 
 const ENTER_LIVE_PART = 0.9;
-const LEAVE_LIVE_PART = 0.5;
+const LEAVE_LIVE_PART = 0.85;
+/** Between the two it lasts so long at most: a catalog of which most is always live is none. */
+const BETWEEN_MINUTES = 360;
 /** Several calls, because a single one may have met a cluster of wrongly listed SKUs. */
 const ENTER_ASKED = 300;
 const ENTER_DEFERRED_PART = 0.5;
 const LEAVE_ANSWERED_PART = 0.75;
+/** Fewer show nothing. */
+const LEAST_TRIED = 3;
 
 /**
- * The cause of an incident after a piece of evidence, or null: no incident. The counts belong to a snapshot
- * that may be hours old, so low ones end only what counts began; deferrals are disproved by a trial call.
+ * The cause of an incident after a piece of evidence, or null: no incident; `minutes` is how long it has lasted. The counts belong to
+ * a snapshot that may be hours old, so low ones end only what counts began; deferrals are disproved by a trial call. Of a trial call only
+ * those count that the catalog lists as snapshot-priced: what is live is deferred at any time.
  */
 export function judgeIncident(
   present: IncidentCause | null,
   evidence: IncidentEvidence,
+  minutes = 0,
 ): IncidentCause | null {
   switch (evidence.kind) {
     case 'count': {
       const part = evidence.skus > 0 ? evidence.live / evidence.skus : 0;
       if (part >= ENTER_LIVE_PART) return 'live-count';
-      return present === 'live-count' && part <= LEAVE_LIVE_PART ? null : present;
+      const isOver = part <= LEAVE_LIVE_PART || minutes >= BETWEEN_MINUTES;
+      return present === 'live-count' && isOver ? null : present;
     }
     case 'deferrals': {
       const { asked, deferred } = evidence;
@@ -45,7 +52,8 @@ export function judgeIncident(
     }
     case 'trial': {
       const { asked, answered } = evidence;
-      return present === 'deferrals' && answered >= asked * LEAVE_ANSWERED_PART ? null : present;
+      const isOver = asked >= LEAST_TRIED && answered >= asked * LEAVE_ANSWERED_PART;
+      return present === 'deferrals' && isOver ? null : present;
     }
   }
 }
@@ -91,7 +99,9 @@ export async function weighCounts(
 ): Promise<void> {
   if (meta.livePricedSkuCount === null || meta.skuCount === null) return;
   const evidence = { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount } as const;
-  const change = await storeIncident(ctx.sql, (present) => judgeIncident(present, evidence));
+  const change = await storeIncident(ctx.sql, (present, minutes) =>
+    judgeIncident(present, evidence, minutes),
+  );
   if (change === null) return;
   await requestTask(ctx.sql, 'live-plan');
   // The delta says which SKUs crossed, or that a fresh manifest must (0013).

@@ -25,6 +25,13 @@ export interface Shown {
   readonly deferred: number;
 }
 
+export interface ShownByCall {
+  readonly live: Shown;
+  readonly snapshot: Shown;
+  /** Of a trial call: those that the catalog lists as snapshot-priced, however they count. */
+  readonly tried?: Shown;
+}
+
 export interface Taught {
   readonly lesson: Lesson;
   readonly events: readonly SyncEvent[];
@@ -35,7 +42,7 @@ export interface Taught {
 /** All that an answered call teaches under `settings`: what to store, and the events to emit. */
 export function learn(
   { plan, budget, trial }: Known,
-  { live, snapshot }: { readonly live: Shown; readonly snapshot: Shown },
+  { live, snapshot, tried }: ShownByCall,
   settings: Pick<SyncSettings, 'bulk' | 'callsPerMinute'>,
 ): Taught {
   const events: SyncEvent[] = [];
@@ -63,7 +70,7 @@ export function learn(
     snapshotAsked: snapshot.asked,
     snapshotDeferred: snapshot.deferred,
   };
-  const evidence = evidenceOf(plan, trial, live, snapshot);
+  const evidence = evidenceOf(plan, trial, tried, snapshot);
   const incident = evidence === null ? null : incidentAfter(plan, evidence);
   return {
     lesson: {
@@ -105,11 +112,14 @@ function ceilingAfter(
 }
 
 /** What a call says for or against an incident: a trial call's answers, or snapshot-priced SKUs that were deferred. */
-function evidenceOf(plan: LivePlan, trial: boolean, live: Shown, snapshot: Shown): IncidentEvidence | null {
-  if (trial) {
-    const [asked, answered] = [live.asked + snapshot.asked, live.answered + snapshot.answered];
-    return { kind: 'trial', asked, answered };
-  }
+function evidenceOf(
+  plan: LivePlan,
+  trial: boolean,
+  tried: Shown | undefined,
+  snapshot: Shown,
+): IncidentEvidence | null {
+  if (trial)
+    return tried === undefined ? null : { kind: 'trial', asked: tried.asked, answered: tried.answered };
   if (plan.incident !== null || snapshot.deferred === 0) return null;
   const { asked, deferred } = plan.snapshotDeferrals;
   return { kind: 'deferrals', asked: asked + snapshot.asked, deferred: deferred + snapshot.deferred };

@@ -4,6 +4,7 @@ import { applyAnswer } from '../../store/answer/apply.ts';
 import { readCallInputs, storeFailedCall, storeLesson } from '../../store/bulk-call.ts';
 import { isConnectionLost, storeFailure } from '../../store/db.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
+import { listedAsSnapshot } from '../../store/live.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
 import { learn, type Shown } from '../live/learn.ts';
 import { learnRefresh } from '../live/plan.ts';
@@ -124,7 +125,8 @@ async function learnFrom(
   const { failures, wanted, callSize } = planned;
   const [suspects] = wanted.suspects ?? [];
   const call = { skus: claim.skus.length, failed: false, hadFailed: suspects !== undefined };
-  const taught = learn(planned, { live: shown(true), snapshot: shown(false) }, ctx.settings);
+  const tried = planned.trial ? await triedOf(ctx, claim, skuAnswers) : {};
+  const taught = learn(planned, { live: shown(true), snapshot: shown(false), ...tried }, ctx.settings);
   const incidentStored = await storeLesson(ctx.sql, taught.lesson, {
     failures,
     callSize: sizeAfter(callSize, ctx.settings.bulk.maxSkus, call),
@@ -132,6 +134,24 @@ async function learnFrom(
   });
   for (const event of taught.events) ctx.emit(event);
   if (incidentStored && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
+}
+
+/** What a trial call showed of the SKUs that the catalog lists as snapshot-priced: in an incident all of them count as live. */
+async function triedOf(
+  { sql }: SyncContext,
+  { skus }: Claim,
+  skuAnswers: Reconciliation['skuAnswers'],
+): Promise<{ readonly tried: Shown }> {
+  const listed = await listedAsSnapshot(
+    sql,
+    skus.map(({ sku }) => sku),
+  );
+  return {
+    tried: shownOf(
+      skus.filter(({ sku }) => listed.has(sku)),
+      skuAnswers,
+    ),
+  };
 }
 
 function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): Shown {
