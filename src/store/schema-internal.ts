@@ -28,6 +28,9 @@ export const due = internal.table(
     reason: text().notNull(),
     /** Counts against the live budget: listed as live, or deferred although listed as snapshot. */
     live: boolean().notNull().default(false),
+    /** How often a deferral has made it count although it is not listed as live, and so many answers more it does for that. */
+    liveMarks: smallint('live_marks').notNull().default(0),
+    liveLeft: smallint('live_left').notNull().default(0),
     dueAt: instant('due_at').notNull(),
     /** Counts the marks: an answer settles the row only if no mark came after its claim. */
     generation: integer().notNull().default(0),

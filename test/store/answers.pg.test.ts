@@ -168,6 +168,34 @@ describe('deferred and errors', () => {
   });
 });
 
+test('a deferral counts a SKU that is not listed as live against the live budget for an answer, then for two, then for four', async () => {
+  await knownSkus(store.sql, ['A']);
+  const countsAfter = async (...kinds: readonly ('deferred' | 'record')[]) => {
+    const counts: boolean[] = [];
+    for (const kind of kinds) {
+      await answerAsked(store.sql, kind === 'record' ? found('A') : { sku: 'A', kind, waitMs: HOUR });
+      counts.push((await ledger(store.sql)).get('A')?.live === true);
+      await passHours(store.sql, 2);
+      await releaseHeld(store.sql, 9);
+    }
+    return counts;
+  };
+  expect(await countsAfter('deferred', 'record')).toEqual([true, false]);
+  expect(await countsAfter('deferred', 'deferred', 'record', 'record')).toEqual([true, true, true, false]);
+  expect(await countsAfter('deferred', ...Array<'record'>(4).fill('record'))).toEqual([
+    true,
+    true,
+    true,
+    true,
+    false,
+  ]);
+  // Answers without deferral, asked as what it is listed as, are forgiven one by one.
+  await countsAfter(...Array<'record'>(3).fill('record'));
+  expect(await countsAfter('deferred', 'record')).toEqual([true, false]);
+  await store.sql`update catalog.skus set price_source = 'live'`;
+  expect(await countsAfter('deferred', 'record', 'record')).toEqual([true, true, true]);
+});
+
 describe('hostile text', () => {
   test('in SKUs, sizes, entries and metadata is stored as it is, and read again as the same', async () => {
     const { sql } = store;

@@ -108,19 +108,19 @@ test('of a SKU that a delta reported as live, and the next manifest as snapshot-
 
 test('over any history nobody is blamed who did nothing wrong', { timeout: 280_000 }, async () => {
   const total = { confirmed: 0, unchanged: 0, seenFirst: 0, never: 0, dropped: 0, noops: 0 };
-  await fc.assert(
-    fc.asyncProperty(histories, async (history) => {
-      const { world, counts } = await run(history);
-      expect(counts.never, 'never reported').toBeLessThanOrEqual(world.dropped);
-      // Where prices went back, a right report can find nothing moved.
-      if (history.calm) expect(counts.unchanged, 'unchanged').toBeLessThanOrEqual(world.noops);
-      for (const key of ['confirmed', 'unchanged', 'seenFirst', 'never'] as const) total[key] += counts[key];
-      total.dropped += world.dropped;
-      total.noops += world.noops;
-    }),
-    { numRuns: 60, endOnFailure: false },
-  );
-  // The histories are of use only where all of it happens.
+  const property = fc.asyncProperty(histories, async (history) => {
+    const { world, counts } = await run(history);
+    expect(counts.never, 'never reported').toBeLessThanOrEqual(world.dropped);
+    // Where prices went back, a right report can find nothing moved.
+    if (history.calm) expect(counts.unchanged, 'unchanged').toBeLessThanOrEqual(world.noops);
+    for (const key of ['confirmed', 'unchanged', 'seenFirst', 'never'] as const) total[key] += counts[key];
+    total.dropped += world.dropped;
+    total.noops += world.noops;
+  });
+  await fc.assert(property, { numRuns: 60, endOnFailure: false });
+  // The histories are of use only where all of it happens; a move that is never reported does five times in sixty of them.
+  for (let more = 0; more < 10 && Math.min(...Object.values(total)) === 0; more += 1)
+    await fc.assert(property, { numRuns: 10, endOnFailure: false });
   expect(Math.min(...Object.values(total))).toBeGreaterThan(0);
 });
 

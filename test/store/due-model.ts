@@ -20,6 +20,9 @@ interface Row {
   lane: number;
   reason: string;
   live: boolean;
+  /** How often deferrals have made it count as live, and for how many answers it still does, where it is not listed so. */
+  liveMarks: number;
+  liveLeft: number;
   dueAt: number;
   generation: number;
   claim: string | null;
@@ -55,6 +58,8 @@ export class LedgerModel {
           failures: 0,
           notBefore: 0,
           unsettled: true,
+          liveMarks: 0,
+          liveLeft: 0,
         };
         this.rows.set(sku, { lane, reason, live: live ?? false, dueAt: this.now, generation: 1, ...fresh });
         continue;
@@ -118,6 +123,10 @@ export class LedgerModel {
       if (row === undefined || asked === undefined) continue;
       row.claim = null;
       if (result.kind === 'deferred') {
+        if (!row.live) {
+          row.liveLeft = 2 ** row.liveMarks;
+          row.liveMarks = Math.min(6, row.liveMarks + 1);
+        }
         Object.assign(row, { live: true, deferrals: row.deferrals + 1 });
         row.heldUntil = row.notBefore = this.now + result.waitMs / HOUR;
       } else if (result.kind === 'error') {
@@ -152,6 +161,9 @@ export class LedgerModel {
     if (result.kind === 'not_found') this.#notFound.add(result.sku);
     else this.#notFound.delete(result.sku);
     Object.assign(row, { heldUntil: null, deferrals: 0, failures: 0 });
+    if (!row.live) row.liveMarks = Math.max(0, row.liveMarks - 1);
+    row.live &&= this.priceSource.get(result.sku) === 'live' || row.liveLeft > 1;
+    row.liveLeft = Math.max(0, row.liveLeft - 1);
     if (row.generation !== generation) return;
     row.unsettled = false;
     const live = this.priceSource.get(result.sku) === 'live';

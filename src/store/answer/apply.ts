@@ -132,6 +132,9 @@ async function writeStates(
     where s.sku = a.sku`;
 }
 
+/** A SKU that is always computed live although it is not listed so is deferred once in 2 to this power refreshes. */
+const MOST_LIVE_MARKS = 6;
+
 /**
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
  * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one is
@@ -149,6 +152,9 @@ async function settleAnswered(
   await tx`
     update catalog_internal.due d set
       claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+      live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),
+      live_left = greatest(d.live_left - 1, 0),
+      live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
       due_at = case when d.generation = a.generation then next.due_at else d.due_at end,
       reason = case when d.generation = a.generation then next.reason else d.reason end,
       lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason) else d.lane end
@@ -173,7 +179,8 @@ async function settleAnswered(
 
 /**
  * Deferred and erring SKUs stay due as they were and wait, whatever marks came meanwhile. A deferred SKU has shown
- * that it is computed live, so it counts against the live budget from here on (partner rules 4.1.3 and 4.1.4).
+ * that it is computed live, so it counts against the live budget (partner rules 4.1.3 and 4.1.4), or that its call had too much of it:
+ * one that is not listed as live counts until its next answer, and each time that it is deferred again for twice as many.
  */
 async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
   const waiting = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
@@ -183,6 +190,8 @@ async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Pr
       claim = null,
       held_until = clock_timestamp() + make_interval(secs => h.wait),
       live = d.live or h.deferred,
+      live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MOST_LIVE_MARKS}::int) else d.live_marks end,
+      live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
       deferrals = d.deferrals + h.deferred::int,
       failures = case when h.deferred then d.failures else d.failures + 1 end,
       largest_call = case when h.alone then 1 end,

@@ -1,0 +1,2 @@
+ALTER TABLE "catalog_internal"."due" ADD COLUMN "live_marks" smallint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "catalog_internal"."due" ADD COLUMN "live_left" smallint DEFAULT 0 NOT NULL;
