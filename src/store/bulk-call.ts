@@ -129,9 +129,10 @@ function nextDueMs(sql: Sql) {
       (select min(first.due_at) from lanes l cross join (values (true), (false)) as c(live)
          cross join lateral (
            select due_at from catalog_internal.due
-           where held_until is null and live = c.live and lane = l.lane and due_at < 'infinity'
+           where held_until is null and largest_call is null and live = c.live and lane = l.lane and due_at < 'infinity'
            order by due_at limit 1
          ) first),
+      (select min(due_at) from catalog_internal.due where held_until is null and largest_call is not null and due_at < 'infinity'),
       (select min(held_until) from catalog_internal.due where held_until > now()),
       (select min(due_at) from released where due_at < 'infinity'),
       (select now() from released offset ${RELEASE_AT_ONCE - 1} limit 1)

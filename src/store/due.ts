@@ -177,7 +177,7 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
     set lane = catalog_internal.lane_of('metadata'), reason = 'metadata'
     where d.ctid = any(array(
       select ctid from catalog_internal.due
-      where held_until is null and not live and lane = catalog_internal.lane_of('sweep')
+      where held_until is null and largest_call is null and not live and lane = catalog_internal.lane_of('sweep')
         and due_at <= now() - make_interval(secs => ${overdueSeconds})
       order by due_at limit ${limit} for update skip locked
     ))`;

@@ -46,10 +46,10 @@ export const due = internal.table(
   (t) => [
     index('due_claim')
       .on(t.live, t.lane, t.dueAt)
-      .where(sql`held_until is null`),
+      .where(sql`held_until is null and largest_call is null`),
     index('due_urgent')
       .on(t.live, t.rank.desc().nullsFirst(), t.dueAt)
-      .where(sql`held_until is null and lane = 1`),
+      .where(sql`held_until is null and largest_call is null and lane = 1`),
     index('due_live_claims')
       .on(t.claim)
       .where(sql`claim is not null and live`),
