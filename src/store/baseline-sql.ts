@@ -61,12 +61,13 @@ const isBehindDeltas = (tokenAtRequest: string) =>
   `(select snapshot_id is distinct from ${tokenAtRequest} and chain_broken_at is null from catalog_internal.sync)`;
 
 /**
- * SKUs that deltas reported after $1, when the manifest was asked for, and that did not differ from it before; where the manifest's
- * token ($2 was the mirror's then) replaces the deltas'. A report takes the hash away, so it came after the comparison.
+ * SKUs that deltas reported as snapshot-priced after $1, when the manifest was asked for, and that did not differ from it before; where
+ * the manifest's token ($2 was the mirror's then) replaces the deltas'. A report takes the hash away, so it came after the
+ * comparison. One reported as live is asked about as such, whatever its line says.
  */
 export const REPORTED_UNSEEN = `
   select from catalog.skus
-  where not ${isBehindDeltas('$2')} and reported_at >= $1::timestamptz and in_manifest and hash is null
+  where not ${isBehindDeltas('$2')} and reported_at >= $1::timestamptz and in_manifest and hash is null and price_source is distinct from 'live'
     and sku not in (select sku from differing)
   limit 1`;
 

@@ -162,7 +162,7 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
         union all
         (select released.sku, released.due_at, s.asked_at
          from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
-         join released on released.live and released.lane = ${live} and released.due_at <= l.until
+         join released on released.largest_call is null and released.live and released.lane = ${live} and released.due_at <= l.until
          join catalog.skus s using (sku)
          where ${rested})
       ) either
