@@ -50,21 +50,29 @@ async function due(...skus: string[]): Promise<void> {
 }
 
 describe('the SKUs of a failed call', () => {
-  test('are due as before, in calls of their own: no other claim has them, and theirs has no others', async () => {
-    await due('A', 'B', 'C', 'D');
-    await fail(await claimAll(store.sql));
-    await due('X');
-    const inputs = await callInputs(store.sql);
-    expect(inputs.suspects).toEqual([{ largestCall: 2, live: false, count: 4 }]);
-    expect(inputs.due.map(({ count }) => count)).toEqual([1]);
-    expect(inputs.nextDueMs).toBe(0);
-    const half = await claimSuspects(2, 2);
-    expect(names(half)).toHaveLength(2);
-    expect(
-      names(await claimDue(store.sql, { quotas: allDue(9), named: ['A', 'B', 'C', 'D'] }, LEASE_MS)),
-    ).toEqual(['X']);
-    expect(names(await claimSuspects(2, 9))).toHaveLength(2);
-  });
+  test.each([
+    ['urgent', 'changed'],
+    ['new', 'new'],
+    ['sweep', 'sweep'],
+  ])(
+    'are due as before, in calls of their own: no other claim has them, and theirs has no others (%s)',
+    async (_, reason) => {
+      await knownSkus(store.sql, ['A', 'B', 'C', 'D']);
+      await mark(store.sql, ['A', 'B', 'C', 'D'], reason);
+      await fail(await claimAll(store.sql));
+      await due('X');
+      const inputs = await callInputs(store.sql);
+      expect(inputs.suspects).toEqual([{ largestCall: 2, live: false, count: 4 }]);
+      expect(inputs.due.map(({ count }) => count)).toEqual([1]);
+      expect(inputs.nextDueMs).toBe(0);
+      const half = await claimSuspects(2, 2);
+      expect(names(half)).toHaveLength(2);
+      expect(
+        names(await claimDue(store.sql, { quotas: allDue(9), named: ['A', 'B', 'C', 'D'] }, LEASE_MS)),
+      ).toEqual(['X']);
+      expect(names(await claimSuspects(2, 9))).toHaveLength(2);
+    },
+  );
 
   test('share calls like any other once one with them was answered, in whatever way', async () => {
     await due('answered', 'deferred', 'error', 'left');
