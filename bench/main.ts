@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { Figure } from './freshness/results.ts';
+import type { Figure } from './frame/figure.ts';
 import { report, type Row } from './frame/table.ts';
 
 /*
@@ -25,6 +25,7 @@ const WORKS = [
   'bloat',
   'scale',
   'freshness',
+  'ceiling',
 ];
 
 const { values } = parseArgs({
@@ -40,7 +41,7 @@ const mainOf = (work: string) => fileURLToPath(new URL(`${work}/main.ts`, import
 
 /** Runs one work, shows what it prints, and returns its rows. Throws where it ended without any. */
 function run(work: string, folder: string): Row[] {
-  if (work === 'freshness') return freshness();
+  if (work === 'freshness' || work === 'ceiling') return figures(work);
   const file = join(folder, `${work}.json`);
   const options = (['skus', 'rounds'] as const).flatMap((name) => {
     const value = values[name];
@@ -50,14 +51,14 @@ function run(work: string, folder: string): Row[] {
   return (JSON.parse(readFileSync(file, 'utf8')) as { rows: Row[] }).rows;
 }
 
-/** The simulated days of one seed: parts of the time that prices were right, requests for the fewest possible, and the like. */
-function freshness(): Row[] {
-  const { stdout } = spawnSync(process.execPath, [mainOf('freshness'), '--seeds', '1', '--json'], {
+/** Simulations of one seed: parts of the time that prices were right, requests for the fewest possible, and the like. */
+function figures(work: string): Row[] {
+  const { stdout } = spawnSync(process.execPath, [mainOf(work), '--seeds', '1', '--json'], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const { figures } = JSON.parse(stdout) as { figures: Figure[] };
-  return figures.map(({ what, value, reach }) => ({
+  const printed = JSON.parse(stdout) as { figures: Figure[] };
+  return printed.figures.map(({ what, value, reach }) => ({
     work: what,
     ours: value,
     unit: '',

@@ -16,14 +16,6 @@ export class CeilingServer {
     return this.#sum;
   }
 
-  /** The most of one call in the last minute. */
-  bestRecent(now: number): number {
-    return this.#log.reduce(
-      (most, { at, computed }) => (at > now - 60_000 ? Math.max(most, computed) : most),
-      0,
-    );
-  }
-
   /** How many of `asked` live SKUs are computed now. */
   compute(asked: number, now: number): number {
     const computed = Math.max(0, Math.min(asked, this.#budget, this.#ceiling - this.recent(now)));

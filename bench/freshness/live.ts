@@ -8,14 +8,9 @@ import {
   sendsPerWindow,
   settled,
 } from '../../src/pace/policy.ts';
-import {
-  learnLiveBudget,
-  learnLiveCeiling,
-  liveAllowance,
-  type LiveCeiling,
-  NO_CEILING,
-} from '../../src/sync/live/learn.ts';
+import { liveCeilingAt } from '../../src/sync/live/ceiling.ts';
 import { planBatch } from '../../src/sync/reprice/plan.ts';
+import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import type { Account, Market } from './market.ts';
 import type { SharedAccount } from './neighbours.ts';
@@ -39,33 +34,35 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
   const ledger = new Ledger(market, run);
   const server = new CeilingServer(run.liveBudget, run.liveCeiling);
   const calls = new PacedCalls(run);
-  let budget = run.liveBudget;
-  let ceiling: LiveCeiling = NO_CEILING;
   let now = 0;
   let [iteration, deferred, half] = [0, 0, 0];
   let redrawAt = (run.redrawEveryMinutes ?? Infinity) * 60_000;
   const end = run.minutes * 60_000;
   const callsPerMinute = (sendsPerWindow(run.limits) * 60_000) / run.limits.windowMs;
+  const known = new LiveKnowledge({ budget: run.liveBudget, mostBudget: run.liveBudget, callsPerMinute });
 
   while (now < end) {
     if (now >= redrawAt) {
       market.redraw(now / 60_000);
       redrawAt += (run.redrawEveryMinutes ?? Infinity) * 60_000;
     }
-    ledger.plan(now / 60_000, Math.min(callsPerMinute * budget, liveRate(ceiling)));
+    ledger.plan(now / 60_000, Math.min(callsPerMinute * known.budget, liveCeilingAt(known.ceiling, now)));
     const owed = ledger.owed(now / 60_000 + ledger.earlyMinutes, 100);
-    const allowed = liveAllowance(ceiling, now, server.recent(now), callsPerMinute);
+    const credit = known.credit(now);
     const quota =
-      allowed < 1 || owed === 0
+      credit.skus < 1 || owed === 0
         ? undefined
         : planBatch([{ lane: 'live', live: true, count: owed }], NOT_EARLY, {
             callSkus: 100,
-            liveBudget: Math.min(budget, allowed),
+            liveBudget: Math.min(known.budget, credit.skus),
             iteration,
             spareSeconds: 0,
           })?.find((q) => q.live);
     if (quota === undefined) {
-      now = owed > 0 ? now + 250 : Math.max(now + 100, ledger.nextDue * 60_000);
+      now =
+        owed > 0
+          ? now + Math.max(1, Math.min(250, credit.waitMs))
+          : Math.max(now + 100, ledger.nextDue * 60_000);
       continue;
     }
     const call = calls.next(now);
@@ -78,6 +75,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
     if (call.refused) continue;
     const minute = now / 60_000;
     const chosen = ledger.choose(quota.count, minute);
+    known.spend(now, chosen.length);
     const computed = server.compute(chosen.length, now);
     for (const [at, item] of chosen.entries()) {
       if (at < computed) ledger.settle(item, minute, market.refresh(item, minute, accounts));
@@ -86,19 +84,8 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
     const deferredLive = chosen.length - computed;
     deferred += deferredLive;
     if (now > end / 2) half += computed;
-    const seen = { askedLive: chosen.length, deferredLive, deferredOthers: 0 };
-    const withinBudget = chosen.length <= Math.floor(budget);
-    ceiling = learnLiveCeiling(
-      ceiling,
-      {
-        deferredAll: withinBudget && deferredLive > 0 && computed === 0,
-        computed: server.recent(now),
-        capacity: callsPerMinute * budget,
-      },
-      now,
-    );
-    if (run.liveCeiling === null)
-      budget = learnLiveBudget(budget, seen, { start: run.liveBudget, most: run.liveBudget });
+    const times = { askedAt: now, answeredAt: now };
+    known.learn({ ...times, asked: chosen.length, computed, deferred: deferredLive, snapshotDeferred: 0 });
   }
   market.close(run.minutes, accounts);
   return {
@@ -107,10 +94,6 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
     refused: calls.refused,
     deferred,
   };
-}
-
-function liveRate({ perMinute }: LiveCeiling): number {
-  return perMinute ?? Infinity;
 }
 
 /** The production pacer over its log of sends, and what the partner answers to each of them. */

@@ -1,12 +1,6 @@
 import type { DueClass } from '../../src/store/due.ts';
-import {
-  learnLiveBudget,
-  learnLiveCeiling,
-  liveAllowance,
-  type LiveCeiling,
-  NO_CEILING,
-} from '../../src/sync/live/learn.ts';
 import { planBatch, type PlanLimits, lingerMs } from '../../src/sync/reprice/plan.ts';
+import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import { seeded } from './random.ts';
 
@@ -47,17 +41,20 @@ const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 
 export function simulateFill(fill: Fill, seed: number): PackingResult {
   const market = new Unpriced(fill, seed);
   const server = new CeilingServer(LIVE_BUDGET, fill.ceiling);
-  let budget = LIVE_BUDGET;
-  let ceiling: LiveCeiling = NO_CEILING;
+  const known = new LiveKnowledge({
+    budget: LIVE_BUDGET,
+    mostBudget: MAX_SKUS,
+    callsPerMinute: CALLS_A_MINUTE,
+  });
   let [now, calls, deferred, lastCallAt, priced, computed] = [0, 0, 0, -Infinity, 0, 0];
   let nearlyAll: { readonly minutes: number; readonly computed: number } | null = null;
 
   while (!market.done) {
     market.wake(now);
-    const allowed = liveAllowance(ceiling, now, server.recent(now), CALLS_A_MINUTE);
+    const credit = known.credit(now);
     const limits: PlanLimits = {
       callSkus: MAX_SKUS,
-      liveBudget: Math.min(budget, allowed),
+      liveBudget: Math.min(known.budget, credit.skus),
       iteration: calls,
       spareSeconds: 0,
     };
@@ -65,7 +62,10 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
     const quotas = planBatch(due, NOT_EARLY, limits);
     // Nothing that a call may carry now: time passes, and no call is made.
     if (quotas === null) {
-      now = market.live > 0 ? now + 250 : Math.max(now + 1, market.nextWake);
+      now =
+        market.live > 0
+          ? now + Math.max(1, Math.min(250, credit.waitMs))
+          : Math.max(now + 1, market.nextWake);
       continue;
     }
     const linger = lingerMs(due, limits, CALLS_A_MINUTE, now - lastCallAt);
@@ -87,22 +87,15 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
     const askedLive = asked.filter(({ counted }) => counted).length;
     const deferredLive = seen.deferred.filter(({ counted }) => counted).length;
     const deferredOthers = seen.deferred.length - deferredLive;
-    const best = server.bestRecent(now);
-    ceiling = learnLiveCeiling(
-      ceiling,
-      {
-        deferredAll:
-          deferredOthers === 0 && askedLive <= best && deferredLive > 0 && deferredLive === askedLive,
-        computed: server.recent(now),
-        capacity: CALLS_A_MINUTE * budget,
-      },
-      now,
-    );
-    budget = learnLiveBudget(
-      budget,
-      { askedLive, deferredLive, deferredOthers, bestRecent: best },
-      { start: LIVE_BUDGET, most: MAX_SKUS },
-    );
+    known.spend(now, askedLive);
+    known.learn({
+      askedAt: now,
+      answeredAt: now,
+      asked: askedLive,
+      computed: askedLive - deferredLive,
+      deferred: deferredLive,
+      snapshotDeferred: deferredOthers,
+    });
     now += SPACING_MS;
   }
   const live = Math.round(fill.skus * fill.liveShare);

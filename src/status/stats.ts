@@ -49,7 +49,7 @@ export function statsOf(
     tasks,
     live: {
       computedPerMinute: plan.computed,
-      ceilingPerMinute: plan.ceilingPerMinute,
+      ceilingPerMinute: plan.ceiling.perMinute,
       longestWaitSeconds: plan.maxIntervalMinutes === null ? null : plan.maxIntervalMinutes * 60,
     },
     incident:

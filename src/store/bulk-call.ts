@@ -9,7 +9,14 @@ import {
   releasingHeld,
 } from './due.ts';
 import type { IncidentCause } from './incident.ts';
-import { type LiveCall, type LiveCandidate, type LivePlan, livePlanRow } from './live.ts';
+import {
+  type LiveCall,
+  type LiveCandidate,
+  type LiveCeiling,
+  type LivePlan,
+  livePlanRow,
+  storingCeiling,
+} from './live.ts';
 import type { SyncState } from './sync-state.ts';
 import { type CallPause, callPauseRow } from './tasks.ts';
 
@@ -194,8 +201,9 @@ export interface Lesson {
   readonly call: LiveCall | null;
   /** Live SKUs a call. */
   readonly budget: number | null;
-  /** Live computations a minute, as of `at` (epoch milliseconds); null while no ceiling has been met. */
-  readonly ceiling: { readonly perMinute: number | null; readonly at: number } | null;
+  readonly ceiling: LiveCeiling | null;
+  /** The step of the ceiling that the call was planned with. */
+  readonly ceilingStep: number;
   /** Whether the call tests if an incident is over. */
   readonly trial: boolean;
   /** The incident's cause now (`to`) and when the call was planned (`from`). */
@@ -247,19 +255,19 @@ export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
 /**
  * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed calls
  * immediately before this one, whose pause ends. Where one half of a failed call has worked, the other is the one that fails: it
- * is not tried whole. Returns whether an incident began or ended, which is false where another
- * process has changed it since the call was planned. After a change the whole schedule is planned again, and the delta
+ * is not tried whole. Returns whether an incident began or ended, which is false where another process has changed it since the call was
+ * planned, and whether other calls have changed the ceiling since: then it is not stored. After a change the whole schedule is planned again, and the delta
  * says which SKUs crossed, or that a fresh manifest must.
  */
 export async function storeLesson(
   sql: Sql,
   lesson: Lesson,
   { failures, callSize, cleared }: WorkedCall,
-): Promise<boolean> {
-  const { call, budget, ceiling, incident, trial } = lesson;
+): Promise<{ readonly incident: boolean; readonly ceilingMoved: boolean }> {
+  const { call, budget, ceiling, ceilingStep, incident, trial } = lesson;
   const to = incident?.to ?? null;
   const worked = failures > 0;
-  const [{ turned }] = await sql<[{ turned: boolean }]>`
+  const [stored] = await sql<[{ incident: boolean; ceilingMoved: boolean }]>`
     with free as materialized (
       -- A manifest being merged holds this row: what is not stored now the next call teaches again.
       select from catalog_internal.sync where ${budget}::real is not null for update skip locked
@@ -276,15 +284,13 @@ export async function storeLesson(
     ),
     before as materialized (
       select incident_because as cause from catalog_internal.live_plan
-      where ${ceiling !== null || trial || incident !== null} for update
+      where ${trial || incident !== null} for update
     ),
     turned as materialized (
       select from before where ${incident !== null} and cause is not distinct from ${incident?.from ?? null}::text
     ),
     planned as (
       update catalog_internal.live_plan p set
-        ceiling_per_minute = case when ${ceiling !== null} then ${ceiling?.perMinute ?? null}::float8 else ceiling_per_minute end,
-        ceiling_at = case when ${ceiling !== null} then to_timestamp(${ceiling?.at ?? 0}::float8 / 1000) else ceiling_at end,
         incident_because = case when t.turned then ${to}::text else incident_because end,
         incident_since = case when not t.turned then incident_since
           when ${to}::text is not null then coalesce(incident_since, now()) end,
@@ -292,6 +298,7 @@ export async function storeLesson(
         solved_at = case when t.turned then null else solved_at end
       from before, (select exists (select from turned) as turned) t
     ),
+    limited as (${storingCeiling(sql, ceiling)} returning 1),
     sized as (${storingCallSize(sql, callSize)}),
     halved as (
       update catalog_internal.due d set largest_call = (largest_call + 1) / 2
@@ -314,6 +321,8 @@ export async function storeLesson(
           and (${worked} or coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds')
         or task in ('live-plan', 'delta') and exists (select from turned)
     )
-    select exists (select from turned) as turned`;
-  return turned;
+    select exists (select from turned) as incident,
+      step <> ${ceilingStep}::int or ${ceiling !== null} and not exists (select from limited) as "ceilingMoved"
+    from catalog_internal.live_ceiling`;
+  return stored;
 }

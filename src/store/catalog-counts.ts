@@ -287,8 +287,8 @@ export interface CatalogSize {
 /** SKUs that are refreshed: those that are gone are not counted. */
 export async function readCatalogSize(sql: Sql): Promise<CatalogSize> {
   const [row] = await sql<[CatalogSize]>`
-    select k.skus, k.live, s.live_budget::float8 as "liveBudget", p.ceiling_per_minute as "liveCeiling"
-    from catalog_internal.sync s, catalog_internal.live_plan p, (
+    select k.skus, k.live, s.live_budget::float8 as "liveBudget", c.per_minute as "liveCeiling"
+    from catalog_internal.sync s, catalog_internal.live_ceiling c, (
       select count(*)::int as skus, count(*) filter (where price_source = 'live')::int as live
       from catalog.skus where state in ('pending', 'priced')
     ) k`;

@@ -1,4 +1,5 @@
 import type { Sql } from './db.ts';
+import type { LiveSpend } from './live.ts';
 
 /**
  * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` says which reason each serves, and `lane_names` how
@@ -67,9 +68,14 @@ export const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
  * Claims SKUs of each class for `leaseMs`: in the urgent lane by rank (the weight in catalog.watchlist), elsewhere, and where
  * ranks are equal, the oldest first. Workers racing for the same rows pass each other by; a worker
  * that dies leaves its claim to run out. The generation at the claim comes along: a mark made later moves it on, and
- * the answer to this claim then does not settle that mark.
+ * the answer to this claim then does not settle that mark. `spend`: what each live SKU takes under the ceiling on live computations.
  */
-export async function claimDue(sql: Sql, wanted: Wanted, leaseMs: number): Promise<Claim | null> {
+export async function claimDue(
+  sql: Sql,
+  wanted: Wanted,
+  leaseMs: number,
+  spend: LiveSpend | null = null,
+): Promise<Claim | null> {
   const { named = [], suspects = [] } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
   if (quotas.length + named.length + suspects.length === 0) return null;
@@ -105,25 +111,19 @@ export async function claimDue(sql: Sql, wanted: Wanted, leaseMs: number): Promi
       where sku = any(${named as string[]}) and held_until is null and largest_call is null and live
       order by sku for update skip locked
     ),
-    suspects as materialized (
-      select p.ctid from unnest(
-        ${suspects.map(({ largestCall }) => largestCall)}::smallint[],
-        ${suspects.map(({ live }) => Number(live))}::int[]::boolean[],
-        ${suspects.map(({ count }) => count)}::int[]
-      ) as q(largest_call, live, count) cross join lateral (
-        select d.ctid from catalog_internal.due d
-        where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
-        order by d.due_at limit q.count for update skip locked
-      ) p
+    suspects as materialized (${suspectsOf(sql, suspects)}),
+    claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at),
+    claimed as (
+      -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
+      update catalog_internal.due d
+      set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
+      from claim
+      where d.ctid = any(array(select ctid from by_rank union select ctid from by_age union select ctid from by_name
+        union select ctid from suspects))
+      returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt"
     ),
-    claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at)
-    -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
-    update catalog_internal.due d
-    set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
-    from claim
-    where d.ctid = any(array(select ctid from by_rank union select ctid from by_age union select ctid from by_name
-      union select ctid from suspects))
-    returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt"`;
+    spent as (${spending(sql, spend)})
+    select * from claimed`;
   const first = rows[0];
   if (first === undefined) return null;
   return {
@@ -137,6 +137,30 @@ export async function claimDue(sql: Sql, wanted: Wanted, leaseMs: number): Promi
       live,
     })),
   };
+}
+
+function suspectsOf(sql: Sql, suspects: readonly SuspectQuota[]) {
+  return sql`
+    select p.ctid from unnest(
+      ${suspects.map(({ largestCall }) => largestCall)}::smallint[],
+      ${suspects.map(({ live }) => Number(live))}::int[]::boolean[],
+      ${suspects.map(({ count }) => count)}::int[]
+    ) as q(largest_call, live, count) cross join lateral (
+      select d.ctid from catalog_internal.due d
+      where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
+      order by d.due_at limit q.count for update skip locked
+    ) p`;
+}
+
+/** What was saved up is never further in the future than by one call, whatever the clock did. */
+function spending(sql: Sql, spend: LiveSpend | null) {
+  const [skuSeconds, mostSeconds] = [(spend?.skuMs ?? 0) / 1000, (spend?.mostMs ?? 0) / 1000];
+  return sql`
+    update catalog_internal.live_ceiling set credit_from =
+      least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))
+        + live.count * make_interval(secs => ${skuSeconds})
+    from claim, (select count(*) as count from claimed where claimed.live) live
+    where ${spend !== null} and live.count > 0`;
 }
 
 /** Gives a claim back as it was: the call failed as a whole, its SKUs stay due as they were. */

@@ -1,6 +1,67 @@
 import type { Sql, Tx } from './db.ts';
 import type { Incident } from './incident.ts';
 
+/**
+ * The partner's ceiling on live computations, as learned (partner rules 4.1.3, 8.open). Times are epoch milliseconds, by the
+ * database's clock.
+ */
+export interface LiveCeiling {
+  /** Counts the changes: what a call teaches is stored only where no other call has taught since it was planned. */
+  readonly step: number;
+  /** Live computations a minute that were allowed at `since`; null while no ceiling has been met. */
+  readonly perMinute: number | null;
+  readonly since: number;
+  /** How many cycles in a row have measured about the same, up to a bound. */
+  readonly alike: number;
+  /** While nothing is computed: since when, and when that was last seen. */
+  readonly blockedAt: number | null;
+  readonly failedAt: number | null;
+  /** The first computation after the last block. */
+  readonly cycleFrom: number;
+}
+
+/** As long as no ceiling has been met. */
+export const NO_CEILING: LiveCeiling = {
+  step: 0,
+  perMinute: null,
+  since: 0,
+  alike: 0,
+  blockedAt: null,
+  failedAt: null,
+  cycleFrom: 0,
+};
+
+/**
+ * What asking for live SKUs takes under the ceiling: so many milliseconds a SKU, from what was saved up, which is at most so long.
+ */
+export interface LiveSpend {
+  readonly skuMs: number;
+  readonly mostMs: number;
+}
+
+/** SQL: the columns of catalog_internal.live_ceiling as a LiveCeiling. */
+function ceilingColumns(sql: Sql) {
+  const ms = (column: string) => sql`(extract(epoch from ${sql(column)}) * 1000)::float8`;
+  return sql`json_build_object('step', step, 'perMinute', per_minute, 'since', ${ms('since')}, 'alike', alike,
+    'blockedAt', ${ms('blocked_at')}, 'failedAt', ${ms('failed_at')}, 'cycleFrom', ${ms('cycle_from')})`;
+}
+
+/** SQL: an UPDATE that stores a ceiling, unless another call has changed it meanwhile. What may be asked for grows from the end of a block. */
+export function storingCeiling(sql: Sql, ceiling: LiveCeiling | null) {
+  const at = (ms: number | null) => sql`to_timestamp(${ms === null ? null : ms / 1000}::float8)`;
+  const { step, perMinute, since, alike, blockedAt, failedAt, cycleFrom } = ceiling ?? NO_CEILING;
+  return sql`
+    update catalog_internal.live_ceiling set step = ${step}::int, per_minute = ${perMinute}::float8, since = ${at(since)},
+      alike = ${alike}::int, blocked_at = ${at(blockedAt)}, failed_at = ${at(failedAt)}, cycle_from = ${at(cycleFrom)},
+      credit_from = case when blocked_at is not null and ${blockedAt === null} then clock_timestamp() else credit_from end
+    where step = ${step}::int - 1 and ${ceiling !== null}`;
+}
+
+/** Stores a ceiling. False where another call has changed it meanwhile. */
+export async function storeCeiling(sql: Sql, ceiling: LiveCeiling): Promise<boolean> {
+  return (await sql`${storingCeiling(sql, ceiling)}`).count > 0;
+}
+
 /** The plan of live refreshes as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
 export interface LivePlan {
   /** Null while there are refreshes enough for every SKU's LIVE_INTERVAL. */
@@ -11,14 +72,16 @@ export interface LivePlan {
   readonly unsolved: boolean;
   /** Set while every SKU is treated as live-priced. */
   readonly incident: Incident | null;
-  readonly ceilingPerMinute: number | null;
-  readonly ceilingAt: number;
+  readonly ceiling: LiveCeiling;
+  /** What may be asked for under the ceiling has grown since. Epoch milliseconds. */
+  readonly creditFrom: number;
   /** Live computations of the last minute. */
   readonly computed: number;
   /** The most live computations of one call in the last minute. */
   readonly best: number;
-  /** Live SKUs in calls in flight. */
-  readonly underWay: number;
+  /** Calls of the last minute of which a part of the live SKUs was deferred and no other, and those that deferred others. */
+  readonly partlyDeferred: number;
+  readonly othersDeferred: number;
   /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them. */
   readonly snapshotDeferrals: { readonly asked: number; readonly deferred: number };
   /** Database time in epoch milliseconds. */
@@ -29,20 +92,20 @@ export interface LivePlan {
 export function livePlanRow(sql: Sql) {
   return sql`
     select refresh_threshold as "refreshThreshold", max_interval_minutes as "maxIntervalMinutes", early_minutes as "earlyMinutes",
-      solved_at is null as unsolved, ceiling_per_minute as "ceilingPerMinute",
+      solved_at is null as unsolved, ceiling.ceiling, ceiling.credit_from as "creditFrom",
       case when incident_because is not null then json_build_object('because', incident_because,
         'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
-      coalesce(extract(epoch from ceiling_at) * 1000, 0)::float8 as "ceilingAt",
-      recent.computed, recent.best, recent.deferrals as "snapshotDeferrals",
-      -- A claim whose lease is over is not under way, whether or not it has been released.
-      (select count(*)::int from (
-         select from catalog_internal.due where claim is not null and live and held_until > now() limit 1000
-       ) claimed) as "underWay",
+      recent.computed, recent.best, recent."partlyDeferred", recent."othersDeferred", recent.deferrals as "snapshotDeferrals",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (
+      select ${ceilingColumns(sql)} as ceiling, (extract(epoch from credit_from) * 1000)::float8 as credit_from
+      from catalog_internal.live_ceiling
+    ) ceiling, (
       select coalesce(sum(computed) filter (where minute), 0)::int as computed,
         coalesce(max(computed) filter (where minute), 0) as best,
+        (count(*) filter (where minute and computed > 0 and deferred > 0 and snapshot_deferred = 0))::int as "partlyDeferred",
+        (count(*) filter (where minute and snapshot_deferred > 0))::int as "othersDeferred",
         json_build_object('asked', coalesce(sum(snapshot_asked) filter (where snapshot_deferred > 0), 0),
           'deferred', coalesce(sum(snapshot_deferred), 0)) as deferrals
       from (

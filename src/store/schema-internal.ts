@@ -152,7 +152,7 @@ export const liveRates = internal.table('live_rates', {
   beta: doublePrecision().notNull(),
 });
 
-/** One row: the threshold of live refreshes and what is known of the partner's ceiling on live computations. */
+/** One row: the threshold of live refreshes, and whether an incident lasts. */
 export const livePlan = internal.table(
   'live_plan',
   {
@@ -164,8 +164,6 @@ export const livePlan = internal.table(
     /** How many minutes before its time a SKU may be refreshed; null likewise. */
     earlyMinutes: doublePrecision('early_minutes'),
     solvedAt: instant('solved_at'),
-    ceilingPerMinute: doublePrecision('ceiling_per_minute'),
-    ceilingAt: instant('ceiling_at'),
     /** Since when, and by which evidence, everything is taken for live-priced (sync/live/incident.ts); null = no incident. */
     incidentSince: instant('incident_since'),
     incidentBecause: text('incident_because'),
@@ -173,6 +171,31 @@ export const livePlan = internal.table(
     incidentTriedAt: instant('incident_tried_at'),
   },
   (t) => [check('live_plan_one_row', sql`${t.id}`)],
+);
+
+/** One row: the partner's ceiling on live computations, as learned, and what was spent of it (sync/live/ceiling.ts). */
+export const liveCeiling = internal.table(
+  'live_ceiling',
+  {
+    id: boolean().primaryKey().default(true),
+    step: integer().notNull().default(0),
+    /** Live computations a minute at `since`; null while no ceiling has been met. */
+    perMinute: doublePrecision('per_minute'),
+    since: instant('since')
+      .notNull()
+      .default(sql`now()`),
+    alike: integer().notNull().default(0),
+    blockedAt: instant('blocked_at'),
+    failedAt: instant('failed_at'),
+    cycleFrom: instant('cycle_from')
+      .notNull()
+      .default(sql`now()`),
+    /** What may be asked for has grown since. Every call with live SKUs moves it. */
+    creditFrom: instant('credit_from')
+      .notNull()
+      .default(sql`now()`),
+  },
+  (t) => [check('live_ceiling_one_row', sql`${t.id}`)],
 );
 
 /** Live SKUs of recent bulk calls: how many were computed. Kept for some minutes. */

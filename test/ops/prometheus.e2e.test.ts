@@ -93,7 +93,7 @@ async function live(): Promise<void> {
   await seen('catalog_mirror_change_latency_seconds_count > 10');
 
   // Live refreshes that do not suffice, and more bad lines than a ticket takes.
-  await eventually(async () => (await readLivePlan(sql)).ceilingPerMinute !== null, { what: 'a ceiling' });
+  await eventually(async () => (await readLivePlan(sql)).ceiling.perMinute !== null, { what: 'a ceiling' });
   await runNow(stack, app, 'live-plan');
   sandbox.faults.add({ route: 'file', file: bendLines((lines) => [...lines, ...Array(14).fill('{')]) });
   await refreshManifest(sql);

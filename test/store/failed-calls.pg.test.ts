@@ -19,7 +19,7 @@ import {
 } from './support.ts';
 
 const store = useStore();
-const NOTHING = { call: null, budget: null, ceiling: null, trial: false, incident: null };
+const NOTHING = { call: null, budget: null, ceiling: null, ceilingStep: 0, trial: false, incident: null };
 const WORKED = { failures: 0, callSize: null, cleared: null };
 
 const fail = (claim: Claim, more: Partial<FailedCall> = {}) =>

@@ -1,19 +1,28 @@
 import { describe, expect, test } from 'vitest';
 import { type Lesson, storeLesson } from '../../src/store/bulk-call.ts';
 import { connect } from '../../src/store/db.ts';
-import { readLivePlan } from '../../src/store/live.ts';
+import { NO_CEILING, readLivePlan, storeCeiling } from '../../src/store/live.ts';
 import { callPause } from '../../src/store/tasks.ts';
 import { HOUR, useStore, failCall } from './support.ts';
 
 const store = useStore();
-const NOTHING: Lesson = { call: null, budget: null, ceiling: null, trial: false, incident: null };
+const NOTHING: Lesson = {
+  call: null,
+  budget: null,
+  ceiling: null,
+  ceilingStep: 0,
+  trial: false,
+  incident: null,
+};
+
+const WORKED = { failures: 0, callSize: null, cleared: null };
 
 describe('what a call has taught', () => {
   const stored = async () => {
     const [row] = await store.sql`
-      select live_budget as budget, ceiling_per_minute as ceiling, extract(epoch from ceiling_at)::float8 * 1000 as at,
+      select live_budget as budget, per_minute as ceiling, extract(epoch from since)::float8 * 1000 as at,
         (select count(*)::int from catalog_internal.live_calls) as calls
-      from catalog_internal.sync, catalog_internal.live_plan`;
+      from catalog_internal.sync, catalog_internal.live_ceiling`;
     return row;
   };
   const reprice = async () => {
@@ -26,36 +35,61 @@ describe('what a call has taught', () => {
     const call = { computed: 3, deferred: 1, snapshotAsked: 90, snapshotDeferred: 0 };
     await storeLesson(
       store.sql,
-      { ...NOTHING, call, budget: 4.5, ceiling: { perMinute: 88, at: 5000 } },
-      { failures: 0, callSize: null, cleared: null },
+      { ...NOTHING, call, budget: 4.5, ceiling: { ...NO_CEILING, step: 1, perMinute: 88, since: 5000 } },
+      WORKED,
     );
     const taught = { budget: 4.5, ceiling: 88, at: 5000, calls: 1 };
     expect(await stored()).toEqual(taught);
     expect(await readLivePlan(store.sql)).toMatchObject({ computed: 3, best: 3 });
-    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
+    await storeLesson(store.sql, NOTHING, WORKED);
     expect(await stored()).toEqual(taught);
-    await storeLesson(
-      store.sql,
-      { ...NOTHING, ceiling: { perMinute: null, at: 0 } },
-      { failures: 0, callSize: null, cleared: null },
-    );
+    const forgotten = { ...NOTHING, ceiling: { ...NO_CEILING, step: 2 }, ceilingStep: 1 };
+    expect(await storeLesson(store.sql, forgotten, WORKED)).toMatchObject({ ceilingMoved: false });
     expect(await stored()).toEqual({ ...taught, ceiling: null, at: 0 });
   });
 
+  test('of the ceiling is not stored where another call has changed it, and each call is told that it was', async () => {
+    const first = { ...NO_CEILING, step: 1, perMinute: 88, since: 5000 };
+    await storeLesson(store.sql, { ...NOTHING, ceiling: first }, WORKED);
+    const late = { ...NOTHING, ceiling: { ...first, perMinute: 33 } };
+    expect(await storeLesson(store.sql, late, WORKED)).toMatchObject({ ceilingMoved: true });
+    expect(await storeLesson(store.sql, NOTHING, WORKED)).toMatchObject({ ceilingMoved: true });
+    expect(await storeLesson(store.sql, { ...NOTHING, ceilingStep: 1 }, WORKED)).toMatchObject({
+      ceilingMoved: false,
+    });
+    expect(await stored()).toMatchObject({ ceiling: 88 });
+    expect(await storeCeiling(store.sql, { ...first, perMinute: 33 })).toBe(false);
+    expect(await storeCeiling(store.sql, { ...first, step: 2, perMinute: 33 })).toBe(true);
+    expect(await stored()).toMatchObject({ ceiling: 33 });
+  });
+
+  test('that a block is over has what may be asked for grow from then on', async () => {
+    const from = async () => {
+      const { creditFrom, now } = await readLivePlan(store.sql);
+      return now - creditFrom;
+    };
+    await store.sql`update catalog_internal.live_ceiling set credit_from = now() - interval '1 hour'`;
+    const blocked = { ...NO_CEILING, step: 1, perMinute: 88, blockedAt: 5000 };
+    await storeCeiling(store.sql, blocked);
+    expect(await from()).toBeGreaterThan(3_599_000);
+    await storeCeiling(store.sql, { ...blocked, step: 2, blockedAt: null });
+    expect(await from()).toBeLessThan(60_000);
+  });
+
   test('an answer that was applied is noted, every five seconds at most', async () => {
-    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
+    await storeLesson(store.sql, NOTHING, WORKED);
     const { succeeded } = await reprice();
     expect(succeeded).toBeInstanceOf(Date);
-    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
+    await storeLesson(store.sql, NOTHING, WORKED);
     expect((await reprice()).succeeded).toEqual(succeeded);
     await store.sql`update catalog_internal.tasks set succeeded_at = now() - interval '6 seconds'`;
-    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
+    await storeLesson(store.sql, NOTHING, WORKED);
     expect((await reprice()).succeeded?.getTime()).toBeGreaterThanOrEqual(succeeded?.getTime() ?? Infinity);
   });
 
   test('the pause between failing calls ends with one that works, and with no other', async () => {
     await failCall(store.sql, HOUR, 0);
-    await storeLesson(store.sql, NOTHING, { failures: 0, callSize: null, cleared: null });
+    await storeLesson(store.sql, NOTHING, WORKED);
     expect(await callPause(store.sql)).toMatchObject({ failures: 1 });
     await storeLesson(store.sql, NOTHING, { failures: 1, callSize: null, cleared: null });
     expect(await callPause(store.sql)).toEqual({ ms: 0, failures: 0 });
@@ -68,13 +102,13 @@ describe('what a call has taught', () => {
       await tx`select from catalog_internal.sync for update`;
       await storeLesson(
         store.sql,
-        { ...NOTHING, budget: 3, ceiling: { perMinute: 7, at: 0 } },
-        { failures: 0, callSize: null, cleared: null },
+        { ...NOTHING, budget: 3, ceiling: { ...NO_CEILING, step: 1, perMinute: 7 } },
+        WORKED,
       );
     });
     await other.end({ timeout: 2 });
     expect(await stored()).toMatchObject({ budget: null, ceiling: 7 });
-    await storeLesson(store.sql, { ...NOTHING, budget: 3 }, { failures: 0, callSize: null, cleared: null });
+    await storeLesson(store.sql, { ...NOTHING, budget: 3 }, WORKED);
     expect(await stored()).toMatchObject({ budget: 3 });
   });
 });

@@ -117,7 +117,7 @@ test('of SKUs never refreshed as live, the past says the rate; during an inciden
   expect(all[0]?.lambda).toBeCloseTo(1 / 2000, 5);
 });
 
-test('the plan shows recent live computations and deferrals, what is under way, and the ceiling', async () => {
+test('the plan shows recent live computations and deferrals, and the ceiling', async () => {
   await liveSkus('A', 'B', 'C');
   const calls = [
     [0, 5, 0, 0, 0],
@@ -130,17 +130,16 @@ test('the plan shows recent live computations and deferrals, what is under way, 
     await store.sql`
       insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
       select now() - make_interval(mins => ${minutes ?? 0}), ${call[0] ?? 0}, ${call[1] ?? 0}, ${call[2] ?? 0}, ${call[3] ?? 0}`;
-  await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
-  await store.sql`update catalog_internal.due set held_until = now() - interval '1 second' where sku = 'B'`;
   await store.sql`
-    update catalog_internal.live_plan set ceiling_per_minute = 196, ceiling_at = to_timestamp(1700000000)`;
+    update catalog_internal.live_ceiling set per_minute = 196, since = to_timestamp(1700000000), credit_from = to_timestamp(1700000001)`;
   expect(await readLivePlan(store.sql)).toMatchObject({
     computed: 8,
     best: 5,
     snapshotDeferrals: { asked: 185, deferred: 17 },
-    underWay: 1,
-    ceilingPerMinute: 196,
-    ceilingAt: 1_700_000_000_000,
+    partlyDeferred: 0,
+    othersDeferred: 1,
+    ceiling: { perMinute: 196, since: 1_700_000_000_000, blockedAt: null, failedAt: null, alike: 0, step: 0 },
+    creditFrom: 1_700_000_001_000,
   });
   await store.sql`update catalog_internal.live_calls set called_at = called_at - interval '9 minutes' where computed > 5`;
   await pruneLiveCalls(store.sql);

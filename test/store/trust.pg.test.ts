@@ -316,7 +316,7 @@ describe('the estimate of the next refresh', () => {
     await mark(sql, ['A'], 'sweep');
     await mark(sql, ['L'], 'live');
     expect(await minutes('A')).toBeCloseTo(13, 1);
-    await sql`update catalog_internal.live_plan set ceiling_per_minute = 59`;
+    await sql`update catalog_internal.live_ceiling set per_minute = 59`;
     expect(await minutes('L')).toBeCloseTo(50, 1);
   });
 

@@ -1,9 +1,10 @@
 import type { CallInputs, CallSize } from '../../src/store/bulk-call.ts';
 import type { ClaimedSku, Lane } from '../../src/store/due.ts';
-import type { LivePlan } from '../../src/store/live.ts';
+
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
 import { planCall, type PlannedCall } from '../../src/sync/reprice/plan.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
+import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
 
 export const MINUTE = 60_000;
@@ -47,20 +48,6 @@ interface UnderWay {
   readonly planned: PlannedCall;
   readonly fails: boolean;
 }
-
-const QUIET: Omit<LivePlan, 'now'> = {
-  refreshThreshold: null,
-  maxIntervalMinutes: null,
-  earlyMinutes: null,
-  unsolved: false,
-  incident: null,
-  ceilingPerMinute: null,
-  ceilingAt: 0,
-  computed: 0,
-  best: 0,
-  underWay: 0,
-  snapshotDeferrals: { asked: 0, deferred: 0 },
-};
 
 /** What became of a simulated time. */
 export interface Outcome {
@@ -117,7 +104,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     return {
       pause: { ms: Math.max(0, pause.until - now), failures: pause.failures },
       sync: { liveBudget: null, catalogState: 'ok' },
-      live: { ...QUIET, now },
+      live: { ...QUIET_PLAN, now },
       callSize,
       due: all.filter(({ largestCall }) => largestCall === 0),
       suspects: all

@@ -160,10 +160,12 @@ describe('without word from the catalog', () => {
       live: { asked: 0, answered: 0, deferred: 0 },
       snapshot: { asked, answered, deferred: asked - answered },
       tried: { asked, answered, deferred: asked - answered },
+      askedAt: plan.now,
+      answeredAt: plan.now,
     };
     const taught = learn({ plan, budget: 5, trial }, shown, settings);
     const stored = await storeLesson(sql, taught.lesson, { failures: 0, callSize: null, cleared: null });
-    if (stored && taught.incidentEvent !== null) emit(taught.incidentEvent);
+    if (stored.incident && taught.incidentEvent !== null) emit(taught.incidentEvent);
   }
   const next = async (...shown: [asked: number, answered: number, trial?: boolean]) =>
     await call(await readLivePlan(store.sql), ...shown);

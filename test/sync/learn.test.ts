@@ -1,27 +1,17 @@
 import { assert, boolean, constantFrom, integer, option, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { LivePlan } from '../../src/store/live.ts';
+import { type LivePlan, NO_CEILING } from '../../src/store/live.ts';
 import { learn } from '../../src/sync/live/learn.ts';
+import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const MINUTE = 60_000;
 const NOW = 1000 * MINUTE;
 const SETTINGS = settingsWith({});
 const NONE = { asked: 0, answered: 0, deferred: 0 };
-const QUIET: LivePlan = {
-  refreshThreshold: null,
-  maxIntervalMinutes: null,
-  earlyMinutes: null,
-  unsolved: false,
-  incident: null,
-  ceilingPerMinute: null,
-  ceilingAt: 0,
-  computed: 200,
-  best: 5,
-  underWay: 5,
-  snapshotDeferrals: { asked: 0, deferred: 0 },
-  now: NOW,
-};
+const QUIET: LivePlan = { ...QUIET_PLAN, computed: 200, best: 5, now: NOW };
+const TIMES = { askedAt: NOW, answeredAt: NOW + 1000 };
+const CEILING = { ...NO_CEILING, step: 4, perMinute: 200, since: NOW - 2 * MINUTE };
 const DURING_INCIDENT: LivePlan = {
   ...QUIET,
   incident: { because: 'deferrals', since: NOW - 30 * MINUTE, triedAt: NOW - 10 * MINUTE },
@@ -48,7 +38,7 @@ function taught(
     answered: live.answered + snapshot.answered,
     deferred: 0,
   };
-  return learn({ plan: { ...QUIET, ...plan }, budget, trial }, { live, snapshot, tried }, SETTINGS);
+  return learn({ plan: { ...QUIET, ...plan }, budget, trial }, { live, snapshot, tried, ...TIMES }, SETTINGS);
 }
 
 describe('a call that was answered in full', () => {
@@ -58,6 +48,7 @@ describe('a call that was answered in full', () => {
         call: { computed: 5, deferred: 0, snapshotAsked: 95, snapshotDeferred: 0 },
         budget: 5.01,
         ceiling: null,
+        ceilingStep: 0,
         trial: false,
         incident: null,
       },
@@ -67,7 +58,7 @@ describe('a call that was answered in full', () => {
   });
 
   test('without live SKUs teaches nothing', () => {
-    const nothing = { call: null, budget: null, ceiling: null, trial: false, incident: null };
+    const nothing = { call: null, budget: null, ceiling: null, ceilingStep: 0, trial: false, incident: null };
     expect(taught({ live: NONE }).lesson).toEqual(nothing);
     // Errors say nothing of what was computed.
     expect(taught({ live: shown(4, 0, 0), snapshot: shown(95, 0, 0) }).lesson).toEqual(nothing);
@@ -90,27 +81,43 @@ describe('live SKUs that were deferred', () => {
 
   test('all of them, within what calls had answered: a ceiling is suspected at first, and the budget stands', () => {
     const { lesson, events } = taught({ live: shown(5, 0) });
-    expect(lesson).toMatchObject({ budget: null, ceiling: { perMinute: null, at: NOW } });
+    expect(lesson).toMatchObject({
+      budget: null,
+      ceiling: { perMinute: null, failedAt: NOW },
+      ceilingStep: 0,
+    });
     expect(events).toEqual([]);
   });
 
-  test('again within a minute: the ceiling is what was computed in the last minute, a little less', () => {
-    const { lesson, events } = taught({ live: shown(5, 0), plan: { ceilingAt: NOW - MINUTE } });
-    expect(lesson.ceiling).toEqual({ perMinute: 198, at: NOW });
-    expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: 198 }]);
+  test('for a known ceiling, which asks for fewer than a call may have, say nothing of the budget', () => {
+    const { lesson, events } = taught({ live: shown(3, 2), plan: { ceiling: CEILING, best: 2 } });
+    expect(lesson).toMatchObject({ budget: null, ceiling: { blockedAt: NOW }, ceilingStep: 4 });
+    expect(events).toEqual([]);
   });
 
-  test('beside deferred SKUs that were taken for snapshot-priced, or beyond what calls had answered, say nothing of a ceiling', () => {
-    const plan = { ceilingAt: NOW - MINUTE };
-    expect(taught({ live: shown(5, 0), snapshot: shown(95, 94), plan }).lesson.ceiling).toBeNull();
-    expect(taught({ live: shown(6, 0), plan }).lesson.ceiling).toBeNull();
+  test('beside deferred SKUs that were taken for snapshot-priced say nothing of a ceiling', () => {
+    expect(taught({ live: shown(5, 0), snapshot: shown(95, 94) }).lesson.ceiling).toBeNull();
   });
 });
 
-test('a ceiling that has grown beyond what all calls could ask is forgotten, and told so', () => {
-  const { lesson, events } = taught({ plan: { ceilingPerMinute: 200, ceilingAt: NOW - 60 * MINUTE } });
-  expect(lesson.ceiling).toEqual({ perMinute: null, at: 0 });
-  expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: null }]);
+describe('the ceiling is told', () => {
+  test('where it was measured and differs from before', () => {
+    const blocked = { ...CEILING, cycleFrom: NOW - 2 * MINUTE, blockedAt: NOW - MINUTE, failedAt: NOW - 500 };
+    const { lesson, events } = taught({ live: shown(1, 1), plan: { ceiling: blocked } });
+    expect(lesson.ceiling).toMatchObject({ blockedAt: null, alike: 0 });
+    expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: 100 }]);
+  });
+
+  test('not where it is about what it was', () => {
+    const blocked = { ...CEILING, cycleFrom: NOW - 2 * MINUTE, blockedAt: NOW - 1000, failedAt: NOW - 500 };
+    expect(taught({ live: shown(1, 1), plan: { ceiling: blocked } }).events).toEqual([]);
+  });
+
+  test('where it has grown beyond what all calls could ask, and is forgotten', () => {
+    const { lesson, events } = taught({ plan: { ceiling: { ...CEILING, since: NOW - 60 * MINUTE } } });
+    expect(lesson.ceiling).toEqual({ ...NO_CEILING, step: 5 });
+    expect(events).toEqual([{ event: 'live-ceiling.learned', perMinute: null }]);
+  });
 });
 
 describe('an incident', () => {
@@ -174,8 +181,11 @@ test('whatever a call shows: the budget stays within its bounds, and nothing is 
     erred: integer({ min: 0, max: 5 }),
   });
   const anyPlan = record({
-    ceilingPerMinute: option(integer({ min: 5, max: 900 })),
-    ceilingAt: integer({ min: 0, max: NOW }),
+    perMinute: option(integer({ min: 5, max: 900 })),
+    since: integer({ min: 0, max: NOW }),
+    blockedAt: option(integer({ min: 0, max: 2 * NOW })),
+    failedAt: option(integer({ min: 0, max: 2 * NOW })),
+    partlyDeferred: integer({ min: 0, max: 20 }),
     computed: integer({ min: 0, max: 900 }),
     best: integer({ min: 0, max: 50 }),
     asked: integer({ min: 0, max: 500 }),
@@ -189,10 +199,13 @@ test('whatever a call shows: the budget stays within its bounds, and nothing is 
       integer({ min: 4, max: 400 }),
       boolean(),
       (l, s, drawn, budget, trial) => {
-        const { asked, because, ...rest } = drawn;
+        const { asked, because, computed, best, partlyDeferred, ...ceiling } = drawn;
         const plan: LivePlan = {
           ...QUIET,
-          ...rest,
+          computed,
+          best,
+          partlyDeferred,
+          ceiling: { ...NO_CEILING, ...ceiling },
           snapshotDeferrals: { asked, deferred: Math.floor(asked * 0.9) },
           incident: because === null ? null : { because, since: 0, triedAt: 0 },
         };
@@ -200,7 +213,7 @@ test('whatever a call shows: the budget stays within its bounds, and nothing is 
           shown(answered + deferred + erred, answered, deferred);
         const { lesson, events, incidentEvent } = learn(
           { plan, budget: budget / 4, trial },
-          { live: cohort(l), snapshot: cohort(s) },
+          { live: cohort(l), snapshot: cohort(s), ...TIMES },
           SETTINGS,
         );
         expect(lesson.budget ?? 1).toBeGreaterThanOrEqual(1);

@@ -1,51 +1,195 @@
+import { array, assert, constantFrom, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { learnLiveCeiling, liveAllowance, liveCeilingAt, NO_CEILING } from '../../src/sync/live/learn.ts';
+import { type LiveCeiling, NO_CEILING } from '../../src/store/live.ts';
+import {
+  type CeilingEvidence,
+  learnLiveCeiling,
+  liveCeilingAt,
+  liveCredit,
+  meetsCeiling,
+} from '../../src/sync/live/ceiling.ts';
+import { LiveKnowledge } from '../../bench/ceiling/knowledge.ts';
 
-const MINUTE = 60_000;
-const met = { deferredAll: true, computed: 200, capacity: 590 };
-const clean = { deferredAll: false, computed: 150, capacity: 590 };
-const DAY = 24 * 60 * MINUTE;
-/** What two calls in a row leave that met the ceiling. */
-const twice = (now: number) => learnLiveCeiling({ perMinute: null, at: now - 500 }, met, now);
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const CAPACITY = 590;
+const CALLS = 118;
+const PLAN = { best: 5, partlyDeferred: 0, othersDeferred: 0 };
+
+const call = (asked: number, computed: number, at: number, more: Partial<CeilingEvidence> = {}) => ({
+  askedAt: at,
+  answeredAt: at + SECOND,
+  asked,
+  computed,
+  deferred: asked - computed,
+  snapshotDeferred: 0,
+  budget: 5,
+  configuredBudget: 5,
+  ...more,
+});
+const known = (more: Partial<LiveCeiling> = {}): LiveCeiling => ({ ...NO_CEILING, perMinute: 200, ...more });
+const learned = (ceiling: LiveCeiling, seen: CeilingEvidence, more: Partial<typeof PLAN> = {}) =>
+  learnLiveCeiling({ ...PLAN, ...more, ceiling }, seen, CAPACITY);
+
+describe('whether a call met the ceiling', () => {
+  const met = (seen: CeilingEvidence, ceiling = NO_CEILING, more: Partial<typeof PLAN> = {}) =>
+    meetsCeiling(seen, { ...PLAN, ...more, ceiling });
+
+  test('hardly anything else defers all live SKUs of a call', () => {
+    expect(met(call(5, 0, 0))).toBe(true);
+    expect(met(call(1, 0, 0))).toBe(true);
+    expect(met(call(5, 5, 0))).toBe(false);
+  });
+
+  test('SKUs taken for snapshot-priced that were deferred have used the budget unseen: it says nothing', () => {
+    expect(met(call(5, 0, 0, { snapshotDeferred: 1 }))).toBe(false);
+  });
+
+  test('a part of them says something where it happens in many calls that asked no more than others had answered', () => {
+    expect(met(call(5, 3, 0), NO_CEILING, { partlyDeferred: 9 })).toBe(false);
+    expect(met(call(5, 3, 0), NO_CEILING, { partlyDeferred: 10 })).toBe(true);
+    expect(met(call(5, 3, 0), NO_CEILING, { partlyDeferred: 10, best: 4 })).toBe(false);
+  });
+
+  test('not where SKUs taken for snapshot-priced are deferred in other calls: they use the budget unseen', () => {
+    const hidden = (othersDeferred: number) => ({ partlyDeferred: 10, othersDeferred });
+    expect(met(call(5, 4, 0), NO_CEILING, hidden(2))).toBe(false);
+    expect(met(call(5, 4, 0), known(), hidden(2))).toBe(false);
+    expect(met(call(5, 4, 0), NO_CEILING, hidden(1))).toBe(true);
+    expect(met(call(5, 0, 0), NO_CEILING, hidden(2))).toBe(true);
+  });
+
+  test('under a known ceiling each of them does, but a trial of a larger budget', () => {
+    expect(met(call(2, 1, 0), known())).toBe(true);
+    expect(met(call(6, 5, 0, { budget: 6.1 }), known())).toBe(false);
+    expect(met(call(20, 5, 0), known())).toBe(false);
+  });
+});
 
 describe('the ceiling on live computations', () => {
-  test('is unknown, and limits nothing, until a call within its budget had every live SKU deferred', () => {
-    expect(liveAllowance(NO_CEILING, 0, 10_000, 118)).toBe(Infinity);
-    const unknown = { perMinute: null, at: 5 };
-    expect(learnLiveCeiling(unknown, clean, 9)).toBe(unknown);
-    expect(twice(0)).toEqual({ perMinute: 198, at: 0 });
+  test('is unknown, and limits nothing, until two calls within a minute met it', () => {
+    expect(learned(NO_CEILING, call(5, 5, 0))).toBeNull();
+    const suspected = learned(NO_CEILING, call(5, 0, 10)) as LiveCeiling;
+    expect(suspected).toEqual({ ...NO_CEILING, step: 1, failedAt: 10 });
+    expect(liveCredit({ ceiling: suspected, creditFrom: 0, now: MINUTE }, CALLS).skus).toBe(Infinity);
+    expect(learned(suspected, call(5, 0, MINUTE + 11))).toMatchObject({ perMinute: null, blockedAt: null });
+    expect(learned(suspected, call(5, 0, MINUTE + 10))).toMatchObject({
+      perMinute: CAPACITY,
+      blockedAt: MINUTE + 10,
+      cycleFrom: MINUTE + 10,
+    });
   });
 
-  test('is not believed in for one such call: SKUs that turned live since the last delta may have used all of its budget', () => {
-    const suspected = learnLiveCeiling(NO_CEILING, met, DAY);
-    expect(liveCeilingAt(suspected, DAY)).toBe(Infinity);
-    expect(learnLiveCeiling(suspected, clean, DAY + 1000)).toBe(suspected);
-    expect(learnLiveCeiling(suspected, met, DAY + MINUTE).perMinute).toBe(198);
-    const again = learnLiveCeiling(suspected, met, DAY + MINUTE + 1);
-    expect(again).toEqual({ perMinute: null, at: DAY + MINUTE + 1 });
+  test('is measured by the part of a cycle in which it was not met', () => {
+    // Open for 90 of 100 seconds, at 199 in the mean, a little less at first and a little more at last.
+    const blocked = known({ since: 0, cycleFrom: 0, blockedAt: 90 * SECOND, failedAt: 99 * SECOND });
+    const after = learned(blocked, call(1, 1, 100 * SECOND));
+    expect(after?.perMinute).toBeCloseTo(180, -1);
+    expect(after).toMatchObject({ blockedAt: null, failedAt: null, cycleFrom: 100 * SECOND, alike: 0 });
+    // Growth begins when that is known.
+    expect(after?.since).toBe(101 * SECOND);
   });
 
-  test('is tried a little higher each minute, and much higher only after quiet ones', () => {
-    const ceiling = twice(0);
-    expect(liveCeilingAt(ceiling, MINUTE)).toBeCloseTo(198.99);
-    expect(liveCeilingAt(ceiling, 5 * MINUTE)).toBeCloseTo(202.95);
-    expect(liveCeilingAt(ceiling, 30 * MINUTE)).toBeGreaterThan(400);
+  test('calls that were under way show that a block is over, if they were asked after the last that met it', () => {
+    const blocked = known({ blockedAt: 90 * SECOND, failedAt: 90 * SECOND });
+    expect(learned(blocked, call(2, 2, 89 * SECOND, { answeredAt: 95 * SECOND }))).toBeNull();
+    expect(learned(blocked, call(2, 2, 91 * SECOND, { answeredAt: 95 * SECOND }))?.blockedAt).toBeNull();
+    expect(learned(blocked, call(2, 0, 92 * SECOND))?.failedAt).toBe(92 * SECOND);
   });
 
-  test('is forgotten when it has grown beyond what all calls could ask', () => {
-    const ceiling = twice(0);
-    expect(learnLiveCeiling(ceiling, clean, 10 * MINUTE)).toBe(ceiling);
-    expect(learnLiveCeiling(ceiling, clean, 60 * MINUTE)).toBe(NO_CEILING);
+  test('a call that was asked before the last cycle was weighed begins no new block', () => {
+    expect(learned(known({ since: 100 * SECOND }), call(2, 0, 99 * SECOND))).toBeNull();
+    expect(learned(known({ since: 100 * SECOND }), call(2, 0, 101 * SECOND))?.blockedAt).toBe(101 * SECOND);
   });
 
-  test('spreads what a minute has left over its calls', () => {
-    const ceiling = { perMinute: 200, at: 0 };
-    expect(liveAllowance(ceiling, 0, 0, 118)).toBe(2);
-    expect(liveAllowance(ceiling, 0, 199, 118)).toBe(1);
-    expect(liveAllowance(ceiling, 0, 205, 118)).toBe(0);
+  test('falls by four percent at most where cycles were alike, by half where none was', () => {
+    const half = { since: 0, cycleFrom: 0, blockedAt: MINUTE, failedAt: MINUTE };
+    const ended = call(1, 1, 10 * MINUTE);
+    const last = liveCeilingAt(known({ alike: 3 }), MINUTE);
+    expect(learned(known({ ...half, alike: 3 }), ended)).toMatchObject({ perMinute: last * 0.96, alike: 2 });
+    expect(learned(known(half), ended)?.perMinute).toBeCloseTo(liveCeilingAt(known(), MINUTE) / 2);
+  });
+
+  test('grows, after some minutes ever faster, and slower where cycles were alike', () => {
+    expect(liveCeilingAt(known(), 0)).toBe(199);
+    expect(liveCeilingAt(known(), 2 * MINUTE)).toBeCloseTo(204, 0);
+    expect(liveCeilingAt(known({ alike: 5 }), 2 * MINUTE)).toBeCloseTo(200.5, 0);
+    expect(liveCeilingAt(known(), 10 * MINUTE)).toBeGreaterThan(800);
+  });
+
+  test('is forgotten where it has grown beyond what all calls can ask', () => {
+    expect(learned(known(), call(5, 5, MINUTE))).toBeNull();
+    expect(learned(known({ step: 7 }), call(5, 5, 60 * MINUTE))).toEqual({ ...NO_CEILING, step: 8 });
+  });
+});
+
+describe('what may be asked for', () => {
+  const credit = (ceiling: LiveCeiling, creditFrom: number, now: number) =>
+    liveCredit({ ceiling, creditFrom, now }, CALLS);
+
+  test('grows evenly, and what is not asked in time is not saved up', () => {
+    const ceiling = known({ perMinute: 60 / 0.995 });
+    expect(credit(ceiling, 0, 500).skus).toBeCloseTo(0.5);
+    expect(credit(ceiling, 0, 500).waitMs).toBeCloseTo(500, -1);
+    expect(credit(ceiling, 0, MINUTE).skus).toBeLessThan(2);
+  });
+
+  test('while blocked it is one SKU, after ever longer times, a minute at most', () => {
+    const blocked = (failedAt: number) => known({ blockedAt: 0, failedAt });
+    expect(credit(blocked(0), 0, 500).skus).toBe(0);
+    expect(credit(blocked(0), 0, 509)).toEqual({ skus: 1, waitMs: 0, spend: { skuMs: 0, mostMs: 0 } });
+    expect(credit(blocked(10 * SECOND), 0, 15 * SECOND).waitMs).toBe(SECOND);
+    expect(credit(blocked(60 * MINUTE), 0, 61 * MINUTE).skus).toBe(1);
+    // One that was asked since counts as tried, whether or not it was answered.
+    expect(credit(blocked(0), 10 * SECOND, 15 * SECOND).skus).toBe(0);
+  });
+
+  test('a database clock that was set back stops nothing for longer than a minute', () => {
+    const ahead = 8 * 24 * 60 * MINUTE;
+    expect(credit(known({ since: ahead }), ahead, 0).skus).toBeGreaterThanOrEqual(1);
+    const blocked = known({ since: ahead, blockedAt: ahead, failedAt: ahead, cycleFrom: ahead });
+    expect(credit(blocked, ahead, 0).waitMs).toBeLessThanOrEqual(MINUTE);
+    expect(learned(blocked, call(1, 1, MINUTE))).toMatchObject({ blockedAt: null, since: MINUTE + SECOND });
   });
 
   test('never falls to nothing, or it could not be found out again', () => {
-    expect(learnLiveCeiling({ perMinute: 6, at: 0 }, { ...met, computed: 0 }, 0).perMinute).toBe(5);
+    const blocked = known({ perMinute: 6, blockedAt: SECOND, failedAt: SECOND });
+    expect(learned(blocked, call(1, 1, 9 * SECOND))?.perMinute).toBeCloseTo(6 * 0.85, 0);
+    expect(learned(known({ ...blocked, perMinute: 5 }), call(1, 1, 9 * SECOND))?.perMinute).toBe(5);
   });
+});
+
+test('whatever calls show, in whatever order they are answered: once nothing is deferred any more, the ceiling is forgotten', () => {
+  const step = record({
+    asked: integer({ min: 1, max: 6 }),
+    part: constantFrom(0, 0, 0.5, 1, 1, 1),
+    tookMs: constantFrom(100, 1000, 10_000, 90_000),
+    laterMs: constantFrom(0, 500, 5000, 90_000),
+  });
+  assert(
+    property(array(step, { maxLength: 300, size: 'max' }), (steps) => {
+      const mirror = new LiveKnowledge({ budget: 5, mostBudget: 100, callsPerMinute: CALLS });
+      let now = 0;
+      for (const { asked, part, tookMs, laterMs } of steps) {
+        const computed = Math.floor(asked * part);
+        const times = { askedAt: now, answeredAt: now + tookMs };
+        mirror.learn({ ...times, asked, computed, deferred: asked - computed, snapshotDeferred: 0 });
+        now += laterMs;
+      }
+      now += 90 * SECOND;
+      const from = now;
+      while (mirror.ceiling.perMinute !== null) {
+        const { skus, waitMs } = mirror.credit(now);
+        expect(skus >= 1 || waitMs > 0).toBe(true);
+        now += Math.max(SECOND, waitMs);
+        if (skus < 1) continue;
+        const asked = Math.min(5, Math.floor(skus));
+        mirror.spend(now, asked);
+        const times = { askedAt: now, answeredAt: now + 100 };
+        mirror.learn({ ...times, asked, computed: asked, deferred: 0, snapshotDeferred: 0 });
+        expect(now - from).toBeLessThan(90 * MINUTE);
+      }
+    }),
+    { numRuns: 40 },
+  );
 });

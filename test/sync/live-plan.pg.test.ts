@@ -1,13 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { claimDue } from '../../src/store/due.ts';
 import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
-import {
-  allowedLive,
-  chooseForQuota,
-  earlyLiveSeconds,
-  learnRefresh,
-  planLive,
-} from '../../src/sync/live/plan.ts';
+import { liveCredit } from '../../src/sync/live/ceiling.ts';
+import { chooseForQuota, earlyLiveSeconds, learnRefresh, planLive } from '../../src/sync/live/plan.ts';
 import { storeLesson } from '../../src/store/bulk-call.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { callInputs, useStore } from '../store/support.ts';
@@ -100,20 +96,46 @@ describe('the plan of live refreshes', () => {
 test('a hidden ceiling is learned from calls whose live SKUs were all deferred, and then kept to', async () => {
   const { settings } = context();
   const none = { asked: 0, answered: 0, deferred: 0 };
-  const call = async (answered: number, deferred: number) => {
+  const call = async (asked: number, answered: number) => {
     const plan = await readLivePlan(store.sql);
-    const shown = { live: { asked: 5, answered, deferred }, snapshot: none };
+    const live = { asked, answered, deferred: asked - answered };
+    const shown = { live, snapshot: none, askedAt: plan.now, answeredAt: plan.now };
     const taught = learn({ plan, budget: 5, trial: false }, shown, settings);
     await storeLesson(store.sql, taught.lesson, { failures: 0, callSize: null, cleared: null });
-    return taught.events;
   };
-  const allowed = async () => allowedLive(await readLivePlan(store.sql), settings);
-  for (let n = 0; n < 4; n += 1) await call(5, 0);
-  expect(await allowed()).toBe(Infinity);
-  expect(await call(0, 5)).toEqual([]);
-  expect(await allowed()).toBe(Infinity);
-  expect(await call(0, 5)).toEqual([{ event: 'live-ceiling.learned', perMinute: 20 }]);
-  expect(await allowed()).toBe(0);
-  await store.sql`update catalog_internal.live_calls set called_at = called_at - interval '2 minutes'`;
-  expect(await allowed()).toBe(2);
+  const credit = async () => liveCredit(await readLivePlan(store.sql), settings.callsPerMinute);
+  for (let n = 0; n < 4; n += 1) await call(5, 5);
+  await call(5, 0);
+  expect((await credit()).skus).toBe(Infinity);
+  await call(5, 0);
+  expect(await credit()).toMatchObject({ skus: 0 });
+  await store.sql`
+    update catalog_internal.live_ceiling set blocked_at = now() - interval '10 seconds', failed_at = now() - interval '9 seconds',
+      cycle_from = now() - interval '15 seconds', credit_from = now() - interval '9 seconds'`;
+  expect(await credit()).toMatchObject({ skus: 1 });
+  await call(1, 1);
+  const { ceiling } = await readLivePlan(store.sql);
+  expect(ceiling).toMatchObject({ blockedAt: null, alike: 0 });
+  expect(ceiling.perMinute).toBeLessThan(settings.callsPerMinute * 5);
+});
+
+test('claiming live SKUs takes what they cost, and other SKUs cost nothing', async () => {
+  await hundred();
+  await store.sql`update catalog_internal.due set due_at = now()`;
+  const creditFrom = async () => {
+    const plan = await readLivePlan(store.sql);
+    return plan.creditFrom - plan.now;
+  };
+  const three = (live: boolean) => ({ quotas: [{ lane: 'live' as const, live, count: 3, earlySeconds: 0 }] });
+  await store.sql`update catalog_internal.live_ceiling set credit_from = now() - interval '1 hour'`;
+  await claimDue(store.sql, three(true), 60_000);
+  expect(await creditFrom()).toBeLessThan(-3_599_000);
+  await claimDue(store.sql, three(true), 60_000, { skuMs: 1000, mostMs: 10_000 });
+  expect(await creditFrom()).toBeGreaterThan(-7001 - 2000);
+  expect(await creditFrom()).toBeLessThan(-6000);
+  await claimDue(store.sql, three(false), 60_000, {
+    skuMs: 1e6,
+    mostMs: 0,
+  });
+  expect(await creditFrom()).toBeLessThan(-6000);
 });

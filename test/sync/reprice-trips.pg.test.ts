@@ -86,7 +86,7 @@ async function iteration(ctx: SyncContext, due = true) {
   if (due) {
     await store.sql`update catalog.skus set asked_at = asked_at - interval '1 hour'`;
     await store.sql`update catalog_internal.due set held_until = null, live = sku like 'L%'`;
-    await store.sql`update catalog_internal.live_plan set ceiling_per_minute = null, ceiling_at = null`;
+    await store.sql`update catalog_internal.live_ceiling set per_minute = null, blocked_at = null, failed_at = null`;
     await mark(store.sql, SNAPSHOT, 'changed');
     await mark(store.sql, LIVE, 'live', true);
     await store.sql`update catalog_internal.tasks set succeeded_at = now() - interval '1 minute' where task = 'reprice'`;

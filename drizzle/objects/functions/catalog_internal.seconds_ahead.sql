@@ -15,7 +15,7 @@ BEGIN
   SELECT * INTO g FROM catalog_internal.settings;
   SELECT * INTO p FROM catalog_internal.pace;
   cheap_per_second := g.bulk_max_skus * catalog_internal.present_ceiling(p) / 60;
-  live_per_second := least((SELECT ceiling_per_minute FROM catalog_internal.live_plan),
+  live_per_second := least((SELECT per_minute FROM catalog_internal.live_ceiling),
     coalesce((SELECT live_budget FROM catalog_internal.sync), g.bulk_live_budget) * catalog_internal.present_ceiling(p)) / 60;
   RETURN (
     WITH owed AS MATERIALIZED (

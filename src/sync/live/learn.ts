@@ -1,11 +1,12 @@
-import type { LivePlan } from '../../store/live.ts';
+import type { LiveCeiling, LivePlan } from '../../store/live.ts';
 import type { Lesson } from '../../store/bulk-call.ts';
 import type { SyncEvent, SyncSettings } from '../context.ts';
+import { type CeilingEvidence, learnLiveCeiling, meetsCeiling } from './ceiling.ts';
 import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.ts';
 
 /*
- * What a bulk call teaches: the live budget of a call, the ceiling on live computations in time, and whether an incident
- * has begun or is over. What answers teach of a single SKU's rate is part of applying them (policy.ts). Pure.
+ * What a bulk call teaches: the live budget of a call, the ceiling on live computations in time (ceiling.ts), and whether an
+ * incident has begun or is over. What answers teach of a single SKU's rate is part of applying them (policy.ts). Pure.
  */
 
 /** State at the time a call was planned. */
@@ -30,6 +31,9 @@ export interface ShownByCall {
   readonly snapshot: Shown;
   /** Of a trial call: those that the catalog lists as snapshot-priced, however they count. */
   readonly tried?: Shown;
+  /** When it was claimed and when its answer was there, in epoch milliseconds of the database's clock. */
+  readonly askedAt: number;
+  readonly answeredAt: number;
 }
 
 export interface Taught {
@@ -42,26 +46,16 @@ export interface Taught {
 /** All that an answered call teaches under `settings`: what to store, and the events to emit. */
 export function learn(
   { plan, budget, trial }: Known,
-  { live, snapshot, tried }: ShownByCall,
+  shown: ShownByCall,
   settings: Pick<SyncSettings, 'bulk' | 'callsPerMinute'>,
 ): Taught {
+  const { live, snapshot, tried } = shown;
   const events: SyncEvent[] = [];
   const showsLive = live.answered + live.deferred + snapshot.deferred > 0;
-  const ceiling = showsLive ? ceilingAfter(plan, budget, live, snapshot, settings) : null;
-  if (ceiling !== null && ceiling.perMinute !== plan.ceilingPerMinute) {
-    const perMinute = ceiling.perMinute === null ? null : Math.round(ceiling.perMinute);
-    events.push({ event: 'live-ceiling.learned', perMinute });
-  }
-  const learned = learnLiveBudget(
-    budget,
-    {
-      askedLive: live.asked,
-      deferredLive: live.deferred,
-      deferredOthers: snapshot.deferred,
-      bestRecent: plan.best,
-    },
-    { start: settings.bulk.liveBudget, most: settings.bulk.maxSkus },
-  );
+  const evidenceOfCeiling = ceilingEvidence(shown, budget, settings);
+  const ceiling = learnLiveCeiling(plan, evidenceOfCeiling, capacityOfCalls(budget, settings));
+  if (ceiling !== null) events.push(...ceilingEvents(plan.ceiling, ceiling));
+  const learned = budgetAfter(plan, budget, evidenceOfCeiling, settings);
   if (Math.floor(learned) !== Math.floor(budget))
     events.push({ event: 'live-budget.learned', budget: Math.floor(learned) });
   const call = {
@@ -77,6 +71,7 @@ export function learn(
       call: showsLive ? call : null,
       budget: learned === budget ? null : learned,
       ceiling,
+      ceilingStep: plan.ceiling.step,
       trial,
       incident,
     },
@@ -88,27 +83,59 @@ export function learn(
   };
 }
 
-/** The ceiling after a call; null where it stays as it was. */
-function ceilingAfter(
+/** What a call showed of the ceiling on live computations. */
+export function ceilingEvidence(
+  { live, snapshot, askedAt, answeredAt }: ShownByCall,
+  budget: number,
+  { bulk }: Pick<SyncSettings, 'bulk'>,
+): CeilingEvidence {
+  return {
+    askedAt,
+    answeredAt,
+    asked: live.asked,
+    computed: live.answered,
+    deferred: live.deferred,
+    snapshotDeferred: snapshot.deferred,
+    budget,
+    configuredBudget: bulk.liveBudget,
+  };
+}
+
+/** Live SKUs a minute that all calls together can ask for. */
+export function capacityOfCalls(
+  budget: number,
+  { callsPerMinute }: Pick<SyncSettings, 'callsPerMinute'>,
+): number {
+  return callsPerMinute * budget;
+}
+
+/** A log line where the ceiling was measured anew and differs from before, or is none any more; a block says nothing yet. */
+export function ceilingEvents(before: LiveCeiling, after: LiveCeiling): SyncEvent[] {
+  const isMeasured = before.blockedAt !== null && after.blockedAt === null && after.alike === 0;
+  const isForgotten = before.perMinute !== null && after.perMinute === null;
+  if (!isMeasured && !isForgotten) return [];
+  return [
+    {
+      event: 'live-ceiling.learned',
+      perMinute: after.perMinute === null ? null : Math.round(after.perMinute),
+    },
+  ];
+}
+
+/** The budget after a call. What is deferred for the known ceiling says nothing of it. */
+function budgetAfter(
   plan: LivePlan,
   budget: number,
-  live: Shown,
-  snapshot: Shown,
-  { callsPerMinute }: Pick<SyncSettings, 'callsPerMinute'>,
-): LiveCeiling | null {
-  // A call that asked no more than calls have had answered was not deferred for its size.
-  const withinBudget = snapshot.deferred === 0 && live.asked <= plan.best;
-  const before = ceilingOf(plan);
-  const after = learnLiveCeiling(
-    before,
-    {
-      deferredAll: withinBudget && live.deferred > 0 && live.answered === 0,
-      computed: plan.computed + live.answered,
-      capacity: callsPerMinute * budget,
-    },
-    plan.now,
+  call: CeilingEvidence,
+  { bulk }: Pick<SyncSettings, 'bulk'>,
+): number {
+  if (plan.ceiling.perMinute !== null && meetsCeiling(call, plan)) return budget;
+  const { asked: askedLive, deferred: deferredLive, snapshotDeferred: deferredOthers } = call;
+  return learnLiveBudget(
+    budget,
+    { askedLive, deferredLive, deferredOthers, bestRecent: plan.best },
+    { start: bulk.liveBudget, most: bulk.maxSkus },
   );
-  return after === before ? null : after;
 }
 
 /** What a call says for or against an incident: a trial call's answers, or snapshot-priced SKUs that were deferred. */
@@ -168,88 +195,4 @@ export function learnLiveBudget(
   if (seen.askedLive < Math.floor(budget)) return budget;
   const raised = budget + (budget < limits.start ? RECOVERY : CURIOSITY);
   return Math.min(limits.most, budget < limits.start ? Math.min(raised, limits.start) : raised);
-}
-
-/*
- * The partner also limits live computations in time, by how much is not documented (partner rules 4.1.3, 8.open).
- * The ceiling is learned: deferrals within the budget of a call mean that it was met. Pure; times in epoch milliseconds.
- */
-
-export interface LiveCeiling {
-  /** Live computations a minute at `at`; null while no ceiling has been met. */
-  readonly perMinute: number | null;
-  /** Where none has been met: when a call last looked as if there were one. */
-  readonly at: number;
-}
-
-export const NO_CEILING: LiveCeiling = { perMinute: null, at: 0 };
-
-/**
- * What is tried again is a little more than what was met: at first so little that deferrals stay rare, and after some
- * minutes without any, more, so that a ceiling that was raised is found.
- */
-const CAREFUL_MINUTES = 5;
-const CAREFUL_GROWTH = 0.005;
-const GROWTH_A_MINUTE = 1.03;
-const CAUTION = 0.99;
-const LEAST = 5;
-/**
- * SKUs that became live since the last delta use a call's budget unseen, and may have used all of it: a first ceiling takes
- * two such calls within this time. At a ceiling the second comes at once.
- */
-const SUSPECTED_MS = 60_000;
-
-export function ceilingOf({ ceilingPerMinute, ceilingAt }: LivePlan): LiveCeiling {
-  return { perMinute: ceilingPerMinute, at: ceilingAt };
-}
-
-/** The ceiling as it may be tried at `now`; Infinity where none was met. */
-export function liveCeilingAt({ perMinute, at }: LiveCeiling, now: number): number {
-  if (perMinute === null) return Infinity;
-  const minutes = Math.max(0, now - at) / 60_000;
-  const careful = 1 + CAREFUL_GROWTH * Math.min(minutes, CAREFUL_MINUTES);
-  return perMinute * careful * GROWTH_A_MINUTE ** Math.max(0, minutes - CAREFUL_MINUTES);
-}
-
-/**
- * The ceiling after a call. `deferredAll`: it asked for live SKUs within the budget of a call, and none was computed: a
- * part of them may be deferred for SKUs that use the budget unseen, all of them hardly ever but at the ceiling. `computed`: live
- * computations in the last minute, this call's included; `capacity`: what all calls could ever ask in a minute, beyond
- * which a ceiling is none.
- */
-export function learnLiveCeiling(
-  ceiling: LiveCeiling,
-  call: {
-    readonly deferredAll: boolean;
-    readonly computed: number;
-    readonly capacity: number;
-  },
-  now: number,
-): LiveCeiling {
-  if (call.deferredAll) {
-    const first = ceiling.perMinute === null && now > ceiling.at + SUSPECTED_MS;
-    if (first) return { perMinute: null, at: now };
-    return { perMinute: Math.max(LEAST, CAUTION * call.computed), at: now };
-  }
-  const forgotten =
-    ceiling.perMinute !== null && liveCeilingAt(ceiling, now) > call.capacity * GROWTH_A_MINUTE;
-  return forgotten ? NO_CEILING : ceiling;
-}
-
-/**
- * How many live SKUs the next call may carry: what the minute has left, spread evenly over the calls of a minute.
- * `recent`: live SKUs asked for in the last minute and not deferred, calls under way included.
- */
-export function liveAllowance(
-  ceiling: LiveCeiling,
-  now: number,
-  recent: number,
-  callsPerMinute: number,
-): number {
-  const perMinute = liveCeilingAt(ceiling, now);
-  if (perMinute === Infinity) return Infinity;
-  return Math.max(
-    0,
-    Math.min(Math.floor(perMinute - recent), Math.ceil(perMinute / Math.max(1, callsPerMinute))),
-  );
 }

@@ -11,7 +11,7 @@ import {
 } from '../../store/live.ts';
 import { readSyncState } from '../../store/sync-state.ts';
 import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
-import { ceilingOf, liveAllowance } from './learn.ts';
+import { liveCeilingAt } from './ceiling.ts';
 import {
   chooseLive,
   earlyMinutes,
@@ -49,7 +49,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const groups = await rateGroups(sql, PRIOR, incident);
   const skus = groups.reduce((n, { count }) => n + count, 0);
   const budget = Math.floor(state.liveBudget ?? settings.bulk.liveBudget);
-  const refreshes = Math.min(settings.callsPerMinute * budget, plan.ceilingPerMinute ?? Infinity);
+  const refreshes = Math.min(settings.callsPerMinute * budget, liveCeilingAt(plan.ceiling, plan.now));
   const solved = solve(groups, skus, refreshes, settings, incident);
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
   const scheduled = incident || plan.unsolved ? await scheduleAll(ctx, wait, plan.unsolved, incident) : 0;
@@ -109,11 +109,6 @@ function waitMinutes(plan: RefreshThreshold, settings: SyncSettings, weight: num
 /** By how many seconds live refreshes may come early: where refreshes are scarce, no live slot stays empty. */
 export function earlyLiveSeconds({ earlyMinutes: minutes }: LivePlan): number {
   return (minutes ?? 0) * 60;
-}
-
-/** How many live SKUs the next call may carry under the learned ceiling. */
-export function allowedLive(plan: LivePlan, settings: SyncSettings): number {
-  return liveAllowance(ceilingOf(plan), plan.now, plan.computed + plan.underWay, settings.callsPerMinute);
 }
 
 const CANDIDATES_EACH = 3;

@@ -7,13 +7,14 @@ import {
   type Quota,
   type Wanted,
 } from '../../store/due.ts';
-import type { LivePlan } from '../../store/live.ts';
+import type { LivePlan, LiveSpend } from '../../store/live.ts';
 import type { SyncState } from '../../store/sync-state.ts';
 import { snapshotMs, type SyncSettings } from '../context.ts';
 import { trialSize } from '../live/incident.ts';
 import type { Known } from '../live/learn.ts';
 import { skusOfCall } from './call-size.ts';
-import { allowedLive, candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan.ts';
+import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
+import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
 export interface PlannedCall extends Known {
@@ -23,6 +24,8 @@ export interface PlannedCall extends Known {
   /** Failed calls immediately before this one. */
   readonly failures: number;
   readonly callSize: CallSize;
+  /** What its live SKUs take under the ceiling on live computations; null where none is known. */
+  readonly spend: LiveSpend | null;
 }
 
 export type NoCall =
@@ -56,16 +59,19 @@ export function planCall(
   const early = earlyBy(settings, sync.catalogState, earlyLiveSeconds(plan));
   const budget = sync.liveBudget ?? settings.bulk.liveBudget;
   const { callSize } = inputs;
+  const credit = liveCredit(plan, settings.callsPerMinute);
   const limits = planLimits(settings, budget, plan, {
     iteration: iteration.number,
     callSkus: skusOfCall(callSize, settings.bulk.maxSkus, pause.failures),
+    liveBudget: Math.min(budget, credit.skus),
   });
   const quotas = planBatch(due, early, limits);
   const suspects = planSuspects(inputs.suspects, limits);
-  const planned = { kind: 'planned', plan, budget, failures: pause.failures, callSize } as const;
+  const known = { plan, budget, callSize, failures: pause.failures, spend: credit.spend };
+  const planned = { kind: 'planned', ...known } as const;
   if (suspects !== null && (quotas === null || (pause.failures === 0 && iteration.number % 2 === 1)))
     return { ...planned, wanted: { suspects }, trial: false };
-  if (quotas === null) return { kind: 'idle', nextInMs: nextDueMs };
+  if (quotas === null) return withoutCall(due, credit, nextDueMs);
   const linger = lingerMs(due, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
   const { trial } = limits;
@@ -75,6 +81,18 @@ export function planCall(
   return { ...planned, wanted: { quotas: quotas.filter((quota) => quota !== live), named }, trial };
 }
 
+/** Nothing is due, or live SKUs only, for which the ceiling on live computations has nothing left yet. */
+function withoutCall(due: readonly DueClass[], credit: LiveCredit, nextDueMs: number | null): NoCall {
+  const awaitsCredit = credit.waitMs > 0 && due.some(({ live }) => live);
+  if (!awaitsCredit) return { kind: 'idle', nextInMs: nextDueMs };
+  return credit.waitMs <= MOST_CREDIT_WAIT_MS
+    ? { kind: 'linger', forMs: credit.waitMs }
+    : { kind: 'idle', nextInMs: credit.waitMs };
+}
+
+/** Longer than this is for the schedule to wait. */
+const MOST_CREDIT_WAIT_MS = 1000;
+
 /**
  * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would only be
  * deferred, and nothing is refreshed before its time; or, now and then, a trial call whether it is over.
@@ -83,9 +101,8 @@ function planLimits(
   settings: SyncSettings,
   learned: number,
   plan: LivePlan,
-  { iteration, callSkus }: Pick<PlanLimits, 'iteration' | 'callSkus'>,
+  { iteration, callSkus, liveBudget }: Pick<PlanLimits, 'iteration' | 'callSkus' | 'liveBudget'>,
 ): PlanLimits & { readonly trial: boolean } {
-  const liveBudget = Math.min(learned, allowedLive(plan, settings));
   if (plan.incident === null) {
     const spareSeconds = Math.max(0, snapshotMs(settings) - settings.intervals.sweepMinAgeMs) / 1000;
     return { callSkus, liveBudget, iteration, spareSeconds, trial: false };

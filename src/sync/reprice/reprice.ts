@@ -4,9 +4,17 @@ import { applyAnswer } from '../../store/answer/apply.ts';
 import { readCallInputs, storeFailedCall, storeLesson } from '../../store/bulk-call.ts';
 import { isConnectionLost, storeFailure } from '../../store/db.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
-import { listedAsSnapshot } from '../../store/live.ts';
+import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
-import { learn, type Shown } from '../live/learn.ts';
+import { learnLiveCeiling } from '../live/ceiling.ts';
+import {
+  capacityOfCalls,
+  ceilingEvents,
+  ceilingEvidence,
+  learn,
+  type Shown,
+  type ShownByCall,
+} from '../live/learn.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { failureOf, PATIENCE_MS } from '../outcome.ts';
 import { afterFailedCall, sizeAfter } from './call-size.ts';
@@ -27,6 +35,8 @@ export type Iteration = { readonly kind: 'called'; readonly skus: number } | NoC
 const LEASE_SLACK_MS = 60_000;
 /** When others have claimed all that was planned, the ledger is read again after this. */
 const OVERTAKEN_MS = 250;
+/** Then what the call showed of the ceiling is left out: so many others have shown something meanwhile. */
+const MOST_TRIES = 5;
 
 /**
  * One iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs, asks, settles the
@@ -50,7 +60,7 @@ export async function repriceOnce(
   const planned = waited ? await plan() : first;
   const claim =
     planned.kind === 'planned'
-      ? await claimDue(ctx.sql, planned.wanted, requestTimeoutMs + LEASE_SLACK_MS)
+      ? await claimDue(ctx.sql, planned.wanted, requestTimeoutMs + LEASE_SLACK_MS, planned.spend)
       : null;
   if (planned.kind !== 'planned' || claim === null) {
     await permit.cancel();
@@ -59,11 +69,13 @@ export async function repriceOnce(
   failpoint('bulk.claimed');
   const skus = claim.skus.map(({ sku }) => sku);
   try {
+    const sentAt = ctx.clock.monotonic();
     const answer = await ctx.client.bulk(permit, skus, signals.hard);
+    const tookMs = ctx.clock.monotonic() - sentAt;
     failpoint('bulk.answered');
     const reconciliation = reconcile(skus, answer);
     await settle(ctx, claim, reconciliation, planned);
-    await learnFrom(ctx, claim, reconciliation, planned);
+    await learnFrom(ctx, claim, { ...reconciliation, tookMs }, planned);
     failpoint('bulk.learned');
   } catch (error) {
     if (error instanceof PartnerError) return await callFailed(ctx, claim, error, planned);
@@ -114,7 +126,7 @@ async function settle(
 async function learnFrom(
   ctx: SyncContext,
   claim: Claim,
-  { skuAnswers }: Reconciliation,
+  { skuAnswers, tookMs }: Reconciliation & { readonly tookMs: number },
   planned: PlannedCall,
 ): Promise<void> {
   const shown = (live: boolean) =>
@@ -126,14 +138,35 @@ async function learnFrom(
   const [suspects] = wanted.suspects ?? [];
   const call = { skus: claim.skus.length, failed: false, hadFailed: suspects !== undefined };
   const tried = planned.trial ? await triedOf(ctx, claim, skuAnswers) : {};
-  const taught = learn(planned, { live: shown(true), snapshot: shown(false), ...tried }, ctx.settings);
-  const incidentStored = await storeLesson(ctx.sql, taught.lesson, {
+  const askedAt = claim.askedAt.getTime();
+  const times = { askedAt, answeredAt: askedAt + tookMs };
+  const byCall = { live: shown(true), snapshot: shown(false), ...tried, ...times };
+  const taught = learn(planned, byCall, ctx.settings);
+  const stored = await storeLesson(ctx.sql, taught.lesson, {
     failures,
     callSize: sizeAfter(callSize, ctx.settings.bulk.maxSkus, call),
     cleared: suspects?.largestCall ?? null,
   });
+  if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
   for (const event of taught.events) ctx.emit(event);
-  if (incidentStored && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
+  if (stored.incident && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
+}
+
+/** Other calls have taught something of the ceiling since this one was planned: it is weighed with what is known now. */
+async function learnCeilingAgain(
+  { sql, settings, emit }: SyncContext,
+  { budget }: PlannedCall,
+  byCall: ShownByCall,
+): Promise<void> {
+  const evidence = ceilingEvidence(byCall, budget, settings);
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const plan = await readLivePlan(sql);
+    const after = learnLiveCeiling(plan, evidence, capacityOfCalls(budget, settings));
+    if (after === null) return;
+    if (!(await storeCeiling(sql, after))) continue;
+    for (const event of ceilingEvents(plan.ceiling, after)) emit(event);
+    return;
+  }
 }
 
 /** What a trial call showed of the SKUs that the catalog lists as snapshot-priced: in an incident all of them count as live. */

@@ -1,0 +1,50 @@
+CREATE TABLE "catalog_internal"."live_ceiling" (
+	"id" boolean PRIMARY KEY DEFAULT true NOT NULL,
+	"step" integer DEFAULT 0 NOT NULL,
+	"per_minute" double precision,
+	"since" timestamp with time zone DEFAULT now() NOT NULL,
+	"alike" integer DEFAULT 0 NOT NULL,
+	"blocked_at" timestamp with time zone,
+	"failed_at" timestamp with time zone,
+	"cycle_from" timestamp with time zone DEFAULT now() NOT NULL,
+	"credit_from" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "live_ceiling_one_row" CHECK ("catalog_internal"."live_ceiling"."id")
+);
+--> statement-breakpoint
+INSERT INTO catalog_internal.live_ceiling (per_minute, since) SELECT ceiling_per_minute, coalesce(ceiling_at, now()) FROM catalog_internal.live_plan;--> statement-breakpoint
+ALTER TABLE "catalog_internal"."live_plan" DROP COLUMN "ceiling_per_minute";--> statement-breakpoint
+ALTER TABLE "catalog_internal"."live_plan" DROP COLUMN "ceiling_at";--> statement-breakpoint
+-- Seconds of work at the present pace ahead of a refresh that is due now: by the number of its lane, and at the place
+-- after the last lane for one that counts as live. As if everything that is at least as urgent went first. Null where
+-- the backlog was not counted in the last five minutes.
+CREATE OR REPLACE FUNCTION catalog_internal.seconds_ahead() RETURNS float8[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g catalog_internal.settings;
+  p catalog_internal.pace;
+  backlog jsonb;
+  cheap_per_second float8;
+  live_per_second float8;
+  lanes CONSTANT integer := cardinality(catalog_internal.lane_names());
+BEGIN
+  SELECT counts -> 'due' INTO backlog FROM catalog_internal.catalog_counts WHERE counted_at > now() - interval '5 minutes';
+  SELECT * INTO g FROM catalog_internal.settings;
+  SELECT * INTO p FROM catalog_internal.pace;
+  cheap_per_second := g.bulk_max_skus * catalog_internal.present_ceiling(p) / 60;
+  live_per_second := least((SELECT per_minute FROM catalog_internal.live_ceiling),
+    coalesce((SELECT live_budget FROM catalog_internal.sync), g.bulk_live_budget) * catalog_internal.present_ceiling(p)) / 60;
+  RETURN (
+    WITH owed AS MATERIALIZED (
+      SELECT r ->> 'reason' AS reason, (r ->> 'count')::float8 AS skus FROM jsonb_array_elements(backlog) AS r
+    )
+    SELECT array_agg(coalesce(CASE
+               WHEN lane <= lanes THEN (SELECT sum(skus) FROM owed WHERE reason NOT IN ('live', 'deferred') AND catalog_internal.lane_of(reason) <= lane)
+               ELSE (SELECT sum(skus) FROM owed WHERE reason IN ('live', 'deferred'))
+             END, 0) / nullif(CASE WHEN lane <= lanes THEN cheap_per_second ELSE live_per_second END, 0) ORDER BY lane)
+    FROM generate_series(1, lanes + 1) AS lane WHERE backlog IS NOT NULL
+  );
+END
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.seconds_ahead() TO PUBLIC;

@@ -1,0 +1,194 @@
+import { type LiveCeiling, type LivePlan, type LiveSpend, NO_CEILING } from '../../store/live.ts';
+
+/*
+ * The partner limits live computations in time, too, by how much and in which way is not documented (partner rules 4.1.3, 8.open): a
+ * rolling or fixed window of any length, a bucket that fills, a limit that moves by the hour. What any of them allows over a long
+ * time can be measured: a cycle lasts from the first computation after one block to the first after the next, and of
+ * what was spent in it the part that it was not blocked was allowed. It is spent evenly, a little less at first and more the longer
+ * nothing is deferred, until the next block measures it again. Pure; times in epoch milliseconds of the database's clock.
+ */
+
+/** Spent at first: so much less than was measured. */
+const CAUTION = 0.005;
+/** Growth in the minutes without a block: linear, and after some minutes ever faster, so that a ceiling that was raised is found. */
+const GROWTH = 0.008;
+const FURTHER_GROWTH = 0.001;
+const FURTHER_POWER = 3.5;
+/** Cycles within this part of each other are alike. Each of so many in a row has the growth take longer by this part. */
+const ALIKE_PART = 0.04;
+const MOST_ALIKE = 5;
+const LONGER_FOR_ALIKE = 0.3;
+/** A cycle that differs from those before takes off so much at most; when none was alike, more. */
+const DROP = 0.04;
+const FIRST_DROP = 0.5;
+/** A shorter cycle confirms nothing, and takes off less: it holds too few computations. */
+const LEAST_CYCLE_MS = 10_000;
+const SHORT_DROP = 0.15;
+/** Live computations a minute: below, too few calls would show what is allowed. */
+const LEAST = 5;
+/** While blocked, one SKU is tried again after this part of the time that it has lasted. */
+const PATIENCE = 0.6;
+const MOST_PATIENCE_MS = 60_000;
+/** What is not asked in time may be asked later, up to one SKU and so many calls' share. */
+const SAVED_CALLS = 1.5;
+/**
+ * SKUs that became live since the last delta use a call's budget unseen. They rarely use all of it twice within this time, and
+ * rarely a part of it in so many calls of a minute.
+ */
+const SUSPECTED_MS = 60_000;
+const SUSPECTED_CALLS = 10;
+/** Calls that defer SKUs taken for snapshot-priced, for each that defers a part of the live ones only. */
+const FEW = 0.2;
+/** Where it has grown beyond what all calls can ask by this factor, there is no ceiling. */
+const BEYOND_CAPACITY = 1.03;
+
+/** The ceiling as it may be tried at `now`, in live computations a minute; Infinity where none was met. */
+export function liveCeilingAt({ perMinute, since, alike }: LiveCeiling, now: number): number {
+  if (perMinute === null) return Infinity;
+  const minutes = Math.max(0, now - since) / 60_000 / (1 + LONGER_FOR_ALIKE * alike);
+  return perMinute * (1 - CAUTION + GROWTH * minutes + FURTHER_GROWTH * minutes ** FURTHER_POWER);
+}
+
+/** What an answered call showed of the ceiling. */
+export interface CeilingEvidence {
+  /** When it was claimed, and when its answer was there. */
+  readonly askedAt: number;
+  readonly answeredAt: number;
+  /** SKUs that counted as live: asked, computed, deferred. */
+  readonly asked: number;
+  readonly computed: number;
+  readonly deferred: number;
+  /** Deferred SKUs that counted as snapshot-priced: they may have used the call's budget unseen. */
+  readonly snapshotDeferred: number;
+  /** Live SKUs that a call may have, as learned: a call at the budget may be deferred for that. */
+  readonly budget: number;
+  /** The budget as configured: what exceeds it is a trial. */
+  readonly configuredBudget: number;
+}
+
+/** What is known of earlier calls when a call is weighed. */
+export type KnownOfCeiling = Pick<LivePlan, 'ceiling' | 'best' | 'partlyDeferred' | 'othersDeferred'>;
+
+/**
+ * Whether deferrals of a call say that the ceiling was met: hardly any other cause has all of a call's live SKUs deferred. A part of
+ * them may be deferred for the call's own budget, or for SKUs taken for snapshot-priced that use it unseen, of which then some
+ * are deferred, too. Where those are few, it is the ceiling if it is known, which asks for less than the budget, or if many calls
+ * agree.
+ */
+export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boolean {
+  const { asked, computed, deferred, snapshotDeferred, budget, configuredBudget } = call;
+  if (deferred === 0 || snapshotDeferred > 0) return false;
+  if (computed === 0) return true;
+  const isBudgetUsedUnseen = plan.othersDeferred >= FEW * Math.max(1, plan.partlyDeferred);
+  if (isBudgetUsedUnseen || asked > Math.floor(budget)) return false;
+  if (plan.ceiling.perMinute === null) return asked <= plan.best && plan.partlyDeferred >= SUSPECTED_CALLS;
+  const isTrialOfBudget = asked > configuredBudget && computed >= configuredBudget;
+  return !isTrialOfBudget;
+}
+
+/**
+ * The ceiling after a call, or null where it stays as it was. `capacity`: live SKUs a minute that all calls together can ask for, beyond which a
+ * ceiling is none.
+ */
+export function learnLiveCeiling(
+  plan: KnownOfCeiling,
+  call: CeilingEvidence,
+  capacity: number,
+): LiveCeiling | null {
+  const after = meetsCeiling(call, plan)
+    ? blocked(plan.ceiling, call.askedAt, capacity)
+    : passed(plan.ceiling, call, capacity);
+  return after === null ? null : { ...after, step: plan.ceiling.step + 1 };
+}
+
+function blocked(before: LiveCeiling, askedAt: number, capacity: number): LiveCeiling | null {
+  const { perMinute, blockedAt, failedAt } = before;
+  if (perMinute === null) {
+    if (failedAt === null || Math.abs(askedAt - failedAt) > SUSPECTED_MS)
+      return { ...before, failedAt: askedAt };
+    // Nothing is known of what was computed before, when there may have been little to ask for: the first cycle begins here.
+    const first = { since: askedAt, cycleFrom: askedAt, alike: 0 };
+    return { ...before, ...first, perMinute: capacity, blockedAt: askedAt, failedAt: askedAt };
+  }
+  if (blockedAt !== null) return askedAt > (failedAt ?? 0) ? { ...before, failedAt: askedAt } : null;
+  // A call that was sent before the last cycle was weighed belongs to the block that ended it.
+  return askedAt < before.since ? null : { ...before, blockedAt: askedAt, failedAt: askedAt };
+}
+
+function passed(before: LiveCeiling, call: CeilingEvidence, capacity: number): LiveCeiling | null {
+  const { perMinute, blockedAt, failedAt } = before;
+  if (blockedAt !== null)
+    // Calls that were under way when the block began are the first to show that it is over. A block of the future is the clock's.
+    return call.computed > 0 && (call.askedAt > (failedAt ?? 0) || blockedAt > call.answeredAt)
+      ? afterCycle(before, blockedAt, call.askedAt, call.answeredAt)
+      : null;
+  if (perMinute !== null && liveCeilingAt(before, call.answeredAt) > capacity * BEYOND_CAPACITY)
+    return NO_CEILING;
+  return null;
+}
+
+/** A block from `blockedAt` to `endedAt` ends a cycle, which measures what is allowed. */
+function afterCycle(
+  before: LiveCeiling,
+  blockedAt: number,
+  endedAt: number,
+  answeredAt: number,
+): LiveCeiling {
+  const { cycleFrom, since, alike } = before;
+  const [first, last] = [liveCeilingAt(before, since), liveCeilingAt(before, blockedAt)];
+  const lengthMs = Math.max(1, endedAt - cycleFrom);
+  const openMs = blockedAt - cycleFrom;
+  const measured = openMs > 0 ? ((first + last) / 2) * (openMs / lengthMs) : last;
+  const isAlike = Math.abs(measured - last) <= ALIKE_PART * last;
+  const confirmed = lengthMs < LEAST_CYCLE_MS ? alike : Math.min(MOST_ALIKE, alike + 1);
+  const firstDrop = lengthMs < LEAST_CYCLE_MS ? SHORT_DROP : FIRST_DROP;
+  const drop = alike > 0 ? DROP : firstDrop;
+  return {
+    ...before,
+    perMinute: Math.max(LEAST, Math.min(last, Math.max(measured, last * (1 - drop)))),
+    since: answeredAt,
+    alike: isAlike ? confirmed : Math.max(0, alike - 1),
+    blockedAt: null,
+    failedAt: null,
+    cycleFrom: endedAt,
+  };
+}
+
+/** How many live SKUs may be asked for, and what asking for one takes. */
+export interface LiveCredit {
+  /** Infinity where no ceiling is known. */
+  readonly skus: number;
+  /** Milliseconds until another one may be asked for; 0 where one may now. */
+  readonly waitMs: number;
+  /** To be taken by the claim: so many milliseconds a SKU, from what was saved up, which is at most so long. */
+  readonly spend: LiveSpend | null;
+}
+
+/** What may be asked for under the ceiling now: its even share, and one SKU at times while it is blocked. */
+export function liveCredit(
+  { ceiling, creditFrom, now }: Pick<LivePlan, 'ceiling' | 'creditFrom' | 'now'>,
+  callsPerMinute: number,
+): LiveCredit {
+  if (ceiling.perMinute === null) return { skus: Infinity, waitMs: 0, spend: null };
+  if (ceiling.blockedAt !== null) {
+    const triedAt = Math.max(creditFrom, ceiling.failedAt ?? 0);
+    const patienceMs = PATIENCE * (triedAt - ceiling.blockedAt);
+    const leastMs = 60_000 / callsPerMinute;
+    const waitMs = clamp(triedAt + clamp(patienceMs, leastMs, MOST_PATIENCE_MS) - now, 0, MOST_PATIENCE_MS);
+    return { skus: waitMs > 0 ? 0 : 1, waitMs, spend: { skuMs: 0, mostMs: 0 } };
+  }
+  const skuMs = 60_000 / liveCeilingAt(ceiling, now);
+  const mostMs = skuMs + (SAVED_CALLS * 60_000) / callsPerMinute;
+  // Far in the future where the database's clock was set back.
+  const isAhead = creditFrom > now + skuMs + MOST_PATIENCE_MS;
+  const savedMs = isAhead ? mostMs : Math.min(mostMs, now - creditFrom);
+  return {
+    skus: Math.max(0, savedMs / skuMs),
+    waitMs: Math.max(0, skuMs - savedMs),
+    spend: { skuMs, mostMs },
+  };
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
+}

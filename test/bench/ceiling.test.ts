@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { PARTNERS } from '../../bench/ceiling/limiters.ts';
+import { ceilingFigures } from '../../bench/ceiling/results.ts';
+
+test('of what each of sixteen partners allows, the production code learns to use what it is to reach', () => {
+  expect(PARTNERS).toHaveLength(16);
+  const figures = [...ceilingFigures([3], 6)];
+  expect(figures.filter(({ reach }) => reach !== undefined)).toHaveLength(3 * PARTNERS.length);
+  expect(figures.filter(({ ok }) => !ok)).toEqual([]);
+});
+
+test('each limiter gives no more than it allows', () => {
+  for (const { name, limiter } of PARTNERS) {
+    const taken = limiter();
+    let given = 0;
+    for (let now = 0; now < 3_600_000; now += 500) given += taken.take(now, 5);
+    expect({ name, given }).toEqual({
+      name,
+      given: Math.min(given, Math.ceil(taken.allowed(0, 3_600_000, 600))),
+    });
+  }
+});

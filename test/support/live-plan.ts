@@ -1,0 +1,17 @@
+import { type LivePlan, NO_CEILING } from '../../src/store/live.ts';
+
+/** A plan while nothing is scarce, nothing was deferred, and no ceiling is known. */
+export const QUIET_PLAN: Omit<LivePlan, 'now'> = {
+  refreshThreshold: null,
+  maxIntervalMinutes: null,
+  earlyMinutes: null,
+  unsolved: false,
+  incident: null,
+  ceiling: NO_CEILING,
+  creditFrom: 0,
+  computed: 0,
+  best: 0,
+  partlyDeferred: 0,
+  othersDeferred: 0,
+  snapshotDeferrals: { asked: 0, deferred: 0 },
+};
