@@ -252,22 +252,40 @@ export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
   readonly cleared: number | null;
 }
 
+export interface StoredLesson {
+  /** Whether an incident began or ended. */
+  readonly turned: boolean;
+  /** Whether other calls have changed the ceiling since this one was planned: then it is not stored. */
+  readonly ceilingMoved: boolean;
+  /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them; null where this call deferred none. */
+  readonly deferrals: { readonly asked: number; readonly deferred: number } | null;
+}
+
+/** The statement that logs the call sees the log as it was before. */
+function deferralsSince(sql: Sql, call: LiveCall | null) {
+  return sql`
+    select json_build_object('asked', coalesce(sum(snapshot_asked), 0) + ${call?.snapshotAsked ?? 0}::int,
+      'deferred', coalesce(sum(snapshot_deferred), 0) + ${call?.snapshotDeferred ?? 0}::int)
+    from catalog_internal.live_calls where called_at > now() - interval '5 minutes' and snapshot_deferred > 0`;
+}
+
 /**
  * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed calls
  * immediately before this one, whose pause ends. Where one half of a failed call has worked, the other is the one that fails: it
- * is not tried whole. Returns whether an incident began or ended, which is false where another process has changed it since the call was
- * planned, and whether other calls have changed the ceiling since: then it is not stored. After a change the whole schedule is planned again, and the delta
- * says which SKUs crossed, or that a fresh manifest must.
+ * is not tried whole. An incident neither begins nor ends where another process has changed it since the call was planned. After a
+ * change the whole schedule is planned again, and the delta says which SKUs crossed, or that a fresh manifest must. `deferrals` are as of
+ * now, with this call: many others may have ended since it was planned.
  */
 export async function storeLesson(
   sql: Sql,
   lesson: Lesson,
   { failures, callSize, cleared }: WorkedCall,
-): Promise<{ readonly incident: boolean; readonly ceilingMoved: boolean }> {
+): Promise<StoredLesson> {
   const { call, budget, ceiling, ceilingStep, incident, trial } = lesson;
   const to = incident?.to ?? null;
   const worked = failures > 0;
-  const [stored] = await sql<[{ incident: boolean; ceilingMoved: boolean }]>`
+  const deferring = call !== null && call.snapshotDeferred > 0;
+  const [stored] = await sql<[StoredLesson]>`
     with free as materialized (
       -- A manifest being merged holds this row: what is not stored now the next call teaches again.
       select from catalog_internal.sync where ${budget}::real is not null for update skip locked
@@ -321,7 +339,7 @@ export async function storeLesson(
           and (${worked} or coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds')
         or task in ('live-plan', 'delta') and exists (select from turned)
     )
-    select exists (select from turned) as incident,
+    select exists (select from turned) as turned, case when ${deferring} then (${deferralsSince(sql, call)}) end as deferrals,
       step <> ${ceilingStep}::int or ${ceiling !== null} and not exists (select from limited) as "ceilingMoved"
     from catalog_internal.live_ceiling`;
   return stored;

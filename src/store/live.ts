@@ -82,8 +82,6 @@ export interface LivePlan {
   /** Calls of the last minute of which a part of the live SKUs was deferred and no other, and those that deferred others. */
   readonly partlyDeferred: number;
   readonly othersDeferred: number;
-  /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them. */
-  readonly snapshotDeferrals: { readonly asked: number; readonly deferred: number };
   /** Database time in epoch milliseconds. */
   readonly now: number;
 }
@@ -96,22 +94,16 @@ export function livePlanRow(sql: Sql) {
       case when incident_because is not null then json_build_object('because', incident_because,
         'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
-      recent.computed, recent.best, recent."partlyDeferred", recent."othersDeferred", recent.deferrals as "snapshotDeferrals",
+      recent.computed, recent.best, recent."partlyDeferred", recent."othersDeferred",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (
       select ${ceilingColumns(sql)} as ceiling, (extract(epoch from credit_from) * 1000)::float8 as credit_from
       from catalog_internal.live_ceiling
     ) ceiling, (
-      select coalesce(sum(computed) filter (where minute), 0)::int as computed,
-        coalesce(max(computed) filter (where minute), 0) as best,
-        (count(*) filter (where minute and computed > 0 and deferred > 0 and snapshot_deferred = 0))::int as "partlyDeferred",
-        (count(*) filter (where minute and snapshot_deferred > 0))::int as "othersDeferred",
-        json_build_object('asked', coalesce(sum(snapshot_asked) filter (where snapshot_deferred > 0), 0),
-          'deferred', coalesce(sum(snapshot_deferred), 0)) as deferrals
-      from (
-        select *, called_at > now() - interval '1 minute' as minute
-        from catalog_internal.live_calls where called_at > now() - interval '5 minutes'
-      ) calls
+      select coalesce(sum(computed), 0)::int as computed, coalesce(max(computed), 0) as best,
+        (count(*) filter (where computed > 0 and deferred > 0 and snapshot_deferred = 0))::int as "partlyDeferred",
+        (count(*) filter (where snapshot_deferred > 0))::int as "othersDeferred"
+      from catalog_internal.live_calls where called_at > now() - interval '1 minute'
     ) recent`;
 }
 

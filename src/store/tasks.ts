@@ -106,6 +106,9 @@ export const FAILURES_BEFORE_PAUSE = 4;
  * schedule of its own, so its next_at is free for this.
  */
 
+/** When a call is under way after so many failures, this is the wait of the others before they read again. */
+const TRIAL_UNDER_WAY_MS = 1000;
+
 export interface CallPause {
   /** Milliseconds until the next call may be made; 0 = now. */
   readonly ms: number;
@@ -113,10 +116,16 @@ export interface CallPause {
   readonly failures: number;
 }
 
-/** SQL fragment that selects a CallPause as one row. */
+/**
+ * SQL fragment that selects a CallPause as one row. Once calls pause, only one at a time goes out until one works: an outage would
+ * else cost, after each pause, as many as may be under way. Claims are only looked for in an outage: no index is theirs.
+ */
 export function callPauseRow(sql: Sql) {
   return sql`
-    select greatest(0, extract(epoch from next_at - clock_timestamp()) * 1000)::float8 as ms, failures
+    select greatest(0, extract(epoch from next_at - clock_timestamp()) * 1000, case
+        when failures >= ${FAILURES_BEFORE_PAUSE} and exists (
+          select from catalog_internal.due where held_until > now() and claim is not null
+        ) then ${TRIAL_UNDER_WAY_MS} else 0 end)::float8 as ms, failures
     from catalog_internal.tasks where task = 'reprice'`;
 }
 

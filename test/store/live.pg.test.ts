@@ -135,7 +135,6 @@ test('the plan shows recent live computations and deferrals, and the ceiling', a
   expect(await readLivePlan(store.sql)).toMatchObject({
     computed: 8,
     best: 5,
-    snapshotDeferrals: { asked: 185, deferred: 17 },
     partlyDeferred: 0,
     othersDeferred: 1,
     ceiling: { perMinute: 196, since: 1_700_000_000_000, blockedAt: null, failedAt: null, alike: 0, step: 0 },

@@ -13,5 +13,4 @@ export const QUIET_PLAN: Omit<LivePlan, 'now'> = {
   best: 0,
   partlyDeferred: 0,
   othersDeferred: 0,
-  snapshotDeferrals: { asked: 0, deferred: 0 },
 };

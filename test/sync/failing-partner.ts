@@ -1,6 +1,6 @@
 import type { CallInputs, CallSize } from '../../src/store/bulk-call.ts';
 import type { ClaimedSku, Lane } from '../../src/store/due.ts';
-
+import { FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
 import { planCall, type PlannedCall } from '../../src/sync/reprice/plan.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
@@ -87,6 +87,11 @@ export function reprice(partner: Failing, hours: number): Outcome {
   let underWay: UnderWay[] = [];
   let [now, sentAt, iteration] = [0, -Infinity, 0];
 
+  function pauseMs(): number {
+    const isTrial = pause.failures >= FAILURES_BEFORE_PAUSE && underWay.length > 0;
+    return Math.max(isTrial ? 1000 : 0, pause.until - now);
+  }
+
   function inputs(): CallInputs {
     const counts = new Map<string, { lane: Lane; largestCall: number; live: boolean; count: number }>();
     let next = NEVER;
@@ -102,7 +107,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     }
     const all = [...counts.values()];
     return {
-      pause: { ms: Math.max(0, pause.until - now), failures: pause.failures },
+      pause: { ms: pauseMs(), failures: pause.failures },
       sync: { liveBudget: null, catalogState: 'ok' },
       live: { ...QUIET_PLAN, now },
       callSize,
@@ -145,12 +150,13 @@ export function reprice(partner: Failing, hours: number): Outcome {
       hadFailed,
     } as const;
     const effects = afterFailedCall(failed, planned.callSize, settings);
+    const because = planned.failures === 0 && pause.failures === 0 ? 'alone' : 'alone-in-doubt';
     for (const row of asked) {
       row.heldUntil = 0;
       row.largestCall = effects.largestCall ?? row.largestCall;
       if (!effects.blames) continue;
       const claimed: ClaimedSku = { ...row, generation: 0, deferrals: 0 };
-      const result = skuResultOf(claimed, { kind: 'error', because: 'alone' }, settings, () => 0);
+      const result = skuResultOf(claimed, { kind: 'error', because }, settings, () => 0);
       row.heldUntil = now + ('waitMs' in result ? result.waitMs : 0);
       row.failures += 1;
       row.lane = 'error';

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { storeLesson } from '../../src/store/bulk-call.ts';
 import { type LivePlan, readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
-import { weighCounts } from '../../src/sync/live/incident.ts';
+import { weighCounts, weighDeferrals } from '../../src/sync/live/incident.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
 import { syncMetadata } from '../../src/sync/maintenance.ts';
@@ -165,7 +165,8 @@ describe('without word from the catalog', () => {
     };
     const taught = learn({ plan, budget: 5, trial }, shown, settings);
     const stored = await storeLesson(sql, taught.lesson, { failures: 0, callSize: null, cleared: null });
-    if (stored.incident && taught.incidentEvent !== null) emit(taught.incidentEvent);
+    if (stored.turned && taught.incidentEvent !== null) emit(taught.incidentEvent);
+    if (!trial) await weighDeferrals({ sql, emit } as SyncContext, plan.incident, stored.deferrals);
   }
   const next = async (...shown: [asked: number, answered: number, trial?: boolean]) =>
     await call(await readLivePlan(store.sql), ...shown);
@@ -197,6 +198,25 @@ describe('without word from the catalog', () => {
     expect(events.at(-1)).toMatchObject({ event: 'incident.ended', because: 'deferrals', minutes: 30 });
     expect(await status()).toBeNull();
     expect(await readLivePlan(store.sql)).toMatchObject({ incident: null, unsolved: true });
+  });
+
+  test('calls that were all under way when it began are weighed together as they come in', async () => {
+    const plan = await readLivePlan(store.sql);
+    for (let n = 0; n < 3; n += 1) await call(plan, 90, 5);
+    expect(events).toEqual([]);
+    for (let n = 0; n < 20; n += 1) await call(plan, 90, 5);
+    expect(events).toMatchObject([{ event: 'incident.began', asked: 360, deferred: 340 }]);
+  });
+
+  test('calls that deferred nothing are not counted, nor those of more than five minutes ago', async () => {
+    for (let n = 0; n < 2; n += 1) await next(100, 5);
+    await store.sql`update catalog_internal.live_calls set called_at = now() - interval '6 minutes'`;
+    for (let n = 0; n < 10; n += 1) await next(100, 100);
+    await next(100, 5);
+    await next(100, 5);
+    expect(events).toEqual([]);
+    await next(100, 5);
+    expect(events).toMatchObject([{ asked: 300, deferred: 285 }]);
   });
 
   test('two replicas that see the same say it once', async () => {

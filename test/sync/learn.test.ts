@@ -121,30 +121,10 @@ describe('the ceiling is told', () => {
 });
 
 describe('an incident', () => {
-  const deferred = { live: NONE, snapshot: shown(100, 5) };
-
-  test('begins when this call and recent ones together had half of enough SKUs deferred', () => {
-    expect(
-      taught({ ...deferred, plan: { snapshotDeferrals: { asked: 199, deferred: 190 } } }).lesson.incident,
-    ).toBeNull();
-    const { lesson, incidentEvent } = taught({
-      ...deferred,
-      plan: { snapshotDeferrals: { asked: 200, deferred: 190 } },
-    });
-    expect(lesson).toMatchObject({ incident: { from: null, to: 'deferrals' }, budget: null });
-    expect(incidentEvent).toEqual({
-      event: 'incident.began',
-      because: 'deferrals',
-      minutes: 0,
-      kind: 'deferrals',
-      asked: 300,
-      deferred: 285,
-    });
-  });
-
-  test('does not begin from earlier calls when this one deferred nothing that was taken for snapshot-priced', () => {
-    const plan = { snapshotDeferrals: { asked: 1000, deferred: 1000 } };
-    expect(taught({ plan }).lesson.incident).toBeNull();
+  test('is not for one call to begin: its deferrals are logged, and weighed with those of others', () => {
+    const { lesson, incidentEvent } = taught({ live: NONE, snapshot: shown(100, 5) });
+    expect(lesson).toMatchObject({ call: { snapshotAsked: 100, snapshotDeferred: 95 }, incident: null });
+    expect([lesson.budget, incidentEvent]).toEqual([null, null]);
   });
 
   test('ends with a trial call that is answered, and with no other', () => {
@@ -188,7 +168,6 @@ test('whatever a call shows: the budget stays within its bounds, and nothing is 
     partlyDeferred: integer({ min: 0, max: 20 }),
     computed: integer({ min: 0, max: 900 }),
     best: integer({ min: 0, max: 50 }),
-    asked: integer({ min: 0, max: 500 }),
     because: option(constantFrom('deferrals' as const, 'live-count' as const)),
   });
   assert(
@@ -199,14 +178,13 @@ test('whatever a call shows: the budget stays within its bounds, and nothing is 
       integer({ min: 4, max: 400 }),
       boolean(),
       (l, s, drawn, budget, trial) => {
-        const { asked, because, computed, best, partlyDeferred, ...ceiling } = drawn;
+        const { because, computed, best, partlyDeferred, ...ceiling } = drawn;
         const plan: LivePlan = {
           ...QUIET,
           computed,
           best,
           partlyDeferred,
           ceiling: { ...NO_CEILING, ...ceiling },
-          snapshotDeferrals: { asked, deferred: Math.floor(asked * 0.9) },
           incident: because === null ? null : { because, since: 0, triedAt: 0 },
         };
         const cohort = ({ answered, deferred, erred }: typeof l) =>

@@ -59,6 +59,26 @@ describe('waiting longer after each failure', () => {
     expect([0, 1, 2, 3, 8, 9, 1000].map(wait)).toEqual([1, 2, 4, 8, 256, 360, 360]);
   });
 
+  test('of a SKU with which a call of its own failed: sixty times as long from the second time on', () => {
+    const wait = (failures: number, because: 'alone' | 'alone-in-doubt') => {
+      const result = skuResultOf({ ...ASKED, failures }, { kind: 'error', because }, SETTINGS, () => 0.5);
+      return result.kind === 'error' ? [result.alone, result.waitMs / MINUTE] : null;
+    };
+    expect([0, 1, 2, 9].map((failures) => wait(failures, 'alone'))).toEqual([
+      [true, 1],
+      [true, 60],
+      [true, 120],
+      [true, 360],
+    ]);
+    // Where it may have been an outage, no longer than any other error.
+    expect([0, 1, 2, 9].map((failures) => wait(failures, 'alone-in-doubt'))).toEqual([
+      [true, 1],
+      [true, 2],
+      [true, 4],
+      [true, 360],
+    ]);
+  });
+
   test('of a deferred SKU: no sooner than DEFERRED_INTERVAL, a quarter later at most, however often it was deferred', () => {
     assert(
       property(

@@ -89,16 +89,34 @@ export function incidentEvent(
   };
 }
 
-/**
- * Weighs the counts of a manifest answer (partner rules 2.7), where it has them. A change is stored, reported and planned
- * for at once: the live plan takes in every SKU, or releases them.
- */
+/** Weighs the counts of a manifest answer (partner rules 2.7), where it has them. */
 export async function weighCounts(
   ctx: SyncContext,
   meta: { readonly livePricedSkuCount: number | null; readonly skuCount: number | null },
 ): Promise<void> {
   if (meta.livePricedSkuCount === null || meta.skuCount === null) return;
-  const evidence = { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount } as const;
+  await weigh(ctx, { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount });
+}
+
+/**
+ * Weighs what recent calls deferred of SKUs asked as snapshot-priced, after a call that was planned with `incident` and deferred
+ * some; null where it deferred none. Calls that were planned in an incident hardly ask for more than is computed live.
+ */
+export async function weighDeferrals(
+  ctx: SyncContext,
+  incident: Incident | null,
+  deferrals: { readonly asked: number; readonly deferred: number } | null,
+): Promise<void> {
+  if (deferrals === null || incident !== null) return;
+  const evidence = { kind: 'deferrals', ...deferrals } as const;
+  // A few SKUs are listed wrongly at any time: those cost no round trip.
+  if (judgeIncident(null, evidence) !== null) await weigh(ctx, evidence);
+}
+
+/**
+ * Judges evidence. A change is stored, reported and planned for at once: the live plan takes in every SKU, or releases them.
+ */
+async function weigh(ctx: SyncContext, evidence: IncidentEvidence): Promise<void> {
   const change = await storeIncident(ctx.sql, (present, minutes) =>
     judgeIncident(present, evidence, minutes),
   );

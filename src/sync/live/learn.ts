@@ -64,7 +64,7 @@ export function learn(
     snapshotAsked: snapshot.asked,
     snapshotDeferred: snapshot.deferred,
   };
-  const evidence = evidenceOf(plan, trial, tried, snapshot);
+  const evidence = trialEvidence(trial, tried);
   const incident = evidence === null ? null : incidentAfter(plan, evidence);
   return {
     lesson: {
@@ -138,18 +138,10 @@ function budgetAfter(
   );
 }
 
-/** What a call says for or against an incident: a trial call's answers, or snapshot-priced SKUs that were deferred. */
-function evidenceOf(
-  plan: LivePlan,
-  trial: boolean,
-  tried: Shown | undefined,
-  snapshot: Shown,
-): IncidentEvidence | null {
-  if (trial)
-    return tried === undefined ? null : { kind: 'trial', asked: tried.asked, answered: tried.answered };
-  if (plan.incident !== null || snapshot.deferred === 0) return null;
-  const { asked, deferred } = plan.snapshotDeferrals;
-  return { kind: 'deferrals', asked: asked + snapshot.asked, deferred: deferred + snapshot.deferred };
+/** What a trial call's answers say for or against an incident. Deferrals are weighed once the call is stored (`weighDeferrals`). */
+function trialEvidence(trial: boolean, tried: Shown | undefined): IncidentEvidence | null {
+  if (!trial || tried === undefined) return null;
+  return { kind: 'trial', asked: tried.asked, answered: tried.answered };
 }
 
 /** An incident's cause before and after a piece of evidence; null where nothing changes. */

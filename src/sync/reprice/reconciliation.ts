@@ -6,7 +6,7 @@ import type { SyncSettings } from '../context.ts';
 
 /**
  * What a bulk answer says of one asked SKU. Errors say why: reported as such, the answer does not add up, or a call with this SKU
- * alone failed as a whole.
+ * alone failed as a whole (in doubt: other calls were failing, too).
  */
 export type SkuAnswer =
   | { readonly kind: 'record'; readonly record: LowestRecord }
@@ -14,7 +14,7 @@ export type SkuAnswer =
   | { readonly kind: 'deferred' }
   | {
       readonly kind: 'error';
-      readonly because: 'reported' | 'omitted' | 'contradictory' | 'unreadable' | 'alone';
+      readonly because: 'reported' | 'omitted' | 'contradictory' | 'unreadable' | 'alone' | 'alone-in-doubt';
     };
 
 export interface Reconciliation {
@@ -77,7 +77,7 @@ export function tally(
     else if (skuAnswer.kind === 'deferred') counts.deferred += 1;
     else {
       counts.errors += 1;
-      if (skuAnswer.because !== 'reported' && skuAnswer.because !== 'alone') counts[skuAnswer.because] += 1;
+      if (skuAnswer.because in counts) counts[skuAnswer.because as keyof typeof counts] += 1;
     }
   }
   return counts;
@@ -106,10 +106,11 @@ export function skuResultOf(
       return { sku, kind: 'deferred', waitMs: settings.intervals.deferredMs * (1 + JITTER * random()) };
     case 'error': {
       const { errorMs } = settings.intervals;
-      const isAlone = skuAnswer.because === 'alone';
-      const firstMs = isAlone && asked.failures > 0 ? (errorMs * ALONE_TIMES) / 2 : errorMs;
+      const isBlamed = skuAnswer.because === 'alone' && asked.failures > 0;
+      const firstMs = isBlamed ? (errorMs * ALONE_TIMES) / 2 : errorMs;
       const waitMs = doubling(firstMs, asked.failures + 1, SKU_ERROR_MOST_MS);
-      return { sku, kind: 'error', waitMs, ...(isAlone ? { alone: true } : {}) };
+      const wasAlone = skuAnswer.because === 'alone' || skuAnswer.because === 'alone-in-doubt';
+      return { sku, kind: 'error', waitMs, ...(wasAlone ? { alone: true } : {}) };
     }
   }
 }

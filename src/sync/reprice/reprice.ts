@@ -5,8 +5,10 @@ import { readCallInputs, storeFailedCall, storeLesson } from '../../store/bulk-c
 import { isConnectionLost, storeFailure } from '../../store/db.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
+import { callPause } from '../../store/tasks.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
 import { learnLiveCeiling } from '../live/ceiling.ts';
+import { weighDeferrals } from '../live/incident.ts';
 import {
   capacityOfCalls,
   ceilingEvents,
@@ -149,7 +151,8 @@ async function learnFrom(
   });
   if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
   for (const event of taught.events) ctx.emit(event);
-  if (stored.incident && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
+  if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
+  if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);
 }
 
 /** Other calls have taught something of the ceiling since this one was planned: it is weighed with what is known now. */
@@ -215,21 +218,28 @@ async function callFailed(
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
-  if (alone !== undefined) await setAside(ctx, claim, alone);
+  const isBlamed = alone !== undefined && (await setAside(ctx, claim, alone, failures));
   await storeFailedCall(sql, { claim, because: error.kind, failures, ...effects });
-  // Once it may be chance, or an outage that begins.
-  const sku = alone !== undefined && alone.failures > 0 ? { sku: alone.sku } : {};
+  const sku = isBlamed ? { sku: alone.sku } : {};
   const { pauseMs } = effects;
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), skus: skus.length, ...sku, pausedMs: pauseMs });
   return pauseMs > 0 ? { kind: 'wait', forMs: pauseMs, because: error.kind } : { kind: 'called', skus: 0 };
 }
 
-/** A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has worked. */
+/**
+ * A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has worked. Returns
+ * whether it is to blame, and waits longer: not the first time, which may be chance, nor where another call has failed and none
+ * has worked since, before it or while it was under way: that may be an outage.
+ */
 async function setAside(
   { sql, settings, random }: SyncContext,
   claim: Claim,
   asked: ClaimedSku,
-): Promise<void> {
-  const result = skuResultOf(asked, { kind: 'error', because: 'alone' }, settings, random);
+  failures: number,
+): Promise<boolean> {
+  const isBlamed = asked.failures > 0 && failures === 0 && (await callPause(sql)).failures === 0;
+  const because = isBlamed ? 'alone' : 'alone-in-doubt';
+  const result = skuResultOf(asked, { kind: 'error', because }, settings, random);
   await applyAnswer(sql, claim, [result], nextRefresh(settings));
+  return isBlamed;
 }
