@@ -7,7 +7,7 @@ import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
-import { createSlice } from '../sync/reprice/slice.ts';
+import { repriceSlices, type Slice } from '../sync/reprice/slice.ts';
 import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
 
 export interface JobControl {
@@ -30,7 +30,7 @@ export function handlersOf(
   { stopping, hard, wake }: JobControl,
 ): Readonly<Record<TaskName, Handler>> {
   const runner = { sql: sync.sql, clock: sync.clock, signal: stopping, report: telemetry.onTask };
-  const slice = createSlice(sync, config.partner.timeoutMs);
+  const slice = repriceSlices(sync, config.partner.timeoutMs);
   const retention: Retention = { windowMs: config.rate.windowMs, historyMs: config.history.retentionMs };
 
   async function task(name: RunTask, work: (run: TaskRun) => Promise<TaskOutcome>): Promise<string> {
@@ -57,6 +57,9 @@ export function handlersOf(
     maintenance: () => task('maintenance', () => maintain(sync, retention)),
     'live-plan': () => task('live-plan', () => planLive(sync)),
   };
-  const paused = Object.entries(jobs).map(([job, work]) => [job, () => pause.guard(job, work)]);
+  const paused = Object.entries(jobs).map(([job, work]) => [
+    job,
+    () => pause.guard(job, work, 'enough' satisfies Slice['end']),
+  ]);
   return Object.fromEntries(paused) as typeof jobs;
 }

@@ -52,6 +52,9 @@ export interface Transport {
   close(): Promise<void>;
 }
 
+/** More than requests are under way at once, all routes together: a request never waits for a connection. */
+const MOST_CONNECTIONS = 40;
+
 const unzip = promisify(gunzip);
 
 function authorization({ apiKey, secret }: Credentials): string {
@@ -94,7 +97,7 @@ class UndiciTransport implements Transport {
     // The total timeout below is the one that counts; undici's own would only shorten a longer setting.
     this.#agent = new Agent({
       allowH2: false,
-      connections: 16,
+      connections: MOST_CONNECTIONS,
       connectTimeout: options.timeoutMs,
       headersTimeout: 0,
       bodyTimeout: 0,

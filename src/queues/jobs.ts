@@ -30,11 +30,14 @@ export function schedules(shortestMs: number): Schedule[] {
   ];
 }
 
-/** Concurrent jobs of a queue in one process. Re-pricing needs several calls in flight to use the whole pace. */
+/**
+ * Concurrent jobs of a queue in one process. Of re-pricing one plans and one stands ready; the others await the calls that they
+ * have sent, for as long as PARTNER_TIMEOUT.
+ */
 export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   manifest: 2,
   delta: 1,
-  reprice: 4,
+  reprice: 8,
   metadata: 1,
   maintenance: 1,
 };

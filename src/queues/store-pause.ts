@@ -8,8 +8,11 @@ export type StoreEvent =
 
 /** Pauses jobs while Postgres takes no writes: each is retried separately, after growing waits. */
 export interface StorePause {
-  /** Runs a job's work, unless the job is paused; its answer, or 'paused'. Other errors pass through. */
-  guard(job: string, work: () => Promise<string>): Promise<string>;
+  /**
+   * Runs a job's work, unless the job is paused; its answer, or 'paused'. Other errors pass through. `untried` is an answer after
+   * which nothing is known of Postgres.
+   */
+  guard(job: string, work: () => Promise<string>, untried?: string): Promise<string>;
   /** A job was taken from the queues: they take writes. */
   queuesWork(): void;
   /** The queues could not do something. Where they are in a Postgres that takes no writes, no job comes to be paused. */
@@ -53,13 +56,14 @@ export function createStorePause(
   }
 
   return {
-    async guard(job, work) {
+    async guard(job, work, untried) {
       const paused = jobs.get(job);
       if (paused !== undefined && (paused.retrying || clock.monotonic() < paused.until)) return 'paused';
       if (paused !== undefined) paused.retrying = true;
       try {
         const outcome = await work();
-        if (paused !== undefined) {
+        if (paused !== undefined && outcome === untried) paused.retrying = false;
+        else if (paused !== undefined) {
           jobs.delete(job);
           emit({ event: 'store.resumed', kind: paused.kind, job });
         }

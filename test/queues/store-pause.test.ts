@@ -87,6 +87,18 @@ describe('the pause of a store', () => {
     expect(await pause.guard('reprice', work)).toBe('done');
   });
 
+  test('work that did not come to try anything ends no pause, and lets the next try go ahead', async () => {
+    const { pause, refuse, work, events, pass } = setUp();
+    await pause.guard('reprice', refuse('53100'));
+    pass(1000);
+    expect(await pause.guard('reprice', async () => await Promise.resolve('enough'), 'enough')).toBe(
+      'enough',
+    );
+    expect(pause.failure()).toBe('disk-full');
+    expect(await pause.guard('reprice', work, 'enough')).toBe('done');
+    expect(events.map(({ event }) => event)).toEqual(['store.paused', 'store.resumed']);
+  });
+
   test('other errors pass through, and let the next try go ahead', async () => {
     const { pause, refuse, work, events, pass } = setUp();
     await expect(pause.guard('reprice', refuse('23505'))).rejects.toThrow('23505');

@@ -43,13 +43,14 @@ const MOST_TRIES = 5;
 /**
  * One iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs, asks, settles the
  * answer in one transaction, and learns from it. `stopping` ends the waiting for a permit; `hard` also breaks off a
- * request under way, whose SKUs then stay due.
+ * request under way, whose SKUs then stay due. `onSent` is called when the request leaves: from then on another call may be planned.
  */
 export async function repriceOnce(
   ctx: SyncContext,
   iteration: IterationState,
   requestTimeoutMs: number,
   signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
+  onSent: () => void = () => {},
 ): Promise<Iteration> {
   const plan = async () =>
     planCall(await readCallInputs(ctx.sql, inputOptions(ctx.settings)), iteration, ctx.settings);
@@ -72,7 +73,9 @@ export async function repriceOnce(
   const skus = claim.skus.map(({ sku }) => sku);
   try {
     const sentAt = ctx.clock.monotonic();
-    const answer = await ctx.client.bulk(permit, skus, signals.hard);
+    const asking = ctx.client.bulk(permit, skus, signals.hard);
+    onSent();
+    const answer = await asking;
     const tookMs = ctx.clock.monotonic() - sentAt;
     failpoint('bulk.answered');
     const reconciliation = reconcile(skus, answer);

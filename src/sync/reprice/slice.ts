@@ -1,46 +1,174 @@
 import type { SyncContext } from '../context.ts';
-import { repriceOnce } from './reprice.ts';
+import { type Iteration, repriceOnce } from './reprice.ts';
 
-/** Why a slice ended: nothing due, a wait, its time was over, or the process is stopping. */
-export const SLICE_ENDS = ['idle', 'wait', 'over', 'stopping'] as const;
+/**
+ * Why a slice planned no more calls: nothing due, a wait, its time was over, other slices of the process plan already, or the process is
+ * stopping.
+ */
+export const SLICE_ENDS = ['idle', 'wait', 'over', 'enough', 'stopping'] as const;
+type SliceEnd = (typeof SLICE_ENDS)[number];
 
 export interface Slice {
   readonly calls: number;
   readonly skus: number;
-  readonly end: (typeof SLICE_ENDS)[number];
+  readonly end: SliceEnd;
 }
 
-/** Far below the queue's lock: a job that outlasts its lock would be started again by another worker. */
+/**
+ * Calls of a process that may be under way at once: the whole account's 200 a minute at answers of 9.6 s. Each holds 100 SKUs
+ * and the memory of an answer, and all of them are lost to an outage that answers nothing.
+ */
+export const MOST_UNDER_WAY = 32;
+
+/** So long a slice plans, before the next one does. What it has sent is awaited beyond that, for the request's timeout at most. */
 const SLICE_MS = 10_000;
 /** While a call lingers, what is due is read again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
 
+interface Signals {
+  readonly stopping: AbortSignal;
+  readonly hard: AbortSignal;
+}
+
 /**
- * Iterations of re-pricing one after the other, until nothing is due, it is not the time to call, or the slice is over. The
- * schedule wakes it again at once if there is more: one worker is never occupied for long, and a backlog of any size is
- * processed without a queue of jobs that grows with it.
+ * Bulk calls for as long as something is due and it is the time to call, until the slice is over. The schedule wakes it again at
+ * once if there is more: a backlog of any size is processed without a queue of jobs that grows with it.
+ *
+ * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent: so as many calls are
+ * under way as the pace permits and their answers need, and each is planned from a ledger that nobody else of this process is
+ * about to claim from. A second slice stands ready to go on; others end at once. A slice ends when all its calls have ended, and
+ * rejects with the first error that one of them threw.
  */
-export function createSlice(ctx: SyncContext, requestTimeoutMs: number) {
+export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce) {
+  const { clock } = ctx;
+  const turn = new Turn();
+  const underWay = new Set<Promise<void>>();
   let number = 0;
   let lastCallAt = -Infinity;
-  return async (stopping: AbortSignal, hard: AbortSignal): Promise<Slice> => {
-    const end = ctx.clock.monotonic() + SLICE_MS;
-    let calls = 0;
-    let skus = 0;
-    while (ctx.clock.monotonic() < end) {
-      if (stopping.aborted) return { calls, skus, end: 'stopping' };
-      number += 1;
-      const iteration = { number, sinceLastCallMs: ctx.clock.monotonic() - lastCallAt };
-      const done = await repriceOnce(ctx, iteration, requestTimeoutMs, { stopping, hard });
-      if (done.kind === 'linger') {
-        await ctx.clock.sleep(Math.min(done.forMs, LINGER_POLL_MS), stopping);
+
+  /** Plans and sends calls until there is none to make, and says why. */
+  async function sendCalls(sent: SentCalls, signals: Signals): Promise<SliceEnd> {
+    const end = clock.monotonic() + SLICE_MS;
+    while (clock.monotonic() < end) {
+      if (signals.stopping.aborted) return 'stopping';
+      if (sent.toWait) return 'wait';
+      if (underWay.size >= MOST_UNDER_WAY) {
+        await Promise.race(underWay);
         continue;
       }
-      if (done.kind !== 'called') return { calls, skus, end: done.kind };
-      lastCallAt = ctx.clock.monotonic();
-      calls += 1;
-      skus += done.skus;
+      number += 1;
+      const iteration = { number, sinceLastCallMs: clock.monotonic() - lastCallAt };
+      const done = await untilSent((onSent) => callOnce(iteration, signals, onSent));
+      if (done.kind === 'sent') {
+        lastCallAt = clock.monotonic();
+        sent.add(done.call, underWay);
+      } else if (done.kind === 'linger') {
+        await clock.sleep(Math.min(done.forMs, LINGER_POLL_MS), signals.stopping);
+      } else if (done.kind !== 'called') return done.kind;
     }
-    return { calls, skus, end: 'over' };
+    return 'over';
+  }
+
+  return async (stopping: AbortSignal, hard: AbortSignal): Promise<Slice> => {
+    if (!(await turn.take())) return { calls: 0, skus: 0, end: 'enough' };
+    const sent = new SentCalls();
+    let end: SliceEnd = 'wait';
+    try {
+      end = await sendCalls(sent, { stopping, hard });
+    } catch (error) {
+      sent.fail(error);
+    } finally {
+      turn.pass();
+    }
+    return { ...(await sent.ended()), end };
   };
+}
+
+/** `repriceOnce` with all that is the same for each iteration of a process. */
+export type CallOnce = (
+  iteration: Parameters<typeof repriceOnce>[1],
+  signals: Signals,
+  onSent: () => void,
+) => Promise<Iteration>;
+
+export function repriceSlices(ctx: SyncContext, requestTimeoutMs: number) {
+  return createSlice(ctx, (iteration, signals, onSent) =>
+    repriceOnce(ctx, iteration, requestTimeoutMs, signals, onSent),
+  );
+}
+
+type Begun = Iteration | { readonly kind: 'sent'; readonly call: Promise<Iteration> };
+
+/** Begins an iteration: its call once that has been sent, or how it ended without one. */
+async function untilSent(begin: (onSent: () => void) => Promise<Iteration>): Promise<Begun> {
+  const { promise: sent, resolve: onSent } = Promise.withResolvers<null>();
+  const call = begin(() => onSent(null));
+  const first = await Promise.race([sent, call]);
+  return first ?? { kind: 'sent', call };
+}
+
+/** The calls that one slice has sent. */
+class SentCalls {
+  /** A call has failed in a way after which none is to be made now. */
+  toWait = false;
+  readonly #ended: Promise<void>[] = [];
+  readonly #errors: unknown[] = [];
+  #calls = 0;
+  #skus = 0;
+
+  /** Follows a call to its end, and keeps it in `underWay` until then. */
+  add(call: Promise<Iteration>, underWay: Set<Promise<void>>): void {
+    const ended = this.#follow(call).finally(() => underWay.delete(ended));
+    underWay.add(ended);
+    this.#ended.push(ended);
+  }
+
+  fail(error: unknown): void {
+    this.toWait = true;
+    this.#errors.push(error);
+  }
+
+  /** Waits for all of them. Throws the first error. */
+  async ended(): Promise<Pick<Slice, 'calls' | 'skus'>> {
+    await Promise.all(this.#ended);
+    if (this.#errors.length > 0) throw this.#errors[0];
+    return { calls: this.#calls, skus: this.#skus };
+  }
+
+  async #follow(call: Promise<Iteration>): Promise<void> {
+    try {
+      const done = await call;
+      if (done.kind === 'called') {
+        this.#calls += 1;
+        this.#skus += done.skus;
+      } else if (done.kind === 'wait') this.toWait = true;
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+}
+
+/** One slice has it, and at most one waits for it. */
+class Turn {
+  #isTaken = false;
+  #waiting: (() => void) | null = null;
+
+  /** True once it is the caller's, who then has to pass it on; false, at once, where another waits for it already. */
+  async take(): Promise<boolean> {
+    if (this.#isTaken) {
+      if (this.#waiting !== null) return false;
+      await new Promise<void>((resolve) => {
+        this.#waiting = resolve;
+      });
+    }
+    this.#isTaken = true;
+    return true;
+  }
+
+  pass(): void {
+    const next = this.#waiting;
+    this.#waiting = null;
+    if (next === null) this.#isTaken = false;
+    else next();
+  }
 }

@@ -1,0 +1,177 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
+import type { BulkAnswer } from '../../src/partner/answers.ts';
+import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import { claimDue } from '../../src/store/due.ts';
+import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { type Iteration, repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { allDue, callInputs, failCall, HOUR, knownSkus, mark, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+const MINUTE = 60_000;
+const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
+const NOT_FOUND = (skus: readonly string[]): BulkAnswer => ({
+  results: new Map(),
+  notFound: [...skus],
+  deferred: [],
+  errors: [],
+  requested: null,
+  deduped: null,
+});
+
+/** A call under way: `fail` and `answer` end it. */
+interface UnderWay {
+  readonly skus: readonly string[];
+  fail(kind: PartnerErrorKind): Promise<Iteration>;
+  answer(): Promise<Iteration>;
+}
+
+let events: SyncEvent[];
+let ctx: SyncContext;
+/** Takes the next request. */
+let onRequest: (skus: readonly string[], end: PromiseWithResolvers<BulkAnswer>) => void;
+
+beforeEach(() => {
+  events = [];
+  const limits = { maxPerWindow: 1_000_000, windowMs: MINUTE, backoffMs: MINUTE };
+  ctx = {
+    sql: store.sql,
+    pacer: createPacer(store.sql, systemClock, limits),
+    client: {
+      bulk: (_: unknown, skus: readonly string[]) => {
+        const end = Promise.withResolvers<BulkAnswer>();
+        onRequest(skus, end);
+        return end.promise;
+      },
+    },
+    clock: systemClock,
+    random: () => 0.5,
+    emit: (event: SyncEvent) => events.push(event),
+    settings: settingsWith({ BULK_MAX_SKUS: '1' }),
+  } as unknown as SyncContext;
+});
+
+const iterate = (onSent?: () => void) =>
+  repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals, onSent);
+
+/** Sends a call, which is then under way. */
+async function send(): Promise<UnderWay> {
+  const sent = Promise.withResolvers<void>();
+  let asked: readonly string[] = [];
+  let ending: PromiseWithResolvers<BulkAnswer> | undefined;
+  onRequest = (skus, end) => {
+    asked = skus;
+    ending = end;
+  };
+  const call = iterate(() => sent.resolve());
+  await Promise.race([sent.promise, call]);
+  expect(ending).toBeDefined();
+  return {
+    skus: asked,
+    fail: async (kind) => {
+      ending?.reject(new PartnerError(kind, 'bulk'));
+      return await call;
+    },
+    answer: async () => {
+      ending?.resolve(NOT_FOUND(asked));
+      return await call;
+    },
+  };
+}
+
+/** Makes SKUs due, each to be asked alone, which has failed once before. */
+async function suspects(...skus: string[]): Promise<void> {
+  await knownSkus(store.sql, skus);
+  await mark(store.sql, skus, 'changed');
+  await store.sql`update catalog_internal.due set largest_call = 1, failures = 1 where sku = any(${skus})`;
+}
+
+const waits = async () => {
+  const rows = await store.sql<{ sku: string; minutes: number; failures: number }[]>`
+    select sku, round(extract(epoch from held_until - now()) / 60)::int as minutes, failures
+    from catalog_internal.due where claim is null and held_until is not null order by sku`;
+  return Object.fromEntries(rows.map(({ sku, minutes, failures }) => [sku, { minutes, failures }]));
+};
+const named = () => events.flatMap((event) => (event.event === 'bulk.failed' ? [event.sku ?? null] : []));
+
+describe('a SKU that fails alone for the second time', () => {
+  test('while other calls work is blamed: it waits an hour, and is named', async () => {
+    await suspects('A');
+    await (await send()).fail('bad-request');
+    expect(await waits()).toEqual({ A: { minutes: 60, failures: 2 } });
+    expect(named()).toEqual(['A']);
+  });
+
+  test('after another call that failed, and none that has worked since, may have met an outage: it waits as after any error', async () => {
+    await suspects('A');
+    await failCall(store.sql, 0, 0);
+    await (await send()).fail('timeout');
+    expect(await waits()).toEqual({ A: { minutes: 2, failures: 2 } });
+    expect(named()).toEqual([null]);
+  });
+
+  test('nor is it blamed where others that were under way with it have failed', async () => {
+    await suspects('A', 'B', 'C');
+    const calls = [await send(), await send(), await send()];
+    // The first to end can know of no other.
+    for (const call of calls) await call.fail('timeout');
+    const [first, ...others] = calls.flatMap(({ skus }) => skus);
+    const now = await waits();
+    expect(now[first ?? '']).toEqual({ minutes: 60, failures: 2 });
+    for (const sku of others) expect(now[sku]).toEqual({ minutes: 2, failures: 2 });
+    expect(named()).toEqual([first, null, null]);
+    expect((await callPause(store.sql)).failures).toBe(1);
+  });
+});
+
+describe('once calls pause', () => {
+  async function outage(): Promise<void> {
+    for (let failures = 0; failures < FAILURES_BEFORE_PAUSE; failures += 1)
+      await failCall(store.sql, 0, failures);
+  }
+
+  test('one goes out at a time, whoever sends it, until it has ended', async () => {
+    await knownSkus(store.sql, ['A', 'B', 'C']);
+    await mark(store.sql, ['A', 'B', 'C'], 'changed');
+    await outage();
+    const call = await send();
+    expect(await iterate()).toMatchObject({ kind: 'wait', because: 'calls are failing' });
+    expect((await callInputs(store.sql)).pause).toEqual({ ms: 1000, failures: FAILURES_BEFORE_PAUSE });
+    await call.answer();
+    expect((await callInputs(store.sql)).pause).toEqual({ ms: 0, failures: 0 });
+    const others = [await send(), await send()];
+    for (const other of others) await other.answer();
+  });
+
+  test('one that fails makes all wait for the pause, which is the longer one', async () => {
+    await knownSkus(store.sql, ['A', 'B']);
+    await mark(store.sql, ['A', 'B'], 'changed');
+    await outage();
+    await (await send()).fail('timeout');
+    const pause = await callPause(store.sql);
+    expect(pause.failures).toBe(FAILURES_BEFORE_PAUSE + 1);
+    expect(pause.ms).toBeGreaterThan(1.9 * MINUTE);
+  });
+
+  test('a claim whose lease is over holds up none, nor do waits of SKUs', async () => {
+    await knownSkus(store.sql, ['A', 'B']);
+    await mark(store.sql, ['A', 'B'], 'changed');
+    await outage();
+    await claimDue(store.sql, { quotas: allDue(1) }, HOUR);
+    expect((await callPause(store.sql)).ms).toBe(1000);
+    await store.sql`update catalog_internal.due set held_until = now() - interval '1 second' where claim is not null`;
+    await store.sql`update catalog_internal.due set held_until = now() + interval '1 hour' where claim is null`;
+    expect((await callPause(store.sql)).ms).toBe(0);
+  });
+
+  test('before that, calls go on side by side', async () => {
+    await knownSkus(store.sql, ['A', 'B']);
+    await mark(store.sql, ['A', 'B'], 'changed');
+    for (let failures = 0; failures < FAILURES_BEFORE_PAUSE - 1; failures += 1)
+      await failCall(store.sql, 0, failures);
+    for (const call of [await send(), await send()]) await call.answer();
+  });
+});

@@ -1,0 +1,313 @@
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/lib/clock.ts';
+import { CONCURRENCY } from '../../src/queues/jobs.ts';
+import type { Iteration } from '../../src/sync/reprice/reprice.ts';
+import { type CallOnce, createSlice, MOST_UNDER_WAY, type Slice } from '../../src/sync/reprice/slice.ts';
+
+const MINUTE = 60_000;
+/** The share's calls a minute. */
+const PACE = 118;
+const WAKE_MS = 1000;
+
+/** A clock that stands until it is told to pass; whoever sleeps goes on in order of time. */
+class TestClock implements Clock {
+  #at = 0;
+  #sleepers: { readonly at: number; readonly wake: () => void }[] = [];
+
+  now = () => this.#at;
+  monotonic = () => this.#at;
+
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) return;
+    await new Promise<void>((wake) => {
+      this.#sleepers.push({ at: this.#at + ms, wake });
+      signal?.addEventListener('abort', () => wake());
+    });
+  }
+
+  async pass(ms: number): Promise<void> {
+    const end = this.#at + ms;
+    for (;;) {
+      await settled();
+      const next = this.#sleepers.toSorted((a, b) => a.at - b.at)[0];
+      if (next === undefined || next.at > end) break;
+      this.#sleepers = this.#sleepers.filter((sleeper) => sleeper !== next);
+      this.#at = Math.max(this.#at, next.at);
+      next.wake();
+    }
+    this.#at = end;
+  }
+}
+
+/** Lets everything go on that waits for no time. */
+const settled = () => new Promise((resolve) => void setImmediate(resolve));
+
+const CALLED: Iteration = { kind: 'called', skus: 100 };
+const FOREVER = Infinity;
+
+/** A process: the production slice, jobs of it as the queue starts them, and calls that a test decides about. */
+class TestProcess {
+  readonly clock = new TestClock();
+  readonly stopping = new AbortController();
+  readonly hard = new AbortController();
+  /** When calls were sent, and how slices ended. */
+  readonly sentAt: number[] = [];
+  readonly ends: (Slice['end'] | Error)[] = [];
+  planning = 0;
+  mostPlanning = 0;
+  underWay = 0;
+  mostUnderWay = 0;
+  jobs = 0;
+  readonly #slice: (stopping: AbortSignal, hard: AbortSignal) => Promise<Slice>;
+  #slotAt = 0;
+
+  /** `answer`: how a call ends that was sent; `before`: what there is instead of a call, if anything. */
+  constructor(answer: (n: number) => Promise<Iteration>, before: () => Iteration | null = () => null) {
+    const callOnce: CallOnce = async (_, signals, onSent) => {
+      this.planning += 1;
+      this.mostPlanning = Math.max(this.mostPlanning, this.planning);
+      const instead = await this.#plan(before, signals.stopping).finally(() => (this.planning -= 1));
+      if (instead !== null) return instead;
+      if (signals.stopping.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
+      this.sentAt.push(this.clock.now());
+      this.underWay += 1;
+      this.mostUnderWay = Math.max(this.mostUnderWay, this.underWay);
+      onSent();
+      return await answer(this.sentAt.length).finally(() => (this.underWay -= 1));
+    };
+    this.#slice = createSlice(this, callOnce);
+  }
+
+  /** Waits for a permit, where nothing else is to be done. */
+  async #plan(before: () => Iteration | null, stopping: AbortSignal): Promise<Iteration | null> {
+    const instead = before();
+    if (instead !== null) return instead;
+    this.#slotAt = Math.max(this.#slotAt, this.clock.now());
+    await this.clock.sleep(this.#slotAt - this.clock.now(), stopping);
+    this.#slotAt += MINUTE / PACE;
+    return null;
+  }
+
+  /** A job, unless as many are at work as the queue allows. */
+  start(): Promise<void> {
+    if (this.jobs >= CONCURRENCY.reprice) return Promise.resolve();
+    this.jobs += 1;
+    return this.#slice(this.stopping.signal, this.hard.signal)
+      .then(
+        ({ end }) => this.ends.push(end),
+        (error: Error) => this.ends.push(error),
+      )
+      .then(() => void (this.jobs -= 1));
+  }
+
+  /** Lets time pass, with the queue's wake jobs. */
+  async run(ms: number): Promise<void> {
+    for (let at = 0; at < ms; at += WAKE_MS) {
+      void this.start();
+      await this.clock.pass(Math.min(WAKE_MS, ms - at));
+    }
+  }
+
+  /** Calls sent in each whole minute after the first. */
+  aMinute(minutes: number): number[] {
+    return Array.from(
+      { length: minutes - 1 },
+      (_, n) => this.sentAt.filter((at) => at >= (n + 1) * MINUTE && at < (n + 2) * MINUTE).length,
+    );
+  }
+}
+
+let process: TestProcess;
+/** A process whose calls are answered after so long. */
+function answering(ms: number | (() => number)): TestProcess {
+  process = new TestProcess(async () => {
+    await process.clock.sleep(typeof ms === 'number' ? ms : ms());
+    return CALLED;
+  });
+  return process;
+}
+
+describe('calls a minute', () => {
+  test.each([
+    [50, PACE, 1],
+    [1000, PACE, 2],
+    [2000, PACE, 4],
+    [6000, PACE, 12],
+    [10_000, PACE, 20],
+    [15_000, PACE, 30],
+    [20_000, (MOST_UNDER_WAY * MINUTE) / 20_000, MOST_UNDER_WAY],
+    [30_000, (MOST_UNDER_WAY * MINUTE) / 30_000, MOST_UNDER_WAY],
+  ])('at answers of %i ms: %i, with %i calls under way', async (ms, calls, underWay) => {
+    const { mostPlanning, mostUnderWay } = await measured(ms, calls);
+    expect(mostPlanning).toBe(1);
+    expect(mostUnderWay).toBe(underWay);
+  });
+
+  /** Four minutes. */
+  async function measured(ms: number, calls: number): Promise<TestProcess> {
+    const daemon = answering(ms);
+    await daemon.run(4 * MINUTE);
+    for (const minute of daemon.aMinute(4)) expect(Math.abs(minute - calls)).toBeLessThanOrEqual(1);
+    return daemon;
+  }
+
+  test('at answers of any length in turn: as many as the pace allows, and no pause from slice to slice', async () => {
+    let n = 0;
+    const daemon = answering(() => [200, 25_000, 6000, 9000, 1000][(n += 1) % 5] ?? 0);
+    await daemon.run(3 * MINUTE);
+    const gaps = daemon.sentAt.slice(1).map((at, i) => at - (daemon.sentAt[i] ?? 0));
+    expect(Math.max(...gaps)).toBeLessThan((1.01 * MINUTE) / PACE);
+    expect(daemon.ends).toContain('over');
+    expect(daemon.mostPlanning).toBe(1);
+  });
+});
+
+describe('of the jobs that the queue starts', () => {
+  test('one plans, the second goes on when its time is over, and all others end at once', async () => {
+    const daemon = answering(60_000);
+    await daemon.run(5000);
+    expect(daemon.ends).toEqual(['enough', 'enough', 'enough']);
+    expect(daemon.jobs).toBe(2);
+    await daemon.run(7000);
+    // The first awaits its calls, the second plans, and a third stands ready.
+    expect(daemon.jobs).toBe(3);
+    expect(new Set(daemon.ends)).toEqual(new Set(['enough']));
+  });
+
+  test('what ends one ends no other: the second reads again what is due', async () => {
+    const nothing: Iteration[] = [
+      { kind: 'linger', forMs: 400 },
+      { kind: 'idle', nextInMs: null },
+      { kind: 'wait', forMs: 1, because: 'calls are failing' },
+    ];
+    const daemon = new TestProcess(
+      () => Promise.resolve(CALLED),
+      () => nothing.shift() ?? null,
+    );
+    void daemon.start();
+    void daemon.start();
+    await daemon.clock.pass(500);
+    expect(daemon.ends).toEqual(['idle', 'wait']);
+    expect([daemon.jobs, daemon.sentAt]).toEqual([0, []]);
+  });
+
+  test('while a call lingers, what is due is read again every half second', async () => {
+    let read = 0;
+    const daemon = new TestProcess(
+      () => Promise.resolve(CALLED),
+      () => {
+        read += 1;
+        return read < 5 ? { kind: 'linger', forMs: 4000 } : { kind: 'idle', nextInMs: 1 };
+      },
+    );
+    void daemon.start();
+    await daemon.clock.pass(1900);
+    expect([read, daemon.ends]).toEqual([4, []]);
+    await daemon.clock.pass(200);
+    expect(daemon.ends).toEqual(['idle']);
+  });
+});
+
+describe('a call that', () => {
+  test('fails so that all wait ends the slice that sent it, once its other calls have ended', async () => {
+    const refused: Iteration = { kind: 'wait', forMs: 0, because: 'throttled-or-forbidden' };
+    process = new TestProcess(async (n) => {
+      await process.clock.sleep(n === 1 ? 2000 : 5000);
+      return n === 1 ? refused : CALLED;
+    });
+    void process.start();
+    await process.clock.pass(4000);
+    const sent = process.sentAt.length;
+    expect([sent, process.ends]).toEqual([5, []]);
+    await process.clock.pass(5000);
+    expect([process.sentAt.length, process.ends]).toEqual([sent, ['wait']]);
+  });
+
+  test('throws fails the slice that sent it, once its other calls have ended, and no other slice', async () => {
+    const lost = new Error('the connection is lost');
+    process = new TestProcess(async (n) => {
+      await process.clock.sleep(n === 1 ? 12_000 : 15_000);
+      if (n === 1) throw lost;
+      return CALLED;
+    });
+    await process.run(13_000);
+    expect(process.ends).not.toContain(lost);
+    expect(process.planning).toBe(1);
+    await process.run(13_000);
+    expect(process.ends.filter((end) => end !== 'enough')).toEqual([lost]);
+    expect(process.mostPlanning).toBe(1);
+    expect(process.sentAt.length).toBeGreaterThan(45);
+  });
+
+  test('throws before it was sent fails the slice, and the next one goes on', async () => {
+    const lost = new Error('the connection is lost');
+    let planned = 0;
+    process = new TestProcess(
+      async () => await process.clock.sleep(3000).then(() => CALLED),
+      () => {
+        planned += 1;
+        if (planned === 3) throw lost;
+        return null;
+      },
+    );
+    void process.start();
+    void process.start();
+    await process.clock.pass(2000);
+    expect(process.sentAt.length).toBeGreaterThan(3);
+    expect(process.ends).toEqual([]);
+    await process.clock.pass(3000);
+    expect(process.ends).toEqual([lost]);
+  });
+
+  test('several throw: the first error is the slice’s, and none is left to nobody', async () => {
+    process = new TestProcess(async (n) => {
+      await process.clock.sleep(2000 + n);
+      throw new Error(`call ${n}`);
+    });
+    void process.start();
+    await process.clock.pass(10_000);
+    expect(process.ends).toEqual([new Error('call 1')]);
+  });
+
+  test('is never answered keeps its slice, and holds up no other', async () => {
+    process = new TestProcess(async (n) => {
+      await process.clock.sleep(n === 1 ? FOREVER : 1000);
+      return CALLED;
+    });
+    await process.run(3 * MINUTE);
+    const calls = process.aMinute(3).reduce((sum, n) => sum + n, 0);
+    expect(Math.abs(calls - 2 * PACE)).toBeLessThanOrEqual(1);
+  });
+});
+
+describe('a stop', () => {
+  test('ends planning at once; slices end with their calls, which `hard` breaks off', async () => {
+    process = new TestProcess(async () => {
+      await process.clock.sleep(FOREVER, process.hard.signal);
+      return { kind: 'wait', forMs: 0, because: 'aborted' };
+    });
+    await process.run(12_000);
+    process.stopping.abort();
+    await process.clock.pass(1000);
+    const sent = process.sentAt.length;
+    // One that stood ready has no call to wait for.
+    expect(process.ends.filter((end) => end !== 'enough')).toEqual(['stopping']);
+    expect(process.underWay).toBe(sent);
+    process.hard.abort();
+    await process.clock.pass(10);
+    expect([process.underWay, process.jobs, process.sentAt.length]).toEqual([0, 0, sent]);
+  });
+
+  test('also where as many calls are under way as may be', async () => {
+    process = new TestProcess(async () => {
+      await process.clock.sleep(FOREVER, process.hard.signal);
+      return CALLED;
+    });
+    await process.run(MINUTE);
+    expect(process.underWay).toBe(MOST_UNDER_WAY);
+    process.stopping.abort();
+    process.hard.abort();
+    await process.clock.pass(10);
+    expect([process.underWay, process.jobs, process.sentAt.length]).toEqual([0, 0, MOST_UNDER_WAY]);
+  });
+});
