@@ -221,9 +221,14 @@ describe.concurrent('commands beside a daemon', () => {
     expect(json.input).toMatchObject({ skus: 400, liveShare: 0.1 });
     expect(json.now['meetsLiveInterval']).toBe(true);
     expect(Number(json.withTenMore['requestsPerMinute'])).toBe(Number(json.now['requestsPerMinute']) + 10);
-    const wrong = await runProgram(['plan', '--skus', 'x', '--requests', '0', '--live-moves-every', 'soon']);
+    const slow = await runProgram(['plan', '--skus', '500000', '--requests', '118', '--answer-time', '1m']);
+    expect(slow.stdout).toMatch(/^calls per minute with 32 under way +32 +32$/m);
+    expect(slow.stdout).toContain('At answers of 1m a daemon makes 32 calls per minute');
+    const wrong = await runProgram(
+      'plan --skus x --requests 0 --live-moves-every soon --answer-time 0s'.split(' '),
+    );
     expect(wrong.code).toBe(78);
-    for (const option of ['--skus', '--requests', '--live-moves-every'])
+    for (const option of ['--skus', '--requests', '--live-moves-every', '--answer-time'])
       expect(wrong.stderr).toContain(option);
   });
 

@@ -10,6 +10,8 @@ const INPUT: CapacityInput = {
   skus: 500_000,
   liveShare: 0.05,
   requestsPerMinute: 118,
+  answerSeconds: null,
+  mostUnderWay: 32,
   bulkMaxSkus: 100,
   liveBudget: 5,
   liveCeiling: null,
@@ -60,6 +62,28 @@ describe('against the simulation of the same code', () => {
       expect(live.worstAge).toBeLessThanOrEqual(3.1 * roundMinutes);
     },
   );
+});
+
+describe('answers that take long', () => {
+  test.each([
+    [0.25, 1, 7680, false],
+    [6, 12, 320, false],
+    [10, 20, 192, false],
+    [16, 32, 120, false],
+    [17, 34, 113, true],
+    [60, 118, 32, true],
+  ])('%f s need %i calls under way, of which 32 make %i a minute', (answerSeconds, needed, most, limits) => {
+    const { underWay } = capacityOf({ ...INPUT, answerSeconds });
+    expect(underWay).toMatchObject({ needed, limits });
+    expect(Math.round(underWay?.mostPerMinute ?? 0)).toBe(most);
+  });
+
+  test('change nothing else where they do not limit the calls, and else all, as fewer requests do', () => {
+    const { underWay: _, ...short } = capacityOf(INPUT);
+    expect(capacityOf({ ...INPUT, answerSeconds: 10 })).toMatchObject(short);
+    const { underWay: __, ...fewer } = capacityOf({ ...INPUT, requestsPerMinute: 32 });
+    expect(capacityOf({ ...INPUT, answerSeconds: 60 })).toMatchObject({ ...fewer, requestsPerMinute: 118 });
+  });
 });
 
 describe('what it says', () => {

@@ -11,6 +11,10 @@ export interface CapacityInput {
   /** Part of the SKUs that is live-priced, in [0, 1]. */
   readonly liveShare: number;
   readonly requestsPerMinute: number;
+  /** How long an answer takes; null: too short to matter. */
+  readonly answerSeconds: number | null;
+  /** Calls that a process has under way at most. */
+  readonly mostUnderWay: number;
   /** SKUs in a bulk call, and how many of them are computed live (partner rule 8.bulk). */
   readonly bulkMaxSkus: number;
   readonly liveBudget: number;
@@ -39,8 +43,20 @@ export interface ClassCapacity {
   readonly freshness: number;
 }
 
+/** What long answers ask of a process. */
+export interface UnderWay {
+  /** Calls under way that the requests a minute need: as many as are sent while one is answered. */
+  readonly needed: number;
+  /** Calls a minute with as many under way as may be. */
+  readonly mostPerMinute: number;
+  /** Whether that is less than the requests a minute. */
+  readonly limits: boolean;
+}
+
 export interface Capacity {
   readonly requestsPerMinute: number;
+  /** Null where `answerSeconds` is. */
+  readonly underWay: UnderWay | null;
   /** The least calls that a first fill takes, and how long that is. */
   readonly fillCalls: number;
   readonly fillMinutes: number;
@@ -61,19 +77,37 @@ const GROUPS = 80;
 /** In standard deviations; the mass beyond is negligible. */
 const WIDTH = 4;
 
+/** How many calls under way the requests a minute need, and what their greatest number allows. Null: answers are short. */
+export function underWayOf({
+  requestsPerMinute,
+  answerSeconds,
+  mostUnderWay,
+}: Pick<CapacityInput, 'requestsPerMinute' | 'answerSeconds' | 'mostUnderWay'>): UnderWay | null {
+  if (answerSeconds === null) return null;
+  const mostPerMinute = (mostUnderWay * 60) / answerSeconds;
+  return {
+    needed: Math.ceil((requestsPerMinute * answerSeconds) / 60),
+    mostPerMinute,
+    limits: mostPerMinute < requestsPerMinute,
+  };
+}
+
 /** Estimates load time, price age and freshness for a request budget; times are minutes. */
 export function capacityOf(input: CapacityInput): Capacity {
   const live = Math.round(input.skus * input.liveShare);
   const snapshot = input.skus - live;
-  const { requestsPerMinute: rate, liveBudget, liveCeiling } = input;
+  const { requestsPerMinute, liveBudget, liveCeiling } = input;
+  const underWay = underWayOf(input);
+  const rate = Math.min(requestsPerMinute, underWay?.mostPerMinute ?? Infinity);
   const refreshes = Math.min(rate * liveBudget, liveCeiling ?? Infinity);
   const fillCalls = Math.max(Math.ceil(input.skus / input.bulkMaxSkus), Math.ceil(live / liveBudget));
   const round = roundMinutes(live, refreshes);
   const meets = round <= input.liveMinutes;
   const liveCalls = (meets ? live / input.liveMinutes : refreshes) / liveBudget;
-  const swept = sweepOf(input, snapshot, live > 0 ? Math.min(liveCalls, rate) : 0);
+  const swept = sweepOf(input, rate, snapshot, live > 0 ? Math.min(liveCalls, rate) : 0);
   return {
-    requestsPerMinute: rate,
+    requestsPerMinute,
+    underWay,
     fillCalls,
     fillMinutes: Math.max(fillCalls / rate, live / refreshes),
     liveRefreshes: meets ? live / input.liveMinutes : refreshes,
@@ -122,10 +156,10 @@ function scarceWaits(
  */
 function sweepOf(
   input: CapacityInput,
+  rate: number,
   skus: number,
   liveCalls: number,
 ): { capacity: ClassCapacity; callsPerMinute: number } {
-  const rate = input.requestsPerMinute;
   const every =
     input.sweepMinutes > 0 ? Math.min(input.sweepMinutes, input.metadataMinutes) : input.metadataMinutes;
   const perCall =
