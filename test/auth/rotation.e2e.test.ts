@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, type ExpectStatic, test, type TestContext, vi } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import { processSources } from '../../src/config/config.ts';
+import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { eventually } from '../support/eventually.ts';
 import { logged, nextLog, readyz } from '../contract/harness.ts';
 import { everythingToDo, letBackoffEnd } from '../contract/backoff.ts';
@@ -151,8 +152,8 @@ function expectNoSecretIn(expect: ExpectStatic, { stack }: Scene): void {
   for (const secret of [OLD, NEW, NEW.slice(0, 9)]) expect(text).not.toContain(secret);
 }
 
-/** Requests that may be under way at once: four bulk calls, a delta, and two of the manifest route. */
-const UNDER_WAY = 7;
+/** Requests that may be under way at once: bulk calls, a delta, and two of the manifest route. */
+const UNDER_WAY = MOST_UNDER_WAY + 3;
 
 describe.concurrent('a secret that is rotated in its file,', () => {
   WAYS.forEach((way, i) => {

@@ -171,7 +171,7 @@ describe('Catalog age.', () => {
     sandbox.world.stopBuilder();
     await runNow(stack, app, 'delta');
     await eventually(() => expect(askedSince(stack, asked)).toHaveLength(20));
-    // Four calls are under way at a time, so a call may be up to three places early or late.
+    // They are planned one after the other; what is sent side by side may arrive a few places early or late.
     for (const [call, skus] of askedSince(stack, asked).entries())
       for (const sku of skus)
         expect(Math.abs(Math.floor((place.get(sku) ?? 0) / 10) - call)).toBeLessThanOrEqual(4);

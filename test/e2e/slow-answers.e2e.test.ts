@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
+import { eventually } from '../support/eventually.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { createStack } from '../support/stack.ts';
+
+test('while answers take long, as many calls are under way as may be, and no more; each SKU is asked once', async () => {
+  await using stack = await createStack({
+    sandbox: { skus: 500, liveShare: 0, ghostShare: 0, unlistedShare: 0, seed: 1701 },
+    env: { BULK_MAX_SKUS: '10', PARTNER_TIMEOUT: '30s' },
+  });
+  const { sandbox } = stack;
+  const asked = () => sandbox.requests.filter(({ route }) => route === 'bulk');
+  const underWay = () => asked().filter(({ status }) => status === 0).length;
+  // Longer than sending so many takes.
+  sandbox.faults.add({ route: 'bulk', times: MOST_UNDER_WAY, delayMs: 6000 });
+  await stack.start();
+  await eventually(() => expect(underWay()).toBe(MOST_UNDER_WAY), { what: 'calls under way' });
+  expect(asked()).toHaveLength(MOST_UNDER_WAY);
+  await stack.caughtUp();
+  expect(asked()).toHaveLength(50);
+  expect(stack.logs.filter(({ event }) => event === 'bulk.failed')).toEqual([]);
+  await expectMirrorIsTrue(stack.sql, sandbox.world);
+});
