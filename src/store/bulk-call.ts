@@ -227,6 +227,8 @@ export interface FailedCall {
   readonly failures: number;
   /** Milliseconds until the next call may be made. */
   readonly pauseMs: number;
+  /** Milliseconds until its SKUs may be asked again. */
+  readonly holdMs: number;
   /** How many of its SKUs the next call with one of them may have; null where it says nothing of them. */
   readonly largestCall: number | null;
   readonly callSize: CallSize | null;
@@ -234,10 +236,11 @@ export interface FailedCall {
 
 /** Gives the SKUs of a failed call back, counts the failure, and puts the next call off: one round trip. */
 export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<void> {
-  const { claim, because, failures, pauseMs, largestCall } = failed;
+  const { claim, because, failures, pauseMs, holdMs, largestCall } = failed;
   await sql`
     with released as (
-      update catalog_internal.due set claim = null, held_until = null,
+      update catalog_internal.due set claim = null,
+        held_until = case when ${holdMs > 0} then clock_timestamp() + make_interval(secs => ${holdMs / 1000}) end,
         largest_call = least(largest_call, ${largestCall}::smallint)
       where sku = any(${claim.skus.map(({ sku }) => sku)}) and claim = ${claim.number}
     ), sized as (${storingCallSize(sql, failed.callSize)})

@@ -148,7 +148,8 @@ function suspectsOf(sql: Sql, suspects: readonly SuspectQuota[]) {
     ) as q(largest_call, live, count) cross join lateral (
       select d.ctid from catalog_internal.due d
       where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
-      order by d.due_at limit q.count for update skip locked
+      -- In an outage one call goes out at a time: what is known to fail must not be it each time.
+      order by d.failures, d.due_at limit q.count for update skip locked
     ) p`;
 }
 

@@ -28,6 +28,7 @@ const fail = (claim: Claim, more: Partial<FailedCall> = {}) =>
     because: 'timeout',
     failures: 0,
     pauseMs: 0,
+    holdMs: 0,
     largestCall: Math.ceil(claim.skus.length / 2),
     callSize: null,
     ...more,

@@ -136,6 +136,7 @@ export async function failCall(sql: Sql, pauseMs: number, failures: number): Pro
     because: 'timeout',
     failures,
     pauseMs,
+    holdMs: 0,
     largestCall: null,
     callSize: null,
   });

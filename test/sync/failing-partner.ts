@@ -124,7 +124,9 @@ export function reprice(partner: Failing, hours: number): Outcome {
     const taken: Row[] = [];
     const take = (count: number, which: (row: Row) => boolean) => {
       const found = rows.filter((row) => row.heldUntil <= now && row.dueAt <= now && which(row));
-      const first = found.toSorted((a, b) => a.dueAt - b.dueAt).slice(0, count);
+      const first = found
+        .toSorted((a, b) => (a.largestCall === null ? 0 : a.failures - b.failures) || a.dueAt - b.dueAt)
+        .slice(0, count);
       for (const row of first) row.heldUntil = NEVER;
       taken.push(...first);
     };
@@ -152,7 +154,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     const effects = afterFailedCall(failed, planned.callSize, settings);
     const because = planned.failures === 0 && pause.failures === 0 ? 'alone' : 'alone-in-doubt';
     for (const row of asked) {
-      row.heldUntil = 0;
+      row.heldUntil = effects.holdMs > 0 ? now + effects.holdMs : 0;
       row.largestCall = effects.largestCall ?? row.largestCall;
       if (!effects.blames) continue;
       const claimed: ClaimedSku = { ...row, generation: 0, deferrals: 0 };

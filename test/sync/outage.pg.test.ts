@@ -156,6 +156,24 @@ describe('once calls pause', () => {
     expect(pause.ms).toBeGreaterThan(1.9 * MINUTE);
   });
 
+  test('the next try has other SKUs: those of the one before wait longer than the pause, and those that failed alone come last', async () => {
+    await suspects('A', 'B', 'C');
+    await store.sql`update catalog_internal.due set failures = 0, due_at = due_at + interval '1 second' where sku <> 'A'`;
+    await store.sql`update catalog_internal.due set due_at = due_at - interval '1 minute'`;
+    await outage();
+    const { intervals } = ctx.settings;
+    const first = await send();
+    expect(first.skus).not.toContain('A');
+    await first.fail('timeout');
+    const pause = await callPause(store.sql);
+    const held = (await waits())[first.skus[0] ?? ''];
+    expect(held).toEqual({ minutes: Math.round((pause.ms + intervals.errorMs) / MINUTE), failures: 0 });
+    await store.sql`update catalog_internal.tasks set next_at = now() where task = 'reprice'`;
+    const second = await send();
+    expect([...first.skus, ...second.skus].toSorted()).toEqual(['B', 'C']);
+    await second.answer();
+  });
+
   test('a claim whose lease is over holds up none, nor do waits of SKUs', async () => {
     await knownSkus(store.sql, ['A', 'B']);
     await mark(store.sql, ['A', 'B'], 'changed');

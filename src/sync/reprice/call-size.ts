@@ -114,19 +114,23 @@ export interface Failed {
  * What follows from a failed call. While few have failed in a row, its SKUs are suspected: they share calls of half as many, or one
  * that had the call to itself is blamed. From FAILURES_BEFORE_PAUSE on it is an outage: all calls pause, and nothing is learned
  * of SKUs and sizes; the last failure before that is blamed on nobody, for it may be the outage's. A wrong body key pauses at once.
+ * After each pause one call tries: its SKUs are held for longer than the next pause, so that no try has what the one before had.
  */
 export function afterFailedCall(
   { kind, skus, failures, hadFailed }: Failed,
   callSize: CallSize,
   { bulk, intervals }: Pick<SyncSettings, 'bulk' | 'intervals'>,
-): Pick<FailedCall, 'pauseMs' | 'largestCall' | 'callSize'> & { readonly blames: boolean } {
+): Pick<FailedCall, 'pauseMs' | 'holdMs' | 'largestCall' | 'callSize'> & { readonly blames: boolean } {
   const isConfiguration = kind === 'no-skus-read';
   const times = failures + 2 - (isConfiguration ? 1 : FAILURES_BEFORE_PAUSE);
   const pauseMs = times < 1 ? 0 : doubling(intervals.errorMs, times, PAUSE_MOST_MS);
-  if (isConfiguration || failures >= FAILURES_BEFORE_PAUSE)
-    return { pauseMs, largestCall: null, callSize: null, blames: false };
+  if (isConfiguration || failures >= FAILURES_BEFORE_PAUSE) {
+    const holdMs = isConfiguration ? 0 : pauseMs + intervals.errorMs;
+    return { pauseMs, holdMs, largestCall: null, callSize: null, blames: false };
+  }
   return {
     pauseMs,
+    holdMs: 0,
     largestCall: Math.ceil(skus / 2),
     callSize: failures === 0 ? sizeAfter(callSize, bulk.maxSkus, { skus, failed: true, hadFailed }) : null,
     blames: skus === 1 && failures < FAILURES_BEFORE_PAUSE - 1,
