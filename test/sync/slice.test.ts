@@ -232,11 +232,31 @@ describe('a call that', () => {
     });
     await process.run(13_000);
     expect(process.ends).not.toContain(lost);
-    expect(process.planning).toBe(1);
     await process.run(13_000);
     expect(process.ends.filter((end) => end !== 'enough')).toEqual([lost]);
     expect(process.mostPlanning).toBe(1);
     expect(process.sentAt.length).toBeGreaterThan(45);
+  });
+
+  test('throws has one call at a time go out until one has ended well', async () => {
+    let isFull = true;
+    process = new TestProcess(async () => {
+      await process.clock.sleep(5000);
+      if (isFull) throw new Error('the disk is full');
+      return CALLED;
+    });
+    await process.run(7000);
+    const together = process.sentAt.length;
+    expect(together).toBeGreaterThan(9);
+    await process.run(MINUTE);
+    // Those that were under way fail, too; then one in five seconds.
+    expect(process.sentAt.length - together).toBeLessThanOrEqual(12);
+    process.mostUnderWay = 0;
+    await process.run(MINUTE);
+    expect(process.mostUnderWay).toBe(1);
+    isFull = false;
+    await process.run(MINUTE);
+    expect(process.mostUnderWay).toBe(10);
   });
 
   test('throws before it was sent fails the slice, and the next one goes on', async () => {

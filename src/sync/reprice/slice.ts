@@ -37,12 +37,14 @@ interface Signals {
  * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent: so as many calls are
  * under way as the pace permits and their answers need, and each is planned from a ledger that nobody else of this process is
  * about to claim from. A second slice stands ready to go on; others end at once. A slice ends when all its calls have ended, and
- * rejects with the first error that one of them threw.
+ * rejects with the first error that one of them threw. After such an error, as where Postgres takes no writes, one call is under
+ * way at a time until one has ended well: their answers would be lost.
  */
 export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce) {
   const { clock } = ctx;
   const turn = new Turn();
   const underWay = new Set<Promise<void>>();
+  let most = MOST_UNDER_WAY;
   let number = 0;
   let lastCallAt = -Infinity;
 
@@ -52,7 +54,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
     while (clock.monotonic() < end) {
       if (signals.stopping.aborted) return 'stopping';
       if (sent.toWait) return 'wait';
-      if (underWay.size >= MOST_UNDER_WAY) {
+      if (underWay.size >= most) {
         await Promise.race(underWay);
         continue;
       }
@@ -61,7 +63,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
       const done = await untilSent((onSent) => callOnce(iteration, signals, onSent));
       if (done.kind === 'sent') {
         lastCallAt = clock.monotonic();
-        sent.add(done.call, underWay);
+        sent.add(done.call, underWay, (isWell) => (most = isWell ? MOST_UNDER_WAY : 1));
       } else if (done.kind === 'linger') {
         await clock.sleep(Math.min(done.forMs, LINGER_POLL_MS), signals.stopping);
       } else if (done.kind !== 'called') return done.kind;
@@ -116,9 +118,11 @@ class SentCalls {
   #calls = 0;
   #skus = 0;
 
-  /** Follows a call to its end, and keeps it in `underWay` until then. */
-  add(call: Promise<Iteration>, underWay: Set<Promise<void>>): void {
-    const ended = this.#follow(call).finally(() => underWay.delete(ended));
+  /** Follows a call to its end, keeps it in `underWay` until then, and tells whether it threw nothing. */
+  add(call: Promise<Iteration>, underWay: Set<Promise<void>>, tell: (isWell: boolean) => void): void {
+    const ended = this.#follow(call)
+      .then(tell)
+      .finally(() => underWay.delete(ended));
     underWay.add(ended);
     this.#ended.push(ended);
   }
@@ -135,15 +139,17 @@ class SentCalls {
     return { calls: this.#calls, skus: this.#skus };
   }
 
-  async #follow(call: Promise<Iteration>): Promise<void> {
+  async #follow(call: Promise<Iteration>): Promise<boolean> {
     try {
       const done = await call;
       if (done.kind === 'called') {
         this.#calls += 1;
         this.#skus += done.skus;
       } else if (done.kind === 'wait') this.toWait = true;
+      return true;
     } catch (error) {
       this.fail(error);
+      return false;
     }
   }
 }
