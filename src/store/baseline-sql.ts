@@ -160,6 +160,16 @@ export const MARK_DUE = `
     group by mark, counts_as_live, piece order by mark, counts_as_live, piece
   ) pieces`;
 
+/**
+ * SKUs that are listed again, and that need no refresh for it (DIFF): from now on deltas report them, so each waits until a sweep after it was
+ * asked, and no longer for its turn among the unlisted.
+ */
+export const SWEEP_RELISTED = `
+  update catalog_internal.due l set reason = 'sweep', lane = catalog_internal.lane_of('sweep'),
+    due_at = greatest(l.due_at, s.asked_at + make_interval(secs => catalog_internal.snapshot_target(g)))
+  from diff d join catalog.skus s using (sku) cross join catalog_internal.settings g
+  where d.skipped and l.sku = d.sku and l.reason = 'unlisted' and l.due_at > now()`;
+
 /** A SKU that the mirror knows from a rejected line alone: it is listed, and nothing else is known of it. */
 export const INSERT_REJECTED = `
   insert into catalog.skus (sku, in_manifest)

@@ -206,6 +206,7 @@ export class Baseline {
     await run(statements.DROP_ORPHANS);
     await run(statements.MARK_NEW);
     await run(statements.MARK_DUE);
+    await run(statements.SWEEP_RELISTED);
     const unread = await this.#markRejected(run, token);
     failpoint('manifest.marked');
     await run(REBASE_AUDIT, [token.snapshotId, token.tokenAtRequest]);

@@ -99,18 +99,21 @@ export async function readCallInputs(sql: Sql, options: CallInputOptions): Promi
 function dueClasses(sql: Sql, limit: number) {
   return sql`
     select coalesce(jsonb_agg(jsonb_build_object('lane', l.lane, 'live', c.live, 'count', n.count)), '[]')
-    from lanes l cross join (values (true), (false)) as c(live)
+    from lanes l cross join lateral (
+      -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/plan.ts).
+      values (true, l.until), (false, case when l.lane = ${laneNumber('live')} then now() else l.until end)
+    ) as c(live, until)
     cross join lateral (
       select least(${limit}::int, waiting.count + freed.count) as count
       from (
         select count(*)::int as count from (
           select from catalog_internal.due d
-          where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane and d.due_at <= l.until
+          where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane and d.due_at <= c.until
           order by d.due_at limit ${limit}
         ) first
       ) waiting, (
         select count(*)::int as count from released r
-        where r.largest_call is null and r.live = c.live and r.lane = l.lane and r.due_at <= l.until
+        where r.largest_call is null and r.live = c.live and r.lane = l.lane and r.due_at <= c.until
       ) freed
     ) n
     where n.count > 0`;

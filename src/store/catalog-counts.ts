@@ -66,6 +66,9 @@ async function scan(tx: Tx): Promise<CatalogCounts> {
   };
 }
 
+/** SQL: of a row of catalog.skus, whether no delta reports its moves, so that its prices have the target age of live ones. */
+const unreported = (tx: Tx) => tx`(price_source is not distinct from 'live' or not in_manifest)`;
+
 /** What is the target age of a price, by class, in seconds. */
 const targets = (tx: Tx) => tx`
   select live_interval as live, catalog_internal.snapshot_target(s) as snapshot from catalog_internal.settings s`;
@@ -74,12 +77,13 @@ const targets = (tx: Tx) => tx`
 async function countSkus(tx: Tx): Promise<Group[]> {
   return await tx<Group[]>`
     with moments as materialized (
-      select state, price_source, case when state = 'priced' then priced_at end as priced_at, count(*) as n
-      from catalog.skus group by 1, 2, 3
+      select state, price_source, ${unreported(tx)} as unreported, case when state = 'priced' then priced_at end as priced_at,
+        count(*) as n
+      from catalog.skus group by 1, 2, 3, 4
     ),
     aged as (
       select state, price_source, n, greatest(0, extract(epoch from now() - priced_at))::float8 as age,
-        case when price_source = 'live' then target.live else target.snapshot end as target
+        case when unreported then target.live else target.snapshot end as target
       from moments cross join (${targets(tx)}) target
     )
     select state, coalesce(price_source, 'unknown') as "priceSource",
@@ -121,7 +125,7 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
     select 'stale', coalesce(s.price_source, 'unknown'), count(*)::int, 0
     from (${targets(tx)}) target, ledger d join catalog.skus s using (sku)
     where s.state = 'priced'
-      and extract(epoch from now() - s.priced_at) <= case when s.price_source = 'live' then target.live else target.snapshot end
+      and extract(epoch from now() - s.priced_at) <= case when ${unreported(tx)} then target.live else target.snapshot end
       and (d.due_at <= now() and d.reason <> 'metadata'
         or d.live and d.reason = 'live' and extract(epoch from now() - s.priced_at) > target.live)
     group by s.price_source

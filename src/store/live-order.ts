@@ -1,3 +1,4 @@
+import type { NextRefresh } from './answer/types.ts';
 import type { Sql } from './db.ts';
 import type { LiveCandidate } from './live.ts';
 
@@ -14,7 +15,7 @@ export interface Unscheduled extends LiveCandidate {
 
 /**
  * The next SKUs after `after` that belong into the order of live refreshes: those there already (`scheduled`), and during an
- * incident everything that was priced once and has no better reason: swept, due for metadata, or reported as crossed.
+ * incident everything that was priced once and has no better reason: swept, unlisted, due for metadata, or reported as crossed.
  */
 export async function unscheduledLive(
   sql: Sql,
@@ -38,7 +39,7 @@ export async function unscheduledLive(
     ) past on true
     where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state = 'priced'
       and ((${options.scheduled} and d.live and d.reason = 'live')
-        or (${options.incident} and (d.reason in ('sweep', 'metadata') or (d.reason = 'changed' and s.price_source = 'live'))))
+        or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'metadata') or (d.reason = 'changed' and s.price_source = 'live'))))
     order by d.sku limit ${options.limit}`;
 }
 
@@ -73,29 +74,30 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
 }
 
 /**
- * After an incident: the next SKUs after `after` that the catalog lists as snapshot-priced go back to their sweep. Returns the last SKU
- * that was refreshed; null when there are no more.
+ * After an incident: the next priced SKUs after `after` that are not listed as live go back to their sweep, and those that no
+ * manifest lists to their own turns. Returns the last SKU that went back; null when there are no more.
  */
 export async function releaseSnapshot(
   sql: Sql,
   options: {
     readonly after: string;
     readonly limit: number;
-    readonly everyMs: number;
-    readonly reason: 'sweep' | 'metadata';
+    readonly next: Pick<NextRefresh, 'liveMs' | 'snapshotMs' | 'snapshotReason'>;
   },
 ): Promise<string | null> {
+  const { liveMs, snapshotMs, snapshotReason } = options.next;
   const [row] = await sql<[{ last: string | null }]>`
     with piece as materialized (
-      select d.sku, s.asked_at from catalog_internal.due d join catalog.skus s using (sku)
+      select d.sku, s.asked_at, case when s.in_manifest then ${snapshotReason} else 'unlisted' end as reason,
+        case when s.in_manifest then ${snapshotMs / 1000}::float8 else ${liveMs / 1000}::float8 end as every
+      from catalog_internal.due d join catalog.skus s using (sku)
       where d.sku > ${options.after} and d.live and d.reason = 'live' and d.deferrals = 0 and d.claim is null
-        and s.price_source = 'snapshot'
+        and s.state = 'priced' and s.price_source is distinct from 'live'
       order by d.sku limit ${options.limit} for update of d
     ),
     released as (
-      update catalog_internal.due d set live = false, reason = ${options.reason},
-        lane = catalog_internal.lane_of(${options.reason}),
-        due_at = coalesce(piece.asked_at, now()) + make_interval(secs => ${options.everyMs / 1000})
+      update catalog_internal.due d set live = false, reason = piece.reason, lane = catalog_internal.lane_of(piece.reason),
+        due_at = coalesce(piece.asked_at, now()) + make_interval(secs => piece.every)
       from piece where d.sku = piece.sku
     )
     select max(sku) as last from piece`;

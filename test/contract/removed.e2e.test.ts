@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/db.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
 import { createStack, type Stack } from '../support/stack.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { askedSince, letAge, logged, metric } from './harness.ts';
 
@@ -138,11 +139,40 @@ describe('SKUs nobody lists.', () => {
       from catalog_internal.due where sku in (${kept}, ${gone})`;
     expect(new Map(due.map(({ sku, reason, hours }) => [sku, [reason, hours]]))).toEqual(
       new Map([
-        [kept, ['sweep', 24]],
+        [kept, ['unlisted', 1]],
         [gone, ['metadata', 24 * 7]],
       ]),
     );
     await expectMirrorIsTrue(sql, world);
+  });
+
+  test('SKUs nobody lists. Their moves are seen as soon as those of live SKUs, and no price is actionable for longer', async () => {
+    await using stack = await createStack({
+      sandbox: { skus: 60, seed: 407, liveShare: 0 },
+      env: { LIVE_INTERVAL: '2s' },
+    });
+    const { sandbox, sql } = stack;
+    sandbox.world.add('UNLISTED-1', { listed: false, sizes: { 'EU 40': 1000 }, sizeType: 'EU' });
+    await stack.start();
+    await stack.caughtUp();
+    await sql`insert into catalog.watchlist (sku, weight) values ('UNLISTED-1', 10)`;
+    const price = async () => {
+      const [row] = await sql<{ price: number; actionable: boolean; late: boolean }[]>`
+        select price, actionable, actionable and price_age > interval '2 seconds' as late
+        from catalog.current_prices join catalog.sku_trust using (sku, priced_at, actionable) where sku = 'UNLISTED-1'`;
+      return row;
+    };
+    await eventually(async () => (await price())?.price === 1000, { what: 'its first price' });
+    sandbox.world.setPrice('UNLISTED-1', 'EU 40', 9999);
+    await eventually(
+      async () => {
+        const seen = await price();
+        expect(seen?.late).toBe(false);
+        return seen?.price === 9999;
+      },
+      { what: 'its move to be seen' },
+    );
+    await expectMirrorIsTrue(sql, sandbox.world);
   });
 
   test('SKUs nobody lists. One inserted into catalog.watchlist is mirrored although no manifest lists it', async () => {

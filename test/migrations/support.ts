@@ -28,6 +28,19 @@ export function laterVersion(folder: string, statements: string): string {
   return folder;
 }
 
+/** Makes `folder` that of an earlier version: the migrations of this one up to the one before `tag`. */
+export function versionBefore(folder: string, tag: string): string {
+  const { entries, ...rest } = journal();
+  const before = entries.slice(
+    0,
+    entries.findIndex((entry) => entry.tag === tag),
+  );
+  mkdirSync(join(folder, 'meta'), { recursive: true });
+  for (const entry of before) cpSync(join(MIGRATIONS, `${entry.tag}.sql`), join(folder, `${entry.tag}.sql`));
+  writeFileSync(join(folder, 'meta/_journal.json'), JSON.stringify({ ...rest, entries: before }));
+  return folder;
+}
+
 /**
  * Fills a migrated database with a mirror in the middle of its work: SKUs in every state, some of them wrong and due, waits,
  * a dead daemon's claims and runs, history, a token, a watched SKU.

@@ -121,12 +121,14 @@ async function byParts(sql: Sql, facts: Facts) {
   const { liveBudget, catalogState } = await readSyncState(sql);
   const live = await readLivePlan(sql);
   const rows = await readLedger(sql);
-  const seconds = (lane: Lane) => {
+  const seconds = (lane: Lane, isLive: boolean) => {
+    // Unlisted SKUs: the live lane without counting as live.
+    if (lane === 'live' && !isLive) return 0;
     if (catalogState === 'stale') return early.stale[lane];
     return early.usual[lane] + (lane === 'live' ? (live.earlyMinutes ?? 0) * 60 : 0);
   };
   const free = rows.filter(({ held }) => held === null);
-  const due = free.filter((row) => row.due <= seconds(DUE_LANES[row.lane - 1] as Lane) / 60);
+  const due = free.filter((row) => row.due <= seconds(DUE_LANES[row.lane - 1] as Lane, row.live) / 60);
   const classes = DUE_LANES.flatMap((lane, i) =>
     [true, false].map((isLive): DueClass => {
       const count = due.filter((row) => row.lane === i + 1 && row.live === isLive).length;

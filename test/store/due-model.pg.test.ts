@@ -39,13 +39,14 @@ import {
 const store = useStore();
 const SNAPSHOT = ['A', 'B', 'C', 'D'];
 const LIVE = ['L', 'M'];
-const SKUS = [...SNAPSHOT, ...LIVE];
+const UNLISTED = ['U', 'V'];
+const SKUS = [...SNAPSHOT, ...LIVE, ...UNLISTED];
 const RESULTS = ['record', 'not_found', 'deferred', 'error'] as const;
 
 const anyMark = record({
   do: constant('mark' as const),
   skus: shuffledSubarray(SKUS, { minLength: 1 }),
-  reason: constantFrom('changed', 'refresh', 'live', 'new', 'absent', 'metadata', 'sweep'),
+  reason: constantFrom('changed', 'refresh', 'live', 'new', 'absent', 'metadata', 'sweep', 'unlisted'),
   live: option(boolean()),
 });
 const anyClaim = record({
@@ -57,7 +58,7 @@ const anyClaim = record({
 const anyAnswer = record({
   do: constant('answer' as const),
   which: integer({ min: 0, max: 5 }),
-  results: array(constantFrom(...RESULTS), { minLength: 6, maxLength: 6 }),
+  results: array(constantFrom(...RESULTS), { minLength: 8, maxLength: 8 }),
   waitHours: constantFrom(1.5, 4.5),
 });
 const anyStep = oneof(
@@ -76,8 +77,13 @@ async function run(steps: readonly Step[]): Promise<void> {
   await empty(sql);
   await knownSkus(sql, SNAPSHOT);
   await knownSkus(sql, LIVE, { priceSource: 'live' });
+  await knownSkus(sql, UNLISTED, { priceSource: null, listed: false });
   const model = new LedgerModel(
-    new Map([...SNAPSHOT.map((s) => [s, 'snapshot'] as const), ...LIVE.map((s) => [s, 'live'] as const)]),
+    new Map([
+      ...SNAPSHOT.map((s) => [s, 'snapshot'] as const),
+      ...LIVE.map((s) => [s, 'live'] as const),
+      ...UNLISTED.map((s) => [s, null] as const),
+    ]),
   );
   const claims: Claim[] = [];
   const claimOf = (which: number) => claims.at(-1 - which);

@@ -8,6 +8,7 @@ const LANE_OF: Readonly<Record<string, number>> = {
   changed: 1,
   refresh: 1,
   live: 2,
+  unlisted: 2,
   new: 3,
   absent: 3,
   error: 4,
@@ -38,11 +39,12 @@ interface Row {
 /** What the due ledger promises, without SQL: rows in a map, a clock that only the test moves. */
 export class LedgerModel {
   readonly rows = new Map<string, Row>();
-  readonly priceSource: ReadonlyMap<string, 'snapshot' | 'live'>;
+  /** Null: nobody lists it. */
+  readonly priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>;
   readonly #notFound = new Set<string>();
   now = 0;
 
-  constructor(priceSource: ReadonlyMap<string, 'snapshot' | 'live'>) {
+  constructor(priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>) {
     this.priceSource = priceSource;
   }
 
@@ -171,7 +173,9 @@ export class LedgerModel {
       ? (['metadata', REFRESH.notFoundMs] as const)
       : live
         ? (['live', REFRESH.liveMs] as const)
-        : (['sweep', REFRESH.snapshotMs] as const);
+        : this.priceSource.get(result.sku) === null
+          ? (['unlisted', REFRESH.liveMs] as const)
+          : (['sweep', REFRESH.snapshotMs] as const);
     Object.assign(row, { reason: next[0], lane: LANE_OF[next[0]], dueAt: this.now + next[1] / HOUR });
   }
 

@@ -9,7 +9,7 @@ export async function someCatalog(sql: Sql, skus: number, seed: number): Promise
     await tx`select setseed(${seed})`;
     await tx`
       insert into catalog.skus (sku, state, price_source, in_manifest, priced_at, asked_at)
-      select 'S' || g, state, (array['snapshot', 'live', null])[ceil(random() * 3)], true,
+      select 'S' || g, state, (array['snapshot', 'live', null])[ceil(random() * 3)], random() < 0.7,
         case when state <> 'pending' then at end, case when state <> 'pending' then at end
       from generate_series(1, ${skus}) g,
         lateral (select g as of, (array['pending', 'priced', 'priced', 'priced', 'not_found', 'removed'])[ceil(random() * 6)] as state,
@@ -21,7 +21,7 @@ export async function someCatalog(sql: Sql, skus: number, seed: number): Promise
       insert into catalog.prices (sku, size, price, changed_at) select sku, '42', 100, now() from catalog.skus where state = 'priced'`;
     await tx`
       insert into catalog_internal.due (sku, lane, reason, live, due_at, deferrals, failures, held_until, claim)
-      select sku, 1, (array['changed', 'live', 'sweep', 'metadata', 'new'])[ceil(random() * 5)], random() < 0.3,
+      select sku, 1, (array['changed', 'live', 'sweep', 'unlisted', 'metadata', 'new'])[ceil(random() * 6)], random() < 0.3,
         now() + make_interval(secs => 20 * floor(random() * 150 - 50) + 10), (random() < 0.2)::int, (random() < 0.1)::int,
         case when random() < 0.3 then now() + make_interval(secs => 20 * floor(random() * 50 - 25) + 10) end, case when random() < 0.1 then 7 end
       from catalog.skus`;

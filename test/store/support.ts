@@ -86,12 +86,12 @@ export async function empty(sql: Sql): Promise<void> {
 export async function knownSkus(
   sql: Sql,
   skus: readonly string[],
-  more: { priceSource?: 'snapshot' | 'live' | null; hash?: string | null } = {},
+  more: { priceSource?: 'snapshot' | 'live' | null; hash?: string | null; listed?: boolean } = {},
 ): Promise<void> {
-  const { priceSource = 'snapshot', hash = null } = more;
+  const { priceSource = 'snapshot', hash = null, listed = true } = more;
   await sql`
     insert into catalog.skus (sku, in_manifest, price_source, hash)
-    select sku, true, ${priceSource}, ${hash} from unnest(${skus as string[]}::text[]) as s(sku)`;
+    select sku, ${listed}, ${priceSource}, ${hash} from unnest(${skus as string[]}::text[]) as s(sku)`;
 }
 
 export async function mark(

@@ -13,7 +13,7 @@ const store = useStore();
 
 const REASONS: Readonly<Record<Lane, readonly string[]>> = {
   urgent: ['changed', 'watched', 'refresh'],
-  live: ['live'],
+  live: ['live', 'unlisted'],
   new: ['new', 'absent', 'removed'],
   error: ['error'],
   metadata: ['metadata'],

@@ -67,7 +67,7 @@ describe('trust is one reading everywhere', () => {
       left join catalog_internal.due d on d.sku = s.sku
       cross join lateral (
         select coalesce(d.due_at <= now() and d.reason <> 'metadata', false)
-          or ((s.price_source is not distinct from 'live' or coalesce(d.live and d.reason = 'live', false))
+          or ((s.price_source is not distinct from 'live' or coalesce(d.live and d.reason = 'live', false) or not s.in_manifest)
             and s.priced_at < now() - interval '30 minutes') as stale
       ) plain`;
       expect(differing).toBe(0);

@@ -44,7 +44,7 @@ describe('watching a SKU', () => {
     await watch(store.sql, 'W');
     await answerAsked(sql, found('W', { 9: 90 }));
     expect(await pricesOf(sql, 'W')).toEqual({ 9: 90 });
-    expect((await ledger(sql)).get('W')).toMatchObject({ reason: 'sweep' });
+    expect((await ledger(sql)).get('W')).toMatchObject({ reason: 'unlisted' });
     await passHours(sql, 21);
     await answerAsked(sql, found('W', { 9: 91 }));
     expect(await pricesOf(sql, 'W')).toEqual({ 9: 91 });

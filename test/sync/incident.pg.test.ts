@@ -132,6 +132,19 @@ describe('when everything is live-priced', () => {
     expect(await syncMetadata(ctx)).toMatchObject({ kind: 'postponed', because: 'incident' });
   });
 
+  test('what nobody lists joins too, and goes back to its own turns', async () => {
+    await thousand();
+    await store.sql`update catalog.skus set in_manifest = false, price_source = case when sku < 'S005' then null else 'snapshot' end where sku < 'S010'`;
+    await store.sql`update catalog_internal.due set reason = 'unlisted', lane = 2 where sku < 'S010'`;
+    const ctx = await begin();
+    expect(await planLive(ctx)).toMatchObject({ counts: { scheduled: 1000 } });
+    for (const sku of ['S001', 'S006']) expect(await due(sku)).toMatchObject({ reason: 'live', live: true });
+    await weighCounts(ctx, { livePricedSkuCount: 100, skuCount: 1000 });
+    await planLive(ctx);
+    for (const sku of ['S001', 'S006'])
+      expect(await due(sku)).toMatchObject({ reason: 'unlisted', lane: 2, live: false, minutes: 10 - 50 });
+  });
+
   test('when the counts fall again, what is snapshot-priced goes back to its sweep, and live SKUs to their turns', async () => {
     await thousand();
     await store.sql`update catalog.skus set price_source = 'live' where sku < 'S100'`;

@@ -99,6 +99,21 @@ describe('a batch', () => {
     expect(planBatch(due, early, USUAL)?.map(({ earlySeconds }) => earlySeconds)).toEqual([7, 100]);
   });
 
+  test('takes no SKU of the live lane early that does not count as live: nobody lists it, and its turn is LIVE_INTERVAL', () => {
+    const early = { ...NOT_EARLY, live: 7, sweep: 100 };
+    const due = [owe('live', true, 1), owe('live', false, 1)];
+    const [live, unlisted] = planBatch(due, early, USUAL) ?? [];
+    expect([live, unlisted]).toEqual([
+      { lane: 'live', live: true, count: 1, earlySeconds: 7 },
+      { lane: 'live', live: false, count: 1, earlySeconds: 0 },
+    ]);
+  });
+
+  test('full of SKUs that nobody lists leaves live SKUs their slots, and every lane behind a twentieth', () => {
+    const due = [owe('live', true, 100), ...DUE_LANES.slice(1).map((lane) => owe(lane, false, 100))];
+    expect(counts(plan(due))).toEqual({ 'live live': 5, live: 79, new: 4, error: 4, metadata: 4, sweep: 4 });
+  });
+
   test('with little room gives every second turn one live slot to a lane behind, each in its turn', () => {
     const due = (['urgent', 'live', 'sweep'] as const).map((lane) => owe(lane, true, 100));
     const iterations = [1, 2, 3, 4].map((iteration) =>

@@ -139,6 +139,8 @@ const MOST_LIVE_MARKS = 6;
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
  * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one is
  * asked as often as any that is not found, because the price routes may know it again without a delta reporting it.
+ * Nobody reports the moves of a priced one that no manifest lists: it is asked as often as a live one, and has no live slot
+ * unless it was last listed as live, since whether the partner computes it live is not known.
  */
 async function settleAnswered(
   tx: Tx,
@@ -166,11 +168,13 @@ async function settleAnswered(
           when s.state = 'removed' and not exists (select from catalog.watchlist w where w.sku = s.sku) then 'infinity'::timestamptz
           when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
           when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)
+          when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
           else now() + make_interval(secs => ${secs(next.snapshotMs)})
         end as due_at,
         case
           when s.state in ('removed', 'not_found') then 'metadata'
           when s.price_source = 'live' or ${next.everythingLive ?? false} then 'live'
+          when not s.in_manifest then 'unlisted'
           else ${next.snapshotReason}
         end as reason
       ) next

@@ -30,6 +30,7 @@ export type SkuResult =
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */
 export interface NextRefresh {
+  /** Live, and without a plan for each: SKUs that no manifest lists. */
   readonly liveMs: number;
   /** Learns from a refresh of a live SKU, and says when the next one is due where that is not after `liveMs`. */
   readonly live?: (refresh: LiveRefresh) => LearnedRefresh;

@@ -185,11 +185,11 @@ export async function scheduleAll(
   }
 }
 
-/** After an incident: returns all SKUs that the catalog lists as snapshot-priced to the sweep. */
+/** After an incident: returns all SKUs that are not listed as live to the sweep, or to the turns of unlisted ones. */
 export async function releaseSnapshots(ctx: SyncContext): Promise<void> {
-  const { snapshotMs: everyMs, snapshotReason: reason } = nextRefresh(ctx.settings);
+  const next = nextRefresh(ctx.settings);
   let after: string | null = '';
   while (after !== null) {
-    after = await releaseSnapshot(ctx.sql, { after, limit: AT_ONCE, everyMs, reason });
+    after = await releaseSnapshot(ctx.sql, { after, limit: AT_ONCE, next });
   }
 }

@@ -4,6 +4,7 @@ import {
   DUE_LANES,
   type DueClass,
   type DueSuspects,
+  type LaneClass,
   type Quota,
   type Wanted,
 } from '../../store/due.ts';
@@ -148,7 +149,7 @@ const STALE_MIN_AGE_MS = 60_000;
 /**
  * How many seconds before its due time a SKU of each lane may be claimed. While the catalog is stale, nothing reports
  * changes, so everything is re-priced oldest first with the whole share (partner rules 4.2.10, 7.4.7); otherwise each SKU
- * waits for its time.
+ * waits for its time. In the live lane this is for SKUs that count as live (earlyOf).
  */
 export function earlyBy(settings: SyncSettings, state: SyncState['catalogState'], earlyLive = 0): Early {
   const none: Early = { urgent: 0, live: earlyLive, new: 0, error: 0, metadata: 0, sweep: 0 };
@@ -156,6 +157,14 @@ export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']
   const early = (intervalMs: number) =>
     Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000;
   return { ...none, live: early(settings.intervals.liveMs), sweep: early(snapshotMs(settings)) };
+}
+
+/**
+ * The same for a class. SKUs that no manifest lists are in the live lane without counting as live: nobody reports their moves
+ * whatever the catalog's state, and live slots that are scarce are none of theirs, so they wait for their time.
+ */
+function earlyOf(early: Early, { lane, live }: LaneClass): number {
+  return lane === 'live' && !live ? 0 : early[lane];
 }
 
 export interface PlanLimits {
@@ -191,9 +200,15 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
   // Due, but no slot may carry it now.
   if (liveCount + cheapCount === 0) return null;
-  const quotas = DUE_LANES.flatMap((lane): Quota[] => [
-    { lane, live: true, count: live.get(lane) ?? 0, earlySeconds: early[lane] },
-    { lane, live: false, count: cheap.get(lane) ?? 0, earlySeconds: early[lane] },
+  const quota = (lane: Lane, isLive: boolean, count = 0): Quota => ({
+    lane,
+    live: isLive,
+    count,
+    earlySeconds: earlyOf(early, { lane, live: isLive }),
+  });
+  const quotas = DUE_LANES.flatMap((lane) => [
+    quota(lane, true, live.get(lane)),
+    quota(lane, false, cheap.get(lane)),
   ]);
   const spare: Quota[] = [
     {

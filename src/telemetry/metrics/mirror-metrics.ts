@@ -8,7 +8,7 @@ const PRICE_SOURCES = ['snapshot', 'live'];
 const INCIDENT_CAUSES = ['live-count', 'deferrals'];
 const CATALOG_STATES = ['ok', 'stale', 'none'];
 /** Reasons that are always shown, at 0 when nothing is due for them; others appear when they occur. */
-const REASONS = ['new', 'changed', 'live', 'deferred', 'error', 'metadata', 'sweep'];
+const REASONS = ['new', 'changed', 'live', 'unlisted', 'deferred', 'error', 'metadata', 'sweep'];
 
 /** Seconds since 1970; null for a time that is not known. */
 const seconds = (time: Date | null) => (time === null ? null : time.getTime() / 1000);

@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { countCatalog } from '../../src/store/catalog-counts.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import { storeIncident } from '../../src/store/incident.ts';
+import { noteCatalogFault } from '../../src/store/delta.ts';
+import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import { baseline, line, marks, standing } from './manifest.ts';
+import {
+  answerAsked,
+  claimAll,
+  found,
+  HOUR,
+  ledger,
+  mark,
+  passHours,
+  REFRESH,
+  removeByDelta,
+  stateOf,
+  useStore,
+} from './support.ts';
+import { watch } from './watching.ts';
+
+const store = useStore();
+
+/** A mirror on a manifest of 'L' alone, that knows 'U', too. */
+const standingOnL = () => standing(store, line('L'));
+
+/** The ways to become a SKU that nobody lists. */
+const WAYS: Readonly<Record<string, () => Promise<unknown>>> = {
+  'watched before the first baseline': async () => {
+    await watch(store.sql, 'U');
+    await answerAsked(store.sql, found('U', { 9: 90 }));
+    await standingOnL();
+  },
+  watched: async () => {
+    await standingOnL();
+    await watch(store.sql, 'U');
+  },
+  'asked for by refresh': async () => {
+    await standingOnL();
+    await refreshSkus(store.sql, ['U']);
+  },
+  'dropped by a manifest': async () => {
+    await standing(store, line('U'), line('L'));
+    await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
+  },
+  'removed by a delta, and priced all the same': async () => {
+    await standing(store, line('U'), line('L'));
+    await removeByDelta(store.sql, 'U');
+  },
+};
+
+interface Trust {
+  readonly doubt: string | null;
+  readonly actionable: boolean;
+  readonly stale: boolean;
+  readonly fresh: boolean;
+  readonly minutes: number;
+  readonly owed_reason: string | null;
+  readonly owed_lane: string | null;
+}
+
+async function trust(sku: string): Promise<Trust> {
+  const [row] = await store.sql<Trust[]>`
+    select doubt, actionable, stale, fresh, (extract(epoch from target_age) / 60)::int as minutes, owed_reason, owed_lane
+    from catalog.sku_trust where sku = ${sku}`;
+  if (row === undefined) throw new Error(`no ${sku}`);
+  return row;
+}
+
+/** Everything was asked that long ago, whatever the ledger says. */
+const pricedAgo = (minutes: number) => store.sql`
+  update catalog.skus set priced_at = now() - make_interval(mins => ${minutes}), asked_at = now() - make_interval(mins => ${minutes})
+  where state = 'priced'`;
+
+/** 'U' that nobody lists beside 'L', both priced just now. */
+async function unlistedU(): Promise<void> {
+  await WAYS['watched']?.();
+  await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
+  await store.sql`update catalog_internal.sync set snapshot_generated_at = now(), delta_checked_at = now()`;
+}
+
+/** A delta that reports 'U'. */
+async function report(nowLive: readonly string[]): Promise<void> {
+  await store.sql`update catalog_internal.sync set snapshot_id = 'd1'`;
+  await applyDelta(store.sql, { since: 'd1', toSnapshot: 'd2', changed: ['U'], removed: [], nowLive });
+}
+
+describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
+  test('is asked again as often as a live one, without a live slot', async () => {
+    await become();
+    await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
+    const rows = await ledger(store.sql);
+    expect(rows.get('U')).toMatchObject({ reason: 'unlisted', lane: 2, live: false });
+    expect(rows.get('U')?.dueIn).toBeCloseTo(REFRESH.liveMs / HOUR, 1);
+    expect(rows.get('L')).toMatchObject({ reason: 'sweep', lane: 6 });
+    await passHours(store.sql, 11);
+    expect(await trust('U')).toMatchObject({ doubt: 'owed', owed_reason: 'unlisted', owed_lane: 'live' });
+  });
+
+  test('is actionable for LIVE_INTERVAL', async () => {
+    await become();
+    await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
+    await store.sql`update catalog_internal.sync set snapshot_generated_at = now(), delta_checked_at = now()`;
+    expect([(await trust('U')).minutes, (await trust('L')).minutes]).toEqual([30, 24 * 60]);
+    await pricedAgo(29);
+    expect(await trust('U')).toMatchObject({ doubt: null, actionable: true, stale: false, fresh: true });
+    await pricedAgo(31);
+    expect(await trust('U')).toMatchObject({
+      doubt: 'past_target',
+      actionable: false,
+      stale: true,
+      fresh: false,
+    });
+    expect(await trust('L')).toMatchObject({ doubt: null, actionable: true });
+    const shown = await store.sql`select stale, actionable from catalog.current_prices where sku = 'U'`;
+    expect([...shown]).toEqual([{ stale: true, actionable: false }]);
+  });
+
+  test('waits as before where the partner does not know it', async () => {
+    await become();
+    await answerAsked(store.sql, { sku: 'U', kind: 'not_found' });
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'metadata' });
+    expect((await trust('U')).doubt).toBe((await stateOf(store.sql, 'U'))?.['state']);
+  });
+});
+
+describe('a SKU that nobody lists', () => {
+  test('is counted as fresh by the target of live ones', async () => {
+    await unlistedU();
+    const fresh = async () =>
+      Object.fromEntries(
+        (await countCatalog(store.sql)).freshSkus.map(({ priceSource, count }) => [priceSource, count]),
+      );
+    expect(await fresh()).toEqual({ snapshot: 1, unknown: 1 });
+    await pricedAgo(31);
+    expect(await fresh()).toEqual({ snapshot: 1, unknown: 0 });
+    await passHours(store.sql, 11);
+    expect((await countCatalog(store.sql)).due).toMatchObject([{ reason: 'unlisted', count: 1 }]);
+  });
+
+  test('keeps its live slot and its turn where it was last listed as live', async () => {
+    await standing(store, line('U', { priceSource: 'live' }), line('L'));
+    await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
+    await answerAsked(store.sql, found('U', { 9: 90 }));
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'live', lane: 2, live: true });
+    expect((await trust('U')).minutes).toBe(30);
+  });
+
+  test('counts as live for one answer after a deferral, as any that is not listed as live', async () => {
+    await unlistedU();
+    await answerAsked(store.sql, { sku: 'U', kind: 'deferred', waitMs: 1 });
+    await passHours(store.sql, 1);
+    await store.sql`update catalog_internal.due set held_until = null`;
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ live: true });
+    await answerAsked(store.sql, found('U', { 9: 90 }));
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted', live: false });
+  });
+
+  test('with which calls failed waits like any other, and comes back to its place', async () => {
+    await unlistedU();
+    await passHours(store.sql, 11);
+    await store.sql`update catalog_internal.due set largest_call = 1 where sku = 'U'`;
+    expect(await trust('U')).toMatchObject({ doubt: 'owed', owed_reason: 'unlisted' });
+    await store.sql`update catalog_internal.due set largest_call = null where sku = 'U'`;
+    const claim = await claimAll(store.sql);
+    const failed = { sku: 'U', kind: 'error', waitMs: HOUR, alone: true } as const;
+    await applyAnswer(store.sql, claim, [failed], REFRESH);
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted', lane: 4, failures: 1 });
+    await store.sql`update catalog_internal.due set held_until = null, largest_call = null`;
+    await applyAnswer(store.sql, await claimAll(store.sql), [found('U', { 9: 90 })], REFRESH);
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted', lane: 2, failures: 0 });
+  });
+
+  test('is not asked less often where only its metadata was asked for', async () => {
+    await unlistedU();
+    await refreshAll(store.sql, 'metadata');
+    expect(await trust('U')).toMatchObject({ doubt: 'size_type', owed_reason: 'metadata' });
+    await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted' });
+  });
+
+  test('has the doubt of its age while the catalog reports nothing, as a live one', async () => {
+    await unlistedU();
+    await noteCatalogFault(store.sql, '0014');
+    expect((await trust('U')).doubt).toBeNull();
+    await pricedAgo(31);
+    expect([(await trust('U')).doubt, (await trust('L')).doubt]).toEqual(['past_target', 'catalog_stale']);
+  });
+
+  test('takes part in an incident', async () => {
+    await unlistedU();
+    await storeIncident(store.sql, () => 'live-count');
+    await mark(store.sql, ['U']);
+    const everything = { ...REFRESH, everythingLive: true };
+    await applyAnswer(store.sql, await claimAll(store.sql), [found('U', { 9: 90 })], everything);
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'live' });
+    expect((await trust('U')).minutes).toBe(30);
+  });
+});
+
+describe('a SKU that is listed again', () => {
+  test.each([
+    ['snapshot', [], { reason: 'sweep', lane: 6, live: false }],
+    ['live', ['U'], { reason: 'live', lane: 2, live: true }],
+  ] as const)('by a delta, as %s-priced, is asked as those are', async (_as, nowLive, row) => {
+    await unlistedU();
+    await report(nowLive);
+    await answerAsked(store.sql, found('U', { 9: 90 }));
+    expect((await ledger(store.sql)).get('U')).toMatchObject(row);
+  });
+
+  test('by a manifest is asked, and then swept', async () => {
+    await unlistedU();
+    await pricedAgo(20);
+    await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm2' } });
+    expect(await marks(store.sql)).toEqual({ U: 'changed' });
+    await answerAsked(store.sql, found('U', { 9: 90 }));
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'sweep', lane: 6 });
+    expect((await trust('U')).minutes).toBe(24 * 60);
+  });
+
+  test('by a manifest, and was asked since its snapshot, is swept a day after that', async () => {
+    await standing(store, line('U'), line('L'));
+    await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
+    await answerAsked(store.sql, found('U', { 9: 90 }));
+    await pricedAgo(20);
+    const seenAt = new Date(Date.now() - HOUR);
+    await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm3', seenAt } });
+    expect(await marks(store.sql)).toEqual({});
+    const row = (await ledger(store.sql)).get('U');
+    expect(row).toMatchObject({ reason: 'sweep', lane: 6, live: false });
+    expect(row?.dueIn).toBeCloseTo(24 - 1 / 3, 1);
+  });
+});

@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { readCallInputs } from '../../src/store/bulk-call.ts';
+import { type Claim, claimDue } from '../../src/store/due.ts';
+import { nextRefresh } from '../../src/sync/context.ts';
+import { inputOptions, planCall } from '../../src/sync/reprice/plan.ts';
+import { found, LEASE_MS, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+const SETTINGS = settingsWith({});
+
+/** SKUs with a name and a number, due for a reason. */
+const put = (
+  name: string,
+  count: number,
+  as: { reason: string; source: string | null; listed?: boolean },
+) => {
+  const { reason, source, listed = true } = as;
+  return store.sql`
+    with skus as (
+      insert into catalog.skus (sku, state, price_source, in_manifest, priced_at, asked_at, first_priced_at)
+      select ${name} || n, case when ${reason} = 'new' then 'pending' else 'priced' end, ${source}, ${listed}, at, at, at
+      from generate_series(1, ${count}::int) n, (select case when ${reason} <> 'new' then now() - interval '1 day' end as at) a
+      returning sku
+    )
+    insert into catalog_internal.due (sku, lane, reason, live, due_at)
+    select sku, catalog_internal.lane_of(${reason}), ${reason}, coalesce(${source} = 'live', false), now() - interval '1 minute' from skus`;
+};
+
+/** Plans the nth call, and claims what it is to carry. */
+async function nextClaim(number: number): Promise<Claim> {
+  const inputs = await readCallInputs(store.sql, inputOptions(SETTINGS));
+  const planned = planCall(inputs, { number, sinceLastCallMs: 60_000 }, SETTINGS);
+  const claim = planned.kind === 'planned' ? await claimDue(store.sql, planned.wanted, LEASE_MS) : null;
+  if (claim === null) throw new Error(`call ${number}: nothing was claimed`);
+  return claim;
+}
+
+/** How many SKUs of each name a claim has. */
+const names = (claim: Claim) =>
+  Object.fromEntries(
+    [...Map.groupBy(claim.skus, ({ sku }) => sku[0] ?? '')].map(([name, skus]) => [name, skus.length]),
+  );
+
+test('a hundred thousand SKUs of a watchlist that nobody lists, all due: live SKUs keep their slots, the fill and sweeps go on', async () => {
+  const { sql } = store;
+  await put('U', 100_000, { reason: 'unlisted', source: null, listed: false });
+  await put('L', 500, { reason: 'live', source: 'live' });
+  await put('N', 2000, { reason: 'new', source: 'snapshot' });
+  await put('S', 2000, { reason: 'sweep', source: 'snapshot' });
+  await sql`analyze catalog_internal.due`;
+  for (let n = 1; n <= 8; n += 1) {
+    const claim = await nextClaim(n);
+    expect(names(claim)).toEqual({ L: 5, N: 4, S: 4, U: 87 });
+    const results = claim.skus.map(({ sku }) => found(sku, { 9: 90 }));
+    await applyAnswer(sql, claim, results, nextRefresh(SETTINGS));
+  }
+  // Answered, they wait for their turn: none is asked a second time.
+  const [{ asked }] = await sql<[{ asked: number }]>`
+    select count(*)::int as asked from catalog_internal.due where reason = 'unlisted' and due_at > now()`;
+  expect(asked).toBe(8 * 87);
+});
+
+test.each([
+  [
+    'live refreshes are scarce',
+    'update catalog_internal.live_plan set refresh_threshold = 0.001, max_interval_minutes = 1000, early_minutes = 600',
+  ],
+  [
+    'the catalog is stale',
+    "update catalog_internal.sync set manifest_applied_at = now(), catalog_fault = '0014'",
+  ],
+])('while %s, a SKU that nobody lists is not asked before its turn', async (_what, happens) => {
+  const { sql } = store;
+  await put('U', 1, { reason: 'unlisted', source: null, listed: false });
+  await put('L', 1, { reason: 'live', source: 'live' });
+  await sql`update catalog_internal.due set due_at = now() + interval '1 minute'`;
+  await sql.unsafe(happens);
+  expect(names(await nextClaim(1))).toEqual({ L: 1 });
+});
