@@ -154,6 +154,15 @@ describe('an incident', () => {
   });
 });
 
+test('SKUs that nobody lists, computed live and deferred, are no evidence of an incident', () => {
+  const known = { plan: QUIET, budget: 20, trial: false };
+  const seen = { live: shown(5, 5), snapshot: shown(95, 5), ...TIMES };
+  const { lesson } = learn(known, { ...seen, listed: shown(5, 5) }, SETTINGS);
+  expect(lesson.call).toMatchObject({ snapshotAsked: 5, snapshotDeferred: 0 });
+  expect(lesson.budget).toBeNull();
+  expect(learn(known, seen, SETTINGS).lesson.call).toMatchObject({ snapshotAsked: 95, snapshotDeferred: 90 });
+});
+
 test('whatever a call shows: the budget stays within its bounds, and nothing is told that is not stored', () => {
   const anyShown = record({
     answered: integer({ min: 0, max: 50 }),

@@ -151,6 +151,27 @@ describe('a bulk call', () => {
     expect(await iteration(ctx, false)).toEqual({ kind: 'called', trips: 10 });
   });
 
+  test('takes one more where SKUs that do not count as live are deferred: only what is listed as snapshot-priced is evidence', async () => {
+    const ctx = context();
+    await prepared(ctx);
+    live = 'deferred';
+    const unlisted = ['LA', 'LB', 'LC', 'LD'];
+    await knownSkus(store.sql, unlisted, { priceSource: null, listed: false });
+    const asked = async () => {
+      await store.sql`update catalog_internal.due set due_at = now() + interval '1 day', held_until = null`;
+      await mark(store.sql, SNAPSHOT.slice(0, 16), 'changed', false);
+      await mark(store.sql, unlisted, 'unlisted', false);
+      return await iteration(ctx, false);
+    };
+    // The first of them prepares the statement.
+    await asked();
+    expect(await asked()).toEqual({ kind: 'called', trips: 10 });
+    expect(events.at(-1)).toMatchObject({ event: 'bulk.applied', resolved: 16, deferred: 4 });
+    const calls = await store.sql`
+      select snapshot_asked as asked, snapshot_deferred as deferred from catalog_internal.live_calls order by id`;
+    expect(calls.at(-1)).toEqual({ asked: 16, deferred: 0 });
+  });
+
   test('takes no more to end the pause after calls that failed', async () => {
     const ctx = context();
     await prepared(ctx);

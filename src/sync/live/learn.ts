@@ -31,6 +31,8 @@ export interface ShownByCall {
   readonly snapshot: Shown;
   /** Of a trial call: those that the catalog lists as snapshot-priced, however they count. */
   readonly tried?: Shown;
+  /** Those of `snapshot` that the catalog lists so, where others were asked with them: a SKU that nobody lists may always be computed live. */
+  readonly listed?: Shown;
   /** When it was claimed and when its answer was there, in epoch milliseconds of the database's clock. */
   readonly askedAt: number;
   readonly answeredAt: number;
@@ -49,7 +51,7 @@ export function learn(
   shown: ShownByCall,
   settings: Pick<SyncSettings, 'bulk' | 'callsPerMinute'>,
 ): Taught {
-  const { live, snapshot, tried } = shown;
+  const { live, snapshot, tried, listed = snapshot } = shown;
   const events: SyncEvent[] = [];
   const showsLive = live.answered + live.deferred + snapshot.deferred > 0;
   const evidenceOfCeiling = ceilingEvidence(shown, budget, settings);
@@ -61,8 +63,8 @@ export function learn(
   const call = {
     computed: live.answered,
     deferred: live.deferred,
-    snapshotAsked: snapshot.asked,
-    snapshotDeferred: snapshot.deferred,
+    snapshotAsked: listed.asked,
+    snapshotDeferred: listed.deferred,
   };
   const evidence = trialEvidence(trial, tried);
   const incident = evidence === null ? null : incidentAfter(plan, evidence);

@@ -142,10 +142,17 @@ async function learnFrom(
   const { failures, wanted, callSize } = planned;
   const [suspects] = wanted.suspects ?? [];
   const call = { skus: claim.skus.length, failed: false, hadFailed: suspects !== undefined };
-  const tried = planned.trial ? await triedOf(ctx, claim, skuAnswers) : {};
+  const snapshot = shown(false);
+  const asked = planned.trial ? claim.skus : claim.skus.filter(({ live }) => !live);
+  const ofListed = async () => shownOf(await listed(ctx, asked), skuAnswers);
+  const evidence = planned.trial
+    ? { tried: await ofListed() }
+    : snapshot.deferred > 0
+      ? { listed: await ofListed() }
+      : {};
   const askedAt = claim.askedAt.getTime();
   const times = { askedAt, answeredAt: askedAt + tookMs };
-  const byCall = { live: shown(true), snapshot: shown(false), ...tried, ...times };
+  const byCall = { live: shown(true), snapshot, ...evidence, ...times };
   const taught = learn(planned, byCall, ctx.settings);
   const stored = await storeLesson(ctx.sql, taught.lesson, {
     failures,
@@ -175,22 +182,13 @@ async function learnCeilingAgain(
   }
 }
 
-/** What a trial call showed of the SKUs that the catalog lists as snapshot-priced: in an incident all of them count as live. */
-async function triedOf(
-  { sql }: SyncContext,
-  { skus }: Claim,
-  skuAnswers: Reconciliation['skuAnswers'],
-): Promise<{ readonly tried: Shown }> {
-  const listed = await listedAsSnapshot(
+/** Those that the catalog lists as snapshot-priced: by them it is judged whether it is so, whatever they count as. */
+async function listed({ sql }: SyncContext, asked: readonly ClaimedSku[]): Promise<readonly ClaimedSku[]> {
+  const as = await listedAsSnapshot(
     sql,
-    skus.map(({ sku }) => sku),
+    asked.map(({ sku }) => sku),
   );
-  return {
-    tried: shownOf(
-      skus.filter(({ sku }) => listed.has(sku)),
-      skuAnswers,
-    ),
-  };
+  return asked.filter(({ sku }) => as.has(sku));
 }
 
 function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): Shown {
