@@ -173,7 +173,7 @@ export const SETTINGS = {
     path: 'intervals.liveMs',
     rule: duration(),
     default: '30m',
-    meaning: "target age of a live SKU's price",
+    meaning: 'target age of the price of a live SKU, or of one that no manifest lists',
   },
   LIVE_POLICY: {
     path: 'intervals.livePolicy',

@@ -1,6 +1,7 @@
 import type { DeltaAudit } from '../store/audit.ts';
 import type { AgeDistribution } from '../store/catalog-counts.ts';
 import { formatAge, formatDuration } from '../lib/duration.ts';
+import type { Targets } from '../store/sync-state.ts';
 import type { MirrorStats } from './stats.ts';
 import type { Status } from './status.ts';
 
@@ -13,6 +14,10 @@ export const sum = (numbers: readonly number[]): number => numbers.reduce((total
 export const interval = (seconds: number): string => formatDuration(seconds * 1000);
 export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
 
+/** The target age of a class of prices. Of unknown source are SKUs that no manifest lists, whose moves nobody reports. */
+export const targetSeconds = (priceSource: string, targets: Targets): number =>
+  priceSource === 'snapshot' ? targets.snapshotSeconds : targets.liveSeconds;
+
 /** One bar of a distribution of ages. `late`: all of it is beyond the target. */
 export interface AgeBand {
   readonly label: string;
@@ -23,14 +28,14 @@ export interface AgeBand {
 const BANDS = [300, 1800, 3600, 21_600, 86_400, 604_800];
 
 /** A distribution in bars, without empty ones before the first and after the last. */
-export function ageBands(ages: AgeDistribution, targetSeconds: number): AgeBand[] {
+export function ageBands(ages: AgeDistribution, target: number): AgeBand[] {
   const below = (seconds: number) => ages.buckets.find(({ le }) => le === seconds)?.count ?? 0;
   const bands = [...BANDS, Infinity].map((to, i): AgeBand => {
     const from = BANDS[i - 1] ?? 0;
     return {
       label: to === Infinity ? `over ${interval(from)}` : `to ${interval(to)}`,
       count: (to === Infinity ? ages.count : below(to)) - (i === 0 ? 0 : below(from)),
-      late: from >= targetSeconds,
+      late: from >= target,
     };
   });
   const filled = bands.map(({ count: n }) => n > 0);

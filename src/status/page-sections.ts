@@ -13,6 +13,7 @@ import {
   percent,
   secondsBetween,
   sum,
+  targetSeconds,
 } from './format.ts';
 import { html, type Html } from './html.ts';
 import type { Status } from './status.ts';
@@ -39,7 +40,7 @@ function bar(name: string, part: number, whole: number, shown: string, cssClass:
 
 export function freshness({ stats, targets }: Status): Html {
   const classes = stats.priceAge.map(({ priceSource, ages, oldestSeconds }) => {
-    const target = priceSource === 'live' ? targets.liveSeconds : targets.snapshotSeconds;
+    const target = targetSeconds(priceSource, targets);
     const fresh = stats.freshSkus.find((f) => f.priceSource === priceSource)?.count ?? 0;
     return html`<h3>${priceSource}: ${percent(fresh, ages.count)} of ${count(ages.count)} fresh</h3>
       <p class="dim">target ${interval(target)}, oldest ${formatAge(oldestSeconds)}</p>

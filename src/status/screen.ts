@@ -15,6 +15,7 @@ import {
   percent,
   secondsBetween,
   sum,
+  targetSeconds,
 } from './format.ts';
 import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
 import type { Status } from './status.ts';
@@ -159,7 +160,7 @@ function freshnessParts({ stats, targets }: Status): Part[] {
   const oldest = Math.max(0, ...stats.priceAge.map((p) => p.oldestSeconds));
   return [
     ...stats.priceAge.map(({ priceSource, ages, oldestSeconds }): Part => {
-      const target = priceSource === 'live' ? targets.liveSeconds : targets.snapshotSeconds;
+      const target = targetSeconds(priceSource, targets);
       const fresh = stats.freshSkus.find((f) => f.priceSource === priceSource)?.count ?? 0;
       return {
         label: 'prices',
