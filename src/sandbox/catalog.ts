@@ -1,3 +1,4 @@
+import type { Ambiguities, SpokenLine } from './ambiguities.ts';
 import { type Answer, invalid, type PlainCall, readObject } from './answer.ts';
 import { type Presigner, snapshotOf } from './files.ts';
 import type { LiveLimiter } from './gate.ts';
@@ -8,8 +9,10 @@ import {
   codeBody,
   deltaBody,
   manifestBody,
+  manifestLine,
   recordBody,
   GATEWAY_TIMEOUT,
+  type Json,
   SERVICE_ERROR,
 } from './wire.ts';
 import type { World } from './world.ts';
@@ -23,24 +26,30 @@ export interface CatalogContext {
   world: World;
   ceiling: LiveLimiter;
   presigner: Presigner;
+  /** Null where the sandbox says everything plainly. */
+  ambiguities: Ambiguities | null;
   base: string;
 }
 
 /** GET /partner/catalog/manifest (partner rules 4.2, 2.7). */
 export function answerManifest(context: CatalogContext): Answer {
-  const { settings, world, presigner, base } = context;
+  const { settings, world, presigner, ambiguities, base } = context;
   const snapshot = world.servable();
   if (typeof snapshot === 'string') return { status: 503, body: codeBody(snapshot) };
   const expiresAt = settings.now() + settings.urlTtlMs;
   const url = base + presigner.sign(snapshot.id, expiresAt, world.urlGeneration);
-  return { status: 200, body: manifestBody(settings.dialect, snapshot, url, expiresAt) };
+  const body = manifestBody(settings.dialect, snapshot, url, expiresAt);
+  return { status: 200, body: ambiguities?.manifest(body) ?? body };
 }
 
 /** GET /partner/catalog/delta (partner rules 4.2, 2.8). */
 export function answerDelta(context: CatalogContext, since: string | null): Answer {
-  const delta = context.world.delta(since);
+  const { settings, world, ambiguities } = context;
+  const from = ambiguities?.understood(since) ?? since;
+  const delta = world.delta(from);
   if (typeof delta === 'string') return { status: delta === '0014' ? 503 : 400, body: codeBody(delta) };
-  return { status: 200, body: deltaBody(context.settings.dialect, delta) };
+  const body = deltaBody(settings.dialect, delta);
+  return ambiguities?.delta(body, from, delta) ?? { status: 200, body };
 }
 
 /**
@@ -55,7 +64,7 @@ export function answerLowest(context: CatalogContext, sku: string): Answer {
   if (refused) return { status: 500, body: SERVICE_ERROR, skus: [sku] };
   return {
     status: 200,
-    body: recordBody(settings.dialect, quote.sizes, quote.details),
+    body: spoken(context, sku, recordBody(settings.dialect, quote.sizes, quote.details)),
     skus: [sku],
     liveComputed: Number(quote.live),
   };
@@ -63,7 +72,7 @@ export function answerLowest(context: CatalogContext, sku: string): Answer {
 
 /** POST /partner/lowest/bulk (partner rules 4.1, 2.5). `text` is the request's body. */
 export function answerBulk(context: CatalogContext, text: string): Answer {
-  const asked = readSkus(text, context.settings.dialect.bulkBodyKey);
+  const asked = readSkus(text, context);
   if (typeof asked === 'string') return invalid(asked);
   const { settings, world, ceiling } = context;
   if (asked.length > settings.bulkLimit) return { status: 504, body: GATEWAY_TIMEOUT, skus: asked };
@@ -86,30 +95,40 @@ export function answerBulk(context: CatalogContext, text: string): Answer {
       outcome.deferred.push(sku);
     } else {
       liveComputed += Number(quote.live);
-      outcome.bodies.set(sku, recordBody(settings.dialect, quote.sizes, quote.details));
+      const body = recordBody(settings.dialect, quote.sizes, quote.details);
+      outcome.bodies.set(sku, spoken(context, sku, body));
     }
   }
   return { status: 200, body: bulkBody(settings.dialect, outcome), skus: asked, liveComputed };
 }
 
 /** The list of SKUs in a bulk body, or what is wrong with it. Unknown keys are ignored. */
-function readSkus(text: string, key: string): string[] | string {
+function readSkus(text: string, { settings, ambiguities }: CatalogContext): string[] | string {
+  const key = settings.dialect.bulkBodyKey;
   const body = readObject(text);
   if (typeof body === 'string') return body;
   const skus = Object.hasOwn(body, key) ? body[key] : undefined;
+  if (skus === undefined && ambiguities?.ignoresMissingList()) return [];
   if (!Array.isArray(skus)) return `${key} must be an array`;
   if (!skus.every((sku) => typeof sku === 'string')) return `each value in ${key} must be a string`;
   return skus.length > BULK_MAX_SKUS ? `${key} must contain no more than ${BULK_MAX_SKUS} elements` : skus;
 }
 
+function spoken({ ambiguities }: CatalogContext, sku: string, body: Json): Json {
+  return ambiguities?.record(sku, body) ?? body;
+}
+
 /** GET of a presigned manifest URL (partner rules 2.7, 4.2.9). */
 export function manifestFile(
-  { settings, world, presigner }: CatalogContext,
+  { settings, world, presigner, ambiguities }: CatalogContext,
   { path, query }: PlainCall,
 ): Reply {
   const now = settings.now();
   const refusal = presigner.check(path, query, now, world.urlGeneration);
   if (refusal !== null) return fileErrorReply(refusal, now);
   const lines = world.lines(snapshotOf(path) ?? '');
-  return lines === null ? fileErrorReply('freed', now) : fileReply(settings.dialect, lines, now);
+  if (lines === null) return fileErrorReply('freed', now);
+  const { dialect } = settings;
+  const write = (line: SpokenLine): string => manifestLine(dialect, line);
+  return fileReply(dialect, ambiguities?.file(lines, write) ?? Iterator.from(lines).map(write), now);
 }

@@ -2,8 +2,6 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { Dialect } from './options.ts';
-import { manifestLine } from './wire.ts';
-import type { ManifestLine } from './world.ts';
 
 const FILES_PREFIX = '/files/';
 const CHUNK_CHARS = 64 * 1024;
@@ -67,9 +65,9 @@ export function fileHeaders(dialect: Dialect): Record<string, string> {
   };
 }
 
-/** The file's bytes as they travel: NDJSON (partner rules 2.6) in gzip, produced line by line as they are read. */
-export function fileStream(dialect: Dialect, lines: Iterable<ManifestLine>): Readable {
-  const source = Readable.from(chunks(dialect, lines), { objectMode: false });
+/** The file's bytes as they travel: NDJSON (partner rules 2.6) in gzip, line by line as they are read. */
+export function fileStream(dialect: Dialect, lines: Iterable<string>): Readable {
+  const source = Readable.from(chunks(lines), { objectMode: false });
   const layers = dialect.gzipFile === 'both' ? 2 : 1;
   return Array.from({ length: layers }).reduce<Readable>(throughGzip, source);
 }
@@ -79,10 +77,10 @@ function throughGzip(source: Readable): Readable {
   return pipeline(source, createGzip({ level: 1 }), () => {});
 }
 
-function* chunks(dialect: Dialect, lines: Iterable<ManifestLine>): Generator<Buffer> {
+function* chunks(lines: Iterable<string>): Generator<Buffer> {
   let pending = '';
   for (const line of lines) {
-    pending += manifestLine(dialect, line);
+    pending += line;
     if (pending.length < CHUNK_CHARS) continue;
     yield Buffer.from(pending);
     pending = '';

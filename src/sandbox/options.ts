@@ -74,6 +74,8 @@ export interface SandboxOptions {
   /** Time from a confirmation to the move that it starts. */
   confirmDelayMs?: number;
   dialect?: Partial<Dialect>;
+  /** Answers in the ways of ambiguities.ts. */
+  ambiguous?: boolean;
   latencyMs?: number;
   /** Wall clock in epoch milliseconds. */
   now?: () => number;
@@ -132,6 +134,7 @@ export function resolveOptions(options: SandboxOptions): Settings {
     vacation: false,
     sellerShipping: true,
     confirmDelayMs: 5000,
+    ambiguous: false,
     latencyMs: 0,
     now: Date.now,
   };

@@ -6,7 +6,6 @@ import type { Fault } from './faults.ts';
 import { fileError, fileHeaders, fileStream, type FileRefusal } from './files.ts';
 import type { Dialect } from './options.ts';
 import { SERVICE_ERROR, type Json } from './wire.ts';
-import type { ManifestLine } from './world.ts';
 
 /** An answer ready to travel. A stream body is sent chunked, bytes with their length. */
 export interface Reply {
@@ -29,7 +28,7 @@ export function jsonReply(
   return { status: answer.status, headers, body: Buffer.from(JSON.stringify(answer.body)) };
 }
 
-export function fileReply(dialect: Dialect, lines: Iterable<ManifestLine>, now: number): Reply {
+export function fileReply(dialect: Dialect, lines: Iterable<string>, now: number): Reply {
   return {
     status: 200,
     headers: { ...date(now), ...fileHeaders(dialect) },

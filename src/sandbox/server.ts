@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Ambiguities } from './ambiguities.ts';
 import { SupplierAccount } from './orders/order.ts';
 import { Exchanges } from './exchange.ts';
 import { Faults, type Route } from './faults.ts';
@@ -10,6 +11,7 @@ import { Labels } from './labels.ts';
 import { Listings } from './listings/listings.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from './options.ts';
 import { Orders } from './orders/orders.ts';
+import { createRng, mix, type Rng } from './rng.ts';
 import { RequestLog, type RequestRecord } from './requests.ts';
 import type { Services } from './routing.ts';
 import { World } from './world.ts';
@@ -27,6 +29,8 @@ export interface Sandbox extends AsyncDisposable {
   readonly listings: Listings;
   readonly intake: Intake;
   readonly faults: Faults;
+  /** How it answers where it was started with `ambiguous`; else null. */
+  readonly ambiguities: Ambiguities | null;
   /** The last 20,000 requests, oldest first. */
   readonly requests: readonly RequestRecord[];
   /** The most API requests that any rolling window held so far, refused ones included. */
@@ -56,6 +60,7 @@ class SandboxServer implements Sandbox {
   readonly listings: Listings;
   readonly intake = new Intake();
   readonly faults = new Faults();
+  readonly ambiguities: Ambiguities | null;
   readonly options: Settings;
   url = '';
   readonly #log = new RequestLog();
@@ -63,6 +68,7 @@ class SandboxServer implements Sandbox {
   readonly #ceiling: LiveLimiter;
   readonly #presigner = new Presigner();
   readonly #labels = new Labels();
+  readonly #rng: Rng;
   readonly #server: Server;
   readonly #closing = new AbortController();
   readonly #timers: NodeJS.Timeout[] = [];
@@ -73,6 +79,8 @@ class SandboxServer implements Sandbox {
     this.account = new SupplierAccount(settings.vacation, settings.sellerShipping);
     this.orders = new Orders(settings, this.account, (rng) => this.world.draw(rng));
     this.listings = new Listings(settings, (rng) => this.world.draw(rng));
+    this.#rng = createRng(mix(settings.seed, 31));
+    this.ambiguities = settings.ambiguous ? new Ambiguities(createRng(mix(settings.seed, 32))) : null;
     this.#gate = new Gate(settings);
     this.#ceiling = new LiveLimiter(settings.liveCeilingPerMinute);
     const exchanges = new Exchanges(() => this.#services(), {
@@ -115,6 +123,7 @@ class SandboxServer implements Sandbox {
 
   step(): void {
     this.world.step();
+    if (this.ambiguities !== null) this.#emptySize();
     const sold = this.listings.step();
     if (sold !== null) this.orders.place(sold, { listingType: sold.listingType });
     this.orders.step();
@@ -151,6 +160,12 @@ class SandboxServer implements Sandbox {
     await this.close();
   }
 
+  /** A size keeps its entry without an ask, as the market leaves it only now and then. */
+  #emptySize(): void {
+    const drawn = this.world.draw(this.#rng);
+    if (drawn !== null) this.world.setPrice(drawn.sku, drawn.size, null);
+  }
+
   #every(intervalMs: number, act: () => void): void {
     if (intervalMs > 0) this.#timers.push(setInterval(act, intervalMs).unref());
   }
@@ -161,6 +176,7 @@ class SandboxServer implements Sandbox {
       world: this.world,
       ceiling: this.#ceiling,
       presigner: this.#presigner,
+      ambiguities: this.ambiguities,
       base: this.url,
       account: this.account,
       orders: this.orders,

@@ -87,8 +87,8 @@ export function deltaBody(dialect: Dialect, delta: Delta): Json {
 }
 
 /** One line of the manifest file, with its line feed. */
-export function manifestLine(dialect: Dialect, line: ManifestLine): string {
-  return `${JSON.stringify(dialect.extraFields ? { ...line, rank: line.sku.length } : line)}\n`;
+export function manifestLine(dialect: Dialect, line: Record<keyof ManifestLine, unknown>): string {
+  return `${JSON.stringify({ ...line, ...extra(dialect, { rank: String(line.sku).length }) })}\n`;
 }
 
 function entry(dialect: Dialect, price: number | null): unknown {

@@ -1,6 +1,6 @@
-import { describe, test } from 'vitest';
-import type { SandboxOptions } from '../../src/sandbox/index.ts';
-import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { describe, expect, test } from 'vitest';
+import type { Ambiguity, SandboxOptions } from '../../src/sandbox/index.ts';
+import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
 
 /** What the partner does not document, said in four ways; some of it is found by shape, some must be configured. */
@@ -62,4 +62,36 @@ describe.each(DIALECTS)('%s', (_name, dialect, env) => {
     await stack.caughtUp();
     await expectMirrorIsTrue(stack.sql, world);
   });
+});
+
+test('an ambiguous partner: what it leaves out changes nothing, and what withholds changes is asked again', async () => {
+  await using stack = await createStack({
+    sandbox: { skus: 250, liveShare: 0.08, seed: 32, ambiguous: true },
+    env: { DELTA_INTERVAL: '200ms', ERROR_INTERVAL: '200ms' },
+  });
+  const { sandbox, sql } = stack;
+  await stack.start();
+  await stack.caughtUp();
+  for (let round = 0; round < 8; round += 1) {
+    for (let n = 0; n < 5; n += 1) sandbox.step();
+    sandbox.world.buildSnapshot();
+    // The delta tells of some snapshots, a manifest of the others.
+    if (round % 3 === 1) sandbox.world.breakChain();
+    await stack.caughtUp();
+    await stack.everythingDue();
+    await stack.caughtUp();
+    await expectMirrorIsTrue(sql, sandbox.world);
+  }
+  await expectHistoryIsAChain(sql);
+  // How often the catalog is asked depends on the machine; of records and lines there are many in any case.
+  const kinds: Ambiguity[] = [
+    'withdrawn-without-size-type',
+    'no-size-type',
+    'no-product',
+    'no-product-member',
+    'price-zero',
+    'build-began',
+    'unreadable-field',
+  ];
+  expect(kinds.filter((kind) => sandbox.ambiguities?.drawn.has(kind) !== true)).toEqual([]);
 });

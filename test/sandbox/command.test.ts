@@ -5,11 +5,22 @@ import { routeLines } from '../../src/sandbox/index.ts';
 
 describe('the sandbox command', () => {
   it.each([
-    [{}, { orders: 250, listings: 600, vacation: false, sellerShipping: true, confirmDelayMs: 5000 }],
+    [
+      {},
+      {
+        ambiguous: false,
+        orders: 250,
+        listings: 600,
+        vacation: false,
+        sellerShipping: true,
+        confirmDelayMs: 5000,
+      },
+    ],
     [
       { orders: '0', listings: '7', vacation: true, 'seller-shipping': 'no', 'confirm-delay': '1m' },
       { orders: 0, listings: 7, vacation: true, sellerShipping: false, confirmDelayMs: 60_000 },
     ],
+    [{ ambiguous: true }, { ambiguous: true, bulkLimit: 100, refusedShare: 0 }],
     [
       { 'seller-shipping': 'yes', 'confirm-delay': '0s' },
       { sellerShipping: true, confirmDelayMs: 0 },

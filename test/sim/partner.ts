@@ -106,7 +106,14 @@ export class SimPartner {
 
   #context(): CatalogContext {
     const { settings, world } = this;
-    return { settings, world, ceiling: this.#ceiling, presigner: this.#presigner, base: this.base };
+    return {
+      settings,
+      world,
+      ceiling: this.#ceiling,
+      presigner: this.#presigner,
+      ambiguities: null,
+      base: this.base,
+    };
   }
 
   async #ask(worker: Worker, route: Route, skus: readonly string[], compute: () => Raw): Promise<Raw> {
