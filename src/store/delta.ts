@@ -10,6 +10,8 @@ export interface DeltaChange {
   readonly changed: readonly string[];
   readonly removed: readonly string[];
   readonly nowLive: readonly string[];
+  /** Taken for the last of a row, although it moves the token. */
+  readonly isEnd?: boolean;
 }
 
 export interface DeltaApplied {
@@ -34,7 +36,8 @@ const NOTHING: DeltaApplied = {
 /**
  * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, in one transaction, if the token is
  * still the one the delta was asked with. Every reported SKU is marked due; a reported SKU is live exactly if now_live
- * names it, whatever the manifest said; a removed one loses its prices and is asked once more.
+ * names it, whatever the manifest said; a removed one loses its prices and is asked once more. After an answer that moves the
+ * token the next one may report more: the delta counts as read once one does not, or `isEnd` says so.
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   return await transaction(sql, async (tx) => {
@@ -58,7 +61,8 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
         token_at = case when snapshot_id <> ${delta.toSnapshot} then now() else token_at end,
         built_after = case when snapshot_id <> ${delta.toSnapshot} and caught_up then token_at else built_after end,
         caught_up = snapshot_id = ${delta.toSnapshot},
-        snapshot_id = ${delta.toSnapshot}, delta_checked_at = now(), catalog_fault = null, chain_breaks = 0`;
+        delta_checked_at = case when snapshot_id = ${delta.toSnapshot} or ${delta.isEnd ?? false} then now() else delta_checked_at end,
+        snapshot_id = ${delta.toSnapshot}, catalog_fault = null, chain_breaks = 0`;
     if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
     await writeChanges(tx, gone, [], null);
     failpoint('delta.token-moved');

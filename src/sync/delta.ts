@@ -34,7 +34,7 @@ export function deltaRecovery(error: Pick<PartnerError, 'kind' | 'status'>): Del
 
 /**
  * A run ends after so many answers without any SKU although the token advances, or so many answers in all: to some partners
- * each answer may be a token of its own. The next poll goes on.
+ * each answer may be a token of its own. The next poll goes on. The delta counts as read after the former, and not after the latter.
  */
 const MOST_EMPTY_HOPS = 3;
 const MOST_HOPS = 100;
@@ -70,7 +70,9 @@ export async function syncDelta(
 
     const delta = { ...asked.value, toSnapshot: asked.value.toSnapshot ?? snapshotId };
     failpoint('delta.answered');
-    const applied = await applyDelta(ctx.sql, { since: snapshotId, ...delta });
+    empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
+    const isEnd = empty >= MOST_EMPTY_HOPS;
+    const applied = await applyDelta(ctx.sql, { since: snapshotId, ...delta, isEnd });
     failpoint('delta.committed');
     const advanced = delta.toSnapshot !== snapshotId;
     if (applied.applied && (advanced || applied.marked > 0 || delta.skipped > 0)) {
@@ -89,9 +91,8 @@ export async function syncDelta(
     if (applied.crossedToLive >= CROWD) await requestTask(ctx.sql, 'catalog-check');
     seen.add(snapshotId);
     hops += Number(advanced);
-    empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
     // A token seen before in this run would be a circle: the rest is left to the next poll.
-    const isOver = !advanced || seen.has(delta.toSnapshot) || empty >= MOST_EMPTY_HOPS || hops >= MOST_HOPS;
+    const isOver = !advanced || seen.has(delta.toSnapshot) || isEnd || hops >= MOST_HOPS;
     if (isOver) return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
   }
 }

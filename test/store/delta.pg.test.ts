@@ -186,6 +186,32 @@ describe('a delta', () => {
   });
 });
 
+test('the delta counts as read once an answer brings nothing more: one that tells of one snapshot of many ends no doubt', async () => {
+  const { sql } = store;
+  await standAt('s1');
+  await knownSkus(sql, ['A', 'B']);
+  await sql`update catalog_internal.sync set delta_checked_at = now() - interval '3 hours'`;
+  await sql`update catalog.skus set state = 'priced', price_source = 'snapshot', priced_at = now() - interval '1 hour', asked_at = now() - interval '1 hour'`;
+  await sql`update catalog_internal.due set due_at = now() + interval '1 hour'`;
+  const doubtOfB = async () => {
+    const [row] = await sql<[{ doubt: string | null }]>`select doubt from catalog.sku_trust where sku = 'B'`;
+    return row.doubt;
+  };
+  expect(await doubtOfB()).toBe('delta_late');
+  // What has changed of B may be in the next answer, which may fail for hours.
+  await delta({ changed: ['A'] });
+  expect([await doubtOfB(), (await readSyncState(sql)).deltaLate]).toEqual(['delta_late', true]);
+  await delta({ since: 's2', toSnapshot: 's2' });
+  expect([await doubtOfB(), (await readSyncState(sql)).deltaLate]).toEqual([null, false]);
+  // Where each answer has a token of its own, the caller says when it is the end.
+  await sql`update catalog_internal.sync set delta_checked_at = now() - interval '3 hours'`;
+  await delta({ since: 's2', toSnapshot: 's3', removed: ['A'] });
+  await delta({ since: 's3', toSnapshot: 's4' });
+  expect(await doubtOfB()).toBe('delta_late');
+  await delta({ since: 's4', toSnapshot: 's5', isEnd: true });
+  expect(await doubtOfB()).toBe(null);
+});
+
 describe('a broken chain', () => {
   /** In how many seconds the next manifest is asked for, to the next five: the test itself takes less. */
   async function manifestIn(): Promise<number> {
