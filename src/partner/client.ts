@@ -138,13 +138,7 @@ class HttpPartnerClient implements PartnerClient {
       parse: JSON.parse,
       signal,
     };
-    const read = (body: unknown) => {
-      const answer = unwrap(readBulk(body, this.#names), 'bulk');
-      const { results, notFound, deferred, errors } = answer;
-      const said = results.size + notFound.length + deferred.length + errors.length;
-      if (answer.requested !== 0 || said > 0 || skus.length === 0) return answer;
-      throw new PartnerError('no-skus-read', 'bulk', { status: 200, detail: 'requested: 0' });
-    };
+    const read = (body: unknown) => bulkAnswerOf(body, this.#names, skus.length);
     return this.#ask(permit, request, read, skus.length);
   }
 
@@ -203,6 +197,15 @@ class HttpPartnerClient implements PartnerClient {
 function unwrap<T>(reading: Reading<T>, route: Route): T {
   if (reading.ok) return reading.value;
   throw new PartnerError('unreadable', route, { status: 200, detail: reading.problem });
+}
+
+/** The bulk answer in a body, `asked` being how many SKUs the call had. Throws PartnerError as `PartnerClient.bulk` does. */
+export function bulkAnswerOf(body: unknown, names: WireNames, asked: number): BulkAnswer {
+  const answer = unwrap(readBulk(body, names), 'bulk');
+  const { results, notFound, deferred, errors } = answer;
+  const said = results.size + notFound.length + deferred.length + errors.length;
+  if (answer.requested !== 0 || said > 0 || asked === 0) return answer;
+  throw new PartnerError('no-skus-read', 'bulk', { status: 200, detail: 'requested: 0' });
 }
 
 /** Opens the client. Throws TypeError, naming no part of the URL, where the base URL cannot be used (see checkBaseUrl). */

@@ -77,7 +77,7 @@ export class Ambiguities {
     this.#said.set(sku, { sizeType, product });
     if (!this.enabled) return body;
     const bare = Object.keys(sizes).length === 0 ? 'withdrawn-without-size-type' : 'no-size-type';
-    const isBare = said?.sizeType === sizeType && this.#draw(bare, 0.3);
+    const isBare = said?.sizeType === sizeType && this.#draw(bare, 0.5);
     const spoken: Json = {
       ...body,
       size_map: { ...this.#withZeros(sizes), ...(isBare ? {} : { size_type: sizeType }) },
@@ -93,7 +93,7 @@ export class Ambiguities {
     };
     const entries = Object.entries(sizes);
     const isUnpriced = entries.some(([, entry]) => JSON.stringify(zero(entry)) !== JSON.stringify(entry));
-    if (!isUnpriced || !this.#draw('price-zero', 0.5)) return sizes;
+    if (!isUnpriced || !this.#draw('price-zero', 0.7)) return sizes;
     return Object.fromEntries(entries.map(([size, entry]) => [size, zero(entry)]));
   }
 
@@ -142,7 +142,7 @@ export class Ambiguities {
     const empty = DELTA_LISTS.filter((name) => (body[name] as unknown[]).length === 0);
     const isNews = empty.length < DELTA_LISTS.length || body['to_snapshot'] !== since;
     let spoken = body;
-    if (!isNews && this.#draw('no-token', 0.3)) spoken = this.#without(spoken, 'to_snapshot');
+    if (!isNews && this.#draw('no-token', 0.4)) spoken = this.#without(spoken, 'to_snapshot');
     else if (this.#draw('new-token', 0.3)) {
       this.#tokens += 1;
       spoken = { ...spoken, to_snapshot: `${String(body['to_snapshot'])}~${this.#tokens}` };
@@ -169,14 +169,14 @@ export class Ambiguities {
   /** The lines of a manifest file (partner rules 2.6), as `write` writes them. */
   *file(lines: Iterable<ManifestLine>, write: (line: SpokenLine) => string): Generator<string> {
     const listed = new Set<string>();
-    let bom = this.enabled && this.#draw('byte-order-mark', 0.3) ? BOM : '';
+    let bom = this.enabled && this.#draw('byte-order-mark', 0.6) ? BOM : '';
     let unreadable = 0;
     for (const line of lines) {
       const isKnown = this.#cohorts.get(line.sku) === line.price_source;
       this.#learnCohort(line.sku, line.price_source, true);
       listed.add(line.sku);
       const bent =
-        this.enabled && isKnown && unreadable < MOST_UNREADABLE && this.#draw('unreadable-field', 0.04);
+        this.enabled && isKnown && unreadable < MOST_UNREADABLE && this.#draw('unreadable-field', 0.12);
       unreadable += Number(bent);
       yield bom + write(bent ? { ...line, ...this.#rng.pick(NONSENSE) } : line);
       bom = '';

@@ -29,7 +29,7 @@ const REFUSALS: readonly Raw[] = [
 
 /** Refusals of the delta beside those of the world itself. */
 const DELTA_REFUSALS: readonly Raw[] = [
-  { status: 410, body: { message: 'Gone' } },
+  ...[405, 408, 410, 413].map((status) => ({ status, body: { message: 'Refused' } })),
   { status: 400, body: { message: 'chain broken', code: '0010' } },
   { status: 400, body: { message: 'too large', code: '0013' } },
   { status: 400, body: { statusCode: 400, message: 'since must be a string' } },

@@ -7,6 +7,7 @@ import { arriving, type Draw, pick } from './faults.ts';
 import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
 import { type Job, runJob } from './jobs.ts';
 import { moveOnce } from './market.ts';
+import { disturb, Spells, watchSome } from './spells.ts';
 import type { Pending } from './partner.ts';
 import { Crash, type Daemon, isInjected, type Worker } from './worker.ts';
 import type { Rig } from './rig.ts';
@@ -34,6 +35,7 @@ export class History {
   readonly #rig: Rig;
   readonly #draw: Draw;
   readonly #judge: Judge;
+  readonly #spells: Spells;
   readonly #daemons: Daemon[] = [];
   /** Two of each daemon: one for the catalog, one for prices. */
   readonly #workers: Working[] = [];
@@ -49,6 +51,7 @@ export class History {
     this.#rig = rig;
     this.#draw = plan.draw;
     this.#judge = new Judge(rig);
+    this.#spells = new Spells(rig.partner, plan.draw);
     this.#settings = { BULK_MAX_SKUS: pick(['3', '8', '100'], plan.draw) };
     this.#paced = plan.draw(5) === 0;
     for (let nth = 0; nth < plan.daemons; nth += 1) this.#bear(nth);
@@ -59,6 +62,7 @@ export class History {
     if (this.#draw(3) === 0) crashInManifest(this.#draw, this.#rig);
     if (this.#draw(3) > 0) await this.#refreshSome();
     await this.#look();
+    if (this.#draw(2) === 0) this.#cast();
     this.#move();
     this.#snapshot();
     for (let step = 0; step < length; step += 1) {
@@ -76,7 +80,9 @@ export class History {
     const { world } = this.#rig.partner;
     for (const { worker } of this.#workers) await worker.end();
     crashNowhere();
+    await this.#judge.lookAtActionable();
     this.log.push('rest');
+    this.#spells.end();
     world.startBuilder();
     for (const { sku } of world.truth().values()) world.setFailing(sku, false);
     this.#snapshot();
@@ -112,7 +118,9 @@ export class History {
         'time',
         () => this.#rig.time.pass(pick([1000, 20_000, 2 * MINUTE, 6 * MINUTE, 40 * MINUTE], this.#draw)),
       ],
-      [5, 'world', () => this.#disturb()],
+      [5, 'world', () => disturb(this.#rig.partner.world, this.#draw)],
+      [8, 'spell', () => this.#cast()],
+      [4, 'watch', () => watchSome(this.#rig, this.#draw)],
     ];
     for (const [nth, daemon] of this.#daemons.entries()) {
       if (!daemon.alive) ways.push([60, `daemon ${nth} starts`, () => this.#bear(nth)]);
@@ -148,8 +156,8 @@ export class History {
         ? [[60, 'reprice']]
         : [
             [50, 'delta'],
-            [4, 'manifest'],
-            [1, 'catalog-check'],
+            [6, 'manifest'],
+            [this.#spells.incident ? 20 : 1, 'catalog-check'],
             [1, 'live-plan'],
             [1, 'metadata'],
             [1, 'maintenance'],
@@ -198,22 +206,15 @@ export class History {
 
   #snapshot(): void {
     this.#rig.partner.world.buildSnapshot();
-    this.#judge.truth.snapshotBuilt();
+    this.#judge.truth.snapshotBuilt(this.#rig.time.at);
   }
 
-  /** Recurring errors of the catalog itself. */
-  #disturb(): void {
-    const { world } = this.#rig.partner;
-    const ways: (() => void)[] = [
-      () => world.breakChain(),
-      () => world.expireSnapshots(1),
-      () => world.stopBuilder(),
-      () => world.startBuilder(),
-      () => world.startBuilder(),
-      () => world.revokeUrls(),
-      () => world.setFailing(pick([...world.truth().keys()], this.#draw), true),
-    ];
-    pick(ways, this.#draw)();
+  /** The partner changes for a while. */
+  #cast(): void {
+    const what = this.#spells.turn();
+    this.log.push(what);
+    this.#rig.note(what);
+    this.#snapshot();
   }
 
   async #kill(daemon: Daemon): Promise<void> {
@@ -224,6 +225,7 @@ export class History {
 
   #answer(pending: Pending): void {
     pending.answer = arriving(pending, this.#draw);
+    pending.answeredAt = this.#rig.time.at;
     pending.slow = this.#draw(2) === 0;
   }
 

@@ -1,11 +1,14 @@
 import { settledBy } from './faults.ts';
-import { type Mirror, readMirror } from './mirror.ts';
+import { type Mirror, readActionable, readMirror } from './mirror.ts';
 import type { Pending } from './partner.ts';
 import type { Rig } from './rig.ts';
 import { Truth } from './truth.ts';
 
 /** DEFERRED_INTERVAL, but for the milliseconds that statements take. */
 const DEFERRED_AT_LEAST_MS = 4.9 * 60_000;
+
+/** The view reads more than all the rest. */
+const ACTIONABLE_EVERY = 6;
 
 /** Looks at the mirror after every step, and throws where something is as it must never be. */
 export class Judge {
@@ -14,6 +17,9 @@ export class Judge {
   /** Until when a SKU that was deferred must not be asked about. */
   readonly #waits = new Map<string, number>();
   #before: Mirror | null = null;
+  #looks = 0;
+  /** When the answer of a route that arrived last was given. */
+  readonly #answeredAt = new Map<string, number>();
 
   constructor(rig: Rig) {
     this.#rig = rig;
@@ -27,10 +33,23 @@ export class Judge {
     const breaches = [...this.truth.breaches(mirror, this.#before), ...this.#askedTooSoon(mirror)];
     if (breaches.length > 0) throw new Error(breaches.join('\n'));
     this.#before = mirror;
+    this.#looks += 1;
+    if (this.#looks % ACTIONABLE_EVERY === 0) await this.lookAtActionable();
+  }
+
+  /** What is said to be safe to act on. */
+  async lookAtActionable(): Promise<void> {
+    const { at, checkedAt, route, rows } = await readActionable(this.#rig.sql);
+    this.#rig.time.at = at;
+    this.#rig.note('actionable prices', rows.length);
+    const late = Math.max(0, checkedAt - (this.#answeredAt.get(route) ?? checkedAt));
+    const wrong = this.truth.wronglyActionable(rows, at, late);
+    if (wrong.length > 0) throw new Error(wrong.join('\n'));
   }
 
   /** The same, after a bulk answer: it settles no SKU of which it says nothing, or two things. */
-  async refreshAfter({ skus, answer, route }: Pending): Promise<void> {
+  async refreshAfter({ skus, answer, answeredAt, route }: Pending): Promise<void> {
+    this.#answeredAt.set(route, answeredAt);
     const before = this.#before;
     await this.look();
     if (route !== 'bulk' || before === null || answer === null) return;

@@ -21,6 +21,7 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
   const sold = priced.filter((row) => !isEmpty(row.sizeMap));
   // Not the ghosts: that a listed SKU becomes priceable moves nothing that the catalog reports.
   const gone = all.filter((row) => !row.listed || (row.answer === 'record' && isEmpty(row.sizeMap)));
+  const unlisted = all.filter((row) => row.answer === 'record' && !row.listed);
   const luck = draw(100);
   const live = sold.filter(({ priceSource }) => priceSource === 'live');
   if (luck < 6 && live.length > 0) {
@@ -31,7 +32,9 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
       world.setPrice(sku, size, first);
   } else if (luck < 45 && sold.length > 0) {
     const { sku, sizeMap } = pick(sold, draw);
-    world.setPrice(sku, pick(Object.keys(sizeMap), draw), price);
+    // An entry without a price, where others have one.
+    const none = Object.keys(sizeMap).length > 1 && draw(3) === 0;
+    world.setPrice(sku, pick(Object.keys(sizeMap), draw), none ? null : price);
   } else if (luck < 55 && sold.length > 0) {
     const { sku, sizeMap } = pick(sold, draw);
     if (draw(2) === 0) world.dropSize(sku, pick(Object.keys(sizeMap), draw));
@@ -45,7 +48,10 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
     world.remove(pick(priced, draw).sku, { priceable: draw(3) === 0 });
   } else if (luck < 92 && gone.length > 0) {
     world.relist(pick(gone, draw).sku);
-  } else if (luck < 96) {
+  } else if (luck < 94 && unlisted.length > 0) {
+    // What no manifest lists moves as well.
+    world.setPrice(pick(unlisted, draw).sku, 'one', price);
+  } else if (luck < 97) {
     world.add(`NEW-${price}`, { live: draw(3) === 0, sizes: { one: price, two: price }, sizeType: 'US' });
   } else if (priced.length > 0) {
     world.correctSizeType(pick(priced, draw).sku, pick(SYSTEMS, draw));

@@ -21,10 +21,40 @@ export interface Mirror {
   readonly rows: ReadonlyMap<string, Row>;
 }
 
+/** A SKU whose prices may be acted on, by the mirror's own word; the age that they are not to exceed is in milliseconds. */
+export interface Actionable {
+  readonly sku: string;
+  readonly covered: boolean;
+  readonly target: number;
+  readonly prices: Record<string, number | null>;
+}
+
+/** What the mirror says of prices and their source; `route` is what it goes by, and has last done so at `checkedAt`. */
+export interface Trusted {
+  readonly at: number;
+  readonly checkedAt: number;
+  readonly route: 'delta' | 'manifest';
+  readonly rows: readonly Actionable[];
+}
+
+/** The SKUs that are safe to use; `covered` are those whose moves the delta reports. Until the first delta a manifest stands for it. */
+export async function readActionable(sql: Sql): Promise<Trusted> {
+  const [row] = await sql<[Omit<Trusted, 'at' | 'rows'> & { at: string; rows: Actionable[] | null }]>`
+    select nextval('sim.clock') as at, (
+      select json_agg(json_build_object('sku', t.sku, 'covered', t.in_manifest and t.price_source = 'snapshot',
+        'target', extract(epoch from t.target_age) * 1000,
+        'prices', (select coalesce(json_object_agg(size, price), '{}') from catalog.prices p where p.sku = t.sku)))
+      from catalog.sku_trust t where t.actionable) as rows,
+      extract(epoch from coalesce(delta_checked_at, manifest_applied_at))::float8 * 1000 as "checkedAt",
+      case when delta_checked_at is null then 'manifest' else 'delta' end as route
+    from catalog_internal.sync`;
+  return { ...row, at: Number(row.at), rows: row.rows ?? [] };
+}
+
 /** All that the invariants need, in one statement; a millisecond goes by. */
 export async function readMirror(sql: Sql): Promise<Mirror> {
   const [row] = await sql<[{ at: string; token: string | null; rows: Row[] | null }]>`
-    select nextval('sim.clock') as at, snapshot_id as token, (
+    select nextval('sim.clock') as at, regexp_replace(snapshot_id, '~[0-9]+$', '') as token, (
       select json_agg(json_build_object('sku', k.sku, 'state', k.state, 'listed', k.in_manifest, 'source', k.price_source,
         'asked', round(extract(epoch from k.asked_at) * 1000), 'owed', d.due_at <= sim.now(), 'deferrals', d.deferrals,
         'claim', d.claim::text, 'held', round(extract(epoch from d.held_until) * 1000),
@@ -43,16 +73,16 @@ export async function readDue(sql: Sql, newest: string | null) {
   const [owed] = await sql<
     [{ behind: boolean; broken: boolean; due: number; free: number; next: string | null }]
   >`
-    select snapshot_id is distinct from ${newest} as behind, chain_broken_at is not null or snapshot_id is null as broken,
+    select named is distinct from ${newest} as behind, chain_broken_at is not null or snapshot_id is null as broken,
       due.due, due.free,
       ceil(extract(epoch from (select min(at) from (
         select greatest(next_at, running_until) as at from catalog_internal.tasks
-          where task = 'reprice' or snapshot_id is distinct from ${newest}
+          where task = 'reprice' or named is distinct from ${newest}
             and task = case when chain_broken_at is null and snapshot_id is not null then 'delta' else 'manifest' end
         union all select held_until from catalog_internal.due where due_at <= sim.now()
         union all select backoff_until from catalog_internal.pace
       ) waits where at > sim.now()) - sim.now()) * 1000) as next
-    from catalog_internal.sync, lateral (
+    from catalog_internal.sync, regexp_replace(snapshot_id, '~[0-9]+$', '') as named, lateral (
       select count(*)::int as due,
         count(*) filter (where held_until is null or held_until <= sim.now())::int as free
       from catalog_internal.due where due_at <= sim.now()

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import { AMBIGUITIES } from '../../src/sandbox/index.ts';
 import { runs } from '../support/soak.ts';
 import { fillMirror, playHistories, WITH_DELTA } from './play.ts';
 import { countIn, useRigs } from './rig.ts';
+import { SPELLS } from './spells.ts';
 
 const HISTORIES = runs(500);
 const rigs = useRigs(fillMirror);
@@ -21,6 +23,15 @@ const AMONG_THEM = {
   'bulk unexpected': 20,
   'bulk.failed': 12,
   'size-type.changed': 50,
+  'actionable prices': 3000,
+  watched: 100,
+  'delta bent': 15,
+  'manifest bent': 5,
+  'SKU in errors': 10,
+  'call too large': 3,
+  'call refused for a SKU': 3,
+  ...Object.fromEntries(Object.keys(SPELLS).map((spell) => [`${spell} begins`, 20])),
+  ...Object.fromEntries(Object.keys(AMBIGUITIES).map((kind) => [kind, 3])),
 };
 
 test(`${HISTORIES} histories of one daemon with deltas, crashes and faults`, async () => {

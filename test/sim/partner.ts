@@ -2,15 +2,18 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { classifyAnswer, codeOf, PartnerError, type Route } from '../../src/partner/errors.ts';
-import type { PartnerClient, Permit } from '../../src/partner/client.ts';
+import { bulkAnswerOf, type PartnerClient, type Permit } from '../../src/partner/client.ts';
 import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
-import { readBulk, readDelta } from '../../src/partner/wire.ts';
+import { readDelta } from '../../src/partner/wire.ts';
+import { Ambiguities } from '../../src/sandbox/ambiguities.ts';
 import { answerBulk, answerDelta, answerManifest, type CatalogContext } from '../../src/sandbox/catalog.ts';
 import { Presigner, snapshotOf } from '../../src/sandbox/files.ts';
 import { LiveLimiter } from '../../src/sandbox/gate.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from '../../src/sandbox/options.ts';
+import { createRng } from '../../src/sandbox/rng.ts';
 import { manifestLine } from '../../src/sandbox/wire.ts';
 import { World } from '../../src/sandbox/world.ts';
+import { spellIn } from './spells.ts';
 import type { Worker } from './worker.ts';
 
 /** An answer on its way: a status and a body, or how the connection failed. */
@@ -25,6 +28,7 @@ export interface Pending {
   /** SKUs of a bulk call. */
   readonly skus: readonly string[];
   answer: Raw | null;
+  answeredAt: number;
   /** Whether the answer takes its time to arrive. */
   slow: boolean;
   /** The partner's own answer, at this moment. */
@@ -39,6 +43,13 @@ export class SimPartner {
   world: World;
   settings: Settings;
   pending: Pending[] = [];
+  /** How it words its answers; plain until a history enables it. */
+  ambiguities = new Ambiguities(createRng(0));
+  /** What stands in place of its own answers for a while. */
+  readonly bends = new Map<Route, (own: Raw) => Raw>();
+  fileIsEmpty = false;
+  /** Told what an answer shows. */
+  note: (what: string) => void = () => undefined;
   readonly #presigner = new Presigner();
   readonly #server: Server;
   readonly #byName = new Map<string, Worker>();
@@ -63,12 +74,25 @@ export class SimPartner {
     this.#server.close();
   }
 
-  /** A new world. */
-  begin(options: SandboxOptions): void {
+  /** A new world; `words` is the seed of how answers are worded, null for plain ones. */
+  begin(options: SandboxOptions, words: number | null): void {
     this.settings = resolveOptions(options);
     this.world = new World(this.settings);
     this.#ceiling = new LiveLimiter(this.settings.liveCeilingPerMinute);
     this.pending = [];
+    this.bends.clear();
+    this.fileIsEmpty = false;
+    this.ambiguities = new Ambiguities(createRng(words ?? 0));
+    this.ambiguities.enabled = false;
+    // What the mirror was filled from is what it knows.
+    const skus = [...this.world.truth().keys()];
+    answerBulk(
+      { ...this.#context(), settings: { ...this.settings, liveBudget: Infinity } },
+      JSON.stringify({ skus }),
+    );
+    const id = this.world.newestSnapshot();
+    Array.from(this.ambiguities.file(this.world.lines(id ?? '') ?? [], () => ''));
+    this.ambiguities.enabled = words !== null;
   }
 
   /** The partner's client as this worker has it. */
@@ -96,7 +120,7 @@ export class SimPartner {
           permit,
           'bulk',
           () => answerBulk(this.#context(), JSON.stringify({ skus })),
-          (body) => readable('bulk', readBulk(body, NAMES)),
+          (body) => bulkAnswerOf(body, NAMES, skus.length),
           [...skus],
         ),
       lowest: () => Promise.reject(new Error('no part of the mirror asks singly')),
@@ -105,22 +129,32 @@ export class SimPartner {
   }
 
   #context(): CatalogContext {
-    const { settings, world } = this;
+    const { settings, world, ambiguities } = this;
     return {
       settings,
       world,
       ceiling: this.#ceiling,
       presigner: this.#presigner,
-      ambiguities: null,
+      ambiguities,
       base: this.base,
     };
   }
 
-  async #ask(worker: Worker, route: Route, skus: readonly string[], compute: () => Raw): Promise<Raw> {
+  /** The answer as the partner gives it at present. */
+  #present(route: Route, compute: () => Raw): Raw {
+    const bend = this.bends.get(route);
+    const raw = bend === undefined ? compute() : bend(compute());
+    const shown = bend === undefined ? spellIn(route, raw) : `${route} bent`;
+    if (shown !== null) this.note(shown);
+    return raw;
+  }
+
+  async #ask(worker: Worker, route: Route, skus: readonly string[], own: () => Raw): Promise<Raw> {
+    const compute = () => this.#present(route, own);
     let mine: Pending | undefined;
     try {
       return await worker.answer<Raw>((deliver) => {
-        mine = { worker, route, skus, answer: null, slow: false, compute, deliver };
+        mine = { worker, route, skus, answer: null, answeredAt: 0, slow: false, compute, deliver };
         this.pending.push(mine);
       });
     } finally {
@@ -140,7 +174,8 @@ export class SimPartner {
         return { status: 403, body: 'refused' };
       const lines = world.lines(snapshotOf(own) ?? '');
       if (lines === null) return { status: 404, body: 'freed' };
-      const text = [...lines].map((line) => manifestLine(settings.dialect, line)).join('');
+      const texts = this.ambiguities.file(lines, (line) => manifestLine(settings.dialect, line));
+      const text = this.fileIsEmpty ? '' : [...texts].join('');
       return { status: 200, body: gzipSync(text, { level: 1 }) };
     };
     try {

@@ -43,11 +43,12 @@ export const WITH_DELTA = 'histories with a delta';
 
 async function playOne(rig: Rig, seed: number, daemons: number): Promise<void> {
   const draw = seeded(seed);
-  await rig.reset({
+  const options = {
     liveBudget: draw(3) === 0 ? 2 : 5,
     deltaMaxChanges: draw(6) === 0 ? 3 : null,
     deltaHops: draw(3) === 0 ? 1 : Infinity,
-  });
+  };
+  await rig.reset(options, draw(8) === 0 ? null : draw(2 ** 31));
   const length = 20 + draw(16);
   const history = new History(rig, { draw, daemons });
   const before = rig.count('delta.applied');
@@ -57,5 +58,6 @@ async function playOne(rig: Rig, seed: number, daemons: number): Promise<void> {
     const steps = history.log.map((step, n) => `${n + 1}. ${step}`).join('\n');
     throw new Error(`SEED=${seed} fails, after\n${steps}`, { cause: error });
   }
+  for (const [kind, times] of rig.partner.ambiguities.drawn) rig.note(kind, times);
   if (rig.count('delta.applied') > before) rig.note(WITH_DELTA);
 }

@@ -53,6 +53,7 @@ export class Rig {
     this.#time = new SimTime(this.sql);
     this.#pools = [0, 1, 2, 3].map(() => connect(this.#database?.url ?? '', { max: 1 }));
     await this.partner.open();
+    this.partner.note = (what) => this.note(what);
     const tables = await this.sql<{ name: string }[]>`
       select schemaname || '.' || tablename as name from pg_tables
       where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'`;
@@ -60,6 +61,9 @@ export class Rig {
     this.newWorld({});
     await fill();
     this.#filledAt = this.time.at;
+    // An ambiguous partner dates its snapshots when building began, the first one too.
+    await this
+      .sql`update catalog_internal.sync set snapshot_generated_at = snapshot_generated_at - interval '6 minutes'`;
     await this.sql.unsafe(
       `create schema seed; ${this.#each((t) => `create table seed."${t}" as table ${t}`)}`,
     );
@@ -71,17 +75,17 @@ export class Rig {
     await this.#database?.drop();
   }
 
-  newWorld(options: SandboxOptions): void {
-    this.partner.begin({ ...CATALOG, ...options, now: () => this.time.at });
+  newWorld(options: SandboxOptions, words: number | null = null): void {
+    this.partner.begin({ ...CATALOG, ...options, now: () => this.time.at }, words);
   }
 
-  /** Back to the beginning: the filled mirror, its world, its time. */
-  async reset(options: SandboxOptions): Promise<void> {
+  /** Back to the beginning: the filled mirror, its world, its time; `words` as in SimPartner.begin. */
+  async reset(options: SandboxOptions, words: number | null = null): Promise<void> {
     await this.sql.unsafe(
       this.#each((t) => `delete from ${t}; insert into ${t} overriding system value table seed."${t}"`),
     );
     await this.time.set(this.#beginning);
-    this.newWorld(options);
+    this.newWorld(options, words);
     // The one that the fill ended with: the same world gives it the same name.
     this.partner.world.buildSnapshot();
     await this.time.set(this.#filledAt);

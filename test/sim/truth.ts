@@ -1,5 +1,5 @@
 import type { World } from '../../src/sandbox/index.ts';
-import type { Mirror, Row } from './mirror.ts';
+import type { Actionable, Mirror, Row } from './mirror.ts';
 
 /** What the price routes say of a SKU from a moment on, as text. */
 interface Version {
@@ -14,6 +14,8 @@ interface Line {
 }
 
 const NOT_FOUND = 'not found';
+/** LIVE_INTERVAL, and the time without a delta after which a price counts as one that nothing reports; with the milliseconds of statements. */
+const HALF_AN_HOUR_MS = 30 * 60_000 + 1000;
 
 function contentOf(sizes: Record<string, number | null>): string {
   return JSON.stringify(Object.entries(sizes).toSorted(([a], [b]) => (a < b ? -1 : 1)));
@@ -26,13 +28,16 @@ export class Truth {
   /** In the order they were built. */
   readonly #snapshots = new Map<string, ReadonlyMap<string, Line>>();
 
+  /** When each snapshot was built, and how many versions of each SKU there were by then. */
+  readonly #builds: { readonly at: number; readonly versions: ReadonlyMap<string, number> }[] = [];
+
   /** A moment just before each SKU became removed. */
   readonly #removed = new Map<string, number>();
 
   constructor(world: World, at: number) {
     this.#world = world;
     this.marketMoved(at);
-    this.snapshotBuilt();
+    this.snapshotBuilt(at);
   }
 
   /** To be called after every move of the market. */
@@ -55,7 +60,7 @@ export class Truth {
   }
 
   /** To be called after every snapshot. */
-  snapshotBuilt(): void {
+  snapshotBuilt(at: number): void {
     const id = this.#world.newestSnapshot();
     if (id === null) return;
     const listed = [...this.#world.truth().values()].filter(({ priceSource }) => priceSource !== null);
@@ -64,6 +69,8 @@ export class Truth {
       { source: priceSource ?? '', version: (this.#versions.get(sku)?.length ?? 0) - 1 },
     ]);
     this.#snapshots.set(id, new Map(lines));
+    const counts = [...this.#versions].map(([sku, { length }]): [string, number] => [sku, length]);
+    this.#builds.push({ at, versions: new Map(counts) });
   }
 
   /** What is wrong with a mirror that was `before` a moment ago; nothing, if all is well. */
@@ -114,6 +121,27 @@ export class Truth {
       if (!versions.some(({ content }) => content === contentIn(row)))
         yield `${sku} is behind the token and not due: ${shown(row)}`;
     }
+  }
+
+  /**
+   * SKUs whose prices are said to be safe although they are wrong, for longer than is promised: a price that nothing reports was right
+   * within its target age; one that the delta reports was right within LIVE_INTERVAL, or no snapshot has told of its move for
+   * half an hour, and `late`: what the answer took that the mirror goes by.
+   */
+  wronglyActionable(rows: readonly Actionable[], at: number, late: number): string[] {
+    return rows.flatMap((row) => {
+      const versions = this.#versions.get(row.sku) ?? [];
+      const last = versions.findLastIndex(({ content }) => content === contentOf(row.prices));
+      const until = versions[last + 1]?.from ?? Infinity;
+      const told =
+        this.#builds.find(({ versions: built }) => (built.get(row.sku) ?? 0) > last + 1)?.at ?? Infinity;
+      const isPromised = row.covered
+        ? at - until <= HALF_AN_HOUR_MS || at - told <= HALF_AN_HOUR_MS + late
+        : at - until <= row.target + 1000;
+      return isPromised
+        ? []
+        : [`${row.sku} is actionable, and wrong for ${at - until} ms: ${JSON.stringify(row)}`];
+    });
   }
 
   #trueWhenAsked(row: Row): boolean {

@@ -1,0 +1,141 @@
+import type { World } from '../../src/sandbox/index.ts';
+import { type Draw, pick } from './faults.ts';
+import type { Raw, SimPartner } from './partner.ts';
+import type { Rig } from './rig.ts';
+
+/** Begins what the partner does for a while, within its rules or out of order; gives back how it ends. */
+type Spell = (partner: SimPartner, draw: Draw) => () => void;
+
+const HOURS_23 = 23 * 3_600_000;
+
+/** What lasts longer than one answer. */
+export const SPELLS: Readonly<Record<string, Spell>> = {
+  'another body key': ({ settings }) => {
+    settings.dialect.bulkBodyKey = 'items';
+    return () => (settings.dialect.bulkBodyKey = 'skus');
+  },
+  'small calls only': ({ settings }, draw) => {
+    settings.bulkLimit = 1 + draw(4);
+    return () => (settings.bulkLimit = Infinity);
+  },
+  'refused SKUs': ({ world }, draw) => {
+    const some = someOf(world, draw, 3);
+    for (const sku of some) world.setRefused(sku, true);
+    return () => {
+      for (const sku of some) world.setRefused(sku, false);
+    };
+  },
+  'failing SKUs': ({ world }, draw) => {
+    const some = draw(2) === 0 ? [...world.truth().keys()] : someOf(world, draw, 3);
+    for (const sku of some) world.setFailing(sku, true);
+    return () => {
+      for (const sku of some) world.setFailing(sku, false);
+    };
+  },
+  incident: ({ world }, draw) => {
+    world.setIncident(true);
+    return () => {
+      world.setIncident(false);
+      // Where it ends, more may stay live-priced than there were.
+      if (draw(2) === 0) for (const sku of someOf(world, draw, 6)) world.cross(sku, 'live');
+    };
+  },
+  'no delta': (partner) =>
+    bending(partner, 'delta', () => ({ status: 500, body: { errorMessage: 'Internal Server Error' } })),
+  'a date of tomorrow': (partner) => {
+    const ahead = () => new Date(partner.settings.now() + HOURS_23).toISOString();
+    return bending(partner, 'manifest', (own) => withMember(own, { generated_at: ahead() }));
+  },
+  'an empty file': (partner) =>
+    bending(partner, 'manifest', (own) => {
+      partner.fileIsEmpty = true;
+      return withMember(own, { sku_count: 0, live_priced_sku_count: 0 });
+    }),
+};
+
+/** The spells of one history: now and then one begins, or one ends. */
+export class Spells {
+  readonly #partner: SimPartner;
+  readonly #draw: Draw;
+  readonly #ends = new Map<string, () => void>();
+
+  constructor(partner: SimPartner, draw: Draw) {
+    this.#partner = partner;
+    this.#draw = draw;
+  }
+
+  /** Whether the whole catalog is live-priced at present. */
+  get incident(): boolean {
+    return this.#ends.has('incident');
+  }
+
+  /** Begins one that is not on, or ends it; gives back which. */
+  turn(): string {
+    const name = pick(Object.keys(SPELLS), this.#draw);
+    const end = this.#ends.get(name);
+    if (end === undefined) this.#ends.set(name, SPELLS[name]?.(this.#partner, this.#draw) ?? (() => {}));
+    else this.#stop(name, end);
+    return `${name} ${end === undefined ? 'begins' : 'ends'}`;
+  }
+
+  /** The partner is well again. */
+  end(): void {
+    for (const [name, end] of this.#ends) this.#stop(name, end);
+    this.#partner.ambiguities.enabled = false;
+  }
+
+  #stop(name: string, end: () => void): void {
+    end();
+    this.#ends.delete(name);
+  }
+}
+
+/** Recurring errors of the catalog itself. */
+export function disturb(world: World, draw: Draw): void {
+  const ways: (() => void)[] = [
+    () => world.breakChain(),
+    () => world.expireSnapshots(1),
+    () => world.stopBuilder(),
+    () => world.startBuilder(),
+    () => world.startBuilder(),
+    () => world.revokeUrls(),
+    () => world.setFailing(pick([...world.truth().keys()], draw), true),
+  ];
+  pick(ways, draw)();
+}
+
+/** Somebody watches a SKU, perhaps one that no manifest lists. */
+export async function watchSome(rig: Rig, draw: Draw): Promise<void> {
+  const all = [...rig.partner.world.truth().values()];
+  const unlisted = all.filter(({ listed }) => !listed);
+  const { sku } = pick(unlisted.length > 0 && draw(2) === 0 ? unlisted : all, draw);
+  await rig.sql`insert into catalog.watchlist (sku) values (${sku}) on conflict do nothing`;
+  rig.note('watched');
+}
+
+/** What of an answer shows that a spell was on: for the count of what was drawn. */
+export function spellIn(route: string, raw: Raw): string | null {
+  if ('failed' in raw || route !== 'bulk') return null;
+  if (raw.status === 504) return 'call too large';
+  if (raw.status === 400) return 'call refused for a SKU';
+  const { errors = [] } = raw.body as { errors?: unknown[] };
+  return errors.length > 0 ? 'SKU in errors' : null;
+}
+
+function bending(partner: SimPartner, route: 'delta' | 'manifest', bend: (own: Raw) => Raw): () => void {
+  partner.bends.set(route, bend);
+  return () => {
+    partner.bends.delete(route);
+    partner.fileIsEmpty = false;
+  };
+}
+
+function withMember(own: Raw, members: object): Raw {
+  if ('failed' in own || own.status !== 200) return own;
+  return { status: 200, body: { ...(own.body as object), ...members } };
+}
+
+function someOf(world: World, draw: Draw, most: number): string[] {
+  const skus = [...world.truth().keys()];
+  return Array.from({ length: 1 + draw(most) }, () => pick(skus, draw));
+}
