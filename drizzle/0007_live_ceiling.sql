@@ -1,3 +1,4 @@
+DROP INDEX "catalog_internal"."due_live_claims";--> statement-breakpoint
 CREATE TABLE "catalog_internal"."live_ceiling" (
 	"id" boolean PRIMARY KEY DEFAULT true NOT NULL,
 	"step" integer DEFAULT 0 NOT NULL,

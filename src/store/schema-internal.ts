@@ -50,9 +50,6 @@ export const due = internal.table(
     index('due_urgent')
       .on(t.live, t.rank.desc().nullsFirst(), t.dueAt)
       .where(sql`held_until is null and largest_call is null and lane = 1`),
-    index('due_live_claims')
-      .on(t.claim)
-      .where(sql`claim is not null and live`),
     index('due_held')
       .on(t.heldUntil)
       .where(sql`held_until is not null`),
