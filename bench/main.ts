@@ -15,6 +15,7 @@ import { report, type Row } from './frame/table.ts';
 
 const WORKS = [
   'ingest',
+  'rebaseline',
   'memory',
   'apply',
   'claim',
