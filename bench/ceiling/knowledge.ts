@@ -54,8 +54,18 @@ export class LiveKnowledge {
       ceiling: this.#ceiling,
       best: this.#recent.reduce((most, { computed }) => Math.max(most, computed), 0),
       partlyDeferred: this.#recent.filter(({ partly }) => partly).length,
+      computedRate: Math.max(
+        this.#rateSince(this.#recent[0]?.at ?? now, now),
+        this.#rateSince(now - 10_000, now),
+      ),
       othersDeferred: this.#recent.filter(({ others }) => others).length,
     };
+  }
+
+  /** Live computations a minute since `from`. */
+  #rateSince(from: number, now: number): number {
+    const computed = this.#recent.reduce((sum, call) => sum + (call.at >= from ? call.computed : 0), 0);
+    return (computed * MINUTE_MS) / Math.max(1000, now - from);
   }
 
   /** What may be asked for at `now`. */

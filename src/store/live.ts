@@ -77,6 +77,8 @@ export interface LivePlan {
   readonly creditFrom: number;
   /** Live computations of the last minute. */
   readonly computed: number;
+  /** Live computations a minute while there were any: as in the last minute or in its last ten seconds, whichever is more. */
+  readonly computedRate: number;
   /** The most live computations of one call in the last minute. */
   readonly best: number;
   /** Calls of the last minute of which a part of the live SKUs was deferred and no other, and those that deferred others. */
@@ -94,13 +96,15 @@ export function livePlanRow(sql: Sql) {
       case when incident_because is not null then json_build_object('because', incident_because,
         'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
-      recent.computed, recent.best, recent."partlyDeferred", recent."othersDeferred",
+      recent.computed, recent.best, recent."computedRate", recent."partlyDeferred", recent."othersDeferred",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (
       select ${ceilingColumns(sql)} as ceiling, (extract(epoch from credit_from) * 1000)::float8 as credit_from
       from catalog_internal.live_ceiling
     ) ceiling, (
       select coalesce(sum(computed), 0)::int as computed, coalesce(max(computed), 0) as best,
+        greatest(0, sum(computed) / greatest(extract(epoch from now() - min(called_at)), 1) * 60,
+          sum(computed) filter (where called_at > now() - interval '10 seconds') * 6)::float8 as "computedRate",
         (count(*) filter (where computed > 0 and deferred > 0 and snapshot_deferred = 0))::int as "partlyDeferred",
         (count(*) filter (where snapshot_deferred > 0))::int as "othersDeferred"
       from catalog_internal.live_calls where called_at > now() - interval '1 minute'

@@ -10,6 +10,7 @@ export const QUIET_PLAN: Omit<LivePlan, 'now'> = {
   ceiling: NO_CEILING,
   creditFrom: 0,
   computed: 0,
+  computedRate: 0,
   best: 0,
   partlyDeferred: 0,
   othersDeferred: 0,

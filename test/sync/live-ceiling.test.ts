@@ -14,7 +14,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const CAPACITY = 590;
 const CALLS = 118;
-const PLAN = { best: 5, partlyDeferred: 0, othersDeferred: 0 };
+const PLAN = { best: 5, partlyDeferred: 0, othersDeferred: 0, computedRate: 400 };
 
 const call = (asked: number, computed: number, at: number, more: Partial<CeilingEvidence> = {}) => ({
   askedAt: at,
@@ -74,7 +74,7 @@ describe('the ceiling on live computations', () => {
     expect(liveCredit({ ceiling: suspected, creditFrom: 0, now: MINUTE }, CALLS).skus).toBe(Infinity);
     expect(learned(suspected, call(5, 0, MINUTE + 11))).toMatchObject({ perMinute: null, blockedAt: null });
     expect(learned(suspected, call(5, 0, MINUTE + 10))).toMatchObject({
-      perMinute: CAPACITY,
+      perMinute: 400,
       blockedAt: MINUTE + 10,
       cycleFrom: MINUTE + 10,
     });
@@ -102,12 +102,12 @@ describe('the ceiling on live computations', () => {
     expect(learned(known({ since: 100 * SECOND }), call(2, 0, 101 * SECOND))?.blockedAt).toBe(101 * SECOND);
   });
 
-  test('falls by four percent at most where cycles were alike, by half where none was', () => {
+  test('falls by four percent at most where cycles were alike, by four fifths where none was', () => {
     const half = { since: 0, cycleFrom: 0, blockedAt: MINUTE, failedAt: MINUTE };
     const ended = call(1, 1, 10 * MINUTE);
     const last = liveCeilingAt(known({ alike: 3 }), MINUTE);
     expect(learned(known({ ...half, alike: 3 }), ended)).toMatchObject({ perMinute: last * 0.96, alike: 2 });
-    expect(learned(known(half), ended)?.perMinute).toBeCloseTo(liveCeilingAt(known(), MINUTE) / 2);
+    expect(learned(known(half), ended)?.perMinute).toBeCloseTo(liveCeilingAt(known(), MINUTE) / 5);
   });
 
   test('grows, after some minutes ever faster, and slower where cycles were alike', () => {

@@ -20,7 +20,7 @@ const MOST_ALIKE = 5;
 const LONGER_FOR_ALIKE = 0.3;
 /** A cycle that differs from those before takes off so much at most; when none was alike, more. */
 const DROP = 0.04;
-const FIRST_DROP = 0.5;
+const FIRST_DROP = 0.8;
 /** A shorter cycle confirms nothing, and takes off less: it holds too few computations. */
 const LEAST_CYCLE_MS = 10_000;
 const SHORT_DROP = 0.15;
@@ -67,7 +67,10 @@ export interface CeilingEvidence {
 }
 
 /** What is known of earlier calls when a call is weighed. */
-export type KnownOfCeiling = Pick<LivePlan, 'ceiling' | 'best' | 'partlyDeferred' | 'othersDeferred'>;
+export type KnownOfCeiling = Pick<
+  LivePlan,
+  'ceiling' | 'best' | 'partlyDeferred' | 'othersDeferred' | 'computedRate'
+>;
 
 /**
  * Whether deferrals of a call say that the ceiling was met: hardly any other cause has all of a call's live SKUs deferred. A part of
@@ -96,19 +99,19 @@ export function learnLiveCeiling(
   capacity: number,
 ): LiveCeiling | null {
   const after = meetsCeiling(call, plan)
-    ? blocked(plan.ceiling, call.askedAt, capacity)
+    ? blocked(plan.ceiling, call.askedAt, Math.min(capacity, plan.computedRate))
     : passed(plan.ceiling, call, capacity);
   return after === null ? null : { ...after, step: plan.ceiling.step + 1 };
 }
 
-function blocked(before: LiveCeiling, askedAt: number, capacity: number): LiveCeiling | null {
+function blocked(before: LiveCeiling, askedAt: number, most: number): LiveCeiling | null {
   const { perMinute, blockedAt, failedAt } = before;
   if (perMinute === null) {
     if (failedAt === null || Math.abs(askedAt - failedAt) > SUSPECTED_MS)
       return { ...before, failedAt: askedAt };
-    // Nothing is known of what was computed before, when there may have been little to ask for: the first cycle begins here.
+    // What was computed lately is allowed for a while at least; how long it can be, the first cycle shows, which begins here.
     const first = { since: askedAt, cycleFrom: askedAt, alike: 0 };
-    return { ...before, ...first, perMinute: capacity, blockedAt: askedAt, failedAt: askedAt };
+    return { ...before, ...first, perMinute: Math.max(LEAST, most), blockedAt: askedAt, failedAt: askedAt };
   }
   if (blockedAt !== null) return askedAt > (failedAt ?? 0) ? { ...before, failedAt: askedAt } : null;
   // A call that was sent before the last cycle was weighed belongs to the block that ended it.
