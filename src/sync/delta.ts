@@ -71,7 +71,8 @@ export async function syncDelta(
     const delta = { ...asked.value, toSnapshot: asked.value.toSnapshot ?? snapshotId };
     failpoint('delta.answered');
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
-    const isEnd = empty >= MOST_EMPTY_HOPS;
+    // A token seen before in this run is a circle: what there is has been told.
+    const isEnd = empty >= MOST_EMPTY_HOPS || seen.has(delta.toSnapshot);
     const applied = await applyDelta(ctx.sql, { since: snapshotId, ...delta, isEnd });
     failpoint('delta.committed');
     const advanced = delta.toSnapshot !== snapshotId;
@@ -91,8 +92,7 @@ export async function syncDelta(
     if (applied.crossedToLive >= CROWD) await requestTask(ctx.sql, 'catalog-check');
     seen.add(snapshotId);
     hops += Number(advanced);
-    // A token seen before in this run would be a circle: the rest is left to the next poll.
-    const isOver = !advanced || seen.has(delta.toSnapshot) || isEnd || hops >= MOST_HOPS;
+    const isOver = !advanced || isEnd || hops >= MOST_HOPS;
     if (isOver) return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
   }
 }

@@ -3,8 +3,8 @@ import { PARTS } from '../../bench/freshness/results.ts';
 
 /** The short form of `npm run bench:freshness`: fewer SKUs and hours, the same code and the same figures to reach. */
 const SIZE = {
-  skus: 2000,
-  hours: 16,
+  skus: 1500,
+  hours: 10,
   fillSkus: 40_000,
   pacingHours: 4,
   incident: { skus: 20_000, hours: 2, sweptMinutes: 43 },

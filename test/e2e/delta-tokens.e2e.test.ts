@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { runNow } from '../contract/harness.ts';
 import { createStack } from '../support/stack.ts';
 
-/** A delta whose token is another one each time it is written; `changed` as given. */
-function newToken(changed: () => readonly string[]): object {
+/** A delta whose token is another one each time it is written, of `most` in turn; `changed` as given. */
+function newToken(changed: () => readonly string[], most: number): object {
   let nth = 0;
   return {
     removed: [],
@@ -13,20 +13,22 @@ function newToken(changed: () => readonly string[]): object {
     },
     get to_snapshot() {
       nth += 1;
-      return `token ${nth}`;
+      return `token ${nth % most}`;
     },
   };
 }
 
 test.each([
-  ['without any SKU: three polls in a row', () => [], 3],
-  ['with a SKU each: a hundred', () => ['A SKU'], 100],
-])('answers with a token of their own, %s, and the next at DELTA_INTERVAL', async (_, changed, polls) => {
+  ['of their own, without any SKU: three polls in a row', () => [], 1000, 3, true],
+  ['of their own, with a SKU each: a hundred, and more may follow', () => ['A SKU'], 1000, 100, false],
+  ['that come again in a circle, with a SKU each: one round', () => ['A SKU'], 2, 3, true],
+])('answers with tokens %s; the next at DELTA_INTERVAL', async (_, changed, tokens, polls, isRead) => {
   await using stack = await createStack({ sandbox: { skus: 60, seed: 1510 } });
   const { sandbox, sql } = stack;
   const app = await stack.start();
   await stack.caughtUp();
-  sandbox.faults.add({ route: 'delta', times: Infinity, status: 200, body: newToken(changed) });
+  sandbox.faults.add({ route: 'delta', times: Infinity, status: 200, body: newToken(changed, tokens) });
+  await sql`update catalog_internal.sync set delta_checked_at = now() - interval '20 minutes'`;
   const before = sandbox.counts('delta');
   await runNow(stack, app, 'delta');
   expect(sandbox.counts('delta') - before).toBe(polls);
@@ -35,4 +37,7 @@ test.each([
     from catalog_internal.tasks where task = 'delta'`;
   expect(task.outcome).toBe('done');
   expect(task.waits).toBeGreaterThan(3500);
+  const [{ checked }] = await sql<[{ checked: boolean }]>`
+    select delta_checked_at > now() - interval '10 minutes' as checked from catalog_internal.sync`;
+  expect(checked).toBe(isRead);
 });
