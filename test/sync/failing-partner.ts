@@ -3,6 +3,7 @@ import type { ClaimedSku, Lane } from '../../src/store/due.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
 import { planCall, type PlannedCall } from '../../src/sync/reprice/plan.ts';
+import { type CallEnd, mostUnderWay } from '../../src/sync/reprice/slice.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -85,6 +86,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
   let callSize: CallSize = { step: 0, ...ANY_SIZE };
   let pause = { until: 0, failures: 0 };
   let underWay: UnderWay[] = [];
+  let last: CallEnd = 'worked';
   let [now, sentAt, iteration] = [0, -Infinity, 0];
 
   function pauseMs(): number {
@@ -194,12 +196,17 @@ export function reprice(partner: Failing, hours: number): Outcome {
   }
 
   while (now < hours * HOUR) {
-    for (const call of underWay.filter(({ endsAt }) => endsAt <= now).toSorted((a, b) => a.endsAt - b.endsAt))
+    for (const call of underWay
+      .filter(({ endsAt }) => endsAt <= now)
+      .toSorted((a, b) => a.endsAt - b.endsAt)) {
       end(call);
+      last = call.fails ? 'failed' : 'worked';
+    }
     underWay = underWay.filter(({ endsAt }) => endsAt > now);
     const firstEnd = Math.min(...underWay.map(({ endsAt }) => endsAt));
-    if (underWay.length >= partner.workers || now < sentAt + spacingMs) {
-      now = underWay.length >= partner.workers ? firstEnd : Math.min(firstEnd, sentAt + spacingMs);
+    const most = Math.min(partner.workers, mostUnderWay(last));
+    if (underWay.length >= most || now < sentAt + spacingMs) {
+      now = underWay.length >= most ? firstEnd : Math.min(firstEnd, sentAt + spacingMs);
       continue;
     }
     iteration += 1;

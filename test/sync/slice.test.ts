@@ -259,6 +259,24 @@ describe('a call that', () => {
     expect(process.mostUnderWay).toBe(10);
   });
 
+  test('fails has four at a time go out until one works: an outage would lose all that are under way', async () => {
+    let isOut = false;
+    process = new TestProcess(async () => {
+      await process.clock.sleep(10_000);
+      return isOut ? { kind: 'called', skus: 0 } : CALLED;
+    });
+    await process.run(MINUTE);
+    expect(process.mostUnderWay).toBe(20);
+    isOut = true;
+    await process.run(MINUTE);
+    process.mostUnderWay = 0;
+    await process.run(MINUTE);
+    expect(process.mostUnderWay).toBe(4);
+    isOut = false;
+    await process.run(MINUTE);
+    expect(process.mostUnderWay).toBe(20);
+  });
+
   test('throws before it was sent fails the slice, and the next one goes on', async () => {
     const lost = new Error('the connection is lost');
     let planned = 0;

@@ -20,6 +20,17 @@ export interface Slice {
  */
 export const MOST_UNDER_WAY = 32;
 
+/** How a call ended: answered and settled, failed at the partner, or with an error of another kind. */
+export type CallEnd = 'worked' | 'failed' | 'threw';
+
+/**
+ * How many calls may be under way after the last one ended so. Failures may be an outage, which loses all that are under way; after an
+ * error, as where Postgres takes no writes, their answers would be lost.
+ */
+export function mostUnderWay(last: CallEnd): number {
+  return { worked: MOST_UNDER_WAY, failed: 4, threw: 1 }[last];
+}
+
 /** So long a slice plans, before the next one does. What it has sent is awaited beyond that, for the request's timeout at most. */
 const SLICE_MS = 10_000;
 /** While a call lingers, what is due is read again after this: something urgent may have come. */
@@ -37,14 +48,13 @@ interface Signals {
  * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent: so as many calls are
  * under way as the pace permits and their answers need, and each is planned from a ledger that nobody else of this process is
  * about to claim from. A second slice stands ready to go on; others end at once. A slice ends when all its calls have ended, and
- * rejects with the first error that one of them threw. After such an error, as where Postgres takes no writes, one call is under
- * way at a time until one has ended well: their answers would be lost.
+ * rejects with the first error that one of them threw. After a call that did not work, fewer are under way until one has (mostUnderWay).
  */
 export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce) {
   const { clock } = ctx;
   const turn = new Turn();
   const underWay = new Set<Promise<void>>();
-  let most = MOST_UNDER_WAY;
+  let last: CallEnd = 'worked';
   let number = 0;
   let lastCallAt = -Infinity;
 
@@ -54,7 +64,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
     while (clock.monotonic() < end) {
       if (signals.stopping.aborted) return 'stopping';
       if (sent.toWait) return 'wait';
-      if (underWay.size >= most) {
+      if (underWay.size >= mostUnderWay(last)) {
         await Promise.race(underWay);
         continue;
       }
@@ -63,7 +73,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
       const done = await untilSent((onSent) => callOnce(iteration, signals, onSent));
       if (done.kind === 'sent') {
         lastCallAt = clock.monotonic();
-        sent.add(done.call, underWay, (isWell) => (most = isWell ? MOST_UNDER_WAY : 1));
+        sent.add(done.call, underWay, (end) => (last = end));
       } else if (done.kind === 'linger') {
         await clock.sleep(Math.min(done.forMs, LINGER_POLL_MS), signals.stopping);
       } else if (done.kind !== 'called') return done.kind;
@@ -118,8 +128,8 @@ class SentCalls {
   #calls = 0;
   #skus = 0;
 
-  /** Follows a call to its end, keeps it in `underWay` until then, and tells whether it threw nothing. */
-  add(call: Promise<Iteration>, underWay: Set<Promise<void>>, tell: (isWell: boolean) => void): void {
+  /** Follows a call to its end, keeps it in `underWay` until then, and tells how it ended. */
+  add(call: Promise<Iteration>, underWay: Set<Promise<void>>, tell: (end: CallEnd) => void): void {
     const ended = this.#follow(call)
       .then(tell)
       .finally(() => underWay.delete(ended));
@@ -139,17 +149,17 @@ class SentCalls {
     return { calls: this.#calls, skus: this.#skus };
   }
 
-  async #follow(call: Promise<Iteration>): Promise<boolean> {
+  async #follow(call: Promise<Iteration>): Promise<CallEnd> {
     try {
       const done = await call;
       if (done.kind === 'called') {
         this.#calls += 1;
         this.#skus += done.skus;
       } else if (done.kind === 'wait') this.toWait = true;
-      return true;
+      return done.kind === 'called' && done.skus > 0 ? 'worked' : 'failed';
     } catch (error) {
       this.fail(error);
-      return false;
+      return 'threw';
     }
   }
 }
