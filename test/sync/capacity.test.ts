@@ -44,24 +44,20 @@ describe('against the simulation of the same code', () => {
     ['index', 30],
     ['round-robin', 60],
     ['index', 60],
-  ] as const)(
-    'live prices are right as often, %s, ceiling %i',
-    { timeout: 60_000 },
-    (livePolicy, liveCeiling) => {
-      const skus = 2000;
-      const measured = [1, 2].map((seed) => {
-        const account = new Account(0.75 * DAY);
-        const run = { policy: livePolicy, minutes: 1.5 * DAY, limits: LIMITS, liveBudget: 5, liveCeiling };
-        simulateLive(new Market(skus, 'uniform', seed), run, [account]);
-        return account.result();
-      });
-      const { live, roundMinutes } = capacityOf({ ...INPUT, skus, liveShare: 1, liveCeiling, livePolicy });
-      const freshness = measured.reduce((sum, result) => sum + result.freshness, 0) / measured.length;
-      // Two markets of two thousand SKUs differ by as much; the learned index does not know the rates as the plan does.
-      expect(Math.abs(live.freshness - freshness)).toBeLessThan(livePolicy === 'index' ? 0.015 : 0.008);
-      expect(live.worstAge).toBeLessThanOrEqual(3.1 * roundMinutes);
-    },
-  );
+  ] as const)('live prices are right as often, %s, ceiling %i', (livePolicy, liveCeiling) => {
+    const skus = 2000;
+    const measured = [1, 2].map((seed) => {
+      const account = new Account(0.75 * DAY);
+      const run = { policy: livePolicy, minutes: 1.5 * DAY, limits: LIMITS, liveBudget: 5, liveCeiling };
+      simulateLive(new Market(skus, 'uniform', seed), run, [account]);
+      return account.result();
+    });
+    const { live, roundMinutes } = capacityOf({ ...INPUT, skus, liveShare: 1, liveCeiling, livePolicy });
+    const freshness = measured.reduce((sum, result) => sum + result.freshness, 0) / measured.length;
+    // Two markets of two thousand SKUs differ by as much; the learned index does not know the rates as the plan does.
+    expect(Math.abs(live.freshness - freshness)).toBeLessThan(livePolicy === 'index' ? 0.015 : 0.008);
+    expect(live.worstAge).toBeLessThanOrEqual(3.1 * roundMinutes);
+  });
 });
 
 describe('answers that take long', () => {
