@@ -43,6 +43,8 @@ export function connect(url: string, options: ConnectOptions = {}): Sql {
     connection: {
       application_name: options.name ?? 'catalog-mirror',
       TimeZone: 'UTC',
+      // A statement that plans a call is large and takes milliseconds; to compile it takes seconds, each time.
+      jit: 'off',
       idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
     },
   });

@@ -47,6 +47,17 @@ async function openLine(max = 1): Promise<Line> {
   };
 }
 
+test('no statement is compiled, whatever the server and the database say: that took seconds for each call', async () => {
+  const [{ name }] = await aside<[{ name: string }]>`select current_database() as name`;
+  await aside.unsafe(`alter database "${name}" set jit = on`);
+  const sql = connect(database.url, { max: 1 });
+  try {
+    expect(await sql`show jit`).toEqual([{ jit: 'off' }]);
+  } finally {
+    await sql.end({ timeout: 2 });
+  }
+});
+
 async function written(): Promise<string[]> {
   const rows = await aside<{ what: string }[]>`select what from rows_written order by what`;
   return rows.map(({ what }) => what);
