@@ -196,11 +196,8 @@ describe.concurrent('the account’s pace, seen at the partner', () => {
     expect(mostWithin(own, WINDOW_MS)).toBeLessThanOrEqual(limits.maxPerWindow);
     expect(mostWithin(own, WINDOW_MS / 4)).toBeLessThanOrEqual(limits.most / 4 + 4);
     expect(arrivals(stack, 'own', 403)).toEqual([]);
-    // Which of them calls is the queue's to say: a slice of one plans for ten seconds.
-    const calls = await Promise.all(
-      apps.map((app) => metric(app, 'partner_requests_total', 'route="bulk",outcome="ok"')),
-    );
-    expect(calls.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(20);
+    for (const app of apps)
+      expect(await metric(app, 'partner_requests_total', 'route="bulk",outcome="ok"')).toBeGreaterThan(10);
     moveMarket(stack.sandbox.world, 0);
     await eventually(() => expectMirrorIsTrue(stack.sql, stack.sandbox.world));
   });

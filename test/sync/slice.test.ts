@@ -47,7 +47,7 @@ const FOREVER = Infinity;
 
 /** A process: the production slice, jobs of it as the queue starts them, and calls that a test decides about. */
 class TestProcess {
-  readonly clock = new TestClock();
+  readonly clock: TestClock;
   readonly stopping = new AbortController();
   readonly hard = new AbortController();
   /** When calls were sent, and how slices ended. */
@@ -62,7 +62,12 @@ class TestProcess {
   #slotAt = 0;
 
   /** `answer`: how a call ends that was sent; `before`: what there is instead of a call, if anything. */
-  constructor(answer: (n: number) => Promise<Iteration>, before: () => Iteration | null = () => null) {
+  constructor(
+    answer: (n: number) => Promise<Iteration>,
+    before: () => Iteration | Promise<null> | null = () => null,
+    clock = new TestClock(),
+  ) {
+    this.clock = clock;
     const callOnce: CallOnce = async (_, signals, onSent) => {
       this.planning += 1;
       this.mostPlanning = Math.max(this.mostPlanning, this.planning);
@@ -79,8 +84,11 @@ class TestProcess {
   }
 
   /** Waits for a permit, where nothing else is to be done. */
-  async #plan(before: () => Iteration | null, stopping: AbortSignal): Promise<Iteration | null> {
-    const instead = before();
+  async #plan(
+    before: () => Iteration | Promise<null> | null,
+    stopping: AbortSignal,
+  ): Promise<Iteration | null> {
+    const instead = await before();
     if (instead !== null) return instead;
     this.#slotAt = Math.max(this.#slotAt, this.clock.now());
     await this.clock.sleep(this.#slotAt - this.clock.now(), stopping);
@@ -163,15 +171,51 @@ describe('calls a minute', () => {
 });
 
 describe('of the jobs that the queue starts', () => {
-  test('one plans, the second goes on when its time is over, and all others end at once', async () => {
+  test('one plans, the second goes on when its time is over, and all others wait for ten seconds and end', async () => {
     const daemon = answering(60_000);
     await daemon.run(5000);
-    expect(daemon.ends).toEqual(['enough', 'enough', 'enough']);
-    expect(daemon.jobs).toBe(2);
-    await daemon.run(7000);
-    // The first awaits its calls, the second plans, and a third stands ready.
-    expect(daemon.jobs).toBe(3);
-    expect(new Set(daemon.ends)).toEqual(new Set(['enough']));
+    expect([daemon.jobs, daemon.ends]).toEqual([5, []]);
+    await daemon.run(8500);
+    expect(daemon.mostPlanning).toBe(1);
+    // The third came when two were there, and when its ten seconds were over it was the second.
+    expect(daemon.ends).toEqual(['enough']);
+    await daemon.run(MINUTE);
+    expect(new Set(daemon.ends)).toEqual(new Set(['enough', 'over']));
+  });
+
+  test('a process that hangs leaves most to another one, although it is the first to be offered each', async () => {
+    const hung = new TestProcess(
+      () => Promise.resolve(CALLED),
+      () => new Promise<null>(() => {}),
+    );
+    const well: TestProcess = new TestProcess(
+      async () => {
+        await well.clock.sleep(1000);
+        return CALLED;
+      },
+      undefined,
+      hung.clock,
+    );
+    for (let at = 0; at < 3 * MINUTE; at += WAKE_MS) {
+      void (hung.jobs < CONCURRENCY.reprice ? hung : well).start();
+      await well.clock.pass(WAKE_MS);
+    }
+    for (const calls of well.aMinute(3)) expect(calls).toBeGreaterThan(0.9 * PACE);
+  });
+
+  test('one that hangs before its call is sent keeps the turn for half a minute, and no longer', async () => {
+    let plans = 0;
+    const daemon: TestProcess = new TestProcess(
+      () => Promise.resolve(CALLED),
+      () => {
+        plans += 1;
+        return plans === 3 ? new Promise<null>(() => {}) : null;
+      },
+    );
+    await daemon.run(29_000);
+    expect(daemon.sentAt).toHaveLength(2);
+    await daemon.run(MINUTE);
+    expect(daemon.sentAt.length).toBeGreaterThan(0.9 * PACE);
   });
 
   test('what ends one ends no other: the second reads again what is due', async () => {

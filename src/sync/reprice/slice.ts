@@ -35,6 +35,8 @@ export function mostUnderWay(last: CallEnd): number {
 const SLICE_MS = 10_000;
 /** While a call lingers, what is due is read again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
+/** Far longer than planning a call and waiting for its permit take: a slice that plans no call for so long hangs. */
+const HANGING_MS = 30_000;
 
 interface Signals {
   readonly stopping: AbortSignal;
@@ -47,7 +49,8 @@ interface Signals {
  *
  * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent: so as many calls are
  * under way as the pace permits and their answers need, and each is planned from a ledger that nobody else of this process is
- * about to claim from. A second slice stands ready to go on; others end at once. A slice ends when all its calls have ended, and
+ * about to claim from. A second slice stands ready to go on, also where the first one hangs; others wait for as long as a slice takes, so
+ * that the queue gives further jobs to other processes. A slice ends when all its calls have ended, and
  * rejects with the first error that one of them threw. After a call that did not work, fewer are under way until one has (mostUnderWay).
  */
 export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce) {
@@ -82,7 +85,13 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
   }
 
   return async (stopping: AbortSignal, hard: AbortSignal): Promise<Slice> => {
-    if (!(await turn.take())) return { calls: 0, skus: 0, end: 'enough' };
+    const hangs = () => clock.sleep(HANGING_MS, stopping);
+    let holder = await turn.take(hangs);
+    if (holder === null) {
+      await clock.sleep(SLICE_MS, stopping);
+      holder = await turn.take(hangs);
+    }
+    if (holder === null) return { calls: 0, skus: 0, end: 'enough' };
     const sent = new SentCalls();
     let end: SliceEnd = 'wait';
     try {
@@ -90,7 +99,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
     } catch (error) {
       sent.fail(error);
     } finally {
-      turn.pass();
+      turn.pass(holder);
     }
     return { ...(await sent.ended()), end };
   };
@@ -166,25 +175,30 @@ class SentCalls {
 
 /** One slice has it, and at most one waits for it. */
 class Turn {
-  #isTaken = false;
-  #waiting: (() => void) | null = null;
+  #holder: symbol | null = null;
+  #next: { readonly holder: symbol; readonly go: () => void } | null = null;
 
-  /** True once it is the caller's, who then has to pass it on; false, at once, where another waits for it already. */
-  async take(): Promise<boolean> {
-    if (this.#isTaken) {
-      if (this.#waiting !== null) return false;
-      await new Promise<void>((resolve) => {
-        this.#waiting = resolve;
-      });
+  /**
+   * The caller's proof that it has the turn, which it passes on with it; null, at once, where another waits for it already. One that
+   * has it for as long as `hangs` takes loses it.
+   */
+  async take(hangs: () => Promise<void>): Promise<symbol | null> {
+    const holder = Symbol('turn');
+    if (this.#holder !== null) {
+      if (this.#next !== null) return null;
+      const { promise: passed, resolve: go } = Promise.withResolvers<void>();
+      this.#next = { holder, go };
+      await Promise.race([passed, hangs()]);
+      this.#next = null;
     }
-    this.#isTaken = true;
-    return true;
+    this.#holder = holder;
+    return holder;
   }
 
-  pass(): void {
-    const next = this.#waiting;
-    this.#waiting = null;
-    if (next === null) this.#isTaken = false;
-    else next();
+  /** Does nothing where another has taken it meanwhile. */
+  pass(holder: symbol): void {
+    if (this.#holder !== holder) return;
+    this.#holder = this.#next?.holder ?? null;
+    this.#next?.go();
   }
 }
