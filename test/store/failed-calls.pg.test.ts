@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type FailedCall, storeFailedCall, storeLesson } from '../../src/store/bulk-call.ts';
+import { type FailedCall, storeFailedCall, storeLesson } from '../../src/store/call-lesson.ts';
 import { type Claim, claimDue } from '../../src/store/due.ts';
 import { refreshSkus } from '../../src/store/refresh.ts';
 import { callPause } from '../../src/store/tasks.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Lesson, storeLesson } from '../../src/store/bulk-call.ts';
+import { type Lesson, storeLesson } from '../../src/store/call-lesson.ts';
 import { connect } from '../../src/store/db.ts';
 import { NO_CEILING, readLivePlan, storeCeiling } from '../../src/store/live.ts';
 import { callPause } from '../../src/store/tasks.ts';

@@ -4,12 +4,8 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue, DUE_LANES, type Quota } from '../../src/store/due.ts';
-import {
-  type CallInputOptions,
-  type CallInputs,
-  readCallInputs,
-  storeFailedCall,
-} from '../../src/store/bulk-call.ts';
+import { type CallInputOptions, type CallInputs, readCallInputs } from '../../src/store/bulk-call.ts';
+import { storeFailedCall } from '../../src/store/call-lesson.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { storeLesson } from '../../src/store/bulk-call.ts';
+import { storeLesson } from '../../src/store/call-lesson.ts';
 import { type LivePlan, readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { weighCounts, weighDeferrals } from '../../src/sync/live/incident.ts';

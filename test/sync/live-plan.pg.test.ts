@@ -4,7 +4,7 @@ import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { liveCredit } from '../../src/sync/live/ceiling.ts';
 import { chooseForQuota, earlyLiveSeconds, learnRefresh, planLive } from '../../src/sync/live/plan.ts';
-import { storeLesson } from '../../src/store/bulk-call.ts';
+import { storeLesson } from '../../src/store/call-lesson.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { callInputs, useStore } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';

@@ -1,6 +1,7 @@
 import { doubling } from '../../lib/duration.ts';
 import type { PartnerErrorKind } from '../../partner/errors.ts';
-import type { CallSize, FailedCall } from '../../store/bulk-call.ts';
+import type { CallSize } from '../../store/bulk-call.ts';
+import type { FailedCall } from '../../store/call-lesson.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../store/tasks.ts';
 import type { SyncSettings } from '../context.ts';
 

@@ -1,7 +1,8 @@
 import { failpoint } from '../../lib/failpoint.ts';
 import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
-import { readCallInputs, storeFailedCall, storeLesson } from '../../store/bulk-call.ts';
+import { readCallInputs } from '../../store/bulk-call.ts';
+import { storeFailedCall, storeLesson } from '../../store/call-lesson.ts';
 import { isConnectionLost, storeFailure } from '../../store/db.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
