@@ -35,7 +35,9 @@ test.each([
   expect(row).toEqual({ snapshot_id: 'next' });
 });
 
-test.each(['2099-01-01T00:00:00.000Z', 8.64e15, '+275760-09-13T00:00:00.000Z'])(
+const TOMORROW = new Date(Date.now() + 23 * 3_600_000).toISOString();
+
+test.each([TOMORROW, '2099-01-01T00:00:00.000Z', 8.64e15, '+275760-09-13T00:00:00.000Z'])(
   'a snapshot generated at %s, which has not come yet, does not keep the next one out',
   async (generated_at) => {
     const { file } = goodManifest(NEXT);

@@ -1,0 +1,118 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Mutant, planted } from './mutant.ts';
+import { PARTNER_CASES } from './partner-cases.ts';
+
+/*
+ * npm run test:mutants [-- F1 ...]
+ * Plants each fault in a copy of the repository, those whose description has one of the words if any are given, and runs the
+ * tests that are to notice. First they must pass without any fault. Exit 1 when a fault goes unnoticed.
+ */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Far longer than these tests take. One that waits for what a fault keeps from coming has noticed it. */
+const TEST_TIMEOUT_MS = 60_000;
+
+interface Verdict {
+  readonly is: 'caught' | 'MISSED' | 'BROKEN';
+  /** The test that failed first. */
+  readonly by: string;
+}
+
+/** A copy of what is tracked, or could be; tests start the program of the tree that they are in. */
+function copyTree(): string {
+  const tree = mkdtempSync(join(tmpdir(), 'mutants-'));
+  const { stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  for (const file of stdout.split('\0').filter((name) => name !== ''))
+    cpSync(join(ROOT, file), join(tree, file), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
+  return tree;
+}
+
+interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  }[];
+}
+
+function firstFailed(tree: string, { testResults }: Report): string | null {
+  for (const { name, assertionResults } of testResults) {
+    const failed = assertionResults.find(({ status }) => status === 'failed');
+    if (failed !== undefined) return `${relative(tree, name)}: ${failed.fullName}`;
+  }
+  return null;
+}
+
+/** Runs test files in the tree up to the first failure; null where the run itself broke off. */
+async function runTests(tree: string, tests: readonly string[]): Promise<Report | null> {
+  const file = join(tree, 'report.json');
+  const options = ['--bail=1', `--testTimeout=${TEST_TIMEOUT_MS}`, '--reporter=json', `--outputFile=${file}`];
+  rmSync(file, { force: true });
+  const vitest = join(tree, 'node_modules/vitest/vitest.mjs');
+  const child = spawn(process.execPath, [vitest, 'run', ...options, ...tests], {
+    cwd: tree,
+    stdio: 'ignore',
+  });
+  await once(child, 'exit');
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Report;
+  } catch {
+    return null;
+  }
+}
+
+async function judge(tree: string, mutant: Mutant): Promise<Verdict> {
+  const path = join(tree, mutant.file);
+  const text = readFileSync(path, 'utf8');
+  writeFileSync(path, planted(mutant, text));
+  try {
+    const report = await runTests(tree, mutant.tests);
+    // A file that cannot even be loaded proves nothing of its tests.
+    if (report === null || report.numPassedTests + report.numFailedTests === 0)
+      return { is: 'BROKEN', by: '' };
+    const by = firstFailed(tree, report);
+    return by === null ? { is: 'MISSED', by: '' } : { is: 'caught', by };
+  } finally {
+    writeFileSync(path, text);
+  }
+}
+
+const words = process.argv.slice(2);
+const mutants = PARTNER_CASES.filter(
+  ({ breaks }) => words.length === 0 || words.some((word) => breaks.includes(word)),
+);
+const trees = Array.from({ length: Math.min(availableParallelism(), mutants.length) }, copyTree);
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+try {
+  const tests = [...new Set(mutants.flatMap((mutant) => mutant.tests))];
+  say(`${mutants.length} faults, ${tests.length} test files; first without any fault`);
+  const sound = await runTests(trees[0] ?? ROOT, tests);
+  if (sound === null || sound.numFailedTests > 0 || sound.numPassedTests === 0)
+    throw new Error('the tests fail without any fault');
+  const verdicts: Verdict[] = [];
+  const left = mutants.values();
+  const work = async (tree: string) => {
+    for (const mutant of left) {
+      const verdict = await judge(tree, mutant);
+      verdicts.push(verdict);
+      say(`${verdict.is} ${mutant.breaks} (${mutant.file})\n       ${verdict.by}`);
+    }
+  };
+  await Promise.all(trees.map(work));
+  const caught = verdicts.filter(({ is }) => is === 'caught').length;
+  say(`${caught} of ${mutants.length} faults were noticed`);
+  if (caught < mutants.length) process.exitCode = 1;
+} finally {
+  for (const tree of trees) rmSync(tree, { recursive: true, force: true });
+}
