@@ -79,7 +79,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
   LOADING: 'it is still loading its data (LOADING)',
 };
 
-function redisCode(error: unknown): string | null {
+/** The code of an error that Redis replied with; null for any other. */
+export function redisCode(error: unknown): string | null {
   if (!(error instanceof ReplyError) || !(error instanceof Error)) return null;
   return /^[A-Z]+/.exec(error.message)?.[0] ?? null;
 }

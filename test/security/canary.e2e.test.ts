@@ -184,6 +184,11 @@ describe.concurrent('canaries', () => {
         { what: 'every error', within: 80_000 },
       );
       await eventually(() => holds(sql, FILLED), { what: 'the fill' });
+      // It is counted now and then: a page from before the first count shows none of it.
+      const filled = String(sandbox.world.newestSnapshot());
+      await eventually(async () => (await daemon.get('/')).body.includes(filled), {
+        what: 'a page that is full',
+      });
       const left = await leftBehind(backend, stack, daemon);
       const status = await runProgram(['status'], env);
       const asJson = await runProgram(['status', '--json'], env);

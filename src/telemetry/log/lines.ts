@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { redisCode } from '../../queues/backend.ts';
 import type { StoreEvent } from '../../queues/store-pause.ts';
 import { isConnectionLost, type Notice, sqlState } from '../../store/db.ts';
 import type { PacerEvents } from '../../pace/pacer.ts';
@@ -67,7 +68,8 @@ function isAway(error: unknown): boolean {
 function fingerprintOf(error: unknown): string {
   if (isAway(error)) return 'away';
   if (!(error instanceof Error)) return typeof error;
-  return sqlState(error) ?? `${error.name} ${error.message}`;
+  // Messages of Redis have the hash of the script that met the error.
+  return sqlState(error) ?? redisCode(error) ?? `${error.name} ${error.message}`;
 }
 
 export interface StoreLines {
