@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -91,21 +91,9 @@ async function migrateTemplate(serverUrl: string): Promise<void> {
   await queues.close();
 }
 
-const MEMORY = '/dev/shm';
-const ROOM_BYTES = 6e9;
-
-/** Where the shared server has its files: in memory where there is room, as hundreds of databases are made and dropped. */
-async function roomForServer(): Promise<string> {
-  const free = await statfs(MEMORY).then(
-    ({ bavail, bsize }) => bavail * bsize,
-    () => 0,
-  );
-  return free > ROOM_BYTES ? MEMORY : tmpdir();
-}
-
 /** Starts what the tests share, tells them where it is, and hands vitest the function that takes it all down again. */
 export default async function setup(project: TestProject): Promise<Release> {
-  const folder = await mkdtemp(join(await roomForServer(), 'catalog-mirror-test-'));
+  const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-test-'));
   // Run by root, the server is another user and has to get through this folder.
   await chmod(folder, 0o711);
   const removeFolder = () => rm(folder, { recursive: true, force: true });
