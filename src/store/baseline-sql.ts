@@ -116,6 +116,13 @@ export const DIFF = `
   where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
     or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or is_doubtful))`;
 
+/** All rows of the ledger that are marked below, in several goes: in order of sku, as everyone locks the ledger. */
+export const LOCK_LEDGER = `
+  select from catalog_internal.due l where sku in (
+    select sku from diff where kind is distinct from 'new' and (mark is not null or skipped)
+    union select sku from rejected_skus union select sku from catalog_internal.unreported_moves
+  ) order by sku for update of l`;
+
 /** A plain insert, because other writers that insert SKUs wait for the lock (locks.ts). An upsert takes 1.5 times as long. */
 export const INSERT_NEW = `
   insert into catalog.skus (sku, price_source, hash, sizes, in_manifest, updated_at)

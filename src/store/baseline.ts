@@ -200,6 +200,7 @@ export class Baseline {
     if (missed.length > 0) throw new BaselineSuperseded();
     await run(statements.DIFF, [token.requestedAt, token.seenAt, token.tokenAtRequest]);
     await run('analyze diff');
+    await run(statements.LOCK_LEDGER);
     await run(statements.INSERT_NEW);
     await run(statements.UPDATE_CHANGED);
     await run(statements.UPDATE_ABSENT);

@@ -1,6 +1,6 @@
 import type { CallSize } from './bulk-call.ts';
 import type { Sql } from './db.ts';
-import type { Claim } from './due.ts';
+import { type Claim, lockingClaim } from './due.ts';
 import type { IncidentCause } from './incident.ts';
 import { type LiveCall, type LiveCeiling, storingCeiling } from './live.ts';
 
@@ -51,11 +51,16 @@ export interface FailedCall {
 export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<void> {
   const { claim, because, failures, pauseMs, holdMs, largestCall } = failed;
   await sql`
-    with released as (
-      update catalog_internal.due set claim = null,
+    with claimed as materialized (${lockingClaim(
+      sql,
+      claim.number,
+      claim.skus.map(({ sku }) => sku),
+    )}),
+    released as (
+      update catalog_internal.due d set claim = null,
         held_until = case when ${holdMs > 0} then clock_timestamp() + make_interval(secs => ${holdMs / 1000}) end,
         largest_call = least(largest_call, ${largestCall}::smallint)
-      where sku = any(${claim.skus.map(({ sku }) => sku)}) and claim = ${claim.number}
+      from claimed c where d.sku = c.sku
     ), sized as (${storingCallSize(sql, failed.callSize)})
     update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
       next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))

@@ -49,7 +49,14 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     const reported = [...new Set([...delta.changed, ...delta.nowLive])];
     const all = [...new Set([...reported, ...delta.removed])];
     await lockNewSkus(tx);
-    await tx`select from catalog.skus where sku = any(${all}) order by sku for update`;
+    await Promise.all([
+      tx`select from catalog.skus where sku = any(${all}) order by sku for update`,
+      // All that is marked below, in several goes: in order of sku, as everyone locks the ledger.
+      tx`
+        select from catalog_internal.due where sku = any(array(
+          select unnest(${all}::text[]) union select sku from catalog_internal.unreported_moves
+        )) order by sku for update`,
+    ]);
     const seenFirst = all.length > 0 ? await auditReports(tx, { ...delta, changed: reported }) : null;
     const counts = reported.length > 0 ? await reportChanged(tx, reported, delta.nowLive) : null;
     const gone = delta.removed.length > 0 ? await reportRemoved(tx, delta.removed) : [];

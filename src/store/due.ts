@@ -167,8 +167,17 @@ function spending(sql: Sql, spend: LiveSpend | null) {
 /** Gives a claim back as it was: the call failed as a whole, its SKUs stay due as they were. */
 export async function releaseClaim(sql: Sql, claim: string, skus: readonly string[]): Promise<void> {
   await sql`
-    update catalog_internal.due set claim = null, held_until = null
-    where sku = any(${skus as string[]}) and claim = ${claim}`;
+    with claimed as materialized (${lockingClaim(sql, claim, skus)})
+    update catalog_internal.due d set claim = null, held_until = null from claimed c where d.sku = c.sku`;
+}
+
+/**
+ * SQL: the SKUs of a claim that are still its own, their rows of the ledger locked in order of sku, as everyone locks them: an UPDATE by
+ * itself takes them as they lie, and a seller's commit could be a deadlock's victim.
+ */
+export function lockingClaim(sql: Sql, claim: string, skus: readonly string[]) {
+  return sql`
+    select sku from catalog_internal.due where sku = any(${skus as string[]}) and claim = ${claim} order by sku for update`;
 }
 
 /**

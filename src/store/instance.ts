@@ -125,7 +125,10 @@ async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boo
   );
   if (rows[0]?.alone !== true) return false;
   await client.query(
-    'update catalog_internal.due set claim = null, held_until = null where claim is not null and claim < $1',
+    `with claimed as materialized (
+      select sku from catalog_internal.due where claim is not null and claim < $1 order by sku for update
+    )
+    update catalog_internal.due d set claim = null, held_until = null from claimed c where d.sku = c.sku`,
     [instance.number],
   );
   // Without a baseline a start retries at once, whatever failed before: the cause may have been fixed.

@@ -43,28 +43,49 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
   });
 }
 
+/** So many SKUs are made due at a time: nobody waits for long for the rows of the ledger. */
+const PIECE = 10_000;
+
 /**
  * Makes every known SKU due now, oldest first and after what is urgent: for its price ('sweep', 'live') or only for
  * its metadata. Waits after deferrals and errors end, as the pause of calls does.
  */
 export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<Refreshed> {
-  const [counts] = await sql<[{ due: number; released: number }]>`
-    with before as materialized (
-      select count(*) filter (where due_at > now())::int as due,
-        count(*) filter (where claim is null and held_until > now())::int as released
+  let [due, released] = [0, 0];
+  for (let after: string | null = ''; after !== null;) {
+    const piece = await refreshPiece(sql, what, after);
+    due += piece.due;
+    released += piece.released;
+    after = piece.last;
+  }
+  const resumed = await resume(sql);
+  return { due, released, resumed: resumed.length > 0 };
+}
+
+/** The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null where there was none. */
+async function refreshPiece(
+  sql: Sql,
+  what: 'prices' | 'metadata',
+  after: string,
+): Promise<{ readonly last: string | null; readonly due: number; readonly released: number }> {
+  const [piece] = await sql<[{ last: string | null; due: number; released: number }]>`
+    with piece as materialized (
+      select sku, due_at > now() as is_early, claim is null and coalesce(held_until > now(), false) as waits
       from catalog_internal.due
+      where sku > ${after} and (due_at > now() or (claim is null and held_until > now()))
+      order by sku limit ${PIECE} for update
     ),
     marked as (
       update catalog_internal.due d set
         due_at = least(due_at, now()), generation = generation + 1,
         held_until = case when claim is null then null else held_until end,
-        reason = case when ${what} = 'metadata' and due_at > now() then 'metadata' else d.reason end,
-        lane = case when ${what} = 'metadata' and due_at > now() then catalog_internal.lane_of('metadata') else d.lane end
-      where due_at > now() or (claim is null and held_until > now())
+        reason = case when ${what} = 'metadata' and is_early then 'metadata' else d.reason end,
+        lane = case when ${what} = 'metadata' and is_early then catalog_internal.lane_of('metadata') else d.lane end
+      from piece p where d.sku = p.sku
     )
-    select due, released from before`;
-  const resumed = await resume(sql);
-  return { ...counts, resumed: resumed.length > 0 };
+    select max(sku) as last, (count(*) filter (where is_early))::int as due, (count(*) filter (where waits))::int as released
+    from piece`;
+  return piece;
 }
 
 /** Asks for a new baseline at once; `acceptShrink` confirms that it may list far fewer SKUs than before. */

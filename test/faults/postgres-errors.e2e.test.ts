@@ -81,6 +81,10 @@ describe('Postgres', () => {
     });
     const { sql, sandbox } = stack;
     sandbox.faults.add({ route: 'bulk', delayMs: 1500 });
+    // Whoever waits looks for a deadlock once, after this time: by then there has to be one, also on a busy machine.
+    await sql.unsafe(
+      `alter database ${new URL(stack.databaseUrl).pathname.slice(1)} set deadlock_timeout = '5s'`,
+    );
     await stack.start();
     await untilSql(sql, 'a call', 'exists (select from catalog_internal.due where claim is not null)');
     await sql.begin(async (tx) => {

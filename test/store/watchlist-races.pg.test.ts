@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
-import { refreshSkus } from '../../src/store/refresh.ts';
+import { storeFailedCall } from '../../src/store/call-lesson.ts';
+import { releaseClaim } from '../../src/store/due.ts';
+import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
-import { found, knownSkus, answerAsked, mark, useStore } from './support.ts';
+import { answerAsked, claimAll, found, knownSkus, mark, useStore } from './support.ts';
 import { dueNow, watch } from './watching.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -96,6 +98,61 @@ describe('nobody is a deadlock’s victim where', () => {
   test('sellers watch what somebody refreshes', async () => {
     await knownSkus(store.sql, ['B']);
     await besideSellers(() => refreshSkus(store.sql, ['A', 'B']));
+  });
+
+  /** Both are watched, and B's row of the ledger was written first. */
+  async function watchBoth(): Promise<void> {
+    await watch(store.sql, 'B');
+    await watch(store.sql, 'A');
+  }
+
+  /** Has a seller's commit of new weights wait for A's row of the ledger, `work` behind it, and lets A go. */
+  async function besideWeights(work: () => Promise<unknown>): Promise<void> {
+    const { sql } = store;
+    const seller = connect(store.url, { max: 1 });
+    try {
+      // The mirror's own transactions are tried again: it must not be them that find the deadlock.
+      await seller`set deadlock_timeout = '1ms'`;
+      const running: Promise<unknown>[] = [];
+      await sql.begin(async (other) => {
+        await other`select from catalog_internal.due where sku = 'A' for update`;
+        running.push(seller`update catalog.watchlist set weight = 2`.execute());
+        await untilWaiting(1);
+        running.push(work());
+        await untilWaiting(2);
+      });
+      await Promise.all(running);
+    } finally {
+      await seller.end({ timeout: 2 });
+    }
+    expect([...(await sql`select from catalog_internal.due where lane = 1 and rank <> 2`)]).toEqual([]);
+  }
+
+  test('a seller changes weights of what a delta marks, new SKUs after those with a price', async () => {
+    await standing(store, line('B'));
+    await watchBoth();
+    await answerAsked(store.sql, found('B', { 9: 90 }));
+    await besideWeights(() => delta(['A', 'B']));
+  });
+
+  test('a seller changes weights while everything is to be refreshed', async () => {
+    const { sql } = store;
+    await watchBoth();
+    await sql`update catalog_internal.due set due_at = now() + interval '1 hour'`;
+    await besideWeights(() => refreshAll(sql, 'prices'));
+  });
+
+  test('a seller changes weights of what a call had that is given back', async () => {
+    await watchBoth();
+    const claim = await claimAll(store.sql);
+    await besideWeights(() => releaseClaim(store.sql, claim.number, ['A', 'B']));
+  });
+
+  test('a seller changes weights of what a call had that has failed', async () => {
+    await watchBoth();
+    const failed = { because: 'timeout', failures: 0, pauseMs: 0, holdMs: 0, largestCall: 1, callSize: null };
+    const claim = await claimAll(store.sql);
+    await besideWeights(() => storeFailedCall(store.sql, { claim, ...failed }));
   });
 
   test('a list is emptied in a transaction, which holds up marks until its end', async () => {
