@@ -236,6 +236,20 @@ describe('a mark', () => {
     expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
   });
 
+  test('all SKUs of a large catalog become due, piece by piece', async () => {
+    const { sql } = store;
+    const names = Array.from({ length: 20_001 }, (_, n) => `S${n}`);
+    await knownSkus(sql, names);
+    await mark(sql, names, 'sweep');
+    await sql`
+      update catalog_internal.due set due_at = case when sku like '%7' then now() else now() + interval '1 hour' end,
+        held_until = case when sku like '%7' then now() + interval '1 hour' end`;
+    expect(await refreshAll(sql, 'prices')).toEqual({ due: 18_001, released: 2000, resumed: false });
+    const [row] = await sql`
+      select from catalog_internal.due where due_at > now() or held_until is not null or generation <> 2 limit 1`;
+    expect(row).toBeUndefined();
+  });
+
   /** One that was deferred and one that failed, each for an hour, and calls that are paused. */
   async function heldBack(sql: Sql): Promise<void> {
     await knownSkus(sql, ['D', 'E']);
