@@ -2,8 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/due.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
-import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
-import { callPause } from '../../src/store/tasks.ts';
 import {
   allDue,
   callInputs,
@@ -17,7 +15,6 @@ import {
   mark,
   passHours,
   useStore,
-  failCall,
 } from './support.ts';
 
 const store = useStore();
@@ -221,71 +218,6 @@ describe('a mark', () => {
       await applyAnswer(sql, claim, [result], REFRESH);
       expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
       expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'A', generation: 2 }]);
-    },
-  );
-
-  test('of everything at once is a mark like any other: an answer under way does not settle it', async () => {
-    const { sql } = store;
-    await knownSkus(sql, ['A']);
-    await mark(sql, ['A'], 'sweep');
-    await passHours(sql, -1);
-    const early = [{ lane: 'sweep', live: false, count: 1, earlySeconds: 2 * 3600 }] as const;
-    const claim = await claimDue(sql, { quotas: early }, LEASE_MS);
-    expect(await refreshAll(sql, 'prices')).toEqual({ due: 1, released: 0, resumed: false });
-    await applyAnswer(sql, claim!, [found('A')], REFRESH);
-    expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
-  });
-
-  test('all SKUs of a large catalog become due, piece by piece', async () => {
-    const { sql } = store;
-    const names = Array.from({ length: 20_001 }, (_, n) => `S${n}`);
-    await knownSkus(sql, names);
-    await mark(sql, names, 'sweep');
-    await sql`
-      update catalog_internal.due set due_at = case when sku like '%7' then now() else now() + interval '1 hour' end,
-        held_until = case when sku like '%7' then now() + interval '1 hour' end`;
-    expect(await refreshAll(sql, 'prices')).toEqual({ due: 18_001, released: 2000, resumed: false });
-    const [row] = await sql`
-      select from catalog_internal.due where due_at > now() or held_until is not null or generation <> 2 limit 1`;
-    expect(row).toBeUndefined();
-  });
-
-  /** One that was deferred and one that failed, each for an hour, and calls that are paused. */
-  async function heldBack(sql: Sql): Promise<void> {
-    await knownSkus(sql, ['D', 'E']);
-    await mark(sql, ['D', 'E']);
-    const results = [
-      { sku: 'D', kind: 'deferred', waitMs: HOUR },
-      { sku: 'E', kind: 'error', waitMs: HOUR },
-    ] as const;
-    await applyAnswer(sql, await claimAll(sql), results, REFRESH);
-    await failCall(sql, HOUR, 0);
-    expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
-  }
-
-  test('by a mark does not shorten the wait of a deferred SKU, but an erring one is tried at once', async () => {
-    const { sql } = store;
-    await heldBack(sql);
-    await mark(sql, ['D', 'E']);
-    expect((await claimAll(sql)).skus.map(({ sku }) => sku)).toEqual(['E']);
-    expect((await ledger(sql)).get('D')?.heldFor).toBeCloseTo(1, 1);
-  });
-
-  test.each([
-    ['SKUs', (sql: Sql) => refreshSkus(sql, ['D', 'E']), 2],
-    ['all prices', (sql: Sql) => refreshAll(sql, 'prices'), 0],
-    ['all metadata', (sql: Sql) => refreshAll(sql, 'metadata'), 0],
-  ])(
-    'of %s on command releases what errors, deferrals and failed calls hold back',
-    async (_, refresh, due) => {
-      const { sql } = store;
-      await heldBack(sql);
-      expect(await refresh(sql)).toEqual({ due, released: 2, resumed: true });
-      expect((await callPause(sql)).ms).toBe(0);
-      expect((await claimAll(sql)).skus.map(({ sku }) => sku).toSorted()).toEqual(['D', 'E']);
-      // What is under way stays whose it is.
-      expect(await refresh(sql)).toMatchObject({ released: 0, resumed: false });
-      expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
     },
   );
 });
