@@ -2,8 +2,8 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { roomForFiles } from './test/support/room.ts';
 
-// For all workers, and what they start.
-process.env['TMPDIR'] = roomForFiles();
+// For all workers.
+process.env['TMPDIR'] ??= roomForFiles();
 
 /** More than there are processors in most machines: many tests wait most of their time. */
 const WORKERS = 4;

@@ -154,11 +154,16 @@ export async function auditReports(
  */
 export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> {
   await tx`
-    select catalog_internal.mark_due(array_agg(u.sku order by u.sku), 'changed')
-    from catalog_internal.unreported_moves u cross join catalog_internal.sync y
-    where y.caught_up and y.snapshot_id <> ${toSnapshot} and u.reported_at is null
-      and u.seen_at <= y.token_at and u.seen_at > coalesce(y.built_after, '-infinity')
+    select catalog_internal.mark_due(array_agg(sku order by sku), 'changed') from (${unreported(tx, toSnapshot)}) u
     having count(*) > 0`;
+}
+
+/** SQL: the SKUs that markUnreported marks, and before auditReports those that the delta reports besides. */
+export function unreported(tx: Tx, toSnapshot: string) {
+  return tx`
+    select u.sku from catalog_internal.unreported_moves u cross join catalog_internal.sync y
+    where y.caught_up and y.snapshot_id <> ${toSnapshot} and u.reported_at is null
+      and u.seen_at <= y.token_at and u.seen_at > coalesce(y.built_after, '-infinity')`;
 }
 
 /** Counts moves that refreshes saw before the delta did. The last row its transaction locks. */

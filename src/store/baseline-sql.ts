@@ -120,7 +120,7 @@ export const DIFF = `
 export const LOCK_LEDGER = `
   select from catalog_internal.due l where sku in (
     select sku from diff where kind is distinct from 'new' and (mark is not null or skipped)
-    union select sku from rejected_skus union select sku from catalog_internal.unreported_moves
+    union select sku from rejected_skus union select sku from catalog_internal.unreported_moves where reported_at is null
   ) order by sku for update of l`;
 
 /** A plain insert, because other writers that insert SKUs wait for the lock (locks.ts). An upsert takes 1.5 times as long. */

@@ -61,10 +61,13 @@ export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<voi
         held_until = case when ${holdMs > 0} then clock_timestamp() + make_interval(secs => ${holdMs / 1000}) end,
         largest_call = least(largest_call, ${largestCall}::smallint)
       from claimed c where d.sku = c.sku
+      returning 1
     ), sized as (${storingCallSize(sql, failed.callSize)})
     update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
       next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
-    where task = 'reprice' and failures = ${failures}`;
+    where task = 'reprice' and failures = ${failures}
+      -- The ledger first, as whoever refreshes SKUs locks it before this row.
+      and (select count(*) from released) >= 0`;
 }
 
 /** A call that worked. */

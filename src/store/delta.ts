@@ -1,4 +1,4 @@
-import { auditReports, countSeenFirst, markUnreported } from './audit.ts';
+import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { type PriceMove, writeChanges } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
@@ -54,7 +54,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
       // All that is marked below, in several goes: in order of sku, as everyone locks the ledger.
       tx`
         select from catalog_internal.due where sku = any(array(
-          select unnest(${all}::text[]) union select sku from catalog_internal.unreported_moves
+          select unnest(${all}::text[]) union ${unreported(tx, delta.toSnapshot)}
         )) order by sku for update`,
     ]);
     const seenFirst = all.length > 0 ? await auditReports(tx, { ...delta, changed: reported }) : null;

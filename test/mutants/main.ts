@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { LOCKS } from './locks.ts';
 import { type Mutant, planted } from './mutant.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 
@@ -30,7 +31,8 @@ function copyTree(): string {
     cwd: ROOT,
     encoding: 'utf8',
   });
-  for (const file of stdout.split('\0').filter((name) => name !== ''))
+  const isThere = (file: string) => file !== '' && existsSync(join(ROOT, file));
+  for (const file of stdout.split('\0').filter(isThere))
     cpSync(join(ROOT, file), join(tree, file), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
   return tree;
@@ -88,16 +90,17 @@ async function judge(tree: string, mutant: Mutant): Promise<Verdict> {
 }
 
 const words = process.argv.slice(2);
-const mutants = PARTNER_CASES.filter(
+const mutants = [...PARTNER_CASES, ...LOCKS].filter(
   ({ breaks }) => words.length === 0 || words.some((word) => breaks.includes(word)),
 );
+if (mutants.length === 0) throw new Error(`no fault has any of these words: ${words.join(', ')}`);
 const trees = Array.from({ length: Math.min(availableParallelism(), mutants.length) }, copyTree);
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 try {
   const tests = [...new Set(mutants.flatMap((mutant) => mutant.tests))];
   say(`${mutants.length} faults, ${tests.length} test files; first without any fault`);
-  const sound = await runTests(trees[0] ?? ROOT, tests);
+  const sound = await runTests(trees[0] as string, tests);
   if (sound === null || sound.numFailedTests > 0 || sound.numPassedTests === 0)
     throw new Error('the tests fail without any fault');
   const verdicts: Verdict[] = [];

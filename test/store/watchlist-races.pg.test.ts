@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
-import { storeFailedCall } from '../../src/store/call-lesson.ts';
+import { storeFailedCall, storeLesson } from '../../src/store/call-lesson.ts';
 import { releaseClaim } from '../../src/store/due.ts';
+import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, useStore } from './support.ts';
@@ -12,6 +13,8 @@ import { eventually } from '../support/eventually.ts';
 /* Orders of a seller's commit and the mirror's transactions that went wrong once, each forced by locks. */
 
 const store = useStore();
+
+const FAILED = { because: 'timeout', failures: 1, pauseMs: 0, holdMs: 0, largestCall: 1, callSize: null };
 
 /** Resolves once so many connections wait for somebody's lock. */
 async function untilWaiting(count: number): Promise<void> {
@@ -135,6 +138,13 @@ describe('nobody is a deadlock’s victim where', () => {
     await besideWeights(() => delta(['A', 'B']));
   });
 
+  test('a seller changes weights of what a manifest marks, SKUs that it lacks before those that differ', async () => {
+    await standing(store, line('A'), line('B'));
+    await watchBoth();
+    await answerAsked(store.sql, found('A', { 9: 90 }), found('B', { 9: 90 }));
+    await besideWeights(() => baseline(store.url, [line('A', { hash: 'h2' })]));
+  });
+
   test('a seller changes weights while everything is to be refreshed', async () => {
     const { sql } = store;
     await watchBoth();
@@ -150,9 +160,56 @@ describe('nobody is a deadlock’s victim where', () => {
 
   test('a seller changes weights of what a call had that has failed', async () => {
     await watchBoth();
-    const failed = { because: 'timeout', failures: 0, pauseMs: 0, holdMs: 0, largestCall: 1, callSize: null };
     const claim = await claimAll(store.sql);
-    await besideWeights(() => storeFailedCall(store.sql, { claim, ...failed }));
+    await besideWeights(() => storeFailedCall(store.sql, { claim, ...FAILED }));
+  });
+
+  test('a call has failed while somebody refreshes one of its SKUs', async () => {
+    const { sql } = store;
+    await watchBoth();
+    const claim = await claimAll(sql);
+    await sql`update catalog_internal.tasks set failures = 1, next_at = now() + interval '1 hour' where task = 'reprice'`;
+    const impatient = connect(store.url, { max: 1 });
+    try {
+      await impatient`set deadlock_timeout = '1ms'`;
+      const running: Promise<unknown>[] = [];
+      await sql.begin(async (other) => {
+        await other`select from catalog_internal.due where sku = 'A' for update`;
+        running.push(storeFailedCall(impatient, { claim, ...FAILED }));
+        await untilWaiting(1);
+        // It would wait for the pause that it ends, with B locked.
+        const refreshing = refreshSkus(sql, ['B']);
+        running.push(refreshing);
+        await Promise.race([refreshing, untilWaiting(2)]);
+      });
+      await Promise.all(running);
+    } finally {
+      await impatient.end({ timeout: 2 });
+    }
+  });
+
+  test('one call has failed while another works, and both teach the size of calls', async () => {
+    const { sql } = store;
+    await watchBoth();
+    const claim = await claimAll(sql);
+    const callSize = { ...ANY_SIZE, step: 1 };
+    const lesson = { call: null, budget: null, ceiling: null, ceilingStep: 0, trial: false, incident: null };
+    await sql`update catalog_internal.tasks set failures = 1 where task = 'reprice'`;
+    const impatient = connect(store.url, { max: 1 });
+    try {
+      await impatient`set deadlock_timeout = '1ms'`;
+      const running: Promise<unknown>[] = [];
+      await sql.begin(async (other) => {
+        await other`select from catalog_internal.call_size for update`;
+        running.push(storeLesson(impatient, lesson, { failures: 1, callSize, cleared: null }));
+        await untilWaiting(1);
+        running.push(storeFailedCall(sql, { claim, ...FAILED, callSize }));
+        await untilWaiting(2);
+      });
+      await Promise.all(running);
+    } finally {
+      await impatient.end({ timeout: 2 });
+    }
   });
 
   test('a list is emptied in a transaction, which holds up marks until its end', async () => {

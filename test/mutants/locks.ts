@@ -1,0 +1,42 @@
+import type { Mutant } from './mutant.ts';
+
+const RACES = ['test/store/watchlist-races.pg.test.ts'];
+
+/** Each takes back one place of the order in which everybody locks: somebody must then be a deadlock's victim in a test. */
+export const LOCKS: readonly Mutant[] = [
+  {
+    breaks: 'locks: a call that is given back locks rows as they lie',
+    file: 'src/store/due.ts',
+    from: 'and claim = ${claim} order by sku for update`;',
+    to: 'and claim = ${claim}`;',
+    tests: RACES,
+  },
+  {
+    breaks: 'locks: refresh --all locks rows as they lie',
+    file: 'src/store/refresh.ts',
+    from: 'order by sku limit ${PIECE} for update',
+    to: 'order by sku limit ${PIECE}',
+    tests: RACES,
+  },
+  {
+    breaks: 'locks: a delta locks the ledger in the order of its marks',
+    file: 'src/store/delta.ts',
+    from: ')) order by sku for update`,',
+    to: ')) order by sku`,',
+    tests: RACES,
+  },
+  {
+    breaks: 'locks: a baseline locks the ledger in the order of its marks',
+    file: 'src/store/baseline.ts',
+    from: '    await run(statements.LOCK_LEDGER);\n',
+    to: '',
+    tests: RACES,
+  },
+  {
+    breaks: 'locks: a failed call locks its task before the ledger',
+    file: 'src/store/call-lesson.ts',
+    from: 'and (select count(*) from released) >= 0`;',
+    to: '`;',
+    tests: RACES,
+  },
+];
