@@ -43,8 +43,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'F1c: calls under way together that fail count as so many failures',
     file: 'src/store/call-lesson.ts',
-    from: "where task = 'reprice' and failures = ${failures}`;",
-    to: "where task = 'reprice' and ${failures} >= 0`;",
+    from: "where task = 'reprice' and failures = ${failures}\n",
+    to: "where task = 'reprice' and ${failures} >= 0\n",
     tests: ['test/store/failed-calls.pg.test.ts', 'test/sync/reprice-trips.pg.test.ts'],
   },
   {
