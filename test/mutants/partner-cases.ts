@@ -161,14 +161,14 @@ export const PARTNER_CASES: readonly Mutant[] = [
     file: 'src/store/refresh.ts',
     from: 'held_until = case when claim is null then null else held_until end,',
     to: 'held_until = held_until,',
-    tests: ['test/store/due.pg.test.ts', 'test/store/failed-calls.pg.test.ts'],
+    tests: ['test/store/refresh.pg.test.ts'],
   },
   {
     breaks: 'G2: refresh does not end the pause of calls',
     file: 'src/store/refresh.ts',
     from: "where task = 'reprice' and failures > 0 and next_at > clock_timestamp()",
     to: "where task = 'reprice' and failures < 0 and next_at > clock_timestamp()",
-    tests: ['test/store/due.pg.test.ts', 'test/store/failed-calls.pg.test.ts'],
+    tests: ['test/store/refresh.pg.test.ts'],
   },
   {
     breaks: 'G3: four calls are under way, however long answers take',
