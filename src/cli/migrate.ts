@@ -25,6 +25,7 @@ export const migrate: Command = {
       const sql = connect(database.url, { max: 1 });
       await waitForDatabase(sql, systemClock, PATIENCE_MS);
       await sql.end({ timeout: 5 });
+      await migrateDatabase(database.url);
       const backend = createQueueBackend({
         redisUrl: config.queues.redisUrl?.read() ?? null,
         databaseUrl: database.url,
@@ -33,7 +34,6 @@ export const migrate: Command = {
       });
       await backend.prepare();
       await backend.close();
-      await migrateDatabase(database.url);
       print('migrations applied');
       return EXIT.ok;
     } finally {

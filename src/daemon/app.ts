@@ -79,8 +79,8 @@ async function start(
     telemetry.onQueueError(error);
     pause.queuesFail(error);
   };
-  const backend = await openQueues(config, database.url, onQueueError, onStop);
   await migrateMirror(config, sql, database.url, onStop);
+  const backend = await openQueues(config, database.url, onQueueError, onStop);
 
   const breaker = createCircuitBreaker(clock, limits);
   const rereadCredential = credentialReader(config, log, () => breaker.cleared());

@@ -11,7 +11,9 @@ import {
 } from 'bullmq';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
 import pg from 'pg';
-import { connectionOf, postgresConnection } from '../lib/tls.ts';
+import { connectionOf } from '../lib/tls.ts';
+import { QUEUE_SCHEMA } from '../store/migrations.ts';
+import { sessionConnection } from '../store/session.ts';
 import type { QueueName } from './jobs.ts';
 
 /** What is used of a BullMQ queue and worker; their full types differ by backend. */
@@ -56,8 +58,6 @@ export interface QueueBackendOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** The Postgres schema of BullMQ's tables, where it lives in Postgres. */
-export const QUEUE_SCHEMA = 'catalog_queue';
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
 /** A job that its worker could not end, as while the store took no writes, is taken up again after so long: a few wake jobs are lost with it. */
 const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
@@ -134,20 +134,11 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
 
 function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBackend {
   // A configuration and not a shared pool for each object: with a pool, recovery after an outage is slow.
-  const { url: connectionString, ssl } = postgresConnection(databaseUrl);
-  const connection = {
-    connectionString,
-    ssl,
-    max: 2,
-    schema: QUEUE_SCHEMA,
-    application_name: 'catalog-mirror queues',
-  };
-  const pool = new pg.Pool({
-    connectionString,
-    ssl,
-    max: 1,
-    application_name: 'catalog-mirror queues',
-  });
+  const { url: connectionString, ...session } = sessionConnection(databaseUrl);
+  const settings = { connectionString, ...session, application_name: 'catalog-mirror queues' };
+  // BullMQ adds the schema as the search path; of what is set twice, the last counts.
+  const connection = { ...settings, max: 2, schema: QUEUE_SCHEMA };
+  const pool = new pg.Pool({ ...settings, max: 1 });
   pool.on('error', onError);
   return {
     kind: 'postgres',

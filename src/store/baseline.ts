@@ -4,7 +4,7 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
-import { connectAlone, IDLE_TRANSACTION_MS, isConnectionLost, sqlState } from './db.ts';
+import { connectAlone, isConnectionLost, sqlState } from './db.ts';
 import { LOCK_NEW_SKUS, LOCK_WATCHLIST } from './locks.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */
@@ -262,10 +262,7 @@ export class Baseline {
 }
 
 const dial = (databaseUrl: string): Promise<pg.Client> =>
-  connectAlone(databaseUrl, {
-    application_name: 'catalog-mirror manifest',
-    idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
-  });
+  connectAlone(databaseUrl, { application_name: 'catalog-mirror manifest' });
 
 /** A line in COPY's text format. A time is one as toISOString writes it. */
 function copyText({ sku, sizes, hash, priceSource, updatedAt }: StagedLine): string {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
-import { postgresConnection } from '../lib/tls.ts';
+import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -11,9 +11,6 @@ export type Queryable = Sql | Tx;
 /** SQLSTATEs after which the whole transaction may simply be run again: serialization failure, deadlock. */
 const RETRYABLE = new Set(['40001', '40P01']);
 const TRANSACTION_TRIES = 5;
-/** A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no other process. */
-export const IDLE_TRANSACTION_MS = 10_000;
-
 /** So soon a connection is tried again when Postgres was away for long; the driver's own 20 s leave too much undone. */
 const RECONNECT_MOST_SECONDS = 2;
 
@@ -33,7 +30,7 @@ export interface ConnectOptions {
 export function connect(url: string, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
     throw new Error('postgres.js is without ops/patches: run npm ci with scripts, or npm run prepare');
-  const { url: bare, ssl } = postgresConnection(url);
+  const { url: bare, ssl, options: settings } = sessionConnection(url);
   return postgres(bare, {
     ssl,
     max: options.max ?? 12,
@@ -42,10 +39,7 @@ export function connect(url: string, options: ConnectOptions = {}): Sql {
     backoff: (failures) => Math.min(RECONNECT_MOST_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
     connection: {
       application_name: options.name ?? 'catalog-mirror',
-      TimeZone: 'UTC',
-      // A statement that plans a call is large and takes milliseconds; to compile it takes seconds, each time.
-      jit: 'off',
-      idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
+      options: settings,
     },
   });
 }
@@ -164,6 +158,7 @@ export async function waitForDatabase(
       try {
         await sql`select 1`;
         keepArrayTypes(sql);
+        await withoutTransactionTimeout(sql);
         return;
       } catch (error) {
         if (REFUSED.has(sqlState(error) ?? ''))
@@ -198,12 +193,22 @@ function keepArrayTypes(sql: Sql): void {
   (sql.options as { fetch_types: boolean }).fetch_types = false;
 }
 
+/** For this connection and those that the pool opens later; to ask each for its version would be a round trip each. */
+async function withoutTransactionTimeout(sql: Sql): Promise<void> {
+  const { connection } = sql.options;
+  const [known] = await sql.unsafe(NO_TRANSACTION_TIMEOUT);
+  const pin = ' -c transaction_timeout=0';
+  const settings = String(connection['options']);
+  if (known !== undefined && !settings.endsWith(pin)) connection['options'] = settings + pin;
+}
+
 /** A connection of its own through the `pg` driver, not of the pool. Throws where Postgres does not answer or refuses. */
 export async function connectAlone(databaseUrl: string, options: pg.ClientConfig): Promise<pg.Client> {
-  const { url, ssl } = postgresConnection(databaseUrl);
-  const client = new pg.Client({ connectionString: url, ssl, ...options });
+  const { url: connectionString, ...session } = sessionConnection(databaseUrl);
+  const client = new pg.Client({ connectionString, ...session, ...options });
   // An idle connection that breaks emits; the next statement reports it.
   client.on('error', () => {});
   await client.connect();
+  await client.query(NO_TRANSACTION_TIMEOUT);
   return client;
 }

@@ -6,6 +6,10 @@ import { connect, type Sql } from './db.ts';
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
 export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
 
+/** Where BullMQ has its tables, where the queues are in Postgres. */
+export const QUEUE_SCHEMA = 'catalog_queue';
+export const OUR_SCHEMAS = ['catalog', 'catalog_internal', QUEUE_SCHEMA];
+
 /** Key of the advisory lock that one migrating session holds at a time. */
 const MIGRATION_LOCK = 0x6361_746d;
 /** Every other statement queues behind a migration that waits for a lock. */
@@ -26,7 +30,7 @@ interface Entry {
 /** Why the tables cannot be brought to this version. Nothing of it was applied. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError';
-  readonly kind: 'migration-failed' | 'database-newer';
+  readonly kind: 'migration-failed' | 'database-newer' | 'schema-of-another';
   readonly hint: string;
 
   constructor(kind: MigrationError['kind'], message: string, hint: string, cause?: unknown) {
@@ -38,14 +42,15 @@ export class MigrationError extends Error {
 
 /**
  * Applies pending migrations in one transaction, under an advisory lock, so that replicas starting together apply them
- * once. Throws MigrationError, leaving everything as it was, where one fails, and where a later version has migrated the
- * database. Needs a direct connection (no transaction pooler).
+ * once. Throws MigrationError, leaving everything as it was, where one fails, where a later version has migrated the
+ * database, and where a schema of ours is another role's. Needs a direct connection (no transaction pooler).
  */
 export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<void> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
   const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
   try {
     await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
+    await refuseSchemasOfOthers(sql);
     if ((await refuseNewer(sql, folder)) === 0) return;
     // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
     // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
@@ -92,6 +97,29 @@ export async function migrationState(
     pending: entries.filter(({ when }) => when > last).length,
     unknown: applied.filter(({ at }) => at > newest).length,
   };
+}
+
+export interface SchemaOfAnother {
+  readonly schema: string;
+  readonly owner: string;
+}
+
+/** Those of our schemas that are owned by a role which this one does not belong to: what is in them, that role can replace. */
+export async function schemasOfOthers(sql: Sql): Promise<readonly SchemaOfAnother[]> {
+  return await sql<SchemaOfAnother[]>`
+    select nspname::text as schema, pg_get_userbyid(nspowner)::text as owner from pg_namespace
+    where nspname = any (${OUR_SCHEMAS}) and not pg_has_role(nspowner, 'USAGE') order by 1`;
+}
+
+async function refuseSchemasOfOthers(sql: Sql): Promise<void> {
+  const found = await schemasOfOthers(sql);
+  if (found.length === 0) return;
+  const named = found.map(({ schema, owner }) => `${schema} (of ${owner})`).join(', ');
+  throw new MigrationError(
+    'schema-of-another',
+    `there are schemas with the mirror's names that belong to another role: ${named}`,
+    'connect as that role or a member of it, or have that role drop the schema',
+  );
 }
 
 /**

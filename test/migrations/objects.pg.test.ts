@@ -186,3 +186,14 @@ describe('a difference is found', () => {
     expect(Object.keys(migrated).filter((key) => migrated[key] !== after[key])).toEqual([name]);
   });
 });
+
+test('no function takes names by the search path of its caller, and no trigger is for the origin only', async () => {
+  const taken = await sql<{ name: string }[]>`
+    select oid::regprocedure::text as name from pg_proc
+    where pronamespace = any (${SCHEMAS}::regnamespace[]) and prosqlbody is null
+      and not coalesce(proconfig @> array['search_path=pg_catalog, pg_temp'], false)
+    union all
+    select tgname from pg_trigger join pg_class c on c.oid = tgrelid
+    where relnamespace = any (${SCHEMAS}::regnamespace[]) and not tgisinternal and tgenabled <> 'A'`;
+  expect([...taken]).toEqual([]);
+});

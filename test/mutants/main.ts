@@ -5,6 +5,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LOCKS } from './locks.ts';
+import { SAFETY } from './safety.ts';
 import { type Mutant, planted } from './mutant.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 
@@ -90,7 +91,7 @@ async function judge(tree: string, mutant: Mutant): Promise<Verdict> {
 }
 
 const words = process.argv.slice(2);
-const mutants = [...PARTNER_CASES, ...LOCKS].filter(
+const mutants = [...PARTNER_CASES, ...LOCKS, ...SAFETY].filter(
   ({ breaks }) => words.length === 0 || words.some((word) => breaks.includes(word)),
 );
 if (mutants.length === 0) throw new Error(`no fault has any of these words: ${words.join(', ')}`);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { QUEUE_SCHEMA } from '../../src/queues/backend.ts';
+import { QUEUE_SCHEMA } from '../../src/store/migrations.ts';
 import { connect, type Sql, sqlState, type Tx } from '../../src/store/db.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 

@@ -56,7 +56,7 @@ export async function readMirror(sql: Sql): Promise<Mirror> {
   const [row] = await sql<[{ at: string; token: string | null; rows: Row[] | null }]>`
     select nextval('sim.clock') as at, regexp_replace(snapshot_id, '~[0-9]+$', '') as token, (
       select json_agg(json_build_object('sku', k.sku, 'state', k.state, 'listed', k.in_manifest, 'source', k.price_source,
-        'asked', round(extract(epoch from k.asked_at) * 1000), 'owed', d.due_at <= sim.now(), 'deferrals', d.deferrals,
+        'asked', round(extract(epoch from k.asked_at) * 1000), 'owed', d.due_at <= now(), 'deferrals', d.deferrals,
         'claim', d.claim::text, 'held', round(extract(epoch from d.held_until) * 1000),
         'prices', (select json_object_agg(size, price) from catalog.prices p where p.sku = k.sku)))
       from catalog.skus k left join catalog_internal.due d using (sku)) as rows
@@ -79,13 +79,13 @@ export async function readDue(sql: Sql, newest: string | null) {
         select greatest(next_at, running_until) as at from catalog_internal.tasks
           where task = 'reprice' or named is distinct from ${newest}
             and task = case when chain_broken_at is null and snapshot_id is not null then 'delta' else 'manifest' end
-        union all select held_until from catalog_internal.due where due_at <= sim.now()
+        union all select held_until from catalog_internal.due where due_at <= now()
         union all select backoff_until from catalog_internal.pace
-      ) waits where at > sim.now()) - sim.now()) * 1000) as next
+      ) waits where at > now()) - now()) * 1000) as next
     from catalog_internal.sync, regexp_replace(snapshot_id, '~[0-9]+$', '') as named, lateral (
       select count(*)::int as due,
-        count(*) filter (where held_until is null or held_until <= sim.now())::int as free
-      from catalog_internal.due where due_at <= sim.now()
+        count(*) filter (where held_until is null or held_until <= now())::int as free
+      from catalog_internal.due where due_at <= now()
     ) due`;
   return owed;
 }

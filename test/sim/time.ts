@@ -7,30 +7,22 @@ import { createDatabase } from '../support/db.ts';
 const BEGINNING = Date.parse('2026-11-20T06:00:00Z');
 
 /**
- * Postgres on a clock of the simulation's own: `now()` and `clock_timestamp()` of a schema that the search path has before
- * pg_catalog. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
- * `clock_timestamp()` takes a millisecond.
+ * Postgres on a clock of the simulation's own: `now()` and `clock_timestamp()` of `pg_catalog` are others, in this database
+ * alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
+ * `clock_timestamp()` takes a millisecond. Functions of the mirror that are parsed once mean these, too.
  */
 const CLOCK = `
   create schema sim;
   create sequence sim.clock;
   select setval('sim.clock', ${BEGINNING});
-  create function sim.now() returns timestamptz language sql volatile as
+  set allow_system_table_mods = on;
+  alter function pg_catalog.now() rename to machine_now;
+  alter function pg_catalog.clock_timestamp() rename to machine_clock_timestamp;
+  create function pg_catalog.now() returns timestamptz language sql volatile as
     $$ select to_timestamp(pg_sequence_last_value('sim.clock'::regclass) / 1000.0) $$;
-  create function sim.clock_timestamp() returns timestamptz language sql volatile as
-    $$ select to_timestamp(nextval('sim.clock') / 1000.0) $$`;
-
-/** Functions that pin their search path tell the time by it too. */
-const PINNED = `
-  do $$
-  declare one record;
-  begin
-    for one in select p.oid::regprocedure as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-      where n.nspname in ('catalog', 'catalog_internal') and p.proconfig is not null
-    loop
-      execute format('alter function %s set search_path = sim, pg_catalog, pg_temp', one.name);
-    end loop;
-  end $$`;
+  create function pg_catalog.clock_timestamp() returns timestamptz language sql volatile as
+    $$ select to_timestamp(nextval('sim.clock') / 1000.0) $$;
+  reset allow_system_table_mods`;
 
 export interface SimDatabase {
   readonly url: string;
@@ -45,13 +37,11 @@ export async function createSimDatabase(): Promise<SimDatabase> {
   const setup = connect(database.url, { max: 1 });
   await setup.unsafe(CLOCK);
   const name = new URL(database.url).pathname.slice(1);
-  await setup.unsafe(`alter database ${name} set search_path = sim, pg_catalog, public`);
   // Ten SKUs: planning anew for each value took longer than running the statements.
   await setup.unsafe(`alter database ${name} set plan_cache_mode = force_generic_plan`);
   await setup.end();
   await migrateDatabase(database.url);
   const sql = connect(database.url, { max: 1 });
-  await sql.unsafe(PINNED);
   return {
     url: database.url,
     sql,

@@ -16,7 +16,7 @@ let aside: Sql;
 beforeAll(async () => {
   database = await createDatabase();
   aside = connect(database.url, { max: 1 });
-  await aside`create table rows_written (what text)`;
+  await aside`create table public.rows_written (what text)`;
 });
 afterAll(async () => {
   await aside.end({ timeout: 2 });
@@ -33,7 +33,7 @@ interface Line extends AsyncDisposable {
 async function openLine(max = 1): Promise<Line> {
   // A statement that slept when its connection was cut sleeps on, with its locks.
   await terminate();
-  await aside`truncate rows_written`;
+  await aside`truncate public.rows_written`;
   const proxy = await proxyTo(database.url);
   const sql = connect(through(database.url, proxy), { max, name: 'the line' });
   await sql`select 1`;
@@ -59,7 +59,7 @@ test('no statement is compiled, whatever the server and the database say: that t
 });
 
 async function written(): Promise<string[]> {
-  const rows = await aside<{ what: string }[]>`select what from rows_written order by what`;
+  const rows = await aside<{ what: string }[]>`select what from public.rows_written order by what`;
   return rows.map(({ what }) => what);
 }
 
@@ -126,18 +126,18 @@ describe.each(CUTS)('a connection that is %s', (_, cut) => {
     const { sql } = line;
     for (let round = 0; round < 3; round += 1) {
       const lost = sql.begin(async (tx) => {
-        await tx`insert into rows_written values ('lost')`;
+        await tx`insert into public.rows_written values ('lost')`;
         await tx`select pg_sleep(30) as slow_tx_${tx.unsafe(String(round))}`;
       });
       const failure = reasonOf(lost);
       const next = sql
-        .begin((tx) => tx`insert into rows_written values (${`next ${round}`})`)
+        .begin((tx) => tx`insert into public.rows_written values (${`next ${round}`})`)
         .catch(() => {});
       await underWay(`slow_tx_${round}`);
       await cut(line);
       expect(await failure).toMatch(LOST);
       await next;
-      await sql.begin((tx) => tx`insert into rows_written values (${`after ${round}`})`);
+      await sql.begin((tx) => tx`insert into public.rows_written values (${`after ${round}`})`);
     }
     const rows = await written();
     expect(rows.filter((what) => what.startsWith('after'))).toEqual(['after 0', 'after 1', 'after 2']);
@@ -150,17 +150,17 @@ describe.each(CUTS)('a connection that is %s', (_, cut) => {
     const ready = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
     const lost = sql.begin(async (tx) => {
-      await tx`insert into rows_written values ('lost')`;
+      await tx`insert into public.rows_written values ('lost')`;
       ready.resolve();
       await goOn.promise;
-      await tx`insert into rows_written values ('lost, too')`;
+      await tx`insert into public.rows_written values ('lost, too')`;
     });
     const failure = reasonOf(lost);
     await ready.promise;
     await cut(line);
     expect(await failure).toMatch(LOST);
     const other = sql.begin(async (tx) => {
-      await tx`insert into rows_written values ('other')`;
+      await tx`insert into public.rows_written values ('other')`;
       goOn.resolve();
       await tx`select pg_sleep(0.05)`;
     });

@@ -110,9 +110,9 @@ test('whoever locks SKUs and the ledger beside whom, there is no deadlock', asyn
   await standing(store, ...NAMES.slice(0, 300).map((sku) => line(sku)));
   // Rows lie in another order than that of their SKUs, as after some days.
   await store.sql.unsafe(`
-    create table aside as table catalog_internal.due;
+    create table public.aside as table catalog_internal.due;
     delete from catalog_internal.due;
-    insert into catalog_internal.due select * from aside order by md5(sku)`);
+    insert into catalog_internal.due select * from public.aside order by md5(sku)`);
   const pool = connect(store.url, { max: 6, name: 'locks' });
   const errors: unknown[] = [];
   const repeat = async (nth: number, work: (draw: Draw) => Promise<unknown>) => {

@@ -7,17 +7,19 @@ import { useStore } from './support.ts';
 const store = useStore();
 
 beforeEach(async () => {
-  await store.sql`drop table if exists notes`;
-  await store.sql`create table notes (note text primary key)`;
+  await store.sql`drop table if exists public.notes`;
+  await store.sql`create table public.notes (note text primary key)`;
 });
 
 const notes = async () =>
-  (await store.sql<{ note: string }[]>`select note from notes`).map(({ note }) => note);
+  (await store.sql<{ note: string }[]>`select note from public.notes`).map(({ note }) => note);
 
 describe('statements sent last', () => {
   test('are committed, all of them', async () => {
     const result = await transaction(store.sql, async (tx, last) => {
-      last(Promise.all([tx`insert into notes values ('a')`, tx`insert into notes values ('b')`]));
+      last(
+        Promise.all([tx`insert into public.notes values ('a')`, tx`insert into public.notes values ('b')`]),
+      );
       return 'done';
     });
     expect(result).toBe('done');
@@ -26,12 +28,12 @@ describe('statements sent last', () => {
 
   test('that fail commit nothing, and their failure is told', async () => {
     const failed = transaction(store.sql, async (tx, last) => {
-      await tx`insert into notes values ('first')`;
+      await tx`insert into public.notes values ('first')`;
       last(
         Promise.all([
-          tx`insert into notes values ('a')`,
-          tx`insert into notes values ('a')`,
-          tx`insert into notes values ('b')`,
+          tx`insert into public.notes values ('a')`,
+          tx`insert into public.notes values ('a')`,
+          tx`insert into public.notes values ('b')`,
         ]),
       );
     });
@@ -43,7 +45,7 @@ describe('statements sent last', () => {
     let runs = 0;
     const result = await transaction(store.sql, async (tx, last) => {
       runs += 1;
-      await tx`insert into notes values (${`run ${runs}`})`;
+      await tx`insert into public.notes values (${`run ${runs}`})`;
       if (runs === 1)
         last(
           tx`do $$ begin raise exception 'one of two had to go' using errcode = '40001'; end $$`.execute(),
@@ -57,7 +59,10 @@ describe('statements sent last', () => {
   test('on a connection that is cut are heard of as lost', async () => {
     const cut = transaction(store.sql, async (tx, last) => {
       last(
-        Promise.all([tx`insert into notes values ('a')`, tx`select pg_terminate_backend(pg_backend_pid())`]),
+        Promise.all([
+          tx`insert into public.notes values ('a')`,
+          tx`select pg_terminate_backend(pg_backend_pid())`,
+        ]),
       );
     });
     await expect(cut).rejects.toThrow(/CONNECTION_CLOSED|ECONNRESET|terminating connection/u);

@@ -1,10 +1,12 @@
--- A single statement without rights or settings of its own, so that the planner sees through it. Brand and model are
+-- A single statement without rights or settings of its own, so that the planner sees through it; ATOMIC, so that its names
+-- mean what they meant when it was made, whatever the search path of its caller. Brand and model are
 -- compared by their beginnings too, because the index products_brand_model holds only these.
 CREATE OR REPLACE FUNCTION catalog.lowest_prices(
   of_size text, of_brand text DEFAULT NULL, of_model text DEFAULT NULL, of_size_type text DEFAULT NULL,
   most integer DEFAULT 100, only_actionable boolean DEFAULT true
 ) RETURNS TABLE (sku text, size text, price integer, size_type text, name text, brand text, model text, priced_at timestamptz, actionable boolean)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100
+BEGIN ATOMIC
   SELECT p.sku, p.size, p.price, pr.size_map_size_type, pr.name, pr.brand, pr.model, t.priced_at, t.actionable
   FROM catalog.products pr
   JOIN catalog.prices p ON p.sku = pr.sku AND p.size = of_size AND p.price IS NOT NULL
@@ -14,8 +16,8 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
     AND (of_size_type IS NULL OR pr.size_map_size_type = of_size_type)
     AND (t.actionable OR NOT only_actionable)
   ORDER BY p.price, p.sku
-  LIMIT most
-$$;
+  LIMIT most;
+END;
 
 REVOKE ALL ON FUNCTION catalog.lowest_prices(text, text, text, text, integer, boolean) FROM PUBLIC;
 DO $$

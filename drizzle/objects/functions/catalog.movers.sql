@@ -1,8 +1,10 @@
--- A single statement without rights or settings of its own, so that the planner sees through it.
+-- A single statement without rights or settings of its own, so that the planner sees through it; ATOMIC, so that its names
+-- mean what they meant when it was made, whatever the search path of its caller.
 CREATE OR REPLACE FUNCTION catalog.movers(within interval DEFAULT '1 hour', most integer DEFAULT 100)
 RETURNS TABLE (sku text, size text, old_price integer, new_price integer, change integer, change_ratio double precision,
   moves bigint, last_moved_at timestamptz, name text, brand text, model text)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100
+BEGIN ATOMIC
   SELECT m.sku, m.size, m.old_price, m.new_price, m.new_price - m.old_price,
          m.new_price::float8 / nullif(m.old_price, 0) - 1, m.moves, m.last_moved_at, pr.name, pr.brand, pr.model
   FROM (
@@ -20,8 +22,8 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
   LEFT JOIN catalog.products pr ON pr.sku = m.sku
   WHERE m.old_price <> m.new_price
   ORDER BY abs(m.new_price::float8 / nullif(m.old_price, 0) - 1) DESC NULLS FIRST, m.sku, m.size
-  LIMIT most
-$$;
+  LIMIT most;
+END;
 
 REVOKE ALL ON FUNCTION catalog.movers(interval, integer) FROM PUBLIC;
 DO $$

@@ -1,8 +1,10 @@
--- A single statement without rights or settings of its own, so that the planner sees through it.
+-- A single statement without rights or settings of its own, so that the planner sees through it; ATOMIC, so that its names
+-- mean what they meant when it was made, whatever the search path of its caller.
 CREATE OR REPLACE FUNCTION catalog.skus_past_target(most integer DEFAULT 1000) RETURNS SETOF catalog.sku_trust
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
-  SELECT t.* FROM catalog.sku_trust t WHERE t.past_target ORDER BY t.priced_at LIMIT most
-$$;
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000
+BEGIN ATOMIC
+  SELECT t.* FROM catalog.sku_trust t WHERE t.past_target ORDER BY t.priced_at LIMIT most;
+END;
 
 REVOKE ALL ON FUNCTION catalog.skus_past_target(integer) FROM PUBLIC;
 DO $$

@@ -2,7 +2,7 @@
 -- next, where they are missing; under the lock, because two sessions may find one missing at once. Each is made as a
 -- table of its own and then attached, which locks nobody out.
 CREATE OR REPLACE FUNCTION catalog_internal.add_history_chunks() RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   chunk bigint;
   called text;

@@ -3,7 +3,7 @@
 -- 'in use' means that somebody is reading the partition: it is dropped another time. The lock timeout is short,
 -- because nobody else can read while this waits for the lock.
 CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
-LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
   chunk record;
   is_old text;

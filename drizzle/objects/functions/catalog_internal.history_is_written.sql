@@ -1,7 +1,7 @@
 -- For each INSERT, whoever sends it: also a daemon of an earlier version that still runs beside this one, or a
 -- person. Before the statement, so before the defaults of its first row draw a position.
 CREATE OR REPLACE FUNCTION catalog_internal.history_is_written() RETURNS trigger
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM catalog_internal.lock_changes();
   RETURN NULL;
@@ -14,3 +14,7 @@ CREATE OR REPLACE TRIGGER in_order BEFORE INSERT ON catalog.price_history
 FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.history_is_written();
 CREATE OR REPLACE TRIGGER in_order BEFORE INSERT ON catalog.product_history
 FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.history_is_written();
+
+-- Also where rows are put in as a replica does (session_replication_role).
+ALTER TABLE catalog.price_history ENABLE ALWAYS TRIGGER in_order;
+ALTER TABLE catalog.product_history ENABLE ALWAYS TRIGGER in_order;

@@ -1,9 +1,10 @@
 -- The lanes of the due ledger as people read them, by their numbers: the first is served first. LANES in
 -- src/store/due.ts has the same order, and lane_of the reasons of each.
 CREATE OR REPLACE FUNCTION catalog_internal.lane_names() RETURNS text[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT ARRAY['changed', 'live', 'new', 'error', 'metadata', 'sweep']
-$$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT ARRAY['changed', 'live', 'new', 'error', 'metadata', 'sweep'];
+END;
 
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.
 GRANT EXECUTE ON FUNCTION catalog_internal.lane_names() TO PUBLIC;

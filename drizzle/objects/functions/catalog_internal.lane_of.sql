@@ -1,6 +1,7 @@
 -- The lane that a reason is served in; the planner (src/sync/reprice/plan.ts) serves lower numbers first.
 CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
   SELECT CASE reason
     WHEN 'changed' THEN 1 WHEN 'watched' THEN 1 WHEN 'refresh' THEN 1
     WHEN 'live' THEN 2 WHEN 'unlisted' THEN 2
@@ -8,7 +9,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     WHEN 'error' THEN 4
     WHEN 'metadata' THEN 5
     ELSE 6
-  END::smallint
-$$;
+  END::smallint;
+END;
 
 REVOKE ALL ON FUNCTION catalog_internal.lane_of(text) FROM PUBLIC;

@@ -2,8 +2,9 @@
 -- positions come in the order of the commits, and a reader needs to remember one number only. Other ways, and why
 -- not: src/store/changes.ts.
 CREATE OR REPLACE FUNCTION catalog_internal.lock_changes() RETURNS void
-LANGUAGE sql AS $$
-  SELECT pg_advisory_xact_lock(hashtext('catalog_internal.changes'))
-$$;
+LANGUAGE sql
+BEGIN ATOMIC
+  SELECT pg_advisory_xact_lock(hashtext('catalog_internal.changes'));
+END;
 
 REVOKE ALL ON FUNCTION catalog_internal.lock_changes() FROM PUBLIC;

@@ -7,7 +7,7 @@
 -- waited for a seller's commit. Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
 -- function in SQL all statements see the same.
 CREATE OR REPLACE FUNCTION catalog_internal.mark_due(skus text[], reason text, counts_as_live boolean DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   marked bigint;

@@ -1,8 +1,9 @@
 -- Seconds that a snapshot-priced SKU's price may be old: its sweep, or its metadata's age where that is less or there
 -- are no sweeps. A single expression, so that the planner puts it in place of the call.
 CREATE OR REPLACE FUNCTION catalog_internal.snapshot_target(s catalog_internal.settings) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN s.sweep_interval > 0 THEN least(s.sweep_interval, s.metadata_interval) ELSE s.metadata_interval END
-$$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE WHEN s.sweep_interval > 0 THEN least(s.sweep_interval, s.metadata_interval) ELSE s.metadata_interval END;
+END;
 
 REVOKE ALL ON FUNCTION catalog_internal.snapshot_target(catalog_internal.settings) FROM PUBLIC;

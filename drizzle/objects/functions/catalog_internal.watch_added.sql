@@ -14,3 +14,6 @@ REVOKE ALL ON FUNCTION catalog_internal.watch_added() FROM PUBLIC;
 
 CREATE OR REPLACE TRIGGER watch_added AFTER INSERT ON catalog.watchlist
 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.watch_added();
+
+-- Also where rows are put in as a replica does (session_replication_role).
+ALTER TABLE catalog.watchlist ENABLE ALWAYS TRIGGER watch_added;

@@ -27,3 +27,6 @@ CREATE OR REPLACE TRIGGER watch_deleted AFTER DELETE ON catalog.watchlist
 REFERENCING OLD TABLE AS was FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.watch_changed();
 CREATE OR REPLACE TRIGGER watch_emptied AFTER TRUNCATE ON catalog.watchlist
 FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.watch_changed();
+
+-- Also where rows are put in as a replica does (session_replication_role).
+ALTER TABLE catalog.watchlist ENABLE ALWAYS TRIGGER watch_updated, ENABLE ALWAYS TRIGGER watch_deleted, ENABLE ALWAYS TRIGGER watch_emptied;

@@ -53,3 +53,6 @@ REVOKE ALL ON FUNCTION catalog_internal.watch_committed() FROM PUBLIC;
 DROP TRIGGER IF EXISTS watch_committed ON catalog_internal.watch_changes;
 CREATE CONSTRAINT TRIGGER watch_committed AFTER INSERT ON catalog_internal.watch_changes
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION catalog_internal.watch_committed();
+
+-- Also where rows are put in as a replica does (session_replication_role).
+ALTER TABLE catalog_internal.watch_changes ENABLE ALWAYS TRIGGER watch_committed;

@@ -1,5 +1,5 @@
 import { type Sql, sqlState, storeFailure } from '../../store/db.ts';
-import { migrationState } from '../../store/migrations.ts';
+import { migrationState, OUR_SCHEMAS, schemasOfOthers } from '../../store/migrations.ts';
 import { countDaemons } from '../../store/instance.ts';
 import type { PostgresFacts } from './postgres.ts';
 import { readSyncState } from '../../store/sync-state.ts';
@@ -7,7 +7,7 @@ import type { OwnMirror } from './partner.ts';
 
 type ServerRow = Omit<
   PostgresFacts,
-  'pending' | 'unknown' | 'daemons' | 'pooled' | 'aheadMs' | 'writeProblem'
+  'pending' | 'unknown' | 'schemasOfOthers' | 'creators' | 'daemons' | 'pooled' | 'aheadMs' | 'writeProblem'
 > & {
   readonly at: number;
 };
@@ -48,11 +48,30 @@ export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFa
     ...row,
     pending,
     unknown,
+    schemasOfOthers: await schemasOfOthers(sql),
+    creators: await creators(sql),
     aheadMs,
     writeProblem: writes,
     daemons: await countDaemons(sql),
     pooled: await isPooled(sql),
   };
+}
+
+/** Who else may create where names are looked for: in the mirror's schemas, in `public`, and schemas themselves. */
+async function creators(sql: Sql): Promise<PostgresFacts['creators']> {
+  return await sql<PostgresFacts['creators'][number][]>`
+    with places as (
+      select 'schema ' || nspname as place, nspname <> 'public' as ours, nspowner as owner,
+        coalesce(nspacl, acldefault('n', nspowner)) as acl
+      from pg_namespace where nspname = any (${[...OUR_SCHEMAS, 'public']})
+      union all
+      select 'the database', false, datdba, coalesce(datacl, acldefault('d', datdba))
+      from pg_database where datname = current_database()
+    )
+    select place, ours, array_agg(distinct case grantee when 0 then 'PUBLIC' else pg_get_userbyid(grantee)::text end) as roles
+    from places, aclexplode(acl) left join pg_roles r on r.oid = grantee
+    where privilege_type = 'CREATE' and grantee <> owner and rolname is distinct from current_user and rolsuper is not true
+    group by place, ours order by place`;
 }
 
 /** A write that is taken back: what a full disk says shows here. */

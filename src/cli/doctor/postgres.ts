@@ -1,4 +1,5 @@
 import { judgeEncryption } from './connection.ts';
+import type { SchemaOfAnother } from '../../store/migrations.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 
 const LEAST_VERSION = 140_000;
@@ -23,6 +24,13 @@ export interface PostgresFacts {
   /** Whether the mirror's tables are there, and whether this role owns them, or belongs to their owner. */
   readonly migrated: boolean;
   readonly owns: boolean;
+  readonly schemasOfOthers: readonly SchemaOfAnother[];
+  /** Where others than the mirror's role, its owners and superusers may create, and who: 'PUBLIC', or roles. */
+  readonly creators: readonly {
+    readonly place: string;
+    readonly ours: boolean;
+    readonly roles: readonly string[];
+  }[];
   readonly pending: number;
   readonly unknown: number;
   /** Most connections that the server leaves to this role, and those that others than catalog-mirror hold now. */
@@ -49,6 +57,7 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     ...(facts.pooled ? [pooled] : []),
     writeLine(facts),
     ...rightsLines(facts),
+    creatorsLine(facts),
     migrationsLine(facts),
     connectionsLine(facts, settings),
     judgeSkew('postgres clock', "Postgres's clock", facts.aheadMs),
@@ -113,8 +122,33 @@ function rightsLines(facts: PostgresFacts): CheckResult[] {
         'connect as the role that migrated them, or as a member of it',
       ),
     );
+  for (const { schema, owner } of facts.schemasOfOthers)
+    findings.push(
+      fail(
+        'rights',
+        `the schema ${schema} belongs to ${owner}`,
+        `connect as ${owner}, or have that role drop it`,
+      ),
+    );
   if (findings.length === 0) findings.push(ok('rights', `${role} has the privileges the mirror needs`));
   return [...findings, roles(facts)];
+}
+
+/** Functions and tables of others are never called or read by name; in a schema of the mirror they would be its own. */
+function creatorsLine({ creators, migrated }: PostgresFacts): CheckResult {
+  const named = creators.map(({ place, roles }) => `${roles.join(', ')} in ${place}`).join('; ');
+  if (creators.length === 0) return ok('creators', "nobody else may create in this database's schemas");
+  const inOurs = creators.some(({ ours }) => ours);
+  const mayTakeNames = !migrated && creators.some(({ place }) => place === 'the database');
+  return inOurs || mayTakeNames
+    ? warn(
+        'creators',
+        `others may create: ${named}`,
+        inOurs
+          ? "REVOKE CREATE ON SCHEMA … FROM …: what is created in the mirror's schemas runs with its rights"
+          : 'REVOKE CREATE ON DATABASE … FROM …, or migrate first: who makes a schema with a name of the mirror stops its start',
+      )
+    : ok('creators', `others may create: ${named}; nothing there is used by the mirror`);
 }
 
 function roles({ hasReader, hasWatcher, mayCreateRoles, migrated }: PostgresFacts): CheckResult {

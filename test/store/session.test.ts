@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { SESSION, sessionConnection } from '../../src/store/session.ts';
+
+const pins = Object.keys(SESSION).length;
+
+test.each([
+  ['postgres://h/db', 'postgres://h/db'],
+  ['postgres://h/db?search_path=public', 'postgres://h/db'],
+  ['postgres://h/db?Search_Path=public&application_name=mine', 'postgres://h/db?application_name=mine'],
+  ['postgres://h/db?application_name=a&statement%5Ftimeout=5', 'postgres://h/db?application_name=a'],
+  ['postgres://u:p%3Fw@h/db?datestyle=German', 'postgres://u:p%3Fw@h/db'],
+])('of %s the drivers get %s', (given, url) => {
+  expect(sessionConnection(given).url).toBe(url);
+});
+
+test('options of the URL come first, so that of what is set twice the pin counts', () => {
+  const { url, options } = sessionConnection(
+    'postgres://h/db?options=-c%20search_path%3Dpublic%20-c%20geqo%3Doff&x=1',
+  );
+  expect(url).toBe('postgres://h/db?x=1');
+  expect(options.startsWith('-c search_path=public -c geqo=off -c search_path=pg_catalog ')).toBe(true);
+  expect(options.split('-c ')).toHaveLength(pins + 3);
+});
+
+test('a space in a value is part of it', () => {
+  expect(sessionConnection('postgres://h/db').options).toContain(
+    'default_transaction_isolation=read\\ committed ',
+  );
+});
