@@ -554,7 +554,7 @@ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION catalog_internal.wat
 -- not: src/store/changes.ts.
 CREATE OR REPLACE FUNCTION catalog_internal.lock_changes() RETURNS void
 LANGUAGE sql AS $$
-  SELECT pg_advisory_xact_lock(hashtext('catalog_internal.changes'))
+  LOCK TABLE catalog_internal.history_milestones IN EXCLUSIVE MODE
 $$;
 
 REVOKE ALL ON FUNCTION catalog_internal.lock_changes() FROM PUBLIC;

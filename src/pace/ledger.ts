@@ -1,3 +1,4 @@
+import { takeTurn } from '../store/locks.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../store/db.ts';
 
 /** The pace row, times in epoch milliseconds of the database's clock. */
@@ -43,7 +44,7 @@ export async function withPace<T>(
   const { result, sendId } = await transaction(sql, async (tx, last) => {
     // The lock and the reading are sent in one go and in this order. They are separate statements: the clock must be read
     // after the wait for the lock.
-    const [, view] = await Promise.all([lockPace(tx), readPace(tx, spanMs)]);
+    const [, view] = await Promise.all([takeTurn(tx, 'pace'), readPace(tx, spanMs)]);
     const { state, send, result } = update(view);
     const writes = Promise.all([
       state !== undefined && state !== view.state && writePace(tx, state),
@@ -53,10 +54,6 @@ export async function withPace<T>(
     return { result, sendId: async () => (await writes)[1] };
   });
   return { result, sendId: await sendId() };
-}
-
-async function lockPace(tx: Tx): Promise<void> {
-  await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`;
 }
 
 async function logSend(tx: Tx, at: number, lane: string): Promise<string> {

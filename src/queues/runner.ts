@@ -1,5 +1,6 @@
 import type { Job } from 'bullmq';
 import { type Sql, transaction } from '../store/db.ts';
+import { takeTurn } from '../store/locks.ts';
 import type { TaskName } from '../store/tasks.ts';
 import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
 import { CONCURRENCY, QUEUE_OF, type QueueName, QUEUES, type Schedule } from './jobs.ts';
@@ -37,8 +38,6 @@ const STORE_PATIENCE_MS = 5000;
 const PING_PATIENCE_MS = 500;
 /** Somewhat longer than requests under way are given at a stop. */
 const STOP_PATIENCE_MS = 6000;
-/** bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process. */
-const SCHEDULE_LOCK = 'catalog_mirror.schedules';
 
 /** The queues and workers of one process: schedules wake, handlers do, and pending work is stored in Postgres. */
 export function createRunner(options: RunnerOptions): Runner {
@@ -111,7 +110,8 @@ type Queues = ReadonlyMap<QueueName, JobQueue>;
 
 async function putSchedules({ sql, schedules }: RunnerOptions, queues: Queues): Promise<void> {
   await transaction(sql, async (tx) => {
-    await tx`select pg_advisory_xact_lock(hashtext(${SCHEDULE_LOCK}))`;
+    // bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process.
+    await takeTurn(tx, 'schedules');
     for (const { job, everyMs } of schedules) {
       const upsert = queues
         .get(QUEUE_OF[job])

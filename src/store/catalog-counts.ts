@@ -1,4 +1,5 @@
 import type { Queryable, Sql, Tx } from './db.ts';
+import { isNotOurTurn, takeTurnAtOnce } from './locks.ts';
 
 /** Upper bounds of the age distributions, in seconds: from a minute to a month. */
 export const AGE_BUCKETS = [
@@ -20,7 +21,6 @@ interface Group {
 type BySource = readonly { readonly priceSource: string; readonly count: number }[];
 
 const SNAPSHOT = 'isolation level repeatable read read only';
-const LOCK = 'catalog_internal.catalog_counts';
 
 /** Counts the whole catalog in one snapshot of the database, as long as that takes, and stores the result for all who read it. */
 export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
@@ -29,9 +29,13 @@ export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
 
 /** The same, unless another connection is counting so at this moment: nothing is done then. */
 export async function countCatalogAlone(sql: Sql): Promise<void> {
-  const counts = await sql.begin(SNAPSHOT, async (tx) => {
-    const [lock] = await tx<[{ ours: boolean }]>`select pg_try_advisory_xact_lock(hashtext(${LOCK})) as ours`;
-    return lock.ours ? await scan(tx) : null;
+  const counting = sql.begin(SNAPSHOT, async (tx) => {
+    await takeTurnAtOnce(tx, 'counts');
+    return await scan(tx);
+  });
+  const counts = await counting.catch((error: unknown) => {
+    if (isNotOurTurn(error)) return null;
+    throw error;
   });
   if (counts !== null) await cached(sql, counts);
 }

@@ -2,14 +2,25 @@ import type pg from 'pg';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { connectAlone, type Sql } from './db.ts';
 
-/** Each instance holds this lock, shared, for its lifetime: one that gets it exclusively is the only one. */
-const INSTANCE_LOCK = "hashtext('catalog_internal.instance')";
+/**
+ * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
+ * session of another role (another member of the owning role) its beginning is not shown.
+ */
+const ALIVE = `exists (
+  select from pg_stat_activity a
+  where a.pid = i.pid and a.datname = current_database() and a.application_name = 'catalog-mirror instance'
+    and (a.backend_start is null or a.backend_start = i.backend_start)
+)`;
+/** Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. */
+const REGISTER = `
+  insert into catalog_internal.instances as i (number, pid, backend_start)
+  select $1, pid, backend_start from pg_stat_activity where pid = pg_backend_pid()
+  on conflict (number) do update set pid = excluded.pid, backend_start = excluded.backend_start`;
 /** Postgres may notice only some seconds later that a process is dead, and until then that process seems to live. */
 const DEAD_FOR_SURE_MS = 10_000;
 const RECHECK_MS = 250;
 /** Delay before an instance reconnects after its connection was lost, or an attempt failed. */
 const RECONNECT_MS = 1000;
-const ACQUIRE = `select pg_advisory_lock_shared(${INSTANCE_LOCK})`;
 
 /** Distinguishes the claims and runs of this daemon from older ones: all draw their numbers from one sequence. */
 interface Instance {
@@ -35,16 +46,18 @@ export async function registerInstance(
   );
   const [instance] = rows as [Instance];
   const alone = await freeWhenAlone(client, instance);
-  await client.query(ACQUIRE);
-  if (alone) await client.query(`select pg_advisory_unlock(${INSTANCE_LOCK})`);
   const leaving = new AbortController();
   const rechecking = alone ? Promise.resolve() : recheck(client, instance, clock, leaving.signal);
   const current = { connection };
-  void stayConnected(current, databaseUrl, clock, leaving.signal);
+  void stayConnected(current, databaseUrl, instance, clock, leaving.signal);
   return async () => {
     leaving.abort();
     await rechecking;
-    await current.connection.client.end().catch(() => {});
+    const { client: last } = current.connection;
+    await last
+      .query('delete from catalog_internal.instances where number = $1', [instance.number])
+      .catch(() => {});
+    await last.end().catch(() => {});
   };
 }
 
@@ -52,6 +65,7 @@ export async function registerInstance(
 async function stayConnected(
   current: { connection: Connection },
   databaseUrl: string,
+  instance: Instance,
   clock: Clock,
   leaving: AbortSignal,
 ): Promise<void> {
@@ -59,7 +73,7 @@ async function stayConnected(
   while (!leaving.aborted) {
     await clock.sleep(RECONNECT_MS, leaving);
     if (leaving.aborted) return;
-    const connection = await reconnect(databaseUrl).catch(() => null);
+    const connection = await reconnect(databaseUrl, instance).catch(() => null);
     if (connection === null) continue;
     current.connection = connection;
     if (leaving.aborted) await connection.client.end().catch(() => {});
@@ -69,7 +83,7 @@ async function stayConnected(
 
 interface Connection {
   readonly client: pg.Client;
-  /** Resolves when the connection is closed, by either side; the lock is then lost. */
+  /** Resolves when the connection is closed, by either side; the daemon then counts as dead. */
   readonly ended: Promise<unknown>;
 }
 
@@ -85,11 +99,11 @@ async function connect(databaseUrl: string): Promise<Connection> {
   return { client, ended };
 }
 
-/** Takes the lock again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
-async function reconnect(databaseUrl: string): Promise<Connection> {
+/** Is there again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
+async function reconnect(databaseUrl: string, instance: Instance): Promise<Connection> {
   const connection = await connect(databaseUrl);
   try {
-    await connection.client.query(ACQUIRE);
+    await connection.client.query(REGISTER, [instance.number]);
   } catch (error) {
     await connection.client.end().catch(() => {});
     throw error;
@@ -108,22 +122,36 @@ async function recheck(
     while (clock.monotonic() < until) {
       await clock.sleep(RECHECK_MS, signal);
       if (signal.aborted) return;
-      if (await freeWhenAlone(client, instance)) {
-        await client.query(`select pg_advisory_unlock(${INSTANCE_LOCK})`);
-        return;
-      }
+      if (await freeWhenAlone(client, instance)) return;
     }
   } catch {
-    // The connection is lost, and the lock with it.
+    // The connection is lost.
   }
 }
 
-/** Frees what was claimed before this instance if no other is alive; the lock is then held exclusively, and must be released. */
+/**
+ * Frees what was claimed before this instance if no other is alive, and puts the instance among those that are. Of two that
+ * start at once the first is alone.
+ */
 async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boolean> {
-  const { rows } = await client.query<{ alone: boolean }>(
-    `select pg_try_advisory_lock(${INSTANCE_LOCK}) as alone`,
-  );
-  if (rows[0]?.alone !== true) return false;
+  await client.query('begin');
+  try {
+    await client.query('lock table catalog_internal.instances in share row exclusive mode');
+    await client.query(`delete from catalog_internal.instances i where not ${ALIVE}`);
+    const { rowCount } = await client.query('select from catalog_internal.instances where number <> $1', [
+      instance.number,
+    ]);
+    if (rowCount === 0) await free(client, instance);
+    await client.query(REGISTER, [instance.number]);
+    await client.query('commit');
+    return rowCount === 0;
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    throw error;
+  }
+}
+
+async function free(client: pg.Client, instance: Instance): Promise<void> {
   await client.query(
     `with claimed as materialized (
       select sku from catalog_internal.due where claim is not null and claim < $1 order by sku for update
@@ -143,14 +171,14 @@ async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boo
     'update catalog_internal.pace set half_open_sent_at = null where half_open_sent_at <= $1',
     [instance.at],
   );
-  return true;
 }
 
+/** How many daemons are there; none on a database that is not migrated. */
 export async function countDaemons(sql: Sql): Promise<number> {
+  const [{ there }] = await sql<[{ there: boolean }]>`
+    select to_regclass('catalog_internal.instances') is not null as there`;
+  if (!there) return 0;
   const [{ daemons }] = await sql<[{ daemons: number }]>`
-    select count(distinct pid)::int as daemons from pg_locks
-    where locktype = 'advisory' and objsubid = 1 and mode = 'ShareLock' and granted
-      and database = (select oid from pg_database where datname = current_database())
-      and ((classid::bigint << 32) | objid::bigint) = ${sql.unsafe(INSTANCE_LOCK)}::bigint`;
+    select count(*)::int as daemons from catalog_internal.instances i where ${sql.unsafe(ALIVE)}`;
   return daemons;
 }

@@ -1,4 +1,4 @@
-import type { Tx } from './db.ts';
+import { sqlState, type Tx } from './db.ts';
 
 /*
  * What a transaction may lock, in the order in which everyone takes it: the watchlist as a whole (shared), the row of `sync`, the
@@ -11,6 +11,22 @@ export const LOCK_WATCHLIST = 'lock table catalog.watchlist in access share mode
 
 /** Taken by every transaction that may insert SKUs, before any row of `skus`. */
 export const LOCK_NEW_SKUS = 'select catalog_internal.lock_new_skus()';
+
+/** What only one at a time may do; each has a table in catalog_internal. Held to the end of the transaction. */
+export type Turn = 'pace' | 'counts' | 'schedules';
+
+/** Waits for its turn. */
+export async function takeTurn(tx: Tx, turn: Turn): Promise<void> {
+  await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode`;
+}
+
+/** Rejects where somebody else has the turn (`isNotOurTurn`); the transaction has then failed. */
+export async function takeTurnAtOnce(tx: Tx, turn: Turn): Promise<void> {
+  await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode nowait`;
+}
+
+/** SQLSTATE lock_not_available. */
+export const isNotOurTurn = (error: unknown): boolean => sqlState(error) === '55P03';
 
 export async function lockWatchlist(tx: Tx): Promise<void> {
   await tx.unsafe(LOCK_WATCHLIST);

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { connect, type Sql } from './db.ts';
+import { connect, type Sql, sqlState } from './db.ts';
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
 export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
@@ -10,8 +10,6 @@ export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url
 export const QUEUE_SCHEMA = 'catalog_queue';
 export const OUR_SCHEMAS = ['catalog', 'catalog_internal', QUEUE_SCHEMA];
 
-/** Key of the advisory lock that one migrating session holds at a time. */
-const MIGRATION_LOCK = 0x6361_746d;
 /** Every other statement queues behind a migration that waits for a lock. */
 const LOCK_TIMEOUT_MS = 10_000;
 
@@ -41,37 +39,69 @@ export class MigrationError extends Error {
 }
 
 /**
- * Applies pending migrations in one transaction, under an advisory lock, so that replicas starting together apply them
- * once. Throws MigrationError, leaving everything as it was, where one fails, where a later version has migrated the
+ * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
+ * once. Where none is pending it waits for nobody. Throws MigrationError, leaving everything as it was, where one fails, where a later version has migrated the
  * database, and where a schema of ours is another role's. Needs a direct connection (no transaction pooler).
  */
 export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<void> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
   const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
+  const turn = connect(url, { max: 1, name: 'catalog-mirror migrate' });
   try {
-    await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
     await refuseSchemasOfOthers(sql);
     if ((await refuseNewer(sql, folder)) === 0) return;
-    // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
-    // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
-    const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
-      import('drizzle-orm/pg-core/dialect'),
-      import('drizzle-orm/postgres-js/session'),
-      import('drizzle-orm/migrator'),
-    ]);
-    await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
-    const config = {
-      migrationsFolder: folder,
-      migrationsSchema: 'catalog_internal',
-      migrationsTable: 'migrations',
-    };
-    const dialect = new PgDialect();
-    await dialect.migrate(readMigrationFiles(config), new PostgresJsSession(sql, dialect, undefined), config);
+    await alone(sql, turn, () => migrate(sql, folder, lockTimeoutMs));
   } catch (error) {
     throw error instanceof MigrationError ? error : await migrationFailed(error, folder);
   } finally {
-    await sql.end({ timeout: 5 });
+    await Promise.all([sql.end({ timeout: 5 }), turn.end({ timeout: 5 })]);
   }
+}
+
+async function migrate(sql: Sql, folder: string, lockTimeoutMs: number): Promise<void> {
+  if ((await refuseNewer(sql, folder)) === 0) return;
+  // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
+  // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
+  const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
+    import('drizzle-orm/pg-core/dialect'),
+    import('drizzle-orm/postgres-js/session'),
+    import('drizzle-orm/migrator'),
+  ]);
+  await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
+  const config = {
+    migrationsFolder: folder,
+    migrationsSchema: 'catalog_internal',
+    migrationsTable: 'migrations',
+  };
+  const dialect = new PgDialect();
+  await dialect.migrate(readMigrationFiles(config), new PostgresJsSession(sql, dialect, undefined), config);
+}
+
+/** SQLSTATEs of two sessions that create the same thing at once; `if not exists` does not keep them apart. */
+const MADE_MEANWHILE = new Set(['23505', '42P06', '42P07']);
+const MADE_TRIES = 5;
+
+/**
+ * Waits until nobody else migrates, and keeps others from it during `work`, on a connection of its own: by a lock on the
+ * library's own table, which is made here as the library makes it.
+ */
+async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await sql`create schema if not exists catalog_internal`;
+      await sql`
+        create table if not exists catalog_internal.migrations (id serial primary key, hash text not null, created_at bigint)`;
+      break;
+    } catch (error) {
+      if (attempt >= MADE_TRIES || !MADE_MEANWHILE.has(sqlState(error) ?? '')) throw error;
+    }
+  }
+  await turn.begin(async (tx) => {
+    // It idles while the other connection migrates.
+    await tx`set local idle_in_transaction_session_timeout = 0`;
+    await tx`lock table catalog_internal.migrations in share update exclusive mode`;
+    await work();
+  });
 }
 
 async function journal(folder: string): Promise<readonly Entry[]> {

@@ -266,6 +266,23 @@ export const pace = internal.table(
   (t) => [check('pace_one_row', sql`${t.id}`)],
 );
 
+/**
+ * Tables without anything in them: who locks one of them has the lock of that name until its transaction ends. Advisory locks
+ * are everybody's who may connect; these are locked by nobody but the mirror's role.
+ */
+export const lockPace = internal.table('lock_pace', {});
+export const lockChanges = internal.table('lock_changes', {});
+export const lockNewSkus = internal.table('lock_new_skus', {});
+export const lockCounts = internal.table('lock_counts', {});
+export const lockSchedules = internal.table('lock_schedules', {});
+
+/** The daemons that run, or did when they died: the session that each keeps open (src/store/instance.ts). */
+export const instances = internal.table('instances', {
+  number: bigint({ mode: 'bigint' }).primaryKey(),
+  pid: integer().notNull(),
+  backendStart: instant('backend_start').notNull(),
+});
+
 /** The sliding log of requests sent with the api_key. */
 export const paceSends = internal.table(
   'pace_sends',

@@ -66,11 +66,8 @@ describe.concurrent('migrations', () => {
       await tx`lock table catalog.skus in access share mode`;
       const migrating = [1, 2].map(() => migrateDatabase(stack.databaseUrl, { folder }));
       const settled = Promise.allSettled(migrating);
-      await eventually(async () => (await waiting(sql, 'relation')) === 1, {
-        what: 'one to wait for the table',
-      });
-      await eventually(async () => (await waiting(sql, 'advisory')) === 1, {
-        what: 'the other to wait for it',
+      await eventually(async () => (await waiting(sql, 'relation')) === 2, {
+        what: 'one to wait for the table, and the other for it',
       });
       return { settled };
     });

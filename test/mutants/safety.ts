@@ -39,4 +39,18 @@ export const SAFETY: readonly Mutant[] = [
     to: '',
     tests: TRAPS,
   },
+  {
+    breaks: 'locks of our own: of two daemons that start at once none is the first',
+    file: 'src/store/instance.ts',
+    from: '  const alone = await freeWhenAlone(client, instance);\n',
+    to: '  await client.query(REGISTER, [instance.number]);\n  const alone = await freeWhenAlone(client, instance);\n',
+    tests: ['test/store/instance.pg.test.ts'],
+  },
+  {
+    breaks: 'locks of our own: the pace is locked where everybody can lock',
+    file: 'src/pace/ledger.ts',
+    from: "takeTurn(tx, 'pace')",
+    to: "tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`",
+    tests: ['test/security/locks.e2e.test.ts'],
+  },
 ];

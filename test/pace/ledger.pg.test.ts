@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
+import { takeTurn } from '../../src/store/locks.ts';
 import { pruneSends, readPace, unsend, withPace } from '../../src/pace/ledger.ts';
 import { type Acquired, createPacer, type PacerEvents } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
@@ -129,7 +130,7 @@ describe('the shared pace', () => {
     let begun = () => {};
     const locked = new Promise<void>((resolve) => (begun = resolve));
     const holding = other.begin(async (tx) => {
-      await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`;
+      await takeTurn(tx, 'pace');
       begun();
       await tx`select pg_sleep(0.3)`;
       const [row] = await tx<[{ at: Date }]>`select clock_timestamp() as at`;

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { expect, inject, onTestFinished, test } from 'vitest';
-import { connect } from '../../src/store/db.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
+import { dropRoles } from './neighbours.ts';
 import { drawSettings, setTraps, sprung } from './traps.ts';
 
 /** A database with the rights that PostgreSQL 14 gives by default, a plain role that the mirror runs as, and one without a grant. */
@@ -23,13 +23,6 @@ async function asPlainRole(stack: Stack) {
   url.username = owner;
   url.password = 'of the owner';
   return { owner, stranger, url: url.href };
-}
-
-/** Roles outlive the database that a test drops. */
-async function dropRoles(...roles: readonly string[]): Promise<void> {
-  const admin = connect(inject('postgresUrl'), { max: 1 });
-  for (const role of roles) await admin.unsafe(`drop role if exists ${role}`);
-  await admin.end();
 }
 
 test.for(backends())(

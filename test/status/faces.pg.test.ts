@@ -120,7 +120,7 @@ describe('of a mirror in Postgres', () => {
   let presence: Sql;
   beforeAll(async () => {
     server = await endpoints(store.sql, () => own);
-    presence = connect(store.url, { max: 1 });
+    presence = connect(store.url, { max: 1, name: 'catalog-mirror instance' });
   });
   afterAll(async () => {
     await server.close();
@@ -134,8 +134,11 @@ describe('of a mirror in Postgres', () => {
       await countCatalog(store.sql);
       await store.sql`update catalog_internal.catalog_counts set counted_at = now(), counted_in_ms = 10000`;
     }
-    await presence`select pg_advisory_unlock_all()`;
-    if (drawn.daemon) await presence`select pg_advisory_lock_shared(hashtext('catalog_internal.instance'))`;
+    await presence`delete from catalog_internal.instances`;
+    if (drawn.daemon)
+      await presence`
+        insert into catalog_internal.instances
+        select 1, pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`;
   }
 
   async function agree(drawn: DrawnMirror, ownFacts: DrawnOwn): Promise<Said> {

@@ -10,6 +10,7 @@ import {
 } from '../../src/store/catalog-counts.ts';
 import { describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
+import { takeTurn } from '../../src/store/locks.ts';
 import { someCatalog } from './some-catalog.ts';
 import { useStore } from './support.ts';
 import { eventually } from '../support/eventually.ts';
@@ -96,7 +97,7 @@ describe('counting the catalog', () => {
   test('beside others is left to the one who is at it', async () => {
     const { sql } = store;
     await sql.begin(async (tx) => {
-      await tx`select pg_advisory_xact_lock(hashtext('catalog_internal.catalog_counts'))`;
+      await takeTurn(tx, 'counts');
       await countCatalogAlone(sql);
       expect(await storedCounts(sql)).toBeNull();
     });

@@ -36,6 +36,15 @@ test('who comes alone frees what the dead have left, and asks for a baseline at 
   await leave();
 });
 
+test('of two that start at once one is the first, and frees what the dead have left', async () => {
+  await remains();
+  const [one, other] = await Promise.all([registerInstance(store.url), registerInstance(store.url)]);
+  expect(await left()).toMatchObject({ claims: 0, probes: 0, running: 0 });
+  expect(await countDaemons(store.sql)).toBe(2);
+  await one();
+  await other();
+});
+
 test('where a baseline stands, a manifest that kept failing keeps its wait', async () => {
   await remains();
   await store.sql`update catalog_internal.sync set manifest_applied_at = now()`;

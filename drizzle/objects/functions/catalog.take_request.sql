@@ -1,6 +1,6 @@
 -- For the account's other services: permission to send one request with the account's api_key, counted in the same
 -- log as the mirror's requests. They take precedence: the mirror gives way down to rate_floor (src/pace/policy.ts,
--- ownMost). The lock is the pacer's.
+-- ownMost). The lock is the pacer's, and held until the caller's transaction ends.
 CREATE OR REPLACE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -14,7 +14,7 @@ DECLARE
   oldest timestamptz;
   until timestamptz;
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtext('catalog_internal.pace'));
+  LOCK TABLE catalog_internal.lock_pace IN EXCLUSIVE MODE;
   -- The mirror's clock counts whole milliseconds.
   moment := date_trunc('milliseconds', clock_timestamp());
   SELECT * INTO s FROM catalog_internal.settings;
@@ -35,7 +35,7 @@ BEGIN
   ELSIF foreigners >= greatest(1, allowed - s.rate_floor) THEN
     RETURN greatest(1, ceil(extract(epoch FROM until + span - moment) * 1000));
   END IF;
-  INSERT INTO catalog_internal.pace_sends (sent_at, lane, other_user) VALUES (moment, take_request.lane, true);
+  INSERT INTO catalog_internal.pace_sends (sent_at, lane, other_user) VALUES (moment, left(take_request.lane, 64), true);
   RETURN 0;
 END
 $$;
@@ -49,4 +49,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION catalog.take_request(text) IS 'Leave to send one request to the partner: 0 = send it now, it is counted; else ask again after so many milliseconds. lane is a name of your choice.';
+COMMENT ON FUNCTION catalog.take_request(text) IS 'Leave to send one request to the partner: 0 = send it now, it is counted; else ask again after so many milliseconds. lane is a name of your choice, of 64 characters at most. Call it outside of transactions: until one ends, nobody else can take a request.';

@@ -2,9 +2,10 @@
 -- positions come in the order of the commits, and a reader needs to remember one number only. Other ways, and why
 -- not: src/store/changes.ts.
 CREATE OR REPLACE FUNCTION catalog_internal.lock_changes() RETURNS void
-LANGUAGE sql
-BEGIN ATOMIC
-  SELECT pg_advisory_xact_lock(hashtext('catalog_internal.changes'));
-END;
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  LOCK TABLE catalog_internal.lock_changes IN EXCLUSIVE MODE;
+END
+$$;
 
 REVOKE ALL ON FUNCTION catalog_internal.lock_changes() FROM PUBLIC;

@@ -2,9 +2,10 @@
 -- at once could still wait for each other, where one is about to insert what the other has inserted: so they 
 -- alternate. Held to the end of the transaction, and taken before any row of skus.
 CREATE OR REPLACE FUNCTION catalog_internal.lock_new_skus() RETURNS void
-LANGUAGE sql
-BEGIN ATOMIC
-  SELECT pg_advisory_xact_lock(hashtext('catalog_internal.skus'));
-END;
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  LOCK TABLE catalog_internal.lock_new_skus IN EXCLUSIVE MODE;
+END
+$$;
 
 REVOKE ALL ON FUNCTION catalog_internal.lock_new_skus() FROM PUBLIC;

@@ -52,7 +52,7 @@ export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFa
     creators: await creators(sql),
     aheadMs,
     writeProblem: writes,
-    daemons: await countDaemons(sql),
+    daemons: row.owns ? await countDaemons(sql) : 0,
     pooled: await isPooled(sql),
   };
 }

@@ -1,0 +1,50 @@
+import { randomBytes } from 'node:crypto';
+import { expect, onTestFinished, test } from 'vitest';
+import { connect } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { createStack } from '../support/stack.ts';
+import { advisoryLocksOf, dropRoles, LOCKS_OF_OLD } from './neighbours.ts';
+
+test('a stranger who holds every advisory lock that there has ever been, and thousands more, stops nothing', async () => {
+  await using stack = await createStack({
+    backend: 'postgres',
+    database: 'empty',
+    sandbox: { skus: 60, seed: 8 },
+  });
+  const { sql, sandbox } = stack;
+  const stranger = `stranger_${randomBytes(6).toString('hex')}`;
+  await sql.unsafe(`create role ${stranger} login password 'of the stranger'`);
+  onTestFinished(() => dropRoles(stranger));
+  const url = new URL(stack.databaseUrl);
+  url.username = stranger;
+  url.password = 'of the stranger';
+  const holder = connect(url.href, { max: 1 });
+  try {
+    for (const name of LOCKS_OF_OLD) await holder.unsafe(`select pg_advisory_lock(${name})`);
+    await holder`select pg_advisory_lock(key) from generate_series(-2000, 2000) key`;
+    await stack.start();
+    await stack.start();
+    await stack.caughtUp();
+    sandbox.world.step(60);
+    sandbox.world.buildSnapshot();
+    await sql`insert into catalog.watchlist (sku) select sku from catalog.skus limit 3`;
+    await stack.everythingDue();
+    await stack.caughtUp();
+    await expectMirrorIsTrue(sql, sandbox.world);
+    await migrateDatabase(stack.databaseUrl);
+    // Nothing of the mirror is locked where others can lock.
+    expect(await advisoryLocksOf(sql, stranger)).toEqual([]);
+  } finally {
+    await holder.end({ timeout: 2 });
+  }
+});
+
+test('a name of a service that is no name is cut, and its request counted', async () => {
+  await using stack = await createStack({ sandbox: { skus: 5 } });
+  const { sql } = stack;
+  await stack.once();
+  await sql`select catalog.take_request(repeat('x', 1000000))`;
+  const kept = await sql`select length(lane) as length from catalog_internal.pace_sends where other_user`;
+  expect([...kept]).toEqual([{ length: 64 }]);
+});
