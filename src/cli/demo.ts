@@ -3,6 +3,7 @@ import { type App, startApp } from '../daemon/app.ts';
 import { openDatabase } from '../daemon/database.ts';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
+import { harmless } from '../status/style.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
 import { isFilling } from '../status/health.ts';
 import { connect, type Sql } from '../store/db.ts';
@@ -199,7 +200,7 @@ type Cell = string | number | boolean | Date | null;
 /** Prints rows as psql would, under their columns' names. */
 function showRows(title: string, rows: readonly object[], print: (line: string) => void): void {
   const text = (value: Cell) =>
-    value === null ? '' : value instanceof Date ? value.toISOString() : String(value);
+    value === null ? '' : value instanceof Date ? value.toISOString() : harmless(String(value));
   const head = Object.keys(rows[0] ?? {});
   const cells = rows.map((row) => (Object.values(row) as Cell[]).map(text));
   const widths = head.map((name, i) => Math.max(name.length, ...cells.map((row) => (row[i] ?? '').length)));
@@ -210,11 +211,19 @@ function showRows(title: string, rows: readonly object[], print: (line: string) 
   print('');
 }
 
+/** How to name the database to psql, in a shell: a configured URL has a password that is not the demo's to print. */
+function psqlTarget(app: App): string {
+  const { DATABASE_URL: url, DATABASE_URL_FILE: file } = processSources.env;
+  if (url !== undefined && url !== '') return '"$DATABASE_URL"';
+  return file !== undefined && file !== '' ? '"$(cat "$DATABASE_URL_FILE")"' : `'${app.databaseUrl}'`;
+}
+
 function printAccess(app: App, print: (line: string) => void): void {
+  const target = psqlTarget(app);
   print('inspect the mirror:');
-  print(`  psql '${app.databaseUrl}' -c 'select * from catalog.sync_status'`);
+  print(`  psql ${target} -c 'select * from catalog.sync_status'`);
   print(
-    `  psql '${app.databaseUrl}' -c 'select sku, size, price, name from catalog.current_prices where not stale limit 20'`,
+    `  psql ${target} -c 'select sku, size, price, name from catalog.current_prices where not stale limit 20'`,
   );
   print(`  curl http://127.0.0.1:${app.httpPort}/metrics`);
   print(`  status page: http://127.0.0.1:${app.httpPort}/`);

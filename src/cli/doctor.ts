@@ -1,5 +1,6 @@
 import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
+import { shownJson } from '../lib/shown-json.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { sqlState, type Sql } from '../store/db.ts';
@@ -47,7 +48,7 @@ export const doctor: Command = {
     const report = scrubbed(await examine(config, most), config.secrets);
     print(
       values['json'] === true
-        ? JSON.stringify(asJson(report))
+        ? shownJson(asJson(report))
         : screenOf(report, terminalOf(process.stdout, processSources.env)),
     );
     return report.findings.some(({ level }) => level === 'FAIL') ? EXIT.finding : EXIT.ok;

@@ -2,6 +2,7 @@ import { paceReader } from '../pace/view.ts';
 import { type MirrorConfig, loadConfig, processSources } from '../config/config.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { systemClock } from '../lib/clock.ts';
+import { shownJson } from '../lib/shown-json.ts';
 import { asJson } from '../status/json.ts';
 import { awayScreen, screen } from '../status/screen.ts';
 import type { Terminal } from '../status/style.ts';
@@ -61,7 +62,7 @@ interface Snapshot {
 type Show = (snapshot: Snapshot, terminal: Terminal) => string;
 
 const jsonOf: Show = ({ status, health, now }) =>
-  JSON.stringify(status === null ? { ...health, at: now } : asJson(status, health, now));
+  shownJson(status === null ? { ...health, at: now } : asJson(status, health, now));
 const screenOf: Show = ({ status, health, now }, terminal) =>
   status === null ? awayScreen(health, terminal) : screen(status, health, now, terminal);
 

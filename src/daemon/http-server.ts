@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { shownJson } from '../lib/shown-json.ts';
 import { type Log, throttled } from '../telemetry/log/logger.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
 
@@ -62,7 +63,7 @@ const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 const json = (status: number, body: object): Answer => ({
   status,
   type: 'application/json; charset=utf-8',
-  body: `${JSON.stringify(body)}\n`,
+  body: `${shownJson(body)}\n`,
 });
 
 const unavailable = (reason: string): Answer => json(503, { ok: false, reason });

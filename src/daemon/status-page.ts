@@ -1,3 +1,4 @@
+import { shownJson } from '../lib/shown-json.ts';
 import { within } from '../queues/backend.ts';
 import { asJson } from '../status/json.ts';
 import { POLICY } from '../status/page-assets.ts';
@@ -56,7 +57,7 @@ export function createStatusPages(
           status === null
             ? { ...judged, at: now, problems: told }
             : { ...asJson(status, judged, now), changes, problems: told };
-        return { type: 'application/json; charset=utf-8', body: `${JSON.stringify(body)}\n`, headers: {} };
+        return { type: 'application/json; charset=utf-8', body: `${shownJson(body)}\n`, headers: {} };
       },
     ],
   ]);

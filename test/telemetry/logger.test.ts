@@ -49,6 +49,25 @@ test('lines below the level are not written; from warn on a line says what comes
   });
 });
 
+test('what a terminal or a reader takes for more than text is escaped, and is the same to whoever parses the line', () => {
+  const { log, lines, last } = logged();
+  const evil = '\u009b31m \u007f \u061c \u200e\u200f \u2028\u2029 \u202a\u202e \u2066\u2069 é 日本';
+  log.info({ event: 'delta.applied', token: evil, nested: { [evil]: [evil] } });
+  expect(last()).toMatchObject({ token: evil, nested: { [evil]: [evil] } });
+  expect(lines.join('')).not.toMatch(/[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/);
+  expect(lines.join('')).toContain('é 日本');
+});
+
+test('a secret with many backslashes is found, and a text that nearly has it takes no longer for that', () => {
+  const secret = `a${'\\'.repeat(80)}b`;
+  const { log, lines } = logged({ secrets: () => [secret] });
+  const begun = performance.now();
+  log.info({ event: 'delta.applied', token: `x${secret}y`, nearly: `a${'\\'.repeat(2000)}c` });
+  expect(performance.now() - begun).toBeLessThan(1000);
+  expect(lines.join('')).toContain('x[redacted]y');
+  expect(lines.join('')).not.toContain(secret);
+});
+
 describe('secrets', () => {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   const leaks: [string, string][] = [

@@ -1,4 +1,5 @@
 import type { EventName } from '../../declared/log-events.ts';
+import { shownJson } from '../../lib/shown-json.ts';
 
 const UNREADABLE: EventName = 'log.unreadable';
 const HIDDEN = '[redacted]';
@@ -32,10 +33,10 @@ const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, 
 
 /** A value as plain text, and as JSON writes it, however many times JSON was nested in JSON. */
 function escapedForm(value: string): string {
-  const units = Array.from({ length: value.length }, (_, i) => value.charAt(i));
-  return units
+  // Backslashes in a row are one unit: each with a repetition of its own would be tried in every combination.
+  return (value.match(/\\+|[^]/g) ?? [])
     .map((unit) => {
-      if (unit === '\\') return '\\\\+';
+      if (unit.startsWith('\\')) return `\\\\{${unit.length},}`;
       if (unit === '"' || unit === '/') return `\\\\*${literal(unit)}`;
       if (unit >= ' ' && unit <= '~') return literal(unit);
       const hex = unit.charCodeAt(0).toString(16).padStart(4, '0');
@@ -135,9 +136,9 @@ export function createScrubber(secrets: () => readonly string[]): Scrubber {
       try {
         parsed = JSON.parse(line);
       } catch {
-        return `${JSON.stringify({ level: 'error', event: UNREADABLE, text: scrubText(line) })}\n`;
+        return `${shownJson({ level: 'error', event: UNREADABLE, text: scrubText(line) })}\n`;
       }
-      return `${JSON.stringify(scrubValue(parsed))}\n`;
+      return `${shownJson(scrubValue(parsed))}\n`;
     },
   };
 }
