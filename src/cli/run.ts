@@ -6,6 +6,7 @@ import { databaseNow, type StillDue, stillDue } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { libraryLines } from '../telemetry/log/lines.ts';
+import { judgeEncryption } from './doctor/connection.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { captureLibraryOutput, endOnCrash, stopSignal } from './process.ts';
 
@@ -32,10 +33,20 @@ export const run: Command = {
     const log = createLogger({ level: config.log.level, secrets: config.secrets });
     endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }));
     captureLibraryOutput(libraryLines(log, systemClock));
-    for (const warning of config.warnings) log.warn({ event: 'config.warning', warning });
+    for (const warning of [...config.warnings, ...unprotected(config)])
+      log.warn({ event: 'config.warning', warning });
     return await runDaemon(config, log, systemClock, values['once'] === true ? { timeoutMs } : null);
   },
 };
+
+/** What doctor says of connections to other hosts whose password can be read on the way, or by who answers in their place. */
+function unprotected(config: Config): string[] {
+  const urls = { DATABASE_URL: config.database.url?.read(), REDIS_URL: config.queues.redisUrl?.read() };
+  return Object.entries(urls).flatMap(([variable, url]) => {
+    const found = url === undefined ? null : judgeEncryption(variable, variable, url);
+    return found?.level === 'WARN' ? [`${variable}: ${found.text}; ${found.remedy ?? ''}`] : [];
+  });
+}
 
 function timeoutOf(values: Readonly<Record<string, string | boolean | undefined>>): number | null {
   const given = values['timeout'];

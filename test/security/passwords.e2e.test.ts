@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { connect } from '../../src/store/db.ts';
 import { createDatabase } from '../support/db.ts';
-import { runProgram, temporaryFolder } from '../support/process.ts';
+import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 import { dropRoles } from './neighbours.ts';
 
-test.for(['DATABASE_URL', 'DATABASE_URL_FILE'])(
+test.concurrent.for(['DATABASE_URL', 'DATABASE_URL_FILE'])(
   'demo on a %s says how to look without its password',
-  async (variable) => {
+  async (variable, { expect, onTestFinished }) => {
     const database = await createDatabase();
     const role = `seller_${randomBytes(6).toString('hex')}`;
     const password = 'PRODUCTIONpassw0rd';
@@ -25,7 +25,7 @@ test.for(['DATABASE_URL', 'DATABASE_URL_FILE'])(
     const url = new URL(database.url);
     url.username = role;
     url.password = password;
-    const file = join(await temporaryFolder(), 'url');
+    const file = join(await temporaryFolder(onTestFinished), 'url');
     await writeFile(file, url.href);
     const { code, stdout, stderr } = await runProgram(['demo', '--once', '--skus', '120'], {
       [variable]: variable === 'DATABASE_URL' ? url.href : file,
@@ -37,3 +37,25 @@ test.for(['DATABASE_URL', 'DATABASE_URL_FILE'])(
     );
   },
 );
+
+test('run says at its start which password goes in clear text to another host', async () => {
+  await using daemon = startProgram(['run'], {
+    PARTNER_API_KEY: 'key',
+    PARTNER_SECRET: 'of the partner',
+    PARTNER_BASE_URL: 'https://partner.invalid',
+    DATABASE_URL: 'postgres://seller:PRODUCTIONpassw0rd@db.invalid/shop',
+    REDIS_URL: 'redis://:PRODUCTIONpassw0rd@cache.invalid',
+  });
+  await daemon.until('config.warning');
+  await daemon.until('database.waiting');
+  const warnings = daemon.logged('config.warning').map(({ warning }) => warning);
+  expect(warnings).toEqual([
+    expect.stringMatching(
+      /^DATABASE_URL: the connection to db\.invalid is not encrypted, the password included; add sslmode/,
+    ),
+    expect.stringMatching(
+      /^REDIS_URL: the connection to cache\.invalid is not encrypted, the password included; use rediss/,
+    ),
+  ]);
+  expect(daemon.stdout.join('')).not.toContain('PRODUCTIONpassw0rd');
+});
