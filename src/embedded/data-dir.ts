@@ -32,6 +32,43 @@ export interface ClusterPaths {
 
 const FS_REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOSPC', 'ELOOP']);
 
+/** What a data directory holds, and so what has to be done with it. */
+export type ClusterState = 'empty' | 'half-made' | 'cluster' | 'foreign';
+
+/** Names that initdb makes, some of them before PG_VERSION. */
+const OF_INITDB =
+  /^(?:PG_VERSION|base|global|pg_[a-z_]+|pg_(?:hba|ident)\.conf|postgresql(?:\.auto)?\.conf|postmaster\.(?:pid|opts))$/;
+const OF_A_CLUSTER = ['PG_VERSION', 'base', 'global'];
+
+/**
+ * Decides what a data directory holds from the names in it and whether initdb's marker stands beside it. The marker alone
+ * makes nobody's files initdb's: what is half made is emptied.
+ */
+export function clusterState(entries: readonly string[], marked: boolean): ClusterState {
+  if (entries.length === 0) return 'empty';
+  if (marked) return entries.every((name) => OF_INITDB.test(name)) ? 'half-made' : 'foreign';
+  return OF_A_CLUSTER.every((name) => entries.includes(name)) ? 'cluster' : 'foreign';
+}
+
+/**
+ * What is in `home`; reads only.
+ *
+ * @throws EmbeddedError `data-dir` where it is nothing of ours
+ */
+export async function readState(
+  home: string,
+  paths: ClusterPaths,
+): Promise<Exclude<ClusterState, 'foreign'>> {
+  const marked = (await unless(['ENOENT'], lstat(paths.initMarker))) !== undefined;
+  const state = clusterState(await readdir(home), marked);
+  if (state !== 'foreign') return state;
+  throw new EmbeddedError(
+    'data-dir',
+    `${paths.dataDir} holds files that are no Postgres cluster`,
+    'empty it, or choose another DATA_DIR',
+  );
+}
+
 /** Where everything of a data directory (an absolute path) is. */
 export function clusterPaths(dataDir: string): ClusterPaths {
   return {
@@ -94,10 +131,14 @@ export async function placeDataDir(
   log: EmbeddedLog,
 ): Promise<string> {
   const { dataDir } = paths;
-  const exists = (await unless(['ENOENT'], lstat(dataDir))) !== undefined;
+  const found = await unless(['ENOENT'], lstat(dataDir));
+  const exists = found !== undefined;
+  if (account && found?.isSymbolicLink() && found.uid !== process.geteuid?.())
+    throw linkOfAnother(dataDir, found.uid);
   const place = exists ? await unless(['ENOENT'], realpath(dataDir)) : dataDir;
   if (place === undefined) throw danglingLink(dataDir);
-  const empty = !exists || (await readdir(place)).length === 0;
+  // Before anything is owned, closed or emptied.
+  const empty = !exists || (await readState(place, paths)) === 'empty';
   if (account && empty && !(await canEnter(dirname(place), account))) {
     return relocate(dataDir, systemFolder, account, log);
   }
@@ -144,6 +185,15 @@ async function relocate(
   await symlink(home, dataDir);
   log('embedded.data-dir-relocated', { dataDir, to: home, uid: account.uid });
   return realpath(home);
+}
+
+/** Root owns and empties what it is led to. Its own links are those of `relocate`, and those that a person made as root. */
+function linkOfAnother(dataDir: string, uid: number): EmbeddedError {
+  return new EmbeddedError(
+    'data-dir',
+    `${dataDir} is a link that user ${uid} has made`,
+    'start as that user, replace the link by one of your own, or choose another DATA_DIR',
+  );
 }
 
 function danglingLink(dataDir: string): EmbeddedError {

@@ -1,20 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ServiceUser, runCommand } from './command.ts';
 import type { Binaries } from './binaries.ts';
-import type { ClusterPaths } from './data-dir.ts';
+import { type ClusterPaths, readState } from './data-dir.ts';
 import { EmbeddedError, unless } from './errors.ts';
-
-/** What a data directory holds, and so what has to be done with it. */
-export type ClusterState = 'empty' | 'half-made' | 'cluster' | 'foreign';
-
-/** Decides what a data directory holds from the names in it and whether initdb's marker stands beside it. */
-export function clusterState(entries: readonly string[], marked: boolean): ClusterState {
-  if (marked) return 'half-made';
-  if (entries.length === 0) return 'empty';
-  return entries.includes('PG_VERSION') ? 'cluster' : 'foreign';
-}
 
 /**
  * Makes sure that there is a cluster, with initdb where the data directory is empty or an initdb was cut off, and returns
@@ -31,23 +21,11 @@ export async function ensureCluster(input: {
   sync: boolean;
 }): Promise<{ password: string; created: boolean }> {
   const { home, paths } = input;
-  const entries = await readdir(home);
-  const marked = (await unless(['ENOENT'], lstat(paths.initMarker))) !== undefined;
-  const state = clusterState(entries, marked);
-  switch (state) {
-    case 'cluster':
-      await checkVersion(home, input.binaries.major);
-      return { password: await readPassword(paths), created: false };
-    case 'foreign':
-      throw new EmbeddedError(
-        'data-dir',
-        `${paths.dataDir} holds files that are no Postgres cluster`,
-        'empty it, or choose another DATA_DIR',
-      );
-    case 'half-made':
-    case 'empty':
-      for (const entry of entries) await rm(join(home, entry), { recursive: true, force: true });
+  if ((await readState(home, paths)) === 'cluster') {
+    await checkVersion(home, input.binaries.major);
+    return { password: await readPassword(paths), created: false };
   }
+  for (const entry of await readdir(home)) await rm(join(home, entry), { recursive: true, force: true });
   return { password: await initialize(input), created: true };
 }
 
@@ -87,7 +65,9 @@ async function writeSecret(path: string, secret: string, owner: ServiceUser | nu
 async function initialize(input: Parameters<typeof ensureCluster>[0]): Promise<string> {
   const { home, paths, account } = input;
   const password = randomBytes(24).toString('base64url');
-  await writeFile(paths.initMarker, '');
+  // Made anew: what stands there may be a link.
+  await rm(paths.initMarker, { force: true });
+  await writeFile(paths.initMarker, '', { flag: 'wx' });
   await writeSecret(paths.passwordFile, password, null);
   // The service user may read neither our file nor, where the data directory is a link, the folder that it is in.
   const handedOver = account ? `${home}.pwfile` : paths.passwordFile;

@@ -67,7 +67,8 @@ export async function acquireOwnerLock(
     const database = tryLock(files.lockFile);
     if (database) {
       held.add(database);
-      await writeFile(files.ownerFile, `${process.pid}\n`);
+      await rm(files.ownerFile, { force: true });
+      await writeFile(files.ownerFile, `${process.pid}\n`, { flag: 'wx' });
       return {
         async release() {
           if (!held.delete(database)) return;

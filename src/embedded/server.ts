@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, constants, openSync } from 'node:fs';
 import { open, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
@@ -136,8 +136,11 @@ interface Run {
   exit: Promise<string>;
 }
 
+/** Emptied, and never what a link of that name leads to. */
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+
 function launch(spec: ServerSpec, port: number): Run {
-  const output = openSync(spec.startupLog, 'w', 0o600);
+  const output = openSync(spec.startupLog, NEW_FILE, 0o600);
   try {
     const args = serverArguments(spec.home, port, spec.settings);
     const child = spawn(join(spec.binaries.folder, 'bin', 'postgres'), args, {

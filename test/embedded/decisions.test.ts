@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { chooseAccount, parsePasswd } from '../../src/embedded/command.ts';
 import { findPlatformPackage, repairLinks } from '../../src/embedded/binaries.ts';
-import { clusterState } from '../../src/embedded/initdb.ts';
+import { clusterState } from '../../src/embedded/data-dir.ts';
 import { escalate, parsePostmasterFile, STOP_STEPS } from '../../src/embedded/processes.ts';
 import { serverArguments } from '../../src/embedded/server.ts';
 import type { Clock } from '../../src/lib/clock.ts';
@@ -140,9 +140,19 @@ describe('postmaster.pid', () => {
 describe('the content of a data directory', () => {
   test.each([
     ['nothing', [], false, 'empty'],
-    ['a cluster', ['PG_VERSION', 'base'], false, 'cluster'],
-    ['what a cut-off initdb left', ['PG_VERSION', 'base'], true, 'half-made'],
+    ['a marker and nothing yet', [], true, 'empty'],
+    ['a cluster', ['PG_VERSION', 'base', 'global'], false, 'cluster'],
+    [
+      'a cluster with a key beside its tables',
+      ['PG_VERSION', 'base', 'global', 'server.key'],
+      false,
+      'cluster',
+    ],
+    ['what a cut-off initdb left', ['PG_VERSION', 'base', 'pg_wal', 'postgresql.conf'], true, 'half-made'],
     ["somebody's files", ['holiday.jpg'], false, 'foreign'],
+    ["somebody's files beside a marker", ['holiday.jpg'], true, 'foreign'],
+    ["somebody's files among what a cut-off initdb left", ['PG_VERSION', 'holiday.jpg'], true, 'foreign'],
+    ['a file of that name', ['PG_VERSION'], false, 'foreign'],
   ] as const)('%s', (_name, entries, marked, expected) => {
     expect(clusterState(entries, marked)).toBe(expected);
   });

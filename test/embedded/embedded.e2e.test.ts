@@ -198,7 +198,9 @@ describe('trouble at the start', () => {
     ['a cluster whose password is lost', 'password-missing', { PG_VERSION: '18\n' }],
   ])('%s: refused, and left as they are', async (_name, kind, files) => {
     const dataDir = join(await temporaryFolder(), 'pg');
-    await mkdir(dataDir);
+    for (const part of ['base', 'global'])
+      if ('PG_VERSION' in files) await mkdir(join(dataDir, part), { recursive: true });
+    await mkdir(dataDir, { recursive: true });
     for (const [name, text] of Object.entries(files)) await writeFile(join(dataDir, name), text);
     await expect(startEmbeddedPostgres({ dataDir, settings: FAST })).rejects.toMatchObject({ kind });
     for (const [name, text] of Object.entries(files)) {

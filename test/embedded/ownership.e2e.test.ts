@@ -1,4 +1,18 @@
-import { chmod, chown, cp, mkdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  cp,
+  lchown,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPlatformPackage, prepareBinaries } from '../../src/embedded/binaries.ts';
@@ -228,7 +242,8 @@ describe.runIf(isRoot && nobody)('root', () => {
 
   test('is told about a cluster that is there but out of reach', async () => {
     const folder = await temporaryFolder();
-    await mkdir(join(folder, 'closed', 'pg'), { recursive: true });
+    await mkdir(join(folder, 'closed', 'pg', 'base'), { recursive: true });
+    await mkdir(join(folder, 'closed', 'pg', 'global'));
     await chmod(join(folder, 'closed'), 0o700);
     await writeFile(join(folder, 'closed', 'pg', 'PG_VERSION'), '18\n');
     const paths = clusterPaths(join(folder, 'closed', 'pg'));
@@ -240,9 +255,74 @@ describe.runIf(isRoot && nobody)('root', () => {
   test("hands root's copy of a cluster to the user who runs it", async () => {
     const folder = await temporaryFolder();
     await mkdir(join(folder, 'pg', 'base'), { recursive: true });
+    await mkdir(join(folder, 'pg', 'global'));
+    await writeFile(join(folder, 'pg', 'PG_VERSION'), '18\n');
     await writeFile(join(folder, 'pg', 'base', 'file'), '');
     await placeDataDir(clusterPaths(join(folder, 'pg')), account, join(folder, 'system'), () => {});
     expect((await stat(join(folder, 'pg', 'base', 'file'))).uid).toBe(account.uid);
     expect((await stat(join(folder, 'pg'))).mode & 0o777).toBe(0o700);
   });
+
+  const strangers: [what: string, prepare: (folder: string, theirs: string) => Promise<unknown>][] = [
+    [
+      "somebody's folder in its place",
+      (folder, theirs) => cp(theirs, join(folder, 'pg'), { recursive: true }),
+    ],
+    ["a link to somebody's folder", (folder, theirs) => symlink(theirs, join(folder, 'pg'))],
+    [
+      "a link to somebody's folder, and a marker that it is half made",
+      async (folder, theirs) => {
+        await symlink(theirs, join(folder, 'pg'));
+        await mkdir(join(folder, 'pg.initializing'));
+      },
+    ],
+    [
+      "another user's link to an empty folder",
+      async (folder) => {
+        await mkdir(join(folder, 'empty'));
+        await symlink(join(folder, 'empty'), join(folder, 'pg'));
+        await lchown(join(folder, 'pg'), account.uid, account.gid);
+      },
+    ],
+  ];
+
+  test.each(strangers)('refuses %s, and has touched nothing', async (_what, prepare) => {
+    const folder = await temporaryFolder();
+    const theirs = join(folder, 'theirs');
+    await mkdir(join(theirs, 'deep'), { recursive: true });
+    await writeFile(join(theirs, 'deep', 'holiday.jpg'), 'x');
+    await chmod(theirs, 0o755);
+    await prepare(folder, theirs);
+    const before = await looks(folder);
+    await expect(startEmbeddedPostgres({ dataDir: join(folder, 'pg') })).rejects.toMatchObject({
+      kind: 'data-dir',
+    });
+    expect(await looks(folder)).toEqual(before);
+  });
+
+  test('writes nothing through links beside the data directory', async () => {
+    const folder = await temporaryFolder();
+    const kept = join(folder, 'kept');
+    await writeFile(kept, 'x');
+    const { ownerFile, passwordFile } = clusterPaths(join(folder, 'pg'));
+    for (const path of [ownerFile, passwordFile]) await symlink(kept, path);
+    await startHere(join(folder, 'pg'));
+    expect(await readFile(kept, 'utf8')).toBe('x');
+    const other = join(folder, 'other');
+    await symlink(kept, clusterPaths(other).startupLog);
+    await expect(startEmbeddedPostgres({ dataDir: other })).rejects.toMatchObject({ kind: 'data-dir' });
+    expect(await readFile(kept, 'utf8')).toBe('x');
+  });
 });
+
+/** Everything below a folder with its owner, mode and content, but for the lock's own files. */
+async function looks(folder: string): Promise<unknown[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const kept = entries.filter(({ name }) => !/\.(?:lock|owner)$/.test(name));
+  return await Promise.all(
+    kept.map(async ({ parentPath, name }) => {
+      const { uid, gid, mode } = await lstat(join(parentPath, name));
+      return [join(parentPath, name), uid, gid, mode];
+    }),
+  );
+}
