@@ -61,6 +61,24 @@ describe('watching a SKU', () => {
     expect(await sql`select from catalog_internal.watch_changes`).toHaveLength(0);
   });
 
+  test('in thousands of statements of one transaction reads each of them a few times, after small transactions too', async () => {
+    const { sql } = store;
+    for (const sku of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await watch(sql, sku);
+    const count = 3000;
+    const read = await sql.begin(async (tx) => {
+      await tx.unsafe(`do $$ begin
+        for n in 1 .. ${count} loop insert into catalog.watchlist (sku) values ('W' || n); end loop;
+      end $$`);
+      await tx`set constraints all immediate`;
+      const [row] = await tx<[{ read: number }]>`
+        select (seq_tup_read + idx_tup_fetch)::int as read from pg_stat_xact_all_tables
+        where relid = 'catalog_internal.watch_changes'::regclass`;
+      return row.read;
+    });
+    expect(read).toBeLessThan(5 * count);
+    expect((await ledger(sql)).size).toBe(count + 7);
+  });
+
   test('before the first baseline has it priced, and the baseline lists it without losing that', async () => {
     const { sql } = store;
     await watch(store.sql, 'A', 'U');
