@@ -38,7 +38,20 @@ test('who comes alone frees what the dead have left, and asks for a baseline at 
 
 test('of two that start at once one is the first, and frees what the dead have left', async () => {
   await remains();
-  const [one, other] = await Promise.all([registerInstance(store.url), registerInstance(store.url)]);
+  const starts = await store.sql.begin(async (tx) => {
+    await tx`lock table catalog_internal.instances in access exclusive mode`;
+    const both = Promise.all([registerInstance(store.url), registerInstance(store.url)]);
+    const waiting = async () => {
+      // A transaction sees the activity of its first look otherwise.
+      await tx`select pg_stat_clear_snapshot()`;
+      return await tx`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+          and application_name = 'catalog-mirror instance'`;
+    };
+    await eventually(async () => expect(await waiting()).toHaveLength(2));
+    return { both };
+  });
+  const [one, other] = await starts.both;
   expect(await left()).toMatchObject({ claims: 0, probes: 0, running: 0 });
   expect(await countDaemons(store.sql)).toBe(2);
   await one();
