@@ -69,24 +69,6 @@ BEGIN ATOMIC
     AND h.id > catalog_internal.position_before(now() - interval '3 days');
 END;
 --> statement-breakpoint
--- A transaction that writes history takes this lock before it draws a position, and holds it until it ends: so
--- positions come in the order of the commits, and a reader needs to remember one number only. Other ways, and why
--- not: src/store/changes.ts.
-CREATE OR REPLACE FUNCTION catalog_internal.lock_changes() RETURNS void
-LANGUAGE sql
-BEGIN ATOMIC
-  SELECT pg_advisory_xact_lock(hashtext('catalog_internal.changes'));
-END;
---> statement-breakpoint
--- Every transaction locks the SKUs that exist, in order of sku, and then inserts those that are new. Two that insert
--- at once could still wait for each other, where one is about to insert what the other has inserted: so they 
--- alternate. Held to the end of the transaction, and taken before any row of skus.
-CREATE OR REPLACE FUNCTION catalog_internal.lock_new_skus() RETURNS void
-LANGUAGE sql
-BEGIN ATOMIC
-  SELECT pg_advisory_xact_lock(hashtext('catalog_internal.skus'));
-END;
---> statement-breakpoint
 -- Marks SKUs due; nothing else does. Returns how many rows it wrote.
 -- A row that is already due keeps its earlier due_at and its better lane. Every mark moves the generation on, so that
 -- no answer to an earlier request settles it. The wait of a deferred SKU is not shortened, nor that of one with which a call of

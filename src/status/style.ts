@@ -1,3 +1,4 @@
+import { UNSEEN } from '../lib/shown-json.ts';
 import { styleText } from 'node:util';
 
 export interface Terminal {
@@ -30,7 +31,7 @@ export function bar(part: number, whole: number, cells: number, ascii: boolean, 
 
 /** Text of others without what a terminal would take for a command, and without what turns the direction of reading. */
 export function harmless(text: string): string {
-  return text.replace(/[\p{Cc}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu, '\uFFFD');
+  return text.replace(UNSEEN, '\uFFFD');
 }
 
 /** A line in pieces of at most `width` columns, broken between words; the later ones are indented. */

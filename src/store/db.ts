@@ -194,7 +194,7 @@ function keepArrayTypes(sql: Sql): void {
 }
 
 /** For this connection and those that the pool opens later; to ask each for its version would be a round trip each. */
-async function withoutTransactionTimeout(sql: Sql): Promise<void> {
+export async function withoutTransactionTimeout(sql: Sql): Promise<void> {
   const { connection } = sql.options;
   const [known] = await sql.unsafe(NO_TRANSACTION_TIMEOUT);
   const pin = ' -c transaction_timeout=0';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { connect, type Sql, sqlState } from './db.ts';
+import { connect, type Sql, sqlState, withoutTransactionTimeout } from './db.ts';
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
 export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
@@ -40,14 +40,16 @@ export class MigrationError extends Error {
 
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
- * once. Where none is pending it waits for nobody. Throws MigrationError, leaving everything as it was, where one fails, where a later version has migrated the
- * database, and where a schema of ours is another role's. Needs a direct connection (no transaction pooler).
+ * once. Where none is pending it waits for nobody. Throws MigrationError, leaving everything as it was (a new database may
+ * have got the empty table of what is applied), where one fails, where a later version has migrated the database, and where
+ * a schema of ours is another role's. Needs a direct connection (no transaction pooler).
  */
 export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<void> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
   const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
   const turn = connect(url, { max: 1, name: 'catalog-mirror migrate' });
   try {
+    await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(turn)]);
     await refuseSchemasOfOthers(sql);
     if ((await refuseNewer(sql, folder)) === 0) return;
     await alone(sql, turn, () => migrate(sql, folder, lockTimeoutMs));
