@@ -8,7 +8,7 @@ import { connectAlone, type Sql } from './db.ts';
  */
 const ALIVE = `exists (
   select from pg_stat_activity a
-  where a.pid = i.pid and a.datname = current_database() and a.application_name = 'catalog-mirror instance'
+  where a.pid = i.pid and a.datname = current_database()
     and (a.backend_start is null or a.backend_start = i.backend_start)
 )`;
 /** Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. */

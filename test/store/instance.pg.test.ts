@@ -58,6 +58,13 @@ test('of two that start at once one is the first, and frees what the dead have l
   await other();
 });
 
+test('a daemon is there by whatever application_name its DATABASE_URL gives it', async () => {
+  const leave = await registerInstance(`${store.url}?application_name=shop`);
+  expect(await countDaemons(store.sql)).toBe(1);
+  await leave();
+  expect(await countDaemons(store.sql)).toBe(0);
+});
+
 test('where a baseline stands, a manifest that kept failing keeps its wait', async () => {
   await remains();
   await store.sql`update catalog_internal.sync set manifest_applied_at = now()`;
