@@ -73,14 +73,10 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
            extract(epoch from refused_since) * 1000 as "refusedSince",
            extract(epoch from refused_at) * 1000 as "refusedAt", occupancy, resume_at as "resumeAt"
          from catalog_internal.pace) p) as state,
-      log.sends, log.others
-    from (
-      select coalesce(array_agg(extract(epoch from sent_at)::float8 * 1000 order by sent_at)
-          filter (where not other_user), '{}') as sends,
-        (count(*) filter (where other_user))::int as others
-      from catalog_internal.pace_sends
-      where sent_at > clock_timestamp() - make_interval(secs => ${spanMs / 1000})
-    ) log`;
+      (select coalesce(array_agg(extract(epoch from sent_at)::float8 * 1000 order by sent_at), '{}')
+       from catalog_internal.pace_sends
+       where sent_at > clock_timestamp() - make_interval(secs => ${spanMs / 1000}) and not other_user) as sends,
+      (select sent from catalog_internal.others_sent(make_interval(secs => ${spanMs / 1000}))) as others`;
   return row as unknown as PaceView;
 }
 

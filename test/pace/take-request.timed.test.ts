@@ -7,6 +7,7 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { forgetOthers } from './others.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const LIMIT = 60;
@@ -34,6 +35,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   await sql`truncate catalog_internal.pace_sends, catalog_internal.pace`;
+  await forgetOthers(sql);
 });
 
 afterAll(async () => {
@@ -99,7 +101,7 @@ describe('catalog.take_request', () => {
 
   test('not called, leaves the mirror its whole share again', async () => {
     await take();
-    await sql`update catalog_internal.pace_sends set sent_at = sent_at - interval '1 minute'`;
+    await forgetOthers(sql);
     // It may take a busy machine several windows to fill one; none is ever more than full.
     const own = await eventually(async () => {
       const sent = await race(2500, false);
