@@ -76,7 +76,7 @@ test('with the credential alone, everything else has the documented default', ()
       sweepMs: 86_400_000,
       sweepMinAgeMs: 1_800_000,
     },
-    catalog: { staleAfterMs: 86_400_000, manifestMaxShrink: 0.5 },
+    catalog: { staleAfterMs: 86_400_000, watchedSkus: 100_000, manifestMaxShrink: 0.5 },
     history: { retentionMs: 0 },
     http: { host: '127.0.0.1', port: 9464, statusPage: true },
     log: { level: 'info' },

@@ -218,6 +218,13 @@ export const SETTINGS = {
     default: '24h',
     meaning: 'age at which the catalog snapshot counts as stale and SKUs are refreshed by age instead',
   },
+  WATCHLIST_MAX_SKUS: {
+    path: 'catalog.watchedSkus',
+    rule: integer(0, 10_000_000),
+    default: '100000',
+    meaning:
+      'SKUs of `catalog.watchlist` that are watched, those of the greatest weights first; others are as if they were not in it',
+  },
   MANIFEST_MAX_SHRINK: {
     path: 'catalog.manifestMaxShrink',
     rule: share(),

@@ -9,6 +9,7 @@ import { createStorePause } from '../queues/store-pause.ts';
 import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
+import { readLockHolders } from '../store/lock-holders.ts';
 import type { TaskName } from '../store/tasks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
@@ -38,6 +39,7 @@ export interface App {
 /** Requests under way at a stop get this long; what they answer is then lost and stays due. */
 const GRACE_MS = 4000;
 const RESTORE_EVERY_MS = 10_000;
+const WATCH_LOCKS_EVERY_MS = 2000;
 
 /**
  * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres backend
@@ -98,6 +100,7 @@ async function start(
   };
   const parts: Parts = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, sync };
   const runner = await startRunner(parts, onStop);
+  watchLocks(parts, onStop);
   const http = await openHttp(parts, runner);
   onStop(() => http.close());
   log.info({
@@ -113,6 +116,20 @@ async function start(
     httpPort: http.port,
     wake: (task) => runner.wake(task),
   };
+}
+
+/** Tells who keeps the mirror waiting in Postgres. Where Postgres does not answer, others tell that. */
+function watchLocks({ sync: { sql, clock }, telemetry }: Parts, onStop: OnStop): void {
+  const stopping = new AbortController();
+  const watching = async () => {
+    while (!stopping.signal.aborted) {
+      const holders = await readLockHolders(sql).catch(() => null);
+      if (holders !== null) telemetry.onLocks(holders);
+      await clock.sleep(WATCH_LOCKS_EVERY_MS, stopping.signal);
+    }
+  };
+  void watching();
+  onStop(async () => stopping.abort());
 }
 
 /** Endpoints for machines, and the status page unless it is switched off. */

@@ -80,6 +80,13 @@ export const STORE = {
     ['kind', 'job', 'retryInMs', ...REPEATED],
     'one attempt follows after retryInMs, at most a minute; fix what `kind` names, such as a full disk',
   ),
+  'store.locked': line(
+    ['warn', 'debug'],
+    'the mirror waits for a lock that somebody else holds in Postgres',
+    ['holderPid', 'role', 'application', 'table', 'waitedSeconds', ...REPEATED],
+    'what waits gives up after a minute and is tried again; have that session commit, or end it with pg_terminate_backend(holderPid)',
+  ),
+  'store.unlocked': line('info', 'the mirror no longer waits for locks of others', [...OVER]),
   'store.resumed': line(['info', 'debug'], 'Postgres accepts writes again', ['kind', 'job', ...OVER]),
   'postgres.notice': line(
     ['warn', 'debug'],

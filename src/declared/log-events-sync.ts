@@ -196,6 +196,7 @@ export const REPRICING = {
     ...RUN,
     'released',
     'pruned',
+    'forgotten',
     'historyChunksDropped',
   ]),
 } as const;

@@ -4,8 +4,10 @@ import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { Sql } from '../store/db.ts';
 import { countDaemons } from '../store/instance.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
+import { type LockHolder, readLockHolders } from '../store/lock-holders.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/sync-state.ts';
 import { readTasks, type TaskState } from '../store/tasks.ts';
+import { readLeftOut } from '../store/watchlist.ts';
 
 /** What Postgres says of the mirror at one moment: all that health is judged by, the same for everyone who asks. */
 export interface Facts {
@@ -19,6 +21,10 @@ export interface Facts {
   readonly daemons: number;
   /** Consecutive failed bulk calls. */
   readonly failedCalls: number;
+  /** Sessions that the mirror waits for. */
+  readonly lockHolders: readonly LockHolder[];
+  /** SKUs of the watchlist that are not watched, because so many are. */
+  readonly watchlistLeftOut: number;
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -52,15 +58,18 @@ export interface ReadFacts {
  * answer, or has not the tables and their one row.
  */
 export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactReaders): Promise<ReadFacts> {
-  const [sync, tasks, pace, plan, targets, daemons, counted] = await Promise.all([
-    readSyncState(sql),
-    readTasks(sql),
-    readPace(sql, windowMs),
-    readLivePlan(sql),
-    readTargets(sql),
-    countDaemons(sql),
-    counts(),
-  ]);
+  const [sync, tasks, pace, plan, targets, daemons, lockHolders, watchlistLeftOut, counted] =
+    await Promise.all([
+      readSyncState(sql),
+      readTasks(sql),
+      readPace(sql, windowMs),
+      readLivePlan(sql),
+      readTargets(sql),
+      countDaemons(sql),
+      readLockHolders(sql),
+      readLeftOut(sql),
+      counts(),
+    ]);
   const missing = Object.entries({ sync, settings: targets, live_plan: plan })
     .filter(([, row]) => row === undefined)
     .map(([table]) => `catalog_internal.${table}`);
@@ -72,6 +81,8 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     pace: paceOf(pace),
     incident: plan.incident !== null,
     daemons,
+    lockHolders,
+    watchlistLeftOut,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,

@@ -1,5 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import type { StoreFailure } from '../store/db.ts';
+import { holderText } from '../store/lock-holders.ts';
 import { FAILURES_BEFORE_PAUSE, type TaskName, type TaskState } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 import { count, secondsBetween, sum } from './format.ts';
@@ -18,6 +19,7 @@ export const REASON_CODES = [
   'postgres-unavailable',
   'queues-unavailable',
   'store-paused',
+  'locked',
   'no-baseline',
   'task-missing',
   'stopped',
@@ -33,6 +35,7 @@ export const REASON_CODES = [
   'filling',
   'backlog-late',
   'empty',
+  'watchlist-full',
 ] as const;
 export type ReasonCode = (typeof REASON_CODES)[number];
 
@@ -87,10 +90,12 @@ export function judge(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health
     ...(facts === null
       ? []
       : [
+          ...lockReasons(facts),
           ...progressReasons(facts),
           ...refusalReasons(facts),
           ...catalogReasons(facts),
           ...backlogReasons(facts),
+          ...watchlistReasons(facts),
         ]),
   ];
   const reasons = MIRROR_STATES.toReversed().flatMap((state) => found.filter(({ level }) => level === state));
@@ -137,6 +142,29 @@ function ownReasons(facts: Facts | null, { unreadable, queues, storeFailure, ref
     refused !== null &&
       degraded('own-credential', refused, 'check PARTNER_API_KEY and PARTNER_SECRET of this daemon'),
   ]);
+}
+
+/** Somebody's lock stops whatever waits for it, however well the rest looks. */
+function lockReasons({ lockHolders }: Facts): Reason[] {
+  return lockHolders.map((holder) =>
+    degraded(
+      'locked',
+      `${holderText(holder)}, and the mirror has waited ${formatAge(holder.seconds)} for it`,
+      `have it commit, or run as its role: select pg_terminate_backend(${holder.pid})`,
+    ),
+  );
+}
+
+function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
+  if (watchlistLeftOut === 0) return [];
+  const are = watchlistLeftOut === 1 ? 'SKU of catalog.watchlist is' : 'SKUs of catalog.watchlist are';
+  return [
+    degraded(
+      'watchlist-full',
+      `${count(watchlistLeftOut)} ${are} not watched: it has more than WATCHLIST_MAX_SKUS`,
+      'take out what need not be watched, or raise WATCHLIST_MAX_SKUS',
+    ),
+  ];
 }
 
 const held = (reasons: readonly (Reason | false)[]): Reason[] => reasons.filter((each) => each !== false);

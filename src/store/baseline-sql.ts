@@ -148,7 +148,7 @@ export const DROP_ORPHANS = `
 export const MARK_NEW = `
   insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, rank)
   select d.sku, catalog_internal.lane_of('new'), 'new', d.price_source = 'live', now(), 1, coalesce(w.weight, 1)
-  from diff d left join catalog.watchlist w using (sku)
+  from diff d left join catalog_internal.watched w using (sku)
   where d.kind = 'new' order by d.sku`;
 
 /**

@@ -5,7 +5,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import { connectAlone, isConnectionLost, sqlState } from './db.ts';
-import { LOCK_NEW_SKUS, LOCK_WATCHLIST } from './locks.ts';
+import { LOCK_NEW_SKUS } from './locks.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */
 export interface StagedLine {
@@ -187,7 +187,6 @@ export class Baseline {
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
     const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
     await run('begin');
-    await run(LOCK_WATCHLIST);
     const { rows: superseding } = await run(
       'select from catalog_internal.sync where manifest_applied_at > $1 for update',
       [token.requestedAt],

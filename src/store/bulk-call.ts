@@ -3,6 +3,7 @@ import { type DueClass, type DueSuspects, DUE_LANES, type Lane, laneNumber, rele
 import { type LiveCandidate, type LivePlan, livePlanRow } from './live.ts';
 import type { SyncState } from './sync-state.ts';
 import { type CallPause, callPauseRow } from './tasks.ts';
+import { WATCHLIST_MOVED } from './watchlist.ts';
 
 /*
  * What a bulk call reads before it: one statement, as every statement is a round trip, and Postgres may be far away. What
@@ -45,6 +46,8 @@ export interface CallInputs {
   readonly nextDueMs: number | null;
   /** The live lane's first SKUs by due time; none where live SKUs are claimed in that order anyway. */
   readonly candidates: readonly LiveCandidate[];
+  /** Whether the ledger does not know yet what sellers have done to the watchlist. */
+  readonly watchlistMoved: boolean;
 }
 
 /** Rows released before each call; were there more, the next reading releases them. */
@@ -71,7 +74,7 @@ export async function readCallInputs(sql: Sql, options: CallInputOptions): Promi
       (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
-      (${liveCandidates(sql, options.candidates)}) as candidates`;
+      (${liveCandidates(sql, options.candidates)}) as candidates, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved"`;
   const laneOf = (number: number): Lane => DUE_LANES[number - 1] ?? 'sweep';
   return { ...inputs, due: due.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) })) };
 }
@@ -163,7 +166,7 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
       order by due_at limit ${limit}
     ) d
     left join catalog_internal.live_rates r using (sku)
-    left join catalog.watchlist w using (sku)`;
+    left join catalog_internal.watched w using (sku)`;
 }
 
 /** What calls have taught about their size (sync/reprice/call-size.ts). */

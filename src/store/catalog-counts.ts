@@ -1,5 +1,5 @@
 import type { Queryable, Sql, Tx } from './db.ts';
-import { isNotOurTurn, takeTurnAtOnce } from './locks.ts';
+import { isLockNotAvailable, takeTurnAtOnce } from './locks.ts';
 
 /** Upper bounds of the age distributions, in seconds: from a minute to a month. */
 export const AGE_BUCKETS = [
@@ -34,7 +34,7 @@ export async function countCatalogAlone(sql: Sql): Promise<void> {
     return await scan(tx);
   });
   const counts = await counting.catch((error: unknown) => {
-    if (isNotOurTurn(error)) return null;
+    if (isLockNotAvailable(error)) return null;
     throw error;
   });
   if (counts !== null) await cached(sql, counts);

@@ -2,7 +2,7 @@ import { auditReports, countSeenFirst, markUnreported, unreported } from './audi
 import { failpoint } from '../lib/failpoint.ts';
 import { type PriceMove, writeChanges } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
-import { lockNewSkus, lockWatchlist } from './locks.ts';
+import { lockNewSkus } from './locks.ts';
 
 export interface DeltaChange {
   readonly since: string;
@@ -41,10 +41,9 @@ const NOTHING: DeltaApplied = {
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   return await transaction(sql, async (tx) => {
-    const [, [token]] = await Promise.all([
-      lockWatchlist(tx),
-      tx<[{ snapshot_id: string | null }]>`select snapshot_id from catalog_internal.sync for update`,
-    ]);
+    const [token] = await tx<
+      [{ snapshot_id: string | null }]
+    >`select snapshot_id from catalog_internal.sync for update`;
     if (token.snapshot_id !== delta.since) return NOTHING;
     const reported = [...new Set([...delta.changed, ...delta.nowLive])];
     const all = [...new Set([...reported, ...delta.removed])];

@@ -32,7 +32,7 @@ export async function unscheduledLive(
     from catalog_internal.due d
     join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku)
-    left join catalog.watchlist w using (sku)
+    left join catalog_internal.watched w using (sku)
     left join lateral (
       select moves, minutes from catalog_internal.past_moves(s.sku, s.first_priced_at)
       where r.sku is null

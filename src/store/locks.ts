@@ -1,13 +1,10 @@
 import { sqlState, type Tx } from './db.ts';
 
 /*
- * What a transaction may lock, in the order in which everyone takes it: the watchlist as a whole (shared), the row of `sync`, the
- * lock of those who insert SKUs, rows of `skus` in order of sku, rows of the ledger in order of sku, the audit, history. Sellers
- * take part: the commit of a change of the watchlist locks SKUs and ledger (catalog_internal.watch_committed).
+ * What a transaction may lock, in the order in which everyone takes it: the row of `watching`, the row of `sync`, the
+ * lock of those who insert SKUs, rows of `skus` in order of sku, rows of the ledger in order of sku, the audit, history. Nobody else
+ * takes part: catalog.watchlist, which sellers may lock, is read by nothing but store/watchlist.ts.
  */
-
-/** Taken first by every transaction that locks SKUs. It waits here, with nothing locked, for a seller who empties the list with TRUNCATE. */
-export const LOCK_WATCHLIST = 'lock table catalog.watchlist in access share mode';
 
 /** Taken by every transaction that may insert SKUs, before any row of `skus`. */
 export const LOCK_NEW_SKUS = 'select catalog_internal.lock_new_skus()';
@@ -20,17 +17,13 @@ export async function takeTurn(tx: Tx, turn: Turn): Promise<void> {
   await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode`;
 }
 
-/** Rejects where somebody else has the turn (`isNotOurTurn`); the transaction has then failed. */
+/** Rejects where somebody else has the turn (`isLockNotAvailable`); the transaction has then failed. */
 export async function takeTurnAtOnce(tx: Tx, turn: Turn): Promise<void> {
   await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode nowait`;
 }
 
 /** SQLSTATE lock_not_available. */
-export const isNotOurTurn = (error: unknown): boolean => sqlState(error) === '55P03';
-
-export async function lockWatchlist(tx: Tx): Promise<void> {
-  await tx.unsafe(LOCK_WATCHLIST);
-}
+export const isLockNotAvailable = (error: unknown): boolean => sqlState(error) === '55P03';
 
 export async function lockNewSkus(tx: Tx): Promise<void> {
   await tx.unsafe(LOCK_NEW_SKUS);

@@ -1,5 +1,5 @@
 import { type Queryable, type Sql, transaction } from './db.ts';
-import { lockNewSkus, lockWatchlist } from './locks.ts';
+import { lockNewSkus } from './locks.ts';
 import { requestTask } from './tasks.ts';
 
 /** What a refresh did: to how many SKUs, and whether bulk calls were paused after failures. */
@@ -24,7 +24,6 @@ const resume = (sql: Queryable) => sql<{ resumed: boolean }[]>`
 export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Refreshed> {
   const wanted = [...new Set(skus)];
   return await transaction(sql, async (tx) => {
-    await lockWatchlist(tx);
     await lockNewSkus(tx);
     await tx`select from catalog.skus where sku = any(${wanted}) order by sku for update`;
     await tx`

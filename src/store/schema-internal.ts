@@ -128,19 +128,43 @@ export const sync = internal.table(
   (t) => [check('sync_one_row', sql`${t.id}`)],
 );
 
-/**
- * What transactions under way have done to catalog.watchlist, each its own rows: their commit marks the SKUs and takes the rows
- * away again. Nobody ever sees any.
- */
+/** What sellers have done to catalog.watchlist and the mirror has not read yet (store/watchlist.ts). */
 export const watchChanges = internal.table('watch_changes', {
   id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
-  /** pg_current_xact_id() of the transaction. */
-  transaction: text().notNull(),
   /** Whether the SKUs were inserted; else their weights changed, or they are gone. */
   added: boolean().notNull(),
   /** Null: everything was taken away (TRUNCATE). */
   skus: text().array(),
 });
+
+/** The mirror's own copy of catalog.watchlist, which its sellers may lock: all else that needs a weight reads it here. */
+export const watched = internal.table(
+  'watched',
+  {
+    sku: text().primaryKey(),
+    /** Null: no longer watched, and the ledger has not been told yet. */
+    weight: real(),
+    /** What the ledger has not been told yet: that the SKU is due ('mark'), or has another rank ('rank'). */
+    owed: text(),
+  },
+  (t) => [
+    index('watched_owed')
+      .on(t.sku)
+      .where(sql`${t.owed} is not null`),
+    check('watched_owed', sql`${t.owed} in ('mark', 'rank')`),
+  ],
+);
+
+/** One row, locked by whoever reads the watchlist. */
+export const watching = internal.table(
+  'watching',
+  {
+    id: boolean().primaryKey().default(true),
+    /** SKUs of the list that were left out, because so many are watched that there is no room for them. */
+    leftOut: integer('left_out').notNull().default(0),
+  },
+  (t) => [check('watching_one_row', sql`${t.id}`)],
+);
 
 /** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live/policy.ts). */
 export const liveRates = internal.table('live_rates', {

@@ -34,9 +34,10 @@ export const SESSION = {
   exit_on_error: 'off',
   // Migrations say by notices what they do.
   client_min_messages: 'notice',
+  // Nothing of the mirror holds a lock for as long: what waits longer fails, gives back what it has locked itself, and is tried again.
+  lock_timeout: '60s',
   // A baseline takes minutes, and idle connections of a pool are idle for hours.
   statement_timeout: '0',
-  lock_timeout: '0',
   idle_session_timeout: '0',
   idle_in_transaction_session_timeout: String(IDLE_TRANSACTION_MS),
   // A statement that plans a call is large and takes milliseconds; to compile it takes seconds, each time.

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Sql } from './db.ts';
+import { WATCHLIST_MOVED } from './watchlist.ts';
 
 /** What is stored about the upstream's catalog and our position in it. */
 export interface SyncState {
@@ -151,6 +152,8 @@ export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
     select case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as reason,
       count(*)::int as count
     from catalog_internal.due where due_at <= now()
-    group by 1 order by 2 desc`;
+    group by 1
+    union all select 'watchlist', 1 where ${sql.unsafe(WATCHLIST_MOVED)}
+    order by 2 desc`;
   return { baseline: sync.baseline, deltaCaughtUp: sync.delta, due };
 }

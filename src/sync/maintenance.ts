@@ -3,6 +3,7 @@ import { promoteMetadata, releaseHeld } from '../store/due.ts';
 import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
+import { forgetUnknown, readWatchlist } from '../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
 
@@ -40,10 +41,12 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
   const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
   await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
   await prepareHistory(ctx.sql);
+  await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: true });
+  const forgotten = await forgetUnknown(ctx.sql, AT_ONCE);
   const historyChunksDropped = historyMs > 0 ? await dropOldHistory(ctx.sql, historyMs) : 0;
   return {
     kind: 'done',
-    nextInMs: released < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
-    counts: { released, pruned, historyChunksDropped },
+    nextInMs: Math.max(released, forgotten) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
+    counts: { released, pruned, forgotten, historyChunksDropped },
   };
 }

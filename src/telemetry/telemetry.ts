@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { RequestObservation } from '../partner/client.ts';
 import { letsThrough } from '../pace/policy.ts';
 import type { StoreEvent } from '../queues/store-pause.ts';
+import type { LockHolder } from '../store/lock-holders.ts';
 import type { TaskReport } from '../queues/task-run.ts';
 import type { SyncEvent } from '../sync/context.ts';
 import type { PacerEvents } from '../pace/pacer.ts';
@@ -21,6 +22,7 @@ export interface Telemetry {
   readonly onTask: (report: TaskReport) => void;
   readonly onRequest: (observation: RequestObservation) => void;
   readonly onStore: (event: StoreEvent) => void;
+  readonly onLocks: (holders: readonly LockHolder[]) => void;
   readonly onJob: (job: { queue: string; job: string; outcome: string; ms: number }) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onQueueError: (error: unknown) => void;

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { connect } from '../../src/store/db.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
 import { advisoryLocksOf, dropRoles, LOCKS_OF_OLD } from './neighbours.ts';
@@ -47,4 +48,44 @@ test('a name of a service that is no name is cut, and its request counted', asyn
   await sql`select catalog.take_request(repeat('x', 1000000))`;
   const kept = await sql`select length(lane) as length from catalog_internal.pace_sends where other_user`;
   expect([...kept]).toEqual([{ length: 64 }]);
+});
+
+test('a seller who keeps the watchlist locked holds up nothing, and is named in the log, by readyz and by status', async () => {
+  await using stack = await createStack({ sandbox: { skus: 40, seed: 5 } });
+  const { sql, sandbox } = stack;
+  const daemon = await stack.start();
+  await stack.caughtUp();
+  await sql`insert into catalog.watchlist (sku) select sku from catalog.skus limit 3`;
+  const role = `seller_${randomBytes(6).toString('hex')}`;
+  await sql.unsafe(`create role ${role} login password 'x' in role catalog_watcher`);
+  onTestFinished(() => dropRoles(role));
+  const url = Object.assign(new URL(stack.databaseUrl), { username: role, password: 'x' });
+  const seller = connect(url.href, { max: 1, name: 'pricing-tool' });
+  const degraded = async () =>
+    ((await (await fetch(`http://127.0.0.1:${daemon.httpPort}/readyz`)).json()) as { degraded: string[] })
+      .degraded;
+  const named = new RegExp(
+    `^process \\d+ of Postgres \\(role ${role}, application pricing-tool\\) holds a lock on catalog.watchlist`,
+  );
+  try {
+    await seller.begin(async (tx) => {
+      await tx`lock table catalog.watchlist in access exclusive mode`;
+      sandbox.world.step(40);
+      sandbox.world.buildSnapshot();
+      await stack.everythingDue();
+      await stack.caughtUp();
+      await expectMirrorIsTrue(sql, sandbox.world);
+      await eventually(async () => expect(await degraded()).toEqual([expect.stringMatching(named)]));
+    });
+  } finally {
+    await seller.end({ timeout: 2 });
+  }
+  await eventually(async () => expect(await degraded()).toEqual([]));
+  await eventually(async () => {
+    const said = stack.logs.filter(({ event }) => event === 'store.locked' || event === 'store.unlocked');
+    expect(said).toMatchObject([
+      { event: 'store.locked', role, application: 'pricing-tool', table: 'catalog.watchlist' },
+      { event: 'store.unlocked' },
+    ]);
+  });
 });

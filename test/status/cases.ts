@@ -160,6 +160,8 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
     targets,
     daemons,
     failedCalls,
+    lockHolders: [],
+    watchlistLeftOut: 0,
     pace,
     incident: incident !== null,
     counts: stats,

@@ -3,7 +3,7 @@ import { Baseline } from '../../src/store/baseline.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
-import { found, answerAsked, mark, pricesOf, useStore } from './support.ts';
+import { followWatchlist, found, answerAsked, mark, pricesOf, useStore } from './support.ts';
 import { dueNow } from './watching.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -140,6 +140,7 @@ describe('while a manifest is merged', () => {
     await mark(store.sql, ['A'], 'sweep');
     await store.sql`update catalog_internal.due set due_at = 'infinity', rank = 7`;
     await store.sql`insert into catalog.watchlist (sku, weight) values ('B', 3)`;
+    await followWatchlist(store.sql);
     await store.sql`delete from catalog_internal.due where sku = 'B'`;
     await store.sql`delete from catalog.skus where sku = 'B'`;
     await baseline(store.url, [line('A'), line('B'), line('C', { priceSource: 'live' })]);

@@ -4,6 +4,7 @@ import { applyDelta, noteBrokenChain } from '../../src/store/delta.ts';
 import { readSyncState } from '../../src/store/sync-state.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import { everything, failing, knownSkus, ledger, mark, stateOf, useStore } from './support.ts';
+import { watchNow } from './watching.ts';
 
 const store = useStore();
 const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, skipped: 0 };
@@ -217,7 +218,7 @@ describe('meanwhile', () => {
     await knownSkus(store.sql, ['A']);
     await mark(store.sql, ['A'], 'new');
     await baseline(store.url, [line('A'), line('W', { priceSource: 'live' })], {
-      beforeMerge: () => store.sql`insert into catalog.watchlist (sku) values ('W')`,
+      beforeMerge: () => watchNow(store.sql, 'W'),
     });
     expect(await skuRow(store.sql, 'W')).toEqual({ source: 'live', hash: null, sizes: 3, listed: true });
     expect((await ledger(store.sql)).get('W')).toMatchObject({ live: true, lane: 1 });

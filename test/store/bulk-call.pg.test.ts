@@ -69,11 +69,9 @@ async function put(sql: Sql, facts: Facts): Promise<void> {
       coalesce(now() + make_interval(secs => due * 60 + right(sku, 2)::int), 'infinity'), now() + make_interval(secs => held * 60),
       case when held is not null and claimed then 7 end
     from jsonb_to_recordset(${sql.json(rows)}) as r(sku text, lane int, live boolean, due float8, held float8, claimed boolean)`;
-  await sql`alter table catalog.watchlist disable trigger watch_added`;
   await sql`
-    insert into catalog.watchlist (sku, weight) select sku, weight
+    insert into catalog_internal.watched (sku, weight) select sku, weight
     from jsonb_to_recordset(${sql.json(rows)}) as r(sku text, weight int) where weight is not null`;
-  await sql`alter table catalog.watchlist enable trigger watch_added`;
   await sql`
     insert into catalog_internal.live_rates select sku, 1.5, 1 / 3.0
     from jsonb_to_recordset(${sql.json(rows)}) as r(sku text, rated boolean) where rated`;
@@ -106,7 +104,7 @@ const readLedger = (sql: Sql) => sql<LedgerRow[]>`
     (extract(epoch from held_until - now()) / 60)::float8 as held, (extract(epoch from now() - asked_at) / 60)::float8 as asked,
     coalesce(weight, 1)::float8 as weight, alpha, beta
   from catalog_internal.due join catalog.skus using (sku)
-  left join catalog.watchlist using (sku) left join catalog_internal.live_rates using (sku)
+  left join catalog_internal.watched using (sku) left join catalog_internal.live_rates using (sku)
   order by due_at, sku`;
 
 const early = {

@@ -75,11 +75,9 @@ describe('claims', () => {
       ((await claimDue(store.sql, { quotas: urgent(count) }, LEASE_MS))?.skus ?? []).map(({ sku }) => sku);
     const watch = async (weights: Record<string, number>) => {
       await knownSkus(store.sql, Object.keys(weights));
-      await store.sql`alter table catalog.watchlist disable trigger watch_added`;
       await store.sql`
-        insert into catalog.watchlist (sku, weight)
+        insert into catalog_internal.watched (sku, weight)
         select key, value::real from jsonb_each_text(${store.sql.json(weights)})`;
-      await store.sql`alter table catalog.watchlist enable trigger watch_added`;
     };
 
     test('take the heaviest watched SKUs first, however long the others have waited, and equal ones by age', async () => {
@@ -103,7 +101,7 @@ describe('claims', () => {
       const { sql } = store;
       await watch({ A: 5, B: 9 });
       await mark(sql, ['A', 'B']);
-      await sql`update catalog.watchlist set weight = 20 where sku = 'A'`;
+      await sql`update catalog_internal.watched set weight = 20 where sku = 'A'`;
       await mark(sql, ['A']);
       expect(await take(1)).toEqual(['A']);
       await mark(sql, ['C'], 'sweep');

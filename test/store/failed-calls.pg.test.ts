@@ -6,6 +6,7 @@ import { refreshSkus } from '../../src/store/refresh.ts';
 import { callPause } from '../../src/store/tasks.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import {
+  followWatchlist,
   allDue,
   callInputs,
   claimAll,
@@ -131,6 +132,7 @@ describe('a SKU with which a call of its own failed', () => {
     expect(await largest()).toEqual({ A: 1 });
     await mark(store.sql, ['A'], 'changed');
     await store.sql`insert into catalog.watchlist (sku) values ('A')`;
+    await followWatchlist(store.sql);
     expect(await isHeld()).toBe(true);
   });
 

@@ -23,7 +23,7 @@ const record = (sku: string, price: number): SkuResult => ({
 
 test('what a refresh learned is kept, and says when the next refresh is due', async () => {
   await liveSkus('A', 'B');
-  await store.sql`insert into catalog.watchlist (sku, weight) values ('A', 7)`;
+  await store.sql`insert into catalog_internal.watched (sku, weight) values ('A', 7)`;
   await store.sql`select catalog_internal.mark_due('{A,B}'::text[], 'live', true)`;
   const looks: unknown[] = [];
   const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);

@@ -8,6 +8,7 @@ import { applyDelta } from '../../src/store/delta.ts';
 import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/due.ts';
 import { releaseSnapshot, scheduleLive } from '../../src/store/live-order.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import { forgetUnknown, readWatchlist } from '../../src/store/watchlist.ts';
 import { seeded } from '../hostile/random.ts';
 import { eventually } from '../support/eventually.ts';
 import { runs } from '../support/soak.ts';
@@ -73,6 +74,8 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
     },
     () => refreshSkus(sql, some(draw)),
     () => refreshAll(sql, draw(2) === 0 ? 'prices' : 'metadata'),
+    () => readWatchlist(sql, { most: 200 + draw(200), everything: draw(2) === 0 }),
+    () => forgetUnknown(sql, 200),
     () => releaseHeld(sql, 200),
     () => promoteMetadata(sql, 0, 200),
     () => releaseSnapshot(sql, { after: '', limit: 200, next: REFRESH }),

@@ -85,14 +85,15 @@ describe('the role catalog_reader', () => {
 });
 
 describe('the role catalog_watcher', () => {
-  test('edits the watchlist, and what it inserts is marked with the daemon’s rights', async () => {
+  test('edits the watchlist, and the daemon marks what it inserted', async () => {
     const marked = await as('catalog_watcher', async (tx) => {
       await tx`insert into catalog.watchlist (sku) values ('A'), ('B')`;
       await tx`update catalog.watchlist set weight = 9 where sku = 'A'`;
       await tx`delete from catalog.watchlist where sku = 'B'`;
-      await tx`set constraints all immediate`;
       const watched = await tx`select sku, weight from catalog.watchlist`;
       await tx`reset role`;
+      await tx`select catalog_internal.read_watchlist(false, 10)`;
+      await tx`select catalog_internal.watched_to_ledger(10)`;
       return {
         watched: [...watched],
         due: [...(await tx`select sku, reason from catalog_internal.due order by sku`)],

@@ -1,12 +1,13 @@
 import type { SkuResult, NextRefresh, PriceRow, ProductRow } from '../../src/store/answer/types.ts';
 import { eachColumn } from '../../src/declared/metadata.ts';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue, DUE_LANES, type Quota } from '../../src/store/due.ts';
 import { type CallInputOptions, type CallInputs, readCallInputs } from '../../src/store/bulk-call.ts';
 import { storeFailedCall } from '../../src/store/call-lesson.ts';
 import { applyDelta } from '../../src/store/delta.ts';
+import { readWatchlist } from '../../src/store/watchlist.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 export const HOUR = 3_600_000;
@@ -118,7 +119,13 @@ export async function callInputs(sql: Sql, options: Partial<CallInputOptions> = 
 }
 
 /** Claims whatever is due; fails where nothing is. */
+/** What a daemon does before it plans a call: reads what sellers have committed to the watchlist. */
+export async function followWatchlist(sql: Sql): Promise<void> {
+  expect(await readWatchlist(sql, { most: 100_000, everything: false })).toBe(true);
+}
+
 export async function claimAll(sql: Sql, count = 1000): Promise<Claim> {
+  await followWatchlist(sql);
   const claim = await claimDue(sql, { quotas: allDue(count) }, LEASE_MS);
   if (claim === null) throw new Error('nothing is due');
   return claim;
@@ -154,6 +161,7 @@ export interface DueRow {
 }
 
 export async function ledger(sql: Sql): Promise<Map<string, DueRow>> {
+  await followWatchlist(sql);
   const rows = await sql<DueRow[]>`
     select sku, lane, reason, live, generation, claim, deferrals, failures,
       (extract(epoch from due_at - clock_timestamp()) / 3600)::float8 as "dueIn",

@@ -16,6 +16,7 @@ import {
   removeByDelta,
   useStore,
 } from './support.ts';
+import { watchNow } from './watching.ts';
 
 const store = useStore();
 
@@ -128,7 +129,7 @@ const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null
     'size_type',
     'size_type',
   ],
-  ['a new watch', () => store.sql`insert into catalog.watchlist (sku) values ('A')`, 'owed', null],
+  ['a new watch', () => watchNow(store.sql, 'A'), 'owed', null],
   ['a removal', () => removeByDelta(store.sql, 'A'), 'removed', null],
   ['0009', () => answerAsked(store.sql, { sku: 'A', kind: 'not_found' }), 'not_found', null],
   ['a deferral', () => answerAsked(store.sql, { sku: 'L', kind: 'deferred', waitMs: HOUR }), null, 'owed'],
@@ -178,10 +179,7 @@ const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null
   ],
   [
     'an incident',
-    async () => {
-      await storeIncident(store.sql, () => 'live-count');
-      await age(0.6);
-    },
+    () => storeIncident(store.sql, () => 'live-count').then(() => age(0.6)),
     'incident',
     'past_target',
   ],

@@ -5,10 +5,12 @@ import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { claimDue } from '../../src/store/due.ts';
 import { refreshAll } from '../../src/store/refresh.ts';
+import { readWatchlist } from '../../src/store/watchlist.ts';
 import { baseline, line, standing } from './manifest.ts';
 import {
   allDue,
   claimAll,
+  followWatchlist,
   found,
   knownSkus,
   LEASE_MS,
@@ -52,6 +54,7 @@ describe('changes of the list', () => {
   test('another SKU in the place of one is watched, and the former no more', async () => {
     const { sql } = store;
     await sql`insert into catalog.watchlist (sku, weight) values ('A', 4)`;
+    expect(await dueNow(store.sql)).toEqual(['A watched 4']);
     await sql`update catalog.watchlist set sku = 'B'`;
     expect(await dueNow(store.sql)).toEqual(['A watched 1', 'B watched 4']);
   });
@@ -152,7 +155,7 @@ describe('a seller’s transaction that is not committed', () => {
       },
     );
     expect(await dueNow(store.sql)).toEqual([
-      'A watched 1',
+      'A changed 1',
       'B changed 9',
       'C changed 1',
       'D new 1',
@@ -162,7 +165,7 @@ describe('a seller’s transaction that is not committed', () => {
   });
 });
 
-test('sellers in many transactions beside deltas and answers: nobody is a deadlock’s victim', async () => {
+test('sellers in many transactions beside deltas and answers, and two daemons that read the list: nobody is a deadlock’s victim', async () => {
   const { sql } = store;
   const names = Array.from({ length: 30 }, (_, n) => `S${n}`);
   await standing(store, ...names.slice(0, 15).map((sku) => line(sku)));
@@ -185,6 +188,7 @@ test('sellers in many transactions beside deltas and answers: nobody is a deadlo
   const mirror = [1, 2].map(async () => {
     for (let turn = 0; turn < 12; turn += 1) {
       await sql`select catalog_internal.mark_due(array['S0'], 'changed')`;
+      await readWatchlist(sql, { most: 1000, everything: turn % 3 === 0 });
       const claim = await claimDue(sql, { quotas: allDue(20) }, LEASE_MS);
       if (claim !== null)
         await applyAnswer(
@@ -201,6 +205,7 @@ test('sellers in many transactions beside deltas and answers: nobody is a deadlo
   });
   await Promise.all([...sellers, ...mirror]);
   expect(errors.map(String), `seed ${seed}`).toEqual([]);
+  await followWatchlist(sql);
   const wrong = await sql`
     select sku from catalog.watchlist w left join catalog_internal.due d using (sku)
     where d.sku is null or d.lane = 1 and d.rank <> w.weight`;

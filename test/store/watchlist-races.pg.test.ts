@@ -2,15 +2,27 @@ import { describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { storeFailedCall, storeLesson } from '../../src/store/call-lesson.ts';
-import { releaseClaim } from '../../src/store/due.ts';
+import { type Claim, claimDue, releaseClaim } from '../../src/store/due.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { readWatchlist } from '../../src/store/watchlist.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
-import { answerAsked, claimAll, found, knownSkus, mark, useStore } from './support.ts';
-import { dueNow, watch } from './watching.ts';
+import {
+  allDue,
+  answerAsked,
+  claimAll,
+  found,
+  knownSkus,
+  LEASE_MS,
+  mark,
+  REFRESH,
+  useStore,
+} from './support.ts';
+import { dueNow } from './watching.ts';
 import { eventually } from '../support/eventually.ts';
 
-/* Orders of a seller's commit and the mirror's transactions that went wrong once, each forced by locks. */
+/* Orders of the mirror's transactions, one of which tells the ledger of the watchlist, that went wrong once, each forced by locks. */
 
 const store = useStore();
 
@@ -29,21 +41,27 @@ async function untilWaiting(count: number): Promise<void> {
 const delta = (changed: readonly string[], removed: readonly string[] = []) =>
   applyDelta(store.sql, { since: 'm0', toSnapshot: 'd1', changed, removed, nowLive: [] });
 
-const rewatch = (sql: Sql, ...skus: readonly string[]) =>
-  sql.begin(async (tx) => {
-    await tx`delete from catalog.watchlist where sku = any(${skus as string[]})`;
-    await tx`insert into catalog.watchlist (sku) select unnest(${skus as string[]}::text[])
-      on conflict (sku) do update set weight = excluded.weight`;
-  });
+/** Reads the list, however long it has to wait for locks. */
+async function tellLedger(tx: Pick<Sql, 'unsafe'>): Promise<void> {
+  await tx.unsafe('select catalog_internal.read_watchlist(false, 1000)');
+  await tx.unsafe('select catalog_internal.watched_to_ledger(1000)');
+}
+
+const watchAndTell = async (sql: Sql, ...skus: readonly string[]) => {
+  await sql`
+    insert into catalog.watchlist (sku) select unnest(${skus as string[]}::text[]) on conflict (sku) do update set weight = 1`;
+  await sql`insert into catalog_internal.watch_changes (added, skus) values (true, ${skus as string[]}::text[])`;
+  await sql.begin(tellLedger);
+};
 
 describe('the rank of what is urgent is the weight that was committed last', () => {
-  test('where a mark read the former weight and then waited for the seller’s commit', async () => {
+  test('where a mark read the former weight and then waited for who told of the new one', async () => {
     const { sql } = store;
-    await watch(sql, 'A');
+    await watchAndTell(sql, 'A');
+    await sql`update catalog.watchlist set weight = 9`;
     let marking: Promise<unknown> = Promise.resolve();
-    await sql.begin(async (seller) => {
-      await seller`update catalog.watchlist set weight = 9`;
-      await seller`set constraints all immediate`;
+    await sql.begin(async (telling) => {
+      await tellLedger(telling);
       marking = mark(sql, ['A']);
       await untilWaiting(1);
     });
@@ -60,7 +78,8 @@ describe('the rank of what is urgent is the weight that was committed last', () 
       let selling: Promise<unknown> = Promise.resolve();
       await sql.begin(async (marking) => {
         await marking`select catalog_internal.mark_due(array['A'], 'changed')`;
-        selling = sql.unsafe(statement).execute();
+        await sql.unsafe(statement);
+        selling = sql.begin(tellLedger);
         await untilWaiting(1);
       });
       await selling;
@@ -78,10 +97,10 @@ describe('nobody is a deadlock’s victim where', () => {
       await other`select from catalog.skus where sku = 'B' for update`;
       running.push(work());
       await untilWaiting(1);
-      const first = watch(sql, 'A');
+      const first = watchAndTell(sql, 'A');
       running.push(first);
       await Promise.race([first, untilWaiting(2)]);
-      running.push(rewatch(sql, 'A', 'B'));
+      running.push(watchAndTell(sql, 'A', 'B'));
       await untilWaiting((await sql`select from catalog.skus where sku = 'A'`).length > 0 ? 2 : 3);
     });
     await Promise.all(running);
@@ -105,8 +124,8 @@ describe('nobody is a deadlock’s victim where', () => {
 
   /** Both are watched, and B's row of the ledger was written first. */
   async function watchBoth(): Promise<void> {
-    await watch(store.sql, 'B');
-    await watch(store.sql, 'A');
+    await watchAndTell(store.sql, 'B');
+    await watchAndTell(store.sql, 'A');
   }
 
   /** Has a seller's commit of new weights wait for A's row of the ledger, `work` behind it, and lets A go. */
@@ -119,7 +138,8 @@ describe('nobody is a deadlock’s victim where', () => {
       const running: Promise<unknown>[] = [];
       await sql.begin(async (other) => {
         await other`select from catalog_internal.due where sku = 'A' for update`;
-        running.push(seller`update catalog.watchlist set weight = 2`.execute());
+        await seller`update catalog.watchlist set weight = 2`;
+        running.push(seller.begin(tellLedger));
         await untilWaiting(1);
         running.push(work());
         await untilWaiting(2);
@@ -211,27 +231,45 @@ describe('nobody is a deadlock’s victim where', () => {
       await impatient.end({ timeout: 2 });
     }
   });
+});
 
-  test('a list is emptied in a transaction, which holds up marks until its end', async () => {
+describe('holds up no delta, answer, baseline or refresh:', () => {
+  test.each([
+    ['a seller who has locked the list', 'lock table catalog.watchlist in access exclusive mode'],
+    ['a seller who is emptying it', 'truncate catalog.watchlist'],
+    [
+      'a seller who has every deferred trigger run, and goes on',
+      "insert into catalog.watchlist (sku) values ('A'), ('new'); set constraints all immediate",
+    ],
+  ])('%s', async (_, statement) => {
     const { sql } = store;
     await standing(store, line('A'), line('B'));
-    await watch(sql, 'B');
-    for (const work of [() => delta(['A', 'B']), () => refreshSkus(sql, ['A', 'B'])]) {
-      let running: Promise<unknown> = Promise.resolve();
-      const seller = connect(store.url, { max: 1 });
-      try {
-        await seller.begin(async (tx) => {
-          await tx`truncate catalog.watchlist`;
-          await tx`insert into catalog.watchlist (sku, weight) values ('A', 3)`;
-          running = work();
-          await untilWaiting(1);
-          await tx`select from catalog.skus for update nowait`;
+    await watchAndTell(sql, 'B');
+    const seller = connect(store.url, { max: 1 });
+    const impatient = connect(store.url, { max: 3 });
+    const database = new URL(store.url).pathname.slice(1);
+    try {
+      await seller.begin(async (tx) => {
+        await tx.unsafe(statement);
+        await sql.unsafe(`alter database ${database} set lock_timeout = '1s'`);
+        await sql`insert into catalog_internal.watch_changes (added, skus) values (true, '{B}')`;
+        await readWatchlist(impatient, { most: 10, everything: true });
+        expect(await delta(['A', 'B', 'new'])).toMatchObject({ applied: true });
+        const claim = await claimDue(impatient, { quotas: allDue(20) }, LEASE_MS);
+        const results = (claim?.skus ?? []).map(({ sku }) => found(sku, { 9: 91 }));
+        expect(await applyAnswer(impatient, claim as Claim, results, REFRESH)).toMatchObject({ accepted: 3 });
+        await baseline(store.url, [line('A', { hash: 'h3' }), line('B')], {
+          token: { tokenAtRequest: 'd1' },
         });
-        await running;
-      } finally {
-        await seller.end({ timeout: 2 });
-      }
+        await refreshSkus(impatient, ['A', 'B', 'C']);
+        await refreshAll(impatient, 'prices');
+      });
+    } finally {
+      await sql.unsafe(`alter database ${database} reset lock_timeout`);
+      await Promise.all([seller.end({ timeout: 2 }), impatient.end({ timeout: 2 })]);
     }
-    expect(await dueNow(sql)).toEqual(['A watched 3', 'B watched 1']);
+    expect((await dueNow(sql)).map((row) => row.split(' ')[0])).toEqual(
+      expect.arrayContaining(['A', 'B', 'C']),
+    );
   });
 });

@@ -43,7 +43,7 @@ beforeEach(async () => {
   await sql`
     update catalog_internal.due set lane = catalog_internal.lane_of('sweep'), due_at = now() + interval '1 day'
     where lane = 1`;
-  await sql`delete from catalog.watchlist`;
+  await sql`delete from catalog_internal.watched`;
   await sql`update catalog_internal.sync set live_budget = null`;
 });
 
@@ -213,9 +213,7 @@ describe('while very many SKUs wait for their first price', () => {
   test('of a report larger than two calls the watched SKUs are first, by their weight', async () => {
     const changed = names('C', 3000);
     const watched = changed.slice(-40);
-    await sql`alter table catalog.watchlist disable trigger watch_added`;
-    await sql`insert into catalog.watchlist (sku, weight) select sku, 20 from unnest(${watched}::text[]) as s(sku)`;
-    await sql`alter table catalog.watchlist enable trigger watch_added`;
+    await sql`insert into catalog_internal.watched (sku, weight) select sku, 20 from unnest(${watched}::text[]) as s(sku)`;
     await report(changed);
     await using fleet = new Fleet();
     const asked = new Set((await fleet.next(0, 2)).flatMap(({ skus }) => skus));

@@ -87,9 +87,7 @@ describe('when everything is live-priced', () => {
   test('weight counts, and what was learned of a SKU before stands', async () => {
     await thousand();
     await store.sql`insert into catalog_internal.live_rates values ('S003', 15, 60)`;
-    await store.sql`alter table catalog.watchlist disable trigger watch_added`;
-    await store.sql`insert into catalog.watchlist (sku, weight) values ('S004', 200)`;
-    await store.sql`alter table catalog.watchlist enable trigger watch_added`;
+    await store.sql`insert into catalog_internal.watched (sku, weight) values ('S004', 200)`;
     await planLive(await begin());
     const [plain, fast, heavy] = [await due('S002'), await due('S003'), await due('S004')];
     expect(fast?.['minutes']).toBeLessThan(plain?.['minutes']);

@@ -66,9 +66,7 @@ describe('the plan of live refreshes', () => {
   test('chooses by weight and by how often a SKU moves', async () => {
     await hundred();
     await store.sql`update catalog_internal.due set due_at = now() - interval '1 minute' where sku in ('S41', 'S42', 'S43')`;
-    await store.sql`alter table catalog.watchlist disable trigger watch_added`;
-    await store.sql`insert into catalog.watchlist (sku, weight) values ('S42', 50)`;
-    await store.sql`alter table catalog.watchlist enable trigger watch_added`;
+    await store.sql`insert into catalog_internal.watched (sku, weight) values ('S42', 50)`;
     await store.sql`insert into catalog_internal.live_rates values ('S43', 10, 60)`;
     const ctx = context({ LIVE_INTERVAL: '1s' });
     await planLive(ctx);

@@ -3,8 +3,8 @@
 -- no answer to an earlier request settles it. The wait of a deferred SKU is not shortened, nor that of one with which a call of
 -- its own failed, while a SKU that waits after any other error is tried again at once. counts_as_live null leaves the live
 -- flag as it is.
--- The rank is the weight in catalog.watchlist as it stands once the rows are locked, because locking them may have
--- waited for a seller's commit. Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
+-- The rank is the weight as it stands once the rows are locked, because locking them may have waited for whoever tells
+-- the ledger of another weight (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
 -- function in SQL all statements see the same.
 CREATE OR REPLACE FUNCTION catalog_internal.mark_due(skus text[], reason text, counts_as_live boolean DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -30,8 +30,8 @@ BEGIN
   SELECT count(*), array_agg(sku) FILTER (WHERE rank <> 1) FROM written INTO marked, ranked;
   UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
   FROM (
-    SELECT unnest(ranked) AS sku UNION SELECT w.sku FROM catalog.watchlist w WHERE w.sku = ANY (mark_due.skus)
-  ) named LEFT JOIN catalog.watchlist w USING (sku)
+    SELECT unnest(ranked) AS sku UNION SELECT w.sku FROM catalog_internal.watched w WHERE w.sku = ANY (mark_due.skus)
+  ) named LEFT JOIN catalog_internal.watched w USING (sku)
   WHERE d.sku = named.sku AND d.rank <> coalesce(w.weight, 1);
   RETURN marked;
 END

@@ -1,11 +1,11 @@
--- A seller's transaction may stay open for long after its INSERT. Marking locks the SKU and its row in the ledger,
--- and these locks hold up deltas and answers; so the statement is only recorded here, and watch_committed marks when
--- the transaction commits. SECURITY DEFINER, because catalog_watcher has no rights on the daemon's tables.
+-- A seller's statement is only recorded here, in a row of its own, and locks nothing that the mirror needs, however long
+-- the transaction stays open. A daemon reads it after the commit (read_watchlist). SECURITY DEFINER, because
+-- catalog_watcher has no rights on the daemon's tables.
 CREATE OR REPLACE FUNCTION catalog_internal.watch_added() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  INSERT INTO catalog_internal.watch_changes (transaction, added, skus)
-  SELECT pg_current_xact_id()::text, true, array_agg(sku) FROM added HAVING count(*) > 0;
+  INSERT INTO catalog_internal.watch_changes (added, skus)
+  SELECT true, array_agg(sku) FROM added HAVING count(*) > 0;
   RETURN NULL;
 END
 $$;

@@ -4,16 +4,16 @@ CREATE OR REPLACE FUNCTION catalog_internal.watch_changed() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    INSERT INTO catalog_internal.watch_changes (transaction, added, skus)
-    SELECT pg_current_xact_id()::text, before.sku IS NULL, array_agg(sku)
+    INSERT INTO catalog_internal.watch_changes (added, skus)
+    SELECT before.sku IS NULL, array_agg(sku)
     FROM was before FULL JOIN becomes after USING (sku)
     WHERE before.weight IS DISTINCT FROM after.weight
     GROUP BY before.sku IS NULL;
   ELSIF TG_OP = 'DELETE' THEN
-    INSERT INTO catalog_internal.watch_changes (transaction, added, skus)
-    SELECT pg_current_xact_id()::text, false, array_agg(sku) FROM was HAVING count(*) > 0;
+    INSERT INTO catalog_internal.watch_changes (added, skus)
+    SELECT false, array_agg(sku) FROM was HAVING count(*) > 0;
   ELSE
-    INSERT INTO catalog_internal.watch_changes (transaction, added) VALUES (pg_current_xact_id()::text, false);
+    INSERT INTO catalog_internal.watch_changes (added) VALUES (false);
   END IF;
   RETURN NULL;
 END

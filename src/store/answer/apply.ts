@@ -8,7 +8,6 @@ import { correctedMeanings, writeChanges } from '../changes.ts';
 import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
 import { writeRates } from '../live.ts';
-import { lockWatchlist } from '../locks.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
@@ -83,8 +82,7 @@ async function lockAnswered(
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
   // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
   // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
-  const [, , locked] = await Promise.all([
-    lockWatchlist(tx),
+  const [, locked] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
     tx<LockedSku[]>`
     select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})
@@ -98,7 +96,7 @@ async function lockAnswered(
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
       ${standingColumns(tx, claim.askedAt)}
     from catalog_internal.due d join catalog.skus s using (sku)
-    left join catalog_internal.live_rates r using (sku) left join catalog.watchlist w using (sku)
+    left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
       select p.* from (select where r.sku is null and (s.price_source = 'live' or ${everythingLive}) offset 0) unknown
@@ -165,7 +163,7 @@ async function settleAnswered(
       join catalog.skus s using (sku)
       cross join lateral (
         select case
-          when s.state = 'removed' and not exists (select from catalog.watchlist w where w.sku = s.sku) then 'infinity'::timestamptz
+          when s.state = 'removed' and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then 'infinity'::timestamptz
           when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
           when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)
           when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})

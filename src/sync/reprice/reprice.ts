@@ -1,12 +1,14 @@
 import { failpoint } from '../../lib/failpoint.ts';
 import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
-import { readCallInputs } from '../../store/bulk-call.ts';
+import { type CallInputs, readCallInputs } from '../../store/bulk-call.ts';
 import { storeFailedCall, storeLesson } from '../../store/call-lesson.ts';
 import { isConnectionLost, storeFailure } from '../../store/db.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
+import { isLockNotAvailable } from '../../store/locks.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
 import { callPause } from '../../store/tasks.ts';
+import { readWatchlist } from '../../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
 import { learnLiveCeiling } from '../live/ceiling.ts';
 import { weighDeferrals } from '../live/incident.ts';
@@ -53,8 +55,7 @@ export async function repriceOnce(
   signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
   onSent: () => void = () => {},
 ): Promise<Iteration> {
-  const plan = async () =>
-    planCall(await readCallInputs(ctx.sql, inputOptions(ctx.settings)), iteration, ctx.settings);
+  const plan = async () => planCall(await readInputs(ctx), iteration, ctx.settings);
   const first = await plan();
   if (first.kind !== 'planned') return first;
   const acquired = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
@@ -87,11 +88,20 @@ export async function repriceOnce(
     if (error instanceof PartnerError) return await callFailed(ctx, claim, error, planned);
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
     // was carried out after all, the claim is no longer ours and nothing is given back.
-    if (isConnectionLost(error) || storeFailure(error) !== null)
+    if (isConnectionLost(error) || storeFailure(error) !== null || isLockNotAvailable(error))
       await releaseClaim(ctx.sql, claim.number, skus).catch(() => {});
     throw error;
   }
   return { kind: 'called', skus: skus.length };
+}
+
+/** Reads what a call is planned from, after what sellers have done to the watchlist meanwhile. */
+async function readInputs(ctx: SyncContext): Promise<CallInputs> {
+  const options = inputOptions(ctx.settings);
+  const inputs = await readCallInputs(ctx.sql, options);
+  if (!inputs.watchlistMoved) return inputs;
+  await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false });
+  return await readCallInputs(ctx.sql, options);
 }
 
 /** Applies an answer in one transaction, and reports its result. */

@@ -1,0 +1,37 @@
+-- Copies into `watched` what changed in catalog.watchlist since it was last read: what sellers' statements recorded, or, with
+-- `everything`, all that differs, as rows do that came by replication and fired no trigger. At most `most` SKUs are watched;
+-- those of the greatest weights come first, and others once there is room. Called with the row of `watching` locked.
+-- Planned each time: a plan from when there were few rows would read all of them for each.
+CREATE OR REPLACE FUNCTION catalog_internal.read_watchlist(everything boolean, most integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  WITH taken AS (
+    DELETE FROM catalog_internal.watch_changes RETURNING added, skus
+  ), named AS (
+    SELECT sku, bool_or(added) AS added FROM (
+      SELECT unnest(skus) AS sku, added FROM taken
+      UNION ALL SELECT sku, false FROM catalog_internal.watched WHERE everything OR EXISTS (SELECT FROM taken WHERE skus IS NULL)
+      UNION ALL SELECT sku, false FROM catalog.watchlist WHERE everything
+    ) n GROUP BY sku
+  ), present AS MATERIALIZED (
+    SELECT n.sku, w.weight, o.weight AS was, n.added OR o.weight IS NULL AS is_new
+    FROM named n LEFT JOIN catalog.watchlist w ON w.sku = n.sku LEFT JOIN catalog_internal.watched o ON o.sku = n.sku
+    WHERE w.weight IS DISTINCT FROM o.weight OR (n.added AND w.weight IS NOT NULL)
+  ), room AS (
+    SELECT most - count(weight) + (SELECT count(*) FROM present WHERE weight IS NULL) AS skus FROM catalog_internal.watched
+  )
+  INSERT INTO catalog_internal.watched AS o (sku, weight, owed)
+  SELECT sku, weight, CASE WHEN is_new AND weight IS NOT NULL THEN 'mark' ELSE 'rank' END
+  FROM (SELECT *, row_number() OVER (PARTITION BY was IS NULL ORDER BY weight DESC, sku) AS place FROM present) p, room
+  WHERE was IS NOT NULL OR place <= room.skus
+  ON CONFLICT (sku) DO UPDATE SET weight = excluded.weight,
+    owed = CASE WHEN o.owed = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.owed END;
+  IF everything THEN
+    UPDATE catalog_internal.watching SET left_out = l.skus
+    FROM (SELECT count(*) AS skus FROM catalog.watchlist w WHERE NOT EXISTS (SELECT FROM catalog_internal.watched o WHERE o.sku = w.sku)) l
+    WHERE left_out <> l.skus;
+  END IF;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.read_watchlist(boolean, integer) FROM PUBLIC;

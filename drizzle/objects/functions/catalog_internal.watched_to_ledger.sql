@@ -1,0 +1,37 @@
+-- Tells the ledger of `most` SKUs what it is owed of `watched`, and whether it is owed more. A SKU that is watched anew is
+-- marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that is watched no longer, is not marked
+-- for that; it gets its new rank at once where it is urgent, and with its next mark elsewhere.
+-- Locks are taken in the order of everyone: lock_new_skus, known SKUs in order of sku, new SKUs, the ledger in order of
+-- sku. Every row of the ledger is locked before its rank is compared, so that a concurrent mark has either read the
+-- weight that counts now or is seen here. Called with the row of `watching` locked.
+-- Planned each time: a plan from when there were few rows would read all of them for each.
+CREATE OR REPLACE FUNCTION catalog_internal.watched_to_ledger(most integer) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+  told text[];
+  marked text[];
+BEGIN
+  SELECT array_agg(sku), array_agg(sku) FILTER (WHERE owed = 'mark') INTO told, marked
+  FROM (SELECT sku, owed FROM catalog_internal.watched WHERE owed IS NOT NULL ORDER BY sku LIMIT most) o;
+  IF told IS NULL THEN
+    RETURN false;
+  END IF;
+  IF EXISTS (SELECT FROM unnest(marked) AS m(sku) WHERE NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = m.sku)) THEN
+    PERFORM catalog_internal.lock_new_skus();
+  END IF;
+  PERFORM FROM catalog.skus WHERE sku = ANY (marked) ORDER BY sku FOR UPDATE;
+  INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT DO NOTHING;
+  PERFORM FROM catalog_internal.due WHERE sku = ANY (told) ORDER BY sku FOR UPDATE;
+  UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
+  FROM catalog_internal.watched w
+  WHERE w.sku = ANY (told) AND d.sku = w.sku AND d.lane = 1 AND d.rank <> coalesce(w.weight, 1);
+  IF marked IS NOT NULL THEN
+    PERFORM catalog_internal.mark_due(marked, 'watched');
+  END IF;
+  DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;
+  UPDATE catalog_internal.watched SET owed = NULL WHERE sku = ANY (told);
+  RETURN cardinality(told) = most;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.watched_to_ledger(integer) FROM PUBLIC;

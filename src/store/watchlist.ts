@@ -1,0 +1,94 @@
+import { type Sql, transaction, type Tx } from './db.ts';
+import { isLockNotAvailable } from './locks.ts';
+
+/** SQL: whether sellers have changed the list, or the ledger is owed a change, that was not read yet. */
+export const WATCHLIST_MOVED = `
+  exists (select from catalog_internal.watch_changes)
+  or exists (select from catalog_internal.watched where owed is not null)`;
+
+/** SKUs that are marked or weighed in one transaction: answers for these wait until it ends. */
+const PIECE = 2000;
+/** Whoever holds something of it that long is not waited for: the next call of this comes soon. */
+const LOCK_TIMEOUT_MS = 100;
+
+export interface WatchlistOptions {
+  /** WATCHLIST_MAX_SKUS. */
+  readonly most: number;
+  /** Compares the whole list, instead of what its triggers recorded. */
+  readonly everything: boolean;
+}
+
+/**
+ * Brings what sellers have committed to catalog.watchlist into the mirror's own copy of it and into the ledger. Never waits for
+ * long: false where somebody holds what is needed (the list itself, perhaps), or another process is at it; what is left is then read
+ * by the next.
+ */
+export async function readWatchlist(sql: Sql, { most, everything }: WatchlistOptions): Promise<boolean> {
+  const read = await inTurn(
+    sql,
+    (tx) => tx`select catalog_internal.read_watchlist(${everything}::boolean, ${most}::int)`,
+  );
+  if (read === null) return false;
+  for (;;) {
+    const told = await inTurn(
+      sql,
+      (tx) => tx<[{ more: boolean }]>`select catalog_internal.watched_to_ledger(${PIECE}::int) as more`,
+    );
+    if (told === null) return false;
+    if (!told[0].more) return true;
+  }
+}
+
+/** One at a time does `work`. Null where it was not done. */
+async function inTurn<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T | null> {
+  try {
+    return await transaction(sql, async (tx) => {
+      const [turn] = await tx`select from catalog_internal.watching for update skip locked`;
+      if (turn === undefined) return null;
+      await tx.unsafe(`set local lock_timeout = '${LOCK_TIMEOUT_MS}ms'`);
+      return await work(tx);
+    });
+  } catch (error) {
+    if (isLockNotAvailable(error)) return null;
+    throw error;
+  }
+}
+
+/** SKUs of the list that are not watched, because so many are; as of the last time that all of it was read. */
+export async function readLeftOut(sql: Sql): Promise<number> {
+  const [row] = await sql<{ leftOut: number }[]>`select left_out as "leftOut" from catalog_internal.watching`;
+  return row?.leftOut ?? 0;
+}
+
+/** So long a SKU that was never found is kept, for who named it to see that. */
+const KEPT_UNFOUND_HOURS = 1;
+
+/**
+ * Forgets SKUs that nobody lists or watches and that never had a price: at most `limit` of them. What was watched and never
+ * asked for is forgotten at once, what was asked for in vain after an hour. Returns how many.
+ */
+export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
+  return await transaction(sql, async (tx) => {
+    const gone = await tx<{ sku: string }[]>`
+      select s.sku from catalog.skus s join catalog_internal.due d using (sku)
+      where not s.in_manifest and s.first_priced_at is null and s.state in ('pending', 'not_found') and d.claim is null
+        and not exists (select from catalog_internal.watched w where w.sku = s.sku)
+        and (s.state = 'not_found' and s.asked_at < now() - make_interval(hours => ${KEPT_UNFOUND_HOURS}) or s.state = 'pending' and (d.reason = 'watched' or d.failures > 0))
+      order by s.sku limit ${limit} for update of s skip locked`;
+    if (gone.length === 0) return 0;
+    const skus = gone.map(({ sku }) => sku);
+    // Claimed meanwhile, or marked by somebody: it is looked at again the next time.
+    const free = await tx<{ sku: string }[]>`
+      delete from catalog_internal.due where claim is null and not (reason = 'refresh' and due_at <= now())
+        and sku = any(array(select sku from catalog_internal.due where sku = any(${skus}) order by sku for update skip locked))
+      returning sku`;
+    const forgotten = free.map(({ sku }) => sku);
+    await Promise.all([
+      tx`delete from catalog_internal.live_rates where sku = any(${forgotten})`,
+      tx`delete from catalog_internal.unreported_moves where sku = any(${forgotten})`,
+      tx`delete from catalog.products where sku = any(${forgotten})`,
+      tx`delete from catalog.skus where sku = any(${forgotten})`,
+    ]);
+    return forgotten.length;
+  });
+}

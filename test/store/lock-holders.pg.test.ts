@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto';
+import { expect, onTestFinished, test } from 'vitest';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { holderText, readLockHolders } from '../../src/store/lock-holders.ts';
+import { eventually } from '../support/eventually.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+/** A session of a role of its own, with these rights, that names itself. */
+async function neighbour(application: string, rights: string): Promise<{ role: string; sql: Sql }> {
+  const role = `neighbour_${randomBytes(6).toString('hex')}`;
+  await store.sql.unsafe(`create role ${role} login password 'x' ${rights}`);
+  const url = new URL(store.url);
+  url.username = role;
+  url.password = 'x';
+  const sql = connect(url.href, { max: 1, name: application });
+  onTestFinished(async () => {
+    await sql.end({ timeout: 2 });
+    await store.sql.unsafe(`drop role ${role}`);
+  });
+  return { role, sql };
+}
+
+const pidOf = async (sql: Pick<Sql, 'unsafe'>) =>
+  ((await sql.unsafe('select pg_backend_pid() as pid'))[0] as unknown as { pid: number }).pid;
+
+test('nobody is named while nobody waits', async () => {
+  await store.sql.begin(async (tx) => {
+    await tx`lock table catalog.skus in access exclusive mode`;
+    expect(await readLockHolders(store.sql)).toEqual([]);
+  });
+});
+
+test('who has the watchlist locked is named, although nobody is left waiting for it', async () => {
+  const { role, sql } = await neighbour('pricing-tool', 'in role catalog_watcher');
+  await sql.begin(async (tx) => {
+    await tx`lock table catalog.watchlist in access exclusive mode`;
+    const holders = await eventually(async () => {
+      const found = await readLockHolders(store.sql);
+      expect(found).toHaveLength(1);
+      return found;
+    });
+    expect(holders).toMatchObject([
+      { pid: await pidOf(tx), role, application: 'pricing-tool', table: 'catalog.watchlist' },
+    ]);
+    expect(holderText(holders[0] as (typeof holders)[0])).toBe(
+      `process ${holders[0]?.pid} of Postgres (role ${role}, application pricing-tool) holds a lock on catalog.watchlist`,
+    );
+  });
+  expect(await readLockHolders(store.sql)).toEqual([]);
+});
+
+test('at the end of a queue of sessions that wait stands the one that is named, with how long it is waited for', async () => {
+  const { role, sql } = await neighbour('', 'superuser');
+  const waiting: Promise<unknown>[] = [];
+  await sql.begin(async (tx) => {
+    await tx`select from catalog_internal.sync for update`;
+    await tx`lock table catalog.skus in access exclusive mode`;
+    for (const statement of [
+      'select count(*) from catalog.skus',
+      'select from catalog_internal.sync for update',
+    ])
+      waiting.push(store.sql.unsafe(statement).execute(), store.sql.unsafe(statement).execute());
+    const holders = await eventually(async () => {
+      const found = await readLockHolders(store.sql);
+      expect(found[0]?.seconds).toBeGreaterThan(1);
+      return found;
+    });
+    expect(holders).toMatchObject([{ pid: await pidOf(tx), role }]);
+  });
+  await Promise.all(waiting);
+});
