@@ -3,8 +3,8 @@
 CREATE TABLE "catalog_internal"."watched" (
 	"sku" text PRIMARY KEY NOT NULL,
 	"weight" real,
-	"owed" text,
-	CONSTRAINT "watched_owed" CHECK ("catalog_internal"."watched"."owed" in ('mark', 'rank'))
+	"pending" text,
+	CONSTRAINT "watched_pending" CHECK ("catalog_internal"."watched"."pending" in ('mark', 'rank'))
 );
 --> statement-breakpoint
 CREATE TABLE "catalog_internal"."watching" (
@@ -13,7 +13,7 @@ CREATE TABLE "catalog_internal"."watching" (
 	CONSTRAINT "watching_one_row" CHECK ("catalog_internal"."watching"."id")
 );
 --> statement-breakpoint
-CREATE INDEX "watched_owed" ON "catalog_internal"."watched" USING btree ("sku") WHERE "catalog_internal"."watched"."owed" is not null;
+CREATE INDEX "watched_pending" ON "catalog_internal"."watched" USING btree ("sku") WHERE "catalog_internal"."watched"."pending" is not null;
 --> statement-breakpoint
 DROP TRIGGER watch_committed ON catalog_internal.watch_changes;
 --> statement-breakpoint
@@ -47,12 +47,12 @@ BEGIN
   ), room AS (
     SELECT most - count(weight) + (SELECT count(*) FROM present WHERE weight IS NULL) AS skus FROM catalog_internal.watched
   )
-  INSERT INTO catalog_internal.watched AS o (sku, weight, owed)
+  INSERT INTO catalog_internal.watched AS o (sku, weight, pending)
   SELECT sku, weight, CASE WHEN is_new AND weight IS NOT NULL THEN 'mark' ELSE 'rank' END
   FROM (SELECT *, row_number() OVER (PARTITION BY was IS NULL ORDER BY weight DESC, sku) AS place FROM present) p, room
   WHERE was IS NOT NULL OR place <= room.skus
   ON CONFLICT (sku) DO UPDATE SET weight = excluded.weight,
-    owed = CASE WHEN o.owed = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.owed END;
+    pending = CASE WHEN o.pending = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.pending END;
   IF everything THEN
     UPDATE catalog_internal.watching SET left_out = l.skus
     FROM (SELECT count(*) AS skus FROM catalog.watchlist w WHERE NOT EXISTS (SELECT FROM catalog_internal.watched o WHERE o.sku = w.sku)) l
@@ -63,7 +63,7 @@ $$;
 --> statement-breakpoint
 REVOKE ALL ON FUNCTION catalog_internal.read_watchlist(boolean, integer) FROM PUBLIC;
 --> statement-breakpoint
--- Tells the ledger of `most` SKUs what it is owed of `watched`, and whether it is owed more. A SKU that is watched anew is
+-- Tells the ledger of `most` SKUs what is pending of `watched`, and whether there is more. A SKU that is watched anew is
 -- marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that is watched no longer, is not marked
 -- for that; it gets its new rank at once where it is urgent, and with its next mark elsewhere.
 -- Locks are taken in the order of everyone: lock_new_skus, known SKUs in order of sku, new SKUs, the ledger in order of
@@ -76,8 +76,8 @@ DECLARE
   told text[];
   marked text[];
 BEGIN
-  SELECT array_agg(sku), array_agg(sku) FILTER (WHERE owed = 'mark') INTO told, marked
-  FROM (SELECT sku, owed FROM catalog_internal.watched WHERE owed IS NOT NULL ORDER BY sku LIMIT most) o;
+  SELECT array_agg(sku), array_agg(sku) FILTER (WHERE pending = 'mark') INTO told, marked
+  FROM (SELECT sku, pending FROM catalog_internal.watched WHERE pending IS NOT NULL ORDER BY sku LIMIT most) o;
   IF told IS NULL THEN
     RETURN false;
   END IF;
@@ -94,7 +94,7 @@ BEGIN
     PERFORM catalog_internal.mark_due(marked, 'watched');
   END IF;
   DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;
-  UPDATE catalog_internal.watched SET owed = NULL WHERE sku = ANY (told);
+  UPDATE catalog_internal.watched SET pending = NULL WHERE sku = ANY (told);
   RETURN cardinality(told) = most;
 END
 $$;

@@ -4,47 +4,16 @@ import { holderText } from '../store/lock-holders.ts';
 import { FAILURES_BEFORE_PAUSE, type TaskName, type TaskState } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 import { count, secondsBetween, sum } from './format.ts';
-
-/**
- * The state of the mirror, best to worst. healthy: prices are within their freshness targets and sync is running. filling: the
- * initial load is running. degraded: prices are older than their targets or soon will be, and the mirror works on it. broken: sync
- * has stopped and needs an operator.
- */
-export const MIRROR_STATES = ['healthy', 'filling', 'degraded', 'broken'] as const;
-export type MirrorState = (typeof MIRROR_STATES)[number];
-type Level = Exclude<MirrorState, 'healthy'>;
-
-/** Every reason there can be, by its stable code. */
-export const REASON_CODES = [
-  'postgres-unavailable',
-  'queues-unavailable',
-  'store-paused',
-  'locked',
-  'no-baseline',
-  'task-missing',
-  'stopped',
-  'delta-late',
-  'refused',
-  'own-credential',
-  'catalog-stale',
-  'incident',
-  'manifest-refused',
-  'delta-failing',
-  'manifest-failing',
-  'calls-failing',
-  'filling',
-  'backlog-late',
-  'empty',
-  'watchlist-full',
-] as const;
-export type ReasonCode = (typeof REASON_CODES)[number];
-
-export interface Reason {
-  readonly code: ReasonCode;
-  readonly level: Level;
-  /** What is wrong, and after a semicolon what the reader can do. */
-  readonly text: string;
-}
+import {
+  broken,
+  degraded,
+  filling,
+  held,
+  MIRROR_STATES,
+  type MirrorState,
+  type Reason,
+  type ReasonCode,
+} from './reason.ts';
 
 /** The one judgement that `/readyz`, `status`, its JSON, the page and the metrics show. */
 export interface Health {
@@ -113,13 +82,6 @@ export function unreadyReason({ reasons }: Health): Reason | null {
   return reasons.find(({ code }) => UNREADY.has(code)) ?? null;
 }
 
-const reason =
-  (level: Level) =>
-  (code: ReasonCode, what: string, remedy: string): Reason => ({ code, level, text: `${what}; ${remedy}` });
-const filling = reason('filling');
-const degraded = reason('degraded');
-const broken = reason('broken');
-
 const STORE_REMEDIES: Readonly<Record<StoreFailure, string>> = {
   'disk-full': 'make room on its disk',
   'out-of-memory': 'give its server more memory',
@@ -166,8 +128,6 @@ function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
     ),
   ];
 }
-
-const held = (reasons: readonly (Reason | false)[]): Reason[] => reasons.filter((each) => each !== false);
 
 /** What is said of a Postgres that does not answer. */
 export const POSTGRES_AWAY = 'Postgres does not answer; check that it runs and that DATABASE_URL reaches it';

@@ -4,7 +4,8 @@ import { html, type Html } from './html.ts';
 import { SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
 import { ago, backlog, catalog, freshness, pace, syncs } from './page-sections.ts';
 import type { Status } from './status.ts';
-import type { Health, MirrorState } from './health.ts';
+import type { Health } from './health.ts';
+import type { MirrorState } from './reason.ts';
 
 export interface ShownProblem {
   readonly at: Date;

@@ -19,7 +19,8 @@ import {
 } from './format.ts';
 import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
 import type { Status } from './status.ts';
-import type { Health, MirrorState } from './health.ts';
+import type { Health } from './health.ts';
+import type { MirrorState } from './reason.ts';
 
 const LABEL = 12;
 const WIDEST_BAR = 40;

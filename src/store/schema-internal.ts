@@ -145,13 +145,13 @@ export const watched = internal.table(
     /** Null: no longer watched, and the ledger has not been told yet. */
     weight: real(),
     /** What the ledger has not been told yet: that the SKU is due ('mark'), or has another rank ('rank'). */
-    owed: text(),
+    pending: text(),
   },
   (t) => [
-    index('watched_owed')
+    index('watched_pending')
       .on(t.sku)
-      .where(sql`${t.owed} is not null`),
-    check('watched_owed', sql`${t.owed} in ('mark', 'rank')`),
+      .where(sql`${t.pending} is not null`),
+    check('watched_pending', sql`${t.pending} in ('mark', 'rank')`),
   ],
 );
 

@@ -1,10 +1,10 @@
 import { type Sql, transaction, type Tx } from './db.ts';
 import { isLockNotAvailable } from './locks.ts';
 
-/** SQL: whether sellers have changed the list, or the ledger is owed a change, that was not read yet. */
+/** SQL: whether there are changes of the list that were not read yet, or that the ledger was not told yet. */
 export const WATCHLIST_MOVED = `
   exists (select from catalog_internal.watch_changes)
-  or exists (select from catalog_internal.watched where owed is not null)`;
+  or exists (select from catalog_internal.watched where pending is not null)`;
 
 /** SKUs that are marked or weighed in one transaction: answers for these wait until it ends. */
 const PIECE = 2000;
@@ -77,7 +77,7 @@ export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
       order by s.sku limit ${limit} for update of s skip locked`;
     if (gone.length === 0) return 0;
     const skus = gone.map(({ sku }) => sku);
-    // Claimed meanwhile, or marked by somebody: it is looked at again the next time.
+    // One that was claimed meanwhile, or marked by somebody, is left for the next time.
     const free = await tx<{ sku: string }[]>`
       delete from catalog_internal.due where claim is null and not (reason = 'refresh' and due_at <= now())
         and sku = any(array(select sku from catalog_internal.due where sku = any(${skus}) order by sku for update skip locked))

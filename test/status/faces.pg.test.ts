@@ -7,7 +7,7 @@ import { createHealth } from '../../src/daemon/health.ts';
 import { type HttpServer, startHttpServer } from '../../src/daemon/http-server.ts';
 import { createStatusPages } from '../../src/daemon/status-page.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { MIRROR_STATES, type MirrorState, type Reason } from '../../src/status/health.ts';
+import { MIRROR_STATES, type MirrorState, type Reason } from '../../src/status/reason.ts';
 import { screen } from '../../src/status/screen.ts';
 import { countCatalog } from '../../src/store/catalog-counts.ts';
 import { connect, type Sql } from '../../src/store/db.ts';

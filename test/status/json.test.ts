@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { MIRROR_STATES, REASON_CODES } from '../../src/status/health.ts';
+import { MIRROR_STATES, REASON_CODES } from '../../src/status/reason.ts';
 import { asJson } from '../../src/status/json.ts';
 import { EVERYTHING, healthOf, NOW } from './cases.ts';
 

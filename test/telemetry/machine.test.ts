@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { judge, MIRROR_STATES, NO_OWN_FACTS, REASON_CODES } from '../../src/status/health.ts';
+import { judge, NO_OWN_FACTS } from '../../src/status/health.ts';
+import { MIRROR_STATES, REASON_CODES } from '../../src/status/reason.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
 import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/metrics.ts';

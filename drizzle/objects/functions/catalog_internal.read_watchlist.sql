@@ -20,12 +20,12 @@ BEGIN
   ), room AS (
     SELECT most - count(weight) + (SELECT count(*) FROM present WHERE weight IS NULL) AS skus FROM catalog_internal.watched
   )
-  INSERT INTO catalog_internal.watched AS o (sku, weight, owed)
+  INSERT INTO catalog_internal.watched AS o (sku, weight, pending)
   SELECT sku, weight, CASE WHEN is_new AND weight IS NOT NULL THEN 'mark' ELSE 'rank' END
   FROM (SELECT *, row_number() OVER (PARTITION BY was IS NULL ORDER BY weight DESC, sku) AS place FROM present) p, room
   WHERE was IS NOT NULL OR place <= room.skus
   ON CONFLICT (sku) DO UPDATE SET weight = excluded.weight,
-    owed = CASE WHEN o.owed = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.owed END;
+    pending = CASE WHEN o.pending = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.pending END;
   IF everything THEN
     UPDATE catalog_internal.watching SET left_out = l.skus
     FROM (SELECT count(*) AS skus FROM catalog.watchlist w WHERE NOT EXISTS (SELECT FROM catalog_internal.watched o WHERE o.sku = w.sku)) l

@@ -1,4 +1,4 @@
--- Tells the ledger of `most` SKUs what it is owed of `watched`, and whether it is owed more. A SKU that is watched anew is
+-- Tells the ledger of `most` SKUs what is pending of `watched`, and whether there is more. A SKU that is watched anew is
 -- marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that is watched no longer, is not marked
 -- for that; it gets its new rank at once where it is urgent, and with its next mark elsewhere.
 -- Locks are taken in the order of everyone: lock_new_skus, known SKUs in order of sku, new SKUs, the ledger in order of
@@ -11,8 +11,8 @@ DECLARE
   told text[];
   marked text[];
 BEGIN
-  SELECT array_agg(sku), array_agg(sku) FILTER (WHERE owed = 'mark') INTO told, marked
-  FROM (SELECT sku, owed FROM catalog_internal.watched WHERE owed IS NOT NULL ORDER BY sku LIMIT most) o;
+  SELECT array_agg(sku), array_agg(sku) FILTER (WHERE pending = 'mark') INTO told, marked
+  FROM (SELECT sku, pending FROM catalog_internal.watched WHERE pending IS NOT NULL ORDER BY sku LIMIT most) o;
   IF told IS NULL THEN
     RETURN false;
   END IF;
@@ -29,7 +29,7 @@ BEGIN
     PERFORM catalog_internal.mark_due(marked, 'watched');
   END IF;
   DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;
-  UPDATE catalog_internal.watched SET owed = NULL WHERE sku = ANY (told);
+  UPDATE catalog_internal.watched SET pending = NULL WHERE sku = ANY (told);
   RETURN cardinality(told) = most;
 END
 $$;

@@ -78,7 +78,7 @@ export interface StoreLines {
   readonly onQueueError: (error: unknown) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onStore: (event: StoreEvent) => void;
-  /** Who holds locks that the mirror waits for, looked at every few seconds. */
+  /** Who holds locks that the mirror waits for; read every few seconds. */
   readonly onLocks: (holders: readonly LockHolder[]) => void;
   /** A job has ended, not by throwing: what it needs is there. */
   readonly worked: (job: string) => void;

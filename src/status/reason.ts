@@ -1,0 +1,51 @@
+/**
+ * The state of the mirror, best to worst. healthy: prices are within their freshness targets and sync is running. filling: the
+ * initial load is running. degraded: prices are older than their targets or soon will be, and the mirror works on it. broken: sync
+ * has stopped and needs an operator.
+ */
+export const MIRROR_STATES = ['healthy', 'filling', 'degraded', 'broken'] as const;
+export type MirrorState = (typeof MIRROR_STATES)[number];
+type Level = Exclude<MirrorState, 'healthy'>;
+
+/** Every reason there can be, by its stable code. */
+export const REASON_CODES = [
+  'postgres-unavailable',
+  'queues-unavailable',
+  'store-paused',
+  'locked',
+  'no-baseline',
+  'task-missing',
+  'stopped',
+  'delta-late',
+  'refused',
+  'own-credential',
+  'catalog-stale',
+  'incident',
+  'manifest-refused',
+  'delta-failing',
+  'manifest-failing',
+  'calls-failing',
+  'filling',
+  'backlog-late',
+  'empty',
+  'watchlist-full',
+] as const;
+export type ReasonCode = (typeof REASON_CODES)[number];
+
+export interface Reason {
+  readonly code: ReasonCode;
+  readonly level: Level;
+  /** What is wrong, and after a semicolon what the reader can do. */
+  readonly text: string;
+}
+
+const reason =
+  (level: Level) =>
+  (code: ReasonCode, what: string, remedy: string): Reason => ({ code, level, text: `${what}; ${remedy}` });
+export const filling = reason('filling');
+export const degraded = reason('degraded');
+export const broken = reason('broken');
+
+/** Of reasons that may hold, those that do. */
+export const held = (reasons: readonly (Reason | false)[]): Reason[] =>
+  reasons.filter((each) => each !== false);
