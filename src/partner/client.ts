@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
 import { PartnerError, type PartnerErrorKind, type Route, safeCause } from './errors.ts';
+import { limitsOf } from './limits.ts';
 import { readManifestMeta } from './manifest-answer.ts';
 import { checkBaseUrl } from './origin.ts';
 import {
@@ -50,8 +51,6 @@ export interface PartnerClientOptions {
   userAgent: string;
   clock: Clock;
   observe?: ((observation: RequestObservation) => void) | undefined;
-  /** Greatest size of an answer in bytes, before and after decompression; 64 MiB where not given. */
-  maxBodyBytes?: number | undefined;
 }
 
 /**
@@ -74,8 +73,6 @@ export interface PartnerClient {
   close(): Promise<void>;
 }
 
-const DEFAULT_MAX_BODY_BYTES = 64 * 1024 * 1024;
-
 /** The SKU as one path segment, or null where no URL can carry it (dot segments vanish, lone surrogates do not encode). */
 function pathSegment(sku: string): string | null {
   if (sku === '' || sku === '.' || sku === '..' || !sku.isWellFormed()) return null;
@@ -96,15 +93,13 @@ class HttpPartnerClient implements PartnerClient {
   constructor(options: PartnerClientOptions) {
     this.#options = options;
     this.#names = { priceFields: options.priceFields, skuField: options.skuField };
-    this.#transport = createTransport({
-      ...options,
-      maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
-    });
+    this.#transport = createTransport(options);
   }
 
   async manifest(permit: Permit, signal?: AbortSignal): Promise<ManifestMeta> {
     const request: ApiRequest = {
       route: 'manifest',
+      limits: limitsOf('manifest'),
       method: 'GET',
       path: '/partner/catalog/manifest',
       parse: parseExact,
@@ -124,13 +119,15 @@ class HttpPartnerClient implements PartnerClient {
 
   async delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer> {
     const path = `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`;
-    const request: ApiRequest = { route: 'delta', method: 'GET', path, parse: parseDelta, signal };
+    const limits = limitsOf('delta');
+    const request: ApiRequest = { route: 'delta', limits, method: 'GET', path, parse: parseDelta, signal };
     return this.#ask(permit, request, (body) => unwrap(readDelta(body, this.#names), 'delta'));
   }
 
   async bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer> {
     const request: ApiRequest = {
       route: 'bulk',
+      limits: limitsOf('bulk', skus.length),
       method: 'POST',
       path: '/partner/lowest/bulk',
       // fromEntries makes an own key of any name, `__proto__` included.
@@ -145,7 +142,8 @@ class HttpPartnerClient implements PartnerClient {
   async lowest(permit: Permit, sku: string, signal?: AbortSignal): Promise<LowestRecord> {
     const segment = pathSegment(sku);
     const path = `/partner/lowest/${segment ?? ''}`;
-    const request: ApiRequest = { route: 'lowest', method: 'GET', path, parse: JSON.parse, signal };
+    const limits = limitsOf('lowest');
+    const request: ApiRequest = { route: 'lowest', limits, method: 'GET', path, parse: JSON.parse, signal };
     const read = (body: unknown) => {
       const record = readRecord(body, this.#names);
       if ('sizes' in record) return record;

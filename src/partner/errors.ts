@@ -19,6 +19,7 @@ export type PartnerErrorKind =
   | 'no-skus-read' // a bulk answer with `requested: 0`
   | 'not-a-route'
   | 'unreadable'
+  | 'answer-too-large'
   | 'network'
   | 'timeout'
   | 'aborted'
@@ -57,6 +58,8 @@ const HINTS: Record<PartnerErrorKind, string> = {
     'the partner read no SKU of the bulk call: set PARTNER_BULK_BODY_KEY to the name that `doctor` finds',
   'not-a-route': 'there is no such route: check PARTNER_BASE_URL',
   unreadable: 'the answer does not have the documented shape: `doctor` names the field',
+  'answer-too-large':
+    'the answer exceeds a limit on bytes, values or nesting: bulk calls get smaller, and in place of a delta a new manifest is fetched',
   network: 'the connection failed: check PARTNER_BASE_URL, DNS, TLS and the network',
   timeout: 'no complete answer in time: see PARTNER_TIMEOUT and PARTNER_DOWNLOAD_TIMEOUT',
   aborted: 'cancelled by this process',

@@ -1,5 +1,6 @@
 import { PartnerError, type PartnerErrorKind, type Route } from './errors.ts';
 import type { Permit } from './client.ts';
+import { limitsOf } from './limits.ts';
 import { type AnswerHead, type ApiRequest, createTransport, type TransportOptions } from './transport.ts';
 import { parseDelta, parseExact } from './wire.ts';
 
@@ -48,10 +49,17 @@ export function createRawClient(options: TransportOptions, now: () => number): R
 
   return {
     manifest: (permit) =>
-      ask(permit, { route: 'manifest', method: 'GET', path: '/partner/catalog/manifest', parse: parseExact }),
+      ask(permit, {
+        route: 'manifest',
+        limits: limitsOf('manifest'),
+        method: 'GET',
+        path: '/partner/catalog/manifest',
+        parse: parseExact,
+      }),
     delta: (permit, since) =>
       ask(permit, {
         route: 'delta',
+        limits: limitsOf('delta'),
         method: 'GET',
         path: `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`,
         parse: parseDelta,
@@ -59,6 +67,7 @@ export function createRawClient(options: TransportOptions, now: () => number): R
     bulk: (permit, body) =>
       ask(permit, {
         route: 'bulk',
+        limits: limitsOf('bulk', [...body.values()].flat().length),
         method: 'POST',
         path: '/partner/lowest/bulk',
         body: Object.fromEntries(body),

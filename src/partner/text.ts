@@ -33,19 +33,18 @@ export function toStorableJson(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return toStorable(value);
   if (typeof value !== 'object' || value === null) return value;
   if (depth >= MAX_DEPTH) return undefined;
-  const entries = Object.entries(value);
-  let same = true;
-  for (const entry of entries) {
-    const [key, member] = entry;
-    const kept = toStorableJson(member, depth + 1);
-    if (kept === undefined) return undefined;
-    if (kept !== member) same = false;
-    entry[1] = kept;
-    if (!Array.isArray(value) && !isStorableText(key)) {
-      same = false;
-      entry[0] = toStorable(key);
-    }
+  if (Array.isArray(value)) {
+    const kept = value.map((member) => toStorableJson(member, depth + 1));
+    // Of what was parsed from JSON no member is undefined itself.
+    if (kept.includes(undefined)) return undefined;
+    return kept.every((member, i) => member === value[i]) ? value : kept;
   }
-  if (same) return value;
-  return Array.isArray(value) ? entries.map(([, member]) => member) : Object.fromEntries(entries);
+  const entries = Object.entries(value).map(([key, member]): [string, unknown] => [
+    toStorable(key),
+    toStorableJson(member, depth + 1),
+  ]);
+  if (entries.some(([, member]) => member === undefined)) return undefined;
+  const members: readonly unknown[] = Object.values(value);
+  const same = entries.every(([key, member], i) => member === members[i] && Object.hasOwn(value, key));
+  return same ? value : Object.fromEntries(entries);
 }

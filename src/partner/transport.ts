@@ -10,6 +10,7 @@ import {
   safeCause,
   type Route,
 } from './errors.ts';
+import { type AnswerLimits, excessOf, REFUSAL_LIMITS } from './limits.ts';
 
 /** The Basic credential (partner rule 5.1): user name and password. */
 export interface Credentials {
@@ -24,13 +25,15 @@ export interface TransportOptions {
   /** Milliseconds for one request, from sending to the last byte of the answer. */
   timeoutMs: number;
   userAgent: string;
-  /** Greatest size of an answer, before and after decompression. */
-  maxBodyBytes: number;
 }
 
-/** One API request: `path` begins with a slash and is already encoded; `body` is sent as JSON; `parse` reads the JSON of a 200. */
+/**
+ * One API request: `path` begins with a slash and is already encoded; `body` is sent as JSON; `parse` reads the JSON of a 200 that is
+ * within `limits`.
+ */
 export interface ApiRequest {
   route: Route;
+  limits: AnswerLimits;
   method: 'GET' | 'POST';
   path: string;
   body?: unknown;
@@ -78,9 +81,11 @@ async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Pro
   return (isGzip(raw) ? await unzip(raw, { maxOutputLength: cap }) : raw).toString('utf8');
 }
 
-function parseOrNull(text: string): unknown {
+/** The body of a refusal; null where it is no JSON, or too much. */
+async function readRefusal(body: Dispatcher.ResponseData['body']): Promise<unknown> {
   try {
-    return JSON.parse(text);
+    const text = await readBody(body, REFUSAL_LIMITS.bytes);
+    return (await excessOf(text, REFUSAL_LIMITS)) === null ? JSON.parse(text) : null;
   } catch {
     return null;
   }
@@ -149,8 +154,7 @@ class UndiciTransport implements Transport {
   /** The error of an answer other than 200. The status decides even where the body cannot be read. */
   async #refusal(route: Route, response: Dispatcher.ResponseData, head: AnswerHead): Promise<PartnerError> {
     const status = response.statusCode;
-    const text = await readBody(response.body, this.#options.maxBodyBytes).catch(() => '');
-    const body = parseOrNull(text);
+    const body = await readRefusal(response.body);
     head.refusal = body;
     const code = codeOf(body);
     const kind = classifyAnswer(route, status, body) ?? 'unreadable';
@@ -162,14 +166,27 @@ class UndiciTransport implements Transport {
     response: Dispatcher.ResponseData,
     fail: (error: unknown) => PartnerError,
   ): Promise<unknown> {
-    const { route, parse } = request;
+    const { route, parse, limits } = request;
     const status = response.statusCode;
     let text: string;
     try {
-      text = await readBody(response.body, this.#options.maxBodyBytes);
+      text = await readBody(response.body, limits.bytes);
     } catch (error) {
-      const local = unreadableReason(error);
-      throw local === null ? fail(error) : new PartnerError('unreadable', route, { status, detail: local });
+      if (isTooLarge(error))
+        throw new PartnerError('answer-too-large', route, { status, detail: `over ${limits.bytes} bytes` });
+      throw failureCode(error)?.startsWith('Z_') === true
+        ? new PartnerError('unreadable', route, { status, detail: 'the gzip body is damaged' })
+        : fail(error);
+    }
+    const excess = await excessOf(text, limits);
+    if (excess !== null) {
+      const detail =
+        excess === 'nesting'
+          ? `nested over ${limits.depth} levels`
+          : excess === 'values'
+            ? `over ${limits.values} values`
+            : `over ${limits.structure} names, objects and arrays`;
+      throw new PartnerError('answer-too-large', route, { status, detail });
     }
     let body: unknown;
     try {
@@ -184,12 +201,8 @@ class UndiciTransport implements Transport {
   }
 }
 
-/** Why a body that arrived cannot be read, or null where it did not arrive. */
-function unreadableReason(error: unknown): string | null {
-  const code = failureCode(error);
-  if (code === 'ERR_BUFFER_TOO_LARGE' || error instanceof RangeError)
-    return 'the body is over the size limit';
-  return code?.startsWith('Z_') === true ? 'the gzip body is damaged' : null;
+function isTooLarge(error: unknown): boolean {
+  return failureCode(error) === 'ERR_BUFFER_TOO_LARGE' || error instanceof RangeError;
 }
 
 function dateOf(header: string | string[] | undefined): Date | null {

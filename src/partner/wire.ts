@@ -51,6 +51,9 @@ const recordSchema = z.object({
   product: z.unknown().optional(),
 });
 
+/** A SKU has some dozens of sizes; each is a row, and thousands are no sizes. */
+const MOST_SIZES = 1000;
+
 /** Members of a `size_map` that are no sizes. */
 const NOT_SIZES = new Set<string>(
   Object.values(METADATA).flatMap(([part, member]) => (part === 'size_map' ? [member] : [])),
@@ -143,6 +146,7 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
   const sizes = new Map<string, SizeEntry>();
+  if (Object.keys(sizeMap).length > MOST_SIZES) return { unreadable: `more than ${MOST_SIZES} sizes` };
   for (const [size, raw] of Object.entries(sizeMap)) {
     if (NOT_SIZES.has(size)) continue;
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };

@@ -65,6 +65,21 @@ export async function writeChanges(
   ]);
 }
 
+/** Deletes all prices of SKUs, and writes that into their history, as the last step of a transaction (see writeChanges). */
+export async function dropPrices(tx: Tx, skus: readonly string[]): Promise<void> {
+  await Promise.all([
+    tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
+    tx`
+    with gone as (delete from catalog.prices where sku = any(${skus as string[]}) returning sku, size, price),
+    written as (
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
+      select sku, size, price, null, now(), false from gone where price is not null order by sku, size
+      returning id
+    )
+    select pg_notify('catalog_changes', max(id)::text) from written having count(*) > 0`,
+  ]);
+}
+
 /** Creates the history tables' next chunks before they are needed. */
 export async function prepareHistory(sql: Sql): Promise<void> {
   await sql`select catalog_internal.add_history_chunks()`;

@@ -1,6 +1,6 @@
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { failpoint } from '../lib/failpoint.ts';
-import { type PriceMove, writeChanges } from './changes.ts';
+import { dropPrices } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 import { lockNewSkus } from './locks.ts';
 
@@ -33,47 +33,116 @@ const NOTHING: DeltaApplied = {
   removed: 0,
 };
 
+/** SKUs of one transaction: answers for them wait until it ends, and all their prices make one piece of history. */
+const PIECE = 5000;
+
+/** What one transaction applies of a delta. */
+interface Part {
+  readonly reported: readonly string[];
+  readonly removed: readonly string[];
+}
+
 /**
- * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, in one transaction, if the token is
+ * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, if the token is
  * still the one the delta was asked with. Every reported SKU is marked due; a reported SKU is live exactly if now_live
  * names it, whatever the manifest said; a removed one loses its prices and is asked once more. After an answer that moves the
  * token the next one may report more: the delta counts as read once one does not, or `isEnd` says so.
+ *
+ * One transaction, with the token; where the answer is large, several before it. Where those are all that was committed, the token has
+ * not moved, and the same delta is applied again from its start, which changes nothing that it has done.
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
-  return await transaction(sql, async (tx) => {
-    const [token] = await tx<
-      [{ snapshot_id: string | null }]
-    >`select snapshot_id from catalog_internal.sync for update`;
-    if (token.snapshot_id !== delta.since) return NOTHING;
-    const reported = [...new Set([...delta.changed, ...delta.nowLive])];
-    const all = [...new Set([...reported, ...delta.removed])];
-    await lockNewSkus(tx);
-    await Promise.all([
-      tx`select from catalog.skus where sku = any(${all}) order by sku for update`,
-      // All that is marked below, in several goes: in order of sku, as everyone locks the ledger.
-      tx`
-        select from catalog_internal.due where sku = any(array(
-          select unnest(${all}::text[]) union ${unreported(tx, delta.toSnapshot)}
-        )) order by sku for update`,
-    ]);
-    const seenFirst = all.length > 0 ? await auditReports(tx, { ...delta, changed: reported }) : null;
-    const counts = reported.length > 0 ? await reportChanged(tx, reported, delta.nowLive) : null;
-    const gone = delta.removed.length > 0 ? await reportRemoved(tx, delta.removed) : [];
-    await markUnreported(tx, delta.toSnapshot);
-    failpoint('delta.reported');
-    await tx`
-      update catalog_internal.sync set
-        snapshot_moved_at = case when snapshot_id <> ${delta.toSnapshot} then now() else snapshot_moved_at end,
-        token_at = case when snapshot_id <> ${delta.toSnapshot} then now() else token_at end,
-        built_after = case when snapshot_id <> ${delta.toSnapshot} and caught_up then token_at else built_after end,
-        caught_up = snapshot_id = ${delta.toSnapshot},
-        delta_checked_at = case when snapshot_id = ${delta.toSnapshot} or ${delta.isEnd ?? false} then now() else delta_checked_at end,
-        snapshot_id = ${delta.toSnapshot}, catalog_fault = null, chain_breaks = 0`;
-    if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
-    await writeChanges(tx, gone, [], null);
+  const { parts, last } = partsOf(delta);
+  const nowLive = new Set(delta.nowLive);
+  const total = { ...NOTHING, applied: true };
+  const add = (counts: CrossingCounts) => {
+    total.newSkus += counts.newSkus;
+    total.crossedToLive += counts.crossedToLive;
+    total.crossedToSnapshot += counts.crossedToSnapshot;
+  };
+  for (const part of parts) {
+    const counts = await transaction(sql, async (tx) => {
+      if (!(await hasToken(tx, delta.since))) return null;
+      return await applyPart(tx, part, nowLive);
+    });
+    if (counts === null) return NOTHING;
+    add(counts);
+  }
+  const counts = await transaction(sql, async (tx) => {
+    if (!(await hasToken(tx, delta.since))) return null;
+    const applied = await applyPart(tx, last, nowLive, delta);
     failpoint('delta.token-moved');
-    return { ...NOTHING, ...counts, applied: true, marked: all.length, removed: delta.removed.length };
+    return applied;
   });
+  if (counts === null) return NOTHING;
+  add(counts);
+  const all = new Set([...delta.changed, ...delta.nowLive, ...delta.removed]);
+  return { ...total, marked: all.size, removed: delta.removed.length };
+}
+
+/** Splits a large delta; `last` is the part that moves the token. A SKU that is removed and reported is removed in the end. */
+function partsOf({ changed, nowLive, removed }: DeltaChange): { parts: Part[]; last: Part } {
+  const reported = [...new Set([...changed, ...nowLive])];
+  const gone = [...new Set(removed)];
+  if (reported.length + gone.length <= PIECE) return { parts: [], last: { reported, removed: gone } };
+  const parts: Part[] = [];
+  for (let at = 0; at < reported.length; at += PIECE)
+    parts.push({ reported: reported.slice(at, at + PIECE), removed: [] });
+  for (let at = 0; at < gone.length; at += PIECE)
+    parts.push({ reported: [], removed: gone.slice(at, at + PIECE) });
+  return { parts, last: { reported: [], removed: [] } };
+}
+
+/** Locks the token, and says whether it is this one. */
+async function hasToken(tx: Tx, token: string): Promise<boolean> {
+  const [sync] = await tx<
+    [{ snapshot_id: string | null }]
+  >`select snapshot_id from catalog_internal.sync for update`;
+  return sync.snapshot_id === token;
+}
+
+/** Applies a part, and with `end`, the delta whose last part it is, moves the token. */
+async function applyPart(
+  tx: Tx,
+  { reported, removed }: Part,
+  nowLive: ReadonlySet<string>,
+  end?: DeltaChange,
+): Promise<CrossingCounts> {
+  const all = [...new Set([...reported, ...removed])];
+  const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;
+  await lockNewSkus(tx);
+  await Promise.all([
+    tx`select from catalog.skus where sku = any(${all}) order by sku for update`,
+    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger.
+    tx`
+      select from catalog_internal.due where sku = any(array(
+        select unnest(${all}::text[]) ${isMarked}
+      )) order by sku for update`,
+  ]);
+  const live = reported.filter((sku) => nowLive.has(sku));
+  const seenFirst =
+    all.length > 0 ? await auditReports(tx, { changed: reported, nowLive: live, removed }) : null;
+  const counts = reported.length > 0 ? await reportChanged(tx, reported, nowLive) : NOTHING;
+  if (removed.length > 0) await reportRemoved(tx, removed);
+  if (end !== undefined) {
+    await markUnreported(tx, end.toSnapshot);
+    failpoint('delta.reported');
+    await moveToken(tx, end);
+  }
+  if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
+  if (removed.length > 0) await dropPrices(tx, removed);
+  return counts;
+}
+
+async function moveToken(tx: Tx, { toSnapshot, isEnd = false }: DeltaChange): Promise<void> {
+  await tx`
+    update catalog_internal.sync set
+      snapshot_moved_at = case when snapshot_id <> ${toSnapshot} then now() else snapshot_moved_at end,
+      token_at = case when snapshot_id <> ${toSnapshot} then now() else token_at end,
+      built_after = case when snapshot_id <> ${toSnapshot} and caught_up then token_at else built_after end,
+      caught_up = snapshot_id = ${toSnapshot},
+      delta_checked_at = case when snapshot_id = ${toSnapshot} or ${isEnd} then now() else delta_checked_at end,
+      snapshot_id = ${toSnapshot}, catalog_fault = null, chain_breaks = 0`;
 }
 
 type CrossingCounts = Pick<DeltaApplied, 'newSkus' | 'crossedToLive' | 'crossedToSnapshot'>;
@@ -81,13 +150,12 @@ type CrossingCounts = Pick<DeltaApplied, 'newSkus' | 'crossedToLive' | 'crossedT
 async function reportChanged(
   tx: Tx,
   reported: readonly string[],
-  nowLive: readonly string[],
+  nowLive: ReadonlySet<string>,
 ): Promise<CrossingCounts> {
-  const live = new Set(nowLive);
   const [counts] = await tx<[CrossingCounts]>`
     with reported as materialized (
       select sku, is_live, case when is_live then 'live' else 'snapshot' end as price_source
-      from unnest(${reported as string[]}::text[], ${reported.map((sku) => Number(live.has(sku)))}::int[]::boolean[])
+      from unnest(${reported as string[]}::text[], ${reported.map((sku) => Number(nowLive.has(sku)))}::int[]::boolean[])
         as r(sku, is_live)
     ),
     before as materialized (
@@ -118,19 +186,14 @@ async function reportChanged(
   };
 }
 
-/** Makes tombstones of what was removed. Returns the prices that went with it. */
-async function reportRemoved(tx: Tx, removed: readonly string[]): Promise<PriceMove[]> {
-  const skus = [...new Set(removed)];
+/** Makes tombstones of what was removed; dropPrices then takes their prices. */
+async function reportRemoved(tx: Tx, skus: readonly string[]): Promise<void> {
   await tx`
     insert into catalog.skus as s (sku, state, in_manifest, removed_at, reported_at)
-    select sku, 'removed', false, now(), now() from unnest(${skus}::text[]) as r(sku) order by sku
+    select sku, 'removed', false, now(), now() from unnest(${skus as string[]}::text[]) as r(sku) order by sku
     on conflict (sku) do update set
       state = 'removed', in_manifest = false, hash = null, hash_before_live = null, removed_at = now(), reported_at = now()`;
-  const gone = await tx<PriceMove[]>`
-    with gone as (delete from catalog.prices where sku = any(${skus}) returning sku, size, price)
-    select sku, size, price as "oldPrice", null as "newPrice" from gone where price is not null`;
-  await tx`select catalog_internal.mark_due(${skus}::text[], 'removed')`;
-  return gone;
+  await tx`select catalog_internal.mark_due(${skus as string[]}::text[], 'removed')`;
 }
 
 /** The delta route answered without anything new, or with a fault of the catalog (0012, 0014). */

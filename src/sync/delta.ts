@@ -16,12 +16,18 @@ export type DeltaRecovery = 'fetch-manifest' | 'catalog-fault' | 'retry';
  * Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used; any other 4xx is
  * of a gateway, and says nothing of it.
  */
-export function deltaRecovery(error: Pick<PartnerError, 'kind' | 'status'>): DeltaRecovery {
+export function deltaRecovery(
+  error: Pick<PartnerError, 'kind' | 'status'>,
+  failuresBefore = 0,
+): DeltaRecovery {
   switch (error.kind) {
     case 'snapshot-expired':
     case 'delta-too-large':
     case 'since-missing':
       return 'fetch-manifest';
+    // Once it may be anything that stands in between; twice it is what the partner answers to this token.
+    case 'answer-too-large':
+      return failuresBefore === 0 ? 'retry' : 'fetch-manifest';
     case 'bad-request':
       return error.status === 400 ? 'fetch-manifest' : 'retry';
     case 'no-snapshot':
@@ -103,7 +109,7 @@ async function recover(
   token: string,
   failuresBefore: number,
 ): Promise<TaskOutcome> {
-  const recovery = deltaRecovery(error);
+  const recovery = deltaRecovery(error, failuresBefore);
   if (recovery === 'fetch-manifest') {
     await noteBrokenChain(ctx.sql, token);
     ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });

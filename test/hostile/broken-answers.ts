@@ -4,7 +4,7 @@ import { type Reply, sendBytes, sendCut, sendFlood } from './upstream.ts';
 /** Something in place of an answer of the API, and the name of what becomes of it. */
 export interface BrokenAnswer {
   readonly name: string;
-  readonly because: 'unreadable' | 'network';
+  readonly because: 'unreadable' | 'answer-too-large' | 'network';
   readonly reply: Reply;
 }
 
@@ -46,13 +46,15 @@ export function brokenAnswers(good: string): BrokenAnswer[] {
     body('the answer in an envelope', `{"success":true,"data":${good}}`),
     body('the answer under __proto__', `{"__proto__":${good}}`),
     body('the answer under constructor', `{"constructor":{"prototype":${good}}}`),
-    body('arrays, a million deep', `${'['.repeat(1e6)}${']'.repeat(1e6)}`),
+    other('arrays, a million deep', 'answer-too-large', (response) =>
+      sendBytes(response, `${'['.repeat(1e6)}${']'.repeat(1e6)}`),
+    ),
     body('an error code with status 200', '{"message":"stale","code":"0014"}'),
     body('the good answer with an error code', good.replace(/^\{/, '{"code":"0010",')),
-    other('the good answer, padded over the cap', 'unreadable', (response) =>
+    other('the good answer, padded over the cap', 'answer-too-large', (response) =>
       sendFlood(response, ' ', 5 * CAP, 0, good),
     ),
-    other('the good answer, padded 1,000 : 1', 'unreadable', (response) =>
+    other('the good answer, padded 1,000 : 1', 'answer-too-large', (response) =>
       sendFlood(response, ' ', 5 * CAP, 1, good),
     ),
     other('a lost connection', 'network', (response) => sendCut(response, Buffer.from(good), 20)),

@@ -51,6 +51,7 @@ const counted = async () => (await readPace(sql, SPAN_MS)).others;
 describe('catalog.take_request in a transaction that stays open', () => {
   test('holds up neither the mirror nor another service, and is counted at once', async () => {
     await services.begin(async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 0`;
       expect(await take(tx)).toBe(0);
       expect(await counted()).toBe(1);
       const impatient = connect(database.url, { max: 1 });

@@ -266,16 +266,24 @@ describe('what is answered', () => {
 });
 
 describe('bounds', () => {
-  test('a body over the cap, plain or as a gzip bomb', async () => {
-    const big = JSON.stringify({ results: {}, pad: 'x'.repeat(100_000) });
-    const plain = await failedBulk((_request, response) => answer(response, 200, big), {
-      maxBodyBytes: 10_000,
+  test('an answer over a limit, plain or as a gzip bomb', async () => {
+    const padded = JSON.stringify({ results: {}, pad: 'x'.repeat(2 * 1024 * 1024) });
+    const deep = `{"results":{},"pad":${'['.repeat(600)}${']'.repeat(600)}}`;
+    const many = `{"results":{},"pad":[${'1,'.repeat(22_000)}1]}`;
+    const named = JSON.stringify({
+      results: {},
+      pad: Object.fromEntries(Array.from({ length: 22_000 }, (_, n) => [`k${n}`, 1])),
     });
-    expect(plain).toMatchObject({ kind: 'unreadable', message: expect.stringContaining('size limit') });
-    const bomb = await failedBulk((_request, response) => response.end(gzipSync(big)), {
-      maxBodyBytes: 10_000,
-    });
-    expect(bomb).toMatchObject({ kind: 'unreadable', message: expect.stringContaining('size limit') });
+    for (const [body, says] of [
+      [padded, 'bytes'],
+      [deep, 'nested over 500 levels'],
+      [many, 'values'],
+      [named, 'values'],
+    ] as const) {
+      const problem = { kind: 'answer-too-large', message: expect.stringContaining(says) };
+      expect(await failedBulk((_request, response) => answer(response, 200, body))).toMatchObject(problem);
+      expect(await failedBulk((_request, response) => response.end(gzipSync(body)))).toMatchObject(problem);
+    }
   });
 
   test('a damaged gzip body', async () => {

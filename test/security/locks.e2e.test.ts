@@ -69,6 +69,7 @@ test('a seller who keeps the watchlist locked holds up nothing, and is named in 
   );
   try {
     await seller.begin(async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 0`;
       await tx`lock table catalog.watchlist in access exclusive mode`;
       sandbox.world.step(40);
       sandbox.world.buildSnapshot();

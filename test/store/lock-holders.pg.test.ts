@@ -35,6 +35,7 @@ test('nobody is named while nobody waits', async () => {
 test('who has the watchlist locked is named, although nobody is left waiting for it', async () => {
   const { role, sql } = await neighbour('pricing-tool', 'in role catalog_watcher');
   await sql.begin(async (tx) => {
+    await tx`set local idle_in_transaction_session_timeout = 0`;
     await tx`lock table catalog.watchlist in access exclusive mode`;
     const holders = await eventually(async () => {
       const found = await readLockHolders(store.sql);
@@ -55,6 +56,7 @@ test('at the end of a queue of sessions that wait stands the one that is named, 
   const { role, sql } = await neighbour('', 'superuser');
   const waiting: Promise<unknown>[] = [];
   await sql.begin(async (tx) => {
+    await tx`set local idle_in_transaction_session_timeout = 0`;
     await tx`select from catalog_internal.sync for update`;
     await tx`lock table catalog.skus in access exclusive mode`;
     for (const statement of [

@@ -250,6 +250,7 @@ describe('holds up no delta, answer, baseline or refresh:', () => {
     const database = new URL(store.url).pathname.slice(1);
     try {
       await seller.begin(async (tx) => {
+        await tx`set local idle_in_transaction_session_timeout = 0`;
         await tx.unsafe(statement);
         await sql.unsafe(`alter database ${database} set lock_timeout = '1s'`);
         await sql`insert into catalog_internal.watch_changes (added, skus) values (true, '{B}')`;

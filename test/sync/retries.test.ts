@@ -124,6 +124,15 @@ describe('the remedy for a delta that was not answered', () => {
     expect(deltaRecovery({ kind, status: 400 })).toBe(remedy);
   });
 
+  test('an answer that is too large is asked for once more, and then a manifest in its place', () => {
+    const error = { kind: 'answer-too-large', status: 200 } as const;
+    expect([0, 1, 2].map((failures) => deltaRecovery(error, failures))).toEqual([
+      'retry',
+      'fetch-manifest',
+      'fetch-manifest',
+    ]);
+  });
+
   test.each([405, 408, 411, 413, 414, 431])('%i is of a gateway: retry', (status) => {
     expect(deltaRecovery({ kind: 'bad-request', status })).toBe('retry');
   });

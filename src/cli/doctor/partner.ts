@@ -49,7 +49,6 @@ export async function askPartner(options: AskOptions): Promise<PartnerReport> {
       credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
       timeoutMs: partner.timeoutMs,
       userAgent: `catalog-mirror/${VERSION} doctor`,
-      maxBodyBytes: 16 * 1024 * 1024,
     },
     now,
   );
