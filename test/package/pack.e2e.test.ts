@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -16,10 +16,11 @@ import { consumerLock, type Lock } from './lock.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 const json = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
-const { name, version, bundleDependencies } = json('package.json') as {
+const { name, version, bundleDependencies, optionalDependencies } = json('package.json') as {
   name: string;
   version: string;
   bundleDependencies: string[];
+  optionalDependencies: Record<string, string>;
 };
 
 const systemFolders = (process.env['PATH'] ?? '')
@@ -72,24 +73,15 @@ async function install(tarball: string): Promise<string> {
   const { dependencies } = lock.packages[''] as { dependencies: Record<string, string> };
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies }));
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock));
-  await run(
-    'npm',
-    [
-      'ci',
-      '--prefer-offline',
-      '--omit=dev',
-      '--omit=optional',
-      '--ignore-scripts',
-      '--no-audit',
-      '--no-fund',
-    ],
-    { cwd: folder },
-  );
+  const options = ['--prefer-offline', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'];
+  await run('npm', ['ci', ...options], { cwd: folder });
   return join(folder, 'node_modules/.bin', name);
 }
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-package-'));
+  // Run by root, the embedded Postgres is another user and has to get through this folder.
+  await chmod(folder, 0o711);
   const tarball = await pack();
   const { stdout } = await run('tar', ['-tzf', join(folder, tarball)]);
   files = stdout
@@ -158,6 +150,31 @@ describe.concurrent('the package', () => {
       await sql.end({ timeout: 5 });
       await database.drop();
     }
+  });
+
+  test('brings its Node.js and its Postgres, for which no install script has to run', async ({
+    expect,
+    skip,
+  }) => {
+    skip(process.platform !== 'linux', 'Node.js comes with the package on Linux only');
+    const older = await olderNode();
+    const behind = [dirname(older ?? process.execPath), ...systemFolders].join(delimiter);
+    const { stdout } = await run('npx', ['--no-install', 'node', '--version'], {
+      cwd: folder,
+      env: { ...process.env, PATH: behind },
+    });
+    expect(stdout.trim()).toBe(`v${optionalDependencies[`node-linux-${process.arch}`]}`);
+    const demo = ['--no-install', name, 'demo', '--once', '--skus', '100'];
+    const once = await runProgram(
+      demo,
+      { PATH: behind, HOME: folder },
+      {
+        bin: 'npx',
+        cwd: folder,
+        timeoutMs: 100_000,
+      },
+    );
+    expect(once, once.stderr).toMatchObject({ code: 0, signal: null });
   });
 
   test('tells an older Node.js what it needs', async ({ expect, skip }) => {
