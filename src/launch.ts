@@ -18,11 +18,33 @@ export function launchOf(
   return chosen || !replaceable ? 'go' : 'again';
 }
 
-/** The message for a Node.js that is too old, with line ends. */
-export function tooOld(version: string, execPath: string): string {
+/**
+ * The executable of Node.js that npm installed with the package for this platform, or null where it installed none.
+ *
+ * @param resolve finds a package's file, as `require.resolve` does
+ */
+export function broughtNode(
+  platform: string,
+  arch: string,
+  resolve: (specifier: string) => string,
+): string | null {
+  try {
+    return resolve(`node-${platform}-${arch}/bin/node`);
+  } catch {
+    // There is none for this platform, or optional packages were left out.
+    return null;
+  }
+}
+
+/** The message for a Node.js that is too old, with line ends; `brought` is the one that came with the package. */
+export function tooOld(version: string, execPath: string, brought: string | null, program: string): string {
+  const other =
+    brought === null
+      ? 'start it with `npx catalog-mirror` where it is installed; npx finds the Node.js that comes with the package;'
+      : `start it with the Node.js that came with it: ${brought} ${program}`;
   return [
     `catalog-mirror needs Node.js ${OLDEST_NODE} or newer; this is ${version} (${execPath})`,
-    '  what to do: start it with `npx catalog-mirror` where it is installed; npx finds the Node.js that comes with the package;',
+    `  what to do: ${other}`,
     `  or install Node.js ${OLDEST_NODE}`,
     '',
   ].join('\n');

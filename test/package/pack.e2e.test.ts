@@ -183,5 +183,12 @@ describe.concurrent('the package', () => {
     const { code, stdout, stderr } = await runProgram([bin, '--version'], {}, { bin: older ?? '' });
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
     expect(stderr).toContain(`catalog-mirror needs Node.js ${OLDEST_NODE} or newer`);
+    // What it is told to do works.
+    const [, command = ''] = /came with it: (.*)\n/.exec(stderr) ?? [];
+    const [brought = '', ...args] = command.split(' ');
+    expect(await runProgram([...args, '--version'], {}, { bin: brought })).toMatchObject({
+      code: 0,
+      stdout: version,
+    });
   });
 });
