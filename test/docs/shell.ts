@@ -18,6 +18,7 @@ const { scripts, version } = JSON.parse(read('package.json')) as {
 };
 const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, { profiles?: string[] }>;
+  volumes: Record<string, unknown>;
 };
 
 /** A block's commands, without blank lines and comments. */
@@ -95,6 +96,14 @@ export const NOT_RUN: readonly {
     check: checkVariables,
   },
   { like: /^export /, because: 'stands for settings of the reader', check: checkVariables },
+  {
+    like: /^docker volume rm /,
+    because: 'needs a container engine',
+    check: (text) => {
+      const [, volume = ''] = /catalog-mirror_(\S+)$/.exec(text) ?? [];
+      if (!Object.hasOwn(compose.volumes, volume)) throw new Error(`not in docker-compose.yml: ${text}`);
+    },
+  },
   { like: /\bdocker compose\b/, because: 'needs a container engine', check: checkCompose },
   {
     like: /^docker (?:build|buildx build|run) /,

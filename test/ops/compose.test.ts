@@ -14,6 +14,7 @@ interface Service {
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
   readonly network_mode?: string;
+  readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly secrets?: readonly string[];
   readonly build?: string;
@@ -68,7 +69,8 @@ test('every secret is a file that ops/secrets/README.md names, is used, and is r
   const used = new Set<string>();
   for (const [name, { environment = {}, secrets = [] }] of Object.entries(compose.services)) {
     const read = Object.entries(environment).filter(([variable]) => variable.endsWith('_FILE'));
-    expect(read.map(([, path]) => path).toSorted(), `service ${name}`).toEqual(
+    const inCommand = JSON.stringify(service(name).command ?? []).match(/\/run\/secrets\/\w+/g) ?? [];
+    expect([...read.map(([, path]) => path), ...inCommand].toSorted(), `service ${name}`).toEqual(
       secrets.map((secret) => `/run/secrets/${secret}`).toSorted(),
     );
     for (const secret of secrets) used.add(secret);
@@ -87,7 +89,8 @@ test('every variable of our own services is a setting, and has a value that the 
       ]),
     );
     if (Object.keys(env).length === 0) continue;
-    const { warnings } = loadConfig(env, (path) => (path.endsWith('url') ? 'postgres://h/d' : 'given'));
+    const urls = { '/run/secrets/database_url': 'postgres://h/d', '/run/secrets/redis_url': 'redis://:p@h' };
+    const { warnings } = loadConfig(env, (path) => new Map(Object.entries(urls)).get(path) ?? 'given');
     expect(warnings, `service ${name}`).toEqual([]);
     const unknown = Object.keys(env).filter((variable) => !SETTINGS.includes(variable.replace(/_FILE$/, '')));
     expect(unknown, `service ${name}`).toEqual([]);
