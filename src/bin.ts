@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // This file and launch.ts use only syntax that Node.js 20 can parse, so that it can report its own age.
 import { createRequire } from 'node:module';
-import { broughtNode, launchOf, tooOld, SEMI_SPACE } from './launch.ts';
+import { broughtNode, launchOf, missingFlags, tooOld } from './launch.ts';
 
 const CONFIGURATION = 78;
 
@@ -13,6 +13,7 @@ if (launch === 'too-old') {
   process.exitCode = CONFIGURATION;
 } else {
   // The same process, so that signals and supervisors reach the daemon itself.
-  if (launch === 'again') process.execve?.(execPath, [execPath, SEMI_SPACE, ...execArgv, ...argv.slice(1)]);
+  if (launch === 'again')
+    process.execve?.(execPath, [execPath, ...missingFlags(execArgv), ...execArgv, ...argv.slice(1)]);
   await import('./main.ts');
 }

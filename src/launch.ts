@@ -4,9 +4,12 @@ export const OLDEST_NODE = 24;
 /** As `npm start` and the image have it: without it V8 lets young objects take tens of megabytes, and a manifest fills them. */
 export const SEMI_SPACE = '--max-semi-space-size=4';
 
+/** What the program runs with. The second keeps SIGUSR1 from opening a debugger, which reads every secret in memory. */
+export const NODE_FLAGS: readonly string[] = [SEMI_SPACE, '--disable-sigusr1'];
+
 /**
  * What the package's bin does first, by `process.version`, `process.execArgv` and whether the process can be replaced
- * (`process.execve`): refuse, start again with `SEMI_SPACE` (V8 reads it at its own start only), or go on.
+ * (`process.execve`): refuse, start again with `NODE_FLAGS` (Node.js reads them at its own start only), or go on.
  */
 export function launchOf(
   version: string,
@@ -14,8 +17,14 @@ export function launchOf(
   replaceable: boolean,
 ): 'too-old' | 'again' | 'go' {
   if (Number.parseInt(version.replace('v', ''), 10) < OLDEST_NODE) return 'too-old';
-  const chosen = execArgv.some((flag) => /^--max[-_]semi[-_]space[-_]size\b/.test(flag));
-  return chosen || !replaceable ? 'go' : 'again';
+  return replaceable && missingFlags(execArgv).length > 0 ? 'again' : 'go';
+}
+
+/** Those of `NODE_FLAGS` that are not among these flags, whatever value the user has given them. */
+export function missingFlags(execArgv: readonly string[]): string[] {
+  const nameOf = (flag: string) => flag.replaceAll('_', '-').replace(/=.*$/, '');
+  const given = new Set(execArgv.map(nameOf));
+  return NODE_FLAGS.filter((flag) => !given.has(nameOf(flag)));
 }
 
 /**

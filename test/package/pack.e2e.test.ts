@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { launchOf, OLDEST_NODE, SEMI_SPACE } from '../../src/launch.ts';
+import { launchOf, NODE_FLAGS, OLDEST_NODE } from '../../src/launch.ts';
 import { connect } from '../../src/store/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase } from '../support/db.ts';
@@ -144,8 +144,13 @@ describe.concurrent('the package', () => {
       const [row] = await sql`select count(*)::int as skus from catalog.skus where state <> 'pending'`;
       expect(row).toEqual({ skus: 30 });
       if (existsSync(`/proc/${sandbox.pid}/cmdline`))
-        expect(readFileSync(`/proc/${sandbox.pid}/cmdline`, 'utf8').split('\0')).toContain(SEMI_SPACE);
+        expect(readFileSync(`/proc/${sandbox.pid}/cmdline`, 'utf8').split('\0')).toEqual(
+          expect.arrayContaining([...NODE_FLAGS]),
+        );
+      // It would open a debugger, which says so on stderr.
+      sandbox.signal('SIGUSR1');
       expectStopped(await sandbox.end('SIGTERM'), expect);
+      expect(sandbox.stderr).toEqual([]);
     } finally {
       await sql.end({ timeout: 5 });
       await database.drop();
