@@ -1,10 +1,13 @@
 # Only the base image depends on the processor architecture. So build steps run on the builder's own architecture (which engines
 # without BuildKit do not name), and an image for another architecture needs no emulation.
 
-FROM --platform=${BUILDPLATFORM:-linux} node:24-bookworm-slim AS build
+# The index of all architectures; `.ci/digests` renews it.
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
+
+FROM --platform=${BUILDPLATFORM:-linux} ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Scripts would fetch a second Node.js and an embedded Postgres; neither is needed to compile.
+# No package's install script is needed.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY ops/patches ./ops/patches
 RUN npm run prepare
@@ -12,10 +15,10 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 RUN npm run build
 
-FROM --platform=${BUILDPLATFORM:-linux} node:24-bookworm-slim AS app
+FROM --platform=${BUILDPLATFORM:-linux} ${NODE_IMAGE} AS app
 WORKDIR /app
 COPY package.json package-lock.json ./
-# The optional dependencies are the embedded Postgres: in a container the database is a service of its own.
+# The optional dependencies are a second Node.js and the embedded Postgres: in a container the database is a service of its own.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 # The driver with ops/patches applied.
 COPY --from=build /app/node_modules/postgres ./node_modules/postgres
@@ -25,7 +28,7 @@ COPY drizzle ./drizzle
 # Copied files keep the modes of the checkout, which under umask 077 only root could read.
 RUN chmod -R a+rX .
 
-FROM node:24-bookworm-slim
+FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="catalog-mirror" \
     org.opencontainers.image.description="Continuously syncs a marketplace's catalog and lowest prices into your own Postgres" \
     org.opencontainers.image.licenses="MIT"
@@ -43,5 +46,6 @@ EXPOSE 9464
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
     CMD ["node", "dist/main.js", "healthcheck"]
 # Exec form: node is process 1 and receives SIGTERM itself. With Node's default semi-space of 16 MB a manifest takes 40 MB more.
-ENTRYPOINT ["node", "--max-semi-space-size=4", "dist/main.js"]
+# SIGUSR1 opens no debugger.
+ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "dist/main.js"]
 CMD ["run"]

@@ -4,9 +4,12 @@ export const OLDEST_NODE = 24;
 /** As `npm start` and the image have it: without it V8 lets young objects take tens of megabytes, and a manifest fills them. */
 export const SEMI_SPACE = '--max-semi-space-size=4';
 
+/** What the program runs with. The second keeps SIGUSR1 from opening a debugger, which reads every secret in memory. */
+export const NODE_FLAGS: readonly string[] = [SEMI_SPACE, '--disable-sigusr1'];
+
 /**
  * What the package's bin does first, by `process.version`, `process.execArgv` and whether the process can be replaced
- * (`process.execve`): refuse, start again with `SEMI_SPACE` (V8 reads it at its own start only), or go on.
+ * (`process.execve`): refuse, start again with `NODE_FLAGS` (Node.js reads them at its own start only), or go on.
  */
 export function launchOf(
   version: string,
@@ -14,15 +17,43 @@ export function launchOf(
   replaceable: boolean,
 ): 'too-old' | 'again' | 'go' {
   if (Number.parseInt(version.replace('v', ''), 10) < OLDEST_NODE) return 'too-old';
-  const chosen = execArgv.some((flag) => /^--max[-_]semi[-_]space[-_]size\b/.test(flag));
-  return chosen || !replaceable ? 'go' : 'again';
+  return replaceable && missingFlags(execArgv).length > 0 ? 'again' : 'go';
 }
 
-/** The message for a Node.js that is too old, with line ends. */
-export function tooOld(version: string, execPath: string): string {
+/** Those of `NODE_FLAGS` that are not among these flags, whatever value the user has given them. */
+export function missingFlags(execArgv: readonly string[]): string[] {
+  const nameOf = (flag: string) => flag.replaceAll('_', '-').replace(/=.*$/, '');
+  const given = new Set(execArgv.map(nameOf));
+  return NODE_FLAGS.filter((flag) => !given.has(nameOf(flag)));
+}
+
+/**
+ * The executable of Node.js that npm installed with the package for this platform, or null where it installed none.
+ *
+ * @param resolve finds a package's file, as `require.resolve` does
+ */
+export function broughtNode(
+  platform: string,
+  arch: string,
+  resolve: (specifier: string) => string,
+): string | null {
+  try {
+    return resolve(`node-${platform}-${arch}/bin/node`);
+  } catch {
+    // There is none for this platform, or optional packages were left out.
+    return null;
+  }
+}
+
+/** The message for a Node.js that is too old, with line ends; `brought` is the one that came with the package. */
+export function tooOld(version: string, execPath: string, brought: string | null, program: string): string {
+  const other =
+    brought === null
+      ? 'start it with `npx catalog-mirror` where it is installed; npx finds the Node.js that comes with the package;'
+      : `start it with the Node.js that came with it: ${brought} ${program}`;
   return [
     `catalog-mirror needs Node.js ${OLDEST_NODE} or newer; this is ${version} (${execPath})`,
-    '  what to do: start it with `npx catalog-mirror` where it is installed; npx finds the Node.js that comes with the package;',
+    `  what to do: ${other}`,
     `  or install Node.js ${OLDEST_NODE}`,
     '',
   ].join('\n');

@@ -8,6 +8,7 @@ import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
 import { createQueueBackend } from '../src/queues/backend.ts';
 import { connect as connectPostgres } from '../src/store/db.ts';
 import { migrateDatabase } from '../src/store/migrations.ts';
+import { FAST_SETTINGS } from './postgres/server.ts';
 import { MIGRATED } from './support/db.ts';
 
 declare module 'vitest' {
@@ -73,6 +74,15 @@ async function cheapenLogins(serverUrl: string): Promise<void> {
   await admin.end();
 }
 
+/** A server of the run's own, unless `TEST_POSTGRES_URL` has its administrator's URL: `npm run test:postgres` sets it. */
+async function findPostgres(dataDir: string): Promise<{ url: string; stop: Release }> {
+  const url = process.env['TEST_POSTGRES_URL'];
+  if (url !== undefined) return { url, stop: () => Promise.resolve() };
+  const postgres = await startEmbeddedPostgres({ dataDir, settings: FAST_SETTINGS });
+  await cheapenLogins(postgres.url);
+  return postgres;
+}
+
 /** The database whose copies the tests begin with, its queues' tables included. */
 async function migrateTemplate(serverUrl: string): Promise<void> {
   const admin = connectPostgres(serverUrl, { max: 1 });
@@ -98,18 +108,7 @@ export default async function setup(project: TestProject): Promise<Release> {
   await chmod(folder, 0o711);
   const removeFolder = () => rm(folder, { recursive: true, force: true });
   try {
-    const postgres = await startEmbeddedPostgres({
-      dataDir: join(folder, 'pg'),
-      settings: {
-        fsync: 'off',
-        synchronous_commit: 'off',
-        full_page_writes: 'off',
-        max_connections: '500',
-        // Dropping any database waits for every connection that has not logged in: those that a test cut off, too.
-        authentication_timeout: '5s',
-      },
-    });
-    await cheapenLogins(postgres.url);
+    const postgres = await findPostgres(join(folder, 'pg'));
     await migrateTemplate(postgres.url);
     const redis = await findRedis();
     project.provide('postgresUrl', postgres.url);

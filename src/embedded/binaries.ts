@@ -16,8 +16,8 @@ export interface BinariesOptions {
   /** Folder of the platform package (see `findPlatformPackage`). */
   packageFolder: string;
   account: ServiceUser | null;
-  /** Where root may put a copy that a service user can reach. */
-  systemFolder: string;
+  /** Where a copy may be put that `account` can reach. */
+  copyFolder: string;
   log: EmbeddedLog;
 }
 
@@ -55,33 +55,31 @@ export function findPlatformPackage(
   );
 }
 
+/** What a package folder answers to somebody who may not write it. */
+const NOT_OURS_TO_WRITE = ['EACCES', 'EPERM', 'EROFS'];
+
 /**
- * Makes the library links that npm packages cannot carry, and that the package's install script makes where it may run.
- * Links that exist are left alone, so that several processes may do this at once. Returns how many were missing.
+ * Makes the library links that npm packages cannot carry: the package's install script would, but need not run. Links
+ * that exist are left alone, so that several processes may do this at once.
  *
- * @throws EmbeddedError `broken-install` where links are missing and the package folder cannot be written
+ * @param native the folder that holds `bin`, `lib`, `share` and the list of links
+ * @returns how many were missing, or null where some are and the folder may not be written
  */
-export async function repairLinks(packageFolder: string): Promise<number> {
-  const text = await unless(
-    ['ENOENT'],
-    readFile(join(packageFolder, 'native', 'pg-symlinks.json'), { encoding: 'utf8' }),
-  );
+export async function repairLinks(native: string): Promise<number | null> {
+  const text = await unless(['ENOENT'], readFile(join(native, 'pg-symlinks.json'), { encoding: 'utf8' }));
   if (text === undefined) return 0;
   const links: { source: string; target: string }[] = JSON.parse(text);
   let repaired = 0;
   for (const { source, target } of links) {
-    const path = join(packageFolder, target);
+    // The list's paths begin with `native/`, whatever the folder is called.
+    const path = join(native, relative('native', target));
     if (await unless(['ENOENT'], lstat(path))) continue;
-    try {
-      await unless(['EEXIST'], symlink(relative(dirname(target), source), path));
-    } catch (error) {
-      throw new EmbeddedError(
-        'broken-install',
-        `${path} is missing and cannot be created`,
-        `run \`npm rebuild ${basename(dirname(packageFolder))}/${basename(packageFolder)}\` as the owner of node_modules, or set DATABASE_URL`,
-        error,
-      );
-    }
+    const link = unless(['EEXIST'], symlink(relative(dirname(target), source), path));
+    const done = await unless(
+      NOT_OURS_TO_WRITE,
+      link.then(() => true),
+    );
+    if (done === undefined) return null;
     repaired++;
   }
   return repaired;
@@ -96,12 +94,24 @@ async function checkVersion(
   return { major: major === undefined ? null : Number(major), output };
 }
 
-/** Copies the binaries to where everyone may read them, owned by root; a copy of the same version is used again. */
+/** Whether `folder` is there; as a copy that this user made, since it holds what is run next. */
+async function isCopy(folder: string): Promise<boolean> {
+  const found = await unless(['ENOENT'], lstat(folder));
+  if (found === undefined) return false;
+  if (found.isDirectory() && found.uid === process.geteuid?.()) return true;
+  throw new EmbeddedError(
+    'broken-install',
+    `${folder}, where the Postgres binaries are to be copied, is somebody else's`,
+    'remove it, or set DATABASE_URL',
+  );
+}
+
+/** Copies the binaries, links included, to where everyone may read them; a copy of the same version is used again. */
 async function publishCopy(options: BinariesOptions): Promise<string> {
   const { version } = JSON.parse(await readFile(join(options.packageFolder, 'package.json'), 'utf8'));
-  const target = join(options.systemFolder, `postgres-${String(version)}-${basename(options.packageFolder)}`);
-  if (await unless(['ENOENT'], lstat(target))) return target;
-  await makeFolders(options.systemFolder);
+  const target = join(options.copyFolder, `postgres-${String(version)}-${basename(options.packageFolder)}`);
+  if (await isCopy(target)) return target;
+  await makeFolders(options.copyFolder);
   const draft = await mkdtemp(`${target}.`);
   try {
     await cp(join(options.packageFolder, 'native'), draft, { recursive: true, verbatimSymlinks: true });
@@ -111,44 +121,48 @@ async function publishCopy(options: BinariesOptions): Promise<string> {
         await chmod(join(entry.parentPath, entry.name), executable ? 0o755 : 0o644);
     }
     await chmod(draft, 0o755);
+    await repairLinks(draft);
     // Whoever else is doing the same made the same copy.
     await unless(['EEXIST', 'ENOTEMPTY'], rename(draft, target));
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
+  await isCopy(target);
   options.log('embedded.binaries-copied', { from: options.packageFolder, to: target });
   return target;
 }
 
 /**
- * Finds binaries that `account` can run, by running them: in the package where that works, else (a checkout below
- * root's closed home) in a copy below `systemFolder`.
+ * Finds binaries that `account` can run, by running them: in the package where that works, else in a copy below
+ * `copyFolder` (a checkout below root's closed home, or a package without its links in a folder of another user).
  *
  * @throws EmbeddedError `broken-install`, `unsupported-platform`
  */
 export async function prepareBinaries(options: BinariesOptions): Promise<Binaries> {
-  const repaired = await repairLinks(options.packageFolder);
-  if (repaired > 0) options.log('embedded.links-repaired', { links: repaired });
   const folder = join(options.packageFolder, 'native');
-  const { major } = await checkVersion(folder, options.account);
-  if (major !== null) return { folder, major };
-
-  const asOurselves = await checkVersion(folder, null);
-  if (asOurselves.major === null || options.account === null) {
-    throw new EmbeddedError(
-      'unsupported-platform',
-      `The Postgres binaries in ${folder} do not run here: ${asOurselves.output}`,
-      `${NO_BINARIES_HINT} (the binaries need glibc: Alpine Linux cannot run them)`,
-    );
+  const repaired = await repairLinks(folder);
+  if (repaired !== null) {
+    if (repaired > 0) options.log('embedded.links-repaired', { links: repaired });
+    const { major } = await checkVersion(folder, options.account);
+    if (major !== null) return { folder, major };
+    const asOurselves = await checkVersion(folder, null);
+    if (asOurselves.major === null || options.account === null) throw cannotRun(folder, asOurselves.output);
   }
   const copy = await publishCopy(options);
   const copied = await checkVersion(copy, options.account);
-  if (copied.major === null) {
-    throw new EmbeddedError(
-      'broken-install',
-      `User ${options.account.uid} can run neither ${folder} nor its copy ${copy}: ${copied.output}`,
-      'install the program where every user may read it, or set DATABASE_URL',
-    );
-  }
-  return { folder: copy, major: copied.major };
+  if (copied.major !== null) return { folder: copy, major: copied.major };
+  if (options.account === null) throw cannotRun(copy, copied.output);
+  throw new EmbeddedError(
+    'broken-install',
+    `User ${options.account.uid} can run neither ${folder} nor its copy ${copy}: ${copied.output}`,
+    'install the program where every user may read it, or set DATABASE_URL',
+  );
+}
+
+function cannotRun(folder: string, output: string): EmbeddedError {
+  return new EmbeddedError(
+    'unsupported-platform',
+    `The Postgres binaries in ${folder} do not run here: ${output}`,
+    `${NO_BINARIES_HINT} (the binaries need glibc: Alpine Linux cannot run them)`,
+  );
 }

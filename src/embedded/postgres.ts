@@ -76,7 +76,8 @@ async function start(
     passwd: await readFile('/etc/passwd', 'utf8').catch(() => ''),
     clusterOwner: await ownerOf(paths.dataDir),
   });
-  const binaries = await prepareBinaries({ packageFolder, account, systemFolder: SYSTEM_FOLDER, log });
+  const copyFolder = account === null ? dirname(paths.dataDir) : SYSTEM_FOLDER;
+  const binaries = await prepareBinaries({ packageFolder, account, copyFolder, log });
   const home = await placeDataDir(paths, account, SYSTEM_FOLDER, log);
   await clearOrphans(home, clock, log);
   const { password, created } = await ensureCluster({

@@ -118,11 +118,12 @@ export interface CallPause {
 
 /**
  * SQL fragment that selects a CallPause as one row. Once calls pause, only one at a time goes out until one works: an outage would
- * else cost, after each pause, as many as may be under way. Claims are only looked for in an outage: no index is theirs.
+ * else cost, after each pause, as many as may be under way. Claims are only looked for in an outage: no index is theirs. Seconds are
+ * subtracted because Postgres before 17 cannot subtract from `infinity`.
  */
 export function callPauseRow(sql: Sql) {
   return sql`
-    select greatest(0, extract(epoch from next_at - clock_timestamp()) * 1000, case
+    select greatest(0, (extract(epoch from next_at) - extract(epoch from clock_timestamp())) * 1000, case
         when failures >= ${FAILURES_BEFORE_PAUSE} and exists (
           select from catalog_internal.due where held_until > now() and claim is not null
         ) then ${TRIAL_UNDER_WAY_MS} else 0 end)::float8 as ms, failures

@@ -9,6 +9,7 @@ export const PAGES: readonly string[] = [
   'ARCHITECTURE.md',
   'CONTRIBUTING.md',
   'CHANGELOG.md',
+  'SECURITY.md',
   'ops/capacity.md',
   'ops/logs.md',
   'ops/secrets/README.md',

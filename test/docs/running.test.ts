@@ -1,4 +1,8 @@
-import { expect, test } from 'vitest';
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { VARIABLES } from '../../src/config/config.ts';
 import { codeBlocks, PAGES, read } from './markdown.ts';
@@ -7,11 +11,15 @@ import { callsIn, checkCall } from './shell.ts';
 interface Deployment {
   kind: string;
   spec: {
+    selector: { matchLabels: Record<string, string> };
     template: {
       spec: {
         terminationGracePeriodSeconds: number;
+        automountServiceAccountToken: boolean;
         securityContext: { runAsUser: number };
         containers: {
+          resources: { requests: Record<string, string>; limits: Record<string, string> };
+          securityContext: object;
           env: { name: string; value: string }[];
           ports: { containerPort: number }[];
           livenessProbe: { httpGet: { path: string } };
@@ -55,6 +63,73 @@ test('the Deployment fits the image: user, port, half-open requests, variables, 
   const folders = container?.volumeMounts.map(({ mountPath }) => `${mountPath}/`) ?? [];
   for (const { name, value } of container?.env ?? [])
     if (name.endsWith('_FILE')) expect(folders.some((folder) => value.startsWith(folder))).toBe(true);
+});
+
+test('the Deployment gives no right that the daemon does not need', () => {
+  const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
+  const pod = deployment?.spec.template.spec;
+  expect(pod).toMatchObject({
+    automountServiceAccountToken: false,
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+  });
+  expect(pod?.containers.length).toBeGreaterThan(0);
+  for (const container of pod?.containers ?? []) {
+    expect(container.securityContext).toEqual({
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+    });
+    expect(Object.keys(container.resources.requests).toSorted()).toEqual(['cpu', 'memory']);
+    expect(container.resources.limits['memory']).toMatch(/^\d+Gi$/);
+  }
+});
+
+interface NetworkPolicy {
+  kind: string;
+  spec: {
+    podSelector: { matchLabels: Record<string, string> };
+    policyTypes: string[];
+    ingress: { from?: object[]; ports: { port: number }[] }[];
+    egress: { ports: { port: number }[] }[];
+  };
+}
+
+test('the NetworkPolicy is for these pods, and lets in only who is named, to the port of the metrics', () => {
+  const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
+  const [policy] = yaml
+    .map(([, text]) => text as NetworkPolicy)
+    .filter(({ kind }) => kind === 'NetworkPolicy');
+  expect(policy?.spec.podSelector).toEqual(deployment?.spec.selector);
+  expect(policy?.spec.policyTypes).toEqual(['Ingress', 'Egress']);
+  for (const { from, ports } of policy?.spec.ingress ?? []) {
+    expect(from?.length).toBeGreaterThan(0);
+    expect(ports.map(({ port }) => port)).toEqual([
+      deployment?.spec.template.spec.containers[0]?.ports[0]?.containerPort,
+    ]);
+  }
+  const out = policy?.spec.egress.flatMap(({ ports }) => ports.map(({ port }) => port)) ?? [];
+  expect([...new Set(out)].toSorted((a, b) => a - b)).toEqual([53, 443, 5432, 6379]);
+});
+
+const hasAnalyzer = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+test('the unit gives no right that the daemon does not need', async ({ skip }) => {
+  const unit = codeBlocks('ini')[0]?.text ?? '';
+  const lines = unit.split('\n');
+  for (const line of ['NoNewPrivileges=yes', 'ProtectSystem=strict', 'CapabilityBoundingSet=', 'LimitCORE=0'])
+    expect(lines).toContain(line);
+  expect(lines.some((line) => /^User=(?!root)/.test(line))).toBe(true);
+  skip(!hasAnalyzer, 'no systemd-analyze here');
+  const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-unit-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'catalog-mirror.service');
+  await writeFile(file, unit);
+  // It rates exposure from 0 to 10; 2.0 and below is "OK".
+  const security = ['security', '--offline=true', '--no-pager', '--threshold=20', file];
+  const { status, stdout } = spawnSync('systemd-analyze', security, { encoding: 'utf8' });
+  expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringContaining('OK') });
+  const { stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+  expect(stderr.split('\n').filter((line) => line.includes(file))).toEqual([]);
 });
 
 test('the unit starts what the program takes, and is not started again with a wrong setting', () => {

@@ -18,6 +18,7 @@ const { scripts, version } = JSON.parse(read('package.json')) as {
 };
 const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, { profiles?: string[] }>;
+  volumes: Record<string, unknown>;
 };
 
 /** A block's commands, without blank lines and comments. */
@@ -95,6 +96,14 @@ export const NOT_RUN: readonly {
     check: checkVariables,
   },
   { like: /^export /, because: 'stands for settings of the reader', check: checkVariables },
+  {
+    like: /^docker volume rm /,
+    because: 'needs a container engine',
+    check: (text) => {
+      const [, volume = ''] = /catalog-mirror_(\S+)$/.exec(text) ?? [];
+      if (!Object.hasOwn(compose.volumes, volume)) throw new Error(`not in docker-compose.yml: ${text}`);
+    },
+  },
   { like: /\bdocker compose\b/, because: 'needs a container engine', check: checkCompose },
   {
     like: /^docker (?:build|buildx build|run) /,
@@ -110,7 +119,7 @@ export const NOT_RUN: readonly {
     },
   },
   {
-    like: /^(?:SEED=\d+ )?npm (?:test|run (?:check|test:quick|test:soak|test:mutants|bench|migration|dashboard|docs|format|build|sbom)\b)/,
+    like: /^(?:SEED=\d+ )?npm (?:test|run (?:check|test:quick|test:soak|test:mutants|test:postgres|bench|migration|dashboard|docs|format|build|sbom)\b)/,
     because: 'is the tests, takes minutes, or writes files of the repository',
     check: checkScripts,
   },

@@ -132,8 +132,8 @@ describe('trouble at the start', () => {
       clusterOwner: await ownerOf(dataDir),
     });
     const packageFolder = findPlatformPackage();
-    const systemFolder = join(await temporaryFolder(), 'system');
-    const binaries = await prepareBinaries({ packageFolder, account, systemFolder, log: ignore });
+    const copyFolder = join(await temporaryFolder(), 'system');
+    const binaries = await prepareBinaries({ packageFolder, account, copyFolder, log: ignore });
     const events: string[] = [];
     const watchdog = startWatchdog(dataDir, ignore);
     let picks = 0;

@@ -62,7 +62,7 @@ export interface Program {
 
 const PRELUDE = `
 import { startEmbeddedPostgres } from ${JSON.stringify(new URL('../../src/embedded/postgres.ts', import.meta.url).href)};
-import { repairLinks } from ${JSON.stringify(new URL('../../src/embedded/binaries.ts', import.meta.url).href)};
+import { prepareBinaries } from ${JSON.stringify(new URL('../../src/embedded/binaries.ts', import.meta.url).href)};
 import { createRequire } from 'node:module';
 const postgres = createRequire(${JSON.stringify(import.meta.url)})('postgres');
 const say = (line) => process.stdout.write(JSON.stringify(line) + '\\n');

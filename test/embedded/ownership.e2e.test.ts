@@ -13,7 +13,7 @@ import {
   symlink,
   writeFile,
 } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPlatformPackage, prepareBinaries } from '../../src/embedded/binaries.ts';
 import { clusterPaths, placeDataDir } from '../../src/embedded/data-dir.ts';
@@ -176,21 +176,40 @@ describe.runIf(otherUser)('an ordinary user', () => {
     });
   });
 
-  test('is told when links are missing in a package that it may not write', async () => {
-    const folder = await temporaryFolder();
-    await chmod(folder, 0o755);
-    await mkdir(join(folder, 'native', 'lib'), { recursive: true });
-    await writeFile(
-      join(folder, 'native', 'pg-symlinks.json'),
-      JSON.stringify([{ source: 'native/lib/a.so.1', target: 'native/lib/a.so' }]),
-    );
-    const program = run(`await repairLinks(dataDir).catch(complain);`, folder, otherUser);
-    expect(await program.next()).toMatchObject({
+  test('gets a copy beside its data where links are missing in a package that it may not write', async () => {
+    const packageFolder = await packageWithoutLink(await temporaryFolder());
+    const dataDir = join(await temporaryFolder(), 'data', 'pg');
+    await mkdir(dirname(dataDir));
+    await chown(dirname(dataDir), otherUser?.uid ?? 0, otherUser?.gid ?? 0);
+    const program = `
+      const events = [];
+      const binaries = await prepareBinaries({ packageFolder: ${JSON.stringify(packageFolder)}, account: null,
+        copyFolder: dataDir, log: (event) => events.push(event) });
+      say({ ...binaries, events });`;
+    const { folder, major, events } = await run(program, dirname(dataDir), otherUser).next();
+    expect({ major, events }).toEqual({ major: 18, events: ['embedded.binaries-copied'] });
+    expect(dirname(String(folder))).toBe(dirname(dataDir));
+    expect(await readlink(join(String(folder), 'lib', 'libpq.so.5'))).toBe('libpq.so.5.18');
+    expect(await run(program, dirname(dataDir), otherUser).next()).toEqual({ folder, major, events: [] });
+
+    // What somebody else has put there is not run.
+    await chown(String(folder), 0, 0);
+    const again = run(`try { ${program} } catch (error) { complain(error); }`, dirname(dataDir), otherUser);
+    expect(await again.next()).toMatchObject({
       kind: 'broken-install',
-      hint: expect.stringContaining('npm rebuild'),
+      message: expect.stringContaining('else'),
     });
   });
 });
+
+/** A platform package as npm unpacks it: with no link between libraries; every user may read it, only root write. */
+async function packageWithoutLink(folder: string): Promise<string> {
+  const original = findPlatformPackage();
+  const packageFolder = join(folder, basename(original));
+  await cp(original, packageFolder, { recursive: true, verbatimSymlinks: true });
+  await rm(join(packageFolder, 'native', 'lib', 'libpq.so.5'));
+  return packageFolder;
+}
 
 describe.runIf(isRoot && nobody)('root', () => {
   const account = nobody ?? { uid: 0, gid: 0 };
@@ -206,20 +225,17 @@ describe.runIf(isRoot && nobody)('root', () => {
     const folder = await temporaryFolder();
     const closed = join(folder, 'closed');
     await mkdir(closed, { mode: 0o700 });
-    const original = findPlatformPackage();
-    const packageFolder = join(closed, basename(original));
-    await cp(original, packageFolder, { recursive: true, verbatimSymlinks: true });
-    await rm(join(packageFolder, 'native', 'lib', 'libpq.so.5'));
+    const packageFolder = await packageWithoutLink(closed);
     const events: string[] = [];
     const options = {
       packageFolder,
       account,
-      systemFolder: join(folder, 'system'),
+      copyFolder: join(folder, 'system'),
       log: (event: string) => events.push(event),
     };
     const { folder: copy, major } = await prepareBinaries(options);
     expect(major).toBe(18);
-    expect(copy.startsWith(options.systemFolder)).toBe(true);
+    expect(copy.startsWith(options.copyFolder)).toBe(true);
     expect((await stat(join(copy, 'bin', 'postgres'))).uid).toBe(0);
     expect(await readlink(join(copy, 'lib', 'libpq.so.5'))).toBe('libpq.so.5.18');
     expect((await prepareBinaries(options)).folder).toBe(copy);

@@ -2,12 +2,19 @@
 export interface Locked {
   readonly version?: string;
   readonly dev?: boolean;
+  readonly optional?: boolean;
   readonly integrity?: string;
+  readonly resolved?: string;
+  readonly link?: boolean;
+  readonly hasInstallScript?: boolean;
 }
 
 export interface Lock {
   readonly packages: Readonly<Record<string, Locked>>;
 }
+
+/** The package that stands at a path in node_modules. */
+export const nameOf = (path: string): string => path.replace(/^.*node_modules\//, '');
 
 /** Entries of everything that users get, by path in node_modules. */
 export function shipped(lock: Lock): [path: string, entry: Locked][] {

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { launchOf, OLDEST_NODE, SEMI_SPACE } from '../../src/launch.ts';
+import { launchOf, NODE_FLAGS, OLDEST_NODE } from '../../src/launch.ts';
 import { connect } from '../../src/store/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase } from '../support/db.ts';
@@ -16,10 +16,11 @@ import { consumerLock, type Lock } from './lock.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 const json = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
-const { name, version, bundleDependencies } = json('package.json') as {
+const { name, version, bundleDependencies, optionalDependencies } = json('package.json') as {
   name: string;
   version: string;
   bundleDependencies: string[];
+  optionalDependencies: Record<string, string>;
 };
 
 const systemFolders = (process.env['PATH'] ?? '')
@@ -72,24 +73,15 @@ async function install(tarball: string): Promise<string> {
   const { dependencies } = lock.packages[''] as { dependencies: Record<string, string> };
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies }));
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock));
-  await run(
-    'npm',
-    [
-      'ci',
-      '--prefer-offline',
-      '--omit=dev',
-      '--omit=optional',
-      '--ignore-scripts',
-      '--no-audit',
-      '--no-fund',
-    ],
-    { cwd: folder },
-  );
+  const options = ['--prefer-offline', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'];
+  await run('npm', ['ci', ...options], { cwd: folder });
   return join(folder, 'node_modules/.bin', name);
 }
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-package-'));
+  // Run by root, the embedded Postgres is another user and has to get through this folder.
+  await chmod(folder, 0o711);
   const tarball = await pack();
   const { stdout } = await run('tar', ['-tzf', join(folder, tarball)]);
   files = stdout
@@ -152,12 +144,42 @@ describe.concurrent('the package', () => {
       const [row] = await sql`select count(*)::int as skus from catalog.skus where state <> 'pending'`;
       expect(row).toEqual({ skus: 30 });
       if (existsSync(`/proc/${sandbox.pid}/cmdline`))
-        expect(readFileSync(`/proc/${sandbox.pid}/cmdline`, 'utf8').split('\0')).toContain(SEMI_SPACE);
+        expect(readFileSync(`/proc/${sandbox.pid}/cmdline`, 'utf8').split('\0')).toEqual(
+          expect.arrayContaining([...NODE_FLAGS]),
+        );
+      // It would open a debugger, which says so on stderr.
+      sandbox.signal('SIGUSR1');
       expectStopped(await sandbox.end('SIGTERM'), expect);
+      expect(sandbox.stderr).toEqual([]);
     } finally {
       await sql.end({ timeout: 5 });
       await database.drop();
     }
+  });
+
+  test('brings its Node.js and its Postgres, for which no install script has to run', async ({
+    expect,
+    skip,
+  }) => {
+    skip(process.platform !== 'linux', 'Node.js comes with the package on Linux only');
+    const older = await olderNode();
+    const behind = [dirname(older ?? process.execPath), ...systemFolders].join(delimiter);
+    const { stdout } = await run('npx', ['--no-install', 'node', '--version'], {
+      cwd: folder,
+      env: { ...process.env, PATH: behind },
+    });
+    expect(stdout.trim()).toBe(`v${optionalDependencies[`node-linux-${process.arch}`]}`);
+    const demo = ['--no-install', name, 'demo', '--once', '--skus', '100'];
+    const once = await runProgram(
+      demo,
+      { PATH: behind, HOME: folder },
+      {
+        bin: 'npx',
+        cwd: folder,
+        timeoutMs: 100_000,
+      },
+    );
+    expect(once, once.stderr).toMatchObject({ code: 0, signal: null });
   });
 
   test('tells an older Node.js what it needs', async ({ expect, skip }) => {
@@ -166,5 +188,12 @@ describe.concurrent('the package', () => {
     const { code, stdout, stderr } = await runProgram([bin, '--version'], {}, { bin: older ?? '' });
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
     expect(stderr).toContain(`catalog-mirror needs Node.js ${OLDEST_NODE} or newer`);
+    // What it is told to do works.
+    const [, command = ''] = /came with it: (.*)\n/.exec(stderr) ?? [];
+    const [brought = '', ...args] = command.split(' ');
+    expect(await runProgram([...args, '--version'], {}, { bin: brought })).toMatchObject({
+      code: 0,
+      stdout: version,
+    });
   });
 });

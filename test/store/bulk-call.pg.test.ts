@@ -100,7 +100,7 @@ interface LedgerRow {
 }
 
 const readLedger = (sql: Sql) => sql<LedgerRow[]>`
-  select sku, lane, live, (extract(epoch from due_at - now()) / 60)::float8 as due,
+  select sku, lane, live, ((extract(epoch from due_at) - extract(epoch from now())) / 60)::float8 as due,
     (extract(epoch from held_until - now()) / 60)::float8 as held, (extract(epoch from now() - asked_at) / 60)::float8 as asked,
     coalesce(weight, 1)::float8 as weight, alpha, beta
   from catalog_internal.due join catalog.skus using (sku)
@@ -255,4 +255,14 @@ describe('what a call is planned from', () => {
     await store.sql`update catalog.skus set asked_at = now() - interval '90 seconds' where sku = 'A'`;
     expect((await callInputs(store.sql)).candidates.map(({ sku }) => sku)).toEqual(['B', 'A']);
   });
+});
+
+test('a pause without end, as an operator sets it, is read on every version of Postgres', async () => {
+  const { sql } = store;
+  await empty(sql);
+  await sql`update catalog_internal.tasks set next_at = 'infinity' where task = 'reprice'`;
+  expect((await callPause(sql)).ms).toBe(Infinity);
+  await sql`update catalog_internal.tasks set next_at = '-infinity' where task = 'reprice'`;
+  expect((await callPause(sql)).ms).toBe(0);
+  await sql`update catalog_internal.tasks set next_at = now() where task = 'reprice'`;
 });

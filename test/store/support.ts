@@ -164,7 +164,7 @@ export async function ledger(sql: Sql): Promise<Map<string, DueRow>> {
   await followWatchlist(sql);
   const rows = await sql<DueRow[]>`
     select sku, lane, reason, live, generation, claim, deferrals, failures,
-      (extract(epoch from due_at - clock_timestamp()) / 3600)::float8 as "dueIn",
+      ((extract(epoch from due_at) - extract(epoch from clock_timestamp())) / 3600)::float8 as "dueIn",
       (extract(epoch from held_until - clock_timestamp()) / 3600)::float8 as "heldFor"
     from catalog_internal.due order by sku`;
   return new Map(rows.map((row) => [row.sku, row]));

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type ExpectStatic, expect, onTestFinished, vi } from 'vitest';
 import type { Failpoint } from '../../src/lib/failpoint.ts';
-import { SEMI_SPACE } from '../../src/launch.ts';
+import { NODE_FLAGS } from '../../src/launch.ts';
 import { type Sql, sqlState } from '../../src/store/db.ts';
 import { Hopeless, PATIENCE_MS, eventually } from './eventually.ts';
 import type { LogLine } from './stack.ts';
@@ -64,7 +64,7 @@ export function startProgram(args: readonly string[], env: Env = {}, options: St
   const { bin, failpoint, preload, ...rest } = options;
   const modules = [...(failpoint === undefined ? [] : [ARM]), ...(preload === undefined ? [] : [preload])];
   const imports = modules.flatMap((module) => ['--import', module]);
-  const [file, first] = bin === undefined ? [process.execPath, [SEMI_SPACE, ...imports, MAIN]] : [bin, []];
+  const [file, first] = bin === undefined ? [process.execPath, [...NODE_FLAGS, ...imports, MAIN]] : [bin, []];
   const child = spawn(file, [...first, ...args], {
     cwd: ROOT,
     ...rest,
