@@ -5,6 +5,7 @@ import {
   either,
   field,
   filesOrigins,
+  hostNames,
   integer,
   list,
   pattern,
@@ -277,6 +278,13 @@ export const SETTINGS = {
     rule: integer(0, 65_535),
     default: '9464',
     meaning: 'port of the metrics and health server; 0: any free port, printed in the log',
+  },
+  HTTP_ALLOWED_HOSTS: {
+    path: 'http.allowedHosts',
+    rule: hostNames(),
+    unset: 'none',
+    meaning:
+      'further names under which the server is reached, such as `worker,mirror.shop.example`. Requests with another `Host` than these, HTTP_HOST, `localhost` or an address get 421',
   },
   STATUS_PAGE: {
     path: 'http.statusPage',

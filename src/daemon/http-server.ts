@@ -1,31 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { shownJson } from '../lib/shown-json.ts';
 import { type Log, throttled } from '../telemetry/log/logger.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
+import { type Answer, brief, json, send, unavailable } from './http/answer.ts';
+import { createGate, type GateOptions } from './http/gate.ts';
+import { createRoutes, LONGEST_ANSWER_MS, type Route, type Sources } from './http/routes.ts';
 
-/** How the daemon is: `ok` decides between 200 and 503, all of it is the JSON body. */
-export interface HealthAnswer {
-  readonly ok: boolean;
-  readonly [detail: string]: unknown;
-}
-
-export type Page = () => Promise<{
-  readonly type: string;
-  readonly body: string;
-  readonly headers: Readonly<Record<string, string>>;
-}>;
-
-export interface HttpServerOptions {
-  readonly host: string;
+export interface HttpServerOptions extends Sources, GateOptions {
   /** 0: any free port. */
   readonly port: number;
-  readonly metrics: () => Promise<string>;
-  readonly live: () => HealthAnswer;
-  readonly ready: () => Promise<HealthAnswer>;
-  /** By path. */
-  readonly pages?: ReadonlyMap<string, Page>;
   readonly log: Log;
   readonly clock?: Clock;
 }
@@ -49,89 +33,7 @@ export class ListenError extends Error {
   }
 }
 
-interface Answer {
-  readonly status: number;
-  readonly type: string;
-  readonly body: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-const LONGEST_ANSWER_MS = 5000;
 const CLOSE_GRACE_MS = 1000;
-const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
-
-const json = (status: number, body: object): Answer => ({
-  status,
-  type: 'application/json; charset=utf-8',
-  body: `${shownJson(body)}\n`,
-});
-
-const unavailable = (reason: string): Answer => json(503, { ok: false, reason });
-const healthAnswer = (health: HealthAnswer): Answer => json(health.ok ? 200 : 503, health);
-
-/** The same work for all who ask while it runs: slow scrapes do not pile up on Postgres. */
-function shared<T>(work: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | null = null;
-  return () => {
-    running ??= work().finally(() => {
-      running = null;
-    });
-    return running;
-  };
-}
-
-/** What `work` resolves to, or `otherwise` when it takes longer than an answer may. */
-async function inTime(clock: Clock, work: Promise<Answer>, otherwise: Answer): Promise<Answer> {
-  const settled = new AbortController();
-  try {
-    return await Promise.race([work, clock.sleep(LONGEST_ANSWER_MS, settled.signal).then(() => otherwise)]);
-  } finally {
-    settled.abort();
-  }
-}
-
-function routes(options: HttpServerOptions, clock: Clock): ReadonlyMap<string, () => Promise<Answer>> {
-  const check = async () => healthAnswer(await options.ready());
-  const scrape = async () => ({ status: 200, type: PROMETHEUS_TEXT, body: await options.metrics() });
-  // The time limit is inside the shared promise: work that never ends does not block later requests.
-  const pages = [...(options.pages ?? [])].map(([path, page]): [string, () => Promise<Answer>] => [
-    path,
-    shared(() =>
-      inTime(
-        clock,
-        page().then((answer) => ({ status: 200, ...answer })),
-        unavailable('the page took too long'),
-      ),
-    ),
-  ]);
-  return new Map<string, () => Promise<Answer>>([
-    ...pages,
-    ['/livez', async () => healthAnswer(options.live())],
-    ['/readyz', shared(() => inTime(clock, check(), unavailable('the check took too long')))],
-    ['/metrics', shared(() => inTime(clock, scrape(), unavailable('the scrape took too long')))],
-  ]);
-}
-
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  answer: Answer,
-  extra: Record<string, string> = {},
-) {
-  // A request body is of no use here: it is not read, so its connection is not used again.
-  const hasBody =
-    request.headers['transfer-encoding'] !== undefined || (request.headers['content-length'] ?? '0') !== '0';
-  response.writeHead(answer.status, {
-    'content-type': answer.type,
-    'content-length': Buffer.byteLength(answer.body),
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    ...(hasBody && { connection: 'close' }),
-    ...answer.headers,
-    ...extra,
-  });
-  response.end(answer.body);
-}
 
 async function closeServer(server: Server, clock: Clock): Promise<void> {
   if (!server.listening) return;
@@ -146,36 +48,43 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
 }
 
 /**
- * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths. Nothing over HTTP
- * changes state. An answer that fails or takes more than 5 s is a 503: a half-open request never hangs, a request never throws.
+ * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths, and what the gate
+ * answers to those who may not read. Nothing over HTTP changes state. An answer that fails or takes more than 5 s is a 503: a half-open
+ * request never hangs, a request never throws.
  *
  * @throws ListenError when the address cannot be listened on.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { host, port, log, clock = systemClock } = options;
-  const table = routes(options, clock);
+  const routes = createRoutes(options, clock);
   const throttle = createLogThrottle(clock);
+  const gate = createGate(options, log, throttle);
 
   function failed(err: unknown, path?: string): void {
     const { say, ...facts } = throttle.again(path ?? '', String(err));
     throttled(log, 'warn', say, { event: 'http.failed', path, err, ...facts });
   }
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answerTo(request: IncomingMessage): Promise<Answer> {
     const path = (request.url ?? '').split('?', 1)[0] ?? '';
-    const route = table.get(path);
-    if (route === undefined) return send(request, response, json(404, { reason: 'not found' }));
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return send(request, response, json(405, { reason: 'method not allowed' }), { allow: 'GET, HEAD' });
-    }
-    let answer: Answer;
+    const route = routes.get(path);
+    const readers = route?.readers ?? 'known';
+    const refusal = gate.refusal(request);
+    if (refusal !== null && (refusal.always || readers === 'known')) return refusal.answer;
+    if (route === undefined) return json(404, { reason: 'not found' });
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return json(405, { reason: 'method not allowed' }, { allow: 'GET, HEAD' });
+    const answer = await answerOf(path, route);
+    return refusal !== null && readers === 'status' ? brief(answer) : answer;
+  }
+
+  async function answerOf(path: string, { answer }: Route): Promise<Answer> {
     try {
-      answer = await route();
+      return await answer();
     } catch (error) {
       failed(error, path);
-      answer = unavailable('the check failed');
+      return unavailable('the check failed');
     }
-    send(request, response, answer);
   }
 
   const limits = {
@@ -185,10 +94,12 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     keepAliveTimeout: 5000,
   };
   const server = createServer({ ...limits, connectionsCheckingInterval: 1000 }, (request, response) => {
-    handle(request, response).catch((error: unknown) => {
-      failed(error);
-      response.destroy();
-    });
+    answerTo(request)
+      .then((answer) => send(request, response, answer))
+      .catch((error: unknown) => {
+        failed(error);
+        response.destroy();
+      });
   });
   // By itself Node.js answers without saying what may be done with the answer.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>

@@ -56,6 +56,12 @@ export const PROCESS = {
     ['path', 'err', ...REPEATED],
     'the caller got a 503 or no response; the next request is handled normally',
   ),
+  'http.unknown-host': line(
+    'warn',
+    'an HTTP request was refused, because its Host is not a known name of this server',
+    ['host', 'from', ...REPEATED],
+    'it is answered with 421; if the name is yours, add it to HTTP_ALLOWED_HOSTS',
+  ),
   'status.unread': line('debug', 'the status page could not read the mirror', ['err']),
 } as const;
 

@@ -1,0 +1,44 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { shownJson } from '../../lib/shown-json.ts';
+
+/** How the daemon is: `ok` decides between 200 and 503, all of it is the JSON body. */
+export interface HealthAnswer {
+  readonly ok: boolean;
+  readonly [detail: string]: unknown;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+/** An answer that is one line of JSON. */
+export const json = (status: number, body: object, headers: Answer['headers'] = {}): Answer => ({
+  status,
+  type: 'application/json; charset=utf-8',
+  body: `${shownJson(body)}\n`,
+  headers,
+});
+
+export const unavailable = (reason: string): Answer => json(503, { ok: false, reason });
+export const healthAnswer = (health: HealthAnswer): Answer => json(health.ok ? 200 : 503, health);
+/** What whoever may not read why is told of an answer. */
+export const brief = ({ status }: Answer): Answer => json(status, { ok: status === 200 });
+
+/** Sends the whole answer; to HEAD only its headers. */
+export function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  // A request body is of no use here: it is not read, so its connection is not used again.
+  const hasBody =
+    request.headers['transfer-encoding'] !== undefined || (request.headers['content-length'] ?? '0') !== '0';
+  response.writeHead(answer.status, {
+    'content-type': answer.type,
+    'content-length': Buffer.byteLength(answer.body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...(hasBody && { connection: 'close' }),
+    ...(answer.headers as Record<string, string | string[]> | undefined),
+  });
+  response.end(answer.body);
+}
