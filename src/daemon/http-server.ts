@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { type Log, throttled } from '../telemetry/log/logger.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
 import { type Answer, brief, json, send, unavailable } from './http/answer.ts';
-import { createGate, type GateOptions } from './http/gate.ts';
+import { createConnections } from './http/connections.ts';
+import { createGate, type Gate, type GateOptions } from './http/gate.ts';
 import { createRoutes, LONGEST_ANSWER_MS, type Route, type Sources } from './http/routes.ts';
 
 export interface HttpServerOptions extends Sources, GateOptions {
@@ -34,36 +36,23 @@ export class ListenError extends Error {
 }
 
 const CLOSE_GRACE_MS = 1000;
+const CHECK_EVERY_MS = 1000;
+/** How long a request may take to come, and how large it may be. */
+const LIMITS = {
+  maxHeaderSize: 8192,
+  headersTimeout: 5000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 5000,
+  connectionsCheckingInterval: CHECK_EVERY_MS,
+};
 
-async function closeServer(server: Server, clock: Clock): Promise<void> {
-  if (!server.listening) return;
-  const closed = once(server, 'close');
-  const settled = new AbortController();
-  server.close();
-  server.closeIdleConnections();
-  await Promise.race([closed, clock.sleep(CLOSE_GRACE_MS, settled.signal)]);
-  settled.abort();
-  server.closeAllConnections();
-  await closed;
-}
-
-/**
- * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths, and what the gate
- * answers to those who may not read. Nothing over HTTP changes state. An answer that fails or takes more than 5 s is a 503: a half-open
- * request never hangs, a request never throws.
- *
- * @throws ListenError when the address cannot be listened on.
- */
-export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { host, port, log, clock = systemClock } = options;
-  const routes = createRoutes(options, clock);
-  const throttle = createLogThrottle(clock);
-  const gate = createGate(options, log, throttle);
-
-  function failed(err: unknown, path?: string): void {
-    const { say, ...facts } = throttle.again(path ?? '', String(err));
-    throttled(log, 'warn', say, { event: 'http.failed', path, err, ...facts });
-  }
+/** Returns what answers a request: its route, or whatever keeps it from one. The promise never rejects. */
+function answering(
+  routes: ReadonlyMap<string, Route>,
+  gate: Gate,
+  failed: (error: unknown, path: string) => void,
+): (request: IncomingMessage) => Promise<Answer> {
+  return answerTo;
 
   async function answerTo(request: IncomingMessage): Promise<Answer> {
     const path = (request.url ?? '').split('?', 1)[0] ?? '';
@@ -86,26 +75,66 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       return unavailable('the check failed');
     }
   }
+}
 
-  const limits = {
-    maxHeaderSize: 8192,
-    headersTimeout: 5000,
-    requestTimeout: 10_000,
-    keepAliveTimeout: 5000,
-  };
-  const server = createServer({ ...limits, connectionsCheckingInterval: 1000 }, (request, response) => {
-    answerTo(request)
-      .then((answer) => send(request, response, answer))
-      .catch((error: unknown) => {
-        failed(error);
-        response.destroy();
-      });
+async function closeServer(server: Server, clock: Clock): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server, 'close');
+  const settled = new AbortController();
+  server.close();
+  server.closeIdleConnections();
+  await Promise.race([closed, clock.sleep(CLOSE_GRACE_MS, settled.signal)]);
+  settled.abort();
+  server.closeAllConnections();
+  await closed;
+}
+
+/**
+ * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths, and what the gate
+ * answers to those who may not read. Nothing over HTTP changes state. An answer that fails or takes more than 5 s is a 503: a half-open
+ * request never hangs, a request never throws.
+ *
+ * @throws ListenError when the address cannot be listened on.
+ */
+export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  const { host, port, log, clock = systemClock } = options;
+  const throttle = createLogThrottle(clock);
+  const gate = createGate(options, log, throttle);
+  const connections = createConnections(clock, (from) => {
+    const { say, ...facts } = throttle.again('crowded', '');
+    if (say) log.warn({ event: 'http.crowded', from, ...facts });
   });
+
+  function failed(err: unknown, path?: string): void {
+    const { say, ...facts } = throttle.again(path ?? '', String(err));
+    throttled(log, 'warn', say, { event: 'http.failed', path, err, ...facts });
+  }
+
+  const answerTo = answering(createRoutes(options, clock), gate, failed);
+
+  /** Answers a request by what `work` gives. */
+  function serve(request: IncomingMessage, response: ServerResponse, work: Promise<Answer>): void {
+    connections.asked(request.socket, response);
+    const reply = async () => {
+      const answer = await work;
+      connections.answered(request.socket);
+      send(request, response, answer);
+    };
+    reply().catch((error: unknown) => {
+      failed(error);
+      response.destroy();
+    });
+  }
+
+  const server = createServer({ ...LIMITS, ...connections.reading }, (request, response) =>
+    serve(request, response, answerTo(request)),
+  );
   // By itself Node.js answers without saying what may be done with the answer.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
-    send(request, response, json(417, { reason: 'expectation failed' })),
+    serve(request, response, Promise.resolve(json(417, { reason: 'expectation failed' }))),
   );
-  server.maxConnections = 64;
+  server.on('connection', connections.opened);
+  server.on('upgrade', (_request, socket: Socket) => connections.flooded(socket));
   // Longer than an answer may take: a connection on which nothing moves is one whose answers nobody reads. Node.js lets a
   // write that is stuck pass once, so it is held for twice as long at most.
   server.setTimeout(LONGEST_ANSWER_MS + 1000);
@@ -117,9 +146,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   }
   server.on('error', (error) => failed(error));
 
+  const expiring = setInterval(connections.expire, CHECK_EVERY_MS).unref();
+
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
-    close: () => closeServer(server, clock),
+    close() {
+      clearInterval(expiring);
+      return closeServer(server, clock);
+    },
   };
 }

@@ -62,6 +62,12 @@ export const PROCESS = {
     ['host', 'from', ...REPEATED],
     'it is answered with 421; if the name is yours, add it to HTTP_ALLOWED_HOSTS',
   ),
+  'http.crowded': line(
+    'warn',
+    'more HTTP connections than there is room for',
+    ['from', ...REPEATED],
+    'the connection that has waited longest makes room, and probes are still answered; check what connects from that address',
+  ),
   'status.unread': line('debug', 'the status page could not read the mirror', ['err']),
 } as const;
 

@@ -10,7 +10,7 @@ export interface HealthAnswer {
 export interface Answer {
   readonly status: number;
   readonly type: string;
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 

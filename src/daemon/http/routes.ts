@@ -28,18 +28,33 @@ export interface Route {
 }
 
 export const LONGEST_ANSWER_MS = 5000;
+/** Between the starts of two readings for one route. */
+const APART_MS = 100;
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** The same work for all who ask while it runs: slow scrapes do not pile up on Postgres. */
-function shared<T>(work: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | null = null;
+/**
+ * The same work for all who ask while it runs, or is about to: slow scrapes do not pile up on Postgres, and many quick ones take no more
+ * than a part of this process's time.
+ */
+function shared<T>(clock: Clock, work: () => Promise<T>): () => Promise<T> {
+  let next: Promise<T> | null = null;
+  let startedAt = -Infinity;
+  const run = async () => {
+    const early = startedAt + APART_MS - clock.monotonic();
+    if (early > 0) await clock.sleep(early);
+    startedAt = clock.monotonic();
+    return await work();
+  };
   return () => {
-    running ??= work().finally(() => {
-      running = null;
+    next ??= run().finally(() => {
+      next = null;
     });
-    return running;
+    return next;
   };
 }
+
+/** With its body as bytes: made once, however many get it. */
+const encoded = (answer: Answer): Answer => ({ ...answer, body: Buffer.from(answer.body) });
 
 /** What `work` resolves to, or `otherwise` when it takes longer than an answer may. */
 async function inTime(clock: Clock, work: Promise<Answer>, otherwise: Answer): Promise<Answer> {
@@ -55,7 +70,7 @@ async function inTime(clock: Clock, work: Promise<Answer>, otherwise: Answer): P
 export function createRoutes(sources: Sources, clock: Clock): ReadonlyMap<string, Route> {
   // The time limit is inside the shared promise: work that never ends does not block later requests.
   const timed = (work: () => Promise<Answer>, otherwise: string) =>
-    shared(() => inTime(clock, work(), unavailable(otherwise)));
+    shared(clock, async () => encoded(await inTime(clock, work(), unavailable(otherwise))));
   const check = async () => healthAnswer(await sources.ready());
   const scrape = async () => ({ status: 200, type: PROMETHEUS_TEXT, body: await sources.metrics() });
   const pages = [...(sources.pages ?? [])].map(([path, page]): [string, Route] => {
