@@ -79,6 +79,7 @@ test('with the credential alone, everything else has the documented default', ()
     catalog: { staleAfterMs: 86_400_000, manifestMaxShrink: 0.5 },
     history: { retentionMs: 0 },
     http: { host: '127.0.0.1', port: 9464, allowedHosts: null, statusPage: true },
+    access: { password: null },
     log: { level: 'info' },
     warnings: [],
   });
@@ -97,6 +98,7 @@ test('the defaults that the table shows are the values that apply', () => {
     'PARTNER_SECRET',
     'DATABASE_URL',
     'REDIS_URL',
+    'HTTP_PASSWORD',
   ]);
   expect(VARIABLES.filter((v) => v.default === null).map((v) => v.name)).toEqual(Object.keys(CREDENTIAL));
 });

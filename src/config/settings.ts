@@ -286,6 +286,14 @@ export const SETTINGS = {
     meaning:
       'further names under which the server is reached, such as `worker,mirror.shop.example`. Requests with another `Host` than these, HTTP_HOST, `localhost` or an address get 421',
   },
+  HTTP_PASSWORD: {
+    path: 'access.password',
+    rule: secretText('16 to 256 printable ASCII characters without spaces', /^[\x21-\x7e]{16,256}$/),
+    unset: 'none',
+    secret: true,
+    meaning:
+      'password of the status page, `/status.json`, `/metrics` and the reasons in `/readyz`: as Basic password with any user name, or as Bearer token. Its file is read again once a second while requests come',
+  },
   STATUS_PAGE: {
     path: 'http.statusPage',
     rule: either('on', 'off'),

@@ -99,7 +99,7 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { host, port, log, clock = systemClock } = options;
   const throttle = createLogThrottle(clock);
-  const gate = createGate(options, log, throttle);
+  const gate = createGate(options, clock, log, throttle);
   const connections = createConnections(clock, (from) => {
     const { say, ...facts } = throttle.again('crowded', '');
     if (say) log.warn({ event: 'http.crowded', from, ...facts });

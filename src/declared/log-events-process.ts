@@ -62,6 +62,12 @@ export const PROCESS = {
     ['host', 'from', ...REPEATED],
     'it is answered with 421; if the name is yours, add it to HTTP_ALLOWED_HOSTS',
   ),
+  'http.wrong-password': line(
+    'warn',
+    'an HTTP request was refused, because its password is wrong',
+    ['from', ...REPEATED],
+    'it is answered with 401, and later ones are counted; check what asks from that address',
+  ),
   'http.crowded': line(
     'warn',
     'more HTTP connections than there is room for',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ConfigError } from '../../src/config/config.ts';
+import { ConfigError, loadConfig } from '../../src/config/config.ts';
 import { settingsWith, type SettingsEnv } from '../support/settings.ts';
 
 /** The variables that are wrong in this environment. */
@@ -36,4 +36,42 @@ test.each([
   `${'a.'.repeat(127)}a`,
 ])('HTTP_ALLOWED_HOSTS takes no port, no wildcard and nothing that is no name: %s', (hosts) => {
   expect(wrong({ HTTP_ALLOWED_HOSTS: hosts })).toEqual(['HTTP_ALLOWED_HOSTS']);
+});
+
+test.each([
+  '',
+  'short',
+  'fifteen-letters',
+  'with a space in the middle',
+  'ümlaut-ümlaut-ümlaut',
+  'x'.repeat(257),
+  'sixteen-letters-\r',
+])('HTTP_PASSWORD_FILE takes no password that is empty, short or not printable: %j', (content) => {
+  const env = {
+    PARTNER_BASE_URL: 'https://partner.example',
+    PARTNER_API_KEY: 'key',
+    PARTNER_SECRET: 'secret',
+    HTTP_PASSWORD_FILE: '/password',
+  };
+  const load = () => loadConfig(env, () => content);
+  expect(load).toThrow(
+    expect.objectContaining({ problems: [expect.objectContaining({ variable: 'HTTP_PASSWORD_FILE' })] }),
+  );
+  if (content !== '')
+    expect(load).toThrow(expect.not.objectContaining({ message: expect.stringContaining(content) }));
+  expect(loadConfig(env, () => 'sixteen-letters-\n').access.password?.read()).toBe('sixteen-letters-');
+});
+
+test('the password is kept out of every line, and healthcheck does not read it', () => {
+  const config = settingsWith({ HTTP_PASSWORD: 'sixteen-letters-' });
+  expect(config.secrets()).toContain('sixteen-letters-');
+  const unreadable = () => {
+    throw new Error('unreadable');
+  };
+  expect(loadConfig({ HTTP_PASSWORD_FILE: '/gone' }, unreadable, { need: 'http' })).not.toHaveProperty(
+    'access',
+  );
+  expect(loadConfig({ HTTP_PASSWORD_FILE: '/gone' }, unreadable, { need: 'database' })).not.toHaveProperty(
+    'access',
+  );
 });

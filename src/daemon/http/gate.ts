@@ -1,25 +1,36 @@
 import type { IncomingMessage } from 'node:http';
+import type { SecretSource } from '../../config/secrets.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { hostName } from '../../lib/host-name.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import type { LogThrottle } from '../../telemetry/log/throttle.ts';
 import { type Answer, json } from './answer.ts';
 import { hostJudge } from './hosts.ts';
+import { passwordJudge } from './password.ts';
 
 export interface GateOptions {
   /** HTTP_HOST. */
   readonly host: string;
   /** Names beside HTTP_HOST by which this server is reached; null: none. */
   readonly allowedHosts?: readonly string[] | null;
+  /** Without one everybody may read. */
+  readonly password?: SecretSource | null;
 }
 
 /** Why a request may not read what is not for everyone. */
-type Refusal = 'ambiguous-host' | 'unknown-host';
+type Refusal = 'ambiguous-host' | 'unknown-host' | 'no-password' | 'wrong-password';
+
+/** Basic first: a browser takes the first that it knows, and asks its user. */
+const CHALLENGES = ['Basic realm="catalog-mirror", charset="UTF-8"', 'Bearer realm="catalog-mirror"'];
+const UNAUTHORIZED = json(401, { reason: 'a password is needed' }, { 'www-authenticate': CHALLENGES });
 
 const ANSWERS: Readonly<Record<Refusal, Answer>> = {
   'ambiguous-host': json(400, { reason: 'more than one Host' }),
   'unknown-host': json(421, {
     reason: 'this Host is not known here: use an address, or add the name to HTTP_ALLOWED_HOSTS',
   }),
+  'no-password': UNAUTHORIZED,
+  'wrong-password': UNAUTHORIZED,
 };
 
 export interface Gate {
@@ -28,21 +39,28 @@ export interface Gate {
 }
 
 /** Decides who may read prices and health in detail. Refusals that an operator may have to act on are logged, throttled. */
-export function createGate(options: GateOptions, log: Log, throttle: LogThrottle): Gate {
+export function createGate(options: GateOptions, clock: Clock, log: Log, throttle: LogThrottle): Gate {
+  const { password = null } = options;
   const judgeHost = hostJudge(options.host, options.allowedHosts ?? []);
 
-  function refusalOf({ headersDistinct }: IncomingMessage): Refusal | null {
+  const judgePassword = password === null ? () => 'right' as const : passwordJudge(password, clock);
+
+  function refusalOf({ headers, headersDistinct }: IncomingMessage): Refusal | null {
     const host = judgeHost(headersDistinct.host);
     if (host !== 'known') return host === 'ambiguous' ? 'ambiguous-host' : 'unknown-host';
-    return null;
+    const credential = judgePassword(headers.authorization);
+    return credential === 'right' ? null : `${credential === 'none' ? 'no' : 'wrong'}-password`;
   }
 
   function tell(refusal: Refusal, { headers, socket }: IncomingMessage): void {
-    if (refusal !== 'unknown-host') return;
+    if (refusal !== 'unknown-host' && refusal !== 'wrong-password') return;
     // One fingerprint: whoever asks must not choose how many lines there are, or how long they get.
     const { say, ...facts } = throttle.again(refusal, '');
+    if (!say) return;
+    const from = socket.remoteAddress;
+    if (refusal === 'wrong-password') return log.warn({ event: 'http.wrong-password', from, ...facts });
     const host = hostName(headers.host?.replace(/:\d{0,5}$/, '') ?? '') ?? undefined;
-    if (say) log.warn({ event: 'http.unknown-host', host, from: socket.remoteAddress, ...facts });
+    log.warn({ event: 'http.unknown-host', host, from, ...facts });
   }
 
   return {
