@@ -27,6 +27,16 @@ export const healthAnswer = (health: HealthAnswer): Answer => json(health.ok ? 2
 /** What whoever may not read why is told of an answer. */
 export const brief = ({ status }: Answer): Answer => json(status, { ok: status === 200 });
 
+/** What a browser may do with any answer: show it by itself, and nothing else. A page has a policy of its own. */
+const FOR_BROWSERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
 /** Sends the whole answer; to HEAD only its headers. */
 export function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
   // A request body is of no use here: it is not read, so its connection is not used again.
@@ -35,8 +45,7 @@ export function send(request: IncomingMessage, response: ServerResponse, answer:
   response.writeHead(answer.status, {
     'content-type': answer.type,
     'content-length': Buffer.byteLength(answer.body),
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
+    ...FOR_BROWSERS,
     ...(hasBody && { connection: 'close' }),
     ...(answer.headers as Record<string, string | string[]> | undefined),
   });

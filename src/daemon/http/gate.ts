@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { SecretSource } from '../../config/secrets.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hostName } from '../../lib/host-name.ts';
@@ -18,7 +18,7 @@ export interface GateOptions {
 }
 
 /** Why a request may not read what is not for everyone. */
-type Refusal = 'ambiguous-host' | 'unknown-host' | 'no-password' | 'wrong-password';
+type Refusal = 'ambiguous-host' | 'unknown-host' | 'cross-site' | 'no-password' | 'wrong-password';
 
 /** Basic first: a browser takes the first that it knows, and asks its user. */
 const CHALLENGES = ['Basic realm="catalog-mirror", charset="UTF-8"', 'Bearer realm="catalog-mirror"'];
@@ -29,9 +29,20 @@ const ANSWERS: Readonly<Record<Refusal, Answer>> = {
   'unknown-host': json(421, {
     reason: 'this Host is not known here: use an address, or add the name to HTTP_ALLOWED_HOSTS',
   }),
+  'cross-site': json(403, { reason: 'asked by a page of another site' }),
   'no-password': UNAUTHORIZED,
   'wrong-password': UNAUTHORIZED,
 };
+
+/**
+ * Whether a browser asks for a page of another site (or another port of this host), by the headers with which it says so. It keeps
+ * the answer from that page anyway; but the reading costs Postgres, and time and size tell something. Links are followed.
+ */
+function isOfAnotherSite(headers: IncomingHttpHeaders): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site === undefined || site === 'same-origin' || site === 'none') return false;
+  return headers['sec-fetch-mode'] !== 'navigate' || headers['sec-fetch-dest'] !== 'document';
+}
 
 export interface Gate {
   /** The answer for a request that may not read; null: it may. `always`: whatever it asks for. */
@@ -48,6 +59,7 @@ export function createGate(options: GateOptions, clock: Clock, log: Log, throttl
   function refusalOf({ headers, headersDistinct }: IncomingMessage): Refusal | null {
     const host = judgeHost(headersDistinct.host);
     if (host !== 'known') return host === 'ambiguous' ? 'ambiguous-host' : 'unknown-host';
+    if (isOfAnotherSite(headers)) return 'cross-site';
     const credential = judgePassword(headers.authorization);
     return credential === 'right' ? null : `${credential === 'none' ? 'no' : 'wrong'}-password`;
   }
