@@ -115,24 +115,18 @@ describe('connections of a client', () => {
     expect(socket.bytesRead).toBeLessThan(LARGE.length);
   });
 
-  test('readers that do not read make room for others, and those who are answered keep theirs', async () => {
+  test('connections without a request make room for others, and whoever waits for an answer gets it', async () => {
     const slow = Promise.withResolvers<string>();
-    const { server, logged } = await startTestServer({ pages: large, metrics: () => slow.promise });
-    const deaf = await Promise.all(Array.from({ length: 192 }, () => dial(server.port)));
-    for (const socket of deaf) {
-      socket.pause();
-      socket.write(ASK);
-    }
+    const { server, logged } = await startTestServer({ metrics: () => slow.promise });
     const scrape = exchange(server.port, [Buffer.from(ASK.replace('/status.json', '/metrics'))], {
       ends: false,
-      patienceMs: 8000,
     });
-    const silent = await Promise.all(Array.from({ length: 130 }, () => dial(server.port)));
+    const silent = await Promise.all(Array.from({ length: 300 }, () => dial(server.port)));
     const livez = await fetch(`http://127.0.0.1:${server.port}/livez`, { headers: { connection: 'close' } });
     expect(livez.status).toBe(200);
     slow.resolve('up 1\n');
     expect((await scrape).text).toContain('up 1');
     expect(logged()).toMatchObject([{ event: 'http.crowded', from: '127.0.0.1', times: 1 }]);
-    for (const socket of [...deaf, ...silent]) socket.destroy();
+    for (const socket of silent) socket.destroy();
   });
 });
