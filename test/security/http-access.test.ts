@@ -123,6 +123,8 @@ describe('with a password', () => {
     wait(1000);
     expect(await status(`Bearer ${PASSWORD}`)).toBe(401);
     expect(await status('Bearer another-long-password')).toBe(200);
+    // A pair without a colon has no password.
+    expect(await status(basic('another-long-password'))).toBe(401);
   });
 
   test('the file is read once a second at most, however many try', async () => {
