@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig, VARIABLES } from '../src/config/config.ts';
-import { SETTINGS } from '../src/config/settings.ts';
+import { type Setting, SETTINGS } from '../src/config/settings.ts';
 
 const CREDENTIAL = {
   PARTNER_BASE_URL: 'https://api.partner.example/v1/',
@@ -78,7 +78,8 @@ test('with the credential alone, everything else has the documented default', ()
     },
     catalog: { staleAfterMs: 86_400_000, watchedSkus: 100_000, manifestMaxShrink: 0.5 },
     history: { retentionMs: 0 },
-    http: { host: '127.0.0.1', port: 9464, statusPage: true },
+    http: { host: '127.0.0.1', port: 9464, allowedHosts: null, statusPage: true },
+    access: { password: null },
     log: { level: 'info' },
     warnings: [],
   });
@@ -87,10 +88,9 @@ test('with the credential alone, everything else has the documented default', ()
 
 test('the defaults that the table shows are the values that apply', () => {
   const shown = Object.fromEntries(
-    VARIABLES.filter((v) => v.default !== null && !v.secret && v.default !== 'detected by shape').map((v) => [
-      v.name,
-      v.default ?? '',
-    ]),
+    Object.entries<Setting>(SETTINGS).flatMap(([name, setting]) =>
+      setting.default === undefined ? [] : [[name, setting.default]],
+    ),
   );
   expect(JSON.stringify(load(shown))).toBe(JSON.stringify(load()));
   expect(VARIABLES.filter((v) => v.secret).map((v) => v.name)).toEqual([
@@ -98,6 +98,7 @@ test('the defaults that the table shows are the values that apply', () => {
     'PARTNER_SECRET',
     'DATABASE_URL',
     'REDIS_URL',
+    'HTTP_PASSWORD',
   ]);
   expect(VARIABLES.filter((v) => v.default === null).map((v) => v.name)).toEqual(Object.keys(CREDENTIAL));
 });
@@ -311,7 +312,7 @@ describe('what a command does not need', () => {
 
   test('is neither required nor read by `http`', () => {
     const config = loadConfig({ DATABASE_URL_FILE: '/gone', HTTP_PORT: '1' }, files(), { need: 'http' });
-    expect(config.http).toEqual({ host: '127.0.0.1', port: 1, statusPage: true });
+    expect(config.http).toEqual({ host: '127.0.0.1', port: 1, allowedHosts: null, statusPage: true });
     expect(config).not.toHaveProperty('database');
   });
 });

@@ -1,8 +1,27 @@
 import { request } from 'undici';
 import { loadConfig, processSources } from '../config/config.ts';
+import { systemClock } from '../lib/clock.ts';
 import { type Command, EXIT } from './command.ts';
 
 const ANSWER_WITHIN_MS = 5000;
+const RETRY_AFTER_MS = 50;
+/** Codes of connections that were closed before there was an answer, as a daemon does that is crowded. */
+const CUT = new Set(['ECONNRESET', 'UND_ERR_SOCKET']);
+
+/** The answer's status and text. A connection that is cut is tried again until the time is over; whatever else fails is thrown. */
+async function ask(url: string): Promise<{ readonly status: number; readonly text: string }> {
+  const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+  for (;;) {
+    try {
+      const { statusCode, body } = await request(url, { signal });
+      return { status: statusCode, text: (await body.text()).trim() };
+    } catch (error) {
+      const isCut = error instanceof Error && 'code' in error && CUT.has(String(error.code));
+      if (!isCut || signal.aborted) throw error;
+      await systemClock.sleep(RETRY_AFTER_MS, signal);
+    }
+  }
+}
 
 export const healthcheck: Command = {
   summary: 'exit 0 if the daemon on this host answers /livez',
@@ -18,9 +37,9 @@ export const healthcheck: Command = {
     const host = http.host === '0.0.0.0' || http.host === '::' ? '127.0.0.1' : http.host;
     const url = `http://${host.includes(':') ? `[${host}]` : host}:${http.port}/livez`;
     try {
-      const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
-      print(`${url}: ${statusCode} ${(await body.text()).trim()}`);
-      return statusCode === 200 ? EXIT.ok : EXIT.unanswered;
+      const { status, text } = await ask(url);
+      print(`${url}: ${status} ${text}`);
+      return status === 200 ? EXIT.ok : EXIT.unanswered;
     } catch (error) {
       print(`${url}: ${error instanceof Error ? error.message : 'no answer'}`);
       return EXIT.unanswered;

@@ -32,7 +32,7 @@ export interface Config extends Settings {
 }
 
 /** What a command needs that works on the mirror without calling the partner. */
-export type MirrorConfig = Omit<Config, 'partner'>;
+export type MirrorConfig = Omit<Config, 'partner' | 'access'>;
 
 export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
@@ -78,7 +78,7 @@ export const processSources: { readonly env: Environment; readonly readFile: Rea
 };
 
 /** Which commands need a setting, by the first part of its path; where nothing is said, those that use the mirror. */
-const NEEDS: Readonly<Record<string, Need>> = { partner: 'all', http: 'http', log: 'http' };
+const NEEDS: Readonly<Record<string, Need>> = { partner: 'all', access: 'all', http: 'http', log: 'http' };
 const WIDER = { all: ['all', 'database', 'http'], database: ['database', 'http'], http: ['http'] } as const;
 type Need = keyof typeof WIDER;
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
+import { hostName } from '../lib/host-name.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 
 /*
@@ -80,6 +81,14 @@ export const list = (expected: string) =>
     .pipe(z.array(z.string().min(1)))
     .transform(unique)
     .describe(expected);
+
+/** Host names separated by commas, each in its one spelling. No ports and no wildcards: what is meant is said. */
+export const hostNames = () =>
+  z
+    .string()
+    .transform((text) => text.split(',').map((item) => hostName(item.trim())))
+    .pipe(z.array(z.string()).transform(unique))
+    .describe('host names separated by commas, without port or wildcard (IPv6 addresses are always known)');
 
 const unique = <T>(items: readonly T[]): readonly T[] => [...new Set(items)];
 

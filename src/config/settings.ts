@@ -5,6 +5,7 @@ import {
   either,
   field,
   filesOrigins,
+  hostNames,
   integer,
   list,
   pattern,
@@ -284,6 +285,21 @@ export const SETTINGS = {
     rule: integer(0, 65_535),
     default: '9464',
     meaning: 'port of the metrics and health server; 0: any free port, printed in the log',
+  },
+  HTTP_ALLOWED_HOSTS: {
+    path: 'http.allowedHosts',
+    rule: hostNames(),
+    unset: 'none',
+    meaning:
+      'further names under which the server is reached, such as `worker,mirror.shop.example`. Requests with another `Host` than these, HTTP_HOST, `localhost` or an address get 421',
+  },
+  HTTP_PASSWORD: {
+    path: 'access.password',
+    rule: secretText('16 to 256 printable ASCII characters without spaces', /^[\x21-\x7e]{16,256}$/),
+    unset: 'none',
+    secret: true,
+    meaning:
+      'password of the status page, `/status.json`, `/metrics` and the reasons in `/readyz`: as Basic password with any user name, or as Bearer token. Its file is read again once a second while requests come',
   },
   STATUS_PAGE: {
     path: 'http.statusPage',

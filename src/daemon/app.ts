@@ -134,10 +134,10 @@ function watchLocks({ sync: { sql, clock }, telemetry }: Parts, onStop: OnStop):
 
 /** Endpoints for machines, and the status page unless it is switched off. */
 async function openHttp(parts: Parts, runner: Runner): Promise<HttpServer> {
-  const { http } = parts.config;
+  const { http, access } = parts.config;
   const health = createHealth(parts, runner);
   const pages = http.statusPage ? { pages: createStatusPages(parts, health) } : {};
-  return await startHttpServer({ ...http, ...health, ...pages, log: parts.log });
+  return await startHttpServer({ ...http, ...access, ...health, ...pages, log: parts.log });
 }
 
 async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {

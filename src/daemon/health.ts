@@ -12,7 +12,7 @@ import { readStatus, type Status, type StatusSettings } from '../status/status.t
 import type { StorePause } from '../queues/store-pause.ts';
 import type { SyncContext } from '../sync/context.ts';
 import type { Parts } from './parts.ts';
-import type { HealthAnswer } from './http-server.ts';
+import type { HealthAnswer } from './http/answer.ts';
 
 /** What health is judged from: the mirror, and what only this daemon knows of itself. */
 export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {

@@ -1,31 +1,17 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { shownJson } from '../lib/shown-json.ts';
 import { type Log, throttled } from '../telemetry/log/logger.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
+import { type Answer, brief, json, send, unavailable } from './http/answer.ts';
+import { createConnections } from './http/connections.ts';
+import { createGate, type Gate, type GateOptions } from './http/gate.ts';
+import { createRoutes, LONGEST_ANSWER_MS, type Route, type Sources } from './http/routes.ts';
 
-/** How the daemon is: `ok` decides between 200 and 503, all of it is the JSON body. */
-export interface HealthAnswer {
-  readonly ok: boolean;
-  readonly [detail: string]: unknown;
-}
-
-export type Page = () => Promise<{
-  readonly type: string;
-  readonly body: string;
-  readonly headers: Readonly<Record<string, string>>;
-}>;
-
-export interface HttpServerOptions {
-  readonly host: string;
+export interface HttpServerOptions extends Sources, GateOptions {
   /** 0: any free port. */
   readonly port: number;
-  readonly metrics: () => Promise<string>;
-  readonly live: () => HealthAnswer;
-  readonly ready: () => Promise<HealthAnswer>;
-  /** By path. */
-  readonly pages?: ReadonlyMap<string, Page>;
   readonly log: Log;
   readonly clock?: Clock;
 }
@@ -49,88 +35,46 @@ export class ListenError extends Error {
   }
 }
 
-interface Answer {
-  readonly status: number;
-  readonly type: string;
-  readonly body: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-const LONGEST_ANSWER_MS = 5000;
 const CLOSE_GRACE_MS = 1000;
-const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
+const CHECK_EVERY_MS = 1000;
+/** How long a request may take to come, and how large it may be. */
+const LIMITS = {
+  maxHeaderSize: 8192,
+  headersTimeout: 5000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 5000,
+  connectionsCheckingInterval: CHECK_EVERY_MS,
+};
 
-const json = (status: number, body: object): Answer => ({
-  status,
-  type: 'application/json; charset=utf-8',
-  body: `${shownJson(body)}\n`,
-});
+/** Returns what answers a request: its route, or whatever keeps it from one. The promise never rejects. */
+function answering(
+  routes: ReadonlyMap<string, Route>,
+  gate: Gate,
+  failed: (error: unknown, path: string) => void,
+): (request: IncomingMessage) => Promise<Answer> {
+  return answerTo;
 
-const unavailable = (reason: string): Answer => json(503, { ok: false, reason });
-const healthAnswer = (health: HealthAnswer): Answer => json(health.ok ? 200 : 503, health);
-
-/** The same work for all who ask while it runs: slow scrapes do not pile up on Postgres. */
-function shared<T>(work: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | null = null;
-  return () => {
-    running ??= work().finally(() => {
-      running = null;
-    });
-    return running;
-  };
-}
-
-/** What `work` resolves to, or `otherwise` when it takes longer than an answer may. */
-async function inTime(clock: Clock, work: Promise<Answer>, otherwise: Answer): Promise<Answer> {
-  const settled = new AbortController();
-  try {
-    return await Promise.race([work, clock.sleep(LONGEST_ANSWER_MS, settled.signal).then(() => otherwise)]);
-  } finally {
-    settled.abort();
+  async function answerTo(request: IncomingMessage): Promise<Answer> {
+    const path = (request.url ?? '').split('?', 1)[0] ?? '';
+    const route = routes.get(path);
+    const readers = route?.readers ?? 'known';
+    const refusal = gate.refusal(request);
+    if (refusal !== null && (refusal.always || readers === 'known')) return refusal.answer;
+    if (route === undefined) return json(404, { reason: 'not found' });
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return json(405, { reason: 'method not allowed' }, { allow: 'GET, HEAD' });
+    const answer = await answerOf(path, route);
+    return refusal !== null && readers === 'status' ? brief(answer) : answer;
   }
-}
 
-function routes(options: HttpServerOptions, clock: Clock): ReadonlyMap<string, () => Promise<Answer>> {
-  const check = async () => healthAnswer(await options.ready());
-  const scrape = async () => ({ status: 200, type: PROMETHEUS_TEXT, body: await options.metrics() });
-  // The time limit is inside the shared promise: work that never ends does not block later requests.
-  const pages = [...(options.pages ?? [])].map(([path, page]): [string, () => Promise<Answer>] => [
-    path,
-    shared(() =>
-      inTime(
-        clock,
-        page().then((answer) => ({ status: 200, ...answer })),
-        unavailable('the page took too long'),
-      ),
-    ),
-  ]);
-  return new Map<string, () => Promise<Answer>>([
-    ...pages,
-    ['/livez', async () => healthAnswer(options.live())],
-    ['/readyz', shared(() => inTime(clock, check(), unavailable('the check took too long')))],
-    ['/metrics', shared(() => inTime(clock, scrape(), unavailable('the scrape took too long')))],
-  ]);
-}
-
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  answer: Answer,
-  extra: Record<string, string> = {},
-) {
-  // A request body is of no use here: it is not read, so its connection is not used again.
-  const hasBody =
-    request.headers['transfer-encoding'] !== undefined || (request.headers['content-length'] ?? '0') !== '0';
-  response.writeHead(answer.status, {
-    'content-type': answer.type,
-    'content-length': Buffer.byteLength(answer.body),
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    ...(hasBody && { connection: 'close' }),
-    ...answer.headers,
-    ...extra,
-  });
-  response.end(answer.body);
+  async function answerOf(path: string, { answer }: Route): Promise<Answer> {
+    try {
+      return await answer();
+    } catch (error) {
+      failed(error, path);
+      return unavailable('the check failed');
+    }
+  }
 }
 
 async function closeServer(server: Server, clock: Clock): Promise<void> {
@@ -146,55 +90,51 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
 }
 
 /**
- * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths. Nothing over HTTP
- * changes state. An answer that fails or takes more than 5 s is a 503: a half-open request never hangs, a request never throws.
+ * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths, and what the gate
+ * answers to those who may not read. Nothing over HTTP changes state. An answer that fails or takes more than 5 s is a 503: a half-open
+ * request never hangs, a request never throws.
  *
  * @throws ListenError when the address cannot be listened on.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { host, port, log, clock = systemClock } = options;
-  const table = routes(options, clock);
   const throttle = createLogThrottle(clock);
+  const gate = createGate(options, clock, log, throttle);
+  const connections = createConnections(clock, (from) => {
+    const { say, ...facts } = throttle.again('crowded', '');
+    if (say) log.warn({ event: 'http.crowded', from, ...facts });
+  });
 
   function failed(err: unknown, path?: string): void {
     const { say, ...facts } = throttle.again(path ?? '', String(err));
     throttled(log, 'warn', say, { event: 'http.failed', path, err, ...facts });
   }
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? '').split('?', 1)[0] ?? '';
-    const route = table.get(path);
-    if (route === undefined) return send(request, response, json(404, { reason: 'not found' }));
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return send(request, response, json(405, { reason: 'method not allowed' }), { allow: 'GET, HEAD' });
-    }
-    let answer: Answer;
-    try {
-      answer = await route();
-    } catch (error) {
-      failed(error, path);
-      answer = unavailable('the check failed');
-    }
-    send(request, response, answer);
-  }
+  const answerTo = answering(createRoutes(options, clock), gate, failed);
 
-  const limits = {
-    maxHeaderSize: 8192,
-    headersTimeout: 5000,
-    requestTimeout: 10_000,
-    keepAliveTimeout: 5000,
-  };
-  const server = createServer({ ...limits, connectionsCheckingInterval: 1000 }, (request, response) => {
-    handle(request, response).catch((error: unknown) => {
+  /** Answers a request by what `work` gives. */
+  function serve(request: IncomingMessage, response: ServerResponse, work: Promise<Answer>): void {
+    connections.asked(request.socket, response);
+    const reply = async () => {
+      const answer = await work;
+      connections.answered(request.socket);
+      send(request, response, answer);
+    };
+    reply().catch((error: unknown) => {
       failed(error);
       response.destroy();
     });
-  });
+  }
+
+  const server = createServer({ ...LIMITS, ...connections.reading }, (request, response) =>
+    serve(request, response, answerTo(request)),
+  );
   // By itself Node.js answers without saying what may be done with the answer.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
-    send(request, response, json(417, { reason: 'expectation failed' })),
+    serve(request, response, Promise.resolve(json(417, { reason: 'expectation failed' }))),
   );
-  server.maxConnections = 64;
+  server.on('connection', connections.opened);
+  server.on('upgrade', (_request, socket: Socket) => connections.flooded(socket));
   // Longer than an answer may take: a connection on which nothing moves is one whose answers nobody reads. Node.js lets a
   // write that is stuck pass once, so it is held for twice as long at most.
   server.setTimeout(LONGEST_ANSWER_MS + 1000);
@@ -206,9 +146,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   }
   server.on('error', (error) => failed(error));
 
+  const expiring = setInterval(connections.expire, CHECK_EVERY_MS).unref();
+
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
-    close: () => closeServer(server, clock),
+    close() {
+      clearInterval(expiring);
+      return closeServer(server, clock);
+    },
   };
 }

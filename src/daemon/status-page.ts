@@ -7,7 +7,7 @@ import { readRecentChanges } from '../store/changes.ts';
 import type { SyncContext } from '../sync/context.ts';
 import type { Parts } from './parts.ts';
 import type { HealthReader } from './health.ts';
-import type { Page } from './http-server.ts';
+import type { Page } from './http/routes.ts';
 import { VERSION } from '../version.ts';
 
 /** However many readers there are, and however often they read: Postgres is asked this often at most. */

@@ -56,6 +56,24 @@ export const PROCESS = {
     ['path', 'err', ...REPEATED],
     'the caller got a 503 or no response; the next request is handled normally',
   ),
+  'http.unknown-host': line(
+    'warn',
+    'an HTTP request was refused, because its Host is not a known name of this server',
+    ['host', 'from', ...REPEATED],
+    'it is answered with 421; if the name is yours, add it to HTTP_ALLOWED_HOSTS',
+  ),
+  'http.wrong-password': line(
+    'warn',
+    'an HTTP request was refused, because its password is wrong',
+    ['from', ...REPEATED],
+    'it is answered with 401, and later ones are counted; check what asks from that address',
+  ),
+  'http.crowded': line(
+    'warn',
+    'more HTTP connections than there is room for',
+    ['from', ...REPEATED],
+    'the connection that has waited longest makes room, and probes are still answered; check what connects from that address',
+  ),
   'status.unread': line('debug', 'the status page could not read the mirror', ['err']),
 } as const;
 

@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { HTTP } from './http.ts';
 import { LOCKS } from './locks.ts';
 import { SAFETY } from './safety.ts';
 import { type Mutant, planted } from './mutant.ts';
@@ -91,7 +92,7 @@ async function judge(tree: string, mutant: Mutant): Promise<Verdict> {
 }
 
 const words = process.argv.slice(2);
-const mutants = [...PARTNER_CASES, ...LOCKS, ...SAFETY].filter(
+const mutants = [...PARTNER_CASES, ...LOCKS, ...SAFETY, ...HTTP].filter(
   ({ breaks }) => words.length === 0 || words.some((word) => breaks.includes(word)),
 );
 if (mutants.length === 0) throw new Error(`no fault has any of these words: ${words.join(', ')}`);

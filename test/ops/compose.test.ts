@@ -153,6 +153,14 @@ test('every scraped target is a service that serves metrics at that port', () =>
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toContain('EXPOSE 9464');
 });
 
+test('a daemon knows the name by which Prometheus scrapes it', () => {
+  for (const { environment, network_mode } of Object.values(compose.services)) {
+    if (environment?.['PARTNER_BASE_URL'] === undefined) continue;
+    const name = network_mode?.replace('service:', '') ?? 'worker';
+    expect(environment['HTTP_ALLOWED_HOSTS']?.split(',')).toContain(name);
+  }
+});
+
 test('Grafana is provisioned with that Prometheus and with the dashboard', () => {
   const [source] = sources.datasources;
   expect(source).toMatchObject({ uid: DATASOURCE_UID, url: 'http://prometheus:9090' });

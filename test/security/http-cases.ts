@@ -60,7 +60,7 @@ const VERSIONS = [
 ];
 const HEADERS = [
   'Host: x',
-  'Host: x\r\nHost: y',
+  'Host: localhost\r\nHost: y',
   'Host: ',
   'Host: x y',
   'Host: a\0b',
@@ -111,10 +111,10 @@ const BODIES = [
   '5\r\nhello\r\n0\r\n\r\n',
   'FFFFFFFFFFFFFFFF\r\n',
   '-1\r\n',
-  '0\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n',
+  '0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n',
   '5;ext=\n\r\nhello',
   '\0\0\0\0',
-  'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n',
+  'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n',
 ];
 
 type Random = () => number;
@@ -128,7 +128,7 @@ export function fuzzCase(random: Random): Buffer[] {
   const target = random() < 0.5 ? '/livez' : pick(random, TARGETS);
   const version = random() < 0.7 ? 'HTTP/1.1' : pick(random, VERSIONS);
   const headers = [
-    'Host: x',
+    random() < 0.9 ? 'Host: localhost' : 'Host: x',
     ...Array.from({ length: Math.floor(random() * 4) }, () => pick(random, HEADERS)),
   ];
   if (random() < 0.05) headers.push(...Array.from({ length: 3000 }, (_, n) => `A${n}: b`));
@@ -161,21 +161,21 @@ function pieces(random: Random, bytes: Buffer): Buffer[] {
 
 /** Requests that two servers may cut in different places: each holds another one inside. */
 export const SMUGGLED: readonly string[] = [
-  'POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\nContent-Length: 0\r\n\r\n',
-  'POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 6\r\n\r\n',
-  'POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-  'POST /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 33\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: +0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 0x0\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nX: y\rContent-Length: 3\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nX: a\nContent-Length: 3\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\n Content-Length: 3\r\n\r\n',
-  'GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0;a=\n\r\n\r\n',
+  'POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nContent-Length: 0\r\n\r\n',
+  'POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0, 6\r\n\r\n',
+  'POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  'POST /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 33\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: +0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0x0\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nX: y\rContent-Length: 3\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nX: a\nContent-Length: 3\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\n Content-Length: 3\r\n\r\n',
+  'GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0;a=\n\r\n\r\n',
 ];

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { randomFrom } from '../support/market.ts';
@@ -70,8 +69,8 @@ test('thousands of requests, wrong in every way: each is answered or closed, and
         const heads = headsOf(text);
         for (const { status, headers } of heads) {
           count(status);
-          expect([200, 400, 404, 405, 408, 413, 417, 431], `SEED=${SEED}: ${shown}`).toContain(status);
-          if (![200, 404, 405, 417].includes(status)) continue;
+          expect([200, 400, 404, 405, 408, 413, 417, 421, 431], `SEED=${SEED}: ${shown}`).toContain(status);
+          if (![200, 404, 405, 417, 421].includes(status)) continue;
           expect(headers.get('cache-control')).toBe('no-store');
           expect(headers.get('x-content-type-options')).toBe('nosniff');
           expect(headers.get('content-type')).toMatch(
@@ -90,14 +89,14 @@ test('thousands of requests, wrong in every way: each is answered or closed, and
     await Promise.all(Array.from({ length: 24 }, worker));
   });
   // The cases are of every kind.
-  for (const status of [200, 400, 404, 405, 417, 431, 'closed'] as const)
+  for (const status of [200, 400, 404, 405, 417, 421, 431, 'closed'] as const)
     expect([status, statuses.get(status) ?? 0]).not.toEqual([status, 0]);
 });
 
 test('no request is found inside another: one answer, and the connection is over', async () => {
   await unharmed(async () => {
     for (const outer of SMUGGLED) {
-      const inner = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n';
+      const inner = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n';
       const { text, over } = await exchange(port, [Buffer.from(outer + inner, 'latin1')], { ends: false });
       const heads = headsOf(text);
       expect([outer, heads.length, over]).toEqual([outer, 1, true]);
@@ -113,7 +112,7 @@ test.each([
   ['more than 100 MB of them', Array.from({ length: 100 }, () => `A: ${'a'.repeat(1_100_000)}`).join('\r\n')],
 ])('a head over 8 KiB is refused before it is whole: %s', async (_, headers) => {
   await unharmed(async () => {
-    const head = Buffer.from(`GET /livez HTTP/1.1\r\nHost: x\r\n${headers}\r\n`);
+    const head = Buffer.from(`GET /livez HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`);
     const { text, over } = await exchange(port, [head], { ends: false });
     expect(over).toBe(true);
     // Whoever still writes when the refusal comes may see the reset and not the answer.
@@ -132,7 +131,7 @@ describe.concurrent('connections that are held', () => {
 
   test('a body that never ends is not read', async ({ expect }) => {
     const socket = await dial(port);
-    socket.write('POST /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+    socket.write('POST /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n');
     let sent = 0;
     const pour = setInterval(() => {
       if (!socket.destroyed && socket.writableLength < 1_000_000)
@@ -146,28 +145,15 @@ describe.concurrent('connections that are held', () => {
 
   test('back-off is cut off, before a request and after an answer', async ({ expect }) => {
     const [silent, idle] = [await dial(port), await dial(port)];
-    idle.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
+    idle.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
     expect(await Promise.all([endOf(silent, 9000), endOf(idle, 9000)])).toEqual([true, true]);
-  });
-
-  test('answers that nobody reads are given up', async ({ expect }) => {
-    const socket = await dial(port);
-    socket.pause();
-    socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2000));
-    // Longer than anything may be held. Then a write shows, to one who does not read, that the connection is gone.
-    await wait(13_500);
-    for (let n = 0; n < 20 && !socket.destroyed; n += 1) {
-      socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
-      await wait(50);
-    }
-    expect(socket.destroyed).toBe(true);
   });
 });
 
 test('more connections than there is room for do no harm for longer than they may be held', async () => {
   await unharmed(async () => {
     const held = await Promise.all(Array.from({ length: 300 }, () => dial(port)));
-    for (const socket of held) socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n');
+    for (const socket of held) socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n');
     expect(held.filter((socket) => !socket.destroyed).length).toBeGreaterThan(0);
     const ends = await Promise.all(held.map((socket) => endOf(socket, 9000)));
     expect(ends.filter((over) => !over)).toEqual([]);
@@ -180,12 +166,14 @@ test('the daemon stops in time, whoever holds connections', async () => {
   const sent = [
     '',
     'GET /met',
-    'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n',
-    'POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    'POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n',
   ];
   for (const [n, socket] of held.entries()) {
     socket.pause();
-    socket.write(n % 5 === 4 ? 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(500) : (sent[n % 5] ?? ''));
+    socket.write(
+      n % 5 === 4 ? 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(500) : (sent[n % 5] ?? ''),
+    );
   }
   expectStopped(await daemon.end('SIGTERM'));
   for (const socket of held) socket.destroy();

@@ -1,0 +1,86 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { SecretSource } from '../../config/secrets.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { hostName } from '../../lib/host-name.ts';
+import type { Log } from '../../telemetry/log/logger.ts';
+import type { LogThrottle } from '../../telemetry/log/throttle.ts';
+import { type Answer, json } from './answer.ts';
+import { hostJudge } from './hosts.ts';
+import { passwordJudge } from './password.ts';
+
+export interface GateOptions {
+  /** HTTP_HOST. */
+  readonly host: string;
+  /** Names beside HTTP_HOST by which this server is reached; null: none. */
+  readonly allowedHosts?: readonly string[] | null;
+  /** Without one everybody may read. */
+  readonly password?: SecretSource | null;
+}
+
+/** Why a request may not read what is not for everyone. */
+type Refusal = 'ambiguous-host' | 'unknown-host' | 'cross-site' | 'no-password' | 'wrong-password';
+
+/** Basic first: a browser takes the first that it knows, and asks its user. */
+const CHALLENGES = ['Basic realm="catalog-mirror", charset="UTF-8"', 'Bearer realm="catalog-mirror"'];
+const UNAUTHORIZED = json(401, { reason: 'a password is needed' }, { 'www-authenticate': CHALLENGES });
+
+const ANSWERS: Readonly<Record<Refusal, Answer>> = {
+  'ambiguous-host': json(400, { reason: 'more than one Host' }),
+  'unknown-host': json(421, {
+    reason: 'this Host is not known here: use an address, or add the name to HTTP_ALLOWED_HOSTS',
+  }),
+  'cross-site': json(403, { reason: 'asked by a page of another site' }),
+  'no-password': UNAUTHORIZED,
+  'wrong-password': UNAUTHORIZED,
+};
+
+/**
+ * Whether a browser asks for a page of another site (or another port of this host), by the headers with which it says so. It keeps
+ * the answer from that page anyway; but the reading costs Postgres, and time and size tell something. Links are followed.
+ */
+function isOfAnotherSite(headers: IncomingHttpHeaders): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site === undefined || site === 'same-origin' || site === 'none') return false;
+  return headers['sec-fetch-mode'] !== 'navigate' || headers['sec-fetch-dest'] !== 'document';
+}
+
+export interface Gate {
+  /** The answer for a request that may not read; null: it may. `always`: whatever it asks for. */
+  refusal(request: IncomingMessage): { readonly always: boolean; readonly answer: Answer } | null;
+}
+
+/** Decides who may read prices and health in detail. Refusals that an operator may have to act on are logged, throttled. */
+export function createGate(options: GateOptions, clock: Clock, log: Log, throttle: LogThrottle): Gate {
+  const { password = null } = options;
+  const judgeHost = hostJudge(options.host, options.allowedHosts ?? []);
+
+  const judgePassword = password === null ? () => 'right' as const : passwordJudge(password, clock);
+
+  function refusalOf({ headers, headersDistinct }: IncomingMessage): Refusal | null {
+    const host = judgeHost(headersDistinct.host);
+    if (host !== 'known') return host === 'ambiguous' ? 'ambiguous-host' : 'unknown-host';
+    if (isOfAnotherSite(headers)) return 'cross-site';
+    const credential = judgePassword(headers.authorization);
+    return credential === 'right' ? null : `${credential === 'none' ? 'no' : 'wrong'}-password`;
+  }
+
+  function tell(refusal: Refusal, { headers, socket }: IncomingMessage): void {
+    if (refusal !== 'unknown-host' && refusal !== 'wrong-password') return;
+    // One fingerprint: whoever asks must not choose how many lines there are, or how long they get.
+    const { say, ...facts } = throttle.again(refusal, '');
+    if (!say) return;
+    const from = socket.remoteAddress;
+    if (refusal === 'wrong-password') return log.warn({ event: 'http.wrong-password', from, ...facts });
+    const host = hostName(headers.host?.replace(/:\d{0,5}$/, '') ?? '') ?? undefined;
+    log.warn({ event: 'http.unknown-host', host, from, ...facts });
+  }
+
+  return {
+    refusal(request) {
+      const refusal = refusalOf(request);
+      if (refusal === null) return null;
+      tell(refusal, request);
+      return { always: refusal === 'ambiguous-host', answer: ANSWERS[refusal] };
+    },
+  };
+}

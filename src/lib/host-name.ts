@@ -1,0 +1,7 @@
+/** As DNS, compose and mDNS have them. ASCII only, because other letters may become ASCII ones in lower case. */
+const NAME = /^(?=.{1,254}$)[a-z\d_](?:[a-z\d_-]*[a-z\d_])?(?:\.[a-z\d_](?:[a-z\d_-]*[a-z\d_])?)*\.?$/i;
+
+/** One spelling of a host name: lower case, without the dot of the root. Null for what is no name. */
+export function hostName(text: string): string | null {
+  return NAME.test(text) ? text.toLowerCase().replace(/\.$/, '') : null;
+}

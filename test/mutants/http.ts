@@ -1,0 +1,171 @@
+import type { Mutant } from './mutant.ts';
+
+const HOSTS = ['test/security/http-hosts.test.ts'];
+const CONNECTIONS = ['test/security/http-connections.test.ts'];
+const ACCESS = ['test/security/http-access.test.ts'];
+const PAGES = ['test/security/http-pages.test.ts'];
+
+/** Each takes back something that keeps web pages, neighbours and crowds from the HTTP server. */
+export const HTTP: readonly Mutant[] = [
+  {
+    breaks: 'http: whatever ends in a known name is known',
+    file: 'src/daemon/http/hosts.ts',
+    from: 'known.has(canonical))',
+    to: '[...known].some((name) => canonical.endsWith(String(name))))',
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: whatever begins like an address is one',
+    file: 'src/daemon/http/hosts.ts',
+    from: 'isIPv4(canonical)',
+    to: '/^[0-9]/.test(canonical)',
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: whatever stands in brackets is an address',
+    file: 'src/daemon/http/hosts.ts',
+    from: 'return isIPv6(name.slice(1, -1));',
+    to: 'return true;',
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: an empty Host is none',
+    file: 'src/daemon/http/hosts.ts',
+    from: 'return host === undefined ||',
+    to: "return (host ?? '') === '' ||",
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: the first of two Hosts counts',
+    file: 'src/daemon/http/hosts.ts',
+    from: "    if (hosts.length > 1) return 'ambiguous';\n",
+    to: '',
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: two Hosts are refused only where a known one is needed',
+    file: 'src/daemon/http/gate.ts',
+    from: "always: refusal === 'ambiguous-host'",
+    to: 'always: false',
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: readyz gives its reasons to everybody',
+    file: 'src/daemon/http/routes.ts',
+    from: "{ readers: 'status', answer",
+    to: "{ readers: 'everyone', answer",
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: metrics are for everybody',
+    file: 'src/daemon/http/routes.ts',
+    from: "['/metrics', { readers: 'known'",
+    to: "['/metrics', { readers: 'everyone'",
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: probes need a known name',
+    file: 'src/daemon/http/routes.ts',
+    from: "['/livez', { readers: 'everyone'",
+    to: "['/livez', { readers: 'known'",
+    tests: HOSTS,
+  },
+  {
+    breaks: 'http: a letter that becomes an ASCII one in lower case is one',
+    file: 'src/lib/host-name.ts',
+    from: 'NAME.test(text) ?',
+    to: 'NAME.test(text.toLowerCase()) ?',
+    tests: ['test/security/http-settings.test.ts'],
+  },
+  {
+    breaks: 'http: the newcomer makes room',
+    file: 'src/daemon/http/connections.ts',
+    from: 'pool.find((',
+    to: 'pool.findLast((',
+    tests: CONNECTIONS,
+  },
+  {
+    breaks: 'http: whoever has waited longest makes room, whoever crowds',
+    file: 'src/daemon/http/connections.ts',
+    from: 'counts.get(address) === most',
+    to: 'counts.has(address)',
+    tests: CONNECTIONS,
+  },
+  {
+    breaks: 'http: answers take the room of newcomers',
+    file: 'src/daemon/http/connections.ts',
+    from: 'asking.length > room.newcomers ?',
+    to: 'asking.length > 0 ?',
+    tests: CONNECTIONS,
+  },
+  {
+    breaks: 'http: whoever is answered makes room before whoever does not read',
+    file: 'src/daemon/http/connections.ts',
+    from: "reading.length > 0 ? reading : within('answer')",
+    to: "within('answer')",
+    tests: CONNECTIONS,
+  },
+  {
+    breaks: 'http: all requests that came at once are parsed',
+    file: 'src/daemon/http/connections.ts',
+    from: ' || this.#oneTooMany',
+    to: '',
+    tests: CONNECTIONS,
+  },
+  {
+    breaks: 'http: an answer may be read for ever',
+    file: 'src/daemon/http/connections.ts',
+    from: 'connection.since < latest) close(connection)',
+    to: 'connection.since < latest) void connection',
+    tests: CONNECTIONS,
+  },
+  {
+    breaks: 'http: a part of the password is enough',
+    file: 'src/daemon/http/password.ts',
+    from: 'isSame(given, password.read())',
+    to: 'password.read().startsWith(given)',
+    tests: ACCESS,
+  },
+  {
+    breaks: 'http: the user is the password, too',
+    file: 'src/daemon/http/password.ts',
+    from: 'colon === -1 ? null : pair.slice(colon + 1)',
+    to: 'colon === -1 ? pair : pair.slice(colon + 1)',
+    tests: ACCESS,
+  },
+  {
+    breaks: 'http: a password that was withdrawn is accepted',
+    file: 'src/daemon/http/password.ts',
+    from: '    if (isTime()) password.refresh();\n',
+    to: '',
+    tests: ACCESS,
+  },
+  {
+    breaks: 'http: every try reads the file',
+    file: 'src/daemon/http/password.ts',
+    from: 'if (isTime()) password',
+    to: 'password',
+    tests: ACCESS,
+  },
+  {
+    breaks: 'http: pages of other sites may ask',
+    file: 'src/daemon/http/gate.ts',
+    from: "    if (isOfAnotherSite(headers)) return 'cross-site';\n",
+    to: '',
+    tests: PAGES,
+  },
+  {
+    breaks: 'http: pages of other sites may frame',
+    file: 'src/daemon/http/gate.ts',
+    from: " || headers['sec-fetch-dest'] !== 'document'",
+    to: '',
+    tests: PAGES,
+  },
+  {
+    breaks: 'http: healthcheck gives up when its connection is cut',
+    file: 'src/cli/healthcheck.ts',
+    from: 'if (!isCut || signal.aborted) throw error;',
+    to: 'throw error;',
+    tests: ['test/security/http-healthcheck.e2e.test.ts'],
+  },
+];
