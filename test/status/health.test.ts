@@ -165,6 +165,26 @@ describe('mirrors that no daemon leaves behind', () => {
     ],
     ['a delta that runs', mirrorWith({ tasks: delta({ running: true, nextAt: at(-DAY) }) }), 'healthy', []],
     [
+      'SKUs that are deferred or in error for long',
+      mirrorWith({
+        stats: {
+          due: [
+            { reason: 'deferred', count: 1, oldestAgeSeconds: DAY },
+            { reason: 'error', count: 1, oldestAgeSeconds: DAY },
+            { reason: 'sweep', count: 1, oldestAgeSeconds: 3600 },
+          ],
+        },
+      }),
+      'healthy',
+      [],
+    ],
+    [
+      'a swept SKU due for more than an hour',
+      mirrorWith({ stats: { due: [{ reason: 'sweep', count: 1, oldestAgeSeconds: 3601 }] } }),
+      'degraded',
+      ['backlog-late'],
+    ],
+    [
       'no row of the delta',
       mirrorWith({ tasks: CASES.healthy.tasks.filter(({ task }) => task !== 'delta') }),
       'broken',

@@ -54,6 +54,13 @@ describe('the live budget', () => {
     },
   );
 
+  test('is no less than what a call of the last minute proved, when some is deferred', () => {
+    const all = { askedLive: 5, deferredLive: 5, deferredOthers: 0 };
+    expect(learnLiveBudget(5, { ...all, bestRecent: 5 }, LIMITS)).toBe(5);
+    expect(learnLiveBudget(9, { ...all, bestRecent: 3 }, LIMITS)).toBe(8);
+    expect(learnLiveBudget(5, { ...all, bestRecent: 0 }, LIMITS)).toBe(4);
+  });
+
   test('is what was answered when some of it was deferred', () => {
     expect(learnLiveBudget(8, { askedLive: 8, deferredLive: 3, deferredOthers: 0 }, LIMITS)).toBe(7);
     expect(learnLiveBudget(8.4, { askedLive: 20, deferredLive: 1, deferredOthers: 0 }, LIMITS)).toBe(19);

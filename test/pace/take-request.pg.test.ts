@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { guardMs, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
+import { storeSettings } from '../../src/store/sync-state.ts';
+import { useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+const HOUR_S = 3600;
+/** A window so long that nothing leaves it while a test runs. */
+const SETTINGS = settingsWith({
+  PARTNER_RATE_LIMIT: '30',
+  PARTNER_RATE_WINDOW: '1h',
+  PARTNER_RATE_SHARE: '0.6',
+  PARTNER_RATE_FLOOR: '0.2',
+});
+const LIMITS = paceLimits(SETTINGS);
+/** Requests of the whole account in a window, and of its other users beside the mirror's floor. */
+const ALLOWED = sendsPerWindow({ ...LIMITS, maxPerWindow: LIMITS.account.limit });
+const BESIDE_FLOOR = ALLOWED - LIMITS.account.floor;
+
+/** As many requests as were sent before, all of them `secondsAgo`. */
+async function sent(count: number, secondsAgo: number, by: 'mirror' | 'other'): Promise<void> {
+  await store.sql`
+    insert into catalog_internal.pace_sends (sent_at, lane, other_user)
+    select clock_timestamp() - make_interval(secs => ${secondsAgo}::float8), 'test', ${by === 'other'}
+    from generate_series(1, ${count}::int)`;
+}
+
+async function take(): Promise<number> {
+  await storeSettings(store.sql, SETTINGS, LIMITS);
+  const [row] = await store.sql<[{ wait: number }]>`select catalog.take_request('orders') as wait`;
+  return row.wait;
+}
+
+/** Until a request that was sent so long ago leaves the window, guard included, in whole minutes. */
+const minutesUntilGone = (secondsAgo: number) =>
+  Math.round((HOUR_S + guardMs(LIMITS) / 1000 - secondsAgo) / 60);
+
+describe('catalog.take_request', () => {
+  test('gives the last request of the account’s limit, and no more', async () => {
+    await sent(ALLOWED - 1, 60, 'mirror');
+    expect(await take()).toBe(0);
+    expect(await take()).toBeGreaterThan(0);
+    const [row] = await store.sql`select count(*)::int as count from catalog_internal.pace_sends`;
+    expect(row).toEqual({ count: ALLOWED });
+  });
+
+  test('gives the last request beside the mirror’s floor, and no more', async () => {
+    await sent(BESIDE_FLOOR - 1, 60, 'other');
+    expect(await take()).toBe(0);
+    expect(await take()).toBeGreaterThan(0);
+  });
+
+  test('beside the floor says when the first request of another service leaves the window, not one of the mirror', async () => {
+    await sent(1, 3000, 'mirror');
+    await sent(BESIDE_FLOOR, 600, 'other');
+    expect(Math.round((await take()) / 60_000)).toBe(minutesUntilGone(600));
+  });
+
+  test('at the limit says when the first request of anybody leaves the window', async () => {
+    await sent(1, 3000, 'mirror');
+    await sent(ALLOWED - 1, 600, 'other');
+    expect(Math.round((await take()) / 60_000)).toBe(minutesUntilGone(3000));
+  });
+
+  test('counts no request that has left the window', async () => {
+    await sent(ALLOWED, HOUR_S + 10, 'other');
+    expect(await take()).toBe(0);
+  });
+});
