@@ -1,8 +1,16 @@
+import { ANSWER_SQL } from './answers.ts';
+import { BASELINES } from './baselines.ts';
+import { DECISIONS } from './decisions.ts';
 import { HOLES } from './holes.ts';
+import { JUDGEMENTS } from './judgements.ts';
+import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
 import type { Mutant } from './mutant.ts';
+import { OBJECTS } from './objects.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
+import { READINGS } from './readings.ts';
 import { SAFETY } from './safety.ts';
+import { SQL } from './sql.ts';
 
 /** Every fault that can be planted, by the list that it is in. */
 export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
@@ -10,4 +18,12 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   locks: LOCKS,
   safety: SAFETY,
   holes: HOLES,
+  decisions: DECISIONS,
+  live: LIVE,
+  readings: READINGS,
+  judgements: JUDGEMENTS,
+  answers: ANSWER_SQL,
+  sql: SQL,
+  baselines: BASELINES,
+  objects: OBJECTS,
 };

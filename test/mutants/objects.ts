@@ -1,0 +1,261 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const TRUST = [
+  'test/store/trust.pg.test.ts',
+  'test/store/unlisted.pg.test.ts',
+  'test/store/schema.pg.test.ts',
+];
+const WATCH = ['test/store/watchlist.pg.test.ts', 'test/store/watchlist-changes.pg.test.ts'];
+
+/** Faults in views and functions, planted in the migration that makes them. */
+export const OBJECTS: readonly Mutant[] = [
+  ...faultsOf(
+    'drizzle/0009_functions_are_our_own.sql',
+    [
+      ...TRUST,
+      'test/store/due.pg.test.ts',
+      'test/store/due-model.pg.test.ts',
+      'test/store/settings.pg.test.ts',
+      'test/store/history-chunks.pg.test.ts',
+      'test/store/questions.pg.test.ts',
+      'test/store/live.pg.test.ts',
+      'test/store/watchlist.pg.test.ts',
+    ],
+    [
+      'mark_due: a worse mark takes a better lane',
+      'THEN least(d.lane, excluded.lane) ELSE',
+      'THEN greatest(d.lane, excluded.lane) ELSE',
+    ],
+    [
+      'mark_due: a due SKU loses its reason',
+      'WHEN d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason',
+      'WHEN d.due_at <= now() AND d.lane < excluded.lane THEN d.reason',
+    ],
+    [
+      'mark_due: a due SKU loses its place by age',
+      'due_at = least(d.due_at, excluded.due_at)',
+      'due_at = excluded.due_at',
+    ],
+    [
+      'mark_due: a mark is settled by an answer under way',
+      'generation = d.generation + 1,\n      held_until',
+      'generation = d.generation,\n      held_until',
+    ],
+    [
+      'mark_due: a claim ends with a mark',
+      'CASE WHEN d.claim IS NULL AND d.deferrals = 0',
+      'CASE WHEN d.deferrals = 0',
+    ],
+    [
+      'mark_due: a SKU that fails alone is tried at once',
+      'AND d.failures > 0 AND d.largest_call IS NULL THEN NULL',
+      'AND d.failures > 0 THEN NULL',
+    ],
+    [
+      'mark_due: null takes the live flag away',
+      'live = coalesce(counts_as_live, d.live)',
+      'live = coalesce(counts_as_live, false)',
+    ],
+    [
+      'mark_due: a SKU that is watched no longer keeps its rank',
+      'SELECT unnest(ranked) AS sku UNION SELECT',
+      'SELECT',
+    ],
+    [
+      'delta_late_after: half an hour at most',
+      'SELECT greatest(1800, 2 * s.delta_interval)',
+      'SELECT least(1800, 2 * s.delta_interval)',
+    ],
+    [
+      'snapshot_target: the later of the two',
+      'least(s.sweep_interval, s.metadata_interval)',
+      'greatest(s.sweep_interval, s.metadata_interval)',
+    ],
+    ['lane_of: a watched SKU is not urgent', "WHEN 'watched' THEN 1 ", "WHEN 'watched' THEN 2 "],
+    [
+      'movers: the last price first',
+      '(array_agg(h.old_price ORDER BY h.id))[1]',
+      '(array_agg(h.old_price ORDER BY h.id DESC))[1]',
+    ],
+    [
+      'movers: a price that is back has moved',
+      'WHERE m.old_price <> m.new_price',
+      'WHERE m.old_price <> m.new_price OR true',
+    ],
+    [
+      'movers: prices of other sizes count',
+      "c.field = 'size_map_size_type' AND c.observed_at >= h.observed_at",
+      "c.field = 'size_map_size_type' AND c.observed_at < h.observed_at",
+    ],
+    [
+      'lowest_prices: prices that are not actionable',
+      'AND (t.actionable OR NOT only_actionable)',
+      'AND (t.actionable OR only_actionable)',
+    ],
+    ['lowest_prices: the dearest first', 'ORDER BY p.price, p.sku', 'ORDER BY p.price DESC, p.sku'],
+    [
+      'skus_past_target: the newest first',
+      'WHERE t.past_target ORDER BY t.priced_at LIMIT',
+      'WHERE t.past_target ORDER BY t.priced_at DESC LIMIT',
+    ],
+    [
+      'past_moves: sizes count, not refreshes',
+      'count(DISTINCT h.observed_at)::integer',
+      'count(h.observed_at)::integer',
+    ],
+    [
+      'past_moves: a past of years',
+      "least(now() - first_priced_at, interval '3 days')",
+      '(now() - first_priced_at)',
+    ],
+    [
+      'history: a chunk is dropped while it is written',
+      'IF chunk.ends > (SELECT last_value',
+      'IF chunk.ends < (SELECT last_value',
+    ],
+    [
+      'history: the oldest position is one too low',
+      "PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 1)",
+      "PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 2)",
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0008_unlisted_live_target.sql',
+    TRUST,
+    [
+      'trust: a pending price is actionable',
+      "WHEN s.state <> 'priced' THEN s.state",
+      "WHEN s.state = 'removed' THEN s.state",
+    ],
+    [
+      'trust: an owed price is actionable',
+      "WHEN k.reprice_due THEN 'owed'",
+      "WHEN k.reprice_due AND false THEN 'owed'",
+    ],
+    [
+      'trust: a price past its target is actionable',
+      "WHEN b.past_target OR b.stale THEN 'past_target'",
+      "WHEN b.stale THEN 'past_target'",
+    ],
+    [
+      'trust: an unsure meaning is actionable',
+      "WHEN k.owed THEN 'size_type'",
+      "WHEN k.owed AND false THEN 'size_type'",
+    ],
+    [
+      'trust: an incident doubts nothing',
+      "WHEN t.incident AND s.priced_at < now() - t.live_target THEN 'incident'",
+      "WHEN t.incident AND false THEN 'incident'",
+    ],
+    [
+      'trust: a live price is in doubt where deltas are late',
+      "WHEN s.price_source IS DISTINCT FROM 'live'\n                AND",
+      'WHEN s.sku IS NOT NULL\n                AND',
+    ],
+    [
+      'trust: young prices are in doubt where deltas are late',
+      'OR s.priced_at < now() - t.live_target) THEN t.catalog_doubt',
+      'OR true) THEN t.catalog_doubt',
+    ],
+    [
+      'trust: metadata that is due makes prices stale',
+      "coalesce(d.due_at <= now() AND d.reason <> 'metadata', false) AS reprice_due",
+      'coalesce(d.due_at <= now(), false) AS reprice_due',
+    ],
+    [
+      'trust: a size without a price is actionable',
+      't.actionable AND p.price IS NOT NULL AS actionable',
+      't.actionable AS actionable',
+    ],
+    [
+      'trust: a deferred SKU is in error',
+      "WHEN d.deferrals > 0 THEN 'deferred'\n",
+      "WHEN d.deferrals > 1 THEN 'deferred'\n",
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0004_reports_fail.sql',
+    TRUST,
+    [
+      'catalog_state: a broken chain is stale at once',
+      'WHEN s.chain_broken_at IS NOT NULL AND s.manifest_refused IS NOT NULL',
+      'WHEN s.chain_broken_at IS NOT NULL',
+    ],
+    [
+      'catalog_state: a token that moves proves nothing',
+      'greatest(s.snapshot_generated_at, s.snapshot_moved_at)\n',
+      '(s.snapshot_generated_at)\n',
+    ],
+    [
+      'trust_terms: a fault of the catalog is a late delta',
+      'WHEN s.catalog_fault IS NULL\n         AND coalesce',
+      'WHEN coalesce',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0000_baseline.sql',
+    ['test/store/schema.pg.test.ts', 'test/store/catalog-counts.pg.test.ts'],
+    [
+      'sync_status: deferred SKUs are due',
+      '(deferrals = 0 OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())',
+      '(deferrals >= 0 OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())',
+    ],
+    [
+      'sync_status: the oldest is the newest',
+      'min(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at',
+      'max(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0001_first_size_type.sql',
+    ['test/store/changes.pg.test.ts', 'test/store/history-chunks.pg.test.ts'],
+    [
+      'changes: the change at the position comes again',
+      'FROM catalog.price_history h WHERE h.id > changes.after',
+      'FROM catalog.price_history h WHERE h.id >= changes.after',
+    ],
+    [
+      'changes: of a product the change at the position comes again',
+      'FROM catalog.product_history h WHERE h.id > changes.after',
+      'FROM catalog.product_history h WHERE h.id >= changes.after',
+    ],
+    [
+      'changes: prices come before products',
+      ') all_kinds ORDER BY 1 LIMIT changes.most',
+      ') all_kinds LIMIT changes.most',
+    ],
+    ['changes: a position whose changes are gone is taken', 'IF after < oldest THEN', 'IF after < 0 THEN'],
+    ['changes: the oldest position is refused', 'IF after < oldest THEN', 'IF after <= oldest THEN'],
+    [
+      'changes: a position of another history is taken',
+      'ELSIF after > drawn THEN',
+      'ELSIF after > drawn + 1000000 THEN',
+    ],
+    ['changes: none are asked for', 'most IS NULL OR most < 1 THEN', 'most IS NULL OR most < 0 THEN'],
+  ),
+  ...faultsOf(
+    'drizzle/0012_watch_commits_are_linear.sql',
+    WATCH,
+    [
+      'watchlist: a SKU that is taken off again is marked',
+      'n.added AND w.sku IS NOT NULL AS to_mark',
+      'n.added AS to_mark',
+    ],
+    [
+      'watchlist: an unknown SKU is not mirrored',
+      '    INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT DO NOTHING;\n',
+      '',
+    ],
+    [
+      'watchlist: a weight counts with the next mark only',
+      'WHERE d.sku = o.sku AND d.lane = 1 AND d.rank <> coalesce(w.weight, 1);',
+      'WHERE d.sku = o.sku AND d.lane = 2 AND d.rank <> coalesce(w.weight, 1);',
+    ],
+    ['watchlist: an emptied list keeps its ranks', '  IF emptied THEN', '  IF NOT emptied THEN'],
+    [
+      'watchlist: changes of others are taken',
+      'WHERE id >= NEW.id AND transaction = pg_current_xact_id()::text RETURNING',
+      'WHERE id >= NEW.id RETURNING',
+    ],
+  ),
+];
