@@ -110,11 +110,6 @@ test('every setting has a place of its own, and the name of a duration’s says 
   expect(durations.map(({ path }) => path).filter((path) => !path.endsWith('Ms'))).toEqual([]);
 });
 
-test('blanks around a value are not part of it, and nothing else is nothing', () => {
-  const { intervals, log } = load({ ...CREDENTIAL, DELTA_INTERVAL: ' 7m\t', LOG_LEVEL: '  ' });
-  expect([intervals.deltaMs, log.level]).toEqual([420_000, load(CREDENTIAL).log.level]);
-});
-
 test('an empty variable is an unset one', () => {
   const blank = Object.fromEntries(VARIABLES.map((v) => [v.name, '']));
   expect(load({ ...blank, ...CREDENTIAL }).http.port).toBe(9464);

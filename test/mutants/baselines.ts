@@ -7,21 +7,14 @@ const BASELINE = [
   'test/store/baseline-model.pg.test.ts',
 ];
 
-/** Faults in the statements of a baseline. */
+/**
+ * Faults in the statements of a baseline. Not here: that COMPARE leaves out SKUs which were never listed, and that DIFF does; either
+ * suffices.
+ */
 export const BASELINES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/baseline-sql.ts',
     BASELINE,
-    [
-      'baseline: SKUs that were never listed are absent',
-      'where (s.sku is null and m.in_manifest)',
-      'where (s.sku is null)',
-    ],
-    [
-      'baseline: a SKU without a line is asked about in any case',
-      'is_absent and not was_unlisted and sku not in',
-      'is_absent and sku not in',
-    ],
     [
       'baseline: a SKU of a rejected line is absent',
       'and not was_unlisted and sku not in (select sku from rejected_skus))',

@@ -1,11 +1,16 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-const PACE = ['test/pace/policy.test.ts', 'test/pace/limits.test.ts', 'test/auth/evidence.test.ts'];
+const PACE = [
+  'test/pace/policy.test.ts',
+  'test/pace/corners.test.ts',
+  'test/pace/limits.test.ts',
+  'test/auth/evidence.test.ts',
+];
 const PLAN = [
+  'test/sync/packing.test.ts',
   'test/sync/reprice-plan.test.ts',
   'test/sync/linger.test.ts',
   'test/sync/retries.test.ts',
-  'test/sync/failing-calls.test.ts',
 ];
 
 /** Faults in the decisions about when a request leaves, what a bulk call carries, and which manifest is applied. */

@@ -241,7 +241,7 @@ export const HOLES: readonly Mutant[] = [
     file: 'src/config/config.ts',
     from: 'given(env, name)?.trim() ||',
     to: 'given(env, name) ||',
-    tests: ['test/config.test.ts'],
+    tests: ['test/config.test.ts', 'test/config-texts.test.ts'],
   },
   {
     breaks: 'refresh: a SKU of 512 characters is refused',

@@ -81,7 +81,7 @@ export const JUDGEMENTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/config/rules.ts',
-    ['test/config.test.ts'],
+    ['test/config.test.ts', 'test/config-texts.test.ts'],
     ['configuration: a share of nothing', '.gt(0).max(1)', '.gte(0).max(1)'],
     ['configuration: a duration of nothing', '.min(min ?? 1)', '.min(min ?? 0)'],
     [
@@ -99,7 +99,7 @@ export const JUDGEMENTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/config/combinations.ts',
-    ['test/config.test.ts'],
+    ['test/config.test.ts', 'test/config-texts.test.ts'],
     [
       'configuration: a live budget above a call is taken',
       "budget <= max || !isGiven('BULK_LIVE_BUDGET')",

@@ -1,8 +1,9 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-const WIRE = ['test/partner/wire.test.ts'];
-const LINES = ['test/partner/manifest-lines.test.ts'];
-const META = ['test/partner/manifest-answer.test.ts'];
+const CORNERS = 'test/partner/corners.test.ts';
+const WIRE = ['test/partner/wire.test.ts', CORNERS];
+const LINES = ['test/partner/manifest-lines.test.ts', CORNERS];
+const META = ['test/partner/manifest-answer.test.ts', CORNERS];
 
 /** Faults in how answers of the partner are read. */
 export const READINGS: readonly Mutant[] = [
@@ -137,7 +138,6 @@ export const READINGS: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/manifest-answer.ts',
     META,
-    ['manifest answer: url_expires_at is a URL', "&& leaf.words.at(-1) !== 'at'", ''],
     [
       'manifest answer: of two ids the first is taken',
       'leaf: leaf !== undefined && alike ? leaf : null',
@@ -171,7 +171,7 @@ export const READINGS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/partner/errors.ts',
-    ['test/partner/errors.test.ts'],
+    ['test/partner/errors.test.ts', CORNERS],
     [
       'errors: a code counts on any route',
       '&& known.status === status && known.routes.includes(route)',
