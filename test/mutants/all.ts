@@ -2,6 +2,7 @@ import { ANSWER_SQL } from './answers.ts';
 import { BASELINES } from './baselines.ts';
 import { DECISIONS } from './decisions.ts';
 import { HOLES } from './holes.ts';
+import { INPUTS } from './inputs.ts';
 import { JUDGEMENTS } from './judgements.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
@@ -10,6 +11,7 @@ import { OBJECTS } from './objects.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { READINGS } from './readings.ts';
 import { SAFETY } from './safety.ts';
+import { SCHEDULING } from './scheduling.ts';
 import { SQL } from './sql.ts';
 
 /** Every fault that can be planted, by the list that it is in. */
@@ -22,6 +24,8 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   live: LIVE,
   readings: READINGS,
   judgements: JUDGEMENTS,
+  scheduling: SCHEDULING,
+  inputs: INPUTS,
   answers: ANSWER_SQL,
   sql: SQL,
   baselines: BASELINES,

@@ -7,11 +7,19 @@ const AUDIT = [
   'test/store/audit-model.pg.test.ts',
 ];
 
-/** Faults in deltas, in the ledger, in tasks, in what calls leave behind, and in the audit. */
+/**
+ * Faults in deltas, in the ledger, in tasks, in what calls leave behind, and in the audit. Not here: that a SKU which is reported as
+ * snapshot-priced forgets the hash of before it was live; a price that moves takes that away in any case.
+ */
 export const SQL: readonly Mutant[] = [
   ...faultsOf(
     'src/store/delta.ts',
-    ['test/store/delta.pg.test.ts', 'test/store/schema.pg.test.ts', 'test/hostile/deltas.pg.test.ts'],
+    [
+      'test/store/delta.pg.test.ts',
+      'test/store/broken-chain.pg.test.ts',
+      'test/store/schema.pg.test.ts',
+      'test/hostile/deltas.pg.test.ts',
+    ],
     ['delta: is applied to another token', 'if (token.snapshot_id !== delta.since) return NOTHING;', ''],
     [
       'delta: now_live alone reports nothing',
@@ -22,11 +30,6 @@ export const SQL: readonly Mutant[] = [
       'delta: a changed SKU keeps its hash',
       'price_source = excluded.price_source, hash = null,',
       'price_source = excluded.price_source,',
-    ],
-    [
-      'delta: a SKU that crosses back forgets its hash too late',
-      "case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end",
-      'coalesce(s.hash, s.hash_before_live)',
     ],
     [
       'delta: a SKU that is reported stays unlisted',
