@@ -14,6 +14,7 @@ export const OBJECTS: readonly Mutant[] = [
     [
       ...TRUST,
       'test/store/due.pg.test.ts',
+      'test/store/rank.pg.test.ts',
       'test/store/due-model.pg.test.ts',
       'test/store/settings.pg.test.ts',
       'test/store/history-chunks.pg.test.ts',

@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-const RATES = ['test/sync/live-policy.test.ts'];
+const RATES = ['test/sync/live-corners.test.ts', 'test/sync/live-policy.test.ts'];
 const SIZES = ['test/sync/failing-calls.test.ts'];
 
 /** Faults in when SKUs are refreshed next: rates, sizes of calls, retries, maintenance. */

@@ -37,6 +37,22 @@ describe('a SKU that failed and was deferred after that', () => {
   });
 });
 
+test('a SKU with which a call of its own failed is not woken by a mark; one that was in errors is', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['alone', 'reported']);
+  await mark(sql, ['alone', 'reported']);
+  const waits = { kind: 'error', waitMs: HOUR } as const;
+  const results = [
+    { sku: 'alone', ...waits, alone: true },
+    { sku: 'reported', ...waits },
+  ];
+  await applyAnswer(sql, await claimAll(sql), results, REFRESH);
+  await mark(sql, ['alone', 'reported'], 'changed');
+  const rows = await ledger(sql);
+  expect(rows.get('alone')?.heldFor).toBeCloseTo(1, 1);
+  expect(rows.get('reported')?.heldFor).toBeNull();
+});
+
 describe('claims', () => {
   test('of workers that race never share a SKU, and together they get every SKU', async () => {
     const { sql } = store;
