@@ -30,8 +30,13 @@ async function run(vitest: Vitest, { changed, tests }: Order): Promise<Ran> {
   for (const file of changed) vitest.invalidateFile(file);
   // No file names are all of them.
   if (tests.length === 0) return { passed: 0, failed: 0, first: null };
-  const { testModules } = await vitest.runTestSpecifications(await vitest.globTestSpecifications([...tests]));
-  const cases = testModules.flatMap((module) => [...module.children.allTests()]);
+  const specifications = await vitest.globTestSpecifications([...tests]);
+  const { testModules } = await vitest.runTestSpecifications(specifications);
+  // The modules of all runs so far are there, as they ended last.
+  const asked = new Set(specifications.map(({ moduleId }) => moduleId));
+  const cases = testModules
+    .filter(({ moduleId }) => asked.has(moduleId))
+    .flatMap((module) => [...module.children.allTests()]);
   const ofState = (state: string) => cases.filter((test) => test.result().state === state);
   const [first] = ofState('failed');
   return {

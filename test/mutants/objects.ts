@@ -1,5 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
+const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
+const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 const TRUST = [
   'test/store/trust.pg.test.ts',
   'test/store/unlisted.pg.test.ts',
@@ -10,18 +12,8 @@ const WATCH = ['test/store/watchlist.pg.test.ts', 'test/store/watchlist-changes.
 /** Faults in views and functions, planted in the migration that makes them. */
 export const OBJECTS: readonly Mutant[] = [
   ...faultsOf(
-    'drizzle/0009_functions_are_our_own.sql',
-    [
-      ...TRUST,
-      'test/store/due.pg.test.ts',
-      'test/store/rank.pg.test.ts',
-      'test/store/due-model.pg.test.ts',
-      'test/store/settings.pg.test.ts',
-      'test/store/history-chunks.pg.test.ts',
-      'test/store/questions.pg.test.ts',
-      'test/store/live.pg.test.ts',
-      'test/store/watchlist.pg.test.ts',
-    ],
+    FUNCTIONS,
+    [...DUE, 'test/store/rank.pg.test.ts'],
     [
       'mark_due: a worse mark takes a better lane',
       'THEN least(d.lane, excluded.lane) ELSE',
@@ -62,6 +54,10 @@ export const OBJECTS: readonly Mutant[] = [
       'SELECT unnest(ranked) AS sku UNION SELECT',
       'SELECT',
     ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/settings.pg.test.ts'],
     [
       'delta_late_after: half an hour at most',
       'SELECT greatest(1800, 2 * s.delta_interval)',
@@ -72,7 +68,15 @@ export const OBJECTS: readonly Mutant[] = [
       'least(s.sweep_interval, s.metadata_interval)',
       'greatest(s.sweep_interval, s.metadata_interval)',
     ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/watchlist.pg.test.ts'],
     ['lane_of: a watched SKU is not urgent', "WHEN 'watched' THEN 1 ", "WHEN 'watched' THEN 2 "],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/questions.pg.test.ts', 'test/store/changes.pg.test.ts'],
     [
       'movers: the last price first',
       '(array_agg(h.old_price ORDER BY h.id))[1]',
@@ -88,17 +92,29 @@ export const OBJECTS: readonly Mutant[] = [
       "c.field = 'size_map_size_type' AND c.observed_at >= h.observed_at",
       "c.field = 'size_map_size_type' AND c.observed_at < h.observed_at",
     ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/questions.pg.test.ts'],
     [
       'lowest_prices: prices that are not actionable',
       'AND (t.actionable OR NOT only_actionable)',
       'AND (t.actionable OR only_actionable)',
     ],
     ['lowest_prices: the dearest first', 'ORDER BY p.price, p.sku', 'ORDER BY p.price DESC, p.sku'],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/questions.pg.test.ts', 'test/store/trust.pg.test.ts'],
     [
       'skus_past_target: the newest first',
       'WHERE t.past_target ORDER BY t.priced_at LIMIT',
       'WHERE t.past_target ORDER BY t.priced_at DESC LIMIT',
     ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/live.pg.test.ts', 'test/sync/incident.pg.test.ts'],
     [
       'past_moves: sizes count, not refreshes',
       'count(DISTINCT h.observed_at)::integer',
@@ -109,6 +125,10 @@ export const OBJECTS: readonly Mutant[] = [
       "least(now() - first_priced_at, interval '3 days')",
       '(now() - first_priced_at)',
     ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/history-chunks.pg.test.ts'],
     [
       'history: a chunk is dropped while it is written',
       'IF chunk.ends > (SELECT last_value',
