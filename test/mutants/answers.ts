@@ -1,6 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const ANSWERS = [
+  'test/store/answer-corners.pg.test.ts',
   'test/store/answers.pg.test.ts',
   'test/store/answers-guards.pg.test.ts',
   'test/store/answers-model.pg.test.ts',
@@ -13,11 +14,13 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/apply.ts',
     [
-      ...ANSWERS.slice(0, 2),
+      ...ANSWERS.slice(0, 3),
       ...DUE.slice(0, 1),
       'test/store/delta.pg.test.ts',
+      'test/store/report-latency.pg.test.ts',
       'test/store/unlisted.pg.test.ts',
-      ...ANSWERS.slice(2),
+      'test/store/refresh.pg.test.ts',
+      ...ANSWERS.slice(3),
     ],
     [
       'answer: an older one overwrites a newer one',
@@ -114,7 +117,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/differences.ts',
-    [...CHANGES, ...ANSWERS],
+    [...ANSWERS.slice(0, 1), ...CHANGES, ...ANSWERS.slice(1)],
     [
       'differences: a price that is null again is a move',
       'when old.price is distinct from new.price then',
@@ -135,7 +138,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/writes.ts',
-    [...CHANGES, ...ANSWERS],
+    [...ANSWERS.slice(0, 1), ...CHANGES, ...ANSWERS.slice(1)],
     [
       'prices: all sizes of a SKU go with one',
       "where how = 'gone' and p.sku = diff.sku and p.size = diff.size",

@@ -4,7 +4,11 @@ import { faultsOf, type Mutant } from './mutant.ts';
 export const INPUTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/bulk-call.ts',
-    ['test/store/bulk-call.pg.test.ts', 'test/store/unlisted.pg.test.ts'],
+    [
+      'test/store/call-inputs.pg.test.ts',
+      'test/store/bulk-call.pg.test.ts',
+      'test/store/unlisted.pg.test.ts',
+    ],
     [
       'call inputs: what a lease has just freed is not counted',
       'select least(${limit}::int, waiting.count + freed.count) as count',
@@ -54,6 +58,7 @@ export const INPUTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/live.ts',
     [
+      'test/store/call-inputs.pg.test.ts',
       'test/store/live.pg.test.ts',
       'test/store/lesson.pg.test.ts',
       'test/sync/live-plan.pg.test.ts',
@@ -97,7 +102,12 @@ export const INPUTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/live-order.ts',
-    ['test/sync/incident.pg.test.ts', 'test/sync/live-plan.pg.test.ts'],
+    [
+      'test/store/live-order.pg.test.ts',
+      'test/store/call-inputs.pg.test.ts',
+      'test/sync/incident.pg.test.ts',
+      'test/sync/live-plan.pg.test.ts',
+    ],
     [
       'live order: SKUs that are asked at the moment are moved',
       'd.sku > ${options.after} and d.claim is null and',
@@ -131,7 +141,12 @@ export const INPUTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/catalog-counts.ts',
-    ['test/store/catalog-counts.pg.test.ts', 'test/store/unlisted.pg.test.ts', 'test/store/trust.pg.test.ts'],
+    [
+      'test/store/counts-corners.pg.test.ts',
+      'test/store/catalog-counts.pg.test.ts',
+      'test/store/unlisted.pg.test.ts',
+      'test/store/trust.pg.test.ts',
+    ],
     ['counts: a price at its target is not fresh', 'filter (where age <= target)', 'filter (where age < 0)'],
     [
       'counts: unlisted SKUs are as fresh as reported ones',

@@ -1,7 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const RATES = ['test/sync/live-corners.test.ts', 'test/sync/live-policy.test.ts'];
-const SIZES = ['test/sync/failing-calls.test.ts'];
+const SIZES = ['test/sync/call-size.test.ts', 'test/sync/failing-calls.test.ts'];
 
 /** Faults in when SKUs are refreshed next: rates, sizes of calls, retries, maintenance. */
 export const SCHEDULING: readonly Mutant[] = [
@@ -119,7 +119,7 @@ export const SCHEDULING: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/sync/outcome.ts',
-    ['test/sync/retries.test.ts'],
+    ['test/sync/outcome.test.ts', 'test/sync/retries.test.ts'],
     [
       'retries: after an hour of failures they stop growing',
       'doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS)',

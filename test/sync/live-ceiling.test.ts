@@ -54,6 +54,8 @@ describe('whether a call met the ceiling', () => {
   test('a part of more than the budget says something of the budget only', () => {
     expect(met(call(6, 5, 0), known())).toBe(false);
     expect(met(call(5, 4, 0), known())).toBe(true);
+    expect(met(call(4, 3, 0, { budget: 3.9 }), known())).toBe(false);
+    expect(met(call(3, 2, 0, { budget: 3.9 }), known())).toBe(true);
     expect(met(call(6, 5, 0, { budget: 6.5 }), known())).toBe(false);
     expect(met(call(6, 5, 0, { budget: 6.5, configuredBudget: 6 }), known())).toBe(true);
   });
