@@ -1,6 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const ANSWERS = [
+  'test/store/ledger-corners.pg.test.ts',
   'test/store/answer-corners.pg.test.ts',
   'test/store/answers.pg.test.ts',
   'test/store/answers-guards.pg.test.ts',
@@ -14,13 +15,13 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/apply.ts',
     [
-      ...ANSWERS.slice(0, 3),
+      ...ANSWERS.slice(0, 4),
       ...DUE.slice(0, 1),
       'test/store/delta.pg.test.ts',
       'test/store/report-latency.pg.test.ts',
       'test/store/unlisted.pg.test.ts',
       'test/store/refresh.pg.test.ts',
-      ...ANSWERS.slice(3),
+      ...ANSWERS.slice(4),
     ],
     [
       'answer: an older one overwrites a newer one',
@@ -117,7 +118,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/differences.ts',
-    [...ANSWERS.slice(0, 1), ...CHANGES, ...ANSWERS.slice(1)],
+    [...ANSWERS.slice(0, 2), ...CHANGES, ...ANSWERS.slice(2)],
     [
       'differences: a price that is null again is a move',
       'when old.price is distinct from new.price then',
@@ -138,7 +139,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/writes.ts',
-    [...ANSWERS.slice(0, 1), ...CHANGES, ...ANSWERS.slice(1)],
+    [...ANSWERS.slice(0, 2), ...CHANGES, ...ANSWERS.slice(2)],
     [
       'prices: all sizes of a SKU go with one',
       "where how = 'gone' and p.sku = diff.sku and p.size = diff.size",

@@ -1,9 +1,11 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const BASELINE = [
+  'test/store/baseline-corners.pg.test.ts',
   'test/store/baseline.pg.test.ts',
   'test/store/rebaseline.pg.test.ts',
   'test/store/baseline-beside.pg.test.ts',
+  'test/store/unlisted.pg.test.ts',
   'test/store/baseline-model.pg.test.ts',
 ];
 

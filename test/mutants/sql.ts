@@ -1,6 +1,10 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
+const DUE = [
+  'test/store/ledger-corners.pg.test.ts',
+  'test/store/due.pg.test.ts',
+  'test/store/due-model.pg.test.ts',
+];
 const AUDIT = [
   'test/store/audit.pg.test.ts',
   'test/store/audit-moves.pg.test.ts',
@@ -164,7 +168,12 @@ export const SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/call-lesson.ts',
-    ['test/store/lesson.pg.test.ts', 'test/store/failed-calls.pg.test.ts', 'test/sync/incident.pg.test.ts'],
+    [
+      'test/store/ledger-corners.pg.test.ts',
+      'test/store/lesson.pg.test.ts',
+      'test/store/failed-calls.pg.test.ts',
+      'test/sync/incident.pg.test.ts',
+    ],
     [
       'failed call: frees its SKUs at once in an outage',
       'held_until = case when ${holdMs > 0} then',

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { readSyncState } from '../../src/store/sync-state.ts';
+import { baseline, GENERATED_AT, line } from './manifest.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+test('a shrink that was confirmed is confirmed for one manifest', async () => {
+  await store.sql`update catalog_internal.sync set shrink_confirmed = true`;
+  await baseline(store.url, [line('A')]);
+  expect(await readSyncState(store.sql)).toMatchObject({
+    shrinkConfirmed: false,
+    manifestAppliedAt: expect.any(Date) as Date,
+  });
+});
+
+test('a manifest that does not say when it was built leaves the time of the one before', async () => {
+  await baseline(store.url, [line('A')], { token: { snapshotId: 'm1' } });
+  await baseline(store.url, [line('A')], { token: { snapshotId: 'm2', generatedAt: null } });
+  expect(await readSyncState(store.sql)).toMatchObject({
+    snapshotId: 'm2',
+    snapshotGeneratedAt: GENERATED_AT,
+  });
+});
