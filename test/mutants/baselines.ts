@@ -102,7 +102,12 @@ export const BASELINES: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/sync-state.ts',
-    ['test/store/schema.pg.test.ts', 'test/store/rebaseline.pg.test.ts', 'test/store/settings.pg.test.ts'],
+    [
+      'test/store/baseline-corners.pg.test.ts',
+      'test/store/schema.pg.test.ts',
+      'test/store/rebaseline.pg.test.ts',
+      'test/store/settings.pg.test.ts',
+    ],
     [
       'snapshot: each answer of the manifest route names a new one',
       'then seen_at else clock_timestamp() end',

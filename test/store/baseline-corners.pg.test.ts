@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readSyncState } from '../../src/store/sync-state.ts';
+import { noteCatalogCheck, readSyncState } from '../../src/store/sync-state.ts';
 import { baseline, GENERATED_AT, line } from './manifest.ts';
 import { useStore } from './support.ts';
 
@@ -21,4 +21,16 @@ test('a manifest that does not say when it was built leaves the time of the one 
     snapshotId: 'm2',
     snapshotGeneratedAt: GENERATED_AT,
   });
+});
+
+test('the newest snapshot is no older for an answer that names an older one, or no time', async () => {
+  await baseline(store.url, [line('A')]);
+  const check = async (generatedAt: Date | null) => {
+    await noteCatalogCheck(store.sql, { snapshotId: 's', generatedAt, livePricedSkuCount: null });
+    return (await readSyncState(store.sql)).snapshotGeneratedAt;
+  };
+  const later = new Date(GENERATED_AT.getTime() + 60_000);
+  expect(await check(new Date(GENERATED_AT.getTime() - 60_000))).toEqual(GENERATED_AT);
+  expect(await check(later)).toEqual(later);
+  expect(await check(null)).toEqual(later);
 });
