@@ -114,7 +114,7 @@ export const OBJECTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     FUNCTIONS,
-    ['test/store/live.pg.test.ts', 'test/sync/incident.pg.test.ts'],
+    ['test/store/live-order.pg.test.ts', 'test/store/live.pg.test.ts', 'test/sync/incident.pg.test.ts'],
     [
       'past_moves: sizes count, not refreshes',
       'count(DISTINCT h.observed_at)::integer',

@@ -28,3 +28,15 @@ test('what was learned of a rate stands; of others it is what the past says', as
     { sku: 'B', alpha: 3, beta: 60 },
   ]);
 });
+
+test.each([
+  ['10 days', 3 * 24 * 60],
+  ['2 days', 2 * 24 * 60],
+])('the past of a SKU that was first priced %s ago is %i minutes', async (since, minutes) => {
+  const { sql } = store;
+  await knownSkus(sql, ['A']);
+  await sql`update catalog.skus set first_priced_at = now() - ${since}::interval`;
+  const [row] = await sql<[{ minutes: number; moves: number }]>`
+    select p.* from catalog.skus s cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p`;
+  expect(row.minutes).toBeCloseTo(minutes, 6);
+});
