@@ -3,6 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
 const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 const TRUST = [
+  'test/store/trust-corners.pg.test.ts',
   'test/store/trust.pg.test.ts',
   'test/store/unlisted.pg.test.ts',
   'test/store/schema.pg.test.ts',
@@ -215,7 +216,11 @@ export const OBJECTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'drizzle/0000_baseline.sql',
-    ['test/store/schema.pg.test.ts', 'test/store/catalog-counts.pg.test.ts'],
+    [
+      'test/store/trust-corners.pg.test.ts',
+      'test/store/schema.pg.test.ts',
+      'test/store/catalog-counts.pg.test.ts',
+    ],
     [
       'sync_status: deferred SKUs are due',
       '(deferrals = 0 OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())',
