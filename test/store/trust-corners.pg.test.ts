@@ -39,3 +39,15 @@ test('sync_status shows the SKU that has been due for longest', async () => {
     await sql`select extract(epoch from oldest_due_at)::int as oldest, due_skus::int as due from catalog.sync_status`;
   expect(row).toEqual({ oldest: 1000, due: 2 });
 });
+
+test('catalog.changes goes on from the newest position, and from none that is yet to come', async () => {
+  const { sql } = store;
+  await standing();
+  await answerAsked(sql, found('A', { 9: 200 }));
+  const [{ newest }] = await sql<[{ newest: string }]>`select catalog.changes_position() as newest`;
+  expect(await sql`select * from catalog.changes(${newest}::bigint, 10)`).toHaveLength(0);
+  expect(await sql`select * from catalog.changes(${newest}::bigint - 1, 10)`).toHaveLength(1);
+  await expect(sql`select * from catalog.changes(${newest}::bigint + 1, 10)`).rejects.toMatchObject({
+    code: 'CM001',
+  });
+});
