@@ -136,8 +136,8 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
   }
 }
 
-/** Why requests cannot be counted in this database; null where they can. */
-function ledgerProblem(facts: PostgresFacts): string | null {
+/** Why requests cannot be counted in this database; null where they can. Pure. */
+export function ledgerProblem(facts: PostgresFacts): string | null {
   if (facts.unknown > 0) return 'requests are counted in Postgres, and its schema belongs to a later version';
   if (!facts.migrated) return null;
   if (!facts.owns) return 'requests are counted in Postgres, and this role lacks the privileges';

@@ -30,8 +30,8 @@ export const refresh: Command = {
   optionHelp: {
     manifest: 'fetch and apply a new manifest now',
     'accept-shrink': 'with --manifest: accept one that lists far fewer SKUs than before',
-    all: 'queue every known SKU for a price refresh',
-    metadata: 'queue every known SKU for a metadata refresh',
+    all: 'queue every known SKU for a price refresh; a removed one only if the watchlist has it, else name it',
+    metadata: 'the same for a metadata refresh',
   },
   positionals: true,
   async run({ values, positionals, print }) {

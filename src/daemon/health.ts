@@ -94,7 +94,7 @@ export function createHealth(parts: HealthParts, runner: Pick<Runner, 'lastJobAt
       return await metrics.text();
     },
     live() {
-      const idleMs = performance.now() - (runner.lastJobAt() ?? startedAt);
+      const idleMs = clock.monotonic() - (runner.lastJobAt() ?? startedAt);
       return { ok: idleMs < DEAD_AFTER_MS || !queuesAnswer, lastJobSecondsAgo: Math.round(idleMs / 1000) };
     },
     async ready() {

@@ -47,7 +47,8 @@ const PIECE = 10_000;
 
 /**
  * Makes every known SKU due now, oldest first and after what is urgent: for its price ('sweep', 'live') or only for
- * its metadata. Waits after deferrals and errors end, as the pause of calls does.
+ * its metadata; but none that was removed and is never due, which only a report, the watchlist or its name brings back:
+ * they grow in number for as long as there is the mirror. Waits after deferrals and errors end, as the pause of calls does.
  */
 export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<Refreshed> {
   let [due, released] = [0, 0];
@@ -71,7 +72,7 @@ async function refreshPiece(
     with piece as materialized (
       select sku, due_at > now() as is_early, claim is null and coalesce(held_until > now(), false) as waits
       from catalog_internal.due
-      where sku > ${after} and (due_at > now() or (claim is null and held_until > now()))
+      where sku > ${after} and due_at < 'infinity' and (due_at > now() or (claim is null and held_until > now()))
       order by sku limit ${PIECE} for update
     ),
     marked as (

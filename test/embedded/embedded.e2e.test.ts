@@ -11,7 +11,7 @@ import { clusterProcesses } from '../../src/embedded/processes.ts';
 import { startServer } from '../../src/embedded/server.ts';
 import { startWatchdog } from '../../src/embedded/watchdog.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { allGone, FAST, query, startHere, temporaryFolder } from './harness.ts';
+import { allGone, FAST, query, startHere, temporaryFolder, watchdogsOf } from './harness.ts';
 import { eventually } from '../support/eventually.ts';
 
 const ignore = () => {};
@@ -171,7 +171,9 @@ describe('trouble at the start', () => {
       message: expect.stringContaining('shared_buffers'),
     });
     expect(await clusterProcesses(dataDir)).toEqual([]);
+    expect(await watchdogsOf(dataDir)).toEqual([]);
     await startHere(dataDir);
+    expect(await watchdogsOf(dataDir)).toHaveLength(1);
   });
 
   test('a server that is not ready in time is stopped again', async () => {

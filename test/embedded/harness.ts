@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -47,6 +47,18 @@ export async function query(url: string, statement: string): Promise<Record<stri
 /** Resolves once no Postgres process of the data directory is left; false where some are after 20 s. */
 export function allGone(dataDir: string): Promise<boolean> {
   return waitUntil(async () => (await clusterProcesses(dataDir)).length === 0, 20_000, systemClock);
+}
+
+/** Pids of the watchdogs of a data directory's servers. */
+export async function watchdogsOf(dataDir: string): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const commands = await Promise.all(
+    pids.map(async (pid) => [pid, await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')] as const),
+  );
+  const home = await realpath(dataDir);
+  return commands
+    .filter(([, command]) => command.endsWith(`catalog-mirror-watchdog\0${home}\0`))
+    .map(([pid]) => pid);
 }
 
 /** What the program in another process has printed so far, as it comes: one JSON object a line. */

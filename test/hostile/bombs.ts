@@ -160,7 +160,7 @@ export const BOMBS: readonly Bomb[] = [
     name: 'bulk: gzip in gzip, a gigabyte',
     route: 'bulk',
     becomes: 'unreadable',
-    body: () => gzipSync(zipped(times('0', 512 * MIB))),
+    body: () => gzipSync(zipped(times('0', 500 * MIB))),
   },
 ];
 

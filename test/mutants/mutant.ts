@@ -15,3 +15,12 @@ export function planted({ breaks, file, from, to }: Mutant, text: string): strin
     throw new Error(`${breaks}: its place in ${file} must be there once`);
   return before + to + after;
 }
+
+/** Faults of one file that the same tests are to notice, each as what it breaks, `from` and `to`. */
+export function faultsOf(
+  file: string,
+  tests: readonly string[],
+  ...faults: readonly (readonly [breaks: string, from: string, to: string])[]
+): Mutant[] {
+  return faults.map(([breaks, from, to]) => ({ breaks, file, from, to, tests }));
+}

@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { faultsOf, type Mutant } from './mutant.ts';
 
 const TRAPS = ['test/security/traps.e2e.test.ts'];
 
@@ -53,4 +53,60 @@ export const SAFETY: readonly Mutant[] = [
     to: "tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`",
     tests: ['test/security/locks.e2e.test.ts'],
   },
+  ...faultsOf(
+    'src/store/changes.ts',
+    ['test/store/delta.pg.test.ts', 'test/sim/one-daemon.pg.test.ts'],
+    [
+      'delta: a removed SKU keeps its prices',
+      'with gone as (delete from catalog.prices where sku = any(${skus as string[]}) returning sku, size, price),',
+      'with gone as (select sku, size, price from catalog.prices where sku = any(${skus as string[]})),',
+    ],
+    ['delta: prices that were null are moves', 'from gone where price is not null order', 'from gone order'],
+  ),
+  ...faultsOf(
+    'src/store/watchlist.ts',
+    ['test/store/watchlist.pg.test.ts'],
+    [
+      'forget: a watched SKU',
+      '        and not exists (select from catalog_internal.watched w where w.sku = s.sku)\n',
+      '',
+    ],
+    ['forget: a listed SKU', 'where not s.in_manifest and s.first', 'where s.first'],
+    ['forget: a SKU that had a price', 's.first_priced_at is null and ', ''],
+    [
+      'forget: a SKU that was named just now',
+      's.asked_at < now() - make_interval',
+      's.asked_at < now() + make_interval',
+    ],
+    ['forget: what somebody wants refreshed', "and not (reason = 'refresh' and due_at <= now())", ''],
+    ['forget: what a call has', 'and d.claim is null\n', '\n'],
+    [
+      'watchlist: two daemons read it at once',
+      'for update skip locked`;\n      if (turn',
+      '`;\n      if (turn',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/lock-holders.ts',
+    ['test/store/lock-holders.pg.test.ts'],
+    [
+      'lock holders: who waits is named, too',
+      'where not exists (select from pg_locks l where l.pid = blocker and not l.granted)',
+      'where true',
+    ],
+    [
+      'lock holders: who has the watchlist is not named',
+      "= to_regclass('catalog.watchlist')",
+      "= to_regclass('catalog.skus')",
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/limits.ts',
+    ['test/partner/limits.test.ts', 'test/partner/client.test.ts'],
+    ['limits: nesting is not counted', "if (level > depth) return 'nesting';", ''],
+    ['limits: levels never end', 'level -= 1', 'level -= 0'],
+    ['limits: an escaped quote ends a string', 'if (char === BACKSLASH) at += 1;\n        else if', 'if'],
+    ['limits: names do not count', 'char === COLON) parts += 1', 'char === COLON) parts += 0'],
+    ['limits: a text is read in one go', 'const PIECE = 2 * MIB', 'const PIECE = 2000 * MIB'],
+  ),
 ];

@@ -163,7 +163,48 @@ describe('mirrors that no daemon leaves behind', () => {
       'broken',
       ['stopped'],
     ],
+    ['a delta overdue by ten minutes', mirrorWith({ tasks: delta({ nextAt: at(-600) }) }), 'healthy', []],
+    ['by a second more', mirrorWith({ tasks: delta({ nextAt: at(-601) }) }), 'degraded', ['stopped']],
+    [
+      'without a daemon by a minute',
+      mirrorWith({ daemons: 0, tasks: delta({ nextAt: at(-60) }) }),
+      'healthy',
+      [],
+    ],
+    [
+      'and by a second more',
+      mirrorWith({ daemons: 0, tasks: delta({ nextAt: at(-61) }) }),
+      'degraded',
+      ['stopped'],
+    ],
+    ['one put off by two hours', mirrorWith({ tasks: delta({ nextAt: at(7200) }) }), 'healthy', []],
+    [
+      'and by a second more than that',
+      mirrorWith({ tasks: delta({ nextAt: at(7201) }) }),
+      'broken',
+      ['stopped'],
+    ],
     ['a delta that runs', mirrorWith({ tasks: delta({ running: true, nextAt: at(-DAY) }) }), 'healthy', []],
+    [
+      'SKUs that are deferred or in error for long',
+      mirrorWith({
+        stats: {
+          due: [
+            { reason: 'deferred', count: 1, oldestAgeSeconds: DAY },
+            { reason: 'error', count: 1, oldestAgeSeconds: DAY },
+            { reason: 'sweep', count: 1, oldestAgeSeconds: 3600 },
+          ],
+        },
+      }),
+      'healthy',
+      [],
+    ],
+    [
+      'a swept SKU due for more than an hour',
+      mirrorWith({ stats: { due: [{ reason: 'sweep', count: 1, oldestAgeSeconds: 3601 }] } }),
+      'degraded',
+      ['backlog-late'],
+    ],
     [
       'no row of the delta',
       mirrorWith({ tasks: CASES.healthy.tasks.filter(({ task }) => task !== 'delta') }),

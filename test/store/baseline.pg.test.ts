@@ -55,6 +55,7 @@ describe('a first manifest', () => {
       'a\tb',
       'a\nb',
       'a\r\nb',
+      'a\rb',
       '"',
       "'",
       'NULL',

@@ -320,12 +320,26 @@ describe('a delta of more SKUs than one transaction takes', () => {
     try {
       await work();
     } finally {
-      await store.sql.unsafe('drop trigger on_piece on catalog.price_history; drop function public.on_piece()');
+      await store.sql.unsafe(
+        'drop trigger on_piece on catalog.price_history; drop function public.on_piece()',
+      );
     }
   }
 
-  const AFTER = { token: 's2', removed: 12_000, live: 500, prices: 0, history: 36_000, asked: 11_999, marked: 7001 };
-  const whole = { changed: [...CHANGED, 'R00001'], nowLive: CHANGED.slice(1, 501), removed: [...REMOVED, 'C00000'] };
+  const AFTER = {
+    token: 's2',
+    removed: 12_000,
+    live: 500,
+    prices: 0,
+    history: 36_000,
+    asked: 11_999,
+    marked: 7001,
+  };
+  const whole = {
+    changed: [...CHANGED, 'R00001'],
+    nowLive: CHANGED.slice(1, 501),
+    removed: [...REMOVED, 'C00000'],
+  };
 
   test('is applied in pieces, and the token moves with the last', async () => {
     await large();

@@ -21,6 +21,39 @@ import {
 const store = useStore();
 const names = (n: number) => Array.from({ length: n }, (_, i) => `S${String(i).padStart(4, '0')}`);
 
+describe('a SKU that failed and was deferred after that', () => {
+  test('is not asked before its wait is over, whatever is reported of it meanwhile', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await mark(sql, ['A']);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'error', waitMs: HOUR }], REFRESH);
+    await passHours(sql, 1.5);
+    await releaseHeld(sql, 10);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'deferred', waitMs: 3 * HOUR }], REFRESH);
+    await mark(sql, ['A'], 'changed');
+    const row = (await ledger(sql)).get('A');
+    expect(row).toMatchObject({ failures: 1, deferrals: 1 });
+    expect(row?.heldFor).toBeCloseTo(3, 1);
+    expect(await claimDue(sql, { quotas: allDue(1) }, LEASE_MS)).toBeNull();
+  });
+});
+
+test('a SKU with which a call of its own failed is not woken by a mark; one that was in errors is', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['alone', 'reported']);
+  await mark(sql, ['alone', 'reported']);
+  const waits = { kind: 'error', waitMs: HOUR } as const;
+  const results = [
+    { sku: 'alone', ...waits, alone: true },
+    { sku: 'reported', ...waits },
+  ];
+  await applyAnswer(sql, await claimAll(sql), results, REFRESH);
+  await mark(sql, ['alone', 'reported'], 'changed');
+  const rows = await ledger(sql);
+  expect(rows.get('alone')?.heldFor).toBeCloseTo(1, 1);
+  expect(rows.get('reported')?.heldFor).toBeNull();
+});
+
 describe('claims', () => {
   test('of workers that race never share a SKU, and together they get every SKU', async () => {
     const { sql } = store;

@@ -6,6 +6,7 @@ import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { callPause } from '../../src/store/tasks.ts';
 import {
   allDue,
+  answerAsked,
   claimAll,
   failCall,
   found,
@@ -16,6 +17,7 @@ import {
   mark,
   passHours,
   REFRESH,
+  removeByDelta,
   useStore,
 } from './support.ts';
 
@@ -47,6 +49,28 @@ describe('a refresh', () => {
       select from catalog_internal.due where due_at > now() or held_until is not null or generation <> 2 limit 1`;
     expect(row).toBeUndefined();
   });
+
+  test.each(['prices', 'metadata'] as const)(
+    'of all %s lets removed SKUs be, whose prices are gone; one that is named is asked again',
+    async (what) => {
+      const { sql } = store;
+      await knownSkus(sql, ['gone', 'watched', 'unknown']);
+      for (const sku of ['gone', 'watched']) await removeByDelta(sql, sku);
+      await sql`insert into catalog.watchlist (sku) values ('watched')`;
+      await answerAsked(
+        sql,
+        ...['gone', 'watched', 'unknown'].map((sku) => ({ sku, kind: 'not_found' as const })),
+      );
+      const isDue = async () =>
+        [...(await ledger(sql)).values()].filter(({ dueIn }) => dueIn <= 0).map(({ sku }) => sku);
+      expect(await refreshAll(sql, what)).toEqual({ due: 2, released: 0, resumed: false });
+      // A watched one may come back without a report: it is asked as often as one that is not found.
+      expect(await isDue()).toEqual(['unknown', 'watched']);
+      expect((await ledger(sql)).get('gone')).toMatchObject({ dueIn: Infinity });
+      await refreshSkus(sql, ['gone']);
+      expect(await isDue()).toEqual(['gone', 'unknown', 'watched']);
+    },
+  );
 
   /** One that was deferred and one that failed, each for an hour, and calls that are paused. */
   async function heldBack(sql: Sql): Promise<void> {

@@ -8,6 +8,7 @@ import { type CallInputOptions, type CallInputs, readCallInputs } from '../../sr
 import { storeFailedCall } from '../../src/store/call-lesson.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { readWatchlist } from '../../src/store/watchlist.ts';
+import { forgetOthers } from '../pace/others.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 export const HOUR = 3_600_000;
@@ -77,6 +78,7 @@ export async function empty(sql: Sql): Promise<void> {
     sql,
     'delete from %1$I.%2$I; insert into %1$I.%2$I overriding system value table seed.%2$I',
   );
+  await forgetOthers(sql);
 }
 
 /** Puts SKUs into the mirror, and what is not said is as a manifest's fill leaves it. */

@@ -54,6 +54,19 @@ describe('the live budget', () => {
     },
   );
 
+  test('is no less than what a call of the last minute proved, when some is deferred', () => {
+    const all = { askedLive: 5, deferredLive: 5, deferredOthers: 0 };
+    expect(learnLiveBudget(5, { ...all, bestRecent: 5 }, LIMITS)).toBe(5);
+    expect(learnLiveBudget(9, { ...all, bestRecent: 3 }, LIMITS)).toBe(8);
+    expect(learnLiveBudget(5, { ...all, bestRecent: 0 }, LIMITS)).toBe(4);
+  });
+
+  test('is never more than a call may have', () => {
+    const clean = { askedLive: 100, deferredLive: 0, deferredOthers: 0 };
+    expect(learnLiveBudget(100, clean, LIMITS)).toBe(100);
+    expect(learnLiveBudget(7, { ...clean, askedLive: 7 }, { start: 10, most: 7 })).toBe(7);
+  });
+
   test('is what was answered when some of it was deferred', () => {
     expect(learnLiveBudget(8, { askedLive: 8, deferredLive: 3, deferredOthers: 0 }, LIMITS)).toBe(7);
     expect(learnLiveBudget(8.4, { askedLive: 20, deferredLive: 1, deferredOthers: 0 }, LIMITS)).toBe(19);

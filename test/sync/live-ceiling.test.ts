@@ -51,6 +51,15 @@ describe('whether a call met the ceiling', () => {
     expect(met(call(5, 3, 0), NO_CEILING, { partlyDeferred: 10, best: 4 })).toBe(false);
   });
 
+  test('a part of more than the budget says something of the budget only', () => {
+    expect(met(call(6, 5, 0), known())).toBe(false);
+    expect(met(call(5, 4, 0), known())).toBe(true);
+    expect(met(call(4, 3, 0, { budget: 3.9 }), known())).toBe(false);
+    expect(met(call(3, 2, 0, { budget: 3.9 }), known())).toBe(true);
+    expect(met(call(6, 5, 0, { budget: 6.5 }), known())).toBe(false);
+    expect(met(call(6, 5, 0, { budget: 6.5, configuredBudget: 6 }), known())).toBe(true);
+  });
+
   test('not where SKUs taken for snapshot-priced are deferred in other calls: they use the budget unseen', () => {
     const hidden = (othersDeferred: number) => ({ partlyDeferred: 10, othersDeferred });
     expect(met(call(5, 4, 0), NO_CEILING, hidden(2))).toBe(false);
@@ -142,6 +151,13 @@ describe('what may be asked for', () => {
     expect(credit(blocked(60 * MINUTE), 0, 61 * MINUTE).skus).toBe(1);
     // One that was asked since counts as tried, whether or not it was answered.
     expect(credit(blocked(0), 10 * SECOND, 15 * SECOND).skus).toBe(0);
+  });
+
+  test('a block that a clock set back leaves in the future ends with the next answer, and raises nothing', () => {
+    const before = known({ since: 0, cycleFrom: 0, blockedAt: 10 * MINUTE, failedAt: 10 * MINUTE });
+    const after = learned(before, call(5, 5, 5 * MINUTE));
+    expect(after).toMatchObject({ blockedAt: null, failedAt: null });
+    expect(after?.perMinute).toBeLessThanOrEqual(liveCeilingAt(before, 10 * MINUTE));
   });
 
   test('a database clock that was set back stops nothing for longer than a minute', () => {

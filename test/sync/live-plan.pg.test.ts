@@ -3,7 +3,14 @@ import { claimDue } from '../../src/store/due.ts';
 import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { liveCredit } from '../../src/sync/live/ceiling.ts';
-import { chooseForQuota, earlyLiveSeconds, learnRefresh, planLive } from '../../src/sync/live/plan.ts';
+import {
+  chooseForQuota,
+  earlyLiveSeconds,
+  learnRefresh,
+  planLive,
+  releaseSnapshots,
+  scheduleAll,
+} from '../../src/sync/live/plan.ts';
 import { storeLesson } from '../../src/store/call-lesson.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { callInputs, useStore } from '../store/support.ts';
@@ -89,6 +96,21 @@ describe('the plan of live refreshes', () => {
     expect(ahead({ ...look, moved: true }).nextMs).toBeLessThan(wait);
     expect(ahead({ ...look, beta: 5000 }).nextMs).toBeGreaterThan(wait);
   });
+});
+
+test('of more SKUs than are read at a time each is scheduled, and after an incident each goes back', async () => {
+  const COUNT = 10_001;
+  await store.sql`
+    insert into catalog.skus (sku, state, price_source, in_manifest, asked_at, priced_at, first_priced_at)
+    select 'S' || n, 'priced', 'snapshot', true, now(), now(), now() from generate_series(1, ${COUNT}::int) n`;
+  await store.sql`select catalog_internal.mark_due((select array_agg(sku) from catalog.skus), 'sweep', false)`;
+  const ctx = context();
+  const places = async () =>
+    await store.sql`select reason, live, count(*)::int as count from catalog_internal.due group by 1, 2`;
+  expect(await scheduleAll(ctx, () => 60, true, true)).toBe(COUNT);
+  expect([...(await places())]).toEqual([{ reason: 'live', live: true, count: COUNT }]);
+  await releaseSnapshots(ctx);
+  expect([...(await places())]).toEqual([{ reason: 'sweep', live: false, count: COUNT }]);
 });
 
 test('a hidden ceiling is learned from calls whose live SKUs were all deferred, and then kept to', async () => {

@@ -2,7 +2,8 @@ import { array, assert, constantFrom, property, record, uniqueArray } from 'fast
 import { describe, expect, test } from 'vitest';
 import { eachColumn } from '../../src/declared/metadata.ts';
 import type { BulkAnswer, LowestRecord, UnreadableRecord } from '../../src/partner/answers.ts';
-import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
+import { reconcile, skuResultOf, tally, unpriced } from '../../src/sync/reprice/reconciliation.ts';
+import { settingsWith } from '../support/settings.ts';
 
 const RECORD: LowestRecord = {
   sizes: new Map(),
@@ -107,3 +108,22 @@ describe('a bulk answer', () => {
 function skuAnswerOf(parts: readonly Part[]) {
   return reconcile(['A'], answerOf(parts.map((part) => ({ sku: 'A', part })))).skuAnswers.get('A');
 }
+
+test('a deferred SKU waits for DEFERRED_INTERVAL at least, and up to a tenth longer', () => {
+  const settings = settingsWith({ DEFERRED_INTERVAL: '10m' });
+  const asked = { sku: 'A', generation: 1, deferrals: 0, failures: 0, live: true };
+  const waits = (random: number) => skuResultOf(asked, { kind: 'deferred' }, settings, () => random);
+  expect([0, 0.5, 1].map(waits)).toEqual(
+    [600_000, 630_000, 660_000].map((waitMs) => ({ sku: 'A', kind: 'deferred', waitMs })),
+  );
+});
+
+test('an entry is unpriced where something is there that is no price', () => {
+  const sizes = new Map([
+    ['8', { price: 1200, entry: null }],
+    ['9', { price: 1200, entry: { price: 1200, stock: 1 } }],
+    ['10', { price: null, entry: 'sold' }],
+    ['11', { price: null, entry: null }],
+  ]);
+  expect(unpriced({ ...RECORD, sizes })).toBe(1);
+});

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { ledgerProblem } from '../../src/cli/doctor.ts';
+import type { PostgresFacts } from '../../src/cli/doctor/postgres.ts';
+
+const SOUND: PostgresFacts = {
+  versionNumber: 180_000,
+  version: '18.0',
+  role: 'mirror',
+  database: 'seller',
+  inRecovery: false,
+  readOnly: false,
+  writeProblem: null,
+  mayCreate: true,
+  mayTemp: true,
+  mayCreateRoles: true,
+  hasReader: true,
+  hasWatcher: true,
+  migrated: true,
+  owns: true,
+  schemasOfOthers: [],
+  creators: [],
+  pending: 0,
+  unknown: 0,
+  connectionsMost: 100,
+  connectionsOthers: 0,
+  daemons: 0,
+  pooled: false,
+  aheadMs: 0,
+};
+
+test.each<[string, Partial<PostgresFacts>, RegExp | null]>([
+  ['a migrated mirror', {}, null],
+  ['one that was never migrated: nobody sends', { migrated: false, pending: 12, owns: false }, null],
+  ['one of a later version', { unknown: 1 }, /a later version/],
+  ['one of a later version that this one never migrated', { migrated: false, unknown: 1 }, /a later version/],
+  ['one of another role', { owns: false }, /lacks the privileges/],
+  ['one of an older version', { pending: 1 }, /apply the pending migrations first/],
+  ['a standby', { inRecovery: true }, /accepts no writes/],
+  ['a read-only server', { readOnly: true }, /accepts no writes/],
+  ['a full disk', { writeProblem: 'no space left' }, /accepts no writes/],
+])('the partner is asked through the ledger of %s', (_, facts, problem) => {
+  const said = ledgerProblem({ ...SOUND, ...facts });
+  if (problem === null) expect(said).toBeNull();
+  else expect(said).toMatch(problem);
+});

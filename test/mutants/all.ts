@@ -1,0 +1,35 @@
+import { ANSWER_SQL } from './answers.ts';
+import { BASELINES } from './baselines.ts';
+import { DECISIONS } from './decisions.ts';
+import { HOLES } from './holes.ts';
+import { HTTP } from './http.ts';
+import { INPUTS } from './inputs.ts';
+import { JUDGEMENTS } from './judgements.ts';
+import { LIVE } from './live.ts';
+import { LOCKS } from './locks.ts';
+import type { Mutant } from './mutant.ts';
+import { OBJECTS } from './objects.ts';
+import { PARTNER_CASES } from './partner-cases.ts';
+import { READINGS } from './readings.ts';
+import { SAFETY } from './safety.ts';
+import { SCHEDULING } from './scheduling.ts';
+import { SQL } from './sql.ts';
+
+/** Every fault that can be planted, by the list that it is in. */
+export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
+  'partner-cases': PARTNER_CASES,
+  locks: LOCKS,
+  safety: SAFETY,
+  holes: HOLES,
+  http: HTTP,
+  decisions: DECISIONS,
+  live: LIVE,
+  readings: READINGS,
+  judgements: JUDGEMENTS,
+  scheduling: SCHEDULING,
+  inputs: INPUTS,
+  answers: ANSWER_SQL,
+  sql: SQL,
+  baselines: BASELINES,
+  objects: OBJECTS,
+};

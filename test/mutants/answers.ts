@@ -1,0 +1,196 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const ANSWERS = [
+  'test/store/ledger-corners.pg.test.ts',
+  'test/store/answer-corners.pg.test.ts',
+  'test/store/answers.pg.test.ts',
+  'test/store/answers-guards.pg.test.ts',
+  'test/store/answers-model.pg.test.ts',
+];
+const CHANGES = ['test/store/changes.pg.test.ts'];
+const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
+
+/** Faults in how a bulk answer is applied: states, prices, metadata, their histories. */
+export const ANSWER_SQL: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/answer/apply.ts',
+    [
+      ...ANSWERS.slice(0, 4),
+      ...DUE.slice(0, 1),
+      'test/store/delta.pg.test.ts',
+      'test/store/report-latency.pg.test.ts',
+      'test/store/unlisted.pg.test.ts',
+      'test/store/refresh.pg.test.ts',
+      ...ANSWERS.slice(4),
+    ],
+    [
+      'answer: an older one overwrites a newer one',
+      's.asked_at <= ${claim.askedAt})\n',
+      's.asked_at is not null)\n',
+    ],
+    [
+      'answer: one from before a removal brings the SKU back',
+      "(s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable",
+      'true as answerable',
+    ],
+    [
+      'answer: to a claim that has run out counts',
+      'and d.claim = ${claim.number}\n    order by d.sku for update of d',
+      '\n    order by d.sku for update of d',
+    ],
+    [
+      'answer: a removed SKU that is not found becomes not_found',
+      "when s.state = 'removed' then 'removed' else 'not_found' end",
+      "else 'not_found' end",
+    ],
+    [
+      'answer: a SKU that is back keeps its time of removal',
+      'removed_at = case when a.found then null else s.removed_at end',
+      'removed_at = s.removed_at',
+    ],
+    [
+      'answer: each refresh is the first',
+      'then coalesce(s.first_priced_at, ${at}::timestamptz) else',
+      'then ${at}::timestamptz else',
+    ],
+    [
+      'answer: a price that moved while live is forgotten',
+      'case when s.sku = any(${[...moved]}::text[]) then null else s.hash_before_live end',
+      's.hash_before_live',
+    ],
+    [
+      'answer: settles a mark that came after it was asked',
+      'due_at = case when d.generation = a.generation then next.due_at else d.due_at end',
+      'due_at = next.due_at',
+    ],
+    [
+      'answer: a newer mark loses its reason',
+      'reason = case when d.generation = a.generation then next.reason else d.reason end',
+      'reason = next.reason',
+    ],
+    [
+      'answer: an answered SKU keeps its failures',
+      'claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,',
+      'claim = null, held_until = null, deferrals = 0, largest_call = null,',
+    ],
+    ['answer: an answered SKU stays suspected', 'failures = 0, largest_call = null,', 'failures = 0,'],
+    [
+      'answer: a watched SKU that was removed is never asked again',
+      "when s.state = 'removed' and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then",
+      "when s.state = 'removed' then",
+    ],
+    [
+      'answer: a removed SKU is asked on',
+      "then 'infinity'::timestamptz",
+      'then now() + make_interval(secs => ${secs(next.notFoundMs)})',
+    ],
+    [
+      'answer: a deferred SKU counts as a failure',
+      'failures = case when h.deferred then d.failures else d.failures + 1 end',
+      'failures = d.failures + 1',
+    ],
+    [
+      'answer: an erring SKU counts as deferred',
+      'deferrals = d.deferrals + h.deferred::int',
+      'deferrals = d.deferrals + 1',
+    ],
+    [
+      'answer: a deferred SKU goes to the lane of errors',
+      "lane = case when h.deferred then d.lane else catalog_internal.lane_of('error') end",
+      "lane = catalog_internal.lane_of('error')",
+    ],
+    ['answer: a deferred SKU does not count as live', 'live = d.live or h.deferred,', 'live = d.live,'],
+    [
+      'answer: live marks grow without end',
+      'least(d.live_marks + 1, ${MOST_LIVE_MARKS}::int)',
+      'd.live_marks + 1',
+    ],
+    [
+      'answer: a postponed SKU keeps its claim',
+      '    update catalog_internal.due d set\n      claim = null,\n      held_until = clock_timestamp()',
+      '    update catalog_internal.due d set\n      held_until = clock_timestamp()',
+    ],
+    [
+      'answer: latency is told of reports that came after the request',
+      "and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}\n        then",
+      'then',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/differences.ts',
+    [...ANSWERS.slice(0, 2), ...CHANGES, ...ANSWERS.slice(2)],
+    [
+      'differences: a price that is null again is a move',
+      'when old.price is distinct from new.price then',
+      'when old.price is distinct from new.price or new.price is null then',
+    ],
+    ['differences: an entry that changes is not seen', ' or old.entry is distinct from new.entry`', '`'],
+    ['differences: the row after it is taken', 'rows[(position ?? 0) - 1]', 'rows[position ?? 0]'],
+    [
+      'differences: what a record leaves out of product is a change',
+      'where old.product is distinct from old.product || new.product and',
+      'where old.product is distinct from new.product and',
+    ],
+    [
+      'differences: a change is told twice',
+      ' and not exists (select from fields where fields.sku = new.sku)',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/writes.ts',
+    [...ANSWERS.slice(0, 2), ...CHANGES, ...ANSWERS.slice(2)],
+    [
+      'prices: all sizes of a SKU go with one',
+      "where how = 'gone' and p.sku = diff.sku and p.size = diff.size",
+      "where how = 'gone' and p.sku = diff.sku",
+    ],
+    [
+      'prices: an entry that changes is a move',
+      "case when how = 'moved' then ${at}::timestamptz else p.changed_at end",
+      '${at}::timestamptz',
+    ],
+    [
+      'prices: an entry that changes is not stored',
+      "where how in ('moved', 'entry') and",
+      "where how = 'moved' and",
+    ],
+    [
+      'metadata: is not seen again',
+      'tx`update catalog.products set refreshed_at = ${at} where sku = any(${same})`',
+      'tx`select ${at}::timestamptz, ${same}::text[]`',
+    ],
+    [
+      'metadata: a change keeps its old time',
+      'changed_at = excluded.changed_at ${renewals}',
+      'changed_at = p.changed_at ${renewals}',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/effects.ts',
+    ['test/store/answer-effects.test.ts', ...ANSWERS],
+    ['history: first prices are moves', '&& rowOf.get(sku)?.seenBefore === true', '&& rowOf.has(sku)'],
+    [
+      'history: what an overtaken answer says',
+      'locked.filter(({ answerable }) => answerable).map',
+      'locked.map',
+    ],
+    ['history: an entry that changes is a move', 'oldPrice !== newPrice && rowOf', 'rowOf'],
+    ['live rates: learned from an overtaken answer', 'live && answerable)', 'live)'],
+  ),
+  ...faultsOf(
+    'src/store/changes.ts',
+    CHANGES,
+    [
+      'history: a size type known for the first time corrects',
+      'field === MEANING && oldValue !== null ? [sku] : []',
+      'field === MEANING ? [sku] : []',
+    ],
+    [
+      'history: prices of a corrected size type are market moves',
+      'sku = any(${corrected}::text[])\n',
+      'false and sku = any(${corrected}::text[])\n',
+    ],
+    ['history: nobody is told', "pg_notify('catalog_changes', last_value::text)", 'last_value'],
+  ),
+];

@@ -1,0 +1,284 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const PACE = [
+  'test/pace/policy.test.ts',
+  'test/pace/corners.test.ts',
+  'test/pace/limits.test.ts',
+  'test/auth/evidence.test.ts',
+];
+const PLAN = [
+  'test/sync/packing.test.ts',
+  'test/sync/reprice-plan.test.ts',
+  'test/sync/linger.test.ts',
+  'test/sync/retries.test.ts',
+];
+
+/** Faults in the decisions about when a request leaves, what a bulk call carries, and which manifest is applied. */
+export const DECISIONS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/pace/policy.ts',
+    PACE,
+    [
+      'pace: the guard of a short window is half a second',
+      'return Math.min(500, limits.windowMs / 20);',
+      'return Math.max(500, limits.windowMs / 20);',
+    ],
+    [
+      'pace: as many sends as the share says, with the guard',
+      '(windowMs + guardMs(limits))) - 1);',
+      '(windowMs + guardMs(limits))));',
+    ],
+    [
+      'pace: calls a minute in calls a window',
+      '(sendsPerWindow(limits) * 60_000) / limits.windowMs',
+      '(sendsPerWindow(limits) * limits.windowMs) / 60_000',
+    ],
+    ['pace: beside others nothing stays free', '- others - Math.ceil(limit * HEADROOM_PART);', '- others;'],
+    [
+      'pace: the floor is no floor',
+      'Math.max(1, Math.floor(floor), left)',
+      'Math.max(1, Math.min(Math.floor(floor), left))',
+    ],
+    [
+      'pace: beside others the share does not count',
+      'return Math.min(share, Math.max(1, Math.floor(floor), left));',
+      'return Math.max(1, Math.floor(floor), left);',
+    ],
+    [
+      'pace: a new account begins at the whole share',
+      'ceiling: Math.max(1, sendsPerWindow(limits) / 2),',
+      'ceiling: Math.max(1, sendsPerWindow(limits)),',
+    ],
+    [
+      'pace: the ceiling is raised more slowly with a large share',
+      'const raise = Math.max(5, limits.maxPerWindow / 24);',
+      'const raise = Math.min(5, limits.maxPerWindow / 24);',
+    ],
+    [
+      'pace: the ceiling grows beyond the share',
+      'return Math.min(sendsPerWindow(limits), Math.max(1, state.ceiling) + raise * windows);',
+      'return Math.max(1, state.ceiling) + raise * windows;',
+    ],
+    [
+      'pace: a clock that was set back lowers the ceiling',
+      'const windows = Math.max(0, now - state.raisedAt) / limits.windowMs;',
+      'const windows = (now - state.raisedAt) / limits.windowMs;',
+    ],
+    [
+      'pace: a send counts for no guard',
+      'const recent = sends.filter((at) => at > now - span);',
+      'const recent = sends.filter((at) => at > now - limits.windowMs);',
+    ],
+    [
+      'pace: a half-open request is waited for for ever',
+      'state.halfOpenSentAt !== null && now < state.halfOpenSentAt + HALF_OPEN_LOST_MS',
+      'state.halfOpenSentAt !== null && now < Infinity',
+    ],
+    [
+      'pace: a second half-open request goes at once',
+      'state.halfOpenSentAt !== null && now < state.halfOpenSentAt + HALF_OPEN_LOST_MS',
+      'state.halfOpenSentAt === now',
+    ],
+    [
+      'pace: a half-open request goes into a full window',
+      "    if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };\n    return { go: true, state: { ...state, halfOpenSentAt: now } };",
+      "    if (leaves === now) return { go: false, at: leaves + span, because: 'window' };\n    return { go: true, state: { ...state, halfOpenSentAt: now } };",
+    ],
+    [
+      'pace: a window holds one send more',
+      'if (recent.length >= allowed) {',
+      'if (recent.length > allowed) {',
+    ],
+    [
+      'pace: a full window is asked again too early',
+      'const leaves = recent[recent.length - allowed] ?? last;',
+      'const leaves = recent[0] ?? last;',
+    ],
+    [
+      'pace: a refusal of a request that was under way before begins another back-off',
+      'state.refusedAt !== null && state.backoffUntil !== null && request.sentAt <= state.refusedAt',
+      'state.refusedAt !== null && state.backoffUntil !== null && request.sentAt < 0',
+    ],
+    [
+      'pace: the first refusals in a row double the back-off',
+      'backoffFor(limits, episodes - SUSPECT_AFTER)',
+      'backoffFor(limits, episodes - 1)',
+    ],
+    [
+      'pace: after a refusal it resumes at what was sent',
+      'request.sendsInWindow / 2));',
+      'request.sendsInWindow));',
+    ],
+    [
+      'pace: when refusals began is forgotten',
+      'refusedSince: episodes === 1 ? now : state.refusedSince,',
+      'refusedSince: now,',
+    ],
+    [
+      'pace: what was sent when refusals began is forgotten',
+      'occupancy: episodes === 1 ? request.sendsInWindow : state.occupancy,',
+      'occupancy: request.sendsInWindow,',
+    ],
+    [
+      'pace: refusals of half-open requests lower where it resumes',
+      'resumeAt: episodes === 1 ? resumeAt : state.resumeAt,',
+      'resumeAt,',
+    ],
+    [
+      'pace: any answer ends a back-off',
+      'if (state.backoffUntil === null || request.sentAt !== state.halfOpenSentAt) return state;',
+      'if (state.backoffUntil === null) return state;',
+    ],
+    [
+      'pace: a half-open request without an answer ends the back-off',
+      '  if (saysNothing(request.outcome))\n',
+      "  if (request.outcome === '')\n",
+    ],
+    [
+      'pace: after a back-off it goes on at the whole share',
+      'ceiling: state.resumeAt ?? RESUME_FLOOR };',
+      'ceiling: Math.max(state.ceiling, state.resumeAt ?? RESUME_FLOOR) };',
+    ],
+    [
+      'pace: the back-off has no upper bound',
+      'Math.min(LONGEST_BACKOFF, 2 ** Math.max(0, doublings))',
+      '2 ** Math.max(0, doublings)',
+    ],
+    [
+      'pace: an account that is not configured is asked on',
+      "|| outcome === 'account-not-configured';",
+      "|| outcome === '';",
+    ],
+    [
+      'pace: the floor is above the share',
+      'Math.min(rate.floor, rate.share)',
+      'Math.max(rate.floor, rate.share)',
+    ],
+  ),
+  ...faultsOf(
+    'src/pace/refusal.ts',
+    PACE,
+    [
+      'pace: refusals within a window mean the credential',
+      'if (state.episodes >= SUSPECT_AFTER && quiet)',
+      'if (state.episodes >= SUSPECT_AFTER)',
+    ],
+    [
+      'pace: the second refusal after a quiet window means the credential',
+      'if (state.episodes >= SUSPECT_AFTER && quiet)',
+      'if (state.episodes > 1 && quiet)',
+    ],
+    ['pace: half of the share is few', '< 0.5 ?', '<= 0.5 ?'],
+  ),
+  ...faultsOf(
+    'src/pace/circuit-breaker.ts',
+    ['test/pace/circuit-breaker.test.ts'],
+    ['breaker: opens while all are refused', 'fleetPassed = fleet < times;', 'fleetPassed = fleet <= times;'],
+    [
+      'breaker: what was refused before a success counts',
+      '      times = 0;\n      fleetPassed = false;',
+      '      fleetPassed = false;',
+    ],
+    [
+      'breaker: stays open although the credential has changed',
+      '      fleetPassed = false;\n      openUntil = -Infinity;',
+      '      fleetPassed = false;',
+    ],
+    ['breaker: suspects the credential at the first refusal', 'times < SUSPECT_AFTER', 'times < 1'],
+  ),
+  ...faultsOf(
+    'src/sync/manifest-decision.ts',
+    ['test/sync/manifest-decision.test.ts'],
+    [
+      'manifest: the same snapshot again is older',
+      'generatedAt < present.snapshotGeneratedAt',
+      'generatedAt <= present.snapshotGeneratedAt',
+    ],
+    [
+      'manifest: a rejected token is downloaded again',
+      'if (present.chainBrokenAt !== null && offered',
+      'if (present.chainBrokenAt === null && offered',
+    ],
+    [
+      'manifest: ten rejected lines refuse a small one',
+      'm.rejected > REJECTED_TOLERATED &&',
+      'm.rejected >= REJECTED_TOLERATED &&',
+    ],
+    [
+      'manifest: one rejected line in a thousand refuses it',
+      'm.rejected > m.lines * REJECTED_PART',
+      'm.rejected >= m.lines * REJECTED_PART',
+    ],
+    ['manifest: more lines than announced are welcome', 'm.lines !== m.skuCount', 'm.lines < m.skuCount'],
+    [
+      'manifest: as many as may be missing are too many',
+      'm.skus < m.listedBefore * m.maxShrink',
+      'm.skus <= m.listedBefore * m.maxShrink',
+    ],
+    ['manifest: a confirmed one is refused', 'if (!m.shrinkConfirmed && m.skus', 'if (m.skus'],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/plan.ts',
+    PLAN,
+    [
+      'plan: live slots beyond the budget',
+      'Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.callSkus))',
+      'Math.max(0, Math.min(Math.ceil(limits.liveBudget), limits.callSkus))',
+    ],
+    [
+      'plan: live SKUs crowd out all others',
+      'Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 1 ? 0 : budget',
+      'Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 2 ? 0 : budget',
+    ],
+    [
+      'plan: lanes behind the first have no part',
+      'const part = Math.floor(slots * GUARANTEED_PART);',
+      'const part = 0;',
+    ],
+    [
+      'plan: one lane behind is always the favoured',
+      '(iteration / 2) % Math.max(1, behind.length)',
+      '0 % Math.max(1, behind.length)',
+    ],
+    [
+      'plan: spare slots stay empty',
+      "count: slots - cheapCount + (cheap.get('sweep') ?? 0),",
+      "count: cheap.get('sweep') ?? 0,",
+    ],
+    [
+      'plan: spare slots take SKUs of a moment ago',
+      'earlySeconds: Math.max(early.sweep, limits.spareSeconds),',
+      'earlySeconds: Infinity,',
+    ],
+    [
+      'plan: unlisted SKUs are claimed early',
+      "return lane === 'live' && !live ? 0 : early[lane];",
+      'return early[lane];',
+    ],
+    [
+      'plan: while stale, SKUs of seconds ago are asked again',
+      'Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000',
+      'intervalMs / 1000',
+    ],
+    [
+      'plan: while stale, SKUs wait for their time',
+      "if (state !== 'stale') return none;",
+      'if (state !== null) return none;',
+    ],
+    [
+      'plan: suspects of different calls share one',
+      'suspects.filter((other) => other.largestCall === largestCall)',
+      'suspects',
+    ],
+    [
+      'plan: suspects beyond the live budget',
+      'Math.min(counted(true), budget, most)',
+      'Math.min(counted(true), most)',
+    ],
+    [
+      'plan: the call of a plan lingers where something is urgent',
+      "if (count(({ lane }) => lane === 'urgent') > 0) return 0;",
+      '',
+    ],
+  ),
+];

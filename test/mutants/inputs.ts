@@ -1,0 +1,178 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in what is read before a call, in the order of live refreshes, and in the catalog's counts. */
+export const INPUTS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/bulk-call.ts',
+    [
+      'test/store/call-inputs.pg.test.ts',
+      'test/store/bulk-call.pg.test.ts',
+      'test/store/unlisted.pg.test.ts',
+    ],
+    [
+      'call inputs: what a lease has just freed is not counted',
+      'select least(${limit}::int, waiting.count + freed.count) as count',
+      'select least(${limit}::int, waiting.count + 0 * freed.count) as count',
+    ],
+    [
+      'call inputs: counting goes beyond its limit',
+      'select least(${limit}::int, waiting.count + freed.count) as count',
+      'select (waiting.count + freed.count) as count',
+    ],
+    [
+      'call inputs: while stale, SKUs wait for their time',
+      "case when f.catalog_state = 'stale' then l.stale",
+      "case when f.catalog_state = 'none' then l.stale",
+    ],
+    [
+      'call inputs: early minutes are seconds',
+      'coalesce(f.early_minutes, 0) * 60',
+      'coalesce(f.early_minutes, 0) * 1',
+    ],
+    [
+      'call inputs: unlisted SKUs count before their time',
+      "case when l.lane = ${laneNumber('live')} then now() else l.until end",
+      'l.until',
+    ],
+    [
+      'call inputs: suspects of the smallest calls come first',
+      'order by s.largest_call desc, s.live desc',
+      'order by s.largest_call, s.live desc',
+    ],
+    [
+      'call inputs: a removed SKU is the next to come',
+      "live = c.live and lane = l.lane and due_at < 'infinity'",
+      'live = c.live and lane = l.lane',
+    ],
+    [
+      'call inputs: the end of a wait wakes nobody',
+      '      (select min(held_until) from catalog_internal.due where held_until > now()),\n',
+      '',
+    ],
+    [
+      'call inputs: candidates of a moment ago',
+      's.asked_at <= clock_timestamp() - make_interval(secs => ${restMinutes * 60})',
+      's.asked_at <= clock_timestamp() - make_interval(secs => 0 * ${restMinutes * 60})',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/live.ts',
+    [
+      'test/store/call-inputs.pg.test.ts',
+      'test/store/live.pg.test.ts',
+      'test/store/lesson.pg.test.ts',
+      'test/sync/live-plan.pg.test.ts',
+      'test/sync/incident.pg.test.ts',
+    ],
+    [
+      'live plan: calls of long ago are of the last minute',
+      "where called_at > now() - interval '1 minute'\n",
+      "where called_at > now() - interval '9 minutes'\n",
+    ],
+    [
+      'live plan: calls of the last minute are forgotten',
+      "where called_at < now() - interval '10 minutes'`",
+      "where called_at < now() - interval '10 seconds'`",
+    ],
+    [
+      'live plan: a solution of before an incident is stored',
+      'is not distinct from ${incidentSince}::float8`',
+      'is not distinct from ${incidentSince}::float8 or true`',
+    ],
+    [
+      'live plan: others joined in an incident were never priced',
+      "or (${everything} and s.state = 'priced')",
+      'or ${everything}',
+    ],
+    [
+      'live plan: a watched SKU weighs as any',
+      'coalesce(w.weight, 1)::float8 as weight\n      from catalog_internal.due d',
+      '1::float8 as weight\n      from catalog_internal.due d',
+    ],
+    [
+      'ceiling: a late one overwrites a newer one',
+      'where step = ${step}::int - 1 and ${ceiling !== null}',
+      'where step >= ${step}::int - 1 and ${ceiling !== null}',
+    ],
+    [
+      'ceiling: credit grows through a block',
+      'case when blocked_at is not null and ${blockedAt === null} then clock_timestamp() else credit_from end',
+      'case when blocked_at is null and ${blockedAt === null} then clock_timestamp() else credit_from end',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/live-order.ts',
+    [
+      'test/store/live-order.pg.test.ts',
+      'test/store/call-inputs.pg.test.ts',
+      'test/sync/incident.pg.test.ts',
+      'test/sync/live-plan.pg.test.ts',
+    ],
+    [
+      'live order: SKUs that are asked at the moment are moved',
+      'd.sku > ${options.after} and d.claim is null and',
+      'd.sku > ${options.after} and',
+    ],
+    [
+      'live order: a report takes its SKU out of the urgent lane',
+      "or (d.reason = 'changed' and s.price_source = 'live')",
+      "or (d.reason = 'changed')",
+    ],
+    [
+      'live order: a mark of meanwhile is overwritten',
+      'join scheduled p using (sku, generation)',
+      'join scheduled p using (sku)',
+    ],
+    [
+      'live order: what was learned is overwritten',
+      'order by sku\n      on conflict (sku) do nothing',
+      'order by sku\n      on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta',
+    ],
+    [
+      'live order: live SKUs go back to a sweep',
+      "and s.state = 'priced' and s.price_source is distinct from 'live'\n      order by d.sku limit",
+      "and s.state = 'priced'\n      order by d.sku limit",
+    ],
+    [
+      'live order: unlisted SKUs go back to a sweep',
+      "case when s.in_manifest then ${snapshotReason} else 'unlisted' end as reason",
+      "case when s.in_manifest is null then 'unlisted' else ${snapshotReason} end as reason",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog-counts.ts',
+    [
+      'test/store/counts-corners.pg.test.ts',
+      'test/store/catalog-counts.pg.test.ts',
+      'test/store/unlisted.pg.test.ts',
+      'test/store/trust.pg.test.ts',
+    ],
+    ['counts: a price at its target is not fresh', 'filter (where age <= target)', 'filter (where age < 0)'],
+    [
+      'counts: unlisted SKUs are as fresh as reported ones',
+      'case when unreported then target.live else target.snapshot end as target',
+      'target.snapshot as target',
+    ],
+    [
+      'counts: deferred SKUs are in error',
+      "case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as label",
+      "case when failures > 0 then 'error' when deferrals > 0 then 'deferred' else reason end as label",
+    ],
+    [
+      'counts: metadata that is due makes prices stale',
+      "and (d.due_at <= now() and d.reason <> 'metadata'\n",
+      'and (d.due_at <= now()\n',
+    ],
+    [
+      'counts: older ones overwrite newer ones',
+      'where f.counted_at < excluded.counted_at`',
+      'where f.counted_at is not null`',
+    ],
+    [
+      'counts: a manifest does not outdate them',
+      "last.countedInMs <= MADE_AT_ONCE_MS || last.outdated === true) return 'count'",
+      "last.countedInMs <= MADE_AT_ONCE_MS) return 'count'",
+    ],
+    ['counts: large catalogs are counted all the time', "if (last.ageMs < rest) return 'show';", ''],
+  ),
+];

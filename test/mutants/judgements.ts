@@ -1,0 +1,115 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in what is allowed as an origin or a setting, and in how health is judged. */
+export const JUDGEMENTS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/partner/origin.ts',
+    ['test/partner/origin.test.ts', 'test/security/ssrf.test.ts'],
+    [
+      'origin: one good address is enough',
+      '!addresses.every(({ address }) => allowed(address))',
+      '!addresses.some(({ address }) => allowed(address))',
+    ],
+    [
+      'origin: a mapped address is public',
+      '!(address.match(MAPPED) || address.match(NAT64))',
+      '!address.match(NAT64)',
+    ],
+    ['origin: a listed origin reaches metadata services', '&& !address.match(METADATA_V6)', ''],
+    [
+      'origin: loopback is reached from anywhere',
+      "return origins !== null || isLoopbackUrl(baseUrl) ? null : 'not-public';",
+      'return null;',
+    ],
+    [
+      'origin: a listed name may lead to loopback',
+      "if (isLoopbackUrl(url)) return 'loopback';\n  return origins === null ? 'public'",
+      "if (isLoopbackUrl(url) || origins !== null) return 'loopback';\n  return origins === null ? 'public'",
+    ],
+    [
+      'origin: http is fine for files',
+      "  if (target.protocol !== 'https:') return 'scheme';\n  const host",
+      '  const host',
+    ],
+    ['origin: the host agent is public', 'end.toString() !== HOST_AGENT', 'true'],
+  ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/health.test.ts'],
+    [
+      'health: a hundredth pending is filling',
+      'pending > all * FILLING_PART',
+      'pending >= all * FILLING_PART',
+    ],
+    ['health: the mildest reason decides', 'MIRROR_STATES.toReversed().flatMap', 'MIRROR_STATES.flatMap'],
+    [
+      'health: with a daemon a task is overdue after a minute',
+      'daemons > 0 ? OVERDUE_SECONDS : UNATTENDED_SECONDS',
+      'daemons > 0 ? UNATTENDED_SECONDS : UNATTENDED_SECONDS',
+    ],
+    [
+      'health: sync that has stopped is degraded',
+      'overdue > STOPPED_SECONDS ? broken : degraded',
+      'overdue > Infinity ? broken : degraded',
+    ],
+    [
+      'health: a wrong credential is degraded',
+      "suspected === 'credential' || suspected === 'account' ? broken",
+      "suspected === 'account' ? broken",
+    ],
+    [
+      'health: three failed calls are a state',
+      'failedCalls >= FAILURES_BEFORE_PAUSE &&',
+      'failedCalls >= FAILURES_BEFORE_PAUSE - 1 &&',
+    ],
+    [
+      'health: a delta at its limit is late',
+      '> facts.targets.deltaLateAfterSeconds;',
+      '>= facts.targets.deltaLateAfterSeconds;',
+    ],
+    [
+      'health: tasks fail beside refusals',
+      'if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];\n  const codes',
+      'if (sync.manifestAppliedAt === null) return [];\n  const codes',
+    ],
+    [
+      'health: the longest wait is that of a retry',
+      '2 * Math.max(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',
+      '2 * Math.min(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',
+    ],
+    ['health: without Postgres it is ready', "([\n  'postgres-unavailable',\n", '([\n'],
+  ),
+  ...faultsOf(
+    'src/config/rules.ts',
+    ['test/config.test.ts', 'test/config-texts.test.ts'],
+    ['configuration: a share of nothing', '.gt(0).max(1)', '.gte(0).max(1)'],
+    ['configuration: a duration of nothing', '.min(min ?? 1)', '.min(min ?? 0)'],
+    [
+      'configuration: a timer beyond what one can wait',
+      'const LONGEST_TIMER = 24 * DAY;',
+      'const LONGEST_TIMER = 25 * DAY;',
+    ],
+    ['configuration: a query in the base URL is ignored', '&& !/[?#]/.test(text) &&', '&&'],
+    ['configuration: a secret with a newline is taken', '.refine((text) => !UNCLEAN.test(text))', ''],
+    [
+      'configuration: items of a list twice',
+      '.pipe(z.array(z.string().min(1)))\n    .transform(unique)',
+      '.pipe(z.array(z.string().min(1)))',
+    ],
+  ),
+  ...faultsOf(
+    'src/config/combinations.ts',
+    ['test/config.test.ts', 'test/config-texts.test.ts'],
+    [
+      'configuration: a live budget above a call is taken',
+      "budget <= max || !isGiven('BULK_LIVE_BUDGET')",
+      "budget <= max || isGiven('BULK_LIVE_BUDGET')",
+    ],
+    ['configuration: a share of less than one request', 'limit * part >= 1', 'limit * part > 0'],
+    [
+      'configuration: the default live budget is above a smaller call',
+      'Math.min(values.BULK_LIVE_BUDGET, values.BULK_MAX_SKUS)',
+      'values.BULK_LIVE_BUDGET',
+    ],
+  ),
+];

@@ -1,0 +1,147 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const CEILING = ['test/sync/live-ceiling.test.ts', 'test/sync/learn.test.ts'];
+
+/** Faults in what bulk calls teach of live SKUs: budget, ceiling, incidents. */
+export const LIVE: readonly Mutant[] = [
+  ...faultsOf(
+    'src/sync/live/incident.ts',
+    ['test/sync/incident.test.ts'],
+    ['incident: begins only above nine tenths', 'part >= ENTER_LIVE_PART', 'part > ENTER_LIVE_PART'],
+    ['incident: is not over at exactly the lower part', 'part <= LEAVE_LIVE_PART', 'part < LEAVE_LIVE_PART'],
+    [
+      'incident: counts end one that deferrals began',
+      "return present === 'live-count' && isOver ? null : present;",
+      'return isOver ? null : present;',
+    ],
+    ['incident: few calls begin one', 'asked >= ENTER_ASKED &&', 'asked >= 1 &&'],
+    [
+      'incident: half of those asked is not enough',
+      'deferred >= asked * ENTER_DEFERRED_PART',
+      'deferred > asked * ENTER_DEFERRED_PART',
+    ],
+    ['incident: deferrals end one that counts began', 'present ?? (asked', '(asked'],
+    [
+      'incident: a trial ends one that counts began',
+      "return present === 'deferrals' && isOver ? null : present;",
+      'return isOver ? null : present;',
+    ],
+    ['incident: a trial of two ends it', 'asked >= LEAST_TRIED &&', 'asked >= 1 &&'],
+    [
+      'incident: is tried although counts show it',
+      "incident?.because !== 'deferrals' ||",
+      'incident === null ||',
+    ],
+    ['incident: is tried too early', 'now - incident.triedAt < TRIAL_EVERY_MS', 'now - incident.triedAt < 0'],
+    [
+      'incident: a trial is larger than a call',
+      'Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS)',
+      'Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS',
+    ],
+    [
+      'incident: a trial of what is computed live anyway',
+      'return size > liveBudget ? size : null;',
+      'return size;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/learn.ts',
+    ['test/sync/live-budget.test.ts', 'test/sync/learn.test.ts'],
+    ['live budget: deferrals of others lower it', 'if (seen.deferredOthers > 0) return budget;', ''],
+    [
+      'live budget: a call with fewer raises it',
+      'if (seen.askedLive < Math.floor(budget)) return budget;',
+      '',
+    ],
+    [
+      'live budget: sinks to nothing',
+      'return Math.max(1, proven, Math.floor(budget) - 1);',
+      'return Math.max(0, proven, Math.floor(budget) - 1);',
+    ],
+    [
+      'live budget: falls at once to what was answered',
+      'return Math.max(1, proven, Math.floor(budget) - 1);',
+      'return Math.max(1, proven);',
+    ],
+    ['live budget: rises beyond a call', 'return Math.min(limits.most, budget', 'return Math.max(0, budget'],
+    [
+      'live budget: the known ceiling lowers it',
+      'if (plan.ceiling.perMinute !== null && meetsCeiling(call, plan)) return budget;',
+      '',
+    ],
+    ['live calls: one without live SKUs is logged', 'call: showsLive ? call : null,', 'call,'],
+    [
+      'live calls: unlisted SKUs are evidence of an incident',
+      '    snapshotAsked: listed.asked,\n    snapshotDeferred: listed.deferred,',
+      '    snapshotAsked: snapshot.asked,\n    snapshotDeferred: snapshot.deferred,',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/ceiling.ts',
+    CEILING,
+    ['ceiling: is spent without caution', 'perMinute * (1 - CAUTION + GROWTH', 'perMinute * (1 + GROWTH'],
+    ['ceiling: agreement does not slow its growth', '/ (1 + LONGER_FOR_ALIKE * alike);', ';'],
+    [
+      'ceiling: a call that deferred others meets it',
+      'if (deferred === 0 || snapshotDeferred > 0) return false;',
+      'if (deferred === 0) return false;',
+    ],
+    [
+      'ceiling: a part deferred above the budget meets it',
+      '|| asked > Math.floor(budget)) return false;',
+      ') return false;',
+    ],
+    [
+      'ceiling: a few parts deferred make one',
+      '&& plan.partlyDeferred >= SUSPECTED_CALLS;',
+      '&& plan.partlyDeferred >= 1;',
+    ],
+    ['ceiling: a trial of the budget meets it', 'return !isTrialOfBudget;', 'return true;'],
+    [
+      'ceiling: one call makes one',
+      'failedAt === null || Math.abs(askedAt - failedAt) > SUSPECTED_MS',
+      'failedAt === Infinity',
+    ],
+    [
+      'ceiling: a block before the last cycle begins another',
+      'return askedAt < before.since ? null',
+      'return askedAt < 0 ? null',
+    ],
+    [
+      'ceiling: a call of before the block ends it',
+      '(call.askedAt > (failedAt ?? 0) || blockedAt > call.answeredAt)',
+      '(call.askedAt > 0 || blockedAt > call.answeredAt)',
+    ],
+    [
+      'ceiling: is never forgotten',
+      'liveCeilingAt(before, call.answeredAt) > capacity * BEYOND_CAPACITY',
+      'liveCeilingAt(before, call.answeredAt) > Infinity',
+    ],
+    [
+      'ceiling: a cycle raises it',
+      'Math.max(LEAST, Math.min(last, Math.max(measured, last * (1 - drop)))),',
+      'Math.max(LEAST, Math.max(measured, last * (1 - drop))),',
+    ],
+    ['ceiling: falls without a limit', 'Math.max(measured, last * (1 - drop))', 'measured'],
+    [
+      'ceiling: differing cycles count as alike',
+      'alike: isAlike ? confirmed : Math.max(0, alike - 1),',
+      'alike: confirmed,',
+    ],
+    [
+      'ceiling: what was not asked is saved up for ever',
+      'isAhead ? mostMs : Math.min(mostMs, now - creditFrom)',
+      'isAhead ? mostMs : now - creditFrom',
+    ],
+    [
+      'ceiling: a clock that was set back stops live SKUs',
+      'const isAhead = creditFrom > now + skuMs + MOST_PATIENCE_MS;',
+      'const isAhead = creditFrom === Infinity;',
+    ],
+    [
+      'ceiling: a block is tried without patience',
+      'const patienceMs = PATIENCE * (triedAt - ceiling.blockedAt);',
+      'const patienceMs = 0;',
+    ],
+  ),
+];

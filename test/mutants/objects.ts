@@ -1,0 +1,342 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
+const WATCHLIST = 'drizzle/0014_watchlist_is_read.sql';
+const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
+const TRUST = [
+  'test/store/trust-corners.pg.test.ts',
+  'test/store/trust.pg.test.ts',
+  'test/store/unlisted.pg.test.ts',
+  'test/store/schema.pg.test.ts',
+];
+const WATCH = ['test/store/watchlist.pg.test.ts', 'test/store/watchlist-changes.pg.test.ts'];
+
+/** Faults in views and functions, planted in the migration that makes them as they are now. */
+export const OBJECTS: readonly Mutant[] = [
+  ...faultsOf(
+    WATCHLIST,
+    [...DUE, 'test/store/rank.pg.test.ts'],
+    [
+      'mark_due: a worse mark takes a better lane',
+      'THEN least(d.lane, excluded.lane) ELSE',
+      'THEN greatest(d.lane, excluded.lane) ELSE',
+    ],
+    [
+      'mark_due: a due SKU loses its reason',
+      'WHEN d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason',
+      'WHEN d.due_at <= now() AND d.lane < excluded.lane THEN d.reason',
+    ],
+    [
+      'mark_due: a due SKU loses its place by age',
+      'due_at = least(d.due_at, excluded.due_at)',
+      'due_at = excluded.due_at',
+    ],
+    [
+      'mark_due: a mark is settled by an answer under way',
+      'generation = d.generation + 1,\n      held_until',
+      'generation = d.generation,\n      held_until',
+    ],
+    [
+      'mark_due: a claim ends with a mark',
+      'CASE WHEN d.claim IS NULL AND d.deferrals = 0',
+      'CASE WHEN d.deferrals = 0',
+    ],
+    [
+      'mark_due: a SKU that fails alone is tried at once',
+      'AND d.failures > 0 AND d.largest_call IS NULL THEN NULL',
+      'AND d.failures > 0 THEN NULL',
+    ],
+    [
+      'mark_due: null takes the live flag away',
+      'live = coalesce(counts_as_live, d.live)',
+      'live = coalesce(counts_as_live, false)',
+    ],
+    [
+      'mark_due: a SKU that is watched no longer keeps its rank',
+      'SELECT unnest(ranked) AS sku UNION SELECT',
+      'SELECT',
+    ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/settings.pg.test.ts'],
+    [
+      'delta_late_after: half an hour at most',
+      'SELECT greatest(1800, 2 * s.delta_interval)',
+      'SELECT least(1800, 2 * s.delta_interval)',
+    ],
+    [
+      'snapshot_target: the later of the two',
+      'least(s.sweep_interval, s.metadata_interval)',
+      'greatest(s.sweep_interval, s.metadata_interval)',
+    ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/watchlist.pg.test.ts'],
+    ['lane_of: a watched SKU is not urgent', "WHEN 'watched' THEN 1 ", "WHEN 'watched' THEN 2 "],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/questions.pg.test.ts', 'test/store/changes.pg.test.ts'],
+    [
+      'movers: the last price first',
+      '(array_agg(h.old_price ORDER BY h.id))[1]',
+      '(array_agg(h.old_price ORDER BY h.id DESC))[1]',
+    ],
+    [
+      'movers: a price that is back has moved',
+      'WHERE m.old_price <> m.new_price',
+      'WHERE m.old_price <> m.new_price OR true',
+    ],
+    [
+      'movers: prices of other sizes count',
+      "c.field = 'size_map_size_type' AND c.observed_at >= h.observed_at",
+      "c.field = 'size_map_size_type' AND c.observed_at < h.observed_at",
+    ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/questions.pg.test.ts'],
+    [
+      'lowest_prices: prices that are not actionable',
+      'AND (t.actionable OR NOT only_actionable)',
+      'AND (t.actionable OR only_actionable)',
+    ],
+    ['lowest_prices: the dearest first', 'ORDER BY p.price, p.sku', 'ORDER BY p.price DESC, p.sku'],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/questions.pg.test.ts', 'test/store/trust.pg.test.ts'],
+    [
+      'skus_past_target: the newest first',
+      'WHERE t.past_target ORDER BY t.priced_at LIMIT',
+      'WHERE t.past_target ORDER BY t.priced_at DESC LIMIT',
+    ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/live-order.pg.test.ts', 'test/store/live.pg.test.ts', 'test/sync/incident.pg.test.ts'],
+    [
+      'past_moves: sizes count, not refreshes',
+      'count(DISTINCT h.observed_at)::integer',
+      'count(h.observed_at)::integer',
+    ],
+    [
+      'past_moves: a past of years',
+      "least(now() - first_priced_at, interval '3 days')",
+      '(now() - first_priced_at)',
+    ],
+  ),
+  ...faultsOf(
+    FUNCTIONS,
+    ['test/store/history-chunks.pg.test.ts'],
+    [
+      'history: a chunk is dropped while it is written',
+      'IF chunk.ends > (SELECT last_value',
+      'IF chunk.ends < (SELECT last_value',
+    ],
+    [
+      'history: the oldest position is one too low',
+      "PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 1)",
+      "PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 2)",
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0008_unlisted_live_target.sql',
+    TRUST,
+    [
+      'trust: a pending price is actionable',
+      "WHEN s.state <> 'priced' THEN s.state",
+      "WHEN s.state = 'removed' THEN s.state",
+    ],
+    [
+      'trust: an owed price is actionable',
+      "WHEN k.reprice_due THEN 'owed'",
+      "WHEN k.reprice_due AND false THEN 'owed'",
+    ],
+    [
+      'trust: a price past its target is actionable',
+      "WHEN b.past_target OR b.stale THEN 'past_target'",
+      "WHEN b.stale THEN 'past_target'",
+    ],
+    [
+      'trust: an unsure meaning is actionable',
+      "WHEN k.owed THEN 'size_type'",
+      "WHEN k.owed AND false THEN 'size_type'",
+    ],
+    [
+      'trust: an incident doubts nothing',
+      "WHEN t.incident AND s.priced_at < now() - t.live_target THEN 'incident'",
+      "WHEN t.incident AND false THEN 'incident'",
+    ],
+    [
+      'trust: a live price is in doubt where deltas are late',
+      "WHEN s.price_source IS DISTINCT FROM 'live'\n                AND",
+      'WHEN s.sku IS NOT NULL\n                AND',
+    ],
+    [
+      'trust: young prices are in doubt where deltas are late',
+      'OR s.priced_at < now() - t.live_target) THEN t.catalog_doubt',
+      'OR true) THEN t.catalog_doubt',
+    ],
+    [
+      'trust: metadata that is due makes prices stale',
+      "coalesce(d.due_at <= now() AND d.reason <> 'metadata', false) AS reprice_due",
+      'coalesce(d.due_at <= now(), false) AS reprice_due',
+    ],
+    [
+      'trust: a size without a price is actionable',
+      't.actionable AND p.price IS NOT NULL AS actionable',
+      't.actionable AS actionable',
+    ],
+    [
+      'trust: a deferred SKU is in error',
+      "WHEN d.deferrals > 0 THEN 'deferred'\n",
+      "WHEN d.deferrals > 1 THEN 'deferred'\n",
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0004_reports_fail.sql',
+    TRUST,
+    [
+      'catalog_state: a broken chain is stale at once',
+      'WHEN s.chain_broken_at IS NOT NULL AND s.manifest_refused IS NOT NULL',
+      'WHEN s.chain_broken_at IS NOT NULL',
+    ],
+    [
+      'catalog_state: a token that moves proves nothing',
+      'greatest(s.snapshot_generated_at, s.snapshot_moved_at)\n',
+      '(s.snapshot_generated_at)\n',
+    ],
+    [
+      'trust_terms: a fault of the catalog is a late delta',
+      'WHEN s.catalog_fault IS NULL\n         AND coalesce',
+      'WHEN coalesce',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0000_baseline.sql',
+    [
+      'test/store/trust-corners.pg.test.ts',
+      'test/store/schema.pg.test.ts',
+      'test/store/catalog-counts.pg.test.ts',
+    ],
+    [
+      'sync_status: deferred SKUs are due',
+      '(deferrals = 0 OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())',
+      '(deferrals >= 0 OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())',
+    ],
+    [
+      'sync_status: the oldest is the newest',
+      'min(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at',
+      'max(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0001_first_size_type.sql',
+    [
+      'test/store/trust-corners.pg.test.ts',
+      'test/store/changes.pg.test.ts',
+      'test/store/history-chunks.pg.test.ts',
+    ],
+    [
+      'changes: the change at the position comes again',
+      'FROM catalog.price_history h WHERE h.id > changes.after',
+      'FROM catalog.price_history h WHERE h.id >= changes.after',
+    ],
+    [
+      'changes: of a product the change at the position comes again',
+      'FROM catalog.product_history h WHERE h.id > changes.after',
+      'FROM catalog.product_history h WHERE h.id >= changes.after',
+    ],
+    [
+      'changes: prices come before products',
+      ') all_kinds ORDER BY 1 LIMIT changes.most',
+      ') all_kinds LIMIT changes.most',
+    ],
+    ['changes: a position whose changes are gone is taken', 'IF after < oldest THEN', 'IF after < 0 THEN'],
+    ['changes: the oldest position is refused', 'IF after < oldest THEN', 'IF after <= oldest THEN'],
+    [
+      'changes: a position of another history is taken',
+      'ELSIF after > drawn THEN',
+      'ELSIF after > drawn + 1000000 THEN',
+    ],
+    ['changes: none are asked for', 'most IS NULL OR most < 1 THEN', 'most IS NULL OR most < 0 THEN'],
+  ),
+  ...faultsOf(
+    WATCHLIST,
+    WATCH,
+    [
+      'watchlist: a SKU that is taken off again is marked',
+      "CASE WHEN is_new AND weight IS NOT NULL THEN 'mark'",
+      "CASE WHEN is_new THEN 'mark'",
+    ],
+    ['watchlist: a new weight asks for a refresh', 'n.added OR o.weight IS NULL AS is_new', 'true AS is_new'],
+    [
+      'watchlist: a SKU that was watched already is not marked anew',
+      'n.added OR o.weight IS NULL AS is_new',
+      'o.weight IS NULL AS is_new',
+    ],
+    [
+      'watchlist: an emptied list keeps what it had',
+      'WHERE everything OR EXISTS (SELECT FROM taken WHERE skus IS NULL)',
+      'WHERE everything',
+    ],
+    [
+      'watchlist: replicated rows do not count',
+      'UNION ALL SELECT sku, false FROM catalog.watchlist WHERE everything',
+      'UNION ALL SELECT sku, false FROM catalog.watchlist WHERE false',
+    ],
+    ['watchlist: one more than there is room for is watched', 'place <= room.skus', 'place <= room.skus + 1'],
+    [
+      'watchlist: what leaves makes no room',
+      '+ (SELECT count(*) FROM present WHERE weight IS NULL) AS',
+      'AS',
+    ],
+    [
+      'watchlist: the lightest come first',
+      'ORDER BY weight DESC, sku) AS place',
+      'ORDER BY weight, sku) AS place',
+    ],
+    [
+      'watchlist: a mark that is not told yet is lost with a new weight',
+      "pending = CASE WHEN o.pending = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.pending END",
+      'pending = excluded.pending',
+    ],
+    [
+      'watchlist: an unknown SKU is not mirrored',
+      '  INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT DO NOTHING;\n',
+      '',
+    ],
+    [
+      'watchlist: a weight counts with the next mark only',
+      'AND d.sku = w.sku AND d.lane = 1 AND',
+      'AND d.sku = w.sku AND d.lane = 2 AND',
+    ],
+    [
+      'watchlist: what is watched no longer is kept',
+      '  DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;\n',
+      '',
+    ],
+    ['watchlist: one piece is all that is told', 'RETURN cardinality(told) = most', 'RETURN false'],
+  ),
+  ...faultsOf(
+    'drizzle/0013_take_request_holds_nothing.sql',
+    ['test/pace/others.pg.test.ts', 'test/pace/take-request.pg.test.ts'],
+    ['take_request: keeps the lock', "    RAISE SQLSTATE 'CM000';\n", ''],
+    ['take_request: waits for the lock without end', " SET lock_timeout = '2s' AS", ' AS'],
+    [
+      'take_request: is let through where the transaction is old',
+      "IF current_setting('transaction_isolation') <> 'read committed' AND",
+      'IF false AND',
+    ],
+    ['others_sent: counts each part once', 'THEN counted + 1 ELSE', 'THEN counted ELSE'],
+    [
+      'others_sent: a part goes on from what it had a window ago',
+      'ELSE number * part << 20 | 1 END',
+      'ELSE counted + 1 END',
+    ],
+    ['others_sent: forgets the oldest part', 'began + present.part > now - ms', 'began > now - ms'],
+  ),
+];

@@ -1,0 +1,261 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const CORNERS = 'test/partner/corners.test.ts';
+const WIRE = ['test/partner/wire.test.ts', CORNERS];
+const LINES = ['test/partner/manifest-lines.test.ts', CORNERS];
+const META = ['test/partner/manifest-answer.test.ts', CORNERS];
+
+/** Faults in how answers of the partner are read. */
+export const READINGS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/partner/wire.ts',
+    WIRE,
+    [
+      'wire: numeric text is no price',
+      "if (typeof value !== 'string') return undefined;\n  const text",
+      "if (typeof value !== 'number') return undefined;\n  const text: string",
+    ],
+    [
+      'wire: the first price field counts, number or not',
+      '=> Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined)',
+      '=> Object.hasOwn(entry, name))',
+    ],
+    ['wire: the lowest ask is no price', 'amount >= LEAST_PRICE &&', 'amount > LEAST_PRICE &&'],
+    [
+      'wire: a price with satang is one',
+      'amount !== undefined && Number.isInteger(amount) &&',
+      'amount !== undefined &&',
+    ],
+    ['wire: a price that no column holds is one', '&& amount <= INT4_MAX;', '&& amount <= Infinity;'],
+    [
+      'wire: the entry of a number as text is lost',
+      "typeof entry === 'number' && price !== null ? null : entry",
+      'price !== null ? null : entry',
+    ],
+    ['wire: any code will do', "if (code !== '0000')", "if (code !== '0000' && code !== undefined)"],
+    ['wire: the meaning of sizes is a size', 'if (NOT_SIZES.has(size)) continue;', ''],
+    [
+      'wire: a list as size_map is a withdrawal',
+      'if (!isObject(sizeMap)) return',
+      "if (typeof sizeMap !== 'object' || sizeMap === null) return",
+    ],
+    [
+      'wire: a bulk body of other members is empty',
+      'if (!BULK_PARTS.some((part) => Object.hasOwn(body, part))) {',
+      'if (Object.keys(body).length === 0) {',
+    ],
+    [
+      'wire: a list of results is no results',
+      '(Array.isArray(rawResults) && rawResults.length === 0)',
+      'Array.isArray(rawResults)',
+    ],
+    [
+      'wire: a SKU that names itself by another member is lost',
+      'isObject(element) && Object.hasOwn(element, skuField) ? element[skuField] : element',
+      'element',
+    ],
+    [
+      'wire: deferred SKUs are errors',
+      'notFound, deferred: deferredSkus, errors: errorSkus',
+      'notFound, deferred: errorSkus, errors: deferredSkus',
+    ],
+    [
+      'wire: counts of negative numbers',
+      'Number.isSafeInteger(count) && count >= 0',
+      'Number.isSafeInteger(count)',
+    ],
+    ['wire: a delta with an unknown list is whole', 'if (other !== undefined)\n', "if (other?.[0] === '')\n"],
+    [
+      'wire: changes without now_live are covered',
+      "return reported && body['now_live'] === undefined ?",
+      "return reported && body['now_live'] === null ?",
+    ],
+    [
+      'wire: an element that is no SKU is skipped',
+      "if (!skus.every((sku) => typeof sku === 'string')) {",
+      'if (skus.length < 0) {',
+    ],
+    ['wire: skipped SKUs are not counted', 'skipped += skus.length - readable.length;', ''],
+    [
+      'wire: a delta without a token says nothing new, whatever it reports',
+      'toSnapshot === null ? reported > 0 :',
+      'toSnapshot === null ? reported < 0 :',
+    ],
+    [
+      'wire: a large numeric token is rounded',
+      "typeof token === 'number' && !Number.isSafeInteger(token) ? parseExact(text) : body",
+      'body',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/text.ts',
+    [...WIRE, ...LINES],
+    [
+      'text: a SKU of 512 characters is none',
+      'value.length > 0 && value.length <= MAX_KEY_LENGTH',
+      'value.length > 0 && value.length < MAX_KEY_LENGTH',
+    ],
+    [
+      'text: the empty SKU is one',
+      'value.length > 0 && value.length <=',
+      'value.length >= 0 && value.length <=',
+    ],
+    ['text: lone surrogates are stored', ' && text.isWellFormed();', ';'],
+    ['text: nested without end', 'if (depth >= MAX_DEPTH) return undefined;', ''],
+    ['text: keys with NUL are stored', '    toStorable(key),\n', '    key,\n'],
+  ),
+  ...faultsOf(
+    'src/partner/manifest-lines.ts',
+    LINES,
+    ['lines: a live line keeps its hash', 'const hash = live ? null : data.hash;', 'const hash = data.hash;'],
+    [
+      'lines: a snapshot line without a hash is applied',
+      "if (!live && (typeof hash !== 'string' || hash === '' ||",
+      "if (!live && (hash === '' ||",
+    ],
+    ['lines: a time of before 1970 is one', 'return ms >= 0 && ms', 'return ms >= -Infinity && ms'],
+    [
+      'lines: a line of exactly the limit is too long',
+      'Buffer.byteLength(text) > lineBytes;',
+      'Buffer.byteLength(text) >= lineBytes;',
+    ],
+    [
+      'lines: characters are counted, not bytes',
+      'text.length * 3 > lineBytes && Buffer.byteLength(text) > lineBytes',
+      'text.length > lineBytes',
+    ],
+    [
+      'lines: secrets are cut out of samples too late',
+      'const shown = hide(text.slice(0, SEARCHED_LENGTH));',
+      'const shown = hide(text.slice(0, SAMPLE_LENGTH));',
+    ],
+    [
+      'lines: the SKU of a cut line is lost',
+      "return reject('too-long', salvageSku(text.slice(0, lineBytes)));",
+      "return reject('too-long', null);",
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/manifest-answer.ts',
+    META,
+    [
+      'manifest answer: of two ids the first is taken',
+      'leaf: leaf !== undefined && alike ? leaf : null',
+      'leaf: leaf ?? null',
+    ],
+    [
+      'manifest answer: the id of a request is the snapshot',
+      '...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS]',
+      '...NOT_ID_WORDS, ...URL_WORDS]',
+    ],
+    [
+      'manifest answer: seconds are milliseconds',
+      'text < 100_000_000_000 ? text * 1000 : text',
+      'text < 100_000_000_000 ? text : text',
+    ],
+    [
+      'manifest answer: an unreadable sku_count is none',
+      'if (announced !== null && skuCount === null)',
+      'if (announced === Infinity)',
+    ],
+    [
+      'manifest answer: a live count that no column holds',
+      'count === null || count > INT4_MAX ? null : count',
+      'count',
+    ],
+    [
+      'manifest answer: a configured name is only tried',
+      'field === undefined ? choose(leaves) : { leaf: named(leaves, field), candidates: [] }',
+      'field === undefined ? choose(leaves) : { leaf: named(leaves, field) ?? choose(leaves).leaf, candidates: [] }',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/errors.ts',
+    ['test/partner/errors.test.ts', CORNERS],
+    [
+      'errors: a code counts on any route',
+      '&& known.status === status && known.routes.includes(route)',
+      '&& known.status === status',
+    ],
+    [
+      'errors: a code counts with any status',
+      '&& known.status === status && known.routes.includes(route)',
+      '&& known.routes.includes(route)',
+    ],
+    [
+      'errors: 0009 in a 200 is an answer',
+      "code === undefined || code === '0000' ? null : 'unreadable'",
+      'null',
+    ],
+    ['errors: a numeric code loses its zeros', "String(code).padStart(4, '0')", 'String(code)'],
+    [
+      'errors: the 500 of a price route is of the credential',
+      "!['errorMessage', 'code', 'statusCode'].some",
+      "!['errorMessage', 'statusCode'].some",
+    ],
+    [
+      'errors: a stopped process has timed out',
+      "  if (caller?.aborted) return 'aborted';\n  if (timer.aborted) return 'timeout';",
+      "  if (timer.aborted) return 'timeout';\n  if (caller?.aborted) return 'aborted';",
+    ],
+    [
+      'errors: a 403 of the files origin is a fault',
+      "status === 403 ? 'url-expired' : 'file-fault'",
+      "status === 401 ? 'url-expired' : 'file-fault'",
+    ],
+    [
+      'errors: the query of a URL is in a cause',
+      "text.replaceAll(/\\?[^\\s\"']*/g, '?[query]').replaceAll",
+      'text.replaceAll',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/reconciliation.ts',
+    ['test/sync/reconciliation.test.ts', 'test/sync/retries.test.ts', 'test/hostile/reconciliation.test.ts'],
+    [
+      'reconciliation: the second of two results counts',
+      "skuAnswers.set(sku, { kind: 'error', because: 'contradictory' });",
+      'skuAnswers.set(sku, skuAnswer);',
+    ],
+    [
+      'reconciliation: the same result twice is a contradiction',
+      '} else if (present.kind !== skuAnswer.kind) {',
+      '} else {',
+    ],
+    [
+      'reconciliation: a SKU left out is not found',
+      "asked.map((sku) => [sku, { kind: 'error', because: 'omitted' }])",
+      "asked.map((sku) => [sku, { kind: 'not_found' }])",
+    ],
+    [
+      'reconciliation: unexpected SKUs are counted each time',
+      'unexpected: unexpected.size',
+      'unexpected: Math.min(1, unexpected.size)',
+    ],
+    [
+      'reconciliation: deferred SKUs all come back together',
+      'deferredMs * (1 + JITTER * random())',
+      'deferredMs',
+    ],
+    [
+      'reconciliation: deferred SKUs come back early',
+      'deferredMs * (1 + JITTER * random())',
+      'deferredMs * (1 - JITTER * random())',
+    ],
+    [
+      'reconciliation: an error waits as long each time',
+      'doubling(firstMs, asked.failures + 1, SKU_ERROR_MOST_MS)',
+      'doubling(firstMs, 1, SKU_ERROR_MOST_MS)',
+    ],
+    [
+      'reconciliation: a SKU is blamed the first time',
+      "skuAnswer.because === 'alone' && asked.failures > 0",
+      "skuAnswer.because === 'alone'",
+    ],
+    [
+      'reconciliation: entries with a price are unpriced',
+      'price === null && entry !== null',
+      'entry !== null',
+    ],
+  ),
+];

@@ -1,0 +1,189 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const RATES = ['test/sync/live-corners.test.ts', 'test/sync/live-policy.test.ts'];
+const SIZES = ['test/sync/call-size.test.ts', 'test/sync/failing-calls.test.ts'];
+
+/** Faults in when SKUs are refreshed next: rates, sizes of calls, retries, maintenance. */
+export const SCHEDULING: readonly Mutant[] = [
+  ...faultsOf(
+    'src/sync/live/policy.ts',
+    RATES,
+    [
+      'rates: evidence grows without bound',
+      'Math.min(1, MOST_SHAPE / alpha, MOST_MEMORY_MINUTES / beta)',
+      'Math.min(1, MOST_MEMORY_MINUTES / beta)',
+    ],
+    [
+      'rates: a SKU at rest is believed for years',
+      'Math.min(1, MOST_SHAPE / alpha, MOST_MEMORY_MINUTES / beta)',
+      'Math.min(1, MOST_SHAPE / alpha)',
+    ],
+    ['rates: no time at all teaches', 'if (tau <= 0) return rate;', ''],
+    [
+      'rates: a price at rest teaches nothing',
+      'if (!changed) return bounded({ alpha, beta: beta + tau });',
+      'if (!changed) return rate;',
+    ],
+    [
+      'rates: moves of the past count twice',
+      'alpha: PRIOR.alpha + moves,',
+      'alpha: PRIOR.alpha + 2 * moves,',
+    ],
+    ['rates: weight does not count', 'return weight * (beta * spread', 'return 0 * weight + (beta * spread'],
+    [
+      'rates: more than a refresh a minute',
+      'Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted))',
+      'Math.max(1 / most, wanted)',
+    ],
+    [
+      'rates: a SKU waits for ever',
+      'Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted))',
+      'Math.min(1 / LEAST_MINUTES, wanted)',
+    ],
+    [
+      'rates: more refreshes are promised than there are',
+      '> SPENT_PART * refreshes) low',
+      '> 1.1 * refreshes) low',
+    ],
+    [
+      'rates: a SKU of a moment ago is chosen',
+      'filter(({ tau }) => tau >= LEAST_MINUTES)',
+      'filter(({ tau }) => tau >= 0)',
+    ],
+    [
+      'rates: who waits too long waits on',
+      'const overdue = candidate.tau >= most;',
+      'const overdue = candidate.tau >= Infinity * most;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/call-size.ts',
+    SIZES,
+    [
+      'call size: failures in a row make calls no smaller',
+      '>> Math.min(2 * failures, 30)',
+      '>> Math.min(0 * failures, 30)',
+    ],
+    ['call size: is nothing', 'return Math.max(1, Math.min(size', 'return Math.max(0, Math.min(size'],
+    ['call size: one failure limits it', 'if (suspected === null || skus <= proven', 'if (skus <= proven'],
+    ['call size: one SKU limits it', 'if (skus <= 1) return null;', ''],
+    [
+      'call size: a limit that is gone is remembered',
+      'if (after.suspected === null && (size === null || skus >= most)) return { ...after, ...ANY_SIZE };',
+      '',
+    ],
+    [
+      'call size: larger ones are tried at every call',
+      'after.worked >= after.patience)',
+      'after.worked >= 1)',
+    ],
+    [
+      'call size: trials that fail come as often',
+      'Math.min(MOST_PATIENCE, 2 * patience)',
+      'Math.min(MOST_PATIENCE, patience)',
+    ],
+    [
+      'failed call: an outage is blamed on SKUs',
+      'if (isConfiguration || failures >= FAILURES_BEFORE_PAUSE) {',
+      'if (isConfiguration) {',
+    ],
+    [
+      'failed call: its pause has no end',
+      'doubling(intervals.errorMs, times, PAUSE_MOST_MS)',
+      'doubling(intervals.errorMs, times, Infinity)',
+    ],
+    [
+      'failed call: the last one before a pause is blamed',
+      'blames: skus === 1 && failures < FAILURES_BEFORE_PAUSE - 1,',
+      'blames: skus === 1,',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/context.ts',
+    ['test/sync/retries.test.ts', 'test/store/settings.pg.test.ts'],
+    [
+      'refreshes: without a sweep they are for prices',
+      "sweepMs > 0 && sweepMs <= metadataMs ? 'sweep' : 'metadata'",
+      "sweepMs >= 0 && sweepMs <= metadataMs ? 'sweep' : 'metadata'",
+    ],
+    [
+      'refreshes: without a sweep they never come',
+      'return sweepMs > 0 ? Math.min(sweepMs, metadataMs) : metadataMs;',
+      'return Math.min(sweepMs, metadataMs);',
+    ],
+    [
+      'refreshes: a SKU that is not found is asked as a live one',
+      'notFoundMs: metadataMs,',
+      'notFoundMs: liveMs,',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/outcome.ts',
+    ['test/sync/outcome.test.ts', 'test/sync/retries.test.ts'],
+    [
+      'retries: after an hour of failures they stop growing',
+      'doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS)',
+      'doubling(RETRY_FIRST_MS, failuresBefore + 1, 2 * RETRY_MOST_MS)',
+    ],
+    [
+      'retries: the first one waits twice as long',
+      'failuresBefore + 1, RETRY_MOST_MS',
+      'failuresBefore + 2, RETRY_MOST_MS',
+    ],
+    [
+      'retries: the schedule is waited for',
+      'return Math.min(scheduleMs, doubling',
+      'return Math.max(scheduleMs, doubling',
+    ],
+    [
+      'retries: a refused request waits as a failed one',
+      'return refuses(kind) ? Math.min(scheduleMs, RETRY_REFUSED_MS)',
+      "return kind === '' ? Math.min(scheduleMs, RETRY_REFUSED_MS)",
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/delta.ts',
+    ['test/sync/retries.test.ts', 'test/sync/manifest-decision.test.ts', 'test/hostile/deltas.pg.test.ts'],
+    ['delta: too large a delta is tried on and on', "    case 'delta-too-large':\n", ''],
+    [
+      'delta: a stale catalog breaks the chain',
+      "    case 'no-snapshot':\n    case 'snapshot-stale':\n      return 'catalog-fault';",
+      "    case 'no-snapshot':\n      return 'catalog-fault';\n    case 'snapshot-stale':\n      return 'fetch-manifest';",
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/maintenance.ts',
+    ['test/pace/window.pg.test.ts', 'test/sync/incident.pg.test.ts', 'test/sync/maintenance.pg.test.ts'],
+    [
+      'metadata: SKUs are moved before their metadata is old',
+      'ctx.settings.intervals.metadataMs - snapshotMs;',
+      'ctx.settings.intervals.metadataMs - ctx.settings.intervals.metadataMs + 0 * snapshotMs;',
+    ],
+    [
+      'metadata: SKUs are moved that are refreshed for it anyway',
+      "snapshotReason === 'metadata' ? 0 :",
+      "snapshotReason !== 'metadata' ? 0 :",
+    ],
+    [
+      'maintenance: a backlog waits a minute',
+      'nextInMs: Math.max(released, forgotten) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,',
+      'nextInMs: Math.max(released, forgotten) < Infinity ? MAINTENANCE_EVERY_MS : 1000,',
+    ],
+    ['maintenance: samples grow without end', '  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);\n', ''],
+    [
+      'maintenance: history that is kept for ever is dropped',
+      'historyMs > 0 ? await dropOldHistory(ctx.sql, historyMs) : 0',
+      'historyMs >= 0 ? await dropOldHistory(ctx.sql, historyMs) : 0',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/quarantine.ts',
+    ['test/sync/maintenance.pg.test.ts'],
+    [
+      'samples: one fewer is kept',
+      'order by id desc offset ${keep} limit 1',
+      'order by id desc offset ${keep} - 1 limit 1',
+    ],
+    ['samples: the newest go', 'where id <= (select', 'where id >= (select'],
+  ),
+];

@@ -1,0 +1,248 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const DUE = [
+  'test/store/ledger-corners.pg.test.ts',
+  'test/store/due.pg.test.ts',
+  'test/store/due-model.pg.test.ts',
+];
+const AUDIT = [
+  'test/store/audit.pg.test.ts',
+  'test/store/audit-moves.pg.test.ts',
+  'test/store/audit-model.pg.test.ts',
+];
+
+/**
+ * Faults in deltas, in the ledger, in tasks, in what calls leave behind, and in the audit. Not here: that a SKU which is reported as
+ * snapshot-priced forgets the hash of before it was live; a price that moves takes that away in any case.
+ */
+export const SQL: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/delta.ts',
+    [
+      'test/store/delta.pg.test.ts',
+      'test/store/broken-chain.pg.test.ts',
+      'test/store/schema.pg.test.ts',
+      'test/hostile/deltas.pg.test.ts',
+    ],
+    ['delta: is applied to another token', 'return sync.snapshot_id === token;', 'return true;'],
+    [
+      'delta: now_live alone reports nothing',
+      'const reported = [...new Set([...changed, ...nowLive])];',
+      'const reported = [...new Set([...changed])];',
+    ],
+    [
+      'delta: a changed SKU keeps its hash',
+      'price_source = excluded.price_source, hash = null,',
+      'price_source = excluded.price_source,',
+    ],
+    [
+      'delta: a SKU that is reported stays unlisted',
+      'coalesce(s.hash, s.hash_before_live) end, in_manifest = true,',
+      'coalesce(s.hash, s.hash_before_live) end,',
+    ],
+    [
+      'delta: a removed SKU is not asked once more',
+      "  await tx`select catalog_internal.mark_due(${skus as string[]}::text[], 'removed')`;\n",
+      '',
+    ],
+    [
+      'delta: the token moves with each piece',
+      'return await applyPart(tx, part, nowLive);',
+      'return await applyPart(tx, part, nowLive, delta);',
+    ],
+    [
+      'delta: a piece is applied whoever has the token',
+      'if (counts === null) return NOTHING;\n    add',
+      'if (counts === null) continue;\n    add',
+    ],
+    [
+      'delta: a fault of the catalog outlasts it',
+      'catalog_fault = null, chain_breaks = 0`',
+      'chain_breaks = 0`',
+    ],
+    [
+      'delta: broken chains are counted for ever',
+      'catalog_fault = null, chain_breaks = 0`',
+      'catalog_fault = null`',
+    ],
+    [
+      'delta: counts as read while there is more',
+      'when snapshot_id = ${toSnapshot} or ${isEnd} then now()',
+      'when snapshot_id is not null or ${isEnd} then now()',
+    ],
+    [
+      'delta: a chain is broken anew by each answer',
+      'where snapshot_id = ${token} and chain_broken_at is null',
+      'where snapshot_id = ${token}',
+    ],
+    [
+      'delta: a chain that breaks again asks at once',
+      'breaks === 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2))',
+      'breaks >= 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2))',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/due.ts',
+    [...DUE, 'test/sync/live-plan.pg.test.ts'],
+    [
+      'ledger: waiting SKUs are claimed by name',
+      'where sku = any(${named as string[]}) and held_until is null and',
+      'where sku = any(${named as string[]}) and',
+    ],
+    [
+      'ledger: the newest of a lane go first',
+      'and d.due_at <= now() + make_interval(secs => q.early)\n        order by d.due_at limit',
+      'and d.due_at <= now() + make_interval(secs => q.early)\n        order by d.due_at desc limit',
+    ],
+    ['ledger: rank does not count', 'order by d.rank desc, d.due_at limit', 'order by d.due_at limit'],
+    [
+      'ledger: suspects ride with others',
+      'd.largest_call is null and d.live = q.live and d.lane = q.lane\n',
+      'd.live = q.live and d.lane = q.lane\n',
+    ],
+    [
+      'ledger: what a claim frees others hold',
+      'sku = any(${skus as string[]}) and claim = ${claim} order',
+      'sku = any(${skus as string[]}) and claim >= 0 + 0 * ${claim} order',
+    ],
+    [
+      'ledger: waits that are not over end',
+      'where held_until <= now()\n',
+      "where held_until <= now() + interval '30 minutes'\n",
+    ],
+    [
+      'ledger: a released SKU keeps its claim',
+      'set held_until = null, claim = null\n    where d.ctid',
+      'set held_until = null\n    where d.ctid',
+    ],
+    [
+      'ledger: live SKUs are moved for their metadata',
+      'largest_call is null and not live and lane',
+      'largest_call is null and lane',
+    ],
+    [
+      'ledger: what was saved up counts in full',
+      'least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))',
+      'least(claim.asked_at, credit_from + 0 * make_interval(secs => ${mostSeconds}))',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/tasks.ts',
+    ['test/store/tasks.pg.test.ts', 'test/sync/outage.pg.test.ts', 'test/store/failed-calls.pg.test.ts'],
+    [
+      'tasks: one that runs is begun again',
+      '      and (running_until is null or running_until <= clock_timestamp())\n',
+      '',
+    ],
+    [
+      'tasks: a lost run renews its lease',
+      'where task = ${task} and run = ${run}`;\n}\n\nexport async function showProgress',
+      'where task = ${task} and ${run} is not null`;\n}\n\nexport async function showProgress',
+    ],
+    [
+      'tasks: a request that came meanwhile is lost',
+      'next_at = case when next_at > started_at then next_at\n                else clock_timestamp()',
+      'next_at = case when next_at > clock_timestamp() then next_at\n                else clock_timestamp()',
+    ],
+    [
+      'tasks: one that was put off has failed',
+      "when 'failed' then failures + 1 else failures end",
+      'else failures + 1 end',
+    ],
+    [
+      'tasks: failures outlast a success',
+      "case ${end.how} when 'done' then 0 when",
+      "case ${end.how} when 'done' then failures when",
+    ],
+    [
+      'tasks: a failure is a success',
+      "succeeded_at = case when ${end.how} = 'done' then clock_timestamp() else succeeded_at end",
+      "succeeded_at = case when ${end.how} <> '' then clock_timestamp() else succeeded_at end",
+    ],
+    [
+      'tasks: what is asked for keeps its failures',
+      'set next_at = clock_timestamp(), failures = 0 where',
+      'set next_at = clock_timestamp() where',
+    ],
+    [
+      'pause: many calls go out into an outage',
+      'when failures >= ${FAILURES_BEFORE_PAUSE} and exists (',
+      'when failures < ${FAILURES_BEFORE_PAUSE} and exists (',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/call-lesson.ts',
+    [
+      'test/store/ledger-corners.pg.test.ts',
+      'test/store/lesson.pg.test.ts',
+      'test/store/failed-calls.pg.test.ts',
+      'test/sync/incident.pg.test.ts',
+    ],
+    [
+      'failed call: frees its SKUs at once in an outage',
+      'held_until = case when ${holdMs > 0} then',
+      'held_until = case when ${holdMs < 0} then',
+    ],
+    [
+      'failed call: lets SKUs into larger calls',
+      'largest_call = least(largest_call, ${largestCall}::smallint)',
+      'largest_call = ${largestCall}::smallint',
+    ],
+    [
+      'failed call: shortens a pause',
+      'next_at = greatest(next_at, clock_timestamp()',
+      'next_at = greatest(null, clock_timestamp()',
+    ],
+    [
+      'call size: a late lesson overwrites a newer one',
+      'where step = ${size?.step ?? 0}::int - 1 and ${size !== null}',
+      'where step >= ${size?.step ?? 0}::int - 1 and ${size !== null}',
+    ],
+    [
+      'lesson: an incident that another process ended begins again',
+      'cause is not distinct from ${incident?.from ?? null}::text',
+      'true or ${incident?.from ?? null}::text is null',
+    ],
+    ['lesson: an incident begins anew with each cause', 'coalesce(incident_since, now()) end', 'now() end'],
+    [
+      'lesson: a call that worked does not end the pause',
+      "failures = case when task <> 'reprice' or ${worked} then 0 else failures end",
+      "failures = case when task <> 'reprice' or ${worked} then failures else failures end",
+    ],
+    [
+      'lesson: deferrals of long ago count',
+      "called_at > now() - interval '5 minutes' and snapshot_deferred > 0",
+      'snapshot_deferred > 0',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/audit.ts',
+    AUDIT,
+    ['audit: a report from before the manifest is judged', "then 'report'\n", "then 'masked'\n"],
+    [
+      'audit: an overtaken move is not noted',
+      "standing === 'overtaken') {",
+      "standing === 'overtaken' && false) {",
+    ],
+    [
+      'audit: a move that came back is one that was never reported',
+      "count(*) filter (where finding = 'overdue' and kept.moves = 1)",
+      "count(*) filter (where finding = 'overdue')",
+    ],
+    [
+      'audit: each report is unchanged that others explain',
+      "count(*) filter (where finding = 'unchanged' and kept.sku is null)",
+      "count(*) filter (where finding = 'unchanged')",
+    ],
+    [
+      'audit: a SKU that is removed waits for its report',
+      'const leaving = [...new Set([...delta.nowLive, ...delta.removed])];',
+      'const leaving = [...new Set([...delta.nowLive])];',
+    ],
+    [
+      'audit: a move is waited for by the delta that could not have it',
+      'and u.seen_at <= y.token_at and',
+      'and',
+    ],
+  ),
+];

@@ -1,0 +1,53 @@
+import { onTestFinished, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPartnerClient } from '../../src/partner/client.ts';
+import { PartnerError } from '../../src/partner/errors.ts';
+import { all, fileAt, lineText } from './manifest-reading.ts';
+import { serve } from './server.ts';
+
+const ENDLESS = { timeout: 20_000 };
+/** The daemon's signal, which aborts when it stops: not in these tests. */
+const running = () => new AbortController().signal;
+
+const ended = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'answered',
+    (error: unknown) => (error instanceof PartnerError ? error.kind : error),
+  );
+
+test('a download takes PARTNER_DOWNLOAD_TIMEOUT at most while the daemon runs', ENDLESS, async () => {
+  const base = await serve((_request, response) => {
+    response.write(`${lineText(1)}\n`);
+  });
+  expect(await ended(all(fileAt(base, { timeoutMs: 200, signal: running() })))).toBe('timeout');
+});
+
+test('and ends at once where the daemon stops', ENDLESS, async () => {
+  const base = await serve((_request, response) => {
+    response.write(`${lineText(1)}\n`);
+  });
+  const stopping = new AbortController();
+  const download = ended(all(fileAt(base, { timeoutMs: 60_000, signal: stopping.signal })));
+  stopping.abort();
+  expect(await download).toBe('aborted');
+});
+
+test('a request takes PARTNER_TIMEOUT at most while the daemon runs', ENDLESS, async () => {
+  const client = createPartnerClient({
+    baseUrl: await serve(() => undefined),
+    credentials: () => ({ apiKey: 'key', secret: 'secret' }),
+    timeoutMs: 100,
+    bodyKey: 'skus',
+    priceFields: ['price'],
+    skuField: 'sku',
+    allowInsecure: false,
+    userAgent: 'test',
+    clock: systemClock,
+    observe: () => undefined,
+  });
+  onTestFinished(() => client.close());
+  const permit = { settle: () => Promise.resolve() };
+  expect(await ended(client.bulk(permit, ['A'], running()))).toBe('timeout');
+  expect(await ended(client.delta(permit, 's1', running()))).toBe('timeout');
+  expect(await ended(client.manifest(permit, running()))).toBe('timeout');
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/lib/clock.ts';
+import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
+import { endTask, readTasks, startTask } from '../../src/store/tasks.ts';
+import type { TaskOutcome } from '../../src/sync/outcome.ts';
+import { useStore } from '../store/support.ts';
+
+const store = useStore();
+const LEASE_MS = 20_000;
+const DONE: TaskOutcome = { kind: 'done', nextInMs: 3_600_000, counts: {} };
+
+/** A clock whose sleeps pass at once, for the leases in Postgres as well. `slept` is called when one is over. */
+function leaping(slept: (now: number) => Promise<void>): Clock {
+  let now = 0;
+  return {
+    now: () => now,
+    monotonic: () => now,
+    async sleep(ms, signal) {
+      if (signal?.aborted) return;
+      now += ms;
+      await store.sql`
+        update catalog_internal.tasks set running_until = running_until - make_interval(secs => ${ms / 1000})
+        where task = 'manifest'`;
+      await slept(now);
+    },
+  };
+}
+
+function runner(clock: Clock, signal = new AbortController().signal) {
+  const reports: TaskReport[] = [];
+  return {
+    reports,
+    sql: store.sql,
+    clock,
+    signal,
+    report: (report: TaskReport) => void reports.push(report),
+  };
+}
+
+const manifest = async () => (await readTasks(store.sql)).find(({ task }) => task === 'manifest');
+
+describe('a task that runs', () => {
+  test('keeps its lease for as long as its work takes: nobody else begins it', async () => {
+    const over = Promise.withResolvers<void>();
+    const taken: number[] = [];
+    const clock = leaping(async (now) => {
+      if ((await startTask(store.sql, 'manifest', LEASE_MS)) !== null) taken.push(now);
+      if (now >= 60_000) over.resolve();
+    });
+    const outcome = await runTask(runner(clock), 'manifest', async () => {
+      await over.promise;
+      return DONE;
+    });
+    expect({ outcome, taken }).toEqual({ outcome: DONE, taken: [] });
+    expect(await manifest()).toMatchObject({ running: false, outcome: 'done', failures: 0 });
+  });
+
+  test('has ended once its work has: it is renewed no more', async () => {
+    let sleeps = 0;
+    const asleep = Promise.withResolvers<void>();
+    const clock: Clock = {
+      now: () => 0,
+      monotonic: () => 0,
+      async sleep(_ms, signal) {
+        sleeps += 1;
+        asleep.resolve();
+        await new Promise<void>((resolve) => {
+          signal?.addEventListener('abort', () => resolve());
+        });
+      },
+    };
+    await runTask(runner(clock), 'manifest', async () => {
+      await asleep.promise;
+      return DONE;
+    });
+    expect(sleeps).toBe(1);
+    expect(await manifest()).toMatchObject({ running: false });
+  });
+
+  test('is a failure where something is thrown, and tried again after a minute, then two', async () => {
+    const clock = leaping(() => Promise.resolve());
+    const fault = new Error('a defect');
+    const waits: unknown[] = [];
+    for (const failures of [1, 2]) {
+      await store.sql`update catalog_internal.tasks set next_at = clock_timestamp() where task = 'manifest'`;
+      const one = runner(clock);
+      const outcome = await runTask(one, 'manifest', () => Promise.reject(fault));
+      waits.push(outcome?.nextInMs);
+      expect(one.reports).toMatchObject([{ task: 'manifest', error: fault, outcome: { because: 'fault' } }]);
+      expect(await manifest()).toMatchObject({ failures, outcome: 'fault' });
+    }
+    expect(waits).toEqual([60_000, 120_000]);
+  });
+
+  test('is no failure where this process is stopping: the next one goes on at once', async () => {
+    const stopping = new AbortController();
+    const outcome = await runTask(
+      runner(
+        leaping(() => Promise.resolve()),
+        stopping.signal,
+      ),
+      'manifest',
+      () => {
+        stopping.abort();
+        return Promise.reject(new Error('broken off'));
+      },
+    );
+    expect(outcome).toEqual({ kind: 'postponed', nextInMs: 0, because: 'stopping' });
+    const next = await startTask(store.sql, 'manifest', LEASE_MS);
+    expect(next).toMatchObject({ failures: 0 });
+    await endTask(store.sql, 'manifest', next?.run ?? '', { how: 'done', outcome: 'done', nextInMs: 0 });
+  });
+
+  test('is not run before its time, and nothing is reported', async () => {
+    await store.sql`update catalog_internal.tasks set next_at = clock_timestamp() + interval '1 hour' where task = 'manifest'`;
+    const one = runner(leaping(() => Promise.resolve()));
+    expect(await runTask(one, 'manifest', () => Promise.resolve(DONE))).toBeNull();
+    expect(one.reports).toEqual([]);
+  });
+});

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { noteCatalogCheck, readSyncState } from '../../src/store/sync-state.ts';
+import { baseline, GENERATED_AT, line } from './manifest.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+test('a shrink that was confirmed is confirmed for one manifest', async () => {
+  await store.sql`update catalog_internal.sync set shrink_confirmed = true`;
+  await baseline(store.url, [line('A')]);
+  expect(await readSyncState(store.sql)).toMatchObject({
+    shrinkConfirmed: false,
+    manifestAppliedAt: expect.any(Date) as Date,
+  });
+});
+
+test('a manifest that does not say when it was built leaves the time of the one before', async () => {
+  await baseline(store.url, [line('A')], { token: { snapshotId: 'm1' } });
+  await baseline(store.url, [line('A')], { token: { snapshotId: 'm2', generatedAt: null } });
+  expect(await readSyncState(store.sql)).toMatchObject({
+    snapshotId: 'm2',
+    snapshotGeneratedAt: GENERATED_AT,
+  });
+});
+
+test('the newest snapshot is no older for an answer that names an older one, or no time', async () => {
+  await baseline(store.url, [line('A')]);
+  const check = async (generatedAt: Date | null) => {
+    await noteCatalogCheck(store.sql, { snapshotId: 's', generatedAt, livePricedSkuCount: null });
+    return (await readSyncState(store.sql)).snapshotGeneratedAt;
+  };
+  const later = new Date(GENERATED_AT.getTime() + 60_000);
+  expect(await check(new Date(GENERATED_AT.getTime() - 60_000))).toEqual(GENERATED_AT);
+  expect(await check(later)).toEqual(later);
+  expect(await check(null)).toEqual(later);
+});

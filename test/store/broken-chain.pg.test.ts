@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest';
+import { applyDelta, noteBrokenChain } from '../../src/store/delta.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+/** Puts the mirror on a token, and the manifest two hours off. */
+async function standing(token: string): Promise<void> {
+  await store.sql`update catalog_internal.sync set snapshot_id = ${token}, chain_broken_at = null`;
+  await store.sql`update catalog_internal.tasks set next_at = now() + interval '2 hours' where task = 'manifest'`;
+}
+
+/** Minutes until the manifest is fetched, and how often the chain has broken in a row. */
+async function seen() {
+  const [row] = await store.sql<[{ minutes: number; breaks: number; rejected: string | null }]>`
+    select greatest(0, round(extract(epoch from t.next_at - now()) / 60))::int as minutes, s.chain_breaks as breaks,
+      s.rejected_snapshot_id as rejected
+    from catalog_internal.tasks t, catalog_internal.sync s where t.task = 'manifest'`;
+  return row;
+}
+
+describe('a chain of deltas that is broken', () => {
+  test('has a manifest fetched at once, and later each time that it breaks again', async () => {
+    const waits: number[] = [];
+    for (let times = 1; times <= 9; times += 1) {
+      await standing(`s${times}`);
+      await noteBrokenChain(store.sql, `s${times}`);
+      waits.push((await seen()).minutes);
+    }
+    expect(waits).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60]);
+  });
+
+  test('is broken once, however many processes find it so', async () => {
+    await standing('s1');
+    for (let times = 0; times < 3; times += 1) await noteBrokenChain(store.sql, 's1');
+    expect(await seen()).toEqual({ minutes: 0, breaks: 1, rejected: 's1' });
+  });
+
+  test('is not the one that has another token by now', async () => {
+    await standing('s2');
+    await noteBrokenChain(store.sql, 's1');
+    expect(await seen()).toEqual({ minutes: 120, breaks: 0, rejected: null });
+  });
+
+  test('puts no manifest off that is due', async () => {
+    await standing('s1');
+    await store.sql`update catalog_internal.sync set chain_breaks = 5`;
+    await store.sql`update catalog_internal.tasks set next_at = now() - interval '1 second' where task = 'manifest'`;
+    await noteBrokenChain(store.sql, 's1');
+    expect(await seen()).toMatchObject({ minutes: 0, breaks: 6 });
+  });
+
+  test('that a delta goes on from begins anew', async () => {
+    await standing('s1');
+    await store.sql`update catalog_internal.sync set chain_breaks = 3`;
+    await applyDelta(store.sql, { since: 's1', toSnapshot: 's1', changed: [], removed: [], nowLive: [] });
+    expect(await seen()).toMatchObject({ breaks: 0 });
+  });
+});

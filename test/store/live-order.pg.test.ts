@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { scheduleLive } from '../../src/store/live-order.ts';
+import { HOUR, knownSkus, ledger, mark, useStore } from './support.ts';
+
+const store = useStore();
+const at = (sku: string, generation: number) => ({ sku, generation, alpha: 3, beta: 60, inMs: 2 * HOUR });
+
+test('a SKU that was marked since its schedule was made keeps its mark', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A', 'B']);
+  await mark(sql, ['A', 'B'], 'sweep');
+  await mark(sql, ['A'], 'changed');
+  await scheduleLive(sql, [at('A', 1), at('B', 1)]);
+  const rows = await ledger(sql);
+  expect(rows.get('A')).toMatchObject({ reason: 'changed', lane: 1, live: false, generation: 2 });
+  expect(rows.get('B')).toMatchObject({ reason: 'live', lane: 2, live: true });
+  expect(rows.get('B')?.dueIn).toBeCloseTo(2, 1);
+});
+
+test('what was learned of a rate stands; of others it is what the past says', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A', 'B']);
+  await mark(sql, ['A', 'B'], 'live', true);
+  await sql`insert into catalog_internal.live_rates (sku, alpha, beta) values ('A', 15, 30)`;
+  await scheduleLive(sql, [at('A', 1), at('B', 1)]);
+  expect([...(await sql`select sku, alpha, beta from catalog_internal.live_rates order by sku`)]).toEqual([
+    { sku: 'A', alpha: 15, beta: 30 },
+    { sku: 'B', alpha: 3, beta: 60 },
+  ]);
+});
+
+test.each([
+  ['10 days', 3 * 24 * 60],
+  ['2 days', 2 * 24 * 60],
+])('the past of a SKU that was first priced %s ago is %i minutes', async (since, minutes) => {
+  const { sql } = store;
+  await knownSkus(sql, ['A']);
+  await sql`update catalog.skus set first_priced_at = now() - ${since}::interval`;
+  const [row] = await sql<[{ minutes: number; moves: number }]>`
+    select p.* from catalog.skus s cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p`;
+  expect(row.minutes).toBeCloseTo(minutes, 0);
+});

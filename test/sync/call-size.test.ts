@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest';
+import type { CallSize } from '../../src/store/bulk-call.ts';
+import { ANY_SIZE, sizeAfter, skusOfCall } from '../../src/sync/reprice/call-size.ts';
+
+const MOST = 100;
+const size = (more: Partial<CallSize> = {}): CallSize => ({ step: 0, ...ANY_SIZE, ...more });
+const failed = (before: CallSize, skus: number, hadFailed = false) =>
+  sizeAfter(before, MOST, { skus, failed: true, hadFailed });
+const worked = (before: CallSize, skus: number) =>
+  sizeAfter(before, MOST, { skus, failed: false, hadFailed: false });
+
+describe('after a call that failed', () => {
+  test('once, its size is suspected, and not limited: it may be one of its SKUs', () => {
+    expect(failed(size(), 100)).toEqual(size({ step: 1, suspected: 100 }));
+  });
+
+  test('with one SKU nothing is learned of sizes', () => {
+    expect(failed(size(), 1)).toBeNull();
+    expect(failed(size({ suspected: 100 }), 1)).toBeNull();
+  });
+
+  test('twice, half of it is the size; or as many as have worked', () => {
+    expect(failed(size({ suspected: 100 }), 100)).toMatchObject({ size: 50, failing: 100, suspected: null });
+    expect(failed(size({ suspected: 100, proven: 70 }), 100)).toMatchObject({ size: 70, proven: 70 });
+  });
+
+  test('of a size that has worked since, it is suspected anew', () => {
+    expect(failed(size({ suspected: 100, proven: 100 }), 100)).toMatchObject({
+      size: null,
+      suspected: 100,
+      proven: 99,
+    });
+  });
+
+  test('that was a trial of a larger size, the next one waits for twice as many calls', () => {
+    const trial = size({ size: 60, proven: 30, suspected: 60, patience: 40 });
+    expect(failed(trial, 60)).toMatchObject({ size: 30, failing: 60, patience: 80 });
+    expect(failed(size({ size: 60, proven: 60, suspected: 80, patience: 40 }), 80)).toMatchObject({
+      patience: 40,
+    });
+  });
+});
+
+describe('after a call that worked', () => {
+  test('nothing is written while nothing is suspected', () => {
+    expect(worked(size(), 100)).toBeNull();
+  });
+
+  test('a size that was suspected is cleared by as many SKUs, and not by fewer', () => {
+    expect(worked(size({ suspected: 50 }), 50)).toEqual(size({ step: 1 }));
+    expect(worked(size({ suspected: 50 }), 49)).toMatchObject({ suspected: 50, proven: 49 });
+  });
+
+  test('a limit is tried again after as many full calls as patience says', () => {
+    const limited = size({ size: 30, failing: 60, proven: 30, worked: 38, patience: 40 });
+    expect(worked(limited, 30)).toMatchObject({ size: 30, worked: 39 });
+    expect(worked({ ...limited, worked: 39 }, 30)).toMatchObject({ size: 45, suspected: 45, worked: 0 });
+    expect(worked(limited, 29)).toBeNull();
+  });
+});
+
+test('each call that fails in a row makes the next one a quarter as large, down to one SKU', () => {
+  expect([0, 1, 2, 3, 4, 50].map((failures) => skusOfCall({ size: null }, MOST, failures))).toEqual([
+    100, 25, 6, 1, 1, 1,
+  ]);
+  expect(skusOfCall({ size: 30 }, MOST, 0)).toBe(30);
+  expect(skusOfCall({ size: 30 }, 20, 0)).toBe(20);
+});

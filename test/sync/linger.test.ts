@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest';
+import type { DueClass } from '../../src/store/due.ts';
+import { lingerMs } from '../../src/sync/reprice/plan.ts';
+
+const LIMITS = { callSkus: 100, liveBudget: 5.9 };
+/** The usual pace: more than eight calls in four seconds would be needed for a shorter wait. */
+const USUAL = 118;
+const FULL_WAIT_MS = 4000;
+
+const live = (count: number): DueClass => ({ lane: 'live', live: true, count });
+const swept = (count: number): DueClass => ({ lane: 'sweep', live: false, count });
+const lingers = (due: readonly DueClass[], sinceMs = 0, limits = LIMITS, callsPerMinute = USUAL) =>
+  lingerMs(due, limits, callsPerMinute, sinceMs);
+
+describe('how long a call waits for more SKUs', () => {
+  test('is not at all with exactly the live SKUs that it may have, and as long as ever with one fewer', () => {
+    expect(lingers([live(5)])).toBe(0);
+    expect(lingers([live(4)])).toBe(FULL_WAIT_MS);
+  });
+
+  test('is not at all with exactly half of its slots filled', () => {
+    expect(lingers([swept(50)])).toBe(0);
+    expect(lingers([swept(49)])).toBe(FULL_WAIT_MS);
+  });
+
+  test('adds up SKUs of several lanes, live ones and others apart', () => {
+    expect(lingers([swept(25), { lane: 'new', live: false, count: 25 }])).toBe(0);
+    expect(lingers([live(2), { lane: 'error', live: true, count: 3 }])).toBe(0);
+    expect(lingers([live(4), swept(49)])).toBe(FULL_WAIT_MS);
+  });
+
+  test('is not at all with one urgent SKU', () => {
+    expect(lingers([{ lane: 'urgent', live: false, count: 1 }])).toBe(0);
+    expect(lingers([{ lane: 'urgent', live: false, count: 0 }, swept(1)])).toBe(FULL_WAIT_MS);
+  });
+
+  test('is what is left of four seconds since the last call', () => {
+    expect(lingers([swept(1)], 1500)).toBe(2500);
+    expect(lingers([swept(1)], FULL_WAIT_MS)).toBe(0);
+    expect(lingers([swept(1)], 9000)).toBe(0);
+  });
+
+  test('is the time of eight calls at most, where calls are plenty', () => {
+    expect(lingers([swept(1)], 0, LIMITS, 480)).toBe(1000);
+    expect(lingers([swept(1)], 0, LIMITS, 10)).toBe(FULL_WAIT_MS);
+  });
+
+  test('without any live budget is not shortened by SKUs that it cannot have', () => {
+    expect(lingers([live(1)], 0, { ...LIMITS, liveBudget: 0 })).toBe(0);
+    expect(lingers([swept(3)], 0, { ...LIMITS, liveBudget: 0 })).toBe(FULL_WAIT_MS);
+  });
+});

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import {
+  chooseLive,
+  LEAST_MINUTES,
+  learnRate,
+  nextRefreshMinutes,
+  PRIOR,
+  rateFromPast,
+  refreshValue,
+} from '../../src/sync/live/policy.ts';
+
+const DAYS = 24 * 60;
+
+describe('what is believed of a rate of change', () => {
+  test.each([0, -5])('is unmoved by a refresh that came %i minutes after the one before', (minutes) => {
+    expect(learnRate(PRIOR, minutes, false)).toEqual(PRIOR);
+    expect(learnRate(PRIOR, minutes, true)).toEqual(PRIOR);
+  });
+
+  test('counts each move of the past once, and each minute', () => {
+    expect(rateFromPast(3, 600)).toEqual({ alpha: PRIOR.alpha + 3, beta: PRIOR.beta + 600 });
+    expect(rateFromPast(0, 0)).toEqual(PRIOR);
+  });
+
+  test('is of three days and twenty moves at most, and keeps its mean', () => {
+    const still = rateFromPast(0, 30 * DAYS);
+    expect(still.beta).toBeCloseTo(3 * DAYS, 6);
+    expect(still.alpha / still.beta).toBeCloseTo(PRIOR.alpha / (PRIOR.beta + 30 * DAYS), 12);
+    const busy = rateFromPast(199, 1000);
+    expect(busy.alpha).toBeCloseTo(20, 6);
+    expect(busy.alpha / busy.beta).toBeCloseTo(200 / 1120, 12);
+  });
+});
+
+describe('the next refresh', () => {
+  const fast = { alpha: 20, beta: 20 };
+
+  test('is never sooner than a minute, whatever the SKU weighs', () => {
+    expect(nextRefreshMinutes(1e6, fast, 1e-9, 100)).toBe(LEAST_MINUTES);
+  });
+
+  test('is never later than the longest allowed wait, and that is a minute at least', () => {
+    expect(nextRefreshMinutes(1e-6, { alpha: 1, beta: 1e6 }, 1e3, 100)).toBeCloseTo(100, 9);
+    expect(nextRefreshMinutes(1e-6, { alpha: 1, beta: 1e6 }, 1e3, 0.1)).toBe(LEAST_MINUTES);
+  });
+
+  test('is worth as many times more as the SKU weighs', () => {
+    expect(refreshValue(7, PRIOR, 60)).toBeCloseTo(7 * refreshValue(1, PRIOR, 60), 9);
+    expect(refreshValue(1, PRIOR, 60)).toBeGreaterThan(0);
+  });
+});
+
+describe('who is refreshed first', () => {
+  const candidate = (sku: string, tau: number, weight = 1) => ({ sku, weight, rate: PRIOR, tau });
+  const chosen = (most: number, count: number, ...candidates: ReturnType<typeof candidate>[]) =>
+    chooseLive(candidates, count, most).map(({ sku }) => sku);
+
+  test('is who has waited for as long as allowed, the longest first, however much others are worth', () => {
+    const all = [candidate('heavy', 40, 1e6), candidate('late', 60), candidate('just', 50)];
+    expect(chosen(50, 3, ...all)).toEqual(['late', 'just', 'heavy']);
+    expect(chosen(50.1, 2, ...all)).toEqual(['late', 'heavy']);
+    expect(chosen(100, 3, ...all)).toEqual(['heavy', 'late', 'just']);
+  });
+
+  test('is nobody who was refreshed within the last minute', () => {
+    expect(chosen(100, 3, candidate('now', 0.99, 1e6), candidate('a minute ago', 1))).toEqual([
+      'a minute ago',
+    ]);
+  });
+
+  test('is who was never refreshed, before all others', () => {
+    expect(chosen(1000, 1, candidate('long ago', 999), candidate('never', Infinity))).toEqual(['never']);
+  });
+});

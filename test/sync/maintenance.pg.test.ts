@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest';
+import { trimQuarantine } from '../../src/store/quarantine.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
+import { HOUR, knownSkus, ledger, mark, useStore } from '../store/support.ts';
+import { type SettingsEnv, settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+const context = (env: SettingsEnv = {}) =>
+  ({ sql: store.sql, settings: settingsWith(env) }) as unknown as SyncContext;
+
+describe('metadata', () => {
+  /** SKUs of a day's sweep that have been due for so many hours. */
+  async function swept(hoursDue: Readonly<Record<string, number>>): Promise<void> {
+    const skus = Object.keys(hoursDue);
+    await knownSkus(store.sql, skus);
+    await mark(store.sql, skus, 'sweep');
+    for (const [sku, hours] of Object.entries(hoursDue))
+      await store.sql`
+        update catalog_internal.due set due_at = now() - make_interval(hours => ${hours}) where sku = ${sku}`;
+  }
+  const reasons = async () => [...(await ledger(store.sql)).values()].map(({ reason }) => reason);
+
+  test('that has reached its age while the sweep waited comes first', async () => {
+    await swept({ young: 24, old: 49 });
+    const ctx = context({ SWEEP_INTERVAL: '1d', METADATA_INTERVAL: '3d' });
+    expect(await syncMetadata(ctx)).toMatchObject({
+      kind: 'done',
+      nextInMs: 60_000,
+      counts: { promoted: 1 },
+    });
+    expect(Object.fromEntries([...(await ledger(store.sql))].map(([sku, row]) => [sku, row.reason]))).toEqual(
+      {
+        old: 'metadata',
+        young: 'sweep',
+      },
+    );
+  });
+
+  test('that is the reason of every refresh needs no lane of its own', async () => {
+    await swept({ old: 490 });
+    const ctx = context({ SWEEP_INTERVAL: '0s', METADATA_INTERVAL: '1d' });
+    expect(await syncMetadata(ctx)).toMatchObject({ counts: { promoted: 0 } });
+    expect(await reasons()).toEqual(['sweep']);
+  });
+});
+
+describe('maintenance', () => {
+  const run = (historyMs = 0) => maintain(context(), { windowMs: 60_000, historyMs });
+
+  test('frees what is over, and goes on at once while there is more', async () => {
+    const held = async (count: number) => {
+      await store.sql`
+        insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, claim, held_until)
+        select 'S' || n, 6, 'sweep', false, now(), 1, 7, now() - interval '1 second' from generate_series(1, ${count}::int) n
+        on conflict (sku) do update set held_until = excluded.held_until`;
+    };
+    await held(9999);
+    expect(await run()).toMatchObject({ nextInMs: 60_000, counts: { released: 9999 } });
+    await held(10_001);
+    expect(await run()).toMatchObject({ nextInMs: 1000, counts: { released: 10_000 } });
+    expect(await run()).toMatchObject({ nextInMs: 60_000, counts: { released: 1 } });
+  });
+
+  test('keeps the newest thousand samples', async () => {
+    await store.sql`
+      insert into catalog_internal.quarantine (source, reason, sample)
+      select 'manifest', 'not-json', at::text from generate_series(1, 1005) as g(at) order by g.at`;
+    await run();
+    const [row] = await store.sql`
+      select count(*)::int as count, min(sample::int) as first, max(sample::int) as last from catalog_internal.quarantine`;
+    expect(row).toEqual({ count: 1000, first: 6, last: 1005 });
+    await trimQuarantine(store.sql, 1000);
+    expect(await store.sql`select from catalog_internal.quarantine`).toHaveLength(1000);
+  });
+
+  test('drops no history that is to be kept for ever', async () => {
+    const chunks = () =>
+      store.sql`select inhrelid from pg_inherits where inhparent = 'catalog.price_history'::regclass`;
+    const before = (await chunks()).length;
+    await store.sql`
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+      values ('A', '9', 1, 2, now() - interval '9 years')`;
+    await store.sql`select setval('catalog_internal.change_positions', 5000001)`;
+    expect(await run(0)).toMatchObject({ counts: { historyChunksDropped: 0 } });
+    expect((await chunks()).length).toBeGreaterThanOrEqual(before);
+    expect(await store.sql`select from catalog.price_history`).toHaveLength(1);
+    expect(await run(HOUR)).toMatchObject({ counts: { historyChunksDropped: 1 } });
+  });
+});

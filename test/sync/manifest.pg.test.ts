@@ -1,0 +1,102 @@
+import { gzipSync } from 'node:zlib';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { SecretUrl } from '../../src/partner/secret-url.ts';
+import { startTask } from '../../src/store/tasks.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { syncManifest } from '../../src/sync/manifest.ts';
+import { fileOf } from '../partner/manifest-reading.ts';
+import { serve } from '../partner/server.ts';
+import { HOUR, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+/** Lines that are read from a file at a time. */
+const BATCH = 500;
+let events: SyncEvent[];
+
+beforeEach(() => {
+  events = [];
+});
+
+/** One manifest from offer to end: its file's bytes, and the number of lines that it says it has. */
+async function sync(file: Buffer, skuCount: number | null) {
+  const base = await serve((_request, response) => response.end(file));
+  const meta = {
+    snapshotId: 's1',
+    url: new SecretUrl(new URL('/m.gz', base)),
+    urlExpiresAt: null,
+    generatedAt: null,
+    skuCount,
+    livePricedSkuCount: null,
+  };
+  const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve() };
+  const ctx = {
+    sql: store.sql,
+    databaseUrl: () => store.url,
+    client: { manifest: () => Promise.resolve(meta) },
+    pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) },
+    clock: systemClock,
+    random: Math.random,
+    emit: (event: SyncEvent) => events.push(event),
+    settings: { ...settingsWith(), partner: { ...settingsWith().partner, baseUrl: base.href } },
+  } as unknown as SyncContext;
+  await store.sql`update catalog_internal.tasks set next_at = now() + interval '1 hour' where task <> 'manifest'`;
+  const run = await startTask(store.sql, 'manifest', HOUR);
+  if (run === null) throw new Error('not its time');
+  return await syncManifest(ctx, run);
+}
+
+const skus = () =>
+  store.sql<[{ count: number }]>`select count(*)::int as count from catalog.skus`.then(([row]) => row.count);
+
+describe('a file that is as long as announced, to the line', () => {
+  test('is applied, and what was reported since it was built is asked for at once', async () => {
+    expect(await sync(gzipSync(fileOf(BATCH)), BATCH)).toMatchObject({
+      kind: 'done',
+      counts: { lines: BATCH, rejected: 0, added: BATCH, because: 'fill' },
+    });
+    const due = await store.sql`
+      select task from catalog_internal.tasks where next_at <= clock_timestamp() and task <> 'manifest' order by task`;
+    expect(due.map(({ task }) => task as string)).toEqual(['delta', 'live-plan']);
+    expect(await skus()).toBe(BATCH);
+  });
+
+  test('at the end of a batch is refused for one line more', async () => {
+    expect(await sync(gzipSync(fileOf(BATCH + 1)), BATCH)).toMatchObject({
+      kind: 'failed',
+      because: 'line-count-mismatch',
+    });
+    expect(await skus()).toBe(0);
+  });
+
+  test('at the end of a batch is refused for damage behind its last line', async () => {
+    const whole = gzipSync(fileOf(BATCH));
+    const damaged = Buffer.from(whole);
+    damaged.writeUInt32LE(whole.readUInt32LE(whole.length - 8) ^ 1, whole.length - 8);
+    expect(await sync(damaged, BATCH)).toMatchObject({ kind: 'failed', because: 'file-corrupt' });
+    expect(await skus()).toBe(0);
+  });
+});
+
+test('of all rejected lines of a file twenty are kept, whatever batches they come in', async () => {
+  const bad = Array.from({ length: 2 * BATCH + 30 }, (_, n) => `no line ${n}\n`).join('');
+  await sync(Buffer.from(bad), null);
+  const kept = await store.sql`select sample from catalog_internal.quarantine order by id`;
+  expect(kept.map(({ sample }) => sample as string)).toEqual(
+    Array.from({ length: 20 }, (_, n) => `no line ${n}`),
+  );
+  expect(events).toContainEqual({
+    event: 'manifest.rejected-lines',
+    rejected: 2 * BATCH + 30,
+    reasons: { 'not-json': 2 * BATCH + 30 },
+  });
+});
+
+test('the first lines of a later batch are kept where the earlier ones had fewer than twenty bad ones', async () => {
+  const good = fileOf(BATCH - 15).toString();
+  const bad = Array.from({ length: 30 }, (_, n) => `no line ${n}\n`).join('');
+  await sync(Buffer.from(good + bad), null);
+  const kept = await store.sql`select sample from catalog_internal.quarantine`;
+  expect(kept).toHaveLength(20);
+});

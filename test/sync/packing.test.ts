@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest';
+import type { Early } from '../../src/store/bulk-call.ts';
+import type { DueClass, Lane, Quota } from '../../src/store/due.ts';
+import { planBatch, type PlanLimits, planSuspects } from '../../src/sync/reprice/plan.ts';
+
+const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
+const LIMITS: PlanLimits = { callSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };
+
+const live = (count: number, lane: Lane = 'live'): DueClass => ({ lane, live: true, count });
+const other = (lane: Lane, count = 1000): DueClass => ({ lane, live: false, count });
+const plan = (due: readonly DueClass[], limits: Partial<PlanLimits> = {}, early = NOT_EARLY) =>
+  planBatch(due, early, { ...LIMITS, ...limits });
+const slotsOf = (quotas: readonly Quota[] | null, lane: Lane, isLive = false) =>
+  quotas?.find((quota) => quota.lane === lane && quota.live === isLive)?.count ?? 0;
+
+describe('what a call carries', () => {
+  test('is nothing where only live SKUs are due and none may be asked: spare slots alone are no call', () => {
+    expect(plan([live(10)], { liveBudget: 0 })).toBeNull();
+    expect(plan([live(10)], { liveBudget: 0.9 })).toBeNull();
+    expect(plan([])).toBeNull();
+  });
+
+  test('is of live SKUs what the budget holds in whole, and the rest of its slots is for others', () => {
+    const quotas = plan([live(10), other('new')], { liveBudget: 5.9 });
+    expect([slotsOf(quotas, 'live', true), slotsOf(quotas, 'new')]).toEqual([5, 95]);
+  });
+
+  test('is filled up from the sweep ahead of its time, by no more than the spare seconds', () => {
+    expect(plan([other('new', 30)])).toEqual([
+      { lane: 'new', live: false, count: 30, earlySeconds: 0 },
+      { lane: 'sweep', live: false, count: 70, earlySeconds: 60 },
+    ]);
+    expect(plan([other('sweep', 30)], {}, { ...NOT_EARLY, sweep: 900 })).toEqual([
+      { lane: 'sweep', live: false, count: 100, earlySeconds: 900 },
+    ]);
+  });
+
+  test('of one slot goes to the lanes behind the first every second time, to each in turn', () => {
+    const due = [other('urgent'), other('new'), other('metadata'), other('sweep')];
+    const lanes = Array.from({ length: 12 }, (_, iteration) => {
+      const quotas = plan(due, { callSkus: 1, liveBudget: 0, iteration });
+      return quotas?.map(({ lane }) => lane).join(' ');
+    });
+    const [U, N, M, S] = ['urgent', 'new', 'metadata', 'sweep'];
+    expect(lanes).toEqual([N, U, M, U, S, U, N, U, M, U, S, U]);
+  });
+
+  test('of few slots is for live SKUs and others by turns of sixteen calls, where both would not fit', () => {
+    const sides = Array.from({ length: 64 }, (_, iteration) =>
+      slotsOf(plan([live(10), other('sweep')], { callSkus: 4, liveBudget: 5, iteration }), 'live', true),
+    );
+    expect(sides).toEqual([4, 0, 4, 0].flatMap((count) => Array<number>(16).fill(count)));
+    expect(slotsOf(plan([live(10)], { callSkus: 4, liveBudget: 5, iteration: 16 }), 'live', true)).toBe(4);
+  });
+
+  test('has a twentieth for each lane behind the first', () => {
+    const quotas = plan([other('urgent'), other('new'), other('sweep')]);
+    expect(['urgent', 'new', 'sweep'].map((lane) => slotsOf(quotas, lane as Lane))).toEqual([90, 5, 5]);
+  });
+});
+
+describe('a call of SKUs that were in failed calls', () => {
+  const suspect = (largestCall: number, isLive: boolean, count: number) => ({
+    largestCall,
+    live: isLive,
+    count,
+  });
+
+  test('has none of those that may only share smaller calls', () => {
+    const suspects = [suspect(50, true, 2), suspect(50, false, 10), suspect(25, false, 20)];
+    expect(planSuspects(suspects, LIMITS)).toEqual([suspect(50, true, 2), suspect(50, false, 10)]);
+  });
+
+  test('has as many live ones as the budget holds, and no more SKUs than these may share, nor than a call has', () => {
+    const suspects = [suspect(50, true, 30), suspect(50, false, 60)];
+    expect(planSuspects(suspects, LIMITS)).toEqual([suspect(50, true, 5), suspect(50, false, 45)]);
+    expect(planSuspects(suspects, { callSkus: 20, liveBudget: 5 })).toEqual([
+      suspect(50, true, 5),
+      suspect(50, false, 15),
+    ]);
+  });
+
+  test('passes over those that may not be asked now', () => {
+    const suspects = [suspect(50, true, 30), suspect(25, false, 3)];
+    expect(planSuspects(suspects, { callSkus: 100, liveBudget: 0 })).toEqual([suspect(25, false, 3)]);
+    expect(planSuspects([suspect(50, true, 30)], { callSkus: 100, liveBudget: 0.5 })).toBeNull();
+  });
+});
