@@ -89,8 +89,9 @@ beforeAll(async () => {
     LIVE_INTERVAL: '1h',
   });
   await eventually(async () => {
-    const [row] = await sql`select count(*)::int as priced from catalog.skus where state = 'priced'`;
-    expect(row).toEqual({ priced: 3 });
+    const [row] = await sql<[{ priced: number }]>`
+      select count(*)::int as priced from catalog.skus where state = 'priced'`;
+    if (row.priced < SKUS.length) throw new Error(`${row.priced} SKUs are priced`);
   });
 });
 
@@ -103,22 +104,24 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Has the daemon ask the bomb's route, and waits for what it says of the answer. */
+/** Has the daemon ask the bomb's route, and waits for what it says of the answer. All other answers are well. */
 async function set({ route, becomes, name }: Bomb, body: Buffer): Promise<void> {
   const before = daemon.logged('partner.request').length;
   bomb = { route, body };
   if (route === 'bulk') await refreshSkus(sql, SKUS);
-  else await sql`update catalog_internal.tasks set next_at = now(), failures = 0 where task = ${route}`;
-  const outcome = await eventually(() => {
-    expect(bomb).toBeNull();
-    const line = daemon
+  else {
+    // Nothing of the bombs before: a delta that is too large twice waits for a manifest newer than this partner's.
+    await sql`update catalog_internal.sync set chain_broken_at = null, rejected_snapshot_id = null`;
+    await sql`update catalog_internal.tasks set next_at = now(), failures = 0 where task = ${route}`;
+  }
+  await eventually(() => {
+    if (bomb !== null) throw new Error(`${name}: nobody asked`);
+    const outcomes = daemon
       .logged('partner.request')
       .slice(before)
-      .find((one) => one['route'] === route);
-    expect(line, name).toBeDefined();
-    return line?.['outcome'];
+      .flatMap((one) => (one['route'] === route ? [one['outcome']] : []));
+    if (!outcomes.includes(becomes)) throw new Error(`${name}: ${outcomes.join(', ')}, not ${becomes}`);
   });
-  expect(outcome, name).toBe(becomes);
 }
 
 test(
@@ -137,7 +140,7 @@ test(
     watching.abort();
     await watched;
     expect(failed).toEqual([]);
-    expect(await daemon.logged('app.started')).toHaveLength(1);
+    expect(daemon.logged('app.started')).toHaveLength(1);
     await refreshSkus(sql, SKUS);
     await eventually(async () => {
       const [row] =

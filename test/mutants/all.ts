@@ -8,6 +8,7 @@ import { JUDGEMENTS } from './judgements.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
 import type { Mutant } from './mutant.ts';
+import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { READINGS } from './readings.ts';
@@ -32,4 +33,5 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   sql: SQL,
   baselines: BASELINES,
   objects: OBJECTS,
+  neighbours: NEIGHBOURS,
 };

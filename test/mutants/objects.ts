@@ -9,7 +9,6 @@ const TRUST = [
   'test/store/unlisted.pg.test.ts',
   'test/store/schema.pg.test.ts',
 ];
-const WATCH = ['test/store/watchlist.pg.test.ts', 'test/store/watchlist-changes.pg.test.ts'];
 
 /** Faults in views and functions, planted in the migration that makes them as they are now. */
 export const OBJECTS: readonly Mutant[] = [
@@ -263,80 +262,5 @@ export const OBJECTS: readonly Mutant[] = [
       'ELSIF after > drawn + 1000000 THEN',
     ],
     ['changes: none are asked for', 'most IS NULL OR most < 1 THEN', 'most IS NULL OR most < 0 THEN'],
-  ),
-  ...faultsOf(
-    WATCHLIST,
-    WATCH,
-    [
-      'watchlist: a SKU that is taken off again is marked',
-      "CASE WHEN is_new AND weight IS NOT NULL THEN 'mark'",
-      "CASE WHEN is_new THEN 'mark'",
-    ],
-    ['watchlist: a new weight asks for a refresh', 'n.added OR o.weight IS NULL AS is_new', 'true AS is_new'],
-    [
-      'watchlist: a SKU that was watched already is not marked anew',
-      'n.added OR o.weight IS NULL AS is_new',
-      'o.weight IS NULL AS is_new',
-    ],
-    [
-      'watchlist: an emptied list keeps what it had',
-      'WHERE everything OR EXISTS (SELECT FROM taken WHERE skus IS NULL)',
-      'WHERE everything',
-    ],
-    [
-      'watchlist: replicated rows do not count',
-      'UNION ALL SELECT sku, false FROM catalog.watchlist WHERE everything',
-      'UNION ALL SELECT sku, false FROM catalog.watchlist WHERE false',
-    ],
-    ['watchlist: one more than there is room for is watched', 'place <= room.skus', 'place <= room.skus + 1'],
-    [
-      'watchlist: what leaves makes no room',
-      '+ (SELECT count(*) FROM present WHERE weight IS NULL) AS',
-      'AS',
-    ],
-    [
-      'watchlist: the lightest come first',
-      'ORDER BY weight DESC, sku) AS place',
-      'ORDER BY weight, sku) AS place',
-    ],
-    [
-      'watchlist: a mark that is not told yet is lost with a new weight',
-      "pending = CASE WHEN o.pending = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.pending END",
-      'pending = excluded.pending',
-    ],
-    [
-      'watchlist: an unknown SKU is not mirrored',
-      '  INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT DO NOTHING;\n',
-      '',
-    ],
-    [
-      'watchlist: a weight counts with the next mark only',
-      'AND d.sku = w.sku AND d.lane = 1 AND',
-      'AND d.sku = w.sku AND d.lane = 2 AND',
-    ],
-    [
-      'watchlist: what is watched no longer is kept',
-      '  DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;\n',
-      '',
-    ],
-    ['watchlist: one piece is all that is told', 'RETURN cardinality(told) = most', 'RETURN false'],
-  ),
-  ...faultsOf(
-    'drizzle/0013_take_request_holds_nothing.sql',
-    ['test/pace/others.pg.test.ts', 'test/pace/take-request.pg.test.ts'],
-    ['take_request: keeps the lock', "    RAISE SQLSTATE 'CM000';\n", ''],
-    ['take_request: waits for the lock without end', " SET lock_timeout = '2s' AS", ' AS'],
-    [
-      'take_request: is let through where the transaction is old',
-      "IF current_setting('transaction_isolation') <> 'read committed' AND",
-      'IF false AND',
-    ],
-    ['others_sent: counts each part once', 'THEN counted + 1 ELSE', 'THEN counted ELSE'],
-    [
-      'others_sent: a part goes on from what it had a window ago',
-      'ELSE number * part << 20 | 1 END',
-      'ELSE counted + 1 END',
-    ],
-    ['others_sent: forgets the oldest part', 'began + present.part > now - ms', 'began > now - ms'],
   ),
 ];

@@ -55,7 +55,7 @@ export const SAFETY: readonly Mutant[] = [
   },
   ...faultsOf(
     'src/store/changes.ts',
-    ['test/store/delta.pg.test.ts', 'test/sim/one-daemon.pg.test.ts'],
+    ['test/store/delta-pieces.pg.test.ts', 'test/store/delta.pg.test.ts'],
     [
       'delta: a removed SKU keeps its prices',
       'with gone as (delete from catalog.prices where sku = any(${skus as string[]}) returning sku, size, price),',

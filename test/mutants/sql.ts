@@ -23,6 +23,7 @@ export const SQL: readonly Mutant[] = [
       'test/store/broken-chain.pg.test.ts',
       'test/store/schema.pg.test.ts',
       'test/hostile/deltas.pg.test.ts',
+      'test/store/delta-pieces.pg.test.ts',
     ],
     ['delta: is applied to another token', 'return sync.snapshot_id === token;', 'return true;'],
     [

@@ -86,7 +86,8 @@ describe('catalog.take_request', () => {
     const waits = await Promise.all(Array.from({ length: LIMIT }, () => take()));
     const gone = waits.filter((wait) => wait === 0).length;
     expect(gone).toBe(sendsPerWindow({ ...LIMITS, maxPerWindow: LIMIT }) - FLOOR);
-    for (const wait of waits.filter((w) => w > 0)) expect(wait).toBeLessThanOrEqual(SPAN_MS);
+    // Requests of others are counted in fifteenths of the window.
+    for (const wait of waits.filter((w) => w > 0)) expect(wait).toBeLessThanOrEqual(SPAN_MS * (16 / 15) + 1);
   });
 
   test('and the mirror together never fill a window beyond the account’s limit; the mirror gives way to its floor', async () => {
