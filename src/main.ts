@@ -1,6 +1,6 @@
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
-import { printError } from './cli/print-error.ts';
+import { printError, scrubDebugOutput } from './cli/print-error.ts';
 import { endOnCrash } from './cli/process.ts';
 import { ConfigError } from './config/config.ts';
 import { VERSION } from './version.ts';
@@ -28,6 +28,7 @@ async function start(name: string, args: readonly string[]): Promise<number> {
   return await command.run({ ...readArguments(command, args), print });
 }
 
+scrubDebugOutput();
 endOnCrash(printError);
 try {
   process.exitCode = await main(process.argv.slice(2));

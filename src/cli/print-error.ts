@@ -1,9 +1,31 @@
 import { processSources, secretsOf } from '../config/config.ts';
+import { systemClock } from '../lib/clock.ts';
+import { scrubStderr } from './process.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 
 /** Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages. */
 export function printError(error: unknown): void {
   process.stderr.write(`${withoutSecrets(explain(error))}\n`);
+}
+
+const SCRUBBED_WITHIN_MS = 1000;
+
+/**
+ * Has what libraries are told to say of their work by DEBUG or NODE_DEBUG scrubbed, where either is set. Secrets are read again at most
+ * once a second: there may be thousands of lines.
+ */
+export function scrubDebugOutput(): void {
+  const { env, readFile } = processSources;
+  if ((env['DEBUG'] ?? '') === '' && (env['NODE_DEBUG'] ?? '') === '') return;
+  let known: { readonly secrets: readonly string[]; readonly at: number } | null = null;
+  const secrets = () => {
+    const now = systemClock.monotonic();
+    if (known === null || now - known.at > SCRUBBED_WITHIN_MS)
+      known = { secrets: secretsOf(env, readFile), at: now };
+    return known.secrets;
+  };
+  const scrubber = createScrubber(secrets);
+  scrubStderr((text) => scrubber.text(text));
 }
 
 /** Text for people in which every secret of the environment that can be read is replaced. */

@@ -26,6 +26,18 @@ export function captureLibraryOutput(tell: (from: string, text: string) => void)
   process.on('warning', ({ name, message }) => tell(name, message));
 }
 
+/**
+ * From here on, what is written to stderr goes through `scrub` first. For a process whose libraries have been told to say what they do
+ * (DEBUG, NODE_DEBUG): they say it there, passwords and signed URLs included.
+ */
+export function scrubStderr(scrub: (text: string) => string): void {
+  const write = process.stderr.write.bind(process.stderr);
+  process.stderr.write = (piece: string | Uint8Array, ...rest: unknown[]) => {
+    const text = typeof piece === 'string' ? piece : Buffer.from(piece).toString('utf8');
+    return write(scrub(text), ...(rest as []));
+  };
+}
+
 /** Resolves with the first SIGTERM or SIGINT; a second one ends the process at once. */
 export function stopSignal(): { readonly promise: Promise<NodeJS.Signals>; readonly dispose: () => void } {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
