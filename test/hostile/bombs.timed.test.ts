@@ -8,7 +8,7 @@ import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Program, startProgram } from '../support/process.ts';
 import { QUICK } from '../support/stack.ts';
-import { BOMBS, type Bomb } from './bombs.ts';
+import { BOMBS, type Bomb, MILLION_REMOVED } from './bombs.ts';
 import { goodManifest, type Line, sendBytes, sendJson } from './upstream.ts';
 
 /* A daemon with a heap of 256 MB, whose partner answers a request with a bomb. */
@@ -137,6 +137,22 @@ test(
       await set(one, body).catch((error: unknown) => failed.push(String(error)));
       if (slowestMs > ANSWERS_WITHIN_MS) failed.push(`${one.name}: /livez took ${Math.round(slowestMs)} ms`);
     }
+    slowestMs = 0;
+    await set(MILLION_REMOVED, MILLION_REMOVED.body());
+    await eventually(
+      async () => {
+        const [row] = await sql<[{ gone: number }]>`
+          select (select count(*)::int from catalog.skus where state = 'removed') as gone`;
+        if (
+          row.gone < 1_000_000 ||
+          daemon.logged('delta.applied').every((line) => line['removed'] !== 1_000_000)
+        )
+          throw new Error(`${row.gone} SKUs are removed`);
+      },
+      { within: 300_000 },
+    );
+    if (slowestMs > ANSWERS_WITHIN_MS)
+      failed.push(`${MILLION_REMOVED.name}: /livez took ${Math.round(slowestMs)} ms`);
     watching.abort();
     await watched;
     expect(failed).toEqual([]);

@@ -168,3 +168,12 @@ function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null;
   return () => (made ??= { value: make() }).value;
 }
+
+/** A delta that removes a million SKUs: as many as one answer may hold. */
+export const MILLION_REMOVED: Bomb = {
+  name: 'delta: a million SKUs removed',
+  route: 'delta',
+  becomes: 'ok',
+  body: () =>
+    zipped(delta('"x":1').replace('"removed":[]', `"removed":[${list(1e6, (n) => `"GONE-${n}"`)}]`)),
+};

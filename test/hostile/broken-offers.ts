@@ -28,6 +28,12 @@ function body(name: string, content: string | Buffer): ManifestCase {
   return badOffer(`the manifest route: ${name}`, 'unreadable', (response) => sendBytes(response, content));
 }
 
+function large(name: string, content: string): ManifestCase {
+  return badOffer(`the manifest route: ${name}`, 'answer-too-large', (response) =>
+    sendBytes(response, content),
+  );
+}
+
 function changed(changes: Record<string, unknown>, because = 'unreadable'): ManifestCase {
   const manifest: Reply = (response) => sendJson(response, { ...metaOf(NEXT), ...changes });
   const shown = JSON.stringify(changes, (_key, value: unknown) => (value === undefined ? 'absent' : value));
@@ -59,11 +65,13 @@ export const BROKEN_OFFERS: readonly ManifestCase[] = [
   body('gzip cut short', GZIPPED.subarray(0, -9)),
   body('gzip with a wrong sum', Buffer.concat([GZIPPED.subarray(0, -8), Buffer.alloc(8)])),
   body('everything under __proto__', `{"__proto__":{"__proto__":${META}}}`),
-  body('arrays, a million deep', `${'['.repeat(1e6)}${']'.repeat(1e6)}`),
-  body('objects, 100,000 deep', `${'{"id":'.repeat(1e5)}1${'}'.repeat(1e5)}`),
+  large('arrays, a million deep', `${'['.repeat(1e6)}${']'.repeat(1e6)}`),
+  large('objects, 100,000 deep', `${'{"id":'.repeat(1e5)}1${'}'.repeat(1e5)}`),
   body('an error code with status 200', '{"message":"no snapshot","code":"0012"}'),
-  badOffer('the manifest route: over the cap', 'unreadable', (r) => sendFlood(r, ' ', 5 * CAP, 0, META)),
-  badOffer('the manifest route: a bomb', 'unreadable', (r) => sendFlood(r, ' ', 5 * CAP, 1, META)),
+  badOffer('the manifest route: over the cap', 'answer-too-large', (r) =>
+    sendFlood(r, ' ', 5 * CAP, 0, META),
+  ),
+  badOffer('the manifest route: a bomb', 'answer-too-large', (r) => sendFlood(r, ' ', 5 * CAP, 1, META)),
   badOffer('the manifest route: a lost connection', 'network', (r) => sendCut(r, Buffer.from(META), 40)),
   changed({ snapshot_id: undefined }),
   ...[null, '', {}, [], true, 1.5, 'a\0b', '\ud800', 'x'.repeat(513)].map((snapshot_id) =>

@@ -56,6 +56,7 @@ test('a seller who keeps the watchlist locked holds up nothing, and is named in 
   const daemon = await stack.start();
   await stack.caughtUp();
   await sql`insert into catalog.watchlist (sku) select sku from catalog.skus limit 3`;
+  await stack.caughtUp();
   const role = `seller_${randomBytes(6).toString('hex')}`;
   await sql.unsafe(`create role ${role} login password 'x' in role catalog_watcher`);
   onTestFinished(() => dropRoles(role));

@@ -65,9 +65,7 @@ describe('the plan of live refreshes', () => {
     await sql`update catalog.skus set state = 'priced' where sku = 'priced'`;
     await mark(sql, ['live', 'heavy'], 'live', true);
     await mark(sql, ['priced', 'pending'], 'sweep', false);
-    await sql`alter table catalog.watchlist disable trigger watch_added`;
-    await sql`insert into catalog.watchlist (sku, weight) values ('heavy', 64)`;
-    await sql`alter table catalog.watchlist enable trigger watch_added`;
+    await sql`insert into catalog_internal.watched (sku, weight) values ('heavy', 64)`;
     const groups = async (everything: boolean) =>
       (await rateGroups(sql, { alpha: 1, beta: 120 }, everything))
         .map(({ count, weight }) => [count, weight])

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { knownSkus, mark, passHours, useStore } from './support.ts';
+import { followWatchlist, knownSkus, mark, passHours, useStore } from './support.ts';
 
 const store = useStore();
 
@@ -22,8 +22,10 @@ test('a SKU whose weight changed while it was not due has its new rank with its 
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await sql`insert into catalog.watchlist (sku, weight) values ('A', 5)`;
+  await followWatchlist(sql);
   await sql`update catalog_internal.due set lane = 6, due_at = now() + interval '1 hour'`;
   await sql`update catalog.watchlist set weight = 20`;
+  await followWatchlist(sql);
   expect(await rankOf('A')).toEqual({ rank: 5, lane: 6 });
   await mark(sql, ['A'], 'changed');
   expect(await rankOf('A')).toEqual({ rank: 20, lane: 1 });
