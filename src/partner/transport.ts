@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Agent, type Dispatcher } from 'undici';
@@ -57,6 +58,9 @@ export interface Transport {
 
 /** More than requests are under way at once, all routes together: a request never waits for a connection. */
 const MOST_CONNECTIONS = 40;
+
+/** Characters that take milliseconds to parse. */
+const LARGE_TEXT = 1024 * 1024;
 
 const unzip = promisify(gunzip);
 
@@ -194,6 +198,8 @@ class UndiciTransport implements Transport {
     } catch {
       throw new PartnerError('unreadable', route, { status, detail: 'the body is not JSON' });
     }
+    // To read what was parsed takes about as long: others have their turn in between.
+    if (text.length > LARGE_TEXT) await setImmediate();
     const kind = classifyAnswer(route, status, body);
     if (kind === null) return body;
     const code = codeOf(body);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { dropPrices } from './changes.ts';
@@ -52,8 +53,8 @@ interface Part {
  * not moved, and the same delta is applied again from its start, which changes nothing that it has done.
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
-  const { parts, last } = partsOf(delta);
-  const nowLive = new Set(delta.nowLive);
+  const nowLive = await setOf(delta.nowLive);
+  const { parts, last, skus } = partsOf(delta, nowLive);
   const total = { ...NOTHING, applied: true };
   const add = (counts: CrossingCounts) => {
     total.newSkus += counts.newSkus;
@@ -76,21 +77,41 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
   });
   if (counts === null) return NOTHING;
   add(counts);
-  const all = new Set([...delta.changed, ...delta.nowLive, ...delta.removed]);
-  return { ...total, marked: all.size, removed: delta.removed.length };
+  return { ...total, marked: skus, removed: delta.removed.length };
 }
 
-/** Splits a large delta; `last` is the part that moves the token. A SKU that is removed and reported is removed in the end. */
-function partsOf({ changed, nowLive, removed }: DeltaChange): { parts: Part[]; last: Part } {
-  const reported = [...new Set([...changed, ...nowLive])];
-  const gone = [...new Set(removed)];
-  if (reported.length + gone.length <= PIECE) return { parts: [], last: { reported, removed: gone } };
+/**
+ * Splits a large delta; `last` is the part that moves the token. A SKU that is removed and reported is removed in the end. `skus`: how many
+ * there are, where the delta is not large each once.
+ */
+function partsOf(
+  { changed, removed }: DeltaChange,
+  nowLive: ReadonlySet<string>,
+): { parts: Part[]; last: Part; skus: number } {
+  const reported = [...nowLive, ...changed.filter((sku) => !nowLive.has(sku))];
+  if (reported.length + removed.length <= PIECE) {
+    const last = { reported: [...new Set(reported)], removed: [...new Set(removed)] };
+    return { parts: [], last, skus: new Set([...reported, ...removed]).size };
+  }
   const parts: Part[] = [];
+  // No SKU twice in one statement; one that is in two pieces is marked twice.
   for (let at = 0; at < reported.length; at += PIECE)
-    parts.push({ reported: reported.slice(at, at + PIECE), removed: [] });
-  for (let at = 0; at < gone.length; at += PIECE)
-    parts.push({ reported: [], removed: gone.slice(at, at + PIECE) });
-  return { parts, last: { reported: [], removed: [] } };
+    parts.push({ reported: [...new Set(reported.slice(at, at + PIECE))], removed: [] });
+  for (let at = 0; at < removed.length; at += PIECE)
+    parts.push({ reported: [], removed: [...new Set(removed.slice(at, at + PIECE))] });
+  return { parts, last: { reported: [], removed: [] }, skus: reported.length + removed.length };
+}
+
+/** So many SKUs at a time: a set of a million takes most of a second, in which nobody else has a turn. */
+const SET_AT_ONCE = 50_000;
+
+async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
+  const all = new Set<string>();
+  for (let at = 0; at < skus.length; at += SET_AT_ONCE) {
+    if (at > 0) await setImmediate();
+    for (const sku of skus.slice(at, at + SET_AT_ONCE)) all.add(sku);
+  }
+  return all;
 }
 
 /** Locks the token, and says whether it is this one. */

@@ -130,6 +130,7 @@ test(
   async () => {
     expect(BOMBS.length).toBeGreaterThanOrEqual(40);
     const bodies = BOMBS.map((one) => [one, one.body()] as const);
+    const million = MILLION_REMOVED.body();
     const watched = watch();
     const failed: string[] = [];
     for (const [one, body] of bodies) {
@@ -138,7 +139,7 @@ test(
       if (slowestMs > ANSWERS_WITHIN_MS) failed.push(`${one.name}: /livez took ${Math.round(slowestMs)} ms`);
     }
     slowestMs = 0;
-    await set(MILLION_REMOVED, MILLION_REMOVED.body());
+    await set(MILLION_REMOVED, million);
     await eventually(
       async () => {
         const [row] = await sql<[{ gone: number }]>`

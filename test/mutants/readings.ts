@@ -72,10 +72,10 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'wire: an element that is no SKU is skipped',
-      "if (!skus.every((sku) => typeof sku === 'string')) {",
-      'if (skus.length < 0) {',
+      "if (typeof sku !== 'string') return { ok: false, problem: `${name} has an element that is no SKU` };",
+      "if (typeof sku !== 'string') continue;",
     ],
-    ['wire: skipped SKUs are not counted', 'skipped += skus.length - readable.length;', ''],
+    ['wire: skipped SKUs are not counted', 'else skipped += 1;', ''],
     [
       'wire: a delta without a token says nothing new, whatever it reports',
       'toSnapshot === null ? reported > 0 :',
