@@ -78,6 +78,7 @@ test('a seller who keeps the watchlist locked holds up nothing, and is named in 
       await stack.caughtUp();
       await expectMirrorIsTrue(sql, sandbox.world);
       await eventually(async () => expect(await degraded()).toEqual([expect.stringMatching(named)]));
+      await eventually(() => expect(stack.logs.map(({ event }) => event)).toContain('store.locked'));
     });
   } finally {
     await seller.end({ timeout: 2 });
