@@ -77,18 +77,23 @@ export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
       order by s.sku limit ${limit} for update of s skip locked`;
     if (gone.length === 0) return 0;
     const skus = gone.map(({ sku }) => sku);
-    // One that was claimed meanwhile, or marked by somebody, is left for the next time.
+    // One that was claimed meanwhile, or marked by somebody, is left for the next time. Joined, because an array that is not known when
+    // the statement is planned would be searched for each row.
     const free = await tx<{ sku: string }[]>`
-      delete from catalog_internal.due where claim is null and not (reason = 'refresh' and due_at <= now())
-        and sku = any(array(select sku from catalog_internal.due where sku = any(${skus}) order by sku for update skip locked))
-      returning sku`;
+      with locked as materialized (
+        select d.sku from unnest(${skus}::text[]) as g(sku) join catalog_internal.due d on d.sku = g.sku
+        where d.claim is null and not (d.reason = 'refresh' and d.due_at <= now())
+        order by d.sku for update of d skip locked
+      )
+      delete from catalog_internal.due d using locked l where d.sku = l.sku returning d.sku`;
     const forgotten = free.map(({ sku }) => sku);
-    await Promise.all([
-      tx`delete from catalog_internal.live_rates where sku = any(${forgotten})`,
-      tx`delete from catalog_internal.unreported_moves where sku = any(${forgotten})`,
-      tx`delete from catalog.products where sku = any(${forgotten})`,
-      tx`delete from catalog.skus where sku = any(${forgotten})`,
-    ]);
+    for (const table of [
+      'catalog_internal.live_rates',
+      'catalog_internal.unreported_moves',
+      'catalog.products',
+      'catalog.skus',
+    ])
+      await tx`delete from ${tx(table)} x using unnest(${forgotten}::text[]) as g(sku) where x.sku = g.sku`;
     return forgotten.length;
   });
 }

@@ -78,7 +78,7 @@ export const SAFETY: readonly Mutant[] = [
       's.asked_at < now() - make_interval',
       's.asked_at < now() + make_interval',
     ],
-    ['forget: what somebody wants refreshed', "and not (reason = 'refresh' and due_at <= now())", ''],
+    ['forget: what somebody wants refreshed', "and not (d.reason = 'refresh' and d.due_at <= now())", ''],
     ['forget: what a call has', 'and d.claim is null\n', '\n'],
     [
       'watchlist: two daemons read it at once',
