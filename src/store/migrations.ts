@@ -80,7 +80,7 @@ async function migrate(sql: Sql, folder: string, lockTimeoutMs: number): Promise
 }
 
 /** SQLSTATEs of two sessions that create the same thing at once; `if not exists` does not keep them apart. */
-const MADE_MEANWHILE = new Set(['23505', '42P06', '42P07']);
+const MADE_MEANWHILE = new Set(['23505', '42710', '42P06', '42P07']);
 const MADE_TRIES = 5;
 
 /**

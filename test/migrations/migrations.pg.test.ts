@@ -46,7 +46,7 @@ describe.concurrent('migrations', () => {
     expect,
   }) => {
     await using stack = await standing('an empty database');
-    await Promise.all(Array.from({ length: 4 }, () => migrateDatabase(stack.databaseUrl)));
+    await Promise.all(Array.from({ length: 16 }, () => migrateDatabase(stack.databaseUrl)));
     expect(await applied(stack.sql)).toBe(ALL);
     await fillMirror(stack.sql, stack.sandbox.world);
     const before = await everything(stack.sql);
@@ -63,6 +63,7 @@ describe.concurrent('migrations', () => {
     const { sql } = stack;
     const folder = await later(onTestFinished);
     const both = await sql.begin(async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 0`;
       await tx`lock table catalog.skus in access share mode`;
       const migrating = [1, 2].map(() => migrateDatabase(stack.databaseUrl, { folder }));
       const settled = Promise.allSettled(migrating);
