@@ -25,7 +25,9 @@ const CASES = [
 ] as const;
 
 const nameOf = (n: number) => `SKU-${String(n).padStart(7, '0')}`;
-const minutesAgo = (minutes: number, now: Date) => new Date(now.getTime() - minutes * 60_000);
+/** Claims by the minute, so that what was claimed so many minutes ago can be told. */
+const CLAIMS_A_MINUTE = 1000;
+const claimOf = (minutesAgo: number) => String(Math.round((SWEEP_MINUTES - minutesAgo) * CLAIMS_A_MINUTE));
 
 /** A listed SKU, as of an edition: `moved` ones have another hash in each. */
 function lineOf(n: number, moved: ReadonlySet<number>, edition: number): StagedLine {
@@ -54,7 +56,7 @@ async function merge(
     const applied = await run.merge({
       snapshotId: `s${edition}`,
       generatedAt: null,
-      seenAt: minutesAgo(seenMinutes, at),
+      seenClaim: claimOf(seenMinutes),
       requestedAt: at,
       tokenAtRequest: token,
       lines: skus,
@@ -69,8 +71,8 @@ async function merge(
 /** Everything is priced, asked evenly over the last minutes, and due in its turn. */
 async function settleAll(sql: Sql): Promise<void> {
   await sql`
-    update catalog.skus set state = 'priced', priced_at = now(), asked_at = now() - make_interval(secs => 60 * ${SWEEP_MINUTES} * random())`;
-  await sql`update catalog_internal.due set reason = 'sweep', lane = catalog_internal.lane_of('sweep'), due_at = now() + interval '1 day'`;
+    update catalog.skus set state = 'priced', priced_at = now(), asked_at = now()`;
+  await sql`update catalog_internal.due set asked_claim = ${SWEEP_MINUTES * CLAIMS_A_MINUTE} * random(), reason = 'sweep', lane = catalog_internal.lane_of('sweep'), due_at = now() + interval '1 day'`;
 }
 
 await withMirrorDatabase(async ({ sql, url }) => {

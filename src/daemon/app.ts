@@ -20,6 +20,7 @@ import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type HttpServer, startHttpServer } from './http-server.ts';
+import { createClockWatch, type ClockWatch } from './clock-watch.ts';
 import { createHealth } from './health.ts';
 import type { Parts } from './parts.ts';
 import { createStatusPages } from './status-page.ts';
@@ -39,7 +40,9 @@ export interface App {
 /** Requests under way at a stop get this long; what they answer is then lost and stays due. */
 const GRACE_MS = 4000;
 const RESTORE_EVERY_MS = 10_000;
-const WATCH_LOCKS_EVERY_MS = 2000;
+const WATCH_EVERY_MS = 2000;
+/** Well below the time in which what is due is to be under way, whatever becomes of the queues. */
+const RUN_OVERDUE_EVERY_MS = 2500;
 
 /**
  * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres backend
@@ -86,7 +89,10 @@ async function start(
 
   const breaker = createCircuitBreaker(clock, limits);
   const rereadCredential = credentialReader(config, log, () => breaker.cleared());
-  const client = openClient(config, clock, telemetry.onRequest, rereadCredential);
+  const clocks = createClockWatch(sql, clock, telemetry.onClock);
+  // Before anything goes by a time that a wrong clock has written.
+  await clocks.look();
+  const client = openClient(config, clock, observerOf(telemetry, clocks), rereadCredential);
   onStop(() => client.close());
   const sync: SyncContext = {
     sql,
@@ -98,9 +104,25 @@ async function start(
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
   };
-  const parts: Parts = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, sync };
+  const parts: Parts = {
+    config,
+    clock,
+    log,
+    problems,
+    metrics,
+    telemetry,
+    pause,
+    backend,
+    breaker,
+    clocks,
+    sync,
+  };
   const runner = await startRunner(parts, onStop);
-  watchLocks(parts, onStop);
+  every(WATCH_EVERY_MS, parts, onStop, async () => {
+    // Where Postgres does not answer, others tell that.
+    telemetry.onLocks(await readLockHolders(sql));
+  });
+  every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
   const http = await openHttp(parts, runner);
   onStop(() => http.close());
   log.info({
@@ -118,18 +140,25 @@ async function start(
   };
 }
 
-/** Tells who keeps the mirror waiting in Postgres. Where Postgres does not answer, others tell that. */
-function watchLocks({ sync: { sql, clock }, telemetry }: Parts, onStop: OnStop): void {
+/** Does work again and again, by the monotonic clock, until the daemon stops. Errors are for whoever meets them first elsewhere. */
+function every(ms: number, { clock }: Parts, onStop: OnStop, work: () => Promise<void>): void {
   const stopping = new AbortController();
-  const watching = async () => {
+  const repeating = async () => {
     while (!stopping.signal.aborted) {
-      const holders = await readLockHolders(sql).catch(() => null);
-      if (holders !== null) telemetry.onLocks(holders);
-      await clock.sleep(WATCH_LOCKS_EVERY_MS, stopping.signal);
+      await work().catch(() => {});
+      await clock.sleep(ms, stopping.signal);
     }
   };
-  void watching();
+  void repeating();
   onStop(async () => stopping.abort());
+}
+
+/** Requests are observed, and the time that the partner's answers name is compared with other clocks. */
+function observerOf(telemetry: Telemetry, clocks: ClockWatch): Telemetry['onRequest'] {
+  return (observation) => {
+    telemetry.onRequest(observation);
+    if (observation.date !== null) clocks.partnerAnswered(observation.date);
+  };
 }
 
 /** Endpoints for machines, and the status page unless it is switched off. */
@@ -148,6 +177,7 @@ async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
   const runner: Runner = createRunner({
     backend,
     sql: sync.sql,
+    clock: sync.clock,
     schedules: schedules(Math.min(intervals.deltaMs, intervals.manifestMs, intervals.catalogCheckMs)),
     handlers: handlersOf(parts, {
       stopping: stopping.signal,
@@ -166,11 +196,8 @@ async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
     clearTimeout(timer);
   });
   await runner.start();
-  const restoring = setInterval(
-    () => void runner.restoreSchedules().catch(telemetry.onQueueError),
-    RESTORE_EVERY_MS,
-  );
-  onStop(async () => clearInterval(restoring));
+  every(RESTORE_EVERY_MS, parts, onStop, () => runner.restoreSchedules().catch(telemetry.onQueueError));
+  every(RUN_OVERDUE_EVERY_MS, parts, onStop, () => runner.runOverdue());
   return runner;
 }
 

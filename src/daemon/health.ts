@@ -3,6 +3,9 @@ import type { Config } from '../config/config.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { type QueueBackend, within } from '../queues/backend.ts';
+import { formatAge } from '../lib/duration.ts';
+import type { WrongClock } from '../sync/clocks.ts';
+import type { ClockWatch } from './clock-watch.ts';
 import type { Runner } from '../queues/runner.ts';
 import { type Sql, sqlState } from '../store/db.ts';
 import { createCountsReader, storedCounts } from '../store/catalog-counts.ts';
@@ -21,6 +24,7 @@ export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
   readonly backend: Pick<QueueBackend, 'ping' | 'describe'>;
   readonly pause: Pick<StorePause, 'failure'>;
   readonly breaker: Pick<CircuitBreaker, 'explain'>;
+  readonly clocks: Pick<ClockWatch, 'wrong'>;
 };
 
 /** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
@@ -48,8 +52,11 @@ const COUNT_WITHIN_MS = 1000;
 export const DEAD_AFTER_MS = 300_000;
 
 /** What `/metrics`, `/livez`, `/readyz` and the status page are made of: each judges the same facts by the same rules. */
-export function createHealth(parts: HealthParts, runner: Pick<Runner, 'lastJobAt'>): HealthReader {
-  const { backend, metrics, pause, breaker, log } = parts;
+export function createHealth(
+  parts: HealthParts,
+  runner: Pick<Runner, 'lastJobAt' | 'silentMs'>,
+): HealthReader {
+  const { backend, metrics, pause, breaker, clocks, log } = parts;
   const { sql, clock } = parts.sync;
   const { liveBudget, maxSkus: bulkMaxSkus } = parts.config.bulk;
   const limits = paceLimits(parts.config);
@@ -72,7 +79,14 @@ export function createHealth(parts: HealthParts, runner: Pick<Runner, 'lastJobAt
       }),
     ]);
     queuesAnswer = queues === null;
-    const own: OwnFacts = { unreadable, queues, storeFailure: pause.failure(), refused: breaker.explain() };
+    const own: OwnFacts = {
+      unreadable,
+      queues,
+      storeFailure: pause.failure(),
+      refused: breaker.explain(),
+      clock: clockText(clocks.wrong()),
+      silent: silentText(runner.silentMs()),
+    };
     return { read, health: judge(read?.facts ?? null, own) };
   }
 
@@ -122,6 +136,24 @@ function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
   const counts = () =>
     within(fresh(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
+}
+
+/** Without a job for so long from schedules of seconds, the queues bring none: of several daemons each gets its part. */
+const SILENT_MS = 30_000;
+
+function silentText(ms: number): string | null {
+  if (ms < SILENT_MS) return null;
+  return `the queues have brought no job for ${formatAge(ms / 1000)}; this daemon runs what is due by itself`;
+}
+
+/** Of Postgres's clock its own row tells, and all daemons show that alike. */
+function clockText(wrong: WrongClock | null): string | null {
+  if (wrong === null || wrong.clock === 'postgres') return null;
+  const difference = formatAge(Math.abs(wrong.aheadMs) / 1000);
+  const side = wrong.aheadMs > 0 ? 'ahead of' : 'behind';
+  if (wrong.clock === 'unknown') return `the clocks of Postgres and of this host differ by ${difference}`;
+  const whose = wrong.clock === 'host' ? 'this host' : 'the partner';
+  return `the clock of ${whose} is ${difference} ${side} the others`;
 }
 
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { ClockWatch } from './clock-watch.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import type { QueueBackend } from '../queues/backend.ts';
 import type { StorePause } from '../queues/store-pause.ts';
@@ -20,5 +21,6 @@ export interface Parts {
   readonly pause: StorePause;
   readonly backend: QueueBackend;
   readonly breaker: CircuitBreaker;
+  readonly clocks: ClockWatch;
   readonly sync: SyncContext;
 }

@@ -106,6 +106,25 @@ export const STORE = {
   ),
   'store.unlocked': line('info', 'the mirror no longer waits for locks of others', [...OVER]),
   'store.resumed': line(['info', 'debug'], 'Postgres accepts writes again', ['kind', 'job', ...OVER]),
+  'clock.jumped': line(
+    'warn',
+    'a clock was set, or the machine has slept',
+    ['clock', 'seconds'],
+    'by the clock of Postgres work goes on within seconds; if this comes again, see to the time service of that machine',
+  ),
+  'clock.set-back': line(
+    'warn',
+    'the clock of Postgres was set back, and the times that it wrote while it was ahead are put right',
+    ['seconds', 'durationMs'],
+    'SKUs that were asked meanwhile are asked again, and are in doubt until then; nothing is to be done',
+  ),
+  'clock.differs': line(
+    ['warn', 'debug'],
+    'the clocks of Postgres, of this host and of the partner differ',
+    ['clock', 'aheadSeconds', ...REPEATED],
+    'set the clock that `clock` names, see to its time service; while it is that of Postgres, no price is actionable',
+  ),
+  'clock.agrees': line('info', 'the clocks agree again', [...OVER]),
   'postgres.notice': line(
     ['warn', 'debug'],
     'notice from Postgres',

@@ -24,7 +24,9 @@ export interface JobQueue {
     repeat: { every: number },
     template: { name: string; data: object },
   ): Promise<unknown>;
-  getJobScheduler(id: string): Promise<{ every?: number | undefined } | undefined>;
+  /** `next`: when its next job comes, or should have come, by the clock of the host that made that (epoch ms). */
+  getJobScheduler(id: string): Promise<{ every?: number | undefined; next?: number | undefined } | undefined>;
+  removeJobScheduler(id: string): Promise<unknown>;
   close(): Promise<void>;
 }
 export interface JobWorker {

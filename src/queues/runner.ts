@@ -1,7 +1,8 @@
 import type { Job } from 'bullmq';
+import type { Clock } from '../lib/clock.ts';
 import { type Sql, transaction } from '../store/db.ts';
 import { takeTurn } from '../store/locks.ts';
-import type { TaskName } from '../store/tasks.ts';
+import { overdueTasks, type TaskName } from '../store/tasks.ts';
 import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
 import { CONCURRENCY, QUEUE_OF, type QueueName, QUEUES, type Schedule } from './jobs.ts';
 
@@ -11,6 +12,7 @@ export type Handler = () => Promise<string>;
 export interface RunnerOptions {
   readonly backend: QueueBackend;
   readonly sql: Sql;
+  readonly clock: Clock;
   readonly schedules: readonly Schedule[];
   readonly handlers: Readonly<Record<TaskName, Handler>>;
   readonly onTaken: () => void;
@@ -28,8 +30,15 @@ export interface Runner {
   wake(job: TaskName): Promise<void>;
   /** When the last job of any queue ended (monotonic ms), or null: the sign that workers live. */
   lastJobAt(): number | null;
-  /** Puts the schedules back where the store has lost them. */
+  /** For how long the queues have brought this process no job at all, in milliseconds. */
+  silentMs(): number;
+  /** Puts the schedules back where the store has lost them, or they come at no time. */
   restoreSchedules(): Promise<void>;
+  /**
+   * Runs what is due and what the queues do not bring, by the clock of Postgres: theirs is that of whichever host
+   * made the last job. Does not wait for it.
+   */
+  runOverdue(): Promise<void>;
   /** Takes no more jobs and waits for those under way, some seconds at most. */
   stop(): Promise<void>;
 }
@@ -38,36 +47,64 @@ const STORE_PATIENCE_MS = 5000;
 const PING_PATIENCE_MS = 500;
 /** Somewhat longer than requests under way are given at a stop. */
 const STOP_PATIENCE_MS = 6000;
+/** A task that is due is left to the queues for so long: their jobs come each second, or each five. */
+const LEFT_TO_QUEUES_MS = 10_000;
+/** So much later than its time a schedule's next job is lost, however short its interval. */
+const LOST_AFTER_MS = 15_000;
 
-/** The queues and workers of one process: schedules wake, handlers do, and pending work is stored in Postgres. */
-export function createRunner(options: RunnerOptions): Runner {
-  const { backend, handlers, onTaken, onJob, onError, onFault } = options;
-  const queues = new Map<QueueName, JobQueue>();
-  const restoreSchedules = () => restore(options, queues);
-  const workers: JobWorker[] = [];
+type Runs = ReturnType<typeof createRuns>;
+
+/** The jobs of one process, whoever brings them. */
+function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions) {
+  const takenAt = new Map<string, number>();
+  const beganAt = clock.monotonic();
+  let anyTakenAt = beganAt;
   let lastJobAt: number | null = null;
   let underWay = 0;
 
-  function processorOf(queue: QueueName) {
-    return async (job: Pick<Job, 'name'>) => {
-      onTaken();
-      const startedAt = performance.now();
-      underWay += 1;
-      const handler = Object.hasOwn(handlers, job.name) ? handlers[job.name as TaskName] : undefined;
-      let outcome = 'unknown-job';
-      try {
-        if (handler !== undefined) outcome = await handler();
-      } catch (error) {
-        // A job that throws would be kept as failed and retried by the store; the next wake job does the same, and cleaner.
-        outcome = 'fault';
-        onFault(job.name, error);
-      }
-      underWay -= 1;
-      lastJobAt = performance.now();
-      onJob({ queue, job: job.name, outcome, ms: lastJobAt - startedAt });
-      return outcome;
-    };
+  async function run(queue: QueueName, name: string): Promise<string> {
+    const startedAt = clock.monotonic();
+    underWay += 1;
+    const handler = Object.hasOwn(handlers, name) ? handlers[name as TaskName] : undefined;
+    let outcome = 'unknown-job';
+    try {
+      if (handler !== undefined) outcome = await handler();
+    } catch (error) {
+      // A job that throws would be kept as failed and retried by the store; the next wake job does the same, and cleaner.
+      outcome = 'fault';
+      onFault(name, error);
+    }
+    underWay -= 1;
+    lastJobAt = clock.monotonic();
+    onJob({ queue, job: name, outcome, ms: lastJobAt - startedAt });
+    return outcome;
   }
+
+  return {
+    run,
+    /** A job that a queue has brought. */
+    async taken(queue: QueueName, name: string): Promise<string> {
+      onTaken();
+      anyTakenAt = clock.monotonic();
+      takenAt.set(name, anyTakenAt);
+      return await run(queue, name);
+    },
+    /** The queues have not brought this job for so long. */
+    isQuiet: (job: TaskName, ms: number) => clock.monotonic() - (takenAt.get(job) ?? beganAt) > ms,
+    silentMs: () => clock.monotonic() - anyTakenAt,
+    lastJobAt: () => lastJobAt,
+    underWay: () => underWay,
+  };
+}
+
+/** The queues and workers of one process: schedules wake, handlers do, and pending work is stored in Postgres. */
+export function createRunner(options: RunnerOptions): Runner {
+  const { backend, onError } = options;
+  const queues = new Map<QueueName, JobQueue>();
+  const restoreSchedules = () => restore(options, queues);
+  const workers: JobWorker[] = [];
+  const runs = createRuns(options);
+  const own = new OwnRuns(options, runs);
 
   async function wake(job: TaskName): Promise<void> {
     const adding = queues.get(QUEUE_OF[job])?.add(job, {}, { deduplication: { id: `wake-${job}` } });
@@ -76,6 +113,7 @@ export function createRunner(options: RunnerOptions): Runner {
 
   return {
     async start() {
+      const processorOf = (queue: QueueName) => (job: Pick<Job, 'name'>) => runs.taken(queue, job.name);
       await Promise.all(
         QUEUES.map(async (name) => {
           queues.set(name, await backend.openQueue(name));
@@ -90,9 +128,12 @@ export function createRunner(options: RunnerOptions): Runner {
       for (const { job } of options.schedules) void wake(job);
     },
     wake,
-    lastJobAt: () => lastJobAt,
+    lastJobAt: runs.lastJobAt,
+    silentMs: runs.silentMs,
     restoreSchedules,
+    runOverdue: () => own.start(),
     async stop() {
+      own.stop();
       const closed = Promise.allSettled(workers.map((worker) => worker.close())).then(() =>
         Promise.allSettled([...queues.values()].map((queue) => queue.close())),
       );
@@ -101,27 +142,76 @@ export function createRunner(options: RunnerOptions): Runner {
         () => true,
         () => false,
       );
-      await within(closed, answers || underWay > 0 ? STOP_PATIENCE_MS : 0).catch(() => {});
+      const all = Promise.all([closed, own.ended()]);
+      await within(all, answers || runs.underWay() > 0 ? STOP_PATIENCE_MS : 0).catch(() => {});
     },
   };
 }
 
+/** What this process runs by itself, because the queues do not bring it: of each task one run at a time. */
+class OwnRuns {
+  readonly #options: RunnerOptions;
+  readonly #runs: Runs;
+  readonly #present = new Map<TaskName, Promise<string>>();
+  #stopped = false;
+
+  constructor(options: RunnerOptions, runs: Runs) {
+    this.#options = options;
+    this.#runs = runs;
+  }
+
+  async start(): Promise<void> {
+    const { schedules, sql } = this.#options;
+    const quiet = schedules.flatMap(({ job, everyMs }) =>
+      this.#runs.isQuiet(job, Math.max(LEFT_TO_QUEUES_MS, 3 * everyMs)) && !this.#present.has(job)
+        ? [job]
+        : [],
+    );
+    if (quiet.length === 0) return;
+    for (const job of await overdueTasks(sql, quiet, LEFT_TO_QUEUES_MS)) {
+      if (this.#stopped || this.#present.has(job)) continue;
+      this.#present.set(
+        job,
+        this.#runs.run(QUEUE_OF[job], job).finally(() => this.#present.delete(job)),
+      );
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  ended(): Promise<unknown> {
+    return Promise.allSettled(this.#present.values());
+  }
+}
+
 type Queues = ReadonlyMap<QueueName, JobQueue>;
 
-async function putSchedules({ sql, schedules }: RunnerOptions, queues: Queues): Promise<void> {
+/** Puts all schedules; with `anew` in the place of those that are there, whose next jobs are then not waited for. */
+async function putSchedules(
+  { sql, schedules }: RunnerOptions,
+  queues: Queues,
+  anew: boolean = false,
+): Promise<void> {
   await transaction(sql, async (tx) => {
     // bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process.
     await takeTurn(tx, 'schedules');
     for (const { job, everyMs } of schedules) {
-      const upsert = queues
-        .get(QUEUE_OF[job])
-        ?.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
-      if (upsert !== undefined) await within(upsert, STORE_PATIENCE_MS);
+      const queue = queues.get(QUEUE_OF[job]);
+      if (queue === undefined) continue;
+      if (anew) await within(queue.removeJobScheduler(job), STORE_PATIENCE_MS);
+      const upsert = queue.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
+      await within(upsert, STORE_PATIENCE_MS);
     }
   });
 }
 
-/** Puts the schedules back if one is missing or differs: after a FLUSHALL, a restart without persistence, an upgrade. */
+/**
+ * Puts the schedules back if one is missing or differs: after a FLUSHALL, a restart without persistence, an upgrade. Also where a
+ * schedule is there and its next job is not (half of the store was emptied), or comes at a time that no schedule has (the clock of
+ * the host that made it was ahead): an upsert of the same interval would leave both as they are.
+ */
 async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
   for (const { job, everyMs } of options.schedules) {
     const found = await within(
@@ -130,5 +220,12 @@ async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
     );
     // A store without the schedule answers null, whatever the types say.
     if (Number(found?.every) !== everyMs) return await putSchedules(options, queues);
+    if (!isInTime(Number(found?.next) - options.clock.now(), everyMs))
+      return await putSchedules(options, queues, true);
   }
+}
+
+/** Whether a schedule's next job comes when it should: in `inMs`, which is negative where it has not come yet. */
+export function isInTime(inMs: number, everyMs: number): boolean {
+  return inMs <= 2 * everyMs && inMs >= -Math.max(LOST_AFTER_MS, 3 * everyMs);
 }

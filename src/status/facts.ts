@@ -1,8 +1,10 @@
 import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { readPace } from '../pace/ledger.ts';
+import { type DatabaseClock, readClock } from '../store/clock.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { Sql } from '../store/db.ts';
-import { countDaemons } from '../store/instance.ts';
+import { type Idle, readIdle } from '../store/due.ts';
+import { readDaemons } from '../store/instance.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { type LockHolder, readLockHolders } from '../store/lock-holders.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/sync-state.ts';
@@ -19,8 +21,15 @@ export interface Facts {
   readonly incident: boolean;
   readonly targets: Targets;
   readonly daemons: number;
+  /** For how long the first of them has been there, in seconds; 0 without any. */
+  readonly daemonSeconds: number;
+  readonly idle: Idle;
+  /** Of the pace: how long it may take until the next request may go. */
+  readonly windowSeconds: number;
   /** Consecutive failed bulk calls. */
   readonly failedCalls: number;
+  /** Postgres's clock, by which all times are. */
+  readonly clock: DatabaseClock;
   /** Sessions that the mirror waits for. */
   readonly lockHolders: readonly LockHolder[];
   /** SKUs of the watchlist that are not watched, because so many are. */
@@ -58,29 +67,34 @@ export interface ReadFacts {
  * answer, or has not the tables and their one row.
  */
 export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactReaders): Promise<ReadFacts> {
-  const [sync, tasks, pace, plan, targets, daemons, lockHolders, watchlistLeftOut, counted] =
+  const [sync, tasks, pace, plan, targets, daemons, idle, clock, lockHolders, watchlistLeftOut, counted] =
     await Promise.all([
       readSyncState(sql),
       readTasks(sql),
       readPace(sql, windowMs),
       readLivePlan(sql),
       readTargets(sql),
-      countDaemons(sql),
+      readDaemons(sql),
+      readIdle(sql),
+      readClock(sql),
       readLockHolders(sql),
       readLeftOut(sql),
       counts(),
     ]);
-  const missing = Object.entries({ sync, settings: targets, live_plan: plan })
-    .filter(([, row]) => row === undefined)
+  const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock })
+    .filter(([, row]) => row === undefined || row === null)
     .map(([table]) => `catalog_internal.${table}`);
-  if (missing.length > 0) throw new IncompleteMirror(missing);
+  if (missing.length > 0 || clock === null) throw new IncompleteMirror(missing);
   const facts: Facts = {
     now: new Date(pace.now),
     sync,
     tasks,
     pace: paceOf(pace),
     incident: plan.incident !== null,
-    daemons,
+    ...daemons,
+    idle,
+    windowSeconds: windowMs / 1000,
+    clock,
     lockHolders,
     watchlistLeftOut,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,

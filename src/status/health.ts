@@ -1,9 +1,10 @@
 import { formatAge } from '../lib/duration.ts';
 import type { StoreFailure } from '../store/db.ts';
 import { holderText } from '../store/lock-holders.ts';
-import { FAILURES_BEFORE_PAUSE, type TaskName, type TaskState } from '../store/tasks.ts';
+import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
-import { count, secondsBetween, sum } from './format.ts';
+import { count, sum } from './format.ts';
+import { clockReasons, DOCTOR, failuresOf, isDeltaLate, progressReasons } from './progress.ts';
 import {
   broken,
   degraded,
@@ -30,19 +31,24 @@ export interface OwnFacts {
   readonly storeFailure: StoreFailure | null;
   /** Evidence against this process's credential only. */
   readonly refused: string | null;
+  /** A clock differs from the others, and it is not Postgres's. */
+  readonly clock: string | null;
+  /** The queues bring no jobs. */
+  readonly silent: string | null;
 }
 
 /** What a process without queues and requests of its own knows. */
-export const NO_OWN_FACTS: OwnFacts = { unreadable: null, queues: null, storeFailure: null, refused: null };
+export const NO_OWN_FACTS: OwnFacts = {
+  unreadable: null,
+  queues: null,
+  storeFailure: null,
+  refused: null,
+  clock: null,
+  silent: null,
+};
 
 /** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
 const FILLING_PART = 0.01;
-/** How long the next run may be overdue: with a daemon running, without one, and before sync counts as stopped. */
-const OVERDUE_SECONDS = 600;
-const UNATTENDED_SECONDS = 60;
-const STOPPED_SECONDS = 3600;
-/** The longest back-off between retries; a run that is further off than that and than its interval was not scheduled by this clock. */
-const LONGEST_RETRY_SECONDS = 3600;
 /** How long a SKU may be due that is delayed by other work only. */
 const LATE_SECONDS = 3600;
 
@@ -60,6 +66,7 @@ export function judge(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health
       ? []
       : [
           ...lockReasons(facts),
+          ...clockReasons(facts),
           ...progressReasons(facts),
           ...refusalReasons(facts),
           ...catalogReasons(facts),
@@ -89,7 +96,8 @@ const STORE_REMEDIES: Readonly<Record<StoreFailure, string>> = {
   'read-only': 'point DATABASE_URL at the primary',
 };
 
-function ownReasons(facts: Facts | null, { unreadable, queues, storeFailure, refused }: OwnFacts): Reason[] {
+function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
+  const { unreadable, queues, storeFailure, refused, clock, silent } = own;
   const away = { code: 'postgres-unavailable', level: 'broken', text: unreadable ?? POSTGRES_AWAY } as const;
   return held([
     facts === null && away,
@@ -103,6 +111,9 @@ function ownReasons(facts: Facts | null, { unreadable, queues, storeFailure, ref
       ),
     refused !== null &&
       degraded('own-credential', refused, 'check PARTNER_API_KEY and PARTNER_SECRET of this daemon'),
+    clock !== null && degraded('clock', clock, 'set the one that is wrong, and see to its time service'),
+    silent !== null &&
+      degraded('queues-silent', silent, 'its schedules are put back; if it lasts, restart the daemon'),
   ]);
 }
 
@@ -131,86 +142,6 @@ function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
 
 /** What is said of a Postgres that does not answer. */
 export const POSTGRES_AWAY = 'Postgres does not answer; check that it runs and that DATABASE_URL reaches it';
-
-const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);
-const NO_DAEMON = 'no daemon is running';
-const START = 'start one with `catalog-mirror run`';
-const DOCTOR = 'it is retried by itself; if it lasts, run `catalog-mirror doctor`';
-
-/** Whether sync makes progress: the next run of what brings changes is the evidence, whatever else looks well. */
-function progressReasons(facts: Facts): Reason[] {
-  const { sync, tasks } = facts;
-  const { deltaLateAfterSeconds } = facts.targets;
-  if (sync.manifestAppliedAt === null) return [noBaseline(facts), ...scheduleReasons(facts, 'manifest')];
-  const age = deltaAgeSeconds(facts);
-  const late = degraded(
-    'delta-late',
-    `the delta was last checked ${formatAge(age)} ago (${formatAge(deltaLateAfterSeconds)} is allowed): changes are found by manifest, and prices refreshed by age`,
-    `see the task delta (${tasks.find(({ task }) => task === 'delta')?.outcome ?? 'not run yet'}) in \`catalog-mirror status\``,
-  );
-  return [...scheduleReasons(facts, 'delta'), ...(isDeltaLate(facts) ? [late] : [])];
-}
-
-/** Seconds since the last delta was checked, or else the first baseline applied; 0 before that. */
-function deltaAgeSeconds({ sync, now }: Facts): number {
-  const checkedAt = sync.deltaCheckedAt ?? sync.manifestAppliedAt;
-  return checkedAt === null ? 0 : secondsBetween(checkedAt, now);
-}
-
-const isDeltaLate = (facts: Facts): boolean => deltaAgeSeconds(facts) > facts.targets.deltaLateAfterSeconds;
-
-function noBaseline(facts: Facts): Reason {
-  if (facts.daemons === 0) return broken('no-baseline', `no baseline yet, and ${NO_DAEMON}`, START);
-  const manifest = facts.tasks.find(({ task }) => task === 'manifest');
-  if (manifest?.running === true)
-    return filling(
-      'no-baseline',
-      'no baseline yet: the manifest is being fetched and applied',
-      'wait for it, and follow it with `catalog-mirror status --watch`',
-    );
-  if (manifest === undefined || manifest.failures === 0)
-    return filling('no-baseline', 'no baseline yet', 'wait for the first manifest');
-  return broken(
-    'no-baseline',
-    `no baseline yet: the manifest failed ${failuresOf(manifest)}`,
-    'run `catalog-mirror doctor`, then `catalog-mirror refresh --manifest`',
-  );
-}
-
-const failuresOf = ({ failures, outcome }: TaskState) => `${times(failures)} (${outcome ?? 'unknown'})`;
-
-/** Whether the task that comes next has its row, is not overdue, and is not put off further than any schedule does. */
-function scheduleReasons(facts: Facts, name: TaskName): Reason[] {
-  const { tasks, daemons, now, targets } = facts;
-  const next = tasks.find(({ task }) => task === name);
-  const insert = `run as the owner: insert into catalog_internal.tasks (task) values ('${name}')`;
-  if (next === undefined)
-    return [
-      broken(
-        'task-missing',
-        `the task ${name} is missing from catalog_internal.tasks and never runs`,
-        insert,
-      ),
-    ];
-  // A lease outlives its daemon, by years where the clock was set back.
-  if (next.running && daemons > 0) return [];
-  const overdue = secondsBetween(next.nextAt, now);
-  const furthest = 2 * Math.max(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds);
-  if (-overdue > furthest)
-    return [
-      broken(
-        'stopped',
-        `the ${name} is put off for ${formatAge(-overdue)}, as after a clock that was set back`,
-        `run as the owner: update catalog_internal.tasks set next_at = now() where task = '${name}'`,
-      ),
-    ];
-  if (overdue <= (daemons > 0 ? OVERDUE_SECONDS : UNATTENDED_SECONDS)) return [];
-  const level = overdue > STOPPED_SECONDS ? broken : degraded;
-  const what = `the ${name} is overdue by ${formatAge(overdue)}`;
-  return daemons > 0
-    ? [level('stopped', what, 'restart the daemon')]
-    : [level('stopped', `${NO_DAEMON}, ${what}`, START)];
-}
 
 const REFUSAL_REMEDIES = {
   rate: 'it resumes by itself at a lower rate; if it lasts, lower PARTNER_RATE_SHARE',

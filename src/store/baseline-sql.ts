@@ -72,17 +72,17 @@ export const REPORTED_UNSEEN = `
   limit 1`;
 
 /**
- * $1 when the manifest was asked for, $2 when its snapshot was known to be there, $3 the token at $1.
+ * $1 when the manifest was asked for, $2 the newest claim when its snapshot was known to be there, $3 the token at $1.
  * Locks the SKUs that differ, in order of sku. SKUs that a delta reported after $1 are left out, as the delta is newer; but where
  * its token is replaced by the manifest's, the deltas that follow go on from the manifest, so its lines count, and the SKUs are asked about.
  * `kind`: what differs; `mark`: the reason to price the SKU, null where that is provably needless (partner rule 4.2.5: the
- * hash covers price state), that is where neither hash nor cohort moved, or where the price was asked for after $2. A SKU back from being
+ * hash covers price state), that is where neither hash nor cohort moved, or where the price was claimed after $2. A SKU back from being
  * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed on schedule only.
  */
 export const DIFF = `
   create temporary table diff on commit drop as
   with locked as materialized (
-    select ctid as row_id, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, asked_at, reported_at
+    select ctid as row_id, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, reported_at
     from catalog.skus where sku in (select sku from differing union all select sku from rejected_skus) order by sku for update
   ),
   compared as (
@@ -93,11 +93,12 @@ export const DIFF = `
       s.hash is distinct from m.hash as hash_moved,
       not m.in_manifest as was_unlisted,
       s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at as rest_moved,
-      -- $2 is known to the millisecond.
-      coalesce(m.asked_at > $2::timestamptz + interval '1 millisecond', false) as asked_since,
+      -- Stands still while the SKU is locked: its answers lock that first.
+      coalesce(l.asked_claim > $2::bigint, false) as asked_since,
       sku in (select sku from duplicates) or coalesce(m.reported_at >= $1::timestamptz, false) as is_doubtful
     from differing s
     left join locked m using (sku)
+    left join catalog_internal.due l using (sku)
     where m.reported_at is null or m.reported_at < $1::timestamptz or not ${isBehindDeltas('$3')}
   )
   select sku, row_id, sizes, hash, price_source, updated_at, crossed and not is_new and not is_absent as crossed,

@@ -36,8 +36,8 @@ interface ComparedCounts {
 export interface BaselineToken {
   readonly snapshotId: string;
   readonly generatedAt: Date | null;
-  /** Database time by which the snapshot was there: a price that was asked for later is newer than the snapshot. */
-  readonly seenAt: Date;
+  /** The newest claim when the snapshot was there: a price that was claimed later is newer than the snapshot. */
+  readonly seenClaim: string;
   /** Database time at which the manifest was asked for: what deltas reported after it is newer than the manifest. */
   readonly requestedAt: Date;
   /** The token at that time: when deltas have moved it since, they are ahead of the manifest, and it stays. */
@@ -197,7 +197,7 @@ export class Baseline {
     // In a few steps of two deltas and a broken chain: the lines of what they reported are not at hand any more.
     const { rows: missed } = await run(statements.REPORTED_UNSEEN, [token.requestedAt, token.tokenAtRequest]);
     if (missed.length > 0) throw new BaselineSuperseded();
-    await run(statements.DIFF, [token.requestedAt, token.seenAt, token.tokenAtRequest]);
+    await run(statements.DIFF, [token.requestedAt, token.seenClaim, token.tokenAtRequest]);
     await run('analyze diff');
     await run(statements.LOCK_LEDGER);
     await run(statements.INSERT_NEW);

@@ -225,3 +225,27 @@ export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonl
     from catalog_internal.due where due_at <= clock_timestamp()`;
   return row;
 }
+
+/** Whether anything is asked for that could be. */
+export interface Idle {
+  /** Seconds since the mirror last sent a request; null: none that is still known of. */
+  readonly sentSeconds: number | null;
+  /** For how many seconds a SKU has been due that waits for nothing but its turn; null: there is none. Live ones may wait for the partner's ceiling. */
+  readonly dueSeconds: number | null;
+}
+
+export async function readIdle(sql: Sql): Promise<Idle> {
+  const [row] = await sql<[Idle]>`
+    select extract(epoch from clock_timestamp() - (
+        select sent_at from catalog_internal.pace_sends where not other_user order by sent_at desc limit 1
+      ))::float8 as "sentSeconds",
+      extract(epoch from clock_timestamp() - min(oldest.due_at))::float8 as "dueSeconds"
+    from generate_series(1, cardinality(catalog_internal.lane_names())) as lane
+    cross join lateral (
+      select due_at from catalog_internal.due d
+      where held_until is null and largest_call is null and not live and d.lane = lane.lane::smallint
+      order by due_at limit 1
+    ) oldest
+    where oldest.due_at <= now()`;
+  return row;
+}

@@ -177,8 +177,14 @@ async function free(client: pg.Client, instance: Instance): Promise<void> {
 export async function countDaemons(sql: Sql): Promise<number> {
   const [{ there }] = await sql<[{ there: boolean }]>`
     select to_regclass('catalog_internal.instances') is not null as there`;
-  if (!there) return 0;
-  const [{ daemons }] = await sql<[{ daemons: number }]>`
-    select count(*)::int as daemons from catalog_internal.instances i where ${sql.unsafe(ALIVE)}`;
-  return daemons;
+  return there ? (await readDaemons(sql)).daemons : 0;
+}
+
+/** How many daemons are there, and for how many seconds the first of them has been connected. */
+export async function readDaemons(sql: Sql): Promise<{ daemons: number; daemonSeconds: number }> {
+  const [row] = await sql<[{ daemons: number; daemonSeconds: number }]>`
+    select count(*)::int as daemons,
+      coalesce(extract(epoch from clock_timestamp() - min(i.backend_start)), 0)::float8 as "daemonSeconds"
+    from catalog_internal.instances i where ${sql.unsafe(ALIVE)}`;
+  return row;
 }

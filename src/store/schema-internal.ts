@@ -36,6 +36,8 @@ export const due = internal.table(
     generation: integer().notNull().default(0),
     claim: bigint({ mode: 'bigint' }),
     heldUntil: instant('held_until'),
+    /** The claim whose answer was applied last. */
+    askedClaim: bigint('asked_claim', { mode: 'bigint' }),
     deferrals: integer().notNull().default(0),
     failures: integer().notNull().default(0),
     /** Order within the urgent lane, largest first: the weight in catalog.watchlist. */
@@ -109,10 +111,10 @@ export const sync = internal.table(
     chainBreaks: integer('chain_breaks').notNull().default(0),
     /** The token the delta rejected: a fresh manifest that offers it again is no way out. */
     rejectedSnapshotId: text('rejected_snapshot_id'),
-    /** The newest snapshot that the manifest route has named, and the database's time by which it was there. */
+    /** The newest snapshot that the manifest route has named, and the newest claim when it did: the snapshot was there by then. */
     seenSnapshotId: text('seen_snapshot_id'),
     seenGeneratedAt: instant('seen_generated_at'),
-    seenAt: instant('seen_at'),
+    seenClaim: bigint('seen_claim', { mode: 'bigint' }),
     /** Why the last fresh manifest was refused; null once one is applied. */
     manifestRefused: text('manifest_refused'),
     /** `refresh --manifest --accept-shrink` has confirmed that a shrunken manifest may be applied. */
@@ -255,69 +257,6 @@ export const settings = internal.table(
     bulkLiveBudget: integer('bulk_live_budget').notNull().default(5),
   },
   (t) => [check('settings_one_row', sql`${t.id}`)],
-);
-
-/** When each recurring task runs next and how it went last. The queues only wake; this decides. */
-export const tasks = internal.table('tasks', {
-  task: text().primaryKey(),
-  nextAt: instant('next_at').notNull().defaultNow(),
-  run: bigint({ mode: 'bigint' }),
-  runningUntil: instant('running_until'),
-  startedAt: instant('started_at'),
-  finishedAt: instant('finished_at'),
-  succeededAt: instant('succeeded_at'),
-  failures: integer().notNull().default(0),
-  outcome: text(),
-  progress: jsonb(),
-});
-
-/** One row: the pace of the account, shared by all replicas. */
-export const pace = internal.table(
-  'pace',
-  {
-    id: boolean().primaryKey().default(true),
-    ceiling: doublePrecision().notNull(),
-    raisedAt: instant('raised_at').notNull(),
-    backoffUntil: instant('backoff_until'),
-    halfOpenSentAt: instant('half_open_sent_at'),
-    episodes: integer().notNull().default(0),
-    refusal: text(),
-    refusedSince: instant('refused_since'),
-    refusedAt: instant('refused_at'),
-    occupancy: integer(),
-    resumeAt: doublePrecision('resume_at'),
-  },
-  (t) => [check('pace_one_row', sql`${t.id}`)],
-);
-
-/**
- * Tables without anything in them: who locks one of them has the lock of that name until its transaction ends. Advisory locks
- * are everybody's who may connect; these are locked by nobody but the mirror's role.
- */
-export const lockPace = internal.table('lock_pace', {});
-export const lockChanges = internal.table('lock_changes', {});
-export const lockNewSkus = internal.table('lock_new_skus', {});
-export const lockCounts = internal.table('lock_counts', {});
-export const lockSchedules = internal.table('lock_schedules', {});
-
-/** The daemons that run, or did when they died: the session that each keeps open (src/store/instance.ts). */
-export const instances = internal.table('instances', {
-  number: bigint({ mode: 'bigint' }).primaryKey(),
-  pid: integer().notNull(),
-  backendStart: instant('backend_start').notNull(),
-});
-
-/** The sliding log of requests sent with the api_key. */
-export const paceSends = internal.table(
-  'pace_sends',
-  {
-    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
-    sentAt: instant('sent_at').notNull(),
-    lane: text().notNull(),
-    /** Sent by another user of the account, through catalog.take_request. */
-    otherUser: boolean('other_user').notNull().default(false),
-  },
-  (t) => [index('pace_sends_sent_at').on(t.sentAt)],
 );
 
 /** Moves of snapshot-priced SKUs that a refresh found before any delta reported them, until the delta does or should have (store/audit.ts). */

@@ -37,7 +37,7 @@ export const skus = catalog.table(
     firstSeenAt: instant('first_seen_at').notNull().defaultNow(),
     pricedAt: instant('priced_at'),
     removedAt: instant('removed_at'),
-    /** When the request behind the newest applied answer was sent: an answer to an older request changes nothing. */
+    /** When the request behind the newest applied answer was sent. */
     askedAt: instant('asked_at'),
     /** When the partner first answered with a record: no history before that. */
     firstPricedAt: instant('first_priced_at'),

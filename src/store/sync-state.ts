@@ -44,19 +44,20 @@ export interface NamedSnapshot {
 }
 
 /**
- * SQL: sets when the newest snapshot was named first, which is by when it was built: its `generated_at` is of another clock, and
- * may be when its building began (partner rule 2.7.generated_at). An id with another time is another snapshot.
+ * SQL: sets which claim was the newest when the newest snapshot was first named, which is by when it was built: its `generated_at` is of
+ * another clock, and may be when its building began (partner rule 2.7.generated_at). Claims only grow in number, while Postgres's own
+ * clock can be set back. An id with another time is another snapshot.
  */
 const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
-  seen_at = case when seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz
-    then seen_at else clock_timestamp() end`;
+  seen_claim = case when seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz
+    then seen_claim else (select last_value from catalog_internal.claim_numbers) end`;
 
-/** Notes the snapshot that an answer of the manifest route names. Returns the database's time by which it was there. */
-export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<Date> {
-  const [{ at }] = await sql<[{ at: Date }]>`
-    update catalog_internal.sync set ${seeing(sql, snapshot)} returning seen_at as at`;
-  return at;
+/** Notes the snapshot that an answer of the manifest route names. Returns a claim: what is claimed later is asked about when it was there. */
+export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<string> {
+  const [{ claim }] = await sql<[{ claim: string }]>`
+    update catalog_internal.sync set ${seeing(sql, snapshot)} returning coalesce(seen_claim, 9223372036854775807) as claim`;
+  return claim;
 }
 
 /**

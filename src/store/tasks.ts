@@ -70,6 +70,19 @@ export async function endTask(
     where task = ${task} and run = ${run}`;
 }
 
+/** Of these tasks those that have been due for so long, without anybody running them. */
+export async function overdueTasks(
+  sql: Sql,
+  tasks: readonly TaskName[],
+  forMs: number,
+): Promise<readonly TaskName[]> {
+  const rows = await sql<{ task: TaskName }[]>`
+    select task from catalog_internal.tasks
+    where task = any(${tasks as TaskName[]}) and next_at <= clock_timestamp() - make_interval(secs => ${forMs / 1000})
+      and (running_until is null or running_until <= clock_timestamp())`;
+  return rows.map(({ task }) => task);
+}
+
 /** Makes a task due now, also while it runs (it then runs once more). */
 export async function requestTask(sql: Sql, task: TaskName): Promise<void> {
   await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;

@@ -1,3 +1,4 @@
+import { isClockSteady } from '../store/clock.ts';
 import { dropOldHistory, prepareHistory } from '../store/changes.ts';
 import { promoteMetadata, releaseHeld } from '../store/due.ts';
 import { readLivePlan } from '../store/live.ts';
@@ -35,7 +36,10 @@ export interface Retention {
   readonly historyMs: number;
 }
 
-/** Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. */
+/**
+ * Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. While Postgres's clock
+ * jumps, nothing that cannot be had again is dropped for its age.
+ */
 export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retention): Promise<TaskOutcome> {
   const released = await releaseHeld(ctx.sql, AT_ONCE);
   const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
@@ -43,7 +47,8 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
   await prepareHistory(ctx.sql);
   await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: true });
   const forgotten = await forgetUnknown(ctx.sql, AT_ONCE);
-  const historyChunksDropped = historyMs > 0 ? await dropOldHistory(ctx.sql, historyMs) : 0;
+  const mayDrop = historyMs > 0 && (await isClockSteady(ctx.sql));
+  const historyChunksDropped = mayDrop ? await dropOldHistory(ctx.sql, historyMs) : 0;
   return {
     kind: 'done',
     nextInMs: Math.max(released, forgotten) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,

@@ -71,7 +71,7 @@ async function baselineOnce(
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
     if (asked.kind === 'error') return await catalogFailed(ctx, run, asked.error);
     const meta = asked.value;
-    const seenAt = await noteSnapshotSeen(ctx.sql, meta);
+    const seenClaim = await noteSnapshotSeen(ctx.sql, meta);
     failpoint('manifest.answered');
     await weighCounts(ctx, meta);
     const state = await readSyncState(ctx.sql);
@@ -92,7 +92,7 @@ async function baselineOnce(
     const applied = await baseline.merge({
       snapshotId: meta.snapshotId,
       generatedAt: meta.generatedAt,
-      seenAt,
+      seenClaim,
       requestedAt: moment.at,
       tokenAtRequest: moment.token,
       lines: downloaded.lines,

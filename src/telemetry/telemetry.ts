@@ -4,10 +4,12 @@ import { letsThrough } from '../pace/policy.ts';
 import type { StoreEvent } from '../queues/store-pause.ts';
 import type { LockHolder } from '../store/lock-holders.ts';
 import type { TaskReport } from '../queues/task-run.ts';
+import type { ClockEvent } from '../sync/clocks.ts';
 import type { SyncEvent } from '../sync/context.ts';
 import type { PacerEvents } from '../pace/pacer.ts';
 import { createBulkLines, createSyncLines, type BacklogCounts } from './log/sync-lines.ts';
 import type { Metrics } from './metrics/metrics.ts';
+import { clockLines } from './log/clock-lines.ts';
 import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
 import type { Log } from './log/logger.ts';
 import { createLogThrottle } from './log/throttle.ts';
@@ -23,6 +25,7 @@ export interface Telemetry {
   readonly onRequest: (observation: RequestObservation) => void;
   readonly onStore: (event: StoreEvent) => void;
   readonly onLocks: (holders: readonly LockHolder[]) => void;
+  readonly onClock: (event: ClockEvent) => void;
   readonly onJob: (job: { queue: string; job: string; outcome: string; ms: number }) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onQueueError: (error: unknown) => void;
@@ -54,6 +57,7 @@ export function createTelemetry({
 
   return {
     ...store,
+    onClock: clockLines(log, throttle),
     onSync(event) {
       metrics.count(event);
       syncLine(event);

@@ -28,9 +28,10 @@ function daemon({ queuesAnswer }: { readonly queuesAnswer: boolean }) {
       },
       metrics: createMetrics({ version: '1' }),
       pause: { failure: () => null },
+      clocks: { wrong: () => null },
       breaker: { explain: () => null },
     },
-    { lastJobAt: () => lastJobAt },
+    { lastJobAt: () => lastJobAt, silentMs: () => 0 },
   );
   return {
     health,

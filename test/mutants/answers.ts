@@ -24,18 +24,24 @@ export const ANSWER_SQL: readonly Mutant[] = [
       ...ANSWERS.slice(4),
     ],
     [
-      'answer: an older one overwrites a newer one',
-      's.asked_at <= ${claim.askedAt})\n',
-      's.asked_at is not null)\n',
+      'answer: what is not applied is settled',
+      'settleAnswered(tx, claim, answered, next,',
+      "settleAnswered(tx, claim, results.filter(({ kind }) => kind === 'record'), next,",
+    ],
+    ['answer: what is not applied stays claimed', '    giveBack(tx, claim, overtaken),\n', ''],
+    [
+      'answer: a claim of before a clock was set back is dated by it',
+      'select least(${claim.askedAt}, clock_timestamp()) as at',
+      'select ${claim.askedAt}::timestamptz as at',
     ],
     [
       'answer: one from before a removal brings the SKU back',
-      "(s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable",
+      "s.state <> 'removed' or d.generation = a.generation as answerable",
       'true as answerable',
     ],
     [
       'answer: to a claim that has run out counts',
-      'and d.claim = ${claim.number}\n    order by d.sku for update of d',
+      'where d.claim = ${claim.number}\n    order by d.sku for update of d',
       '\n    order by d.sku for update of d',
     ],
     [
@@ -70,8 +76,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'answer: an answered SKU keeps its failures',
-      'claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,',
-      'claim = null, held_until = null, deferrals = 0, largest_call = null,',
+      'held_until = null, deferrals = 0, failures = 0, largest_call = null,',
+      'held_until = null, deferrals = 0, largest_call = null,',
     ],
     ['answer: an answered SKU stays suspected', 'failures = 0, largest_call = null,', 'failures = 0,'],
     [

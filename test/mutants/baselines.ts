@@ -34,8 +34,8 @@ export const BASELINES: readonly Mutant[] = [
     ],
     [
       'baseline: prices asked for before the snapshot are spared',
-      'coalesce(m.asked_at > $2::timestamptz',
-      'coalesce(m.asked_at < $2::timestamptz',
+      'coalesce(l.asked_claim > $2::bigint',
+      'coalesce(l.asked_claim < $2::bigint',
     ],
     [
       'baseline: a doubled SKU is not asked about',
@@ -110,8 +110,8 @@ export const BASELINES: readonly Mutant[] = [
     ],
     [
       'snapshot: each answer of the manifest route names a new one',
-      'then seen_at else clock_timestamp() end',
-      'then clock_timestamp() else clock_timestamp() end',
+      'then seen_claim else (select',
+      'then (select last_value from catalog_internal.claim_numbers) else (select',
     ],
     [
       'snapshot: an id with another time is the same',

@@ -168,8 +168,8 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'health: a delta that runs is overdue',
-    file: 'src/status/health.ts',
-    from: 'if (next.running && daemons > 0) return [];',
+    file: 'src/status/progress.ts',
+    from: 'if (next.running && daemons > 0) return held([longRun(facts, next)]);',
     to: '',
     tests: ['test/status/health.test.ts'],
   },

@@ -34,6 +34,36 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ['origin: the host agent is public', 'end.toString() !== HOST_AGENT', 'true'],
   ),
   ...faultsOf(
+    'src/status/progress.ts',
+    ['test/status/health.test.ts', 'test/status/progress.test.ts'],
+    [
+      'health: sync that has stopped is degraded',
+      'overdue > STOPPED_SECONDS ? broken : degraded',
+      'overdue > Infinity ? broken : degraded',
+    ],
+    [
+      'health: a delta at its limit is late',
+      '> facts.targets.deltaLateAfterSeconds;',
+      '>= facts.targets.deltaLateAfterSeconds;',
+    ],
+    [
+      'health: the longest wait is that of a retry',
+      '2 * Math.max(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',
+      '2 * Math.min(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',
+    ],
+    ['health: a run that lasts for ever gets on', 'return held([longRun(facts, next)]);', 'return [];'],
+    ['health: nothing is sent, and nobody says so', '...held([stalled(facts)]),', ''],
+    [
+      'health: a daemon that has just started stands still',
+      'if (daemonSeconds < allowed || dueSeconds',
+      'if (dueSeconds',
+    ],
+    ['health: what waits for a pause stands still', ' || incident || isPaused)', ' || incident)'],
+    ['health: refused requests stand still', 'pace.refusal !== null || incident', 'incident'],
+    ['health: a clock that was set back is right', 'back !== null &&', 'false &&'],
+    ['health: a clock that is ahead is right', 'aheadSeconds !== null &&', 'false &&'],
+  ),
+  ...faultsOf(
     'src/status/health.ts',
     ['test/status/health.test.ts'],
     [
@@ -42,16 +72,6 @@ export const JUDGEMENTS: readonly Mutant[] = [
       'pending >= all * FILLING_PART',
     ],
     ['health: the mildest reason decides', 'MIRROR_STATES.toReversed().flatMap', 'MIRROR_STATES.flatMap'],
-    [
-      'health: with a daemon a task is overdue after a minute',
-      'daemons > 0 ? OVERDUE_SECONDS : UNATTENDED_SECONDS',
-      'daemons > 0 ? UNATTENDED_SECONDS : UNATTENDED_SECONDS',
-    ],
-    [
-      'health: sync that has stopped is degraded',
-      'overdue > STOPPED_SECONDS ? broken : degraded',
-      'overdue > Infinity ? broken : degraded',
-    ],
     [
       'health: a wrong credential is degraded',
       "suspected === 'credential' || suspected === 'account' ? broken",
@@ -63,19 +83,9 @@ export const JUDGEMENTS: readonly Mutant[] = [
       'failedCalls >= FAILURES_BEFORE_PAUSE - 1 &&',
     ],
     [
-      'health: a delta at its limit is late',
-      '> facts.targets.deltaLateAfterSeconds;',
-      '>= facts.targets.deltaLateAfterSeconds;',
-    ],
-    [
       'health: tasks fail beside refusals',
       'if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];\n  const codes',
       'if (sync.manifestAppliedAt === null) return [];\n  const codes',
-    ],
-    [
-      'health: the longest wait is that of a retry',
-      '2 * Math.max(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',
-      '2 * Math.min(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',
     ],
     ['health: without Postgres it is ready', "([\n  'postgres-unavailable',\n", '([\n'],
   ),

@@ -172,8 +172,13 @@ export const SCHEDULING: readonly Mutant[] = [
     ['maintenance: samples grow without end', '  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);\n', ''],
     [
       'maintenance: history that is kept for ever is dropped',
-      'historyMs > 0 ? await dropOldHistory(ctx.sql, historyMs) : 0',
-      'historyMs >= 0 ? await dropOldHistory(ctx.sql, historyMs) : 0',
+      'const mayDrop = historyMs > 0 &&',
+      'const mayDrop = historyMs >= 0 &&',
+    ],
+    [
+      'maintenance: history is dropped by a clock that jumps',
+      'historyMs > 0 && (await isClockSteady(ctx.sql))',
+      'historyMs > 0',
     ],
   ),
   ...faultsOf(

@@ -92,6 +92,7 @@ export class Day {
     const runner = createRunner({
       backend: this.#backend(),
       sql: rig.sql,
+      clock,
       schedules: schedules(5 * MINUTE),
       handlers,
       onTaken: () => undefined,
@@ -153,6 +154,7 @@ export class Day {
       add: (name) => Promise.resolve(this.#triggered.add(name)),
       upsertJobScheduler: () => Promise.resolve(),
       getJobScheduler: () => Promise.resolve(undefined),
+      removeJobScheduler: () => Promise.resolve(),
       close: () => Promise.resolve(),
     };
     const worker: JobWorker = { run: () => Promise.resolve(), close: () => Promise.resolve() };

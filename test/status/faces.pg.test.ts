@@ -46,9 +46,10 @@ async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
       },
       metrics: createMetrics({ version: '1' }),
       pause: { failure: () => own().storeFailure },
+      clocks: { wrong: () => null },
       breaker: { explain: () => own().refused },
     },
-    { lastJobAt: () => null },
+    { lastJobAt: () => null, silentMs: () => 0 },
   );
   const pages = createStatusPages({ sync: { sql, clock: restless() }, problems: () => [] }, health);
   return await startHttpServer({ host: '127.0.0.1', port: 0, ...health, pages, log });

@@ -163,8 +163,8 @@ describe('mirrors that no daemon leaves behind', () => {
       'broken',
       ['stopped'],
     ],
-    ['a delta overdue by ten minutes', mirrorWith({ tasks: delta({ nextAt: at(-600) }) }), 'healthy', []],
-    ['by a second more', mirrorWith({ tasks: delta({ nextAt: at(-601) }) }), 'degraded', ['stopped']],
+    ['a delta overdue by a minute', mirrorWith({ tasks: delta({ nextAt: at(-60) }) }), 'healthy', []],
+    ['by a second more', mirrorWith({ tasks: delta({ nextAt: at(-61) }) }), 'degraded', ['stopped']],
     [
       'without a daemon by a minute',
       mirrorWith({ daemons: 0, tasks: delta({ nextAt: at(-60) }) }),

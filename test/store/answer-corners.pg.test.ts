@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { applyDelta } from '../../src/store/delta.ts';
 import {
   answerAsked,
   claimAll,
@@ -14,16 +15,34 @@ import {
 
 const store = useStore();
 
-test('an answer to a request that was sent before the one answered last changes no price', async () => {
+test('an answer is applied although the clock was ahead when the one before was: what it reports is not lost', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await answerAsked(sql, found('A', { 9: 100 }));
   await mark(sql, ['A']);
   const claim = await claimAll(sql);
   await sql`update catalog.skus set asked_at = clock_timestamp() + interval '1 hour'`;
-  await applyAnswer(sql, claim, [found('A', { 9: 200 })], REFRESH);
-  expect(await pricesOf(sql, 'A')).toEqual({ 9: 100 });
-  expect(await movesOf(sql, 'A')).toEqual([]);
+  expect(await applyAnswer(sql, claim, [found('A', { 9: 200 })], REFRESH)).toMatchObject({ accepted: 1 });
+  expect(await pricesOf(sql, 'A')).toEqual({ 9: 200 });
+  expect(await movesOf(sql, 'A')).toHaveLength(1);
+});
+
+test('a SKU that was removed while it was asked about is not settled by the answer, but asked about again, as it was marked', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A', 'B']);
+  await answerAsked(sql, found('A', { 9: 100 }), found('B', { 9: 100 }));
+  await mark(sql, ['A', 'B']);
+  const claim = await claimAll(sql);
+  const removed = { since: 's1', toSnapshot: 's2', changed: [], removed: ['A'], nowLive: [] };
+  await sql`update catalog_internal.sync set snapshot_id = 's1'`;
+  await applyDelta(sql, removed);
+  // As by a clock that was set back between the removal and the claim.
+  await sql`update catalog.skus set removed_at = now() - interval '1 hour' where sku = 'A'`;
+  const answer = [found('A', { 9: 200 }), found('B', { 9: 200 })];
+  expect(await applyAnswer(sql, claim, answer, REFRESH)).toMatchObject({ accepted: 1 });
+  expect(await pricesOf(sql, 'A')).toEqual({});
+  expect(await pricesOf(sql, 'B')).toEqual({ 9: 200 });
+  expect((await claimAll(sql)).skus.map(({ sku }) => sku)).toEqual(['A']);
 });
 
 test('a SKU was first priced once', async () => {

@@ -118,18 +118,19 @@ function hashOf(listed: NonNullable<Case['listed']>): string | null {
 
 /** Puts the case's SKUs into the tables; an due one is claimed by nobody and marked for another reason. */
 async function prepare({ sql }: TestStore, cases: Readonly<Record<string, Case>>): Promise<void> {
-  const minutes = { before: -60, since: 60 };
   for (const [sku, { known }] of Object.entries(cases)) {
     if (known === null) continue;
-    const asked = new Date(Date.now() + minutes[known.asked] * 60_000);
+    // The newest claim is the first: none has been made.
+    const claim = known.asked === 'since' ? 2 : 1;
     const { state, source, hash, sizes, listed } = known;
     await sql`
-      insert into catalog.skus (sku, state, price_source, hash, sizes, in_manifest, updated_at, asked_at, reported_at)
-      values (${sku}, ${state}, ${source}, ${hash}, ${sizes}, ${listed}, ${line(sku).updatedAt}, ${state === 'pending' ? null : asked},
+      insert into catalog.skus (sku, state, price_source, hash, sizes, in_manifest, updated_at, reported_at)
+      values (${sku}, ${state}, ${source}, ${hash}, ${sizes}, ${listed}, ${line(sku).updatedAt},
         ${known.reported === 'earlier' ? new Date(0) : null})`;
     await sql`
-      insert into catalog_internal.due (sku, lane, reason, live, due_at, generation)
-      values (${sku}, 6, 'sweep', ${known.countsAsLive}, now() + make_interval(hours => ${known.owed ? -1 : 1}), 5)`;
+      insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, asked_claim)
+      values (${sku}, 6, 'sweep', ${known.countsAsLive}, now() + make_interval(hours => ${known.owed ? -1 : 1}), 5,
+        ${state === 'pending' ? null : claim})`;
   }
 }
 

@@ -3,7 +3,7 @@ import { dropOldHistory, prepareHistory, writeChanges } from '../../src/store/ch
 import { connect } from '../../src/store/db.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
-import { useStore } from './support.ts';
+import { useStore, watchedForHours } from './support.ts';
 
 const store = useStore();
 const DAY = 86_400_000;
@@ -138,6 +138,7 @@ test('moves since a moment are looked for after what was there when a chunk was 
 test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', async () => {
   const ctx = { sql: store.sql, settings: { catalog: { watchedSkus: 10 } } } as SyncContext;
   await fill(50, 0);
+  await watchedForHours(store.sql);
   for (const [days, historyChunksDropped] of [
     [0, 0],
     [60, 0],

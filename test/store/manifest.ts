@@ -6,11 +6,24 @@ import {
   type StagedLine,
 } from '../../src/store/baseline.ts';
 
-import type { Sql } from '../../src/store/db.ts';
+import { connectAlone, type Sql } from '../../src/store/db.ts';
 import { found, ledger, answerAsked, type TestStore } from './support.ts';
 
 /** When the manifest's snapshot was built: long before the test. */
 export const GENERATED_AT = new Date(Date.now() - 3 * 3_600_000);
+
+/** The newest claim, as the snapshot is named only by the manifest that is merged. */
+async function newestClaim(url: string): Promise<string> {
+  const client = await connectAlone(url, {});
+  try {
+    const { rows } = await client.query<{ claim: string }>(
+      'select last_value::text as claim from catalog_internal.claim_numbers',
+    );
+    return rows[0]?.claim ?? '';
+  } finally {
+    await client.end();
+  }
+}
 
 export function line(sku: string, differs: Partial<StagedLine> = {}): StagedLine {
   const live = differs.priceSource === 'live';
@@ -36,6 +49,7 @@ export async function baseline(
   const run = await Baseline.open(url);
   try {
     const moment = await run.moment();
+    const seenClaim = await newestClaim(url);
     await meanwhile?.();
     const half = Math.ceil(lines.length / 2);
     await run.stage(lines.slice(0, half), rejected);
@@ -45,7 +59,7 @@ export async function baseline(
     const applied = await run.merge({
       snapshotId: 'm1',
       generatedAt: GENERATED_AT,
-      seenAt: moment.at,
+      seenClaim,
       requestedAt: moment.at,
       tokenAtRequest: moment.token,
       lines: lines.length,

@@ -4,7 +4,7 @@ import type { Sql } from '../../src/store/db.ts';
 import { applyDelta, noteBrokenChain } from '../../src/store/delta.ts';
 import { noteCatalogCheck, noteSnapshotSeen, readSyncState } from '../../src/store/sync-state.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
-import { found, HOUR, ledger, answerAsked, movesOf, pricesOf, stateOf, useStore } from './support.ts';
+import { found, HOUR, ledger, mark, answerAsked, movesOf, pricesOf, stateOf, useStore } from './support.ts';
 
 const store = useStore();
 const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, skipped: 0 };
@@ -145,19 +145,21 @@ describe('a re-baseline', () => {
     expect(await marks(store.sql)).toEqual({});
   });
 
-  test('spares what was asked for when its snapshot was there already, by the clock of the database alone', async () => {
+  test('spares what was claimed when its snapshot was there already, whatever any clock says', async () => {
     const { sql } = store;
     await standing(store, line('since'), line('before'), line('crossed'));
-    const seenAt = await noteSnapshotSeen(sql, { snapshotId: 'm1', generatedAt: GENERATED_AT });
-    const askedAt = async (sku: string, minutes: number) =>
-      await sql`update catalog.skus set asked_at = ${new Date(seenAt.getTime() + minutes * 60_000)} where sku = ${sku}`;
-    await askedAt('since', 1);
     // Long after what the partner's clock says of the snapshot: that is when it began to build, or is an hour off.
-    await askedAt('before', -1);
-    await askedAt('crossed', 60);
+    await mark(sql, ['before']);
+    await answerAsked(sql, found('before', { 9: 100 }));
+    const seenClaim = await noteSnapshotSeen(sql, { snapshotId: 'm1', generatedAt: GENERATED_AT });
+    await mark(sql, ['since', 'crossed']);
+    await answerAsked(sql, found('since', { 9: 100 }), found('crossed', { 9: 100 }));
+    // The clock of Postgres was ahead when 'before' was asked about, and an hour behind when the others were.
+    await sql`
+      update catalog.skus set asked_at = now() + case sku when 'before' then interval '1 hour' else interval '-1 hour' end`;
     const lines = ['since', 'before'].map((sku) => line(sku, { hash: 'h2' }));
     const { applied } = await baseline(store.url, [...lines, line('crossed', { priceSource: 'live' })], {
-      token: { seenAt },
+      token: { seenClaim },
     });
     expect(applied).toMatchObject({ changed: 3, skipped: 1, marked: 2 });
     expect(await marks(store.sql)).toEqual({ before: 'changed', crossed: 'changed' });
@@ -167,22 +169,18 @@ describe('a re-baseline', () => {
   test('knows its snapshot from the first answer that named it, with the time of its building', async () => {
     const seen = (snapshotId: string, generatedAt: Date | null) =>
       noteSnapshotSeen(store.sql, { snapshotId, generatedAt });
+    const next = async () => await store.sql`select nextval('catalog_internal.claim_numbers')`;
     const first = await seen('s1', GENERATED_AT);
+    await next();
     await noteCatalogCheck(store.sql, { snapshotId: 's1', generatedAt: GENERATED_AT, livePricedSkuCount: 1 });
-    expect(await seen('s1', GENERATED_AT)).toEqual(first);
-    // Two statements may take less than the millisecond that a Date tells.
-    const before = async () => {
-      const [row] = await store.sql<[{ at: Date }]>`
-        update catalog_internal.sync set seen_at = seen_at - interval '1 second' returning seen_at as at`;
-      return row.at.getTime();
-    };
-    const named = await before();
-    expect((await seen('s1', GENERATED_AT)).getTime()).toBe(named);
-    expect((await seen('s1', new Date())).getTime()).toBeGreaterThan(named);
-    const rebuilt = await before();
+    expect(await seen('s1', GENERATED_AT)).toBe(first);
+    const rebuilt = await seen('s1', new Date());
+    expect(Number(rebuilt)).toBe(Number(first) + 1);
+    await next();
     const another = await seen('s2', null);
-    expect(another.getTime()).toBeGreaterThan(rebuilt);
-    expect(await seen('s2', null)).toEqual(another);
+    expect(Number(another)).toBe(Number(first) + 2);
+    await next();
+    expect(await seen('s2', null)).toBe(another);
   });
 
   describe('whose token replaces that of deltas which broke off meanwhile', () => {

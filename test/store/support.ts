@@ -272,3 +272,9 @@ export async function failing(
     },
   };
 }
+
+/** The clock of Postgres has run on as it should for hours, and a daemon has seen it. */
+export async function watchedForHours(sql: Sql): Promise<void> {
+  await sql`
+    update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp() - interval '2 hours'`;
+}

@@ -226,8 +226,7 @@ describe('a SKU that is listed again', () => {
     await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
     await answerAsked(store.sql, found('U', { 9: 90 }));
     await pricedAgo(20);
-    const seenAt = new Date(Date.now() - HOUR);
-    await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm3', seenAt } });
+    await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm3', seenClaim: '0' } });
     expect(await marks(store.sql)).toEqual({});
     const row = (await ledger(store.sql)).get('U');
     expect(row).toMatchObject({ reason: 'sweep', lane: 6, live: false });

@@ -21,13 +21,14 @@ BEGIN
   catalog_doubt := CASE
     WHEN s.manifest_applied_at IS NULL THEN 'no_baseline'
     WHEN s.catalog_fault IS NULL
-         AND coalesce(s.delta_checked_at, s.manifest_applied_at) < now() - make_interval(secs => catalog_internal.delta_late_after(g))
+         AND coalesce(s.delta_checked_at, s.manifest_applied_at)
+           NOT BETWEEN now() - make_interval(secs => catalog_internal.delta_late_after(g)) AND clock_timestamp() + interval '1 minute'
       THEN 'delta_late'
     WHEN catalog_internal.catalog_state(s) = 'stale' THEN 'catalog_stale'
   END;
   -- With a daemon there, this task ends every minute.
   at_work := p.refusal IS NULL
-    AND coalesce((SELECT finished_at > now() - interval '5 minutes' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
+    AND coalesce((SELECT finished_at BETWEEN now() - interval '5 minutes' AND clock_timestamp() + interval '1 minute' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
   backoff_until := CASE WHEN p.backoff_until > now() THEN p.backoff_until END;
 END
 $$;

@@ -11,8 +11,9 @@ import { writeRates } from '../live.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
- * ledger. A SKU counts only where the claim is still this one (a lease that ran out, or an answer applied before,
- * changes nothing), no newer request's answer was applied, and no delta removed the SKU after the request was sent.
+ * ledger. A SKU counts only where the claim is still this one: a lease that ran out, or an answer applied before, changes
+ * nothing. What no answer is applied to is not settled by it: a SKU that a delta has removed since the claim is given back, due as it
+ * was. All this is ordered by claim and generation, which only grow, and never by a clock.
  *
  * One round trip locks and compares, and one writes and commits; in between it is decided what follows.
  */
@@ -24,17 +25,17 @@ export async function applyAnswer(
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
   const { lockedAt, reported, ...applied } = await transaction(sql, async (tx, last) => {
-    const [{ locked, lockedAt }, prices, products] = await Promise.all([
+    const [{ locked, lockedAt, at }, prices, products] = await Promise.all([
       lockAnswered(tx, claim, next.everythingLive ?? false),
       comparePrices(tx, settled),
       compareProducts(tx, settled),
     ]);
     failpoint('bulk.compared');
     const outcome = effectsOf(locked, settled, { prices, products }, next);
-    last(writeEffects(tx, claim, { settled, results }, outcome, next));
+    last(writeEffects(tx, { claim, at }, results, outcome, next));
     failpoint('bulk.written');
     return {
-      accepted: locked.length,
+      accepted: locked.length - outcome.overtaken.length,
       priceChanges: outcome.moves.length,
       metadataChanges: outcome.fields.length,
       sizeTypeChanges: correctedMeanings(outcome.fields),
@@ -51,18 +52,18 @@ export async function applyAnswer(
 /** Sends everything that an outcome changes in one go; it is carried out in this order. */
 async function writeEffects(
   tx: Tx,
-  claim: Claim,
-  { settled, results }: { readonly settled: readonly SkuResult[]; readonly results: readonly SkuResult[] },
-  { answered, prices, moves, moved, fields, renewed, ahead, findings }: AnswerEffects,
+  { claim, at }: { readonly claim: Claim; readonly at: Date },
+  results: readonly SkuResult[],
+  { answered, overtaken, prices, moves, moved, fields, renewed, ahead, findings }: AnswerEffects,
   next: NextRefresh,
 ): Promise<void> {
-  const at = claim.askedAt;
   await Promise.all([
     writePrices(tx, prices, at),
     writeProducts(tx, answered, renewed, at),
     writeStates(tx, answered, moved, at),
     writeRates(tx, ahead),
-    settleAnswered(tx, claim, settled, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
+    settleAnswered(tx, claim, answered, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
+    giveBack(tx, claim, overtaken),
     postpone(tx, claim, results),
     auditRefreshes(tx, findings, at),
     writeChanges(tx, moves, fields, at),
@@ -71,22 +72,21 @@ async function writeEffects(
 
 /**
  * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs before
- * ledger, as every transaction here takes them.
+ * ledger, as every transaction here takes them. `at`: when they were asked, as it is written; Postgres's clock may have been set back since.
  */
 async function lockAnswered(
   tx: Tx,
   claim: Claim,
   everythingLive: boolean,
-): Promise<{ readonly locked: readonly LockedSku[]; readonly lockedAt: number }> {
+): Promise<{ readonly locked: readonly LockedSku[]; readonly lockedAt: number; readonly at: Date }> {
   const asked = claim.skus.map(({ sku }) => sku);
+  const generations = claim.skus.map(({ generation }) => generation);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
   // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
-  // askedAt is known to the millisecond: a removal within the same one counts as before it, and has left its mark if not.
-  const [, locked] = await Promise.all([
+  const [, locked, [{ at }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
     tx<LockedSku[]>`
-    select d.sku, (s.asked_at is null or s.asked_at <= ${claim.askedAt})
-        and (s.state <> 'removed' or date_trunc('milliseconds', s.removed_at) <= ${claim.askedAt}) as answerable,
+    select d.sku, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
       r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
       past.moves as "pastMoves", past.minutes as "pastMinutes",
@@ -95,17 +95,19 @@ async function lockAnswered(
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
       ${standingColumns(tx, claim.askedAt)}
-    from catalog_internal.due d join catalog.skus s using (sku)
+    from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
+    join catalog_internal.due d using (sku) join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
       select p.* from (select where r.sku is null and (s.price_source = 'live' or ${everythingLive}) offset 0) unknown
         cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
     ) past on true
-    where d.sku = any(${asked}) and d.claim = ${claim.number}
+    where d.claim = ${claim.number}
     order by d.sku for update of d`,
+    tx<[{ at: Date }]>`select least(${claim.askedAt}, clock_timestamp()) as at`,
   ]);
-  return { locked, lockedAt: performance.now() };
+  return { locked, lockedAt: performance.now(), at };
 }
 
 /**
@@ -151,7 +153,7 @@ async function settleAnswered(
   const secs = (ms: number) => ms / 1000;
   await tx`
     update catalog_internal.due d set
-      claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+      claim = null, asked_claim = d.claim, held_until = null, deferrals = 0, failures = 0, largest_call = null,
       live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
@@ -177,6 +179,14 @@ async function settleAnswered(
         end as reason
       ) next
     where d.sku = a.sku and d.claim = ${claim.number}`;
+}
+
+/** An answer that came too late for them settles nothing: they are asked about again. */
+async function giveBack(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
+  if (overtaken.length === 0) return;
+  await tx`
+    update catalog_internal.due set claim = null, held_until = null
+    where sku = any(${overtaken as string[]}) and claim = ${claim.number}`;
 }
 
 /**

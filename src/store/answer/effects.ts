@@ -13,6 +13,8 @@ export interface Differences {
 export interface AnswerEffects {
   /** Records and 0009 that are applied. */
   readonly answered: readonly SkuResult[];
+  /** Those whose records and 0009 are not applied although their claim is still ours. */
+  readonly overtaken: readonly string[];
   readonly prices: readonly PriceDifference[];
   /** Prices that moved since an earlier refresh, for the history. */
   readonly moves: readonly PriceMove[];
@@ -37,6 +39,7 @@ export function effectsOf(
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
   const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
   const answered = settled.filter(ours);
+  const late = new Set(locked.filter(({ answerable }) => !answerable).map(({ sku }) => sku));
   // First prices of a SKU are not moves.
   const moves = prices.filter(
     ({ sku, oldPrice, newPrice }) => oldPrice !== newPrice && rowOf.get(sku)?.seenBefore === true,
@@ -45,6 +48,7 @@ export function effectsOf(
   const fields = products.fields.filter(ours);
   return {
     answered,
+    overtaken: settled.flatMap(({ sku }) => (late.has(sku) ? [sku] : [])),
     prices: prices.filter(ours),
     moves,
     moved,

@@ -1,0 +1,58 @@
+-- Puts right what a clock that was ahead has written everywhere but by SKU and in the histories (redate_skus, redate_history), once it has been set back. Returns by how many
+-- seconds it was, 0: it was not. That is at most by so much too little as the high-water mark was old.
+CREATE OR REPLACE FUNCTION catalog_internal.set_back_clock() RETURNS float8
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  moment timestamptz;
+  shift interval;
+BEGIN
+  PERFORM FROM catalog_internal.clock FOR UPDATE;
+  LOCK TABLE catalog_internal.lock_pace IN EXCLUSIVE MODE;
+  moment := clock_timestamp();
+  SELECT high_water - moment INTO shift FROM catalog_internal.clock;
+  IF shift < interval '2 seconds' THEN
+    RETURN 0;
+  END IF;
+  UPDATE catalog_internal.clock SET high_water = moment, steady_since = moment,
+    set_back_seconds = coalesce(set_back_seconds, 0) + extract(epoch FROM shift);
+  UPDATE catalog_internal.pace_sends SET sent_at = catalog_internal.happened(sent_at, moment, shift) WHERE sent_at > moment;
+  PERFORM catalog_internal.recount_others(moment, shift);
+  UPDATE catalog_internal.pace SET raised_at = catalog_internal.happened(raised_at, moment, shift),
+    half_open_sent_at = catalog_internal.happened(half_open_sent_at, moment, shift),
+    refused_since = catalog_internal.happened(refused_since, moment, shift),
+    refused_at = catalog_internal.happened(refused_at, moment, shift),
+    backoff_until = catalog_internal.awaited(backoff_until, moment, shift);
+  UPDATE catalog_internal.tasks SET next_at = catalog_internal.awaited(next_at, moment, shift),
+    started_at = catalog_internal.happened(started_at, moment, shift),
+    finished_at = catalog_internal.happened(finished_at, moment, shift),
+    succeeded_at = catalog_internal.happened(succeeded_at, moment, shift),
+    -- A run that lives renews its lease.
+    running_until = CASE WHEN running_until > moment THEN least(running_until, moment + interval '20 seconds') END;
+  UPDATE catalog_internal.sync SET manifest_applied_at = catalog_internal.happened(manifest_applied_at, moment, shift),
+    delta_checked_at = catalog_internal.happened(delta_checked_at, moment, shift),
+    snapshot_moved_at = catalog_internal.happened(snapshot_moved_at, moment, shift),
+    catalog_checked_at = catalog_internal.happened(catalog_checked_at, moment, shift),
+    chain_broken_at = catalog_internal.happened(chain_broken_at, moment, shift),
+    token_at = catalog_internal.happened(token_at, moment, shift),
+    built_after = catalog_internal.happened(built_after, moment, shift);
+  UPDATE catalog_internal.live_plan SET solved_at = catalog_internal.happened(solved_at, moment, shift),
+    incident_since = catalog_internal.happened(incident_since, moment, shift),
+    incident_tried_at = catalog_internal.happened(incident_tried_at, moment, shift);
+  UPDATE catalog_internal.live_ceiling SET since = catalog_internal.happened(since, moment, shift),
+    blocked_at = catalog_internal.happened(blocked_at, moment, shift),
+    failed_at = catalog_internal.happened(failed_at, moment, shift),
+    cycle_from = catalog_internal.happened(cycle_from, moment, shift),
+    credit_from = catalog_internal.happened(credit_from, moment, shift);
+  UPDATE catalog_internal.live_calls SET called_at = catalog_internal.happened(called_at, moment, shift) WHERE called_at > moment;
+  UPDATE catalog_internal.unreported_moves SET seen_at = catalog_internal.happened(seen_at, moment, shift),
+    reported_at = catalog_internal.happened(reported_at, moment, shift)
+  WHERE seen_at > moment OR reported_at > moment;
+  UPDATE catalog_internal.delta_audit SET since = catalog_internal.happened(since, moment, shift);
+  UPDATE catalog_internal.quarantine SET seen_at = catalog_internal.happened(seen_at, moment, shift) WHERE seen_at > moment;
+  -- The next reader of the status counts anew.
+  DELETE FROM catalog_internal.catalog_counts WHERE counted_at > moment;
+  RETURN extract(epoch FROM shift);
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.set_back_clock() FROM PUBLIC;

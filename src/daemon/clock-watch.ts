@@ -1,0 +1,86 @@
+import type { Clock } from '../lib/clock.ts';
+import { type DatabaseClock, noteClock, putClockRight, readClock } from '../store/clock.ts';
+import type { Sql } from '../store/db.ts';
+import { type ClockEvent, type ClockSample, judgeClocks, type WrongClock } from '../sync/clocks.ts';
+
+/** Keeps an eye on the clocks, and has times put right that Postgres's clock wrote while it was ahead. */
+export interface ClockWatch {
+  /** One reading. Throws where Postgres does not answer. */
+  look(): Promise<void>;
+  /** An answer of the partner named its time. */
+  partnerAnswered(date: Date): void;
+  /** Which clock is wrong, by the last reading. */
+  wrong(): WrongClock | null;
+}
+
+/** A clock so much before its high-water mark was set back; less is the correction of every day, and harms nothing. */
+const SET_BACK_MS = 2000;
+const NOTE_EVERY_MS = 5000;
+/** After a longer time without any daemon nobody knows whether the clock ran on as it should. */
+const UNWATCHED_MS = 3_600_000;
+/** The Date of an answer has whole seconds. */
+const DATE_PRECISION_MS = 1000;
+const PARTNER_KNOWN_MS = 3_600_000;
+
+export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEvent) => void): ClockWatch {
+  let before: Parameters<typeof judgeClocks>[0] = null;
+  let wrong: WrongClock | null = null;
+  let partner: { readonly time: number; readonly monotonic: number } | null = null;
+
+  function partnerNow(monotonic: number): number | null {
+    if (partner === null || monotonic - partner.monotonic > PARTNER_KNOWN_MS) return null;
+    return partner.time + (monotonic - partner.monotonic);
+  }
+
+  async function read(): Promise<{ sample: ClockSample; row: DatabaseClock } | null> {
+    const from = clock.monotonic();
+    const row = await readClock(sql);
+    const host = clock.now();
+    const until = clock.monotonic();
+    if (row === null) return null;
+    // All as of the end of the reading, which may have been away for long.
+    const uncertaintyMs = (until - from) / 2;
+    const postgres = row.now + uncertaintyMs;
+    return { row, sample: { postgres, host, partner: partnerNow(until), monotonic: until, uncertaintyMs } };
+  }
+
+  return {
+    partnerAnswered(date) {
+      partner = { time: date.getTime() + DATE_PRECISION_MS / 2, monotonic: clock.monotonic() };
+    },
+    wrong: () => wrong,
+    async look() {
+      const found = await read();
+      if (found === null) return;
+      const { row, sample } = found;
+      const { suspect, jump, wrong: nowWrong } = judgeClocks(before, sample);
+      const isFirst = before === null;
+      before = { sample, suspect };
+      wrong = nowWrong;
+      if (jump?.clock === 'both') partner = null;
+      if (jump !== null) emit({ event: 'clock.jumped', ...jump });
+      emit({ event: 'clock.compared', wrong });
+      if (row.highWater - row.now > SET_BACK_MS || row.setBackSeconds !== null) {
+        const setBack = await putClockRight(sql);
+        const ms = clock.monotonic() - sample.monotonic;
+        if (setBack !== null) emit({ event: 'clock.set-back', seconds: setBack.seconds, ms });
+      }
+      const steady = jump?.clock !== 'postgres' && jump?.clock !== 'both';
+      const watched = !isFirst || row.now - row.highWater < UNWATCHED_MS;
+      const ahead = aheadSecondsOf(wrong);
+      const isNews = ahead !== undefined && ahead !== row.aheadSeconds;
+      if (isNews || !(steady && watched) || row.now - row.highWater > NOTE_EVERY_MS)
+        await noteClock(sql, {
+          steady: steady && watched,
+          ...(ahead !== undefined && { aheadSeconds: ahead }),
+        });
+    },
+  };
+}
+
+/** What is to be noted of Postgres's clock; undefined: that cannot be told. */
+function aheadSecondsOf(wrong: WrongClock | null): number | null | undefined {
+  if (wrong === null) return null;
+  if (wrong.clock === 'unknown') return undefined;
+  return wrong.clock === 'postgres' ? Math.round(wrong.aheadMs / 1000) : null;
+}

@@ -1,0 +1,156 @@
+import { formatAge } from '../lib/duration.ts';
+import type { TaskName, TaskState } from '../store/tasks.ts';
+import type { Facts } from './facts.ts';
+import { secondsBetween } from './format.ts';
+import { broken, degraded, filling, held, type Reason } from './reason.ts';
+
+/* Whether sync makes progress, and by a clock that can be believed. Pure, and part of `judge` (health.ts). */
+
+/** How long the next run may be overdue, and before sync counts as stopped. */
+const OVERDUE_SECONDS = 60;
+const STOPPED_SECONDS = 3600;
+/** The longest back-off between retries; a run that is further off than that and than its interval was not scheduled by this clock. */
+const LONGEST_RETRY_SECONDS = 3600;
+/** A run of a task that lasts for longer than three of its intervals, and than this, does not get on. */
+const LONG_RUN_SECONDS = 300;
+/** So long nothing may be sent although SKUs are due, or for two windows of the pace where that is longer. */
+const STALLED_SECONDS = 60;
+const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);
+const NO_DAEMON = 'no daemon is running';
+const START = 'start one with `catalog-mirror run`';
+export const DOCTOR = 'it is retried by itself; if it lasts, run `catalog-mirror doctor`';
+
+/** Whether sync makes progress: the next run of what brings changes is the evidence, whatever else looks well. */
+export function progressReasons(facts: Facts): Reason[] {
+  const { sync, tasks } = facts;
+  const { deltaLateAfterSeconds } = facts.targets;
+  if (sync.manifestAppliedAt === null) return [noBaseline(facts), ...scheduleReasons(facts, 'manifest')];
+  const age = deltaAgeSeconds(facts);
+  const late = degraded(
+    'delta-late',
+    `the delta was last checked ${formatAge(age)} ago (${formatAge(deltaLateAfterSeconds)} is allowed): changes are found by manifest, and prices refreshed by age`,
+    `see the task delta (${tasks.find(({ task }) => task === 'delta')?.outcome ?? 'not run yet'}) in \`catalog-mirror status\``,
+  );
+  return [
+    ...scheduleReasons(facts, 'delta'),
+    ...(isDeltaLate(facts) ? [late] : []),
+    ...held([stalled(facts)]),
+  ];
+}
+
+/** SKUs are due, nothing else keeps them waiting, and yet nothing is sent. */
+function stalled({ daemonSeconds, idle, windowSeconds, pace, incident, tasks, now }: Facts): Reason | false {
+  const { sentSeconds, dueSeconds } = idle;
+  const allowed = Math.max(STALLED_SECONDS, 2 * windowSeconds);
+  const reprice = tasks.find(({ task }) => task === 'reprice');
+  const isPaused = reprice !== undefined && reprice.nextAt > now;
+  if (daemonSeconds < allowed || dueSeconds === null || pace.refusal !== null || incident || isPaused)
+    return false;
+  const seconds = Math.min(sentSeconds ?? Infinity, dueSeconds, daemonSeconds);
+  return (
+    seconds > allowed &&
+    degraded(
+      'stalled',
+      `SKUs have been due for ${formatAge(dueSeconds)}, and nothing was sent for ${formatAge(seconds)}`,
+      'see the log of the daemon; if it lasts, restart it',
+    )
+  );
+}
+
+/** Seconds since the last delta was checked, or else the first baseline applied; 0 before that. */
+function deltaAgeSeconds({ sync, now }: Facts): number {
+  const checkedAt = sync.deltaCheckedAt ?? sync.manifestAppliedAt;
+  return checkedAt === null ? 0 : secondsBetween(checkedAt, now);
+}
+
+export const isDeltaLate = (facts: Facts): boolean =>
+  deltaAgeSeconds(facts) > facts.targets.deltaLateAfterSeconds;
+
+function noBaseline(facts: Facts): Reason {
+  if (facts.daemons === 0) return broken('no-baseline', `no baseline yet, and ${NO_DAEMON}`, START);
+  const manifest = facts.tasks.find(({ task }) => task === 'manifest');
+  if (manifest?.running === true)
+    return filling(
+      'no-baseline',
+      'no baseline yet: the manifest is being fetched and applied',
+      'wait for it, and follow it with `catalog-mirror status --watch`',
+    );
+  if (manifest === undefined || manifest.failures === 0)
+    return filling('no-baseline', 'no baseline yet', 'wait for the first manifest');
+  return broken(
+    'no-baseline',
+    `no baseline yet: the manifest failed ${failuresOf(manifest)}`,
+    'run `catalog-mirror doctor`, then `catalog-mirror refresh --manifest`',
+  );
+}
+
+export const failuresOf = ({ failures, outcome }: TaskState) =>
+  `${times(failures)} (${outcome ?? 'unknown'})`;
+
+/** Whether the task that comes next has its row, is not overdue, and is not put off further than any schedule does. */
+function scheduleReasons(facts: Facts, name: TaskName): Reason[] {
+  const { tasks, daemons, now, targets } = facts;
+  const next = tasks.find(({ task }) => task === name);
+  const insert = `run as the owner: insert into catalog_internal.tasks (task) values ('${name}')`;
+  if (next === undefined)
+    return [
+      broken(
+        'task-missing',
+        `the task ${name} is missing from catalog_internal.tasks and never runs`,
+        insert,
+      ),
+    ];
+  // A lease outlives its daemon.
+  if (next.running && daemons > 0) return held([longRun(facts, next)]);
+  const overdue = secondsBetween(next.nextAt, now);
+  const furthest = 2 * Math.max(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds);
+  if (-overdue > furthest)
+    return [
+      broken(
+        'stopped',
+        `the ${name} is put off for ${formatAge(-overdue)}, as after a clock that was set back`,
+        `run as the owner: update catalog_internal.tasks set next_at = now() where task = '${name}'`,
+      ),
+    ];
+  if (overdue <= OVERDUE_SECONDS) return [];
+  const level = overdue > STOPPED_SECONDS ? broken : degraded;
+  const what = `the ${name} is overdue by ${formatAge(overdue)}`;
+  return daemons > 0
+    ? [level('stopped', what, 'restart the daemon')]
+    : [level('stopped', `${NO_DAEMON}, ${what}`, START)];
+}
+
+function longRun({ now, targets }: Facts, { task, startedAt }: TaskState): Reason | false {
+  // Manifests take as long as their download may.
+  if (task !== 'delta' || startedAt === null) return false;
+  const seconds = secondsBetween(startedAt, now);
+  return (
+    seconds > Math.max(LONG_RUN_SECONDS, 3 * targets.deltaIntervalSeconds) &&
+    degraded('stopped', `the ${task} has been running for ${formatAge(seconds)}`, 'restart the daemon')
+  );
+}
+
+/** A clock before its high-water mark was set back; less is the correction of every day. */
+const SET_BACK_SECONDS = 2;
+
+/** While Postgres's clock is wrong, no age and no wait is what it looks like. */
+export function clockReasons({ clock }: Facts): Reason[] {
+  const behind = (clock.highWater - clock.now) / 1000;
+  const back = clock.setBackSeconds ?? (behind > SET_BACK_SECONDS ? behind : null);
+  const { aheadSeconds } = clock;
+  const side = (aheadSeconds ?? 0) > 0 ? 'ahead of' : 'behind';
+  return held([
+    back !== null &&
+      degraded(
+        'clock',
+        `the clock of Postgres was set back by ${formatAge(back)}; what it has written while it was ahead is being put right, and no price is actionable`,
+        'wait: a daemon does it within seconds',
+      ),
+    aheadSeconds !== null &&
+      degraded(
+        'clock',
+        `the clock of Postgres is ${formatAge(Math.abs(aheadSeconds))} ${side} the others, so no price is actionable`,
+        'set it right, and see to the time service of its host',
+      ),
+  ]);
+}

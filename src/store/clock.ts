@@ -1,0 +1,87 @@
+import type { Sql } from './db.ts';
+import { transaction } from './db.ts';
+
+/** Postgres's clock, and what the daemons know of it. Times in epoch milliseconds. */
+export interface DatabaseClock {
+  readonly now: number;
+  /** The latest time that it was seen at: it was set back where that is later than now. */
+  readonly highWater: number;
+  /** By so much it was set back, while what it has written is still being put right; else null. */
+  readonly setBackSeconds: number | null;
+  /** By so much it is ahead of all others' (negative: behind), as a daemon has judged; null: it is not. */
+  readonly aheadSeconds: number | null;
+}
+
+/** Null where the row is missing. */
+export async function readClock(sql: Sql): Promise<DatabaseClock | null> {
+  const [row] = await sql<DatabaseClock[]>`
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now, (extract(epoch from high_water) * 1000)::float8 as "highWater",
+      set_back_seconds as "setBackSeconds", ahead_seconds as "aheadSeconds"
+    from catalog_internal.clock`;
+  return row ?? null;
+}
+
+export interface ClockNote {
+  /** Whether it has run on as other clocks do since it was last noted. */
+  readonly steady: boolean;
+  /** By so much it is ahead of all others'; null: it is not; undefined: that cannot be told. */
+  readonly aheadSeconds?: number | null;
+}
+
+/** Writes what a daemon has seen of the clock. The high-water mark only grows. */
+export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): Promise<void> {
+  await sql`
+    update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp()),
+      steady_since = case when ${steady} then steady_since else clock_timestamp() end,
+      ahead_seconds = case when ${aheadSeconds === undefined} then ahead_seconds else ${aheadSeconds ?? null}::float8 end`;
+}
+
+/** SKUs that are put right at a time. */
+const PIECE = 5000;
+
+/** What was done about a clock that was set back. */
+export interface SetBack {
+  readonly seconds: number;
+}
+
+/**
+ * Puts right what a clock that was ahead has written, once it was set back: times in the future, by which nothing would come due
+ * and everything would look fresh. Everything but the SKUs at once; those in pieces, so that nobody waits long, and again from their
+ * start by whoever comes next where this process dies. Returns null where it was not set back.
+ */
+export async function putClockRight(sql: Sql): Promise<SetBack | null> {
+  await transaction(sql, async (tx) => {
+    await tx`select catalog_internal.set_back_clock()`;
+  });
+  const seconds = (await readClock(sql))?.setBackSeconds ?? null;
+  if (seconds === null) return null;
+  for (let after: string | null = ''; after !== null;) {
+    const [{ last }]: [{ last: string | null }] = await transaction(
+      sql,
+      async (tx) =>
+        await tx<[{ last: string | null }]>`
+        select catalog_internal.redate_skus(make_interval(secs => ${seconds}), ${after}, ${PIECE}) as last`,
+    );
+    after = last;
+  }
+  await transaction(sql, async (tx) => {
+    await tx`select catalog_internal.redate_history(make_interval(secs => ${seconds}))`;
+    // In order of sku, as everyone locks the ledger.
+    await tx`
+      with held as materialized (
+        select sku from catalog_internal.due where held_until > clock_timestamp() order by sku for update
+      )
+      update catalog_internal.due d
+      set held_until = catalog_internal.awaited(d.held_until, clock_timestamp(), make_interval(secs => ${seconds}))
+      from held h where d.sku = h.sku`;
+    await tx`
+      update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
+  });
+  return { seconds };
+}
+
+/** Whether Postgres's clock may be gone by where something is thrown away for its age. */
+export async function isClockSteady(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ steady: boolean | null }[]>`select catalog_internal.clock_is_steady() as steady`;
+  return row?.steady === true;
+}

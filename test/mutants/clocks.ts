@@ -1,0 +1,126 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const STORE = ['test/store/clock.pg.test.ts'];
+
+/** Each has the mirror go by a clock that is wrong, or wait for one that nobody keeps. */
+export const CLOCKS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/sync/clocks.ts',
+    ['test/sync/clocks.test.ts'],
+    ['clocks: a slow reading is a jump', 'JUMP_MS + before.uncertaintyMs + now.uncertaintyMs', 'JUMP_MS'],
+    ['clocks: a jump of 2 s is none', 'const JUMP_MS = 2000;', 'const JUMP_MS = 2002;'],
+    ['clocks: a difference of a minute is one', 'const DIFFERS_MS = 60_000;', 'const DIFFERS_MS = 50_000;'],
+    [
+      'clocks: the partner is not asked',
+      'if (partner !== null && !differ(partner, host)) return isPostgres;',
+      '',
+    ],
+    [
+      "clocks: the host's is never wrong",
+      'if (partner !== null && !differ(partner, postgres)) return isHost;',
+      '',
+    ],
+    ['clocks: who has jumped is forgotten', 'suspect: isOpen ? suspect : null', 'suspect: null'],
+    [
+      'clocks: two that are one outvote the partner',
+      "const isOne = suspect === 'both';",
+      'const isOne = false;',
+    ],
+    ['clocks: of a sleep the partner knew', "jump?.clock === 'both' ? null : now.partner", 'now.partner'],
+  ),
+  ...faultsOf(
+    'src/store/clock.ts',
+    STORE,
+    [
+      'clock: a judgement that cannot be made takes the last one back',
+      '${aheadSeconds === undefined}',
+      '${false}',
+    ],
+    [
+      'clock: what has jumped is steady',
+      'case when ${steady} then steady_since',
+      'case when true then steady_since',
+    ],
+    ['clock: it is never done', 'nullif(greatest(set_back_seconds - ${seconds}, 0), 0)', 'set_back_seconds'],
+    [
+      'clock: history stays in the future',
+      '    await tx`select catalog_internal.redate_history(make_interval(secs => ${seconds}))`;\n',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0015_clock.sql',
+    STORE,
+    [
+      'clock: sends stay in the future',
+      'UPDATE catalog_internal.pace_sends SET sent_at = catalog_internal.happened(sent_at, moment, shift) WHERE sent_at > moment;',
+      '',
+    ],
+    [
+      "clock: others' requests are forgotten",
+      '  PERFORM catalog_internal.recount_others(moment, shift);\n',
+      '',
+    ],
+    [
+      'clock: tasks wait as long as it was ahead',
+      'SET next_at = catalog_internal.awaited(next_at, moment, shift),',
+      'SET',
+    ],
+    [
+      'clock: leases outlast their daemons',
+      "THEN least(running_until, moment + interval '20 seconds') END",
+      'THEN running_until END',
+    ],
+    [
+      'clock: a back-off lasts as long as it was ahead',
+      'backoff_until = catalog_internal.awaited(backoff_until, moment, shift)',
+      'backoff_until = backoff_until',
+    ],
+    [
+      'clock: SKUs asked meanwhile are sure',
+      "    PERFORM catalog_internal.mark_due(asked, 'clock');\n",
+      '    NULL;\n',
+    ],
+    [
+      'clock: prices are of the future',
+      'priced_at = catalog_internal.happened(priced_at, moment, shift),',
+      '',
+    ],
+    [
+      'clock: only who is in the future now is looked at',
+      " OR asked_at > moment - interval '10 minutes'",
+      ' OR asked_at > moment',
+    ],
+    [
+      'clock: nothing is doubted before it is put right',
+      'WHERE high_water > moment OR set_back_seconds',
+      'WHERE set_back_seconds',
+    ],
+    [
+      'clock: nothing is doubted while it is put right',
+      ' OR set_back_seconds IS NOT NULL OR ahead_seconds',
+      ' OR ahead_seconds',
+    ],
+    ['clock: nothing is doubted while it is ahead', ' OR ahead_seconds IS NOT NULL\n', '\n'],
+    [
+      "clock: times are doubted by the reader's transaction",
+      "moment timestamptz := clock_timestamp() + interval '2 seconds';",
+      "moment timestamptz := now() - interval '1 millisecond';",
+    ],
+    ['clock: it is steady at once', " AND steady_since <= clock_timestamp() - interval '1 hour'", ''],
+    [
+      'clock: it is steady while nobody has looked',
+      "high_water BETWEEN clock_timestamp() - interval '1 hour' AND",
+      "high_water BETWEEN '-infinity' AND",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/baseline-sql.ts',
+    ['test/store/rebaseline.pg.test.ts'],
+    [
+      'baseline: by clock, not by claim',
+      'coalesce(l.asked_claim > $2::bigint, false) as asked_since',
+      "coalesce((select s.asked_at from catalog.skus s where s.sku = m.sku) > now() - interval '1 minute', false) as asked_since",
+    ],
+  ),
+];

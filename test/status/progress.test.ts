@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import type { Facts } from '../../src/status/facts.ts';
+import { judge } from '../../src/status/health.ts';
+import { CASES, factsOf, NOW } from './cases.ts';
+
+/** A mirror in which all is well, re-pricing included. */
+const WELL: Facts = {
+  ...factsOf(CASES.healthy),
+  tasks: factsOf(CASES.healthy).tasks.map((task) =>
+    task.task === 'reprice' ? { ...task, nextAt: new Date(NOW.getTime() - 5000) } : task,
+  ),
+};
+const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
+const codes = (facts: Partial<Facts>) => judge({ ...WELL, ...facts }).reasons.map(({ code }) => code);
+const texts = (facts: Partial<Facts>) => judge({ ...WELL, ...facts }).reasons.map(({ text }) => text);
+const withTask = (name: string, more: Partial<Facts['tasks'][number]>) => ({
+  tasks: WELL.tasks.map((task) => (task.task === name ? { ...task, ...more } : task)),
+});
+
+test('all is well where it is', () => {
+  expect(codes({})).toEqual([]);
+});
+
+describe('SKUs that are due, and nothing is sent', () => {
+  const idle = { sentSeconds: 3000, dueSeconds: 121 };
+  test.each([
+    ['two windows long', { idle }, ['stalled']],
+    ['a window long, as after a full one', { idle: { sentSeconds: 100, dueSeconds: 110 } }, []],
+    ['of which nothing has ever been sent', { idle: { sentSeconds: null, dueSeconds: 500 } }, ['stalled']],
+    ['that have just come due', { idle: { sentSeconds: 3000, dueSeconds: 5 } }, []],
+    ['of which there are none', { idle: { sentSeconds: 3000, dueSeconds: null } }, []],
+    ['as the daemon has just started', { idle, daemonSeconds: 100 }, []],
+    ['as bulk calls pause', { idle, ...withTask('reprice', { nextAt: new Date(NOW.getTime() + 5000) }) }, []],
+    ['during an incident, where live ones wait for one another', { idle, incident: true }, ['incident']],
+    [
+      'in short windows, for a minute',
+      { windowSeconds: 1, idle: { sentSeconds: 61, dueSeconds: 61 } },
+      ['stalled'],
+    ],
+    ['in short windows, for less', { windowSeconds: 1, idle: { sentSeconds: 60, dueSeconds: 61 } }, []],
+  ] as const)('are told of: %s', (_, facts, expected) => {
+    expect(codes(facts)).toEqual(expected);
+  });
+
+  test('are told of by how long it has been', () => {
+    expect(texts({ idle })[0]).toMatch(/^SKUs have been due for 2m, and nothing was sent for 2m; /);
+  });
+
+  test('are not, while requests are refused: that says it', () => {
+    expect(codes({ ...factsOf(CASES['backing off']), idle })).not.toContain('stalled');
+  });
+});
+
+describe('a delta that runs', () => {
+  const running = (seconds: number) =>
+    withTask('delta', { running: true, nextAt: ago(900), startedAt: ago(seconds) });
+  test('is progress for three of its intervals, and then no more', () => {
+    expect(codes(running(900))).toEqual([]);
+    expect(codes(running(901))).toEqual(['stopped']);
+  });
+
+  test('is progress for five minutes, however short its interval', () => {
+    const targets = { ...WELL.targets, deltaIntervalSeconds: 1 };
+    expect(codes({ ...running(300), targets })).toEqual([]);
+    expect(codes({ ...running(301), targets })).toEqual(['stopped']);
+  });
+});
+
+test('a delta that is due for a minute, and nobody runs it, has stopped', () => {
+  expect(codes(withTask('delta', { nextAt: ago(60) }))).toEqual([]);
+  expect(codes(withTask('delta', { nextAt: ago(61) }))).toEqual(['stopped']);
+});
+
+describe('the clock of Postgres', () => {
+  const clock = (more: Partial<Facts['clock']>) => ({ clock: { ...WELL.clock, ...more } });
+  test.each([
+    ['runs a little behind what was seen of it', { highWater: NOW.getTime() + 2000 }, []],
+    ['was set back, and nobody has put that right', { highWater: NOW.getTime() + 2001 }, ['clock']],
+    ['was set back, and that is being put right', { setBackSeconds: 3600 }, ['clock']],
+    ['is ahead', { aheadSeconds: 3600 }, ['clock']],
+    ['is behind', { aheadSeconds: -3600 }, ['clock']],
+  ] as const)('%s', (_, more, expected) => {
+    expect(codes(clock(more))).toEqual(expected);
+  });
+
+  test('is told of by how much it is wrong, and which way', () => {
+    expect(texts(clock({ aheadSeconds: -7200 }))[0]).toMatch(
+      /^the clock of Postgres is 2\.0h behind the others, so no price/,
+    );
+    expect(texts(clock({ aheadSeconds: 7200 }))[0]).toMatch(/ 2\.0h ahead of the others/);
+    expect(texts(clock({ setBackSeconds: 7200 }))[0]).toMatch(/was set back by 2\.0h; /);
+  });
+});
+
+test('what a daemon knows of its own clock and queues is told', () => {
+  const own = { unreadable: null, queues: null, storeFailure: null, refused: null, clock: 'C', silent: 'Q' };
+  expect(judge(WELL, own).reasons.map(({ code, text }) => [code, text.slice(0, 2)])).toEqual([
+    ['clock', 'C;'],
+    ['queues-silent', 'Q;'],
+  ]);
+});

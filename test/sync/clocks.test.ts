@@ -1,0 +1,105 @@
+import { assert, constantFrom, integer, property, record } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type ClockSample, judgeClocks } from '../../src/sync/clocks.ts';
+import { runs } from '../support/soak.ts';
+
+const NOON = Date.parse('2026-11-20T12:00:00Z');
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** All clocks right, `ms` after noon, but for what is said. */
+const at = (ms: number, off: Partial<Record<'postgres' | 'host' | 'partner', number>> = {}): ClockSample => ({
+  postgres: NOON + ms + (off.postgres ?? 0),
+  host: NOON + ms + (off.host ?? 0),
+  partner: off.partner === undefined ? null : NOON + ms + off.partner,
+  monotonic: 5000 + ms,
+  uncertaintyMs: 1,
+});
+
+/** Judges readings of the same process, one after the other. */
+function judgeAll(...samples: readonly ClockSample[]) {
+  let before: Parameters<typeof judgeClocks>[0] = null;
+  return samples.map((sample) => {
+    const judged = judgeClocks(before, sample);
+    before = { sample, suspect: judged.suspect };
+    return judged;
+  });
+}
+
+describe('a clock that jumps', () => {
+  test.each([
+    ['postgres', { postgres: 8 * DAY }, 8 * DAY],
+    ['postgres', { postgres: -3000 }, -3000],
+    ['host', { host: -HOUR }, -HOUR],
+    ['both', { postgres: 8 * HOUR, host: 8 * HOUR }, 8 * HOUR],
+  ] as const)('is told by the one that runs on: %s', (clock, off, ms) => {
+    const [, judged] = judgeAll(at(0), at(2000, off));
+    expect(judged?.jump).toEqual({ clock, ms });
+  });
+
+  test('has not, where its reading took long', () => {
+    const slow = { ...at(60_000, { postgres: -25_000 }), uncertaintyMs: 25_000 };
+    expect(judgeAll(at(0), slow)[1]?.jump).toBeNull();
+  });
+
+  test('has, by so much more than a reading can be off', () => {
+    expect(judgeAll(at(0), at(2000, { postgres: 2002 }))[1]?.jump).toBeNull();
+    expect(judgeAll(at(0), at(2000, { postgres: 2003 }))[1]?.jump).not.toBeNull();
+  });
+});
+
+describe('where clocks differ', () => {
+  test.each([
+    ['none by a minute', { postgres: 60_000, partner: 0 }, null],
+    ['postgres, as the partner agrees with the host', { postgres: HOUR, partner: 500 }, ['postgres', HOUR]],
+    ['the host, as the partner agrees with postgres', { host: -HOUR, partner: -500 }, ['host', -HOUR]],
+    ['the partner, as both of ours agree', { partner: -HOUR }, ['partner', -HOUR]],
+    ['nobody knows which', { postgres: HOUR }, ['unknown', HOUR]],
+    ['nobody knows which of three', { postgres: HOUR, partner: -HOUR }, ['unknown', HOUR]],
+  ] as const)('is wrong: %s', (_, off, wrong) => {
+    const judged = judgeClocks(null, at(0, off)).wrong;
+    expect(judged && [judged.clock, judged.aheadMs]).toEqual(wrong);
+  });
+
+  test('the one that jumped is wrong, until they agree again', () => {
+    const off = { postgres: 8 * DAY };
+    const all = judgeAll(at(0), at(2000, off), at(4000, off), at(6000), at(8000, { host: HOUR }));
+    const clocks = all.map(({ wrong }) => wrong?.clock ?? null);
+    expect(clocks).toEqual([null, 'postgres', 'postgres', null, 'host']);
+  });
+
+  test('two that are one and were set are wrong, not the partner', () => {
+    const set = { postgres: HOUR, host: HOUR };
+    const all = judgeAll(
+      at(0, { partner: 0 }),
+      // Of the time that a machine has slept the partner's last answer knows nothing.
+      at(2000, { ...set, partner: 0 }),
+      at(4000, set),
+      at(6000, { ...set, partner: 0 }),
+      at(8000, { partner: 0 }),
+    );
+    expect(all.map(({ wrong }) => wrong?.clock ?? null)).toEqual([null, null, null, 'postgres', null]);
+    expect(all[3]?.wrong?.aheadMs).toBe(HOUR);
+  });
+});
+
+test('one of three that is off is named, whatever was before; and nobody is while they agree', () => {
+  const off = constantFrom(-8 * DAY, -HOUR, -61_000, 61_000, HOUR, 8 * DAY);
+  const small = integer({ min: -29_000, max: 29_000 });
+  const drawn = record({
+    which: constantFrom('postgres' as const, 'host' as const, 'partner' as const),
+    off,
+    postgres: small,
+    host: small,
+    partner: small,
+  });
+  assert(
+    property(drawn, ({ which, off: ms, ...noise }) => {
+      const agreeing = judgeClocks(null, at(0, noise));
+      expect(agreeing).toEqual({ jump: null, wrong: null, suspect: null });
+      const wrong = { ...noise, [which]: ms + Math.sign(ms) * 30_000 };
+      expect(judgeClocks(null, at(0, wrong)).wrong?.clock).toBe(which);
+    }),
+    { numRuns: runs(200) },
+  );
+});
