@@ -115,6 +115,18 @@ export const CLOCKS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/queues/runner.ts',
+    ['test/queues/schedules.test.ts', 'test/faults/queue-clocks.e2e.test.ts'],
+    ['runner: what the queues do not bring is not done', 'if (quiet.length === 0) return;', 'return;'],
+    [
+      'runner: a schedule is there, whenever its jobs come',
+      'if (!isInTime(Number(found?.next) - options.clock.now(), everyMs))',
+      'if (false)',
+    ],
+    ['runner: a job in an hour comes in time', 'inMs <= 2 * everyMs && ', ''],
+    ['runner: a job that was lost comes in time', ' && inMs >= -Math.max(LOST_AFTER_MS, 3 * everyMs)', ''],
+  ),
+  ...faultsOf(
     'src/store/baseline-sql.ts',
     ['test/store/rebaseline.pg.test.ts'],
     [
