@@ -44,8 +44,7 @@ function stalled({ daemonSeconds, idle, windowSeconds, pace, incident, tasks, no
   const allowed = Math.max(STALLED_SECONDS, 2 * windowSeconds);
   const reprice = tasks.find(({ task }) => task === 'reprice');
   const isPaused = reprice !== undefined && reprice.nextAt > now;
-  if (daemonSeconds < allowed || dueSeconds === null || pace.refusal !== null || incident || isPaused)
-    return false;
+  if (dueSeconds === null || pace.refusal !== null || incident || isPaused) return false;
   const seconds = Math.min(sentSeconds ?? Infinity, dueSeconds, daemonSeconds);
   return (
     seconds > allowed &&

@@ -55,10 +55,14 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ['health: nothing is sent, and nobody says so', '...held([stalled(facts)]),', ''],
     [
       'health: a daemon that has just started stands still',
-      'if (daemonSeconds < allowed || dueSeconds',
-      'if (dueSeconds',
+      'sentSeconds ?? Infinity, dueSeconds, daemonSeconds)',
+      'sentSeconds ?? Infinity, dueSeconds)',
     ],
-    ['health: what waits for a pause stands still', ' || incident || isPaused)', ' || incident)'],
+    [
+      'health: what waits for a pause stands still',
+      ' || incident || isPaused) return false;',
+      ' || incident) return false;',
+    ],
     ['health: refused requests stand still', 'pace.refusal !== null || incident', 'incident'],
     ['health: a clock that was set back is right', 'back !== null &&', 'false &&'],
     ['health: a clock that is ahead is right', 'aheadSeconds !== null &&', 'false &&'],

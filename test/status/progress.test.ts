@@ -47,7 +47,7 @@ describe('SKUs that are due, and nothing is sent', () => {
   });
 
   test('are not, while requests are refused: that says it', () => {
-    expect(codes({ ...factsOf(CASES['backing off']), idle })).not.toContain('stalled');
+    expect(codes({ pace: factsOf(CASES['backing off']).pace, idle })).toEqual(['refused']);
   });
 });
 

@@ -79,6 +79,12 @@ async function ahead(seconds: number, during: () => Promise<unknown>): Promise<v
   await setClockAhead(sql, 0);
 }
 
+/** Columns that sellers read with times to come in them. */
+async function columnsAhead(): Promise<string[]> {
+  const [{ now }] = await sql<[{ now: Date }]>`select clock_timestamp() as now`;
+  return Object.keys(await timesAfter(sql, now)).filter((column) => column.startsWith('catalog.'));
+}
+
 const SURE: Trust = { doubt: null, fresh: true, reason: null };
 const CLOCK: Trust = { doubt: 'clock', fresh: false, reason: null };
 
@@ -110,6 +116,26 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect((await trust())['B']).toEqual(CLOCK);
     expect(await putClockRight(sql)).not.toBeNull();
     expect((await trust())['B']).toEqual(SURE);
+  });
+
+  test('does not date what was claimed by it, and is answered when it is right again', async () => {
+    await mark(sql, ['A']);
+    await setClockAhead(sql, 8 * DAY);
+    const claim = await claimDue(sql, { quotas: allDue(10) }, LEASE_MS);
+    await noteClock(sql, { steady: false });
+    await setClockAhead(sql, 0);
+    await putClockRight(sql);
+    if (claim === null) throw new Error('nothing is due');
+    await applyAnswer(sql, claim, [found('A', { 9: 200 })], REFRESH);
+    expect(await pricesOf(sql, 'A')).toEqual({ 9: 200 });
+    expect(await columnsAhead()).toEqual([]);
+  });
+
+  test('leaves no price changed in the future where its SKU was asked again before that was put right', async () => {
+    await ahead(8 * DAY, () => answerAsked(sql, found('A', { 9: 200 })));
+    await answerAsked(sql, found('A', { 9: 200 }));
+    await putClockRight(sql);
+    expect(await columnsAhead()).toEqual([]);
   });
 
   test('lets requests go within the wait that they really had, and counts what was sent meanwhile', async () => {
