@@ -30,11 +30,6 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     ['answer: what is not applied stays claimed', '    giveBack(tx, claim, overtaken),\n', ''],
     [
-      'answer: a claim of before a clock was set back is dated by it',
-      'select least(${claim.askedAt}, clock_timestamp()) as at',
-      'select ${claim.askedAt}::timestamptz as at',
-    ],
-    [
       'answer: one from before a removal brings the SKU back',
       "s.state <> 'removed' or d.generation = a.generation as answerable",
       'true as answerable',
