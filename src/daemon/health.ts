@@ -4,7 +4,7 @@ import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { type QueueBackend, within } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
-import { type Sql, sqlState } from '../store/db.ts';
+import { isLoginRejected, type Sql, sqlState } from '../store/db.ts';
 import { createCountsReader, storedCounts } from '../store/catalog-counts.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
 import { type Health, judge, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
@@ -124,9 +124,13 @@ function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
 }
 
+const loginRejected = (error: unknown): string =>
+  `Postgres rejects the login (${sqlState(error) ?? ''}): check user and password in DATABASE_URL or the file of DATABASE_URL_FILE, which is read for each connection`;
+
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
 function unreadableText(error: unknown): string {
   if (error instanceof IncompleteMirror) return error.message;
+  if (isLoginRejected(error)) return loginRejected(error);
   const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';
   return isAnswer
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``
