@@ -59,7 +59,7 @@ test('with the credential alone, everything else has the documented default', ()
   });
   expect(partner.apiKey.read()).toBe('key-1');
   expect(partner.secret.read()).toBe('hunter2-secret');
-  expect(database).toEqual({ url: null, dataDir: '.catalog-mirror' });
+  expect(database).toEqual({ url: null, dataDir: '.catalog-mirror', poolMax: 12 });
   expect(queues).toEqual({ redisUrl: null, prefix: 'catalog-mirror' });
   expect(rest).toEqual({
     rate: { limit: 200, windowMs: 60_000, share: 0.6, floor: 0.2, backoffMs: 60_000 },

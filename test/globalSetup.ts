@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { GenericContainer, getContainerRuntimeClient } from 'testcontainers';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
-import { createQueueBackend } from '../src/queues/backend.ts';
+import { prepareTables } from '../src/queues/postgres-queues.ts';
 import { connect as connectPostgres } from '../src/store/db.ts';
 import { migrateDatabase } from '../src/store/migrations.ts';
 import { FAST_SETTINGS } from './postgres/server.ts';
@@ -91,14 +91,7 @@ async function migrateTemplate(serverUrl: string): Promise<void> {
   const url = new URL(serverUrl);
   url.pathname = `/${MIGRATED}`;
   await migrateDatabase(url.href);
-  const queues = createQueueBackend({
-    redisUrl: null,
-    databaseUrl: url.href,
-    prefix: '',
-    onError: () => undefined,
-  });
-  await queues.prepare();
-  await queues.close();
+  await prepareTables(url.href);
 }
 
 /** Starts what the tests share, tells them where it is, and hands vitest the function that takes it all down again. */

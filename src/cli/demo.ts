@@ -92,14 +92,14 @@ async function withDemoDatabase<T>(
   print('starting an embedded Postgres');
   const log = createLogger({ level: config.log.level, secrets: config.secrets });
   const dataDir = join(config.database.dataDir, 'demo');
-  const database = await openDatabase({ database: { url: null, dataDir } }, log);
+  const database = await openDatabase({ database: { ...config.database, url: null, dataDir } }, log);
   try {
     const sql = connect(database.url, { max: 1 });
     await dropMirror(sql);
     await sql.end({ timeout: 5 });
     return await work(
       loadConfig(
-        { ...env, DATABASE_URL: database.url, DATABASE_URL_FILE: undefined },
+        { ...env, DATABASE_URL: database.url(), DATABASE_URL_FILE: undefined },
         processSources.readFile,
       ),
     );

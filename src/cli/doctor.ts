@@ -117,6 +117,7 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
       const settings = {
         url: config.database.url?.read() ?? null,
         queues: config.queues.redisUrl === null ? ('postgres' as const) : ('redis' as const),
+        poolMax: config.database.poolMax,
       };
       const findings = judgePostgres(facts, settings);
       const blocked = ledgerProblem(facts);

@@ -1,7 +1,7 @@
 import { openDatabase } from '../daemon/database.ts';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { createQueueBackend } from '../queues/backend.ts';
+import { prepareTables } from '../queues/postgres-queues.ts';
 import { connect, waitForDatabase } from '../store/db.ts';
 import { migrateDatabase } from '../store/migrations.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
@@ -26,14 +26,7 @@ export const migrate: Command = {
       await waitForDatabase(sql, systemClock, PATIENCE_MS);
       await sql.end({ timeout: 5 });
       await migrateDatabase(database.url);
-      const backend = createQueueBackend({
-        redisUrl: config.queues.redisUrl?.read() ?? null,
-        databaseUrl: database.url,
-        prefix: config.queues.prefix,
-        onError: () => {},
-      });
-      await backend.prepare();
-      await backend.close();
+      if (config.queues.redisUrl === null) await prepareTables(database.url);
       print('migrations applied');
       return EXIT.ok;
     } finally {

@@ -77,11 +77,15 @@ async function runDaemon(
   });
   if (app === null) return code;
   try {
-    if (once === null) log.info({ event: 'app.stopping', signal: await signal.promise });
-    else
+    if (once === null) {
+      const told = await Promise.race([signal.promise, app.stalled]);
+      if (told === undefined) code = EXIT.failed;
+      else log.info({ event: 'app.stopping', signal: told });
+    } else
       code = await Promise.race([
         untilCaughtUp(app, log, clock, once.timeoutMs),
         signal.promise.then(() => EXIT.failed),
+        app.stalled.then(() => EXIT.failed),
       ]);
   } finally {
     await app.stop();

@@ -76,6 +76,13 @@ export const SETTINGS = {
     connection: true,
     meaning: "the seller's Postgres, 14 or newer; a direct connection",
   },
+  DATABASE_POOL_MAX: {
+    path: 'database.poolMax',
+    rule: integer(5, 100),
+    default: '12',
+    meaning:
+      'most connections to Postgres that one daemon opens in all, queues included. Its pool of statements gets what is left after two (the daemon itself, and manifests) and those of the queues',
+  },
   REDIS_URL: {
     path: 'queues.redisUrl',
     rule: secretText('a redis:// or rediss:// URL', /^rediss?:\/\/\S+$/iu),

@@ -4,6 +4,7 @@ import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
 import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
 import { schedules } from '../queues/jobs.ts';
+import { within } from '../queues/backend.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause } from '../queues/store-pause.ts';
 import { handlersOf } from './tasks.ts';
@@ -24,7 +25,16 @@ import { createClockWatch, type ClockWatch } from './clock-watch.ts';
 import { createHealth } from './health.ts';
 import type { Parts } from './parts.ts';
 import { createStatusPages } from './status-page.ts';
-import { migrateMirror, openMirror, openQueues, type OnStop } from './database.ts';
+import {
+  migrateMirror,
+  needingConnections,
+  openMirror,
+  openQueues,
+  type OnStop,
+  type Waits,
+  WAITS,
+} from './database.ts';
+import { askPostgres, watchJobs } from './stalled.ts';
 import { VERSION } from '../version.ts';
 
 export interface App {
@@ -33,12 +43,20 @@ export interface App {
   readonly httpPort: number;
   /** Lets a task run soon, if its time has come, without waiting for its schedule. */
   readonly wake: (task: TaskName) => Promise<void>;
+  /** Resolves when no job has ended for minutes although the stores answer, so that only another process will go on. */
+  readonly stalled: Promise<void>;
   /** Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start. */
   stop(): Promise<void>;
 }
 
 /** Requests under way at a stop get this long; what they answer is then lost and stays due. */
 const GRACE_MS = 4000;
+/** Process managers grant ten seconds. What is not closed by then is left to the end of the process. */
+const STOP_WITHIN_MS = 8000;
+/** Each part has at least so long to close, however long others took. */
+const CLOSE_LEAST_MS = 250;
+/** A start that is to end gets so long to come to its end in good order. */
+const GIVE_UP_WITHIN_MS = 3000;
 const RESTORE_EVERY_MS = 10_000;
 const WATCH_EVERY_MS = 2000;
 /** Well below the time in which what is due is to be under way, whatever becomes of the queues. */
@@ -49,15 +67,29 @@ const RUN_OVERDUE_EVERY_MS = 2500;
  * stays dead when its database is down at construction and spins when its tables are missing. `giveUp` ends the wait for
  * the database.
  */
-export async function startApp(config: Config, log: Log, clock: Clock, giveUp?: AbortSignal): Promise<App> {
+export async function startApp(
+  config: Config,
+  log: Log,
+  clock: Clock,
+  giveUp?: AbortSignal,
+  waits: Waits = WAITS,
+): Promise<App> {
   const disposal: (() => Promise<unknown>)[] = [];
   const stop = once(async () => {
+    const over = clock.monotonic() + STOP_WITHIN_MS;
     for (const dispose of disposal.toReversed()) {
-      await dispose().catch((error: unknown) => log.warn({ event: 'app.dispose-failed', err: error }));
+      const left = Math.max(CLOSE_LEAST_MS, over - clock.monotonic());
+      await within(dispose(), left).catch((error: unknown) =>
+        log.warn({ event: 'app.dispose-failed', err: error }),
+      );
     }
   });
   try {
-    const started = await start(config, log, clock, (dispose) => disposal.push(dispose), giveUp);
+    const onStop: OnStop = (dispose) => disposal.push(dispose);
+    const starting = start({ config, plainLog: log, clock, onStop, giveUp, waits });
+    const started = await (giveUp === undefined
+      ? starting
+      : Promise.race([starting, givenUp(clock, giveUp)]));
     return Object.assign(started, { stop });
   } catch (error) {
     await stop();
@@ -65,18 +97,39 @@ export async function startApp(config: Config, log: Log, clock: Clock, giveUp?: 
   }
 }
 
-async function start(
-  config: Config,
-  plainLog: Log,
-  clock: Clock,
-  onStop: OnStop,
-  giveUp?: AbortSignal,
-): Promise<Omit<App, 'stop'>> {
+/** Rejects when a start has been told to give up and has not done so by itself for some seconds: a store may say nothing. */
+async function givenUp(clock: Clock, giveUp: AbortSignal): Promise<never> {
+  await new Promise((resolve) => {
+    giveUp.addEventListener('abort', resolve, { once: true });
+  });
+  await clock.sleep(GIVE_UP_WITHIN_MS);
+  throw new Error('the start was given up');
+}
+
+interface StartParts {
+  readonly config: Config;
+  readonly plainLog: Log;
+  readonly clock: Clock;
+  readonly onStop: OnStop;
+  readonly giveUp: AbortSignal | undefined;
+  readonly waits: Waits;
+}
+
+async function start({
+  config,
+  plainLog,
+  clock,
+  onStop,
+  giveUp,
+  waits,
+}: StartParts): Promise<Omit<App, 'stop'>> {
   const { log, problems } = rememberProblems(plainLog, createScrubber(config.secrets), clock);
   const metrics = createMetrics({ version: VERSION });
   const limits = paceLimits(config);
 
-  const { database, sql } = await openMirror(config, { log, clock, onStop, giveUp });
+  const { database, sql } = await needingConnections(config, () =>
+    openMirror(config, { log, clock, onStop, giveUp, waits }),
+  );
   const queuesInPostgres = config.queues.redisUrl === null;
   const telemetry = createTelemetry({ log, metrics, clock, backlog: () => dueNow(sql), queuesInPostgres });
   const pause = createStorePause(clock, telemetry.onStore);
@@ -84,8 +137,10 @@ async function start(
     telemetry.onQueueError(error);
     pause.queuesFail(error);
   };
-  await migrateMirror(config, sql, database.url, onStop);
-  const backend = await openQueues(config, database.url, onQueueError, onStop);
+  const backend = await needingConnections(config, async () => {
+    await migrateMirror(config, sql, database.url, onStop);
+    return await openQueues(config, database.url, onQueueError, onStop, waits);
+  });
 
   const breaker = createCircuitBreaker(clock, limits);
   const rereadCredential = credentialReader(config, log, () => breaker.cleared());
@@ -96,7 +151,7 @@ async function start(
   onStop(() => client.close());
   const sync: SyncContext = {
     sql,
-    databaseUrl: () => database.url,
+    databaseUrl: database.url,
     client,
     pacer: createPacer(sql, clock, limits, { ...telemetry.pace, afterRefusal: rereadCredential }, breaker),
     clock,
@@ -104,25 +159,14 @@ async function start(
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
   };
-  const parts: Parts = {
-    config,
-    clock,
-    log,
-    problems,
-    metrics,
-    telemetry,
-    pause,
-    backend,
-    breaker,
-    clocks,
-    sync,
-  };
+  const own = { config, clock, log, problems, metrics, telemetry };
+  const parts: Parts = { ...own, pause, backend, breaker, clocks, sync };
   const runner = await startRunner(parts, onStop);
-  every(WATCH_EVERY_MS, parts, onStop, async () => {
-    // Where Postgres does not answer, others tell that.
-    telemetry.onLocks(await readLockHolders(sql));
-  });
-  every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
+  const stalled = startWatches(
+    { ...parts, postgresAnswers: () => askPostgres(database.url) },
+    runner,
+    onStop,
+  );
   const http = await openHttp(parts, runner);
   onStop(() => http.close());
   log.info({
@@ -134,10 +178,26 @@ async function start(
   });
   return {
     sql,
-    databaseUrl: database.url,
+    databaseUrl: database.url(),
+    stalled,
     httpPort: http.port,
     wake: (task) => runner.wake(task),
   };
+}
+
+/** Keeps an eye on locks, clocks and jobs. Resolves when jobs have stalled for good. */
+function startWatches(
+  parts: Parts & { readonly postgresAnswers: () => Promise<void> },
+  runner: Runner,
+  onStop: OnStop,
+): Promise<void> {
+  const { clocks, telemetry, sync } = parts;
+  every(WATCH_EVERY_MS, parts, onStop, async () => {
+    // Where Postgres does not answer, others tell that.
+    telemetry.onLocks(await readLockHolders(sync.sql));
+  });
+  every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
+  return watchJobs(parts, runner, onStop);
 }
 
 /** Does work again and again, by the monotonic clock, until the daemon stops. Errors are for whoever meets them first elsewhere. */

@@ -1,10 +1,20 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
+import type { SecretSource } from '../config/secrets.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import type { Clock } from '../lib/clock.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
-import { connect, type Sql, waitForDatabase } from '../store/db.ts';
+import {
+  ANSWER_WITHIN_MS,
+  connect,
+  type DatabaseUrl,
+  type Sql,
+  storeFailure,
+  waitForDatabase,
+} from '../store/db.ts';
+import { readConnectionLimit } from '../store/connection-limit.ts';
+import { divideConnections } from './connections.ts';
 import { migrateDatabase } from '../store/migrations.ts';
 import { registerInstance } from '../store/instance.ts';
 import { storeSettings } from '../store/sync-state.ts';
@@ -12,23 +22,77 @@ import { emitLine, type Log } from '../telemetry/log/logger.ts';
 import { noticeLines } from '../telemetry/log/lines.ts';
 import type { EmbeddedLog } from '../embedded/events.ts';
 
+/** Statements under way at the end get so long; what they belong to has been stopped before. */
+const END_WITHIN_SECONDS = 1;
+
 /** Takes what is to be done at the end, in reverse order. */
 export type OnStop = (dispose: () => Promise<unknown>) => void;
 
 const DATABASE_PATIENCE_MS = 60_000;
 
+/** How long a daemon waits for a store that says nothing; shorter in tests. */
+export interface Waits {
+  /** For an answer to a statement. */
+  readonly answerMs: number;
+  /** For an answer to what the queues ask of theirs, which takes milliseconds. */
+  readonly queueAnswerMs: number;
+}
+
+export const WAITS: Waits = { answerMs: ANSWER_WITHIN_MS, queueAnswerMs: 10_000 };
+
+export interface Database {
+  /** For every connection anew: a password in DATABASE_URL_FILE may be rotated. */
+  readonly url: () => string;
+  readonly close: () => Promise<void>;
+}
+
 /** Where the mirror lives: the configured Postgres, or an embedded one of this process. */
-export async function openDatabase(
-  config: Pick<Config, 'database'>,
-  log: Log,
-): Promise<{ url: string; close: () => Promise<void> }> {
-  const configured = config.database.url?.read();
-  if (configured !== undefined) return { url: configured, close: () => Promise.resolve() };
+export async function openDatabase(config: Pick<Config, 'database'>, log: Log): Promise<Database> {
+  const configured = config.database.url;
+  if (configured !== null) return { url: presentUrl(configured), close: () => Promise.resolve() };
   const embedded = await startEmbeddedPostgres({
     dataDir: join(config.database.dataDir, 'postgres'),
     log: embeddedLines(log),
   });
-  return { url: embedded.url, close: () => embedded.stop() };
+  return { url: () => embedded.url, close: () => embedded.stop() };
+}
+
+/** The secret as its file has it at this moment, where it is in one. */
+export function presentUrl(source: SecretSource): () => string {
+  return () => {
+    source.refresh();
+    return source.read();
+  };
+}
+
+/** Postgres has fewer connections for this role than one daemon may open. */
+export class TooFewConnections extends Error {
+  override readonly name = 'TooFewConnections';
+  readonly kind = 'too-few-connections';
+  readonly hint =
+    "raise the limit (of the role, of the database, or the server's max_connections), or lower DATABASE_POOL_MAX, down to 5";
+
+  constructor(most: number, left: number | null, cause?: unknown) {
+    const there = left === null ? 'none left for this role' : `${left} for this role`;
+    super(
+      `one daemon opens up to ${most} connections (DATABASE_POOL_MAX), and Postgres has ${there}`,
+      cause === undefined ? {} : { cause },
+    );
+  }
+}
+
+/** Does a part of the start; that Postgres has no connection left for it becomes an error that says how many are needed. */
+export async function needingConnections<T>(
+  { database }: Pick<Config, 'database'>,
+  part: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await part();
+  } catch (error) {
+    throw storeFailure(error) === 'too-many-connections'
+      ? new TooFewConnections(database.poolMax, null, error)
+      : error;
+  }
 }
 
 interface DatabaseParts {
@@ -36,14 +100,20 @@ interface DatabaseParts {
   readonly clock: Clock;
   readonly onStop: OnStop;
   readonly giveUp: AbortSignal | undefined;
+  readonly waits: Waits;
 }
 
 /** Opens Postgres (embedded or by URL) and waits until it answers. */
-export async function openMirror(config: Config, { log, clock, onStop, giveUp }: DatabaseParts) {
+export async function openMirror(config: Config, { log, clock, onStop, giveUp, waits }: DatabaseParts) {
   const database = await openDatabase(config, log);
   onStop(() => database.close());
-  const sql = connect(database.url, { onNotice: noticeLines(log, clock) });
-  onStop(() => sql.end({ timeout: 5 }));
+  const { poolMax } = config.database;
+  const sql = connect(database.url, {
+    max: divideConnections(poolMax, config.queues.redisUrl === null).pool,
+    onNotice: noticeLines(log, clock),
+    answerWithinMs: waits.answerMs,
+  });
+  onStop(() => sql.end({ timeout: END_WITHIN_SECONDS }));
   let told = false;
   const waitedMs = await waitForDatabase(sql, clock, DATABASE_PATIENCE_MS, {
     signal: giveUp,
@@ -58,20 +128,26 @@ export async function openMirror(config: Config, { log, clock, onStop, giveUp }:
     },
   });
   if (told) log.info({ event: 'database.answers', waitedSeconds: Math.round(waitedMs / 1000) });
+  const limit = await readConnectionLimit(sql);
+  if (limit !== null && limit < poolMax) throw new TooFewConnections(poolMax, limit);
   return { database, sql };
 }
 
 /** Creates and prepares the queues' backend; `onStop` closes it. */
 export async function openQueues(
   config: Config,
-  databaseUrl: string,
+  databaseUrl: DatabaseUrl,
   onError: (error: Error) => void,
   onStop: OnStop,
+  waits: Waits = WAITS,
 ): Promise<QueueBackend> {
+  const { redisUrl, prefix } = config.queues;
   const backend = createQueueBackend({
-    redisUrl: config.queues.redisUrl?.read() ?? null,
+    redisUrl: redisUrl === null ? null : presentUrl(redisUrl),
     databaseUrl,
-    prefix: config.queues.prefix,
+    connections: divideConnections(config.database.poolMax, redisUrl === null).queues,
+    answerWithinMs: waits.queueAnswerMs,
+    prefix,
     onError,
   });
   onStop(() => backend.close());
@@ -83,7 +159,7 @@ export async function openQueues(
 export async function migrateMirror(
   config: Config,
   sql: Sql,
-  databaseUrl: string,
+  databaseUrl: DatabaseUrl,
   onStop: OnStop,
 ): Promise<void> {
   await migrateDatabase(databaseUrl);

@@ -7,7 +7,7 @@ import { formatAge } from '../lib/duration.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Runner } from '../queues/runner.ts';
-import { type Sql, sqlState } from '../store/db.ts';
+import { isLoginRejected, type Sql, sqlState } from '../store/db.ts';
 import { createCountsReader, storedCounts } from '../store/catalog-counts.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
 import { type Health, judge, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
@@ -155,10 +155,13 @@ function clockText(wrong: WrongClock | null): string | null {
   const whose = wrong.clock === 'host' ? 'this host' : 'the partner';
   return `the clock of ${whose} is ${difference} ${side} the others`;
 }
+const loginRejected = (error: unknown): string =>
+  `Postgres rejects the login (${sqlState(error) ?? ''}): check user and password in DATABASE_URL or the file of DATABASE_URL_FILE, which is read for each connection`;
 
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
 function unreadableText(error: unknown): string {
   if (error instanceof IncompleteMirror) return error.message;
+  if (isLoginRejected(error)) return loginRejected(error);
   const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';
   return isAnswer
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``

@@ -17,6 +17,12 @@ export const PROCESS = {
     ['err'],
     'the process exits with 1; unfinished work stays due. Restart it, and report this line',
   ),
+  'app.stalled': line(
+    'fatal',
+    'no job has ended for minutes, although Postgres and the queues answer',
+    ['lastJobSecondsAgo'],
+    'the process exits with 1, so that it is started again; report this line if it comes back',
+  ),
   'app.dispose-failed': line(
     'warn',
     'a component could not be closed during shutdown',

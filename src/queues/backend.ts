@@ -1,20 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import {
-  createPostgresBackend,
   type IQueueBackend,
   type JobProgress,
   type JobsOptions,
   type Processor,
   Queue,
-  runMigrations,
   Worker,
 } from 'bullmq';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
-import pg from 'pg';
 import { connectionOf } from '../lib/tls.ts';
-import { QUEUE_SCHEMA } from '../store/migrations.ts';
-import { sessionConnection } from '../store/session.ts';
+import { type DatabaseUrl, isLoginRejected, KEEP_ALIVE_MS } from '../store/db.ts';
 import type { QueueName } from './jobs.ts';
+import { createPostgresQueues, prepareTables } from './postgres-queues.ts';
 
 /** What is used of a BullMQ queue and worker; their full types differ by backend. */
 export interface JobQueue {
@@ -53,8 +50,13 @@ export interface QueueBackend {
 }
 
 export interface QueueBackendOptions {
-  readonly redisUrl: string | null;
-  readonly databaseUrl: string;
+  /** For every connection anew, as the next. */
+  readonly redisUrl: (() => string) | null;
+  readonly databaseUrl: DatabaseUrl;
+  /** Most connections of queues in Postgres. */
+  readonly connections: number;
+  /** How long a store may say nothing until its connection counts as dead. */
+  readonly answerWithinMs: number;
   readonly prefix: string;
   /** Errors of connections; they come by the dozen while a store is down, and each is retried. */
   readonly onError: (error: Error) => void;
@@ -63,10 +65,11 @@ export interface QueueBackendOptions {
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
 /** A job that its worker could not end, as while the store took no writes, is taken up again after so long: a few wake jobs are lost with it. */
 const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
-const READY_PATIENCE_MS = 15_000;
-const READY_AGAIN_MS = 250;
-const CLOSE_PATIENCE_MS = 1000;
+/** What a worker could not say of a job while the store was away, it says again after so long. */
+const SAY_AGAIN = { runRetryDelay: 1000 };
 const REFUSED_AGAIN_MS = 1000;
+/** A worker's own command waits for a job for ten seconds at most: to hear nothing for longer, and the time for an answer, is no waiting. */
+const REDIS_BLOCKS_MS = 10_000;
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
@@ -93,11 +96,32 @@ export function openRedis(url: string, options: RedisOptions): Redis {
   return new Redis(bare, { ...options, ...(tls !== null && { tls }) });
 }
 
-function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): QueueBackend {
-  // BullMQ wants commands of a worker to wait for the connection rather than fail; `add` is bounded by the caller.
-  const connection = openRedis(url, {
+/** A client, and all that BullMQ makes like it, that logs in as the URL says at that moment. */
+function openRereadingRedis(url: () => string, options: RedisOptions): Redis {
+  const redis = openRedis(url(), { ...options, lazyConnect: true });
+  const connect = redis.connect.bind(redis);
+  redis.connect = (callback) => {
+    const { username, password } = openRedis(url(), { lazyConnect: true }).options;
+    Object.assign(redis.options, { username, password });
+    return connect(callback);
+  };
+  redis.duplicate = (override) =>
+    openRereadingRedis(url, Object.assign({ ...redis.options }, { lazyConnect: false }, override));
+  if (options.lazyConnect !== true) void redis.connect().catch(() => {});
+  return redis;
+}
+
+function redisBackend(
+  { prefix, onError, answerWithinMs }: QueueBackendOptions,
+  url: () => string,
+): QueueBackend {
+  const connection = openRereadingRedis(url, {
+    // BullMQ wants commands of a worker to wait for the connection rather than fail; `add` is bounded by the caller.
     maxRetriesPerRequest: null,
     retryStrategy: (n) => Math.min(5000, 200 * n),
+    keepAlive: KEEP_ALIVE_MS,
+    // After a command: what is not answered is sent again on a new connection.
+    socketTimeout: REDIS_BLOCKS_MS + answerWithinMs,
   });
   connection.on('error', onError);
   return {
@@ -113,6 +137,7 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
         autorun: false,
         ...KEEP,
         ...STALLED,
+        ...SAY_AGAIN,
       }).on('error', onError),
     onReconnect(listener) {
       connection.on('ready', listener);
@@ -134,51 +159,41 @@ function redisBackend({ prefix, onError }: QueueBackendOptions, url: string): Qu
   };
 }
 
-function postgresBackend({ databaseUrl, onError }: QueueBackendOptions): QueueBackend {
-  // A configuration and not a shared pool for each object: with a pool, recovery after an outage is slow.
-  const { url: connectionString, ...session } = sessionConnection(databaseUrl);
-  const settings = { connectionString, ...session, application_name: 'catalog-mirror queues' };
-  // BullMQ adds the schema as the search path; of what is set twice, the last counts.
-  const connection = { ...settings, max: 2, schema: QUEUE_SCHEMA };
-  const pool = new pg.Pool({ ...settings, max: 1 });
-  pool.on('error', onError);
+function postgresBackend(options: QueueBackendOptions): QueueBackend {
+  const { onError } = options;
+  const { pool, backendOf, wake, close } = createPostgresQueues(options);
+  // What BullMQ would make a connection of; it is given one.
+  const connection = {};
   return {
     kind: 'postgres',
-    async prepare() {
-      const client = await pool.connect();
-      try {
-        await runMigrations(client, QUEUE_SCHEMA);
-      } finally {
-        client.release();
-      }
+    prepare: () => prepareTables(options.databaseUrl),
+    openQueue: async (name) => {
+      const queue = new Queue(name, { connection, defaultJobOptions: KEEP }, backendOf).on('error', onError);
+      return Object.assign(queue, {
+        add: async (...job: Parameters<JobQueue['add']>) => {
+          const added = await Queue.prototype.add.apply(queue, job);
+          wake(name);
+          return added;
+        },
+      });
     },
-    openQueue: (name) =>
-      ready(
-        () =>
-          new Queue(name, { connection, defaultJobOptions: KEEP }, createPostgresBackend).on(
-            'error',
-            onError,
-          ),
-        onError,
-      ),
-    openWorker: (name, process, concurrency) =>
-      ready(
-        () =>
-          new PatientWorker(
-            name,
-            process,
-            { connection, concurrency, autorun: false, ...KEEP, ...STALLED },
-            createPostgresBackend,
-          ).on('error', onError),
-        onError,
-      ),
+    openWorker: async (name, process, concurrency) =>
+      new PatientWorker(
+        name,
+        process,
+        { connection, concurrency, autorun: false, ...KEEP, ...STALLED, ...SAY_AGAIN },
+        backendOf,
+      ).on('error', onError),
     // Postgres keeps what was committed: nothing to put back after an outage.
     onReconnect: () => {},
-    describe: () => 'the queues (postgres) do not answer',
+    describe: (error) =>
+      isLoginRejected(error)
+        ? 'the queues (postgres) do not answer: Postgres rejects the login'
+        : 'the queues (postgres) do not answer',
     ping: async (timeoutMs) => {
       await within(pool.query('select 1'), timeoutMs);
     },
-    close: () => pool.end(),
+    close,
   };
 }
 
@@ -201,30 +216,6 @@ class PatientWorker<B extends IQueueBackend, Connection> extends Worker<
       await pause(REFUSED_AGAIN_MS);
       throw error;
     }
-  }
-}
-
-/**
- * Makes a queue or a worker that has reached Postgres. BullMQ caches the result of each one's first statement forever: where
- * that failed, all others fail, and a worker retries without a pause, which starves the process of everything else, signals
- * included. A failed one is discarded and replaced, for some seconds; then this rejects with the reason.
- */
-async function ready<T extends { waitUntilReady(): Promise<unknown>; close(): Promise<void> }>(
-  make: () => T,
-  onError: (error: Error) => void,
-): Promise<T> {
-  const over = performance.now() + READY_PATIENCE_MS;
-  for (;;) {
-    const made = make();
-    try {
-      await within(made.waitUntilReady(), Math.max(0, over - performance.now()));
-      return made;
-    } catch (error) {
-      await within(made.close(), CLOSE_PATIENCE_MS).catch(() => {});
-      if (performance.now() + READY_AGAIN_MS > over) throw error;
-      if (error instanceof Error) onError(error);
-    }
-    await pause(READY_AGAIN_MS);
   }
 }
 

@@ -1,7 +1,7 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type TaskOutcome, retryInMs } from '../sync/outcome.ts';
-import { type Sql, storeFailure } from '../store/db.ts';
+import { lostRetryInMs, type TaskOutcome, retryInMs } from '../sync/outcome.ts';
+import { isConnectionLost, type Sql, storeFailure } from '../store/db.ts';
 import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/tasks.ts';
 
 const LEASE_MS = 20_000;
@@ -45,7 +45,7 @@ export async function runTask(
     error = thrown;
     outcome = {
       kind: 'failed',
-      nextInMs: retryInMs(run.failures, Infinity),
+      nextInMs: isConnectionLost(thrown) ? lostRetryInMs(run.failures) : retryInMs(run.failures, Infinity),
       because: storeFailure(thrown) ?? 'fault',
       hint: 'see `err` for the cause',
     };

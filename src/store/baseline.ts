@@ -4,7 +4,16 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
-import { connectAlone, isConnectionLost, sqlState } from './db.ts';
+import {
+  askAfter,
+  connectAlone,
+  type DatabaseUrl,
+  isConnectionLost,
+  type LoneClient,
+  SCAN_WITHIN_MS,
+  type Sql,
+  sqlState,
+} from './db.ts';
 import { LOCK_NEW_SKUS } from './locks.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */
@@ -71,8 +80,8 @@ const RETRYABLE = new Set(['40001', '40P01', '23505']);
  * of its own, through the `pg` driver: COPY there survives a server that rejects after the end of data.
  */
 export class Baseline {
-  readonly #client: pg.Client;
-  readonly #databaseUrl: string;
+  readonly #client: LoneClient;
+  readonly #databaseUrl: DatabaseUrl;
   #staged = 0;
   /** Rows in COPY's text format that are yet to be sent: the first `#filled` bytes. */
   #rows = Buffer.allocUnsafeSlow(COPY_BYTES);
@@ -81,13 +90,16 @@ export class Baseline {
   #sending = Promise.resolve();
   #sentRows = Buffer.allocUnsafeSlow(COPY_BYTES);
 
-  private constructor(client: pg.Client, databaseUrl: string) {
+  private constructor(client: LoneClient, databaseUrl: DatabaseUrl) {
     this.#client = client;
     this.#databaseUrl = databaseUrl;
   }
 
-  static async open(databaseUrl: string): Promise<Baseline> {
+  /** Its statements may take any time; `aside` is the pool through which it is seen that Postgres is still at work on one. */
+  static async open(databaseUrl: DatabaseUrl, aside?: Sql): Promise<Baseline> {
     const client = await dial(databaseUrl);
+    if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
+    else await askAfter(client, aside);
     await client.query(statements.CREATE_STAGING);
     return new Baseline(client, databaseUrl);
   }
@@ -260,7 +272,7 @@ export class Baseline {
   }
 }
 
-const dial = (databaseUrl: string): Promise<pg.Client> =>
+const dial = (databaseUrl: DatabaseUrl): Promise<LoneClient> =>
   connectAlone(databaseUrl, { application_name: 'catalog-mirror manifest' });
 
 /** A line in COPY's text format. A time is one as toISOString writes it. */

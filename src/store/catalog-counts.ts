@@ -1,4 +1,4 @@
-import type { Queryable, Sql, Tx } from './db.ts';
+import { type Queryable, scanning, type Sql, type Tx } from './db.ts';
 import { isLockNotAvailable, takeTurnAtOnce } from './locks.ts';
 
 /** Upper bounds of the age distributions, in seconds: from a minute to a month. */
@@ -79,7 +79,7 @@ const targets = (tx: Tx) => tx`
 
 /** SKUs of one call share their moment: they are gathered by it first, and ages are worked out of a hundredth of the rows. */
 async function countSkus(tx: Tx): Promise<Group[]> {
-  return await tx<Group[]>`
+  return await scanning(tx<Group[]>`
     with moments as materialized (
       select state, price_source, ${unreported(tx)} as unreported, case when state = 'priced' then priced_at end as priced_at,
         count(*) as n
@@ -94,7 +94,7 @@ async function countSkus(tx: Tx): Promise<Group[]> {
       width_bucket(age, ${[0, ...AGE_BUCKETS.map((le) => le + 1e-9)]}::float8[]) as bucket,
       sum(n)::int as count, coalesce(sum(n * age), 0)::float8 as sum, coalesce(max(age), 0) as oldest,
       coalesce(sum(n) filter (where age <= target), 0)::int as "withinTarget"
-    from aged group by 1, 2, 3`;
+    from aged group by 1, 2, 3`);
 }
 
 interface LedgerCount {
@@ -111,7 +111,7 @@ interface LedgerCount {
  * is refreshed as a live one and the price is older than that allows.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
-  return await tx<LedgerCount[]>`
+  return await scanning(tx<LedgerCount[]>`
     with ledger as materialized (
       select sku, reason, live, due_at, deferrals, failures, held_until, claim
       from catalog_internal.due where due_at <= now() or deferrals > 0 or live and reason = 'live'
@@ -133,7 +133,7 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
       and (d.due_at <= now() and d.reason <> 'metadata'
         or d.live and d.reason = 'live' and extract(epoch from now() - s.priced_at) > target.live)
     group by s.price_source
-    order by kind, label`;
+    order by kind, label`);
 }
 
 type SkuCounts = Pick<

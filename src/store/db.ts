@@ -1,6 +1,7 @@
 import pg from 'pg';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
+import { type AnswerLimit, dropUnanswered } from './answer-limit.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
 
 export type Sql = postgres.Sql;
@@ -16,32 +17,92 @@ const RECONNECT_MOST_SECONDS = 2;
 
 export type Notice = postgres.Notice;
 
+/** DATABASE_URL, or what gives its present value: a password may be rotated. It is asked for each connection that is made. */
+export type DatabaseUrl = string | (() => string);
+
+const present = (url: DatabaseUrl): string => (typeof url === 'string' ? url : url());
+
+/**
+ * Longest time without a word of Postgres on a statement of the daemon, or of its queues. Then the connection counts as dead, whatever the
+ * network says: a host that vanished, a NAT or proxy that forgot it. Longer than `lock_timeout`, so that Postgres itself tells of a lock.
+ */
+export const ANSWER_WITHIN_MS = 40_000;
+/** The same for statements that scan the catalog, compare a manifest with it or migrate. */
+export const SCAN_WITHIN_MS = 1_800_000;
+/** Longest time that making a connection may take, TLS and login included. */
+export const CONNECT_WITHIN_MS = 10_000;
+/** An idle connection is probed by TCP after so long, and every second from then on. */
+export const KEEP_ALIVE_MS = 10_000;
+
 export interface ConnectOptions {
   readonly max?: number;
   readonly name?: string;
   /** Called with the server's notices; they are dropped otherwise. */
   readonly onNotice?: (notice: Notice) => void;
+  /** How long Postgres may say nothing to a statement; a connection whose statement waits longer is closed. Without it: for ever. */
+  readonly answerWithinMs?: number;
 }
 
 /**
  * A pool of connections to the seller's Postgres. Times come back as Date, int8 as string. Connects lazily. Throws where
  * the driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
  */
-export function connect(url: string, options: ConnectOptions = {}): Sql {
+export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
     throw new Error('postgres.js is without ops/patches: run npm ci with scripts, or npm run prepare');
-  const { url: bare, ssl, options: settings } = sessionConnection(url);
-  return postgres(bare, {
+  const { url: bare, ssl, options: settings } = sessionConnection(present(url));
+  const sql: Sql = postgres(bare, {
     ssl,
     max: options.max ?? 12,
     onnotice: options.onNotice ?? (() => {}),
-    connect_timeout: 10,
+    connect_timeout: CONNECT_WITHIN_MS / 1000,
+    keep_alive: KEEP_ALIVE_MS / 1000,
+    ...(options.answerWithinMs !== undefined && { answer_timeout: options.answerWithinMs / 1000 }),
+    ...(typeof url === 'function' && { pass: () => presentPassword(sql, url) }),
     backoff: (failures) => Math.min(RECONNECT_MOST_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
     connection: {
       application_name: options.name ?? 'catalog-mirror',
       options: settings,
     },
   });
+  return sql;
+}
+
+/** The password for a connection that is being made. A user that has changed, too, is what the next one logs in as. */
+function presentPassword(sql: Sql, url: () => string): string {
+  // The driver reads URLs in its own way.
+  const { user, pass } = postgres(sessionConnection(url()).url, { max: 1 }).options;
+  Object.assign(sql.options, { user });
+  return typeof pass === 'string' ? pass : '';
+}
+
+/**
+ * Has a connection of its own, whose statements may take any time, asked after through a pool: when a statement has taken as long as the
+ * pool would wait for an answer, and again and again, whether Postgres is at work on it. Where it is not, the connection is lost.
+ */
+export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
+  const { rows } = await client.query<{ pid: number; began: string }>(
+    'select pid, backend_start::text as began from pg_stat_activity where pid = pg_backend_pid()',
+  );
+  const [{ pid, began }] = rows as [{ pid: number; began: string }];
+  const { answer_timeout: seconds } = sql.options as { answer_timeout?: number | null };
+  if (seconds !== undefined && seconds !== null) client.answers.withinMs = seconds * 1000;
+  client.answers.isWorking = async () => {
+    const found = await sql`
+      select from pg_stat_activity where pid = ${pid} and backend_start::text = ${began} and state = 'active'`;
+    return found.length > 0;
+  };
+}
+
+/** For a statement that scans the catalog: Postgres may be silent for longer before the connection counts as dead. */
+export function scanning<Rows extends readonly postgres.MaybeRow[]>(
+  query: postgres.PendingQuery<Rows>,
+): postgres.PendingQuery<Rows> {
+  // The driver's own options of a statement, which a tagged template has no place for.
+  Object.assign((query as unknown as { options: object }).options, {
+    answer_timeout: SCAN_WITHIN_MS / 1000,
+  });
+  return query;
 }
 
 /** SQLSTATE of a database error (also where a library has wrapped it), or null. */
@@ -80,7 +141,15 @@ export async function transaction<T>(
   }
 }
 
-const LOST = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'CONNECTION_CLOSED', 'CONNECTION_DESTROYED']);
+const LOST = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECT_TIMEOUT',
+  'ANSWER_TIMEOUT',
+]);
 
 /** Errors after which the connection is closed: the server says FATAL, or the driver has seen the end of it. */
 export function isConnectionLost(error: unknown): boolean {
@@ -107,6 +176,9 @@ export function storeFailure(error: unknown): StoreFailure | null {
 
 /** SQLSTATEs that no waiting will change: the role or its password is wrong. */
 const REFUSED = new Set(['28000', '28P01']);
+
+/** Whether Postgres has rejected the role or its password. */
+export const isLoginRejected = (error: unknown): boolean => REFUSED.has(sqlState(error) ?? '');
 /** Nor these: the server's certificate is not one to be trusted, or not for this host. */
 const UNTRUSTED = new Set([
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -161,7 +233,7 @@ export async function waitForDatabase(
         await withoutTransactionTimeout(sql);
         return;
       } catch (error) {
-        if (REFUSED.has(sqlState(error) ?? ''))
+        if (isLoginRejected(error))
           throw new Error('Postgres rejects the login: check user, password and database in DATABASE_URL', {
             cause: error,
           });
@@ -202,13 +274,46 @@ export async function withoutTransactionTimeout(sql: Sql): Promise<void> {
   if (known !== undefined && !settings.endsWith(pin)) connection['options'] = settings + pin;
 }
 
-/** A connection of its own through the `pg` driver, not of the pool. Throws where Postgres does not answer or refuses. */
-export async function connectAlone(databaseUrl: string, options: pg.ClientConfig): Promise<pg.Client> {
-  const { url: connectionString, ...session } = sessionConnection(databaseUrl);
-  const client = new pg.Client({ connectionString, ...session, ...options });
+export interface LoneClient extends pg.Client {
+  /** May be changed at any time, for the statements to come. */
+  readonly answers: AnswerLimit;
+}
+
+export interface LoneOptions {
+  readonly application_name: string;
+  /** Asks Postgres something so often, for a connection that has nothing else to say and is to be known as lost. */
+  readonly checkIdleMs?: number;
+}
+
+/**
+ * A connection of its own through the `pg` driver, not of the pool; lost, with an error, when Postgres says nothing to a statement
+ * for `ANSWER_WITHIN_MS`. Throws where Postgres does not answer or refuses.
+ */
+export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Promise<LoneClient> {
+  const { checkIdleMs, ...given } = options;
+  const { url: connectionString, ...session } = sessionConnection(present(url));
+  const client = new pg.Client({
+    connectionString,
+    ...session,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    ...given,
+  });
   // An idle connection that breaks emits; the next statement reports it.
   client.on('error', () => {});
-  await client.connect();
+  const answers: AnswerLimit = { withinMs: ANSWER_WITHIN_MS, isWorking: null };
+  dropUnanswered(client, answers);
+  await client.connect().catch((error: unknown) => {
+    // The driver gives the end of its patience no code.
+    throw error instanceof Error && sqlState(error) === null
+      ? Object.assign(error, { code: 'CONNECT_TIMEOUT' })
+      : error;
+  });
   await client.query(NO_TRANSACTION_TIMEOUT);
-  return client;
+  if (checkIdleMs !== undefined) {
+    const checking = setInterval(() => void client.query('select').catch(() => {}), checkIdleMs);
+    client.once('end', () => clearInterval(checking));
+  }
+  return Object.assign(client, { answers });
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { connectAlone, type Sql } from './db.ts';
+import { connectAlone, type DatabaseUrl, type Sql } from './db.ts';
 
 /**
  * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
@@ -21,6 +21,8 @@ const DEAD_FOR_SURE_MS = 10_000;
 const RECHECK_MS = 250;
 /** Delay before an instance reconnects after its connection was lost, or an attempt failed. */
 const RECONNECT_MS = 1000;
+/** The connection has nothing to say: it is asked, to notice that it has fallen silent. */
+const CHECK_MS = 15_000;
 
 /** Distinguishes the claims and runs of this daemon from older ones: all draw their numbers from one sequence. */
 interface Instance {
@@ -36,7 +38,7 @@ interface Instance {
  * soon as Postgres answers it.
  */
 export async function registerInstance(
-  databaseUrl: string,
+  databaseUrl: DatabaseUrl,
   clock: Clock = systemClock,
 ): Promise<() => Promise<void>> {
   const connection = await connect(databaseUrl);
@@ -64,7 +66,7 @@ export async function registerInstance(
 /** Reconnects after every lost connection until `leaving` aborts; `current` has the newest one. */
 async function stayConnected(
   current: { connection: Connection },
-  databaseUrl: string,
+  databaseUrl: DatabaseUrl,
   instance: Instance,
   clock: Clock,
   leaving: AbortSignal,
@@ -87,11 +89,10 @@ interface Connection {
   readonly ended: Promise<unknown>;
 }
 
-async function connect(databaseUrl: string): Promise<Connection> {
+async function connect(databaseUrl: DatabaseUrl): Promise<Connection> {
   const client = await connectAlone(databaseUrl, {
     application_name: 'catalog-mirror instance',
-    keepAlive: true,
-    connectionTimeoutMillis: 10_000,
+    checkIdleMs: CHECK_MS,
   });
   const ended = new Promise((resolve) => {
     client.once('end', resolve);
@@ -100,7 +101,7 @@ async function connect(databaseUrl: string): Promise<Connection> {
 }
 
 /** Is there again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
-async function reconnect(databaseUrl: string, instance: Instance): Promise<Connection> {
+async function reconnect(databaseUrl: DatabaseUrl, instance: Instance): Promise<Connection> {
   const connection = await connect(databaseUrl);
   try {
     await connection.client.query(REGISTER, [instance.number]);

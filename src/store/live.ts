@@ -1,4 +1,4 @@
-import type { Sql, Tx } from './db.ts';
+import { scanning, type Sql, type Tx } from './db.ts';
 import type { Incident } from './incident.ts';
 
 /**
@@ -153,7 +153,7 @@ export async function rateGroups(
   prior: { readonly alpha: number; readonly beta: number },
   everything: boolean,
 ): Promise<{ count: number; lambda: number; weight: number }[]> {
-  return await sql<{ count: number; lambda: number; weight: number }[]>`
+  return await scanning(sql<{ count: number; lambda: number; weight: number }[]>`
     select count(*)::int as count, avg(lambda)::float8 as lambda, avg(weight)::float8 as weight
     from (
       select coalesce(r.alpha / r.beta, (${prior.alpha} + coalesce(past.moves, 0)) / (${prior.beta} + coalesce(past.minutes, 0))) as lambda,
@@ -167,7 +167,7 @@ export async function rateGroups(
       ) past on true
       where d.live or (${everything} and s.state = 'priced')
     ) skus
-    group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2)`;
+    group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2)`);
 }
 
 export interface LiveRefresh extends LiveCandidate {

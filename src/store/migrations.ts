@@ -1,7 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { connect, type Sql, sqlState, withoutTransactionTimeout } from './db.ts';
+import {
+  connect,
+  type DatabaseUrl,
+  SCAN_WITHIN_MS,
+  type Sql,
+  sqlState,
+  withoutTransactionTimeout,
+} from './db.ts';
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
 export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
@@ -44,10 +51,11 @@ export class MigrationError extends Error {
  * have got the empty table of what is applied), where one fails, where a later version has migrated the database, and where
  * a schema of ours is another role's. Needs a direct connection (no transaction pooler).
  */
-export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<void> {
+export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
-  const sql = connect(url, { max: 1, name: 'catalog-mirror migrate' });
-  const turn = connect(url, { max: 1, name: 'catalog-mirror migrate' });
+  const one = { max: 1, name: 'catalog-mirror migrate', answerWithinMs: SCAN_WITHIN_MS };
+  const sql = connect(url, one);
+  const turn = connect(url, one);
   try {
     await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(turn)]);
     await refuseSchemasOfOthers(sql);

@@ -35,8 +35,8 @@ export const SESSION = {
   // Migrations say by notices what they do.
   client_min_messages: 'notice',
   // Nothing of the mirror holds a lock for as long: what waits longer fails, gives back what it has locked itself, and is tried again.
-  lock_timeout: '60s',
-  // A baseline takes minutes, and idle connections of a pool are idle for hours.
+  lock_timeout: '30s',
+  // A baseline takes minutes, and idle connections of a pool are idle for hours. The daemon cancels what it no longer waits for.
   statement_timeout: '0',
   idle_session_timeout: '0',
   idle_in_transaction_session_timeout: String(IDLE_TRANSACTION_MS),

@@ -1,4 +1,4 @@
-import { type Sql, transaction, type Tx } from './db.ts';
+import { scanning, type Sql, transaction, type Tx } from './db.ts';
 import { isLockNotAvailable } from './locks.ts';
 
 /** SQL: whether there are changes of the list that were not read yet, or that the ledger was not told yet. */
@@ -24,9 +24,8 @@ export interface WatchlistOptions {
  * by the next.
  */
 export async function readWatchlist(sql: Sql, { most, everything }: WatchlistOptions): Promise<boolean> {
-  const read = await inTurn(
-    sql,
-    (tx) => tx`select catalog_internal.read_watchlist(${everything}::boolean, ${most}::int)`,
+  const read = await inTurn(sql, (tx) =>
+    scanning(tx`select catalog_internal.read_watchlist(${everything}::boolean, ${most}::int)`),
   );
   if (read === null) return false;
   for (;;) {
@@ -69,12 +68,12 @@ const KEPT_UNFOUND_HOURS = 1;
  */
 export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
   return await transaction(sql, async (tx) => {
-    const gone = await tx<{ sku: string }[]>`
+    const gone = await scanning(tx<{ sku: string }[]>`
       select s.sku from catalog.skus s join catalog_internal.due d using (sku)
       where not s.in_manifest and s.first_priced_at is null and s.state in ('pending', 'not_found') and d.claim is null
         and not exists (select from catalog_internal.watched w where w.sku = s.sku)
         and (s.state = 'not_found' and s.asked_at < now() - make_interval(hours => ${KEPT_UNFOUND_HOURS}) or s.state = 'pending' and (d.reason = 'watched' or d.failures > 0))
-      order by s.sku limit ${limit} for update of s skip locked`;
+      order by s.sku limit ${limit} for update of s skip locked`);
     if (gone.length === 0) return 0;
     const skus = gone.map(({ sku }) => sku);
     // One that was claimed meanwhile, or marked by somebody, is left for the next time. Joined, because an array that is not known when

@@ -64,7 +64,7 @@ async function baselineOnce(
   run: TaskRun,
   signal?: AbortSignal,
 ): Promise<TaskOutcome | PartnerError> {
-  const baseline = await Baseline.open(ctx.databaseUrl());
+  const baseline = await Baseline.open(ctx.databaseUrl, ctx.sql);
   try {
     const moment = await baseline.moment();
     const asked = await askManifest(ctx, signal);

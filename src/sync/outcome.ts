@@ -34,6 +34,13 @@ const RETRY_MOST_MS = 3_600_000;
 /** After a refusal the pacer knows when to send again: its back-off is asked for soon, and not waited for twice. */
 const RETRY_REFUSED_MS = 1000;
 
+const RETRY_LOST_FIRST_MS = 5000;
+
+/** After a lost connection to Postgres, for which the work can do nothing: sooner, and in the end no sooner than after other failures. */
+export function lostRetryInMs(failuresBefore: number): number {
+  return doubling(RETRY_LOST_FIRST_MS, 1 + failuresBefore, RETRY_MOST_MS);
+}
+
 /** A failed manifest or delta is tried again after a minute, doubling to an hour, and in any case on its schedule. */
 export function retryInMs(failuresBefore: number, scheduleMs: number): number {
   return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS));

@@ -24,6 +24,7 @@ const GOOD: PostgresFacts = {
   hasReader: true,
   hasWatcher: true,
   migrated: true,
+  queueTablesCurrent: true,
   owns: true,
   schemasOfOthers: [],
   creators: [],
@@ -45,6 +46,14 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
   ['a full disk', { writeProblem: 'disk-full' }, ['FAIL writes']],
   ['no rights yet', { migrated: false, mayCreate: false }, ['FAIL rights']],
   ['no right to migrate further', { mayCreate: false, pending: 1 }, ['WARN rights', 'WARN migrations']],
+  ['no right any more, and nothing to create', { mayCreate: false }, []],
+  [
+    'no right any more, and queues without tables',
+    { mayCreate: false, queueTablesCurrent: false },
+    ['FAIL rights'],
+  ],
+  ['connections for one daemon', { connectionsMost: 20, connectionsOthers: 8 }, []],
+  ['too few connections', { connectionsMost: 20, connectionsOthers: 9 }, ['WARN connections']],
   ['tables of another role', { owns: false }, ['FAIL rights']],
   [
     'no roles, and no right to make them',
@@ -69,10 +78,9 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
     ['WARN creators'],
   ],
   ['a later version', { unknown: 2 }, ['FAIL migrations']],
-  ['few connections', { connectionsOthers: 70 }, ['WARN connections']],
   ['a clock that is off', { aheadMs: -90_000 }, ['WARN postgres clock']],
 ])('Postgres: %s', (_name, facts, expected) => {
-  const settings = { url: 'postgres://127.0.0.1/shop', queues: 'postgres' as const };
+  const settings = { url: 'postgres://127.0.0.1/shop', queues: 'postgres' as const, poolMax: 12 };
   expect(bad(judgePostgres({ ...GOOD, ...facts }, settings))).toEqual(expected);
 });
 

@@ -16,6 +16,7 @@ const SOUND: PostgresFacts = {
   hasReader: true,
   hasWatcher: true,
   migrated: true,
+  queueTablesCurrent: true,
   owns: true,
   schemasOfOthers: [],
   creators: [],

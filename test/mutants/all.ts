@@ -1,6 +1,7 @@
 import { ANSWER_SQL } from './answers.ts';
 import { BASELINES } from './baselines.ts';
 import { CLOCKS } from './clocks.ts';
+import { CONNECTIONS } from './connections.ts';
 import { DECISIONS } from './decisions.ts';
 import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
@@ -20,6 +21,7 @@ import { SQL } from './sql.ts';
 /** Every fault that can be planted, by the list that it is in. */
 export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'partner-cases': PARTNER_CASES,
+  connections: CONNECTIONS,
   locks: LOCKS,
   safety: SAFETY,
   holes: HOLES,

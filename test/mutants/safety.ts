@@ -27,9 +27,9 @@ export const SAFETY: readonly Mutant[] = [
   },
   {
     breaks: 'session: the queues take settings as they come',
-    file: 'src/queues/backend.ts',
-    from: 'const settings = { connectionString, ...session,',
-    to: 'const settings = { connectionString, ssl: session.ssl,',
+    file: 'src/queues/postgres-queues.ts',
+    from: 'options: `${options} -c search_path',
+    to: 'options: `-c search_path',
     tests: TRAPS,
   },
   {

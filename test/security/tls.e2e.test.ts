@@ -48,6 +48,8 @@ const POSTGRES: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
     const backend = createQueueBackend({
       redisUrl: null,
       databaseUrl: url,
+      connections: 1,
+      answerWithinMs: 10_000,
       prefix: 'test',
       onError: (error) => errors.push(error),
     });
@@ -212,7 +214,14 @@ withRedis('Redis by TLS', () => {
     const url = through(real, proxy, host, given).replace(/^redis:/, 'REDISS:');
     const errors: Error[] = [];
     const onError = (error: Error) => errors.push(error);
-    const backend = createQueueBackend({ redisUrl: url, databaseUrl: '', prefix: 'test-tls', onError });
+    const backend = createQueueBackend({
+      redisUrl: () => url,
+      databaseUrl: '',
+      connections: 0,
+      answerWithinMs: 10_000,
+      prefix: 'test-tls',
+      onError,
+    });
     const answered = backend.ping(20_000).then(
       () => 'done',
       () => 'no answer',

@@ -14,7 +14,7 @@ export const GENERATED_AT = new Date(Date.now() - 3 * 3_600_000);
 
 /** The newest claim, as the snapshot is named only by the manifest that is merged. */
 async function newestClaim(url: string): Promise<string> {
-  const client = await connectAlone(url, {});
+  const client = await connectAlone(url, { application_name: 'test' });
   try {
     const { rows } = await client.query<{ claim: string }>(
       'select last_value::text as claim from catalog_internal.claim_numbers',

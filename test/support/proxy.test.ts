@@ -154,3 +154,22 @@ test('goes where it is aimed', async () => {
   await eventually(() => expect(line.pieces.join('')).toBe('other'));
   other.close();
 });
+
+test('connections that fall silent pass nothing and stay open, whoever goes; new ones are served', async () => {
+  const line = await dial();
+  await echoes(line, 'before');
+  expect(proxy.silence()).toBe(1);
+  line.socket.write('lost');
+  await eventually(() => expect(proxy.swallowed).toBe(4));
+  const next = await dial();
+  await echoes(next, 'after');
+  line.socket.end();
+  next.socket.end();
+  await eventually(() => expect(next.over).toEqual(['end']));
+  expect({ pieces: line.pieces.join(''), over: line.over, got }).toEqual({
+    pieces: 'before',
+    over: [],
+    got: 'beforeafter',
+  });
+  expect(ends).toEqual(['end']);
+});

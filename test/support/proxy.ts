@@ -25,8 +25,17 @@ const FAIR: Weather = {
 
 export type Direction = 'to-server' | 'to-client';
 
-/** What becomes of a piece: passed on, passed on and the connection reset after it, or reset in its place. */
-export type SkuResult = 'pass' | 'pass-and-cut' | 'cut' | 'pass-and-half-close';
+/**
+ * What becomes of a piece: passed on, passed on and the connection reset after it, or reset in its place. With 'silence' all
+ * connections fall silent, this piece included or as the last that passes.
+ */
+export type SkuResult =
+  | 'pass'
+  | 'pass-and-cut'
+  | 'cut'
+  | 'pass-and-half-close'
+  | 'silence'
+  | 'pass-and-silence';
 
 /** Looks at each piece of one connection before it is passed on. */
 export type Watcher = (piece: Buffer, direction: Direction) => SkuResult;
@@ -45,6 +54,11 @@ export interface Proxy extends AsyncDisposable {
   heal(): void;
   /** Resets (RST) every connection there is; returns how many. */
   reset(): number;
+  /**
+   * From here on nothing passes on the connections that there are, in either direction, and none of them is closed, also where
+   * one of its ends is; new ones are served. Returns how many have fallen silent.
+   */
+  silence(): number;
   /** Ends one direction of every connection there is. */
   halfClose(direction: Direction): void;
   /** From here on each connection, also one that lives, has a watcher of its own. */
@@ -58,6 +72,7 @@ interface Pipe {
   readonly server: Socket;
   watcher: Watcher;
   swallowed: boolean;
+  silent: boolean;
 }
 
 const unwatched: Watcher = () => 'pass';
@@ -76,21 +91,35 @@ export async function proxyTo(url: string): Promise<Proxy> {
     server.resetAndDestroy();
   };
 
+  const silence = () => {
+    let fallen = 0;
+    for (const pipe of pipes) {
+      fallen += Number(!pipe.silent);
+      pipe.silent = true;
+    }
+    return fallen;
+  };
+
   async function pass(pipe: Pipe, direction: Direction): Promise<void> {
     const [from, to] = direction === 'to-server' ? [pipe.client, pipe.server] : [pipe.server, pipe.client];
     for await (const piece of from as AsyncIterable<Buffer>) {
-      if (weather.blackHole) {
+      if (weather.blackHole || pipe.silent) {
         pipe.swallowed = true;
         swallowed += piece.length;
         continue;
       }
       const result = pipe.watcher(piece, direction);
       if (result === 'cut') return cut(pipe);
+      if (result === 'silence') {
+        silence();
+        continue;
+      }
       await send(piece, to);
+      if (result === 'pass-and-silence') silence();
       if (result === 'pass-and-cut') return cut(pipe);
       if (result === 'pass-and-half-close') return void to.end();
     }
-    if (!weather.blackHole) to.end();
+    if (!weather.blackHole && !pipe.silent) to.end();
   }
 
   async function send(piece: Buffer, to: Socket): Promise<void> {
@@ -119,14 +148,17 @@ export async function proxyTo(url: string): Promise<Proxy> {
       allowHalfOpen: true,
       noDelay: true,
     });
-    const pipe: Pipe = { client, server, watcher: makeWatcher(), swallowed: false };
+    const pipe: Pipe = { client, server, watcher: makeWatcher(), swallowed: false, silent: false };
     pipes.add(pipe);
     const gone = () => {
+      if (pipe.silent) return;
       pipes.delete(pipe);
       client.destroy();
       server.destroy();
     };
-    server.on('error', () => client.resetAndDestroy());
+    server.on('error', () => {
+      if (!pipe.silent) client.resetAndDestroy();
+    });
     server.on('close', gone);
     client.on('close', gone);
     void pass(pipe, 'to-server').catch(() => {});
@@ -159,10 +191,11 @@ export async function proxyTo(url: string): Promise<Proxy> {
       makeWatcher = () => unwatched;
       for (const pipe of pipes) {
         pipe.watcher = unwatched;
-        if (pipe.swallowed) cut(pipe);
+        if (pipe.swallowed && !pipe.silent) cut(pipe);
       }
     },
     reset,
+    silence,
     halfClose(direction) {
       for (const { client, server } of pipes) (direction === 'to-server' ? server : client).end();
     },
@@ -176,6 +209,7 @@ export async function proxyTo(url: string): Promise<Proxy> {
     async [Symbol.asyncDispose]() {
       const closed = once(listener, 'close');
       listener.close();
+      for (const pipe of pipes) pipe.silent = false;
       reset();
       await closed;
     },

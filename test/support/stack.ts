@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { inject } from 'vitest';
 import { type App, startApp } from '../../src/daemon/app.ts';
+import { type Waits, WAITS } from '../../src/daemon/database.ts';
 import { untilCaughtUp } from '../../src/cli/run.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -55,7 +56,7 @@ export interface Stack extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
   readonly logs: LogLine[];
   /** Starts a daemon in this process (a replica, where one runs already). */
-  start(env?: Readonly<Record<string, string>>): Promise<App>;
+  start(env?: Readonly<Record<string, string>>, waits?: Waits): Promise<App>;
   /** Starts a daemon, waits until nothing is due, and stops it. */
   once(timeoutMs?: number): Promise<void>;
   /** Waits until the running daemons owe nothing. */
@@ -75,7 +76,6 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
   const logs: LogLine[] = [];
   let log: Log | null = null;
   const readFile = options.readFile ?? noFiles;
-  // Of a daemon's 40 connections to Postgres, two thirds are for its queues, and making them is most of what a short test costs.
   const redisUrl = options.backend === 'postgres' ? null : inject('redisUrl');
   const env = {
     ...QUICK,
@@ -88,10 +88,10 @@ export async function createStack(options: StackOptions = {}): Promise<Stack> {
     ...options.env,
   };
 
-  async function start(more: Readonly<Record<string, string>> = {}): Promise<App> {
+  async function start(more: Readonly<Record<string, string>> = {}, waits: Waits = WAITS): Promise<App> {
     const config: Config = loadConfig({ ...env, ...more }, readFile);
     log = logTo(logs, config);
-    const app = await startApp(config, log, systemClock);
+    const app = await startApp(config, log, systemClock, undefined, waits);
     const tracked = {
       ...app,
       async stop() {

@@ -4,10 +4,19 @@ import { countDaemons } from '../../store/instance.ts';
 import type { PostgresFacts } from './postgres.ts';
 import { readSyncState } from '../../store/sync-state.ts';
 import type { OwnMirror } from './partner.ts';
+import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 
 type ServerRow = Omit<
   PostgresFacts,
-  'pending' | 'unknown' | 'schemasOfOthers' | 'creators' | 'daemons' | 'pooled' | 'aheadMs' | 'writeProblem'
+  | 'queueTablesCurrent'
+  | 'pending'
+  | 'unknown'
+  | 'schemasOfOthers'
+  | 'creators'
+  | 'daemons'
+  | 'pooled'
+  | 'aheadMs'
+  | 'writeProblem'
 > & {
   readonly at: number;
 };
@@ -52,9 +61,20 @@ export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFa
     creators: await creators(sql),
     aheadMs,
     writeProblem: writes,
+    queueTablesCurrent: row.owns && (await queueTablesCurrent(sql)),
     daemons: row.owns ? await countDaemons(sql) : 0,
     pooled: await isPooled(sql),
   };
+}
+
+async function queueTablesCurrent(sql: Sql): Promise<boolean> {
+  const [{ there }] = await sql<
+    [{ there: boolean }]
+  >`select to_regclass(${QUEUE_TABLES.ledger}) is not null as there`;
+  if (!there) return false;
+  const [{ version }] = await sql<[{ version: number | null }]>`
+    select max(version)::int as version from ${sql(QUEUE_TABLES.ledger)}`;
+  return (version ?? 0) >= QUEUE_TABLES.version;
 }
 
 /** Who else may create where names are looked for: in the mirror's schemas, in `public`, and schemas themselves. */

@@ -3,8 +3,6 @@ import type { SchemaOfAnother } from '../../store/migrations.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 
 const LEAST_VERSION = 140_000;
-/** Connections that a daemon opens at most, with its queues in Redis or in the same Postgres. */
-const NEEDED = { redis: 18, postgres: 40 } as const;
 
 /** What the server and the role's rights are, as read by `readFacts`. Counts of connections include this command's own. */
 export interface PostgresFacts {
@@ -24,6 +22,8 @@ export interface PostgresFacts {
   /** Whether the mirror's tables are there, and whether this role owns them, or belongs to their owner. */
   readonly migrated: boolean;
   readonly owns: boolean;
+  /** Whether the tables of queues in Postgres are there, as this version wants them. */
+  readonly queueTablesCurrent: boolean;
   readonly schemasOfOthers: readonly SchemaOfAnother[];
   /** Where others than the mirror's role, its owners and superusers may create, and who: 'PUBLIC', or roles. */
   readonly creators: readonly {
@@ -46,6 +46,8 @@ export interface PostgresSettings {
   /** Null: the embedded Postgres. */
   readonly url: string | null;
   readonly queues: 'redis' | 'postgres';
+  /** DATABASE_POOL_MAX. */
+  readonly poolMax: number;
 }
 
 /** The lines of doctor about the database, from facts read before. Pure. */
@@ -56,7 +58,7 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     ...(tls === null ? [] : [tls]),
     ...(facts.pooled ? [pooled] : []),
     writeLine(facts),
-    ...rightsLines(facts),
+    ...rightsLines(facts, settings),
     creatorsLine(facts),
     migrationsLine(facts),
     connectionsLine(facts, settings),
@@ -96,12 +98,20 @@ function writeLine({ inRecovery, readOnly, writeProblem }: PostgresFacts): Check
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-function rightsLines(facts: PostgresFacts): CheckResult[] {
+function rightsLines(facts: PostgresFacts, { queues }: PostgresSettings): CheckResult[] {
   const { role, database, mayCreate, mayTemp, migrated, owns } = facts;
   const findings: CheckResult[] = [];
   const grant = (right: string) => `GRANT ${right} ON DATABASE ${quoted(database)} TO ${quoted(role)}`;
   if (!mayCreate && !migrated)
     findings.push(fail('rights', `${role} has no CREATE on the database`, grant('CREATE')));
+  else if (!mayCreate && queues === 'postgres' && !facts.queueTablesCurrent)
+    findings.push(
+      fail(
+        'rights',
+        `${role} has no CREATE on the database, and the tables of the queues are still to be created or updated`,
+        `${grant('CREATE')}, for one start or \`migrate\``,
+      ),
+    );
   else if (!mayCreate && facts.pending > 0)
     findings.push(
       warn('rights', `${role} has no CREATE on the database; a migration may need it`, grant('CREATE')),
@@ -186,13 +196,13 @@ function migrationsLine({ pending, unknown, migrated }: PostgresFacts): CheckRes
 
 function connectionsLine(
   { connectionsMost, connectionsOthers }: PostgresFacts,
-  { queues }: PostgresSettings,
+  { queues, poolMax }: PostgresSettings,
 ): CheckResult {
   const free = connectionsMost - connectionsOthers;
-  const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${NEEDED[queues]}`;
+  const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${poolMax}`;
   const remedy =
     queues === 'postgres'
-      ? "raise max_connections or the role's limit, or move the queues to Redis"
-      : "raise max_connections or the role's limit";
-  return free >= NEEDED[queues] ? ok('connections', text) : warn('connections', text, remedy);
+      ? "raise max_connections or the role's limit, lower DATABASE_POOL_MAX, or move the queues to Redis"
+      : "raise max_connections or the role's limit, or lower DATABASE_POOL_MAX";
+  return free >= poolMax ? ok('connections', text) : warn('connections', text, remedy);
 }

@@ -1,0 +1,58 @@
+import type { Clock } from '../lib/clock.ts';
+import type { QueueBackend } from '../queues/backend.ts';
+import type { Runner } from '../queues/runner.ts';
+import { connectAlone, type DatabaseUrl } from '../store/db.ts';
+import type { OnStop } from './database.ts';
+import { DEAD_AFTER_MS } from './health.ts';
+import type { Parts } from './parts.ts';
+
+const LOOK_EVERY_MS = 15_000;
+/** Found so at each of so many looks: for a minute. */
+const LOOKS = 5;
+const PING_WITHIN_MS = 5000;
+
+type WatchedParts = Pick<Parts, 'log'> & {
+  readonly backend: Pick<QueueBackend, 'ping'>;
+  readonly sync: { readonly clock: Clock };
+  /** Rejects where it does not, on a connection that is made for the question. */
+  readonly postgresAnswers: () => Promise<void>;
+};
+
+/**
+ * Resolves, after a line in the log, when no job has ended for five minutes although queues and Postgres answer, Postgres on a connection that is
+ * made for the question. It has to be so for another minute, in which a process that was stopped gets the time to go on.
+ */
+export function watchJobs(
+  { log, backend, sync: { clock }, postgresAnswers }: WatchedParts,
+  runner: Pick<Runner, 'lastJobAt'>,
+  onStop: OnStop,
+): Promise<void> {
+  const startedAt = clock.monotonic();
+  const stopping = new AbortController();
+  onStop(async () => stopping.abort());
+  const idleMs = () => clock.monotonic() - (runner.lastJobAt() ?? startedAt);
+  const storesAnswer = () =>
+    Promise.all([backend.ping(PING_WITHIN_MS), postgresAnswers()]).then(
+      () => true,
+      () => false,
+    );
+  const isStalled = async () => idleMs() >= DEAD_AFTER_MS && (await storesAnswer());
+  return new Promise((resolve) => {
+    const watch = async () => {
+      for (let seen = 0; seen < LOOKS;) {
+        await clock.sleep(LOOK_EVERY_MS, stopping.signal);
+        if (stopping.signal.aborted) return;
+        seen = (await isStalled()) ? seen + 1 : 0;
+      }
+      log.fatal({ event: 'app.stalled', lastJobSecondsAgo: Math.round(idleMs() / 1000) });
+      resolve();
+    };
+    void watch();
+  });
+}
+
+/** Asks Postgres on a connection that is made for it. */
+export async function askPostgres(databaseUrl: DatabaseUrl): Promise<void> {
+  const client = await connectAlone(databaseUrl, { application_name: 'catalog-mirror check' });
+  await client.end();
+}

@@ -1,0 +1,44 @@
+import { Writable } from 'node:stream';
+import type pg from 'pg';
+
+/** How long Postgres may take for a statement until its connection counts as dead. */
+export interface AnswerLimit {
+  withinMs: number;
+  /** Asked then, on another connection: whether Postgres is at work on it still, so that it gets as long again. Rejects: not known, the same. */
+  isWorking: (() => Promise<boolean>) | null;
+}
+
+type Send = (...statement: readonly unknown[]) => unknown;
+
+/**
+ * Closes the client's connection when one of its statements, also a COPY into Postgres, is not answered in time. All that it has been
+ * given then fails with the code ANSWER_TIMEOUT. (`query_timeout` of the driver fails the statement and keeps the connection, on which
+ * the next one would wait behind it.)
+ */
+export function dropUnanswered(client: pg.Client, limit: AnswerLimit): void {
+  const send = client.query.bind(client) as Send;
+  client.query = ((...statement: readonly unknown[]) => {
+    const sent = send(...statement);
+    const { withinMs, isWorking } = limit;
+    let isAnswered = false;
+    const drop = async () => {
+      const isAtWork = isWorking !== null && (await isWorking().catch(() => true));
+      if (isAnswered) return;
+      if (isAtWork) {
+        timer = setTimeout(() => void drop(), withinMs);
+        return;
+      }
+      const error = new Error(`Postgres has not answered a statement within ${withinMs} ms`);
+      client.connection.stream.destroy(Object.assign(error, { code: 'ANSWER_TIMEOUT' }));
+    };
+    let timer = setTimeout(() => void drop(), withinMs);
+    const answered = () => {
+      isAnswered = true;
+      clearTimeout(timer);
+    };
+    if (sent instanceof Writable)
+      sent.once('close', answered).once('finish', answered).once('error', answered);
+    else void Promise.resolve(sent).then(answered, answered);
+    return sent;
+  }) as typeof client.query;
+}

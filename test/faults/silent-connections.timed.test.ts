@@ -1,0 +1,46 @@
+import { describe, test } from 'vitest';
+import { expectStopped, FILLED, GRANTED_MS, holds, startProgram } from '../support/process.ts';
+import { eventually, pause } from '../support/eventually.ts';
+import { backends } from '../support/stack.ts';
+import { createSilentStack, untilAsked } from './silent-stack.ts';
+
+/** As long as connections that have fallen silent may keep the mirror from its work. */
+const COST_MS = 60_000;
+/** Requests that are no longer under way when the connections fall silent. */
+const ENOUGH = 8;
+
+describe.concurrent.each(backends())('connections that have fallen silent, queues in %s', (backend) => {
+  test('cost no more than a minute of work', async ({ expect }) => {
+    await using silent = await createSilentStack(backend);
+    const { stack } = silent;
+    await using daemon = startProgram(['run'], { ...stack.env, ...silent.env });
+    await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
+    await untilAsked(stack, ENOUGH);
+    silent.silence();
+    expect(await untilAsked(stack, ENOUGH, 120_000)).toBeLessThan(COST_MS);
+    expectStopped(await daemon.end('SIGTERM'), expect, GRANTED_MS);
+  });
+
+  test.for([0, 3000])(
+    'and a SIGTERM %i ms later: it is over in the time that is granted',
+    async (ms, { expect }) => {
+      await using silent = await createSilentStack(backend);
+      const { stack } = silent;
+      await using daemon = startProgram(['run'], { ...stack.env, ...silent.env });
+      await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
+      silent.silence();
+      await pause(ms);
+      expectStopped(await daemon.end('SIGTERM'), expect, GRANTED_MS);
+    },
+  );
+
+  test('and a SIGTERM while the daemon starts', async ({ expect }) => {
+    await using silent = await createSilentStack(backend);
+    const { stack, proxies } = silent;
+    await using daemon = startProgram(['run'], { ...stack.env, ...silent.env });
+    await eventually(() => (proxies[0]?.connections ?? 0) > 1, { what: 'connections' });
+    silent.silence();
+    await pause(2000);
+    expectStopped(await daemon.end('SIGTERM'), expect, GRANTED_MS);
+  });
+});

@@ -1,0 +1,86 @@
+import type { Mutant } from './mutant.ts';
+
+const LIMITS = ['test/store/answer-limit.pg.test.ts'];
+const FEW = ['test/faults/few-connections.e2e.test.ts'];
+const ROTATED = ['test/faults/rotated-login.e2e.test.ts'];
+
+/** What bounds waits for a store that says nothing, the number of connections, and what a rotated login needs. */
+export const CONNECTIONS: readonly Mutant[] = [
+  {
+    breaks: 'connections: a statement of the pool waits for ever',
+    file: 'src/store/db.ts',
+    from: '{ answer_timeout: options.answerWithinMs / 1000 }',
+    to: '{}',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: a scan has no more time than others',
+    file: 'src/store/db.ts',
+    from: 'answer_timeout: SCAN_WITHIN_MS / 1000',
+    to: 'answer_timeout: undefined',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: a COPY waits for ever',
+    file: 'src/store/answer-limit.ts',
+    from: 'if (sent instanceof Writable)',
+    to: "if (sent instanceof Writable) answered();\n    else if (typeof sent === 'string')",
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: a statement that Postgres is at work on is given up',
+    file: 'src/store/answer-limit.ts',
+    from: 'if (isAtWork) {',
+    to: 'if (isAtWork && limit.withinMs === 0) {',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: a statement that Postgres is done with is waited for',
+    file: 'src/store/db.ts',
+    from: " and state = 'active'`",
+    to: '`',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: one more than the setting says',
+    file: 'src/daemon/connections.ts',
+    from: 'const LONE = 2;',
+    to: 'const LONE = 1;',
+    tests: FEW,
+  },
+  {
+    breaks: 'connections: a limit of the role is not noticed at the start',
+    file: 'src/daemon/database.ts',
+    from: 'if (limit !== null && limit < poolMax)',
+    to: 'if (limit !== null && limit < 0)',
+    tests: FEW,
+  },
+  {
+    breaks: 'login: DATABASE_URL_FILE is read at the start only',
+    file: 'src/daemon/database.ts',
+    from: '    source.refresh();\n',
+    to: '',
+    tests: ROTATED,
+  },
+  {
+    breaks: 'login: a new user is not taken over',
+    file: 'src/store/db.ts',
+    from: '  Object.assign(sql.options, { user });\n',
+    to: '',
+    tests: ROTATED,
+  },
+  {
+    breaks: 'queues: their tables are made at each start',
+    file: 'src/queues/postgres-queues.ts',
+    from: 'if (!(await tablesAreCurrent(client))) await',
+    to: 'await',
+    tests: ROTATED,
+  },
+  {
+    breaks: 'stalled: at the first look',
+    file: 'src/daemon/stalled.ts',
+    from: 'const LOOKS = 5;',
+    to: 'const LOOKS = 1;',
+    tests: ['test/daemon/stalled.test.ts'],
+  },
+];

@@ -1,0 +1,170 @@
+import { finished } from 'node:stream/promises';
+import { from as copyFrom } from 'pg-copy-streams';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { askAfter, connect, connectAlone, scanning, type Sql } from '../../src/store/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { eventually } from '../support/eventually.ts';
+import { through } from '../support/net.ts';
+import { type Proxy, proxyTo } from '../support/proxy.ts';
+
+const WITHIN_MS = 500;
+
+let database: TestDatabase;
+let aside: Sql;
+beforeAll(async () => {
+  database = await createDatabase();
+  aside = connect(database.url, { max: 1 });
+  await aside`create table public.written (what text)`;
+});
+afterAll(async () => {
+  await aside.end({ timeout: 2 });
+  await database.drop();
+});
+
+interface Line extends AsyncDisposable {
+  readonly sql: Sql;
+  readonly proxy: Proxy;
+}
+
+async function openLine(max: number): Promise<Line> {
+  const proxy = await proxyTo(database.url);
+  const sql = connect(through(database.url, proxy), { max, name: 'the line', answerWithinMs: WITHIN_MS });
+  // All of its connections are open.
+  await Promise.all(Array.from({ length: max }, () => sql`select pg_sleep(0.05)`));
+  return {
+    sql,
+    proxy,
+    async [Symbol.asyncDispose]() {
+      await sql.end({ timeout: 0 });
+      await proxy[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const codeOf = async (work: PromiseLike<unknown>): Promise<unknown> => {
+  try {
+    await work;
+    return 'none';
+  } catch (error) {
+    return (error as { code?: unknown }).code;
+  }
+};
+
+async function sleepers(): Promise<number> {
+  const [{ n }] = await aside<[{ n: number }]>`
+    select count(*)::int as n from pg_stat_activity
+    where application_name = 'the line' and state = 'active' and datname = current_database()`;
+  return n;
+}
+
+describe('a connection of a pool that says nothing to a statement', () => {
+  test('is lost: the statement fails, those behind it too, and the next one is answered', async () => {
+    await using line = await openLine(1);
+    const { sql, proxy } = line;
+    proxy.silence();
+    const codes = await Promise.all([codeOf(sql`select 1`), codeOf(sql`select 2`)]);
+    expect(codes).toEqual(['ANSWER_TIMEOUT', 'ANSWER_TIMEOUT']);
+    expect(await sql`select 3 as three`).toEqual([{ three: 3 }]);
+  });
+
+  test('takes its transaction with it: nothing of it is done, or runs in the next one', async () => {
+    await using line = await openLine(1);
+    const { sql, proxy } = line;
+    const lost = codeOf(
+      sql.begin(async (tx) => {
+        await tx`insert into public.written values ('in vain')`;
+        proxy.silence();
+        await tx`insert into public.written values ('unanswered')`.catch(() => {});
+        await tx`insert into public.written values ('after it')`;
+      }),
+    );
+    expect(await lost).toBe('ANSWER_TIMEOUT');
+    await sql.begin((tx) => tx`insert into public.written values ('of another')`);
+    expect(await aside`select what from public.written`).toEqual([{ what: 'of another' }]);
+  });
+
+  test('ends the others of the pool that have said nothing since: the next statements do not wait again', async () => {
+    await using line = await openLine(4);
+    const { sql, proxy } = line;
+    proxy.silence();
+    expect(await codeOf(sql`select 1`)).toBe('ANSWER_TIMEOUT');
+    const codes = await Promise.all([1, 2, 3, 4].map((n) => codeOf(sql`select ${n}::int, pg_sleep(0.1)`)));
+    expect(codes).toEqual(['none', 'none', 'none', 'none']);
+  });
+
+  test('is not one whose answer comes piece by piece, or that has nothing to answer', async () => {
+    await using line = await openLine(1);
+    const { sql, proxy } = line;
+    proxy.set({ bytesPerSecond: 20_000 });
+    const [row] = await sql`select repeat('x', 20000) as long`;
+    expect(row?.['long']).toHaveLength(20_000);
+    const connections = proxy.connections;
+    await sql.begin(async (tx) => {
+      await tx`select 1`;
+      await aside`select pg_sleep(${(2 * WITHIN_MS) / 1000})`;
+      await tx`select 2`;
+    });
+    expect(proxy.connections).toBe(connections);
+  });
+
+  test('is given up by a server that can be reached: it cancels what nobody waits for', async () => {
+    await using line = await openLine(1);
+    expect(await codeOf(line.sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
+    await eventually(async () => (await sleepers()) === 0, {
+      what: 'a server that sleeps no more',
+      within: 10_000,
+    });
+  });
+
+  test('has longer for a statement that scans the catalog', async () => {
+    await using line = await openLine(1);
+    const slow = scanning(
+      line.sql<{ n: number }[]>`select 1 as n, pg_sleep(${(2 * WITHIN_MS) / 1000})::text`,
+    );
+    expect((await slow)[0]?.n).toBe(1);
+  });
+});
+
+describe('a connection of its own that says nothing', () => {
+  test.each(['a statement', 'a COPY'])('to %s is lost', async (what) => {
+    await using proxy = await proxyTo(database.url);
+    const client = await connectAlone(through(database.url, proxy), { application_name: 'alone' });
+    client.answers.withinMs = WITHIN_MS;
+    await client.query('create temporary table staging (what text)');
+    proxy.silence();
+    const copied = async () => {
+      const copy = client.query(copyFrom('copy staging from stdin'));
+      copy.end('one\n');
+      await finished(copy);
+    };
+    expect(await codeOf(what === 'a COPY' ? copied() : client.query('select 1'))).toBe('ANSWER_TIMEOUT');
+    expect(await codeOf(client.query('select 2'))).not.toBe('none');
+  });
+
+  test('is lost when Postgres is not at work for it any more, and lives for as long as it is', async () => {
+    await using proxy = await proxyTo(database.url);
+    const sql = connect(database.url, { max: 1, answerWithinMs: WITHIN_MS });
+    const client = await connectAlone(through(database.url, proxy), { application_name: 'alone' });
+    await askAfter(client, sql);
+    const { rows } = await client.query('select 1 as n, pg_sleep($1)', [(3 * WITHIN_MS) / 1000]);
+    expect(rows).toMatchObject([{ n: 1 }]);
+    const slow = codeOf(client.query('select pg_sleep($1)', [(3 * WITHIN_MS) / 1000]));
+    proxy.silence();
+    expect(await slow).toBe('ANSWER_TIMEOUT');
+    await sql.end({ timeout: 1 });
+  });
+
+  test('to nobody, because nothing is asked, is noticed where it is to be', async ({ onTestFinished }) => {
+    await using proxy = await proxyTo(database.url);
+    const ended = Promise.withResolvers<void>();
+    const client = await connectAlone(through(database.url, proxy), {
+      application_name: 'alone',
+      checkIdleMs: 50,
+    });
+    onTestFinished(() => client.end().catch(() => {}));
+    client.answers.withinMs = WITHIN_MS;
+    client.once('end', () => ended.resolve());
+    proxy.silence();
+    await ended.promise;
+  });
+});
