@@ -107,7 +107,30 @@ describe('a connection of a pool that says nothing to a statement', () => {
     expect(proxy.connections).toBe(connections);
   });
 
-  test('is given up by a server that can be reached: it cancels what nobody waits for', async () => {
+  test('keeps no locks, also where its server waits for the rest of a message', async () => {
+    await using line = await openLine(1);
+    const { sql, proxy } = line;
+    await aside`insert into public.written values ('locked')`;
+    const lost = codeOf(
+      sql.begin(async (tx) => {
+        await tx`update public.written set what = 'lost' where what = 'locked'`;
+        // The description of the statement is answered to nobody: Postgres waits for its values.
+        proxy.watch(() => (_, direction) => (direction === 'to-client' ? 'silence' : 'pass'));
+        await tx`select ${1}::int as one`;
+      }),
+    );
+    expect(await lost).toBe('ANSWER_TIMEOUT');
+    proxy.watch(() => () => 'pass');
+    await eventually(
+      async () => {
+        const free = await aside`select from public.written where what = 'locked' for update skip locked`;
+        return free.count > 0;
+      },
+      { what: 'a row without a lock', within: 5000 },
+    );
+  });
+
+  test('is given up by a server that can be reached: it ends what nobody waits for', async () => {
     await using line = await openLine(1);
     expect(await codeOf(line.sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
     await eventually(async () => (await sleepers()) === 0, {
