@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
@@ -76,6 +77,8 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
  * hours where it waits for the rest of a message. Another session that has its number by now has not been as quiet for as long.
  */
 async function endSession(sql: Sql, pid: number, quietMs: number): Promise<void> {
+  // The driver is about to drop others, which this is not to be sent on.
+  await setImmediate();
   await sql`
     select pg_terminate_backend(pid) from pg_stat_activity
     where pid = ${pid} and usename = session_user and datname = current_database()
@@ -104,9 +107,11 @@ export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   const [{ pid, began }] = rows as [{ pid: number; began: string }];
   const { answer_timeout: seconds } = sql.options as { answer_timeout?: number | null };
   if (seconds !== undefined && seconds !== null) client.answers.withinMs = seconds * 1000;
+  // In a COPY that waits for its rows Postgres calls itself active, too.
   client.answers.isWorking = async () => {
     const [found] = await sql<{ ended: boolean | null }[]>`
-      select case when state = 'active' then null else pg_terminate_backend(pid) end as ended
+      select case when state = 'active' and wait_event is distinct from 'ClientRead' then null
+        else pg_terminate_backend(pid) end as ended
       from pg_stat_activity where pid = ${pid} and backend_start::text = ${began}`;
     return found?.ended === null;
   };

@@ -177,6 +177,19 @@ describe('a connection of its own that says nothing', () => {
     await sql.end({ timeout: 1 });
   });
 
+  test('is lost when Postgres waits for the rows of a COPY', async () => {
+    await using proxy = await proxyTo(database.url);
+    const sql = connect(database.url, { max: 1, answerWithinMs: WITHIN_MS });
+    const client = await connectAlone(through(database.url, proxy), { application_name: 'alone' });
+    await askAfter(client, sql);
+    // It is told to send rows, and does not hear it.
+    proxy.watch(() => (_, direction) => (direction === 'to-client' ? 'silence' : 'pass'));
+    const copy = client.query(copyFrom('copy public.written from stdin'));
+    copy.end('one\n');
+    expect(await codeOf(finished(copy))).toBe('ANSWER_TIMEOUT');
+    await sql.end({ timeout: 1 });
+  });
+
   test('to nobody, because nothing is asked, is noticed where it is to be', async ({ onTestFinished }) => {
     await using proxy = await proxyTo(database.url);
     const ended = Promise.withResolvers<void>();
