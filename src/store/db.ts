@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
@@ -57,7 +58,10 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
     onnotice: options.onNotice ?? (() => {}),
     connect_timeout: CONNECT_WITHIN_MS / 1000,
     keep_alive: KEEP_ALIVE_MS / 1000,
-    ...(options.answerWithinMs !== undefined && { answer_timeout: options.answerWithinMs / 1000 }),
+    ...(options.answerWithinMs !== undefined && {
+      answer_timeout: options.answerWithinMs / 1000,
+      ondropped: (pid: number) => void endSession(sql, pid, options.answerWithinMs ?? 0),
+    }),
     ...(typeof url === 'function' && { pass: () => presentPassword(sql, url) }),
     backoff: (failures) => Math.min(RECONNECT_MOST_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
     connection: {
@@ -66,6 +70,22 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
     },
   });
   return sql;
+}
+
+/**
+ * Ends the session of a connection that was dropped because it said nothing, where its server can be reached: it would keep its locks, for
+ * hours where it waits for the rest of a message. Another session that has its number by now has not been as quiet for as long.
+ */
+async function endSession(sql: Sql, pid: number, quietMs: number): Promise<void> {
+  // The driver is about to drop others, which this is not to be sent on.
+  await setImmediate();
+  await sql`
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where pid = ${pid} and usename = session_user and datname = current_database()
+      and application_name = current_setting('application_name')
+      and state_change < clock_timestamp() - make_interval(secs => ${(quietMs / 1000) * 0.9}::float8)`.catch(
+    () => {},
+  );
 }
 
 /** The password for a connection that is being made. A user that has changed, too, is what the next one logs in as. */
@@ -78,7 +98,7 @@ function presentPassword(sql: Sql, url: () => string): string {
 
 /**
  * Has a connection of its own, whose statements may take any time, asked after through a pool: when a statement has taken as long as the
- * pool would wait for an answer, and again and again, whether Postgres is at work on it. Where it is not, the connection is lost.
+ * pool would wait for an answer, and again and again, whether Postgres is at work on it. Where it is not, its session is ended and the connection lost.
  */
 export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   const { rows } = await client.query<{ pid: number; began: string }>(
@@ -87,10 +107,13 @@ export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   const [{ pid, began }] = rows as [{ pid: number; began: string }];
   const { answer_timeout: seconds } = sql.options as { answer_timeout?: number | null };
   if (seconds !== undefined && seconds !== null) client.answers.withinMs = seconds * 1000;
+  // In a COPY that waits for its rows Postgres calls itself active, too.
   client.answers.isWorking = async () => {
-    const found = await sql`
-      select from pg_stat_activity where pid = ${pid} and backend_start::text = ${began} and state = 'active'`;
-    return found.length > 0;
+    const [found] = await sql<{ ended: boolean | null }[]>`
+      select case when state = 'active' and wait_event is distinct from 'ClientRead' then null
+        else pg_terminate_backend(pid) end as ended
+      from pg_stat_activity where pid = ${pid} and backend_start::text = ${began}`;
+    return found?.ended === null;
   };
 }
 

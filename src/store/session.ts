@@ -36,10 +36,14 @@ export const SESSION = {
   client_min_messages: 'notice',
   // Nothing of the mirror holds a lock for as long: what waits longer fails, gives back what it has locked itself, and is tried again.
   lock_timeout: '30s',
-  // A baseline takes minutes, and idle connections of a pool are idle for hours. The daemon cancels what it no longer waits for.
+  // A baseline takes minutes, and idle connections of a pool are idle for hours. The daemon ends what it no longer waits for.
   statement_timeout: '0',
   idle_session_timeout: '0',
   idle_in_transaction_session_timeout: String(IDLE_TRANSACTION_MS),
+  // A server that no longer reaches the daemon keeps the session, its locks and its place among the connections for a minute, not for hours.
+  tcp_keepalives_idle: '30',
+  tcp_keepalives_interval: '10',
+  tcp_keepalives_count: '3',
   // A statement that plans a call is large and takes milliseconds; to compile it takes seconds, each time.
   jit: 'off',
 } as const;

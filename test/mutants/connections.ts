@@ -9,8 +9,15 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'connections: a statement of the pool waits for ever',
     file: 'src/store/db.ts',
-    from: '{ answer_timeout: options.answerWithinMs / 1000 }',
-    to: '{}',
+    from: 'answer_timeout: options.answerWithinMs / 1000,',
+    to: '',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: the session of one that was dropped lives on',
+    file: 'src/store/db.ts',
+    from: 'void endSession(sql, pid, options.answerWithinMs ?? 0)',
+    to: 'void pid',
     tests: LIMITS,
   },
   {
@@ -37,8 +44,8 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'connections: a statement that Postgres is done with is waited for',
     file: 'src/store/db.ts',
-    from: " and state = 'active'`",
-    to: '`',
+    from: 'case when state = ',
+    to: 'case when pid > 0 or state = ',
     tests: LIMITS,
   },
   {

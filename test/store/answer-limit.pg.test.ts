@@ -107,7 +107,30 @@ describe('a connection of a pool that says nothing to a statement', () => {
     expect(proxy.connections).toBe(connections);
   });
 
-  test('is given up by a server that can be reached: it cancels what nobody waits for', async () => {
+  test('keeps no locks, also where its server waits for the rest of a message', async () => {
+    await using line = await openLine(1);
+    const { sql, proxy } = line;
+    await aside`insert into public.written values ('locked')`;
+    const lost = codeOf(
+      sql.begin(async (tx) => {
+        await tx`update public.written set what = 'lost' where what = 'locked'`;
+        // The description of the statement is answered to nobody: Postgres waits for its values.
+        proxy.watch(() => (_, direction) => (direction === 'to-client' ? 'silence' : 'pass'));
+        await tx`select ${1}::int as one`;
+      }),
+    );
+    expect(await lost).toBe('ANSWER_TIMEOUT');
+    proxy.watch(() => () => 'pass');
+    await eventually(
+      async () => {
+        const free = await aside`select from public.written where what = 'locked' for update skip locked`;
+        return free.count > 0;
+      },
+      { what: 'a row without a lock', within: 5000 },
+    );
+  });
+
+  test('is given up by a server that can be reached: it ends what nobody waits for', async () => {
     await using line = await openLine(1);
     expect(await codeOf(line.sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
     await eventually(async () => (await sleepers()) === 0, {
@@ -151,6 +174,19 @@ describe('a connection of its own that says nothing', () => {
     const slow = codeOf(client.query('select pg_sleep($1)', [(3 * WITHIN_MS) / 1000]));
     proxy.silence();
     expect(await slow).toBe('ANSWER_TIMEOUT');
+    await sql.end({ timeout: 1 });
+  });
+
+  test('is lost when Postgres waits for the rows of a COPY', async () => {
+    await using proxy = await proxyTo(database.url);
+    const sql = connect(database.url, { max: 1, answerWithinMs: WITHIN_MS });
+    const client = await connectAlone(through(database.url, proxy), { application_name: 'alone' });
+    await askAfter(client, sql);
+    // It is told to send rows, and does not hear it.
+    proxy.watch(() => (_, direction) => (direction === 'to-client' ? 'silence' : 'pass'));
+    const copy = client.query(copyFrom('copy public.written from stdin'));
+    copy.end('one\n');
+    expect(await codeOf(finished(copy))).toBe('ANSWER_TIMEOUT');
     await sql.end({ timeout: 1 });
   });
 
