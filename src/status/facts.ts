@@ -5,6 +5,7 @@ import type { Sql } from '../store/db.ts';
 import { countDaemons } from '../store/instance.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { type LockHolder, readLockHolders } from '../store/lock-holders.ts';
+import { type NotStored, readNotStored } from '../store/quarantine.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/sync-state.ts';
 import { readTasks, type TaskState } from '../store/tasks.ts';
 import { readLeftOut } from '../store/watchlist.ts';
@@ -25,6 +26,8 @@ export interface Facts {
   readonly lockHolders: readonly LockHolder[];
   /** SKUs of the watchlist that are not watched, because so many are. */
   readonly watchlistLeftOut: number;
+  /** SKUs that wait because Postgres rejects their rows. */
+  readonly notStored: NotStored;
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -58,7 +61,7 @@ export interface ReadFacts {
  * answer, or has not the tables and their one row.
  */
 export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactReaders): Promise<ReadFacts> {
-  const [sync, tasks, pace, plan, targets, daemons, lockHolders, watchlistLeftOut, counted] =
+  const [sync, tasks, pace, plan, targets, daemons, lockHolders, watchlistLeftOut, notStored, counted] =
     await Promise.all([
       readSyncState(sql),
       readTasks(sql),
@@ -68,6 +71,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
       countDaemons(sql),
       readLockHolders(sql),
       readLeftOut(sql),
+      readNotStored(sql),
       counts(),
     ]);
   const missing = Object.entries({ sync, settings: targets, live_plan: plan })
@@ -83,6 +87,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     daemons,
     lockHolders,
     watchlistLeftOut,
+    notStored,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,
