@@ -23,7 +23,7 @@ import { type HttpServer, startHttpServer } from './http-server.ts';
 import { createHealth } from './health.ts';
 import type { Parts } from './parts.ts';
 import { createStatusPages } from './status-page.ts';
-import { migrateMirror, openMirror, openQueues, type OnStop } from './database.ts';
+import { followAccount, migrateMirror, openMirror, openQueues, type OnStop } from './database.ts';
 import { VERSION } from '../version.ts';
 
 export interface App {
@@ -81,11 +81,15 @@ async function start(
     telemetry.onQueueError(error);
     pause.queuesFail(error);
   };
-  await migrateMirror(config, sql, database.url, onStop);
+  await migrateMirror(config, sql, database.url, { log, onStop });
   const backend = await openQueues(config, database.url, onQueueError, onStop);
 
   const breaker = createCircuitBreaker(clock, limits);
-  const rereadCredential = credentialReader(config, log, () => breaker.cleared());
+  const rereadCredential = credentialReader(config, log, (isOtherKey) => {
+    breaker.cleared();
+    // Where this fails, the next start tells.
+    if (isOtherKey) void followAccount(config, sql, log).catch(() => {});
+  });
   const client = openClient(config, clock, telemetry.onRequest, rereadCredential);
   onStop(() => client.close());
   const sync: SyncContext = {
@@ -178,13 +182,17 @@ async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
  * Picks a rotated credential up from its files (partner rule 5.4). Read after an answer of the
  * auth class, and again before the next request: a file may be written between the two, or have been read half written.
  */
-function credentialReader({ partner }: Config, log: Log, onChange: () => void): () => void {
+function credentialReader(
+  { partner }: Config,
+  log: Log,
+  onChange: (isOtherKey: boolean) => void,
+): () => void {
   return () => {
-    // An array, because `||` would skip the second refresh after the first change.
-    const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
-    if (!changed) return;
+    const isOtherKey = partner.apiKey.refresh();
+    const isOtherSecret = partner.secret.refresh();
+    if (!isOtherKey && !isOtherSecret) return;
     log.info({ event: 'credential.changed' });
-    onChange();
+    onChange(isOtherKey);
   };
 }
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { connectAlone, type Sql } from './db.ts';
+import { connectAlone, type Queryable } from './db.ts';
 
 /**
  * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
@@ -174,7 +174,7 @@ async function free(client: pg.Client, instance: Instance): Promise<void> {
 }
 
 /** How many daemons are there; none on a database that is not migrated. */
-export async function countDaemons(sql: Sql): Promise<number> {
+export async function countDaemons(sql: Queryable): Promise<number> {
   const [{ there }] = await sql<[{ there: boolean }]>`
     select to_regclass('catalog_internal.instances') is not null as there`;
   if (!there) return 0;
