@@ -657,7 +657,7 @@ $$;
 COMMENT ON FUNCTION catalog.movers(interval, integer) IS 'What moved within a time (one hour): sizes by the relative change from the price before it to the newest, largest first. Sizes that only appeared or went are not in it, nor moves up to a correction of size_type: sizes meant something else then.';
 --> statement-breakpoint
 -- Statements that give catalog_reader and catalog_watcher what they are to have and lack: what a dump gave to roles that were not
--- there when it was loaded is gone. Of a role that is not there nothing is said.
+-- there when it was loaded is gone, and with it that nobody else may call the functions: both are one command. Of a role that is not there nothing is said.
 CREATE OR REPLACE FUNCTION catalog_internal.missing_rights() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH roles AS (
@@ -665,7 +665,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   ), relations AS (
     SELECT oid, relname FROM pg_class WHERE relnamespace = 'catalog'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
   ), functions AS (
-    SELECT oid, CASE proname WHEN 'take_request' THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
+    SELECT oid, coalesce(proacl, acldefault('f', proowner)) AS acl, CASE proname WHEN 'take_request' THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
     FROM pg_proc WHERE pronamespace = 'catalog'::regnamespace
   )
   SELECT format('GRANT USAGE ON SCHEMA catalog TO %I', role) FROM roles WHERE NOT has_schema_privilege(role, 'catalog', 'USAGE')
@@ -677,8 +677,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   FROM roles, relations, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
   WHERE role = 'catalog_watcher' AND relname = 'watchlist' AND NOT has_table_privilege(role, oid, privilege)
   UNION ALL
+  SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', oid::regprocedure) FROM functions
+  WHERE EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = 0)
+  UNION ALL
   SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, role) FROM roles JOIN functions USING (role)
-  WHERE NOT has_function_privilege(role, oid, 'EXECUTE')
+  WHERE NOT EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = to_regrole(role))
   UNION ALL
   SELECT format('ALTER DEFAULT PRIVILEGES IN SCHEMA catalog GRANT SELECT ON TABLES TO %I', role) FROM roles
   WHERE role = 'catalog_reader' AND NOT EXISTS (
