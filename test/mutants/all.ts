@@ -1,5 +1,6 @@
 import { ANSWER_SQL } from './answers.ts';
 import { BASELINES } from './baselines.ts';
+import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
 import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
@@ -34,4 +35,5 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   baselines: BASELINES,
   objects: OBJECTS,
   neighbours: NEIGHBOURS,
+  databases: DATABASES,
 };

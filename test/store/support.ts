@@ -66,8 +66,8 @@ async function forEachTable(sql: Sql, statement: string): Promise<void> {
       for one in select relnamespace::regnamespace::text, relname from pg_class
         where relkind in ('r', 'p') and not relispartition and relname <> 'migrations'
           and relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
-        -- Rows that still belong to a SKU are written into the history when it is deleted.
-        order by relname = 'skus'
+        -- First the SKUs, with which others go, and whose prices are written into the history.
+        order by relname <> 'skus'
       loop
         execute format('${statement}', one.relnamespace, one.relname);
       end loop;
