@@ -47,7 +47,8 @@ export class MigrationError extends Error {
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
  * once. Where none is pending it waits for nobody. Throws MigrationError, leaving everything as it was (a new database may
  * have got the empty table of what is applied), where one fails, where a later version has migrated the database, and where
- * a schema of ours is another role's. Then it makes roles and grants whole: where a dump is loaded into a new cluster, they are missing. Needs a direct connection (no transaction pooler).
+ * a schema of ours is another role's. Then makes roles and grants whole: where a dump was loaded into a new cluster, they
+ * are missing. Needs a direct connection (no transaction pooler).
  */
 export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<Migrated> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
@@ -60,7 +61,7 @@ export async function migrateDatabase(url: string, options: MigrateOptions = {})
       await alone(sql, turn, () => migrate(sql, folder, lockTimeoutMs));
     const rights = await readRights(sql);
     if (rights.known && !rights.whole)
-      await alone(sql, turn, async () => void (await sql`select catalog_internal.grant_rights()`));
+      await locked(turn, () => sql`select catalog_internal.grant_rights()`.execute());
     return { rolesMissing: rights.whole ? [] : (await readRights(sql)).rolesMissing };
   } catch (error) {
     throw error instanceof MigrationError ? error : await migrationFailed(error, folder);
@@ -107,8 +108,13 @@ async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<vo
       if (attempt >= MADE_TRIES || !MADE_MEANWHILE.has(sqlState(error) ?? '')) throw error;
     }
   }
+  await locked(turn, work);
+}
+
+/** The same where the table is there: then nothing has to be made, for which the right may be gone by now. */
+async function locked(turn: Sql, work: () => Promise<unknown>): Promise<void> {
   await turn.begin(async (tx) => {
-    // It idles while the other connection migrates.
+    // It idles while the other connection works.
     await tx`set local idle_in_transaction_session_timeout = 0`;
     await tx`lock table catalog_internal.migrations in share update exclusive mode`;
     await work();

@@ -93,6 +93,10 @@ test('where the mirror may not create roles, migrate and doctor say what to run,
   expect(migrated).toMatchObject({ code: 0, stdout: expect.stringContaining(create) });
   const doctor = await runProgram(['doctor', '--requests', '0'], env);
   expect(doctor.stdout).toMatch(new RegExp(`WARN +roles[^]*${create}; then run \`catalog-mirror migrate\``));
+  // The right to create schemas is needed for the first migration only.
+  await admin.unsafe('alter database may_not_create owner to postgres');
+  expect(await migrateDatabase(url)).toEqual({ rolesMissing: ['catalog_reader', 'catalog_watcher'] });
+  await admin.unsafe('alter database may_not_create owner to may_not_create');
   await admin.unsafe(create);
   const granting = await runProgram(['migrate'], env);
   expect(granting.stdout).not.toContain('CREATE ROLE');
