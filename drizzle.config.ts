@@ -2,7 +2,12 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['./src/store/schema.ts', './src/store/schema-internal.ts', './src/store/schema-processes.ts'],
+  schema: [
+    './src/store/schema.ts',
+    './src/store/schema-internal.ts',
+    './src/store/schema-processes.ts',
+    './src/store/schema-identity.ts',
+  ],
   out: './drizzle',
   schemaFilter: ['catalog', 'catalog_internal'],
 });

@@ -6,6 +6,8 @@ import { createScrubber } from '../telemetry/log/scrub.ts';
 import { sqlState, type Sql } from '../store/db.ts';
 import { readPace } from '../pace/ledger.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
+import { readAccount } from '../store/account.ts';
+import { judgeAccount } from './doctor/account.ts';
 import { checkBaseUrl } from './doctor/connection.ts';
 import { checkCredential, judgeShare } from './doctor/configuration.ts';
 import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
@@ -121,8 +123,10 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
       };
       const findings = judgePostgres(facts, settings);
       const blocked = ledgerProblem(facts);
-      const others = facts.migrated && blocked === null ? await readOthers(sql, config) : null;
-      const share = judgeShare(config, others);
+      const isReady = facts.migrated && blocked === null;
+      const others = isReady ? await readOthers(sql, config) : null;
+      const account = isReady ? [judgeAccount(config, await readAccount(sql), now())] : [];
+      const share = [...account, ...judgeShare(config, others)];
       if (blocked !== null)
         return { findings: [...findings, ...share], partner: nothingAsked([skipped('partner', blocked)]) };
       if (most === 0) return { findings: [...findings, ...share], partner: nothingAsked([]) };

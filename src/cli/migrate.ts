@@ -2,6 +2,7 @@ import { openDatabase } from '../daemon/database.ts';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { prepareTables } from '../queues/postgres-queues.ts';
+import { addressOf, adoptAccount } from '../store/account.ts';
 import { connect, waitForDatabase } from '../store/db.ts';
 import { migrateDatabase } from '../store/migrations.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
@@ -11,26 +12,47 @@ const PATIENCE_MS = 30_000;
 
 export const migrate: Command = {
   summary: 'apply pending migrations and exit',
-  usage: 'migrate',
-  examples: [['catalog-mirror migrate', 'before starting the daemons of a new version']],
+  usage: 'migrate [--adopt-account]',
+  examples: [
+    ['catalog-mirror migrate', 'before starting the daemons of a new version, and after restoring a backup'],
+    ['catalog-mirror migrate --adopt-account', 'mirror another partner or account in this database'],
+  ],
   exits: ['ok', 'failed', 'usage'],
-  options: {},
-  optionHelp: {},
+  options: { 'adopt-account': { type: 'boolean' } },
+  optionHelp: {
+    'adopt-account':
+      'make the mirror that of PARTNER_BASE_URL and PARTNER_API_KEY: a new baseline, and all prices requested anew',
+  },
   positionals: false,
-  async run({ print }) {
-    const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
+  async run({ values, print }) {
+    const { env, readFile } = processSources;
+    const adopting = values['adopt-account'] === true ? loadConfig(env, readFile).partner : null;
+    const config = loadConfig(env, readFile, { need: 'database' });
     const log = createLogger({ level: config.log.level, secrets: config.secrets });
     const database = await openDatabase(config, log);
     try {
       const sql = connect(database.url, { max: 1 });
       await waitForDatabase(sql, systemClock, PATIENCE_MS);
-      await sql.end({ timeout: 5 });
-      await migrateDatabase(database.url);
+      const { rolesMissing } = await migrateDatabase(database.url);
       if (config.queues.redisUrl === null) await prepareTables(database.url);
       print('migrations applied');
+      if (rolesMissing.length > 0) print(missingRolesText(rolesMissing));
+      if (adopting !== null) {
+        await adoptAccount(sql, { baseUrl: adopting.baseUrl, apiKey: adopting.apiKey.read() });
+        print(
+          `account adopted: the mirror is that of ${addressOf(adopting.baseUrl)}; all prices are requested anew`,
+        );
+      }
+      await sql.end({ timeout: 5 });
       return EXIT.ok;
     } finally {
       await database.close();
     }
   },
 };
+
+/** What an administrator has to run where the mirror's role may not create roles. */
+function missingRolesText(roles: readonly string[]): string {
+  const create = roles.map((role) => `CREATE ROLE ${role};`).join(' ');
+  return `the roles that sellers are given are missing, and this role may not create them. As an administrator run ${create} and then this command again`;
+}

@@ -26,6 +26,7 @@ import { createHealth } from './health.ts';
 import type { Parts } from './parts.ts';
 import { createStatusPages } from './status-page.ts';
 import {
+  followAccount,
   migrateMirror,
   needingConnections,
   openMirror,
@@ -138,12 +139,16 @@ async function start({
     pause.queuesFail(error);
   };
   const backend = await needingConnections(config, async () => {
-    await migrateMirror(config, sql, database.url, onStop);
+    await migrateMirror(config, sql, database.url, { log, onStop });
     return await openQueues(config, database.url, onQueueError, onStop, waits);
   });
 
   const breaker = createCircuitBreaker(clock, limits);
-  const rereadCredential = credentialReader(config, log, () => breaker.cleared());
+  const rereadCredential = credentialReader(config, log, (isOtherKey) => {
+    breaker.cleared();
+    // Where this fails, the next start tells.
+    if (isOtherKey) void followAccount(config, sql, log).catch(() => {});
+  });
   const clocks = createClockWatch(sql, clock, telemetry.onClock);
   // Before anything goes by a time that a wrong clock has written.
   await clocks.look();
@@ -265,13 +270,17 @@ async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
  * Picks a rotated credential up from its files (partner rule 5.4). Read after an answer of the
  * auth class, and again before the next request: a file may be written between the two, or have been read half written.
  */
-function credentialReader({ partner }: Config, log: Log, onChange: () => void): () => void {
+function credentialReader(
+  { partner }: Config,
+  log: Log,
+  onChange: (isOtherKey: boolean) => void,
+): () => void {
   return () => {
-    // An array, because `||` would skip the second refresh after the first change.
-    const changed = [partner.apiKey.refresh(), partner.secret.refresh()].includes(true);
-    if (!changed) return;
+    const isOtherKey = partner.apiKey.refresh();
+    const isOtherSecret = partner.secret.refresh();
+    if (!isOtherKey && !isOtherSecret) return;
     log.info({ event: 'credential.changed' });
-    onChange();
+    onChange(isOtherKey);
   };
 }
 

@@ -5,6 +5,8 @@ import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import type { Clock } from '../lib/clock.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
+import { noteAccount } from '../store/account.ts';
+import { mendSequences } from '../store/changes.ts';
 import {
   ANSWER_WITHIN_MS,
   connect,
@@ -155,15 +157,26 @@ export async function openQueues(
   return backend;
 }
 
+/**
+ * Notes whose catalog is mirrored, and tells where the api_key is another one than before. Throws ConfigError where it is another
+ * partner's.
+ */
+export async function followAccount({ partner }: Config, sql: Sql, log: Log): Promise<void> {
+  const how = await noteAccount(sql, { baseUrl: partner.baseUrl, apiKey: partner.apiKey.read() });
+  if (how === 'key-replaced') log.warn({ event: 'credential.key-replaced' });
+}
+
 /** Migrates the mirror's tables, registers this instance and stores the settings that SQL reads. */
 export async function migrateMirror(
   config: Config,
   sql: Sql,
   databaseUrl: DatabaseUrl,
-  onStop: OnStop,
+  { log, onStop }: Pick<DatabaseParts, 'log' | 'onStop'>,
 ): Promise<void> {
   await migrateDatabase(databaseUrl);
+  await mendSequences(sql);
   onStop(await registerInstance(databaseUrl));
+  await followAccount(config, sql, log);
   await storeSettings(sql, config, paceLimits(config));
 }
 

@@ -36,6 +36,12 @@ export const PROCESS = {
     'the daemon starts anyway; `warning` says what to check',
   ),
   'credential.changed': line('info', 'the credential file has changed; the next request uses it'),
+  'credential.key-replaced': line(
+    'warn',
+    'PARTNER_API_KEY is another one than before, and an api_key identifies an account',
+    [],
+    'the daemon continues with the prices it has. If the key belongs to another account, stop all daemons and run `catalog-mirror migrate --adopt-account`',
+  ),
   'once.waiting': line('info', '`run --once` is still waiting', ['baseline', 'deltaCaughtUp', 'due']),
   'once.caught-up': line('info', 'caught up: nothing is pending', ['durationSeconds']),
   'once.timeout': line(

@@ -7,6 +7,7 @@ import { type Idle, readIdle } from '../store/due.ts';
 import { readDaemons } from '../store/instance.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { type LockHolder, readLockHolders } from '../store/lock-holders.ts';
+import { type NotStored, readNotStored } from '../store/quarantine.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/sync-state.ts';
 import { readTasks, type TaskState } from '../store/tasks.ts';
 import { readLeftOut } from '../store/watchlist.ts';
@@ -34,6 +35,8 @@ export interface Facts {
   readonly lockHolders: readonly LockHolder[];
   /** SKUs of the watchlist that are not watched, because so many are. */
   readonly watchlistLeftOut: number;
+  /** SKUs that wait because Postgres rejects their rows. */
+  readonly notStored: NotStored;
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -67,20 +70,33 @@ export interface ReadFacts {
  * answer, or has not the tables and their one row.
  */
 export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactReaders): Promise<ReadFacts> {
-  const [sync, tasks, pace, plan, targets, daemons, idle, clock, lockHolders, watchlistLeftOut, counted] =
-    await Promise.all([
-      readSyncState(sql),
-      readTasks(sql),
-      readPace(sql, windowMs),
-      readLivePlan(sql),
-      readTargets(sql),
-      readDaemons(sql),
-      readIdle(sql),
-      readClock(sql),
-      readLockHolders(sql),
-      readLeftOut(sql),
-      counts(),
-    ]);
+  const [
+    sync,
+    tasks,
+    pace,
+    plan,
+    targets,
+    daemons,
+    idle,
+    clock,
+    lockHolders,
+    watchlistLeftOut,
+    notStored,
+    counted,
+  ] = await Promise.all([
+    readSyncState(sql),
+    readTasks(sql),
+    readPace(sql, windowMs),
+    readLivePlan(sql),
+    readTargets(sql),
+    readDaemons(sql),
+    readIdle(sql),
+    readClock(sql),
+    readLockHolders(sql),
+    readLeftOut(sql),
+    readNotStored(sql),
+    counts(),
+  ]);
   const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock })
     .filter(([, row]) => row === undefined || row === null)
     .map(([table]) => `catalog_internal.${table}`);
@@ -97,6 +113,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     clock,
     lockHolders,
     watchlistLeftOut,
+    notStored,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,

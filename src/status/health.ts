@@ -72,6 +72,7 @@ export function judge(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health
           ...catalogReasons(facts),
           ...backlogReasons(facts),
           ...watchlistReasons(facts),
+          ...notStoredReasons(facts),
         ]),
   ];
   const reasons = MIRROR_STATES.toReversed().flatMap((state) => found.filter(({ level }) => level === state));
@@ -136,6 +137,18 @@ function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
       'watchlist-full',
       `${count(watchlistLeftOut)} ${are} not watched: it has more than WATCHLIST_MAX_SKUS`,
       'take out what need not be watched, or raise WATCHLIST_MAX_SKUS',
+    ),
+  ];
+}
+
+function notStoredReasons({ notStored: { skus, last, sample } }: Facts): Reason[] {
+  if (skus === 0) return [];
+  const cannot = `${count(skus)} ${skus === 1 ? 'SKU cannot' : 'SKUs cannot'} be stored, last ${last}: ${sample}`;
+  return [
+    degraded(
+      'not-stored',
+      cannot,
+      'find the constraint or trigger in Postgres that rejects the rows, and remove it',
     ),
   ];
 }

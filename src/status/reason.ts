@@ -32,6 +32,7 @@ export const REASON_CODES = [
   'backlog-late',
   'empty',
   'watchlist-full',
+  'not-stored',
 ] as const;
 export type ReasonCode = (typeof REASON_CODES)[number];
 

@@ -10,9 +10,9 @@
  */
 export const CREATE_STAGING = `
   select set_config('work_mem', '64MB', false), set_config('jit', 'off', false);
-  create temporary table staging (sku text not null, sizes integer, hash text, price_source text, updated_at timestamptz);
-  create temporary table rejected_skus (sku text not null);
-  create temporary table duplicates (sku text not null)`;
+  create temporary table staging (sku text collate "C" not null, sizes integer, hash text, price_source text, updated_at timestamptz);
+  create temporary table rejected_skus (sku text collate "C" not null);
+  create temporary table duplicates (sku text collate "C" not null)`;
 
 export const COPY_STAGING = 'copy staging (sku, sizes, hash, price_source, updated_at) from stdin';
 

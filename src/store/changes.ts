@@ -80,6 +80,14 @@ export async function dropPrices(tx: Tx, skus: readonly string[]): Promise<void>
   ]);
 }
 
+/**
+ * Notes which database this is, and sets sequences that are behind their rows to what the rows have, before anything is drawn from
+ * them: logical replication and copies of tables leave them behind. Postgres warns of each.
+ */
+export async function mendSequences(sql: Sql): Promise<void> {
+  await sql`select catalog_internal.mend_sequences()`;
+}
+
 /** Creates the history tables' next chunks before they are needed. */
 export async function prepareHistory(sql: Sql): Promise<void> {
   await sql`select catalog_internal.add_history_chunks()`;

@@ -197,6 +197,19 @@ export function storeFailure(error: unknown): StoreFailure | null {
   return FAILURES[sqlState(error) ?? ''] ?? null;
 }
 
+/** Classes of SQLSTATEs by which Postgres, or a trigger or constraint of somebody's, rejects the rows themselves. */
+const REJECTED = /^(21|22|23|44|54|P0)[0-9A-Z]{3}$/;
+
+/** Why these rows are never stored, however often it is tried: the SQLSTATE and what rejects them. No value of theirs. */
+export function rejection(error: unknown): { readonly state: string; readonly by: string } | null {
+  const state = sqlState(error);
+  if (state === null || !REJECTED.test(state)) return null;
+  const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
+  const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
+  const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');
+  return { state, by: by === '' ? 'a trigger or a limit' : by };
+}
+
 /** SQLSTATEs that no waiting will change: the role or its password is wrong. */
 const REFUSED = new Set(['28000', '28P01']);
 

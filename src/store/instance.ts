@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { connectAlone, type DatabaseUrl, type Sql } from './db.ts';
+import { connectAlone, type DatabaseUrl, type Queryable } from './db.ts';
 
 /**
  * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
@@ -175,14 +175,14 @@ async function free(client: pg.Client, instance: Instance): Promise<void> {
 }
 
 /** How many daemons are there; none on a database that is not migrated. */
-export async function countDaemons(sql: Sql): Promise<number> {
+export async function countDaemons(sql: Queryable): Promise<number> {
   const [{ there }] = await sql<[{ there: boolean }]>`
     select to_regclass('catalog_internal.instances') is not null as there`;
   return there ? (await readDaemons(sql)).daemons : 0;
 }
 
 /** How many daemons are there, and for how many seconds the first of them has been connected. */
-export async function readDaemons(sql: Sql): Promise<{ daemons: number; daemonSeconds: number }> {
+export async function readDaemons(sql: Queryable): Promise<{ daemons: number; daemonSeconds: number }> {
   const [row] = await sql<[{ daemons: number; daemonSeconds: number }]>`
     select count(*)::int as daemons,
       coalesce(extract(epoch from clock_timestamp() - min(i.backend_start)), 0)::float8 as "daemonSeconds"

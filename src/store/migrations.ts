@@ -26,6 +26,11 @@ export interface MigrateOptions {
   readonly lockTimeoutMs?: number;
 }
 
+export interface Migrated {
+  /** Roles for sellers that are not there, because this role may not create them. */
+  readonly rolesMissing: readonly string[];
+}
+
 interface Entry {
   readonly tag: string;
   /** When the migration was written, in epoch milliseconds: the table of applied migrations identifies it by this. */
@@ -49,9 +54,10 @@ export class MigrationError extends Error {
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
  * once. Where none is pending it waits for nobody. Throws MigrationError, leaving everything as it was (a new database may
  * have got the empty table of what is applied), where one fails, where a later version has migrated the database, and where
- * a schema of ours is another role's. Needs a direct connection (no transaction pooler).
+ * a schema of ours is another role's. Then makes roles and grants whole: where a dump was loaded into a new cluster, they
+ * are missing. Needs a direct connection (no transaction pooler).
  */
-export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
+export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
   const one = { max: 1, name: 'catalog-mirror migrate', answerWithinMs: SCAN_WITHIN_MS };
   const sql = connect(url, one);
@@ -59,8 +65,12 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
   try {
     await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(turn)]);
     await refuseSchemasOfOthers(sql);
-    if ((await refuseNewer(sql, folder)) === 0) return;
-    await alone(sql, turn, () => migrate(sql, folder, lockTimeoutMs));
+    if ((await refuseNewer(sql, folder)) > 0)
+      await alone(sql, turn, () => migrate(sql, folder, lockTimeoutMs));
+    const rights = await readRights(sql);
+    if (rights.known && !rights.whole)
+      await locked(turn, () => sql`select catalog_internal.grant_rights()`.execute());
+    return { rolesMissing: rights.whole ? [] : (await readRights(sql)).rolesMissing };
   } catch (error) {
     throw error instanceof MigrationError ? error : await migrationFailed(error, folder);
   } finally {
@@ -106,12 +116,29 @@ async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<vo
       if (attempt >= MADE_TRIES || !MADE_MEANWHILE.has(sqlState(error) ?? '')) throw error;
     }
   }
+  await locked(turn, work);
+}
+
+/** The same where the table is there: then nothing has to be made, for which the right may be gone by now. */
+async function locked(turn: Sql, work: () => Promise<unknown>): Promise<void> {
   await turn.begin(async (tx) => {
-    // It idles while the other connection migrates.
+    // It idles while the other connection works.
     await tx`set local idle_in_transaction_session_timeout = 0`;
     await tx`lock table catalog_internal.migrations in share update exclusive mode`;
     await work();
   });
+}
+
+/** The roles for sellers: whether they and all their rights are there. Not known to a version before. */
+export async function readRights(
+  sql: Sql,
+): Promise<Migrated & { readonly known: boolean; readonly whole: boolean }> {
+  const [{ known, rolesMissing }] = await sql<[{ known: boolean; rolesMissing: string[] }]>`
+    select to_regproc('catalog_internal.missing_rights') is not null as known,
+      array(select r from unnest(array['catalog_reader', 'catalog_watcher']) r where to_regrole(r) is null) as "rolesMissing"`;
+  if (!known) return { known, whole: false, rolesMissing };
+  const missing = await sql`select from catalog_internal.missing_rights() limit 1`;
+  return { known, whole: rolesMissing.length + missing.length === 0, rolesMissing };
 }
 
 async function journal(folder: string): Promise<readonly Entry[]> {

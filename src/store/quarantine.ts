@@ -7,7 +7,7 @@ export interface Quarantined {
   readonly sample: string | null;
 }
 
-/** Keeps samples of unusable records of a `source` ('manifest', 'bulk'). */
+/** Keeps samples of unusable records of a `source` ('manifest', 'bulk', 'store'). */
 export async function quarantine(sql: Sql, source: string, records: readonly Quarantined[]): Promise<void> {
   if (records.length === 0) return;
   await sql`
@@ -15,6 +15,22 @@ export async function quarantine(sql: Sql, source: string, records: readonly Qua
     select ${source}, reason, sku, sample
     from unnest(${records.map((r) => r.reason)}::text[], ${records.map((r) => r.sku)}::text[],
       ${records.map((r) => r.sample)}::text[]) as r(reason, sku, sample)`;
+}
+
+/** SKUs that are set aside because Postgres rejects their rows: how many, and the last of them. */
+export interface NotStored {
+  readonly skus: number;
+  readonly last: string | null;
+  readonly sample: string | null;
+}
+
+export async function readNotStored(sql: Sql): Promise<NotStored> {
+  const [row] = await sql<[NotStored]>`
+    select count(distinct q.sku)::int as skus, (array_agg(q.sku order by q.id desc))[1] as last,
+      (array_agg(q.sample order by q.id desc))[1] as sample
+    from catalog_internal.quarantine q join catalog_internal.due d on d.sku = q.sku
+    where q.source = 'store' and d.failures > 0 and d.largest_call = 1`;
+  return row;
 }
 
 export async function trimQuarantine(sql: Sql, keep: number): Promise<void> {

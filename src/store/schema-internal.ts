@@ -12,7 +12,7 @@ import {
   smallint,
   text,
 } from 'drizzle-orm/pg-core';
-import { instant } from './schema.ts';
+import { instant, key } from './schema.ts';
 
 export const internal = pgSchema('catalog_internal');
 
@@ -23,7 +23,7 @@ export const internal = pgSchema('catalog_internal');
 export const due = internal.table(
   'due',
   {
-    sku: text().primaryKey(),
+    sku: key().primaryKey(),
     lane: smallint().notNull(),
     reason: text().notNull(),
     /** Counts against the live budget: listed as live, or deferred although listed as snapshot. */
@@ -143,7 +143,7 @@ export const watchChanges = internal.table('watch_changes', {
 export const watched = internal.table(
   'watched',
   {
-    sku: text().primaryKey(),
+    sku: key().primaryKey(),
     /** Null: no longer watched, and the ledger has not been told yet. */
     weight: real(),
     /** What the ledger has not been told yet: that the SKU is due ('mark'), or has another rank ('rank'). */
@@ -170,7 +170,7 @@ export const watching = internal.table(
 
 /** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live/policy.ts). */
 export const liveRates = internal.table('live_rates', {
-  sku: text().primaryKey(),
+  sku: key().primaryKey(),
   alpha: doublePrecision().notNull(),
   beta: doublePrecision().notNull(),
 });
@@ -261,7 +261,7 @@ export const settings = internal.table(
 
 /** Moves of snapshot-priced SKUs that a refresh found before any delta reported them, until the delta does or should have (store/audit.ts). */
 export const unreportedMoves = internal.table('unreported_moves', {
-  sku: text().primaryKey(),
+  sku: key().primaryKey(),
   seenAt: instant('seen_at').notNull(),
   /** More than one: whether the delta should report it is not known. 0: none was seen, the report is not to be judged. */
   moves: integer().notNull().default(1),

@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm';
 import { bigint, boolean, check, doublePrecision, index, integer, jsonb, text } from 'drizzle-orm/pg-core';
-import { instant } from './schema.ts';
+import { instant, key } from './schema.ts';
 import { internal } from './schema-internal.ts';
 
 /* What the daemons know of one another and share: tasks, pace, clock, locks. */
 
 /** When each recurring task runs next and how it went last. The queues only wake; this decides. */
 export const tasks = internal.table('tasks', {
-  task: text().primaryKey(),
+  task: key().primaryKey(),
   nextAt: instant('next_at').notNull().defaultNow(),
   run: bigint({ mode: 'bigint' }),
   runningUntil: instant('running_until'),

@@ -3,6 +3,7 @@ import {
   bigint,
   boolean,
   check,
+  customType,
   index,
   integer,
   jsonb,
@@ -24,10 +25,16 @@ export const catalog = pgSchema('catalog');
 
 export const instant = (name: string) => timestamp(name, { withTimezone: true });
 
+/**
+ * Names by the partner, in keys: compared byte by byte. By the database's own collation they would be sorted by the operating
+ * system's rules, and an upgrade of that moves these under indexes that are sorted already.
+ */
+export const key = customType<{ data: string }>({ dataType: () => 'text COLLATE "C"' });
+
 export const skus = catalog.table(
   'skus',
   {
-    sku: text().primaryKey(),
+    sku: key().primaryKey(),
     state: text().notNull().default('pending'),
     priceSource: text('price_source'),
     hash: text(),
@@ -55,8 +62,8 @@ export const skus = catalog.table(
 export const prices = catalog.table(
   'prices',
   {
-    sku: text().notNull(),
-    size: text().notNull(),
+    sku: key().notNull(),
+    size: key().notNull(),
     price: integer(),
     entry: jsonb(),
     changedAt: instant('changed_at').notNull(),
@@ -67,14 +74,19 @@ export const prices = catalog.table(
 export const products = catalog.table(
   'products',
   {
-    sku: text().primaryKey(),
+    sku: key().primaryKey(),
     ...eachColumn(() => text()),
     product: jsonb().notNull(),
     refreshedAt: instant('refreshed_at').notNull(),
     changedAt: instant('changed_at').notNull(),
   },
   // Neither column moves with a refresh, so refreshes stay in their pages (HOT). Only their beginnings: an index takes no long texts.
-  (t) => [index('products_brand_model').on(sql`left(${t.brand}, 200)`, sql`left(${t.model}, 200)`)],
+  (t) => [
+    index('products_brand_model').on(
+      sql`left(${t.brand}, 200) COLLATE "C"`,
+      sql`left(${t.model}, 200) COLLATE "C"`,
+    ),
+  ],
 );
 
 /** Both histories draw their ids from one sequence, in the order of their commits: they are positions of catalog.changes. */
@@ -88,8 +100,8 @@ export const priceHistory = catalog.table(
   'price_history',
   {
     id: position(),
-    sku: text().notNull(),
-    size: text().notNull(),
+    sku: key().notNull(),
+    size: key().notNull(),
     oldPrice: integer('old_price'),
     newPrice: integer('new_price'),
     observedAt: instant('observed_at').notNull(),
@@ -107,7 +119,7 @@ export const productHistory = catalog.table(
   'product_history',
   {
     id: position(),
-    sku: text().notNull(),
+    sku: key().notNull(),
     field: text().notNull(),
     oldValue: text('old_value'),
     newValue: text('new_value'),
@@ -119,7 +131,7 @@ export const productHistory = catalog.table(
 export const watchlist = catalog.table(
   'watchlist',
   {
-    sku: text().primaryKey(),
+    sku: key().primaryKey(),
     weight: real().notNull().default(1),
     note: text(),
   },

@@ -86,13 +86,8 @@ export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
       )
       delete from catalog_internal.due d using locked l where d.sku = l.sku returning d.sku`;
     const forgotten = free.map(({ sku }) => sku);
-    for (const table of [
-      'catalog_internal.live_rates',
-      'catalog_internal.unreported_moves',
-      'catalog.products',
-      'catalog.skus',
-    ])
-      await tx`delete from ${tx(table)} x using unnest(${forgotten}::text[]) as g(sku) where x.sku = g.sku`;
+    // All else that there is of them goes with them, by a trigger.
+    await tx`delete from catalog.skus s using unnest(${forgotten}::text[]) as g(sku) where s.sku = g.sku`;
     return forgotten.length;
   });
 }

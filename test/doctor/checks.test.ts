@@ -23,6 +23,7 @@ const GOOD: PostgresFacts = {
   mayCreateRoles: true,
   hasReader: true,
   hasWatcher: true,
+  rightsWhole: true,
   migrated: true,
   queueTablesCurrent: true,
   owns: true,

@@ -15,6 +15,7 @@ const SOUND: PostgresFacts = {
   mayCreateRoles: true,
   hasReader: true,
   hasWatcher: true,
+  rightsWhole: true,
   migrated: true,
   queueTablesCurrent: true,
   owns: true,

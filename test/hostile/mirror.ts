@@ -168,7 +168,9 @@ class Rig implements HostileMirror {
     );
     const tables = await this.sql<{ name: string }[]>`
       select schemaname || '.' || tablename as name from pg_tables
-      where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'`;
+      where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'
+      -- First the SKUs, with which others go, and whose prices are written into the history.
+      order by tablename <> 'skus'`;
     this.#tables = tables.map(({ name }) => name);
     await this.sql`create schema seed`;
     for (const table of this.#tables) await this.sql.unsafe(`create table seed."${table}" as table ${table}`);

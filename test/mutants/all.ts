@@ -2,6 +2,7 @@ import { ANSWER_SQL } from './answers.ts';
 import { BASELINES } from './baselines.ts';
 import { CLOCKS } from './clocks.ts';
 import { CONNECTIONS } from './connections.ts';
+import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
 import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
@@ -38,4 +39,5 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   objects: OBJECTS,
   neighbours: NEIGHBOURS,
   clocks: CLOCKS,
+  databases: DATABASES,
 };

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-const MARK_DUE = 'drizzle/0009_functions_are_our_own.sql';
+const MARK_DUE = 'drizzle/0016_strange_databases.sql';
 const TAKE_REQUEST = 'drizzle/0013_take_request_holds_nothing.sql';
 
 /** Faults that tests once did not notice, found by planting them. */

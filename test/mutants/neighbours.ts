@@ -5,7 +5,7 @@ const WATCH = ['test/store/watchlist.pg.test.ts', 'test/store/watchlist-changes.
 /** Faults in what sellers and their services call and write. */
 export const NEIGHBOURS: readonly Mutant[] = [
   ...faultsOf(
-    'drizzle/0014_watchlist_is_read.sql',
+    'drizzle/0016_strange_databases.sql',
     WATCH,
     [
       'watchlist: a SKU that is taken off again is marked',
@@ -44,6 +44,10 @@ export const NEIGHBOURS: readonly Mutant[] = [
       "pending = CASE WHEN o.pending = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.pending END",
       'pending = excluded.pending',
     ],
+  ),
+  ...faultsOf(
+    'drizzle/0014_watchlist_is_read.sql',
+    WATCH,
     [
       'watchlist: an unknown SKU is not mirrored',
       '  INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT DO NOTHING;\n',

@@ -1,7 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
-const WATCHLIST = 'drizzle/0014_watchlist_is_read.sql';
+const DATABASES = 'drizzle/0016_strange_databases.sql';
 const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 const TRUST = [
   'test/store/trust-corners.pg.test.ts',
@@ -13,7 +13,7 @@ const TRUST = [
 /** Faults in views and functions, planted in the migration that makes them as they are now. */
 export const OBJECTS: readonly Mutant[] = [
   ...faultsOf(
-    WATCHLIST,
+    DATABASES,
     [...DUE, 'test/store/rank.pg.test.ts'],
     [
       'mark_due: a worse mark takes a better lane',
@@ -76,7 +76,7 @@ export const OBJECTS: readonly Mutant[] = [
     ['lane_of: a watched SKU is not urgent', "WHEN 'watched' THEN 1 ", "WHEN 'watched' THEN 2 "],
   ),
   ...faultsOf(
-    FUNCTIONS,
+    DATABASES,
     ['test/store/questions.pg.test.ts', 'test/store/changes.pg.test.ts'],
     [
       'movers: the last price first',
@@ -95,7 +95,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    FUNCTIONS,
+    DATABASES,
     ['test/store/questions.pg.test.ts'],
     [
       'lowest_prices: prices that are not actionable',
@@ -105,7 +105,7 @@ export const OBJECTS: readonly Mutant[] = [
     ['lowest_prices: the dearest first', 'ORDER BY p.price, p.sku', 'ORDER BY p.price DESC, p.sku'],
   ),
   ...faultsOf(
-    FUNCTIONS,
+    DATABASES,
     ['test/store/questions.pg.test.ts', 'test/store/trust.pg.test.ts'],
     [
       'skus_past_target: the newest first',
@@ -114,7 +114,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    FUNCTIONS,
+    DATABASES,
     ['test/store/live-order.pg.test.ts', 'test/store/live.pg.test.ts', 'test/sync/incident.pg.test.ts'],
     [
       'past_moves: sizes count, not refreshes',
@@ -142,7 +142,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'drizzle/0008_unlisted_live_target.sql',
+    DATABASES,
     TRUST,
     [
       'trust: a pending price is actionable',
@@ -233,7 +233,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'drizzle/0001_first_size_type.sql',
+    DATABASES,
     [
       'test/store/trust-corners.pg.test.ts',
       'test/store/changes.pg.test.ts',

@@ -14,6 +14,12 @@ const WATCH = ['DELETE', 'INSERT', 'SELECT', 'UPDATE'];
 type Role = 'catalog_reader' | 'catalog_watcher' | 'stranger';
 type Rights = Partial<Record<Role, readonly string[]>>;
 
+/** Functions without arguments that nobody but the owner calls. */
+const OWN = [
+  'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
+  'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights',
+].flatMap((names) => names.split(' '));
+
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
 const DECIDED: Readonly<Record<string, Rights>> = {
   'schema catalog': { catalog_reader: ['USAGE'], catalog_watcher: ['USAGE'] },
@@ -47,20 +53,13 @@ const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.delta_late_after(catalog_internal.settings)': {},
   'function catalog_internal.mark_due(text[],text,boolean)': {},
   'function catalog_internal.past_moves(text,timestamp with time zone)': {},
-  'function catalog_internal.watch_added()': {},
-  'function catalog_internal.others_part()': {},
   'function catalog_internal.others_sent(interval)': {},
   'function catalog_internal.count_other(timestamp with time zone)': {},
-  'function catalog_internal.lock_changes()': {},
-  'function catalog_internal.lock_new_skus()': {},
-  'function catalog_internal.history_is_written()': {},
   'function catalog_internal.position_before(timestamp with time zone)': {},
-  'function catalog_internal.position_before_built()': {},
-  'function catalog_internal.add_history_chunks()': {},
   'function catalog_internal.drop_history_chunk(double precision)': {},
-  'function catalog_internal.watch_changed()': {},
   'function catalog_internal.read_watchlist(boolean,integer)': {},
   'function catalog_internal.watched_to_ledger(integer)': {},
+  ...Object.fromEntries(OWN.map((name) => [`function catalog_internal.${name}()`, {}])),
 };
 
 function everyone(right: string): Rights {

@@ -56,7 +56,9 @@ export class Rig {
     this.partner.note = (what) => this.note(what);
     const tables = await this.sql<{ name: string }[]>`
       select schemaname || '.' || tablename as name from pg_tables
-      where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'`;
+      where schemaname in ('catalog', 'catalog_internal') and tablename <> 'migrations'
+      -- First the SKUs, with which others go, and whose prices are written into the history.
+      order by tablename <> 'skus'`;
     this.#tables = tables.map(({ name }) => name);
     this.newWorld({});
     await fill();

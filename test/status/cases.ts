@@ -171,6 +171,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
     },
     lockHolders: [],
     watchlistLeftOut: 0,
+    notStored: { skus: 0, last: null, sample: null },
     pace,
     incident: incident !== null,
     counts: stats,

@@ -264,6 +264,13 @@ describe('mirrors that no daemon leaves behind', () => {
     expect(judge({ ...factsOf(CASES.healthy), failedCalls: FAILURES_BEFORE_PAUSE }).state).toBe('degraded');
   });
 
+  test('a SKU that Postgres does not take is named, with what rejects it', () => {
+    const notStored = { skus: 1200, last: 'DD1391-100', sample: 'SQLSTATE 23514, by mine of catalog.prices' };
+    const { state, reasons } = judge({ ...factsOf(CASES.healthy), notStored });
+    expect([state, reasons.map(({ code }) => code)]).toEqual(['degraded', ['not-stored']]);
+    expect(reasons[0]?.text).toMatch(/^1,200 SKUs .*DD1391-100: SQLSTATE 23514, by mine/);
+  });
+
   test('a catalog that was never counted is filling, or worse where that is known', () => {
     expect(judge({ ...factsOf(CASES.healthy), counts: null }).state).toBe('filling');
     expect(judge({ ...factsOf(CASES['calls failing']), counts: null }).state).toBe('degraded');

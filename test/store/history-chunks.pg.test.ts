@@ -148,3 +148,23 @@ test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', asy
       counts: { historyChunksDropped },
     });
 });
+
+test('a drop that is undone by a crash refuses readers of the chunk, skips nothing, and is made up for', async () => {
+  const { sql } = store;
+  await fill(50, 0);
+  const behind = String(first * CHUNK);
+  const undone = new Error('undone');
+  await sql
+    .begin(async (tx) => {
+      const [row] = await tx`select catalog_internal.drop_history_chunk(${30 * 86_400}) as outcome`;
+      expect(row).toEqual({ outcome: 'dropped' });
+      throw undone;
+    })
+    .catch((error: unknown) => expect(error).toBe(undone));
+  expect(await kept()).toEqual(['S0', 'S1']);
+  await expect(sql`select from catalog.changes(${behind})`).rejects.toMatchObject({ code: 'CM001' });
+  const left = await sql`select sku from catalog.changes(catalog.changes_oldest())`;
+  expect(left.map((row) => row['sku'] as string)).toEqual(['S1']);
+  expect(await dropOldHistory(sql, 30 * DAY)).toBe(1);
+  expect(await kept()).toEqual(['S1']);
+});

@@ -66,6 +66,8 @@ async function forEachTable(sql: Sql, statement: string): Promise<void> {
       for one in select relnamespace::regnamespace::text, relname from pg_class
         where relkind in ('r', 'p') and not relispartition and relname <> 'migrations'
           and relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
+        -- First the SKUs, with which others go, and whose prices are written into the history.
+        order by relname <> 'skus'
       loop
         execute format('${statement}', one.relnamespace, one.relname);
       end loop;

@@ -37,10 +37,16 @@ export function serverMajor(): Promise<number> {
 /** The database that the run's setup has migrated, for copies: migrating each of hundreds takes minutes. */
 export const MIGRATED = 'migrated';
 
-/** Makes a database with a name of its own on the run's shared server: empty, or as a daemon finds it that has run before. */
-export async function createDatabase(as: 'empty' | 'migrated' = 'empty'): Promise<TestDatabase> {
+/**
+ * Makes a database with a name of its own on the run's shared server: empty, as a daemon finds it that has run before, or a copy of
+ * another one, to which nobody may be connected.
+ */
+export async function createDatabase(
+  as: 'empty' | 'migrated' | { readonly copyOf: string } = 'empty',
+): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
-  const template = as === 'migrated' ? MIGRATED : 'template1';
+  const copyOf = typeof as === 'string' ? null : new URL(as.copyOf).pathname.slice(1);
+  const template = copyOf ?? (as === 'migrated' ? MIGRATED : 'template1');
   // Files are copied: writing each page of the template to the log, as by default from 15 on, takes six times as long.
   const copied = (await serverMajor()) >= 15 ? 'strategy file_copy' : '';
   await administer(`create database ${name} template ${template} ${copied}`);

@@ -101,6 +101,7 @@ const EVERYTHING: MirrorStats = {
 
 /** One of each event that a metric counts. */
 const OBSERVATIONS: readonly Observation[] = [
+  { event: 'bulk.failed', skus: 2, pausedMs: 0, because: 'not-stored', hint: '' },
   {
     event: 'bulk.applied',
     asked: 100,

@@ -8,6 +8,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 DECLARE
   oldest bigint;
   drawn bigint;
+  resumed bigint;
 BEGIN
   IF after IS NULL OR most IS NULL OR most < 1 THEN
     RAISE EXCEPTION 'catalog.changes needs a position and a number of changes from 1 on' USING ERRCODE = 'invalid_parameter_value';
@@ -23,12 +24,16 @@ BEGIN
     ) all_kinds ORDER BY 1 LIMIT changes.most;
   SELECT last_value INTO oldest FROM catalog_internal.dropped_positions;
   SELECT last_value INTO drawn FROM catalog_internal.change_positions;
+  SELECT resumed_at INTO resumed FROM catalog_internal.position_gaps WHERE forked_at < after AND after < resumed_at;
   IF after < oldest THEN
     RAISE EXCEPTION 'the changes after position % are no longer kept: the oldest position to go on from is %', after, oldest
       USING ERRCODE = 'CM001', HINT = 'Remember catalog.changes_position(), read the tables afresh, and follow from there.';
   ELSIF after > drawn THEN
     RAISE EXCEPTION 'position % is of another history: the newest of this one is %', after, drawn
       USING ERRCODE = 'CM001', HINT = 'The database was restored or made anew. Remember catalog.changes_position(), read the tables afresh, and follow from there.';
+  ELSIF resumed IS NOT NULL THEN
+    RAISE EXCEPTION 'position % is of another history: this database was restored from a state before it, or its server was replaced', after
+      USING ERRCODE = 'CM001', HINT = 'Remember catalog.changes_position(), read the tables afresh, and follow from there.';
   END IF;
 END
 $$;

@@ -1,7 +1,8 @@
--- The newest position that was dropped. A sequence holds it, because every snapshot sees the same of it.
+-- The newest position that was dropped. A sequence holds it, because every snapshot sees the same of it. Never within a gap (follow_lineage).
 CREATE OR REPLACE FUNCTION catalog.changes_oldest() RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT last_value FROM catalog_internal.dropped_positions
+  SELECT coalesce((SELECT resumed_at FROM catalog_internal.position_gaps WHERE forked_at < d.last_value AND d.last_value < resumed_at), d.last_value)
+  FROM catalog_internal.dropped_positions d
 $$;
 
 REVOKE ALL ON FUNCTION catalog.changes_oldest() FROM PUBLIC;

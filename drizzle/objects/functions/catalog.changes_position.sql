@@ -5,7 +5,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT greatest(
     (SELECT id FROM catalog.price_history ORDER BY id DESC LIMIT 1),
     (SELECT id FROM catalog.product_history ORDER BY id DESC LIMIT 1),
-    (SELECT last_value FROM catalog_internal.dropped_positions))
+    catalog.changes_oldest())
 $$;
 
 REVOKE ALL ON FUNCTION catalog.changes_position() FROM PUBLIC;

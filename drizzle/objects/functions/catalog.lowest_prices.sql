@@ -11,8 +11,8 @@ BEGIN ATOMIC
   FROM catalog.products pr
   JOIN catalog.prices p ON p.sku = pr.sku AND p.size = of_size AND p.price IS NOT NULL
   JOIN catalog.sku_trust t ON t.sku = pr.sku
-  WHERE (of_brand IS NULL OR left(pr.brand, 200) = left(of_brand, 200) AND pr.brand = of_brand)
-    AND (of_model IS NULL OR left(pr.model, 200) = left(of_model, 200) AND pr.model = of_model)
+  WHERE (of_brand IS NULL OR left(pr.brand, 200) COLLATE "C" = left(of_brand, 200) AND pr.brand = of_brand)
+    AND (of_model IS NULL OR left(pr.model, 200) COLLATE "C" = left(of_model, 200) AND pr.model = of_model)
     AND (of_size_type IS NULL OR pr.size_map_size_type = of_size_type)
     AND (t.actionable OR NOT only_actionable)
   ORDER BY p.price, p.sku

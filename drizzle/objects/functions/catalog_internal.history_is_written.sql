@@ -1,9 +1,10 @@
 -- For each INSERT, whoever sends it: also a daemon of an earlier version that still runs beside this one, or a
 -- person. Before the statement, so before the defaults of its first row draw a position.
+-- Without the rest of lock_changes: the table that is being inserted into can get no new partition.
 CREATE OR REPLACE FUNCTION catalog_internal.history_is_written() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM catalog_internal.lock_changes();
+  LOCK TABLE catalog_internal.lock_changes IN EXCLUSIVE MODE;
   RETURN NULL;
 END
 $$;

@@ -17,7 +17,7 @@ BEGIN
     INSERT INTO catalog_internal.due AS d (sku, lane, reason, live, due_at, generation)
     SELECT s, catalog_internal.lane_of(mark_due.reason), mark_due.reason, coalesce(counts_as_live, false), now(), 1
     FROM unnest(mark_due.skus) AS s
-    ORDER BY s
+    ORDER BY s COLLATE "C"
     ON CONFLICT (sku) DO UPDATE SET
       lane = CASE WHEN d.due_at <= now() THEN least(d.lane, excluded.lane) ELSE excluded.lane END,
       reason = CASE WHEN d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason ELSE excluded.reason END,

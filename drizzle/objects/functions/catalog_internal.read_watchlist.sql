@@ -27,6 +27,9 @@ BEGIN
   ON CONFLICT (sku) DO UPDATE SET weight = excluded.weight,
     pending = CASE WHEN o.pending = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.pending END;
   IF everything THEN
+    -- Watched, but deleted from the mirror by somebody.
+    UPDATE catalog_internal.watched o SET pending = 'mark'
+    WHERE weight IS NOT NULL AND pending IS NULL AND NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = o.sku);
     UPDATE catalog_internal.watching SET left_out = l.skus
     FROM (SELECT count(*) AS skus FROM catalog.watchlist w WHERE NOT EXISTS (SELECT FROM catalog_internal.watched o WHERE o.sku = w.sku)) l
     WHERE left_out <> l.skus;

@@ -19,6 +19,7 @@ export const outcomes: Row = {
       unit: 'short',
       queries: [
         { expr: countIn('bulk_unaccounted_skus_total', '1h'), legend: 'unaccounted SKUs' },
+        { expr: countIn('bulk_answers_not_stored_total', '1h'), legend: 'answers not stored' },
         { expr: countIn('unpriced_entries_total', '1h'), legend: 'entries without a price' },
       ],
       width: 8,

@@ -1,5 +1,5 @@
 import { type Sql, sqlState, storeFailure } from '../../store/db.ts';
-import { migrationState, OUR_SCHEMAS, schemasOfOthers } from '../../store/migrations.ts';
+import { migrationState, OUR_SCHEMAS, readRights, schemasOfOthers } from '../../store/migrations.ts';
 import { countDaemons } from '../../store/instance.ts';
 import type { PostgresFacts } from './postgres.ts';
 import { readSyncState } from '../../store/sync-state.ts';
@@ -11,6 +11,7 @@ type ServerRow = Omit<
   | 'queueTablesCurrent'
   | 'pending'
   | 'unknown'
+  | 'rightsWhole'
   | 'schemasOfOthers'
   | 'creators'
   | 'daemons'
@@ -53,8 +54,10 @@ export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFa
     where r.rolname = current_user`;
   const { pending, unknown } = row.owns ? await migrationState(sql) : { pending: 0, unknown: 0 };
   const writes = row.inRecovery || row.readOnly || !row.mayTemp ? null : await writeProblem(sql);
+  const rights = row.migrated && row.owns ? await readRights(sql) : null;
   return {
     ...row,
+    rightsWhole: rights?.known === true ? rights.whole : null,
     pending,
     unknown,
     schemasOfOthers: await schemasOfOthers(sql),

@@ -19,6 +19,8 @@ export interface PostgresFacts {
   readonly mayCreateRoles: boolean;
   readonly hasReader: boolean;
   readonly hasWatcher: boolean;
+  /** Whether these two have all the rights that they are meant to have; null where that is not known. */
+  readonly rightsWhole: boolean | null;
   /** Whether the mirror's tables are there, and whether this role owns them, or belongs to their owner. */
   readonly migrated: boolean;
   readonly owns: boolean;
@@ -161,18 +163,26 @@ function creatorsLine({ creators, migrated }: PostgresFacts): CheckResult {
     : ok('creators', `others may create: ${named}; nothing there is used by the mirror`);
 }
 
-function roles({ hasReader, hasWatcher, mayCreateRoles, migrated }: PostgresFacts): CheckResult {
+function roles({ hasReader, hasWatcher, mayCreateRoles, migrated, rightsWhole }: PostgresFacts): CheckResult {
   const missing = [hasReader ? '' : 'catalog_reader', hasWatcher ? '' : 'catalog_watcher'].filter(
     (name) => name !== '',
   );
+  if (missing.length === 0 && rightsWhole === false)
+    return warn(
+      'roles',
+      'catalog_reader or catalog_watcher lacks privileges',
+      'run `catalog-mirror migrate`',
+    );
   if (missing.length === 0) return ok('roles', 'catalog_reader and catalog_watcher exist');
   if (mayCreateRoles && !migrated) return ok('roles', `${missing.join(' and ')} will be created`);
   const create = missing.map((name) => `CREATE ROLE ${name}`).join('; ');
   return migrated
     ? warn(
         'roles',
-        `${missing.join(' and ')} missing: grant read access yourself`,
-        `${create}; then grant the privileges yourself`,
+        `${missing.join(' and ')} missing: sellers have no privileges`,
+        mayCreateRoles
+          ? 'run `catalog-mirror migrate`, which makes roles and grants'
+          : `${create}; then run \`catalog-mirror migrate\`, which grants the privileges`,
       )
     : warn(
         'roles',

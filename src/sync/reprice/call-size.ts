@@ -101,9 +101,12 @@ function tryLarger(before: CallSize, most: number): CallSize {
 
 const PAUSE_MOST_MS = 1_800_000;
 
+/** What failed: the call at the partner, or Postgres does not take its answer. */
+export type FailedKind = PartnerErrorKind | 'not-stored';
+
 /** A bulk call that failed as a whole, and not because requests are refused. */
 export interface Failed {
-  readonly kind: PartnerErrorKind;
+  readonly kind: FailedKind;
   readonly skus: number;
   /** Failed calls immediately before it. */
   readonly failures: number;

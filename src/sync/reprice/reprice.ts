@@ -3,10 +3,11 @@ import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import { type CallInputs, readCallInputs } from '../../store/bulk-call.ts';
 import { storeFailedCall, storeLesson } from '../../store/call-lesson.ts';
-import { isConnectionLost, storeFailure } from '../../store/db.ts';
+import { isConnectionLost, rejection, storeFailure } from '../../store/db.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
 import { isLockNotAvailable } from '../../store/locks.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
+import { quarantine } from '../../store/quarantine.ts';
 import { callPause } from '../../store/tasks.ts';
 import { readWatchlist } from '../../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
@@ -21,8 +22,8 @@ import {
   type ShownByCall,
 } from '../live/learn.ts';
 import { learnRefresh } from '../live/plan.ts';
-import { failureOf, PATIENCE_MS } from '../outcome.ts';
-import { afterFailedCall, sizeAfter } from './call-size.ts';
+import { type Failure, failureOf, PATIENCE_MS } from '../outcome.ts';
+import { afterFailedCall, type FailedKind, sizeAfter } from './call-size.ts';
 import { inputOptions, type NoCall, planCall, type PlannedCall, type IterationState } from './plan.ts';
 import {
   type Reconciliation,
@@ -81,7 +82,8 @@ export async function repriceOnce(
     const tookMs = ctx.clock.monotonic() - sentAt;
     failpoint('bulk.answered');
     const reconciliation = reconcile(skus, answer);
-    await settle(ctx, claim, reconciliation, planned);
+    const rejected = await settle(ctx, claim, reconciliation, planned).then(() => null, rejectionOrThrow);
+    if (rejected !== null) return await giveBack(ctx, claim, notStored(rejected), planned);
     await learnFrom(ctx, claim, { ...reconciliation, tookMs }, planned);
     failpoint('bulk.learned');
   } catch (error) {
@@ -218,25 +220,55 @@ async function callFailed(
   ctx: SyncContext,
   claim: Claim,
   error: PartnerError,
+  planned: PlannedCall,
+): Promise<Iteration> {
+  if (error.kind === 'aborted' || AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured') {
+    const skus = claim.skus.map(({ sku }) => sku);
+    await releaseClaim(ctx.sql, claim.number, skus);
+    return { kind: 'wait', forMs: 0, because: error.kind };
+  }
+  return await giveBack(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
+}
+
+/** Gives the SKUs of a failed call back, as callFailed says. */
+async function giveBack(
+  ctx: SyncContext,
+  claim: Claim,
+  failure: Failure & { readonly because: FailedKind },
   { failures, wanted, callSize }: PlannedCall,
 ): Promise<Iteration> {
   const { sql, settings } = ctx;
-  const skus = claim.skus.map(({ sku }) => sku);
-  if (error.kind === 'aborted' || AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured') {
-    await releaseClaim(sql, claim.number, skus);
-    return { kind: 'wait', forMs: 0, because: error.kind };
-  }
-  const call = { kind: error.kind, skus: skus.length, failures, hadFailed: wanted.suspects !== undefined };
+  const { because } = failure;
+  const skus = claim.skus.length;
+  const call = { kind: because, skus, failures, hadFailed: wanted.suspects !== undefined };
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
   const isBlamed = alone !== undefined && (await setAside(ctx, claim, alone, failures));
-  await storeFailedCall(sql, { claim, because: error.kind, failures, ...effects });
+  if (alone !== undefined && because === 'not-stored')
+    await quarantine(sql, 'store', [{ reason: because, sku: alone.sku, sample: failure.problem ?? null }]);
+  await storeFailedCall(sql, { claim, because, failures, ...effects });
   const sku = isBlamed ? { sku: alone.sku } : {};
   const { pauseMs } = effects;
-  ctx.emit({ event: 'bulk.failed', ...failureOf(error), skus: skus.length, ...sku, pausedMs: pauseMs });
-  return pauseMs > 0 ? { kind: 'wait', forMs: pauseMs, because: error.kind } : { kind: 'called', skus: 0 };
+  ctx.emit({ event: 'bulk.failed', ...failure, skus, ...sku, pausedMs: pauseMs });
+  return pauseMs > 0 ? { kind: 'wait', forMs: pauseMs, because } : { kind: 'called', skus: 0 };
 }
+
+type Rejection = NonNullable<ReturnType<typeof rejection>>;
+
+function rejectionOrThrow(error: unknown): Rejection {
+  const rejected = rejection(error);
+  if (rejected === null) throw error;
+  return rejected;
+}
+
+/** An answer with rows that Postgres never takes: its SKUs are treated as those of a failed call, so that one holds up no other. */
+const notStored = ({ state, by }: Rejection) =>
+  ({
+    because: 'not-stored',
+    hint: 'see catalog_internal.quarantine for the SKU, and what rejects its rows in Postgres',
+    problem: `Postgres rejects the rows of the answer: SQLSTATE ${state}, by ${by}`,
+  }) as const;
 
 /**
  * A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has worked. Returns

@@ -50,6 +50,10 @@ export const PROCESS_METRICS = {
       ],
     },
   }),
+  bulk_answers_not_stored_total: counter({
+    help: 'Bulk answers whose rows Postgres rejects: a constraint, a trigger or a limit. Their SKUs share smaller and smaller calls.',
+    on: { 'bulk.failed': ({ because }) => Number(because === 'not-stored') },
+  }),
   bulk_unaccounted_skus_total: counter({
     help: 'SKUs that a bulk answer omitted or listed with two outcomes (they stay due), or listed without being requested (ignored).',
     on: { 'bulk.applied': ({ omitted, contradictory, unexpected }) => omitted + contradictory + unexpected },

@@ -1,0 +1,36 @@
+-- What goes with rows of catalog.skus, whoever deletes them: the ledger, prices with a line in their history, products, rates. A trigger
+-- and no foreign keys: these would check each row that a baseline or an answer inserts, and lock its SKU for it. The
+-- ledger is locked in order of sku, as everyone locks it; history is written last.
+CREATE OR REPLACE FUNCTION catalog_internal.forget_with_skus() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  IF TG_OP = 'TRUNCATE' THEN
+    TRUNCATE catalog_internal.due, catalog_internal.unreported_moves, catalog_internal.live_rates, catalog.products, catalog.prices;
+    RETURN NULL;
+  END IF;
+  PERFORM FROM catalog_internal.due WHERE sku IN (SELECT sku FROM gone) ORDER BY sku FOR UPDATE;
+  DELETE FROM catalog_internal.due USING gone WHERE due.sku = gone.sku;
+  DELETE FROM catalog_internal.unreported_moves USING gone WHERE unreported_moves.sku = gone.sku;
+  DELETE FROM catalog_internal.live_rates USING gone WHERE live_rates.sku = gone.sku;
+  DELETE FROM catalog.products USING gone WHERE products.sku = gone.sku;
+  IF EXISTS (SELECT FROM catalog.prices JOIN gone USING (sku)) THEN
+    PERFORM catalog_internal.lock_changes(), catalog_internal.add_history_chunks();
+    WITH priced AS (DELETE FROM catalog.prices USING gone WHERE prices.sku = gone.sku RETURNING prices.sku, prices.size, prices.price)
+    INSERT INTO catalog.price_history (sku, size, old_price, new_price, observed_at)
+    SELECT sku, size, price, NULL, now() FROM priced WHERE price IS NOT NULL ORDER BY sku, size;
+    PERFORM pg_notify('catalog_changes', last_value::text) FROM catalog_internal.change_positions;
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.forget_with_skus() FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER forget_with_skus AFTER DELETE ON catalog.skus REFERENCING OLD TABLE AS gone
+FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.forget_with_skus();
+CREATE OR REPLACE TRIGGER forget_all AFTER TRUNCATE ON catalog.skus
+FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.forget_with_skus();
+
+-- Also where rows are deleted as a replica does (session_replication_role).
+ALTER TABLE catalog.skus ENABLE ALWAYS TRIGGER forget_with_skus;
+ALTER TABLE catalog.skus ENABLE ALWAYS TRIGGER forget_all;

@@ -1,0 +1,44 @@
+-- Sets every sequence that numbers rows to what the rows have: logical replication and a copy of tables leave sequences behind.
+-- Each that a column draws from is found in the catalog; numbers of claims are drawn by the daemon. Positions that were dropped
+-- reach up to the oldest chunk. Under the lock of the changes; one that is not behind is left alone, as others draw from it.
+CREATE OR REPLACE FUNCTION catalog_internal.mend_sequences() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  drawn record;
+  newest bigint;
+BEGIN
+  PERFORM catalog_internal.lock_changes();
+  FOR drawn IN
+    SELECT s.oid::regclass AS sequence, format('SELECT max(%I) FROM %s', a.attname, t.oid::regclass) AS query
+    FROM pg_class s
+    JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.classid = 'pg_attrdef'::regclass
+    JOIN pg_attrdef f ON f.oid = d.objid
+    JOIN pg_class t ON t.oid = f.adrelid AND NOT t.relispartition
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = f.adnum
+    WHERE s.relkind = 'S' AND s.relnamespace::regnamespace::text IN ('catalog', 'catalog_internal', 'catalog_queue')
+    UNION
+    SELECT s.oid::regclass, format('SELECT max(%I) FROM %s', a.attname, t.oid::regclass)
+    FROM pg_class s
+    JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = s.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class t ON t.oid = d.refobjid
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
+    WHERE s.relkind = 'S' AND s.relnamespace::regnamespace::text IN ('catalog', 'catalog_internal', 'catalog_queue')
+    UNION VALUES
+      ('catalog_internal.claim_numbers'::regclass, 'SELECT greatest(
+        (SELECT max(claim) FROM catalog_internal.due WHERE held_until IS NOT NULL), (SELECT max(run) FROM catalog_internal.tasks),
+        (SELECT max(number) FROM catalog_internal.instances))'),
+      ('catalog_internal.dropped_positions'::regclass, $query$SELECT
+        min(substring(pg_get_expr(relpartbound, oid) FROM $re$FROM \('?(\d+)'?\)$re$)::bigint) - 1
+        FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'catalog.price_history'::regclass$query$)
+  LOOP
+    EXECUTE drawn.query INTO newest;
+    IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN
+      PERFORM setval(drawn.sequence, newest);
+      RAISE WARNING 'the sequence % was behind its rows: set to %', drawn.sequence, newest;
+    END IF;
+  END LOOP;
+  PERFORM catalog_internal.add_history_chunks();
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.mend_sequences() FROM PUBLIC;

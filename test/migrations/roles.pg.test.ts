@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
+import { FAST_SETTINGS } from '../postgres/server.ts';
+import { runProgram } from '../support/process.ts';
+import { roomForFiles } from '../support/room.ts';
+
+/*
+ * Roles are the cluster's, and no dump of schemas has them. On a server of its own, because every database of the run's shared one
+ * uses them.
+ */
+
+let server: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
+let folder: string;
+let admin: Sql;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(roomForFiles(), 'catalog-mirror-roles-'));
+  await chmod(folder, 0o711);
+  server = await startEmbeddedPostgres({ dataDir: join(folder, 'pg'), settings: FAST_SETTINGS });
+  admin = connect(server.url, { max: 1 });
+});
+
+afterAll(async () => {
+  await admin.end({ timeout: 2 });
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A database of a role that may do in it what the image's role may, and with `createRole`, create roles. */
+async function ownDatabase(name: string, createRole: boolean): Promise<{ url: string; sql: Sql }> {
+  await admin.unsafe(`create role ${name} login password 'own' ${createRole ? 'createrole' : ''}`);
+  await admin.unsafe(`create database ${name} owner ${name}`);
+  const url = new URL(server.url);
+  Object.assign(url, { pathname: `/${name}`, username: name, password: 'own' });
+  return { url: url.href, sql: connect(url.href, { max: 1 }) };
+}
+
+/** All that the two roles and everybody may do. */
+async function rights(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ is: string }[]>`
+    select format('%s %s %s', case a.grantee when 0 then 'PUBLIC' else a.grantee::regrole::text end, a.privilege_type, what) as is from (
+      select 'schema ' || nspname as what, nspacl as acl from pg_namespace where nspname like 'catalog%'
+      union all select oid::regclass::text, relacl from pg_class where relnamespace::regnamespace::text like 'catalog%'
+      union all select oid::regprocedure::text, coalesce(proacl, acldefault('f', proowner)) from pg_proc where pronamespace::regnamespace::text like 'catalog%'
+      union all select 'tables to come', defaclacl from pg_default_acl
+    ) o, aclexplode(acl) a where a.grantee = 0 or a.grantee::regrole::text in ('catalog_reader', 'catalog_watcher') order by 1`;
+  return rows.map(({ is }) => is);
+}
+
+/** As a cluster is in which a dump of the schemas was loaded: each GRANT to a role that is not there has failed. */
+async function withoutRoles(sql: Sql): Promise<void> {
+  const name = (await sql`select current_database() as name`)[0]?.['name'] as string;
+  const url = new URL(server.url);
+  url.pathname = `/${name}`;
+  const there = connect(url.href, { max: 1 });
+  await there`drop owned by catalog_reader, catalog_watcher`;
+  await there`drop role catalog_reader, catalog_watcher`;
+  // The command that gives it to one takes it from all others, and fails as a whole.
+  await there`grant execute on function catalog.take_request, catalog.changes to public`;
+  await there.end({ timeout: 2 });
+}
+
+test('migrating again makes roles and their rights whole, in a cluster that had none of them', async () => {
+  const { url, sql } = await ownDatabase('may_create', true);
+  await migrateDatabase(url);
+  const before = await rights(sql);
+  expect(before.length).toBeGreaterThan(15);
+  await withoutRoles(sql);
+  expect(await migrateDatabase(url)).toEqual({ rolesMissing: [] });
+  expect(await rights(sql)).toEqual(before);
+  await sql`revoke execute on function catalog.changes(bigint, integer) from catalog_reader`;
+  await sql`revoke insert on catalog.watchlist from catalog_watcher`;
+  await migrateDatabase(url);
+  expect(await rights(sql)).toEqual(before);
+  await withoutRoles(sql);
+  await sql.end({ timeout: 2 });
+});
+
+test('where the mirror may not create roles, migrate and doctor say what to run, and grant what is missing after that', async () => {
+  const { url, sql } = await ownDatabase('may_not_create', false);
+  const env = {
+    DATABASE_URL: url,
+    PARTNER_BASE_URL: 'http://127.0.0.1:9',
+    PARTNER_API_KEY: 'key',
+    PARTNER_SECRET: 'secret',
+  };
+  const create = 'CREATE ROLE catalog_reader; CREATE ROLE catalog_watcher';
+  const migrated = await runProgram(['migrate'], env);
+  expect(migrated).toMatchObject({ code: 0, stdout: expect.stringContaining(create) });
+  const doctor = await runProgram(['doctor', '--requests', '0'], env);
+  expect(doctor.stdout).toMatch(new RegExp(`WARN +roles[^]*${create}; then run \`catalog-mirror migrate\``));
+  // The right to create schemas is needed for the first migration only.
+  await admin.unsafe('alter database may_not_create owner to postgres');
+  expect(await migrateDatabase(url)).toEqual({ rolesMissing: ['catalog_reader', 'catalog_watcher'] });
+  await admin.unsafe('alter database may_not_create owner to may_not_create');
+  await admin.unsafe(create);
+  const granting = await runProgram(['migrate'], env);
+  expect(granting.stdout).not.toContain('CREATE ROLE');
+  expect(await rights(sql)).toContain('catalog_reader SELECT catalog.prices');
+  await withoutRoles(sql);
+  await sql.end({ timeout: 2 });
+});

@@ -1,0 +1,125 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const MIGRATION = 'drizzle/0016_strange_databases.sql';
+
+/** Faults in what a database knows of itself and of whose catalog it mirrors. */
+export const DATABASES: readonly Mutant[] = [
+  ...faultsOf(
+    MIGRATION,
+    ['test/store/lineage.pg.test.ts', 'test/store/failover.pg.test.ts'],
+    ['lineage: a copy of the database is the same one', 'IF present.database <> known.database OR', 'IF'],
+    ['lineage: a promoted standby is the same one', 'OR present.timeline <> known.timeline THEN', 'THEN'],
+    [
+      'lineage: positions go on without a gap',
+      "    PERFORM setval('catalog_internal.change_positions', resumed);\n",
+      '',
+    ],
+    ['lineage: the gap is not noted', 'WHERE forked_at < after AND after < resumed_at;', 'WHERE false;'],
+    [
+      'lineage: the last position before the gap is refused',
+      'WHERE forked_at < after AND after < resumed_at;',
+      'WHERE forked_at <= after AND after < resumed_at;',
+    ],
+  ),
+  ...faultsOf(
+    MIGRATION,
+    ['test/store/sequences.pg.test.ts'],
+    [
+      'sequences: those of claims stay behind',
+      '(SELECT max(number) FROM catalog_internal.instances))',
+      '(SELECT max(number) FROM catalog_internal.instances)) - 1',
+    ],
+    [
+      'sequences: what was dropped is forgotten',
+      'IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN',
+      "IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) AND drawn.query NOT LIKE '%pg_inherits%' THEN",
+    ],
+    [
+      'sequences: one that is ahead is set back',
+      'IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN',
+      'IF newest > 0 THEN',
+    ],
+    ['sequences: those of identity columns stay behind', "d.deptype IN ('a', 'i')", "d.deptype = 'a'"],
+  ),
+  ...faultsOf(
+    MIGRATION,
+    ['test/store/forgotten-skus.pg.test.ts'],
+    [
+      'deleted SKUs: their work stays',
+      '  DELETE FROM catalog_internal.due USING gone WHERE due.sku = gone.sku;\n',
+      '',
+    ],
+    [
+      'deleted SKUs: nobody is told of their prices',
+      'FROM priced WHERE price IS NOT NULL ORDER BY',
+      'FROM priced WHERE false ORDER BY',
+    ],
+    [
+      'deleted SKUs: a replica leaves ghosts',
+      'ALTER TABLE catalog.skus ENABLE ALWAYS TRIGGER forget_with_skus;\n',
+      '',
+    ],
+    [
+      'deleted SKUs: watched ones are lost',
+      'WHERE weight IS NOT NULL AND pending IS NULL AND NOT EXISTS',
+      'WHERE false AND NOT EXISTS',
+    ],
+  ),
+  ...faultsOf(
+    MIGRATION,
+    ['test/migrations/keys.pg.test.ts'],
+    ['keys: marks lock as the database sorts', '    ORDER BY s COLLATE "C"\n', '    ORDER BY s\n'],
+    [
+      'keys: what others were granted is lost',
+      'FOR granted IN SELECT statement FROM kept_rights LOOP',
+      'FOR granted IN SELECT statement FROM kept_rights WHERE false LOOP',
+    ],
+  ),
+  ...faultsOf(
+    MIGRATION,
+    ['test/migrations/roles.pg.test.ts'],
+    [
+      'rights: what everybody may call stays so',
+      'WHERE EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = 0)',
+      'WHERE false',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/reprice.ts',
+    ['test/sync/not-stored.pg.test.ts'],
+    [
+      'answers: one that is never stored is asked for with each lease',
+      'if (rejected === null) throw error;',
+      'throw error;',
+    ],
+    [
+      'answers: who is not stored is not named',
+      "if (alone !== undefined && because === 'not-stored')",
+      'if (false)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/account.ts',
+    ['test/e2e/strange-databases.e2e.test.ts', 'test/store/account.pg.test.ts'],
+    [
+      'account: another partner is taken where there is a mirror',
+      '(isMirror || (await countDaemons(tx)) > 1)',
+      '(await countDaemons(tx)) > 1',
+    ],
+    [
+      'account: replicas may have different partners',
+      '(isMirror || (await countDaemons(tx)) > 1)',
+      'isMirror',
+    ],
+    [
+      'account: an adopted one begins with what is trusted',
+      'due_at = least(due_at, now()),',
+      'due_at = due_at,',
+    ],
+    [
+      'account: an adopted one is spared where the other was asked',
+      'asked_at = null, reported_at',
+      'reported_at',
+    ],
+  ),
+];

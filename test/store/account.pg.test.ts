@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { ConfigError } from '../../src/config/config.ts';
+import { addressOf, adoptAccount, noteAccount, readAccount } from '../../src/store/account.ts';
+import { answerAsked, found, knownSkus, ledger, pricesOf, useStore } from './support.ts';
+
+const store = useStore();
+const OURS = { baseUrl: 'https://partner.example/v1', apiKey: 'key-of-ours' };
+const OTHER = { baseUrl: 'https://staging.partner.example/v1', apiKey: 'key-of-ours' };
+
+/** A mirror of OURS with a token, a baseline, a price, a rate and a refusal. */
+async function mirrored(): Promise<void> {
+  const { sql } = store;
+  await noteAccount(sql, OURS);
+  await knownSkus(sql, ['A', 'gone'], { hash: 'h' });
+  await answerAsked(sql, found('A', { 9: 90 }));
+  await sql`update catalog.skus set state = 'removed' where sku = 'gone'`;
+  await sql`insert into catalog_internal.due (sku, lane, reason, due_at) values ('gone', 5, 'metadata', 'infinity')`;
+  await sql`
+    update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), snapshot_generated_at = now(),
+      delta_checked_at = now()`;
+  await sql`insert into catalog_internal.live_rates (sku, alpha, beta) values ('A', 1, 1)`;
+  await sql`insert into catalog_internal.pace (ceiling, raised_at, refusal) values (1, now(), 'unauthorised')`;
+  await sql`update catalog_internal.tasks set failures = 3, next_at = now() + interval '1 hour'`;
+}
+
+test.each([
+  ['https://partner.example', 'https://partner.example/'],
+  ['https://Partner.Example:443/v1', 'https://partner.example/v1//'],
+  ['http://127.0.0.1:4000/v1', 'http://127.0.0.1:5000/v1'],
+])('%s and %s are one partner', (one, same) => {
+  expect(addressOf(one)).toBe(addressOf(same));
+});
+
+test.each([
+  ['https://partner.example', 'https://staging.partner.example'],
+  ['https://partner.example/v1', 'https://partner.example/v2'],
+  ['https://partner.example', 'https://partner.example:8443'],
+  ['http://10.0.0.1:4000', 'http://10.0.0.1:5000'],
+])('%s and %s are two', (one, other) => {
+  expect(addressOf(one)).not.toBe(addressOf(other));
+});
+
+test('the key is not in the database, and neither is a hash that two databases share', async () => {
+  const { sql } = store;
+  await noteAccount(sql, OURS);
+  const first = await readAccount(sql);
+  expect(JSON.stringify(first)).not.toContain(OURS.apiKey);
+  await sql`update catalog_internal.account set base_url = null, salt = null, key_hash = null`;
+  await noteAccount(sql, OURS);
+  expect((await readAccount(sql)).keyHash).not.toBe(first.keyHash);
+});
+
+test('before anything is mirrored, whoever starts next may correct address and key', async () => {
+  const { sql } = store;
+  expect(await noteAccount(sql, OTHER)).toBe('known');
+  expect(await noteAccount(sql, { ...OTHER, apiKey: 'corrected' })).toBe('known');
+  expect(await noteAccount(sql, OURS)).toBe('known');
+  expect(await readAccount(sql)).toMatchObject({ address: OURS.baseUrl, keyReplaced: false });
+});
+
+test('a mirror of before is taken for that of the first who starts, and after that for no other', async () => {
+  const { sql } = store;
+  await sql`update catalog_internal.sync set manifest_applied_at = now()`;
+  expect(await noteAccount(sql, OURS)).toBe('known');
+  await expect(noteAccount(sql, OTHER)).rejects.toThrow(ConfigError);
+  expect(await noteAccount(sql, { ...OURS, apiKey: 'another' })).toBe('key-replaced');
+  expect(await noteAccount(sql, { ...OURS, apiKey: 'another' })).toBe('known');
+});
+
+test('an adopted account begins with nothing that was learned of the other: all is due, no price is trusted, histories stay', async () => {
+  const { sql } = store;
+  await mirrored();
+  await adoptAccount(sql, OTHER);
+  expect(await noteAccount(sql, OTHER)).toBe('known');
+  const [sync] = await sql`select to_jsonb(s) as row from catalog_internal.sync s`;
+  expect(sync?.['row']).toMatchObject({
+    snapshot_id: null,
+    manifest_applied_at: null,
+    snapshot_generated_at: null,
+    delta_checked_at: null,
+    shrink_confirmed: true,
+  });
+  const [left] = await sql`
+    select (select count(*)::int from catalog_internal.pace) as pace, (select count(*)::int from catalog_internal.pace_sends) as sends,
+      (select count(*)::int from catalog_internal.live_rates) as rates,
+      (select count(*)::int from catalog_internal.tasks where failures > 0 or next_at > now()) as waiting`;
+  expect(left).toEqual({ pace: 0, sends: 0, rates: 0, waiting: 0 });
+  const rows = await ledger(sql);
+  expect(rows.get('A')).toMatchObject({ claim: null, heldFor: null, reason: 'sweep' });
+  expect(rows.get('A')?.dueIn).toBeLessThanOrEqual(0);
+  expect(rows.get('gone')?.dueIn).toBe(Infinity);
+  const [sku] = await sql`select hash, asked_at from catalog.skus where sku = 'A'`;
+  expect(sku).toEqual({ hash: null, asked_at: null });
+  expect(await pricesOf(sql, 'A')).toEqual({ 9: 90 });
+  expect([...(await sql`select sku from catalog.sku_trust where actionable`)]).toEqual([]);
+});

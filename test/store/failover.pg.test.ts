@@ -1,0 +1,65 @@
+import { execFile } from 'node:child_process';
+import { appendFile, chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test } from 'vitest';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { mendSequences, writeChanges } from '../../src/store/changes.ts';
+import { connect, type Sql, transaction } from '../../src/store/db.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
+import { FAST_SETTINGS } from '../postgres/server.ts';
+import { roomForFiles } from '../support/room.ts';
+
+/** A server in a folder, for as long as `work` takes. */
+async function serving<T>(folder: string, work: (sql: Sql, url: string) => Promise<T>): Promise<T> {
+  await using server = await startEmbeddedPostgres({
+    dataDir: join(folder, 'pg'),
+    settings: { ...FAST_SETTINGS, wal_level: 'replica', hot_standby: 'off' },
+  });
+  const sql = connect(server.url, { max: 1 });
+  try {
+    return await work(sql, server.url);
+  } finally {
+    await sql.end({ timeout: 2 });
+  }
+}
+
+async function change(sql: Sql, ...skus: string[]): Promise<string> {
+  for (const sku of skus)
+    await transaction(sql, (tx) =>
+      writeChanges(tx, [{ sku, size: '9', oldPrice: 1, newPrice: 2 }], [], null),
+    );
+  const [row] = await sql<[{ position: string }]>`select catalog.changes_position() as position`;
+  return row.position;
+}
+
+const after = async (sql: Sql, position: string) =>
+  await sql<{ sku: string }[]>`select sku from catalog.changes(${position})`.then(
+    (rows) => rows.map(({ sku }) => sku),
+    (error: { code: string }) => error.code,
+  );
+
+test('a reader that is ahead of a promoted standby is refused by it, however long it is away; a restart is no promotion', async () => {
+  const folder = await mkdtemp(join(roomForFiles(), 'catalog-mirror-failover-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await chmod(folder, 0o711);
+  const [primary, standby] = [join(folder, 'primary'), join(folder, 'standby')];
+  const shared = await serving(primary, async (sql, url) => {
+    await migrateDatabase(url);
+    return await change(sql, 'a', 'b');
+  });
+  // What a standby has that has not received the rest.
+  await promisify(execFile)('cp', ['-a', primary, standby]);
+  const beyond = await serving(primary, async (sql) => {
+    await mendSequences(sql);
+    return await change(sql, 'c', 'd', 'e');
+  });
+  expect(Number(beyond) - Number(shared)).toBeLessThan(100);
+  await writeFile(join(standby, 'pg/recovery.signal'), '');
+  await appendFile(join(standby, 'pg/postgresql.auto.conf'), "restore_command = 'false'\n");
+  await serving(standby, async (sql) => {
+    await change(sql, 'x', 'y', 'z', 'u');
+    expect(await after(sql, beyond)).toBe('CM001');
+    expect(await after(sql, shared)).toEqual(['x', 'y', 'z', 'u']);
+  });
+});

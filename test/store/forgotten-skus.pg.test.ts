@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { readWatchlist } from '../../src/store/watchlist.ts';
+import {
+  answerAsked,
+  claimAll,
+  found,
+  knownSkus,
+  ledger,
+  mark,
+  movesOf,
+  REFRESH,
+  useStore,
+} from './support.ts';
+
+const store = useStore();
+
+const TABLES = [
+  'catalog.skus',
+  'catalog.prices',
+  'catalog.products',
+  'catalog_internal.due',
+  'catalog_internal.live_rates',
+  'catalog_internal.unreported_moves',
+];
+
+/** SKUs that each of the tables knows. */
+async function known(): Promise<Record<string, string[]>> {
+  const rows = await Promise.all(
+    TABLES.map((table) =>
+      store.sql.unsafe<{ sku: string }[]>(`select distinct sku from ${table} order by sku`),
+    ),
+  );
+  return Object.fromEntries(TABLES.map((table, n) => [table, (rows[n] ?? []).map(({ sku }) => sku)]));
+}
+
+const everywhere = (skus: readonly string[]) => Object.fromEntries(TABLES.map((table) => [table, skus]));
+
+async function priced(...skus: string[]): Promise<void> {
+  const { sql } = store;
+  await knownSkus(sql, skus);
+  await answerAsked(sql, ...skus.map((sku) => found(sku, { 8: 80, 9: null }, { name: sku })));
+  await sql`insert into catalog_internal.live_rates (sku, alpha, beta) select sku, 1, 1 from catalog.skus`;
+  await sql`insert into catalog_internal.unreported_moves (sku, seen_at) select sku, now() from catalog.skus`;
+}
+
+describe('SKUs that somebody deletes from catalog.skus', () => {
+  test('are gone from every table, and readers of changes are told that their prices went', async () => {
+    const { sql } = store;
+    await priced('A', 'B', 'C');
+    const [{ position }] = await sql<[{ position: string }]>`select catalog.changes_position() as position`;
+    await sql`delete from catalog.skus where sku <> 'B'`;
+    expect(await known()).toEqual(everywhere(['B']));
+    expect(await movesOf(sql, 'A')).toEqual(['8: 80 → null']);
+    const changes = await sql`select sku from catalog.changes(${position})`;
+    expect(changes.map((row) => row['sku'] as string)).toEqual(['A', 'C']);
+  });
+
+  test('are gone also where a session deletes as a replica does, and where all of them are', async () => {
+    const { sql } = store;
+    await priced('A', 'B');
+    await sql.begin(async (tx) => {
+      await tx`set local session_replication_role = replica`;
+      await tx`delete from catalog.skus where sku = 'A'`;
+    });
+    expect(await known()).toEqual(everywhere(['B']));
+    await sql`truncate catalog.skus`;
+    expect(await known()).toEqual(everywhere([]));
+  });
+
+  test('are not brought back by an answer that was under way', async () => {
+    const { sql } = store;
+    await priced('A', 'B');
+    await mark(sql, ['A', 'B']);
+    const claim = await claimAll(sql);
+    await sql`delete from catalog.skus where sku = 'A'`;
+    await applyAnswer(sql, claim, [found('A', { 8: 81 }), found('B', { 8: 81 })], REFRESH);
+    expect(new Set(Object.values(await known()).flat())).toEqual(new Set(['B']));
+  });
+
+  test('are mirrored again where they are on the watchlist', async () => {
+    const { sql } = store;
+    await priced('A');
+    await sql`insert into catalog.watchlist (sku) values ('A')`;
+    await ledger(sql);
+    await sql`delete from catalog.skus where sku = 'A'`;
+    await readWatchlist(sql, { most: 100, everything: true });
+    expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'watched', lane: 1 });
+    expect((await known())['catalog.skus']).toEqual(['A']);
+  });
+});

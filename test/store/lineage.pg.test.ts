@@ -1,0 +1,107 @@
+import { onTestFinished, expect, test } from 'vitest';
+import { type PriceMove, writeChanges } from '../../src/store/changes.ts';
+import { connect, type Sql, transaction } from '../../src/store/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+
+/** A mirror, and the position of a reader that has read everything of it. */
+interface Mirror {
+  readonly url: string;
+  readonly sql: Sql;
+}
+
+async function opened(database: TestDatabase): Promise<Mirror> {
+  const sql = connect(database.url, { max: 2 });
+  onTestFinished(async () => {
+    await sql.end({ timeout: 2 });
+    await database.drop();
+  });
+  return { url: database.url, sql };
+}
+
+const newMirror = async () => await opened(await createDatabase('migrated'));
+
+/** As a dump of it, loaded into a database of its own; `mirror` goes on afterwards. */
+async function restored({ url, sql }: Mirror): Promise<Mirror> {
+  await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+  await sql.end({ timeout: 2 });
+  return await opened(await createDatabase({ copyOf: url }));
+}
+
+const reopened = async ({ url }: Mirror): Promise<Mirror> => {
+  const sql = connect(url, { max: 2 });
+  onTestFinished(() => sql.end({ timeout: 2 }));
+  return { url, sql };
+};
+
+const moves = (names: readonly string[]): PriceMove[] =>
+  names.map((sku) => ({ sku, size: '9', oldPrice: 1, newPrice: 2 }));
+
+/** A change each, in transactions of their own. */
+async function change({ sql }: Mirror, ...names: string[]): Promise<void> {
+  for (const name of names) await transaction(sql, (tx) => writeChanges(tx, moves([name]), [], null));
+}
+
+async function positionOf({ sql }: Mirror): Promise<string> {
+  const [row] = await sql<[{ position: string }]>`select catalog.changes_position() as position`;
+  return row.position;
+}
+
+/** What a reader gets after its position: names of SKUs, or the SQLSTATE of the refusal. */
+async function after({ sql }: Mirror, position: string): Promise<string[] | string> {
+  try {
+    const rows = await sql<{ sku: string }[]>`select sku from catalog.changes(${position})`;
+    return rows.map(({ sku }) => sku);
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+}
+
+test('a reader that has read beyond the backup is refused by what was restored, whatever has changed there since', async () => {
+  const source = await newMirror();
+  await change(source, 'a', 'b');
+  const shared = await positionOf(source);
+  const copy = await restored(source);
+  const goesOn = await reopened(source);
+  await change(goesOn, 'c', 'd', 'e');
+  const beyond = await positionOf(goesOn);
+  await change(copy, 'x', 'y', 'z', 'u', 'v');
+  expect(await after(copy, beyond)).toBe('CM001');
+  expect(await after(copy, shared)).toEqual(['x', 'y', 'z', 'u', 'v']);
+  expect(await after(goesOn, shared)).toEqual(['c', 'd', 'e']);
+});
+
+test('each restore is a gap of its own: of the restored, and of what was restored from that', async () => {
+  const first = await newMirror();
+  await change(first, 'a');
+  const second = await restored(first);
+  const old = await reopened(first);
+  await change(old, 'b', 'c');
+  const ofFirst = await positionOf(old);
+  await change(second, 'd', 'e');
+  const ofSecond = await positionOf(second);
+  const third = await restored(second);
+  const kept = await reopened(second);
+  await change(kept, 'f', 'g');
+  const beyond = await positionOf(kept);
+  await change(third, 'h', 'i', 'j');
+  expect(await after(third, ofFirst)).toBe('CM001');
+  expect(await after(third, beyond)).toBe('CM001');
+  expect(await after(third, ofSecond)).toEqual(['h', 'i', 'j']);
+  expect(await after(third, '0')).toEqual(['a', 'd', 'e', 'h', 'i', 'j']);
+});
+
+test('the gap is there also where the first who wrote after the restore was rolled back', async () => {
+  const source = await newMirror();
+  await change(source, 'a');
+  const copy = await restored(source);
+  const goesOn = await reopened(source);
+  await change(goesOn, 'b', 'c');
+  const beyond = await positionOf(goesOn);
+  await transaction(copy.sql, async (tx) => {
+    await writeChanges(tx, moves(['lost']), [], null);
+    throw new Error('rolled back');
+  }).catch(() => undefined);
+  await change(copy, 'x', 'y', 'z');
+  expect(await after(copy, beyond)).toBe('CM001');
+  expect(await after(copy, '1')).toEqual(['x', 'y', 'z']);
+});

@@ -1,0 +1,76 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { dropOldHistory, mendSequences, prepareHistory, writeChanges } from '../../src/store/changes.ts';
+import { connect, type Sql, transaction } from '../../src/store/db.ts';
+import { quarantine } from '../../src/store/quarantine.ts';
+import { createDatabase } from '../support/db.ts';
+import { claimAll, knownSkus, mark } from './support.ts';
+
+/** Sequences that number no rows: counts by time, and none of them harms where it begins anew. */
+const NO_ROWS = /others_sent_\d+$/;
+const CHUNK = 5_000_000;
+const DAY = 86_400_000;
+
+async function newStore(): Promise<Sql> {
+  const database = await createDatabase('migrated');
+  const sql = connect(database.url, { max: 2 });
+  onTestFinished(async () => {
+    await sql.end({ timeout: 2 });
+    await database.drop();
+  });
+  return sql;
+}
+
+/** Rows by every sequence: changes, claims, the first chunk dropped, sends, samples, and what BullMQ numbers. */
+async function used(sql: Sql): Promise<void> {
+  await sql`select setval('catalog_internal.change_positions', ${CHUNK}, false)`;
+  await prepareHistory(sql);
+  await dropOldHistory(sql, DAY);
+  const move = { sku: 'A', size: '9', oldPrice: 1, newPrice: 2 };
+  for (const sku of ['A', 'B'])
+    await transaction(sql, (tx) => writeChanges(tx, [{ ...move, sku }], [], null));
+  await knownSkus(sql, ['A', 'B']);
+  await sql`select setval('catalog_internal.claim_numbers', 70)`;
+  await mark(sql, ['A', 'B']);
+  await claimAll(sql);
+  await sql`insert into catalog_internal.pace_sends (sent_at, lane) select now(), 'reprice' from generate_series(1, 9)`;
+  await sql`insert into catalog_internal.live_calls (called_at, computed, deferred) select now(), 1, 1 from generate_series(1, 9)`;
+  await sql`insert into catalog_internal.watch_changes (added) select true from generate_series(1, 9)`;
+  await quarantine(
+    sql,
+    'bulk',
+    Array.from({ length: 9 }, () => ({ reason: 'r', sku: null, sample: null })),
+  );
+}
+
+async function lastValues(sql: Sql): Promise<Record<string, number>> {
+  const rows = await sql<{ name: string; value: string }[]>`
+    select schemaname || '.' || sequencename as name, coalesce(last_value, 0) as value from pg_sequences
+    where schemaname in ('catalog', 'catalog_internal') order by 1`;
+  return Object.fromEntries(rows.map(({ name, value }) => [name, Number(value)]));
+}
+
+test('sequences that a copy of the rows has left behind go on after the rows, each of them', async () => {
+  const sql = await newStore();
+  await used(sql);
+  await mendSequences(sql);
+  const before = await lastValues(sql);
+  await sql`
+    select setval((schemaname || '.' || sequencename)::regclass, start_value, false) from pg_sequences
+    where schemaname in ('catalog', 'catalog_internal')`;
+  await mendSequences(sql);
+  const after = await lastValues(sql);
+  const rowless = Object.keys(before).filter((name) => NO_ROWS.test(name));
+  expect(Object.keys(before).length - rowless.length).toBe(8);
+  expect(after).toEqual({ ...before, ...Object.fromEntries(rowless.map((name) => [name, 0])) });
+});
+
+test('a sequence that is ahead of its rows stays, and so does one without any', async () => {
+  const sql = await newStore();
+  const before = await lastValues(sql);
+  await mendSequences(sql);
+  expect(await lastValues(sql)).toEqual(before);
+  await used(sql);
+  await sql`select setval('catalog_internal.claim_numbers', 1000)`;
+  await mendSequences(sql);
+  expect(await lastValues(sql)).toMatchObject({ 'catalog_internal.claim_numbers': 1000 });
+});
