@@ -10,7 +10,7 @@ import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
 import { readLockHolders } from '../store/lock-holders.ts';
-import type { TaskName } from '../store/tasks.ts';
+import { endCallPause, type TaskName } from '../store/tasks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
@@ -82,6 +82,8 @@ async function start(
     pause.queuesFail(error);
   };
   await migrateMirror(config, sql, database.url, onStop);
+  // Whoever starts it may have changed what calls failed for.
+  await endCallPause(sql, null);
   const backend = await openQueues(config, database.url, onQueueError, onStop);
 
   const breaker = createCircuitBreaker(clock, limits);

@@ -58,7 +58,7 @@ export const PARTNER = {
     ['warn', 'debug'],
     'a bulk call failed; its SKUs stay due',
     ['skus', 'sku', 'pausedMs', ...FAILURE, ...REPEATED],
-    'its SKUs share smaller calls until they are answered, and others go on; from the fourth call in a row on all wait for pausedMs, which doubles up to half an hour',
+    'its SKUs share smaller calls until they are answered, and others go on; from the fourth call in a row on all wait for pausedMs, which doubles up to five minutes, or half an hour where the partner rejects the calls',
   ),
   'bulk.set-aside': line(
     'warn',
