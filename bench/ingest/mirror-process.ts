@@ -38,7 +38,7 @@ const client = createPartnerClient({
   userAgent: 'bench',
   clock: systemClock,
 });
-const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve() };
+const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false };
 
 const startedAt = performance.now();
 const outcome = await syncManifest(

@@ -63,7 +63,7 @@ const ctx: SyncContext = {
     acquire: () =>
       Promise.resolve({
         kind: 'granted',
-        permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve() },
+        permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false },
         waited: false,
       }),
   },

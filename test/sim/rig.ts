@@ -143,7 +143,7 @@ const UNPACED: Pacer = {
   acquire: () =>
     Promise.resolve({
       kind: 'granted',
-      permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve() },
+      permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false },
       waited: false,
     }),
 };
