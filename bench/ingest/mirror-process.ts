@@ -1,3 +1,4 @@
+import { MemberWatch } from '../../src/store/answer/members.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
@@ -49,6 +50,7 @@ const outcome = await syncManifest(
     pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) },
     clock: systemClock,
     random: () => 0.5,
+    members: new MemberWatch(),
     emit: () => undefined,
     settings: { ...config, callsPerMinute: 120 },
   },

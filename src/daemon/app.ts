@@ -9,6 +9,7 @@ import { createStorePause } from '../queues/store-pause.ts';
 import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
+import { MemberWatch } from '../store/answer/members.ts';
 import { readLockHolders } from '../store/lock-holders.ts';
 import { endCallPause, type TaskName } from '../store/tasks.ts';
 import type { SyncContext } from '../sync/context.ts';
@@ -99,6 +100,7 @@ async function start(
     random: Math.random,
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
+    members: new MemberWatch(),
   };
   const parts: Parts = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, sync };
   const runner = await startRunner(parts, onStop);

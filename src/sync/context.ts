@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import type { MemberWatch } from '../store/answer/members.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
 import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -82,6 +83,7 @@ export interface SyncContext {
   readonly random: () => number;
   readonly settings: SyncSettings;
   readonly emit: (event: SyncEvent) => void;
+  readonly members: MemberWatch;
 }
 
 export type Asked<T> =

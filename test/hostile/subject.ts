@@ -1,3 +1,4 @@
+import { MemberWatch } from '../../src/store/answer/members.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
@@ -69,6 +70,7 @@ const ctx: SyncContext = {
   },
   clock: systemClock,
   random: () => 0.5,
+  members: new MemberWatch(),
   emit: telemetry.onSync,
   settings: settingsWith({
     PARTNER_BASE_URL: baseUrl,

@@ -193,4 +193,39 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     ['history: nobody is told', "pg_notify('catalog_changes', last_value::text)", 'last_value'],
   ),
+  ...faultsOf(
+    'src/store/answer/members.ts',
+    ['test/store/volatile-members.pg.test.ts'],
+    ['members: none is ever muted', 'if (!isMuted && again >=', 'if (isMuted && again >='],
+    ['members: what is muted stays so', 'rest > HEARD_AT * again', 'rest > Infinity * (again + 1)'],
+    ['members: one move mutes', 'const MUTED_FROM = 24;', 'const MUTED_FROM = 1;'],
+    ['members: what rests is not noticed', 'else count.rest += 1;', ''],
+    [
+      'members: the first move of a SKU counts',
+      'for (const key of before ?? []) this.#count',
+      'for (const key of before ?? keys) this.#count',
+    ],
+    ['members: one name deep', 'const DEEPEST = 4;', 'const DEEPEST = 1;'],
+  ),
+  ...faultsOf(
+    'src/store/answer/effects.ts',
+    ['test/store/volatile-members.pg.test.ts'],
+    ['members: muted ones are history', "!muted.has(keyOf({ part: 'product', path }))", 'path.length > 0'],
+    [
+      'members: entries are written each time',
+      "return members.every(({ path }) => muted.has(keyOf({ part: 'entry', path })));",
+      'return false;',
+    ],
+    ['members: a followed SKU is not stored', 'watch?.follows(sku) === true', 'watch === null'],
+  ),
+  ...faultsOf(
+    'src/store/answer/muted.ts',
+    ['test/store/volatile-members.pg.test.ts'],
+    ['members: the history of columns is dropped', " and field = 'product'", ''],
+    [
+      'members: no history is dropped',
+      'select last_value from catalog_internal.dropped_positions',
+      'select 0',
+    ],
+  ),
 ];

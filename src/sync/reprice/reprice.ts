@@ -144,6 +144,7 @@ async function settle(
     ...nextRefresh(settings),
     live: learnRefresh(plan, settings),
     everythingLive: plan.incident !== null,
+    members: ctx.members,
   });
   failpoint('bulk.committed');
   ctx.emit({
@@ -157,6 +158,8 @@ async function settle(
     unpricedEntries,
     reportSeconds: applied.reportSeconds,
   });
+  for (const { part, path } of applied.members.muted) ctx.emit({ event: 'member.muted', part, path });
+  for (const { part, path } of applied.members.unmuted) ctx.emit({ event: 'member.unmuted', part, path });
   if (applied.sizeTypeChanges.length > 0)
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
 }
