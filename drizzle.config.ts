@@ -2,7 +2,7 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['./src/store/schema.ts', './src/store/schema-internal.ts'],
+  schema: ['./src/store/schema.ts', './src/store/schema-internal.ts', './src/store/schema-members.ts'],
   out: './drizzle',
   schemaFilter: ['catalog', 'catalog_internal'],
 });

@@ -1,6 +1,5 @@
 import { sql } from 'drizzle-orm';
 import {
-  primaryKey,
   bigint,
   boolean,
   check,
@@ -233,19 +232,6 @@ export const liveCalls = internal.table(
     snapshotDeferred: integer('snapshot_deferred').notNull().default(0),
   },
   (t) => [index('live_calls_called_at').on(t.calledAt)],
-);
-
-/** Members of products and of prices' entries that move with each refresh, and have no history (answer/members.ts). */
-export const mutedMembers = internal.table(
-  'muted_members',
-  {
-    part: text().notNull(),
-    path: text().notNull(),
-    since: instant('since')
-      .notNull()
-      .default(sql`now()`),
-  },
-  (t) => [primaryKey({ columns: [t.part, t.path] })],
 );
 
 /** The settings by which SQL distinguishes fresh from stale; written by the daemon at start. */

@@ -128,14 +128,10 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ['differences: the row after it is taken', 'rows[(position ?? 0) - 1]', 'rows[position ?? 0]'],
     [
       'differences: what a record leaves out of product is a change',
-      'where old.product is distinct from old.product || new.product and',
-      'where old.product is distinct from new.product and',
+      'where old.product is distinct from old.product || new.product\n',
+      'where old.product is distinct from new.product\n',
     ],
-    [
-      'differences: a change is told twice',
-      ' and not exists (select from fields where fields.sku = new.sku)',
-      '',
-    ],
+    ['differences: a change is told twice', ".filter(({ names }) => !told.has(names[0] ?? ''))", ''],
   ),
   ...faultsOf(
     'src/store/answer/writes.ts',
@@ -162,8 +158,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'metadata: a change keeps its old time',
-      'changed_at = excluded.changed_at ${renewals}',
-      'changed_at = p.changed_at ${renewals}',
+      'then excluded.changed_at else p.changed_at end ${renewals}',
+      'then p.changed_at else p.changed_at end ${renewals}',
     ],
   ),
   ...faultsOf(

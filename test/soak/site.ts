@@ -53,7 +53,7 @@ export interface Disk {
 export interface Site extends AsyncDisposable {
   readonly sandbox: Sandbox;
   readonly daemons: readonly Daemon[];
-  /** Past all troubles but a crash of the server. */
+  /** Past all disruptions but a crash of the server. */
   readonly sql: Sql;
   /** The daemons' way to Postgres. */
   readonly database: Proxy;

@@ -6,9 +6,9 @@ import { refreshSkus } from '../../src/store/refresh.ts';
 import { footprint } from './daemon.ts';
 import { Follower } from './follower.ts';
 import { grown, type Sample } from './growth.ts';
-import { PARTNER_TROUBLES } from './partner-troubles.ts';
+import { PARTNER_DISRUPTIONS } from './partner-disruptions.ts';
 import { openSite, type Site } from './site.ts';
-import { type Scene, type Trouble, TROUBLES } from './troubles.ts';
+import { type Scene, type Disruption, DISRUPTIONS } from './disruptions.ts';
 
 export const BACKENDS = ['redis', 'postgres'] as const;
 export type Backend = (typeof BACKENDS)[number];
@@ -17,7 +17,7 @@ export interface SoakOptions {
   readonly backend: Backend;
   readonly minutes: number;
   readonly seed: number;
-  /** Words of the names of troubles that are left out. */
+  /** Words of the names of disruptions that are left out. */
   readonly without: readonly string[];
 }
 
@@ -26,7 +26,7 @@ type Say = (text: string) => void;
 const MINUTE_MS = 60_000;
 /** The first fill. */
 const FILL_MS = 3 * MINUTE_MS;
-/** After the last trouble the mirror equals the truth within this: a failed delta waits a minute, what was in error two times. */
+/** After the last disruption the mirror equals the truth within this: a failed delta waits a minute, what was in error two times. */
 const SETTLES_MS = 6 * MINUTE_MS;
 const MARKET_MS = 1000;
 const SNAPSHOT_EVERY = 10;
@@ -60,10 +60,10 @@ function countThrottled({ sandbox }: Site, stop: AbortSignal): () => number {
   return () => throttled;
 }
 
-/** Draws one trouble after the other until stopped; each is over before the next of its kind of list begins. */
-async function makeTrouble(
+/** Draws one disruption after the other until stopped; each is over before the next of its kind of list begins. */
+async function makeDisruption(
   site: Site,
-  of: readonly Trouble[],
+  of: readonly Disruption[],
   random: () => number,
   count: (name: string) => void,
   stop: AbortSignal,
@@ -75,7 +75,7 @@ async function makeTrouble(
   while (!stop.aborted) {
     await wait(random() * GAP_MS);
     if (stop.aborted) return;
-    const trouble = of[Math.floor(random() * of.length)] as Trouble;
+    const disruption = of[Math.floor(random() * of.length)] as Disruption;
     const skus: string[] = [];
     const scene: Scene = {
       site,
@@ -84,10 +84,10 @@ async function makeTrouble(
       remember: (sku) => void skus.push(sku),
       remembered: () => skus,
     };
-    count(trouble.name);
-    await trouble.begin(scene);
-    await wait(random() * (trouble.seconds ?? 0) * 1000);
-    await trouble.end?.(scene);
+    count(disruption.name);
+    await disruption.begin(scene);
+    await wait(random() * (disruption.seconds ?? 0) * 1000);
+    await disruption.end?.(scene);
     // What was set aside alone waits an hour: somebody has mended it, and says so.
     if (skus.length > 0) await refreshSkus(site.sql, skus).catch(() => {});
   }
@@ -122,13 +122,14 @@ export async function soak(options: SoakOptions, say: Say): Promise<string[]> {
   const counts = new Map<string, number>();
   const count = (name: string) => void counts.set(name, (counts.get(name) ?? 0) + 1);
   say(`queues in ${backend}, ${minutes} min, seed ${seed}`);
-  for (const trouble of TROUBLES) {
-    const missing = trouble.missing?.(site) ?? null;
-    if (missing !== null) say(`left out: ${trouble.name}: ${missing}`);
+  for (const disruption of DISRUPTIONS) {
+    const missing = disruption.missing?.(site) ?? null;
+    if (missing !== null) say(`left out: ${disruption.name}: ${missing}`);
   }
-  const able = TROUBLES.filter(
-    (trouble) =>
-      (trouble.missing?.(site) ?? null) === null && !without.some((word) => trouble.name.includes(word)),
+  const able = DISRUPTIONS.filter(
+    (disruption) =>
+      (disruption.missing?.(site) ?? null) === null &&
+      !without.some((word) => disruption.name.includes(word)),
   );
   for (const daemon of daemons) daemon.start();
   const filled = async () => {
@@ -148,31 +149,31 @@ export async function soak(options: SoakOptions, say: Say): Promise<string[]> {
     randomFrom(Math.floor(random() * 2 ** 31)),
   ];
   const making = Promise.all([
-    makeTrouble(
+    makeDisruption(
       site,
-      able.filter((trouble) => !PARTNER_TROUBLES.includes(trouble)),
+      able.filter((disruption) => !PARTNER_DISRUPTIONS.includes(disruption)),
       ofSite,
       count,
       stop.signal,
     ),
-    makeTrouble(
+    makeDisruption(
       site,
-      able.filter((trouble) => PARTNER_TROUBLES.includes(trouble)),
+      able.filter((disruption) => PARTNER_DISRUPTIONS.includes(disruption)),
       ofPartner,
       count,
       stop.signal,
     ),
-  ]).catch((error: unknown) => failed(`a trouble could not be made: ${String(error)}`));
+  ]).catch((error: unknown) => failed(`a disruption could not be made: ${String(error)}`));
 
   const samples: Sample[] = [];
   const begun = performance.now();
   const progress = () => {
     const passed = (performance.now() - begun) / MINUTE_MS;
-    const troubles = [...counts.values()].reduce((sum, n) => sum + n, 0);
+    const disruptions = [...counts.values()].reduce((sum, n) => sum + n, 0);
     const ends = new Date(Date.now() + (minutes - passed) * MINUTE_MS).toTimeString().slice(0, 5);
     const rss = Math.round((footprint(daemons[0]?.pid ?? null)?.rss ?? 0) / 2 ** 20);
     say(
-      `minute ${passed.toFixed(0)} of ${minutes}: ${sandbox.counts()} requests, ${follower.seen} changes, ${troubles} troubles, RSS ${rss} MB; noise ends at ${ends}`,
+      `minute ${passed.toFixed(0)} of ${minutes}: ${sandbox.counts()} requests, ${follower.seen} changes, ${disruptions} disruptions, RSS ${rss} MB; noise ends at ${ends}`,
     );
   };
   let said = begun;

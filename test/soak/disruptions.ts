@@ -1,8 +1,8 @@
 import type { Daemon } from './daemon.ts';
-import { PARTNER_TROUBLES } from './partner-troubles.ts';
+import { PARTNER_DISRUPTIONS } from './partner-disruptions.ts';
 import type { Site } from './site.ts';
 
-/** What a trouble does it to, and what it draws from. */
+/** What a disruption does it to, and what it draws from. */
 export interface Scene {
   readonly site: Site;
   readonly sandbox: Site['sandbox'];
@@ -13,7 +13,7 @@ export interface Scene {
 }
 
 /** Something that goes wrong, at once or until `end`. */
-export interface Trouble {
+export interface Disruption {
   readonly name: string;
   /** At most so long. */
   readonly seconds?: number;
@@ -32,7 +32,7 @@ const mortal = ({ site }: Scene): Daemon => site.daemons.at(-1) as Daemon;
 const paused = new Set<Daemon>();
 
 /** A clock that is wrong by so much, for a while. */
-const clock = (of: 'database' | 'daemons', hours: number): Trouble => ({
+const clock = (of: 'database' | 'daemons', hours: number): Disruption => ({
   name: `the clock of the ${of} is ${Math.abs(hours)} h ${hours < 0 ? 'behind' : 'ahead'}`,
   seconds: 20,
   missing: ({ clocks }) => (clocks === null ? 'there is no libfaketime (apt install faketime)' : null),
@@ -40,7 +40,7 @@ const clock = (of: 'database' | 'daemons', hours: number): Trouble => ({
   end: ({ site }) => site.clocks?.set(of, 0),
 });
 
-export const TROUBLES: readonly Trouble[] = [
+export const DISRUPTIONS: readonly Disruption[] = [
   {
     name: 'kill -9',
     async begin(scene) {
@@ -109,5 +109,5 @@ export const TROUBLES: readonly Trouble[] = [
   clock('database', -1),
   clock('daemons', 1),
   clock('daemons', -1),
-  ...PARTNER_TROUBLES,
+  ...PARTNER_DISRUPTIONS,
 ];

@@ -1,6 +1,6 @@
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import type { Json } from '../../src/sandbox/wire.ts';
-import type { Trouble } from './troubles.ts';
+import type { Disruption } from './disruptions.ts';
 
 type Route = 'bulk' | 'delta' | 'manifest' | 'file' | '*';
 
@@ -14,19 +14,19 @@ const fault = (
   name: string,
   fault: Omit<Parameters<Sandbox['faults']['add']>[0], 'times' | 'route'> & { readonly route: Route },
   most = 4,
-): Trouble => ({
+): Disruption => ({
   name,
   begin: ({ sandbox, random }) =>
     void sandbox.faults.add({ ...fault, times: 1 + Math.floor(random() * most) }),
 });
 
-/** The partner goes on answering so until the trouble is over. */
+/** The partner goes on answering so until the disruption is over. */
 const spell = (
   name: string,
   seconds: number,
   begin: (sandbox: Sandbox) => void,
   end: (sandbox: Sandbox) => void,
-): Trouble => ({
+): Disruption => ({
   name,
   seconds,
   begin: ({ sandbox }) => begin(sandbox),
@@ -36,7 +36,7 @@ const spell = (
 const list = (json: Json, name: string, value: unknown): object => ({ ...(json as object), [name]: value });
 
 /** What the partner and the way to it may do within the words of its documentation. */
-export const PARTNER_TROUBLES: readonly Trouble[] = [
+export const PARTNER_DISRUPTIONS: readonly Disruption[] = [
   fault(
     '500 of the price route',
     { route: 'bulk', status: 500, body: { errorMessage: 'fault', code: '9999' } },
