@@ -131,7 +131,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'where old.product is distinct from old.product || new.product\n',
       'where old.product is distinct from new.product\n',
     ],
-    ['differences: a change is told twice', ".filter(({ names }) => !told.has(names[0] ?? ''))", ''],
+    ['differences: a change is told twice', "!told.has(names[0] ?? '')", 'told !== undefined'],
   ),
   ...faultsOf(
     'src/store/answer/writes.ts',
