@@ -126,11 +126,6 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     ['differences: an entry that changes is not seen', ' or old.entry is distinct from new.entry`', '`'],
     ['differences: the row after it is taken', 'rows[(position ?? 0) - 1]', 'rows[position ?? 0]'],
-    [
-      'differences: what a record leaves out of product is a change',
-      'where old.product is distinct from old.product || new.product\n',
-      'where old.product is distinct from new.product\n',
-    ],
     ['differences: a change is told twice', "!told.has(names[0] ?? '')", 'told !== undefined'],
   ),
   ...faultsOf(

@@ -166,7 +166,7 @@ export async function openSite(queues: 'redis' | 'postgres', seed: number): Prom
       if (redis !== null) {
         if (share === 1) await redis.command('FLUSHALL');
         else await halveRedis(redis);
-      } else if (share === 1) await sql`truncate catalog_queue.job`;
+      } else if (share === 1) await sql`truncate catalog_queue.job cascade`;
       else await sql`delete from catalog_queue.job where hashtext(id::text) % 2 = 0`;
     },
     async sample() {

@@ -65,7 +65,7 @@ async function makeDisruption(
   site: Site,
   of: readonly Disruption[],
   random: () => number,
-  count: (name: string) => void,
+  { count, failed }: { readonly count: (name: string) => void; readonly failed: (text: string) => void },
   stop: AbortSignal,
 ): Promise<void> {
   const wait = async (ms: number) => {
@@ -85,9 +85,14 @@ async function makeDisruption(
       remembered: () => skus,
     };
     count(disruption.name);
-    await disruption.begin(scene);
-    await wait(random() * (disruption.seconds ?? 0) * 1000);
-    await disruption.end?.(scene);
+    try {
+      await disruption.begin(scene);
+      await wait(random() * (disruption.seconds ?? 0) * 1000);
+    } catch (error) {
+      failed(`${disruption.name} could not be made: ${String(error)}`);
+    } finally {
+      await disruption.end?.(scene);
+    }
     // What was set aside alone waits an hour: somebody has mended it, and says so.
     if (skus.length > 0) await refreshSkus(site.sql, skus).catch(() => {});
   }
@@ -153,17 +158,17 @@ export async function soak(options: SoakOptions, say: Say): Promise<string[]> {
       site,
       able.filter((disruption) => !PARTNER_DISRUPTIONS.includes(disruption)),
       ofSite,
-      count,
+      { count, failed },
       stop.signal,
     ),
     makeDisruption(
       site,
       able.filter((disruption) => PARTNER_DISRUPTIONS.includes(disruption)),
       ofPartner,
-      count,
+      { count, failed },
       stop.signal,
     ),
-  ]).catch((error: unknown) => failed(`a disruption could not be made: ${String(error)}`));
+  ]);
 
   const samples: Sample[] = [];
   const begun = performance.now();
