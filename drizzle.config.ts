@@ -7,6 +7,7 @@ export default defineConfig({
     './src/store/schema-internal.ts',
     './src/store/schema-processes.ts',
     './src/store/schema-identity.ts',
+    './src/store/schema-members.ts',
   ],
   out: './drizzle',
   schemaFilter: ['catalog', 'catalog_internal'],

@@ -1,3 +1,4 @@
+import { MemberWatch } from '../../src/store/answer/members.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
@@ -38,7 +39,7 @@ const client = createPartnerClient({
   userAgent: 'bench',
   clock: systemClock,
 });
-const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve() };
+const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false };
 
 const startedAt = performance.now();
 const outcome = await syncManifest(
@@ -49,6 +50,7 @@ const outcome = await syncManifest(
     pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) },
     clock: systemClock,
     random: () => 0.5,
+    members: new MemberWatch(),
     emit: () => undefined,
     settings: { ...config, callsPerMinute: 120 },
   },

@@ -2,8 +2,10 @@ import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import { paceLimits } from '../pace/policy.ts';
+import { OUTAGE_KINDS } from '../partner/errors.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { sqlState, type Sql } from '../store/db.ts';
+import { endCallPause } from '../store/tasks.ts';
 import { readPace } from '../pace/ledger.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { readAccount } from '../store/account.ts';
@@ -162,7 +164,10 @@ async function consult(sql: Sql, config: Config, facts: PostgresFacts, most: num
     ? ledgerPermits(sql, systemClock, limits)
     : localPermits(systemClock, limits);
   const mirror = await readOwnMirror(facts.migrated ? sql : null);
-  return await askPartner({ config, permits, mirror, most, now });
+  const report = await askPartner({ config, permits, mirror, most, now });
+  const isAnswered = report.requests.some(({ outcome }) => outcome === 'ok');
+  if (facts.migrated && isAnswered) await endCallPause(sql, OUTAGE_KINDS);
+  return report;
 }
 
 function unreachable(error: unknown): CheckResult {

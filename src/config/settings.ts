@@ -246,7 +246,7 @@ export const SETTINGS = {
     rule: duration({ zero: true, min: 7 * 86_400_000 }),
     default: '0',
     meaning:
-      'minimum retention of `catalog.price_history`, which is dropped in chunks of five million changes; 0: keep forever',
+      'minimum retention of `catalog.price_history`, which is dropped in chunks of five million changes, and of what `catalog.product_history` holds of members without a column; 0: keep forever',
   },
   PARTNER_BULK_BODY_KEY: {
     path: 'partner.fields.bulkBodyKey',

@@ -10,8 +10,9 @@ import { createStorePause } from '../queues/store-pause.ts';
 import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
+import { MemberWatch } from '../store/answer/members.ts';
 import { readLockHolders } from '../store/lock-holders.ts';
-import type { TaskName } from '../store/tasks.ts';
+import { endCallPause, type TaskName } from '../store/tasks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
@@ -140,6 +141,8 @@ async function start({
   };
   const backend = await needingConnections(config, async () => {
     await migrateMirror(config, sql, database.url, { log, onStop });
+    // Whoever starts it may have changed what calls failed for.
+    await endCallPause(sql, null);
     return await openQueues(config, database.url, onQueueError, onStop, waits);
   });
 
@@ -163,15 +166,13 @@ async function start({
     random: Math.random,
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
+    members: new MemberWatch(),
   };
   const own = { config, clock, log, problems, metrics, telemetry };
   const parts: Parts = { ...own, pause, backend, breaker, clocks, sync };
   const runner = await startRunner(parts, onStop);
-  const stalled = startWatches(
-    { ...parts, postgresAnswers: () => askPostgres(database.url) },
-    runner,
-    onStop,
-  );
+  const postgresAnswers = () => askPostgres(database.url);
+  const stalled = startWatches({ ...parts, postgresAnswers }, runner, onStop);
   const http = await openHttp(parts, runner);
   onStop(() => http.close());
   log.info({

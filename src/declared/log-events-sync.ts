@@ -58,7 +58,7 @@ export const PARTNER = {
     ['warn', 'debug'],
     'a bulk call failed; its SKUs stay due',
     ['skus', 'sku', 'pausedMs', ...FAILURE, ...REPEATED],
-    'its SKUs share smaller calls until they are answered, and others go on; from the fourth call in a row on all wait for pausedMs, which doubles up to half an hour',
+    'its SKUs share smaller calls until they are answered, and others go on; from the fourth call in a row on all wait for pausedMs, which doubles up to five minutes, or half an hour where the partner rejects the calls',
   ),
   'bulk.set-aside': line(
     'warn',
@@ -137,6 +137,16 @@ export const CATALOG = {
     ['count', 'skus'],
     'see catalog.product_history, and check anything that prices by size. Counts cover ten minutes',
   ),
+  'member.muted': line(
+    'warn',
+    "a member of products (or of prices' entries) moves with each refresh: its moves are no history and no changes from now on",
+    ['part', 'path'],
+    'nothing, unless you need it: catalog.products has its newest value; catalog_internal.muted_members lists all such members',
+  ),
+  'member.unmuted': line('info', 'a member that was muted rests now: its moves are history again', [
+    'part',
+    'path',
+  ]),
   'incident.began': line(
     'warn',
     'incident: the whole catalog is live-priced',

@@ -20,12 +20,16 @@ import { unsend, withPace } from './ledger.ts';
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
 export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe'];
 
+/** From the decision to the sending of a request, which claims its SKUs in between: the window was read at the decision. */
+const LAPSES_AFTER_MS = 2000;
 /** After so long a task that a process with an open circuit breaker gave back may be taken by any. */
 const BREAKER_WAIT_MS = 1000;
 
 export interface SentPermit extends Permit {
   /** Returns the slot: nothing was sent. */
   cancel(): Promise<void>;
+  /** It was not used in time, as where the process or its host was stopped: the ledger has another moment than it would be sent at. */
+  lapsed(): boolean;
 }
 
 export type Acquired =
@@ -71,6 +75,8 @@ interface Tried {
   readonly decision: PaceDecision;
   /** Database time in epoch milliseconds. */
   readonly now: number;
+  /** The same moment by the monotonic clock. */
+  readonly decidedAt: number;
   /** Set where it may go: until then (monotonic) it keeps the next one waiting, whatever others send. */
   readonly nextFrom: number;
   /** Null where the request may not be sent. */
@@ -83,12 +89,13 @@ async function tryOnce(sql: Sql, clock: Clock, limits: PaceLimits, lane: string)
   const { result, sendId } = await withPace<Omit<Tried, 'sendId'>>(sql, spanMs, (view) => {
     const { state, sends, others, now } = view;
     const decision = decide(limits, state ?? initialPace(limits, now), sends, now, others);
-    if (!decision.go) return { result: { decision, now, nextFrom: -Infinity } };
+    const decidedAt = clock.monotonic();
+    if (!decision.go) return { result: { decision, now, decidedAt, nextFrom: -Infinity } };
     const next = decide(limits, decision.state, [...sends, now], now, others);
     // What follows a half-open request is its answer's to say.
     const known = !next.go && (next.because === 'spacing' || next.because === 'window');
     const nextFrom = known ? clock.monotonic() + next.at - now : -Infinity;
-    return { state: decision.state, send: lane, result: { decision, now, nextFrom } };
+    return { state: decision.state, send: lane, result: { decision, now, decidedAt, nextFrom } };
   });
   return { ...result, sendId };
 }
@@ -130,6 +137,7 @@ class PacedProcess {
   async acquireNext(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired> {
     const clock = this.#clock;
     const end = clock.monotonic() + maxWaitMs;
+    let hasLapsed = false;
     for (let waited = false; ; waited = true) {
       if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
       if (this.#breaker.openMs() > 0) {
@@ -139,7 +147,13 @@ class PacedProcess {
         if (this.#breaker.openMs() > 0) return { kind: 'wait', forMs: BREAKER_WAIT_MS, because: 'silence' };
       }
       const ended = await this.#attempt(lane, end - clock.monotonic());
-      if ('settle' in ended) return { kind: 'granted', permit: ended, waited };
+      if ('settle' in ended) {
+        // Once: where Postgres is as slow as that, the next one would lapse too.
+        if (hasLapsed || !ended.lapsed()) return { kind: 'granted', permit: ended, waited };
+        hasLapsed = true;
+        await ended.cancel();
+        continue;
+      }
       if (clock.monotonic() + ended.forMs > end) return { kind: 'wait', ...ended };
       await clock.sleep(ended.forMs, signal);
     }
@@ -163,7 +177,7 @@ class PacedProcess {
     return this.#permitOf(tried);
   }
 
-  #permitOf({ decision, now, sendId }: Tried): SentPermit {
+  #permitOf({ decision, now, decidedAt, sendId }: Tried): SentPermit {
     const probing = decision.go && decision.state.halfOpenSentAt === now;
     return {
       // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
@@ -171,6 +185,7 @@ class PacedProcess {
         if (letsThrough(outcome)) this.#breaker.cleared();
         if (refuses(outcome) || probing) await this.#settle(now, outcome);
       },
+      lapsed: () => this.#clock.monotonic() - decidedAt > LAPSES_AFTER_MS,
       cancel: async () => {
         this.#nextFrom = -Infinity;
         if (sendId !== null) await unsend(this.#sql, sendId);

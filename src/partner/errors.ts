@@ -39,6 +39,9 @@ export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKin
   'authorizer-fault',
 ]);
 
+/** What requests of any route meet while the partner, or the way there, is down; not what it has against the request. */
+export const OUTAGE_KINDS: readonly PartnerErrorKind[] = ['network', 'timeout', 'service-fault'];
+
 const HINTS: Record<PartnerErrorKind, string> = {
   'throttled-or-forbidden':
     'throttled or refused: the partner answers both alike; sending resumes after the back-off, and only a 403 that persists in quiet windows points to the credential',

@@ -68,7 +68,8 @@ export async function readCallInputs(sql: Sql, options: CallInputOptions): Promi
         else l.usual + case when l.lane = ${laneNumber('live')} then coalesce(f.early_minutes, 0) * 60 else 0 end end) as until
       from facts f, unnest(${DUE_LANES.map(laneNumber)}::smallint[], ${DUE_LANES.map((lane) => options.early.usual[lane])}::float8[],
         ${DUE_LANES.map((lane) => options.early.stale[lane])}::float8[]) as l(lane, usual, stale)
-    )
+    ),
+    waiting as materialized (${waitingClasses(sql, options.limit)})
     select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
       (select jsonb_build_object('liveBudget', live_budget, 'catalogState', catalog_state) from facts) as sync,
       (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
@@ -83,25 +84,29 @@ export async function readCallInputs(sql: Sql, options: CallInputOptions): Promi
  * Pieces of readCallInputs. They see the ledger as it was before `released`, whose rows they therefore add.
  */
 
-function dueClasses(sql: Sql, limit: number) {
+/** What waits in each class, and since when: where nothing may be vacuumed, each reading of a class passes all that was claimed from it. */
+function waitingClasses(sql: Sql, limit: number) {
   return sql`
-    select coalesce(jsonb_agg(jsonb_build_object('lane', l.lane, 'live', c.live, 'count', n.count)), '[]')
+    select l.lane, c.live, c.until, n.count, n.first
     from lanes l cross join lateral (
       -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/plan.ts).
       values (true, l.until), (false, case when l.lane = ${laneNumber('live')} then now() else l.until end)
     ) as c(live, until)
     cross join lateral (
-      select least(${limit}::int, waiting.count + freed.count) as count
-      from (
-        select count(*)::int as count from (
-          select from catalog_internal.due d
-          where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane and d.due_at <= c.until
-          order by d.due_at limit ${limit}
-        ) first
-      ) waiting, (
-        select count(*)::int as count from released r
-        where r.largest_call is null and r.live = c.live and r.lane = l.lane and r.due_at <= c.until
-      ) freed
+      select count(*)::int as count, min(due_at) as first from (
+        select d.due_at from catalog_internal.due d
+        where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane and d.due_at <= c.until
+        order by d.due_at limit ${limit}
+      ) earliest
+    ) n`;
+}
+
+function dueClasses(sql: Sql, limit: number) {
+  return sql`
+    select coalesce(jsonb_agg(jsonb_build_object('lane', w.lane, 'live', w.live, 'count', n.count)), '[]')
+    from waiting w cross join lateral (
+      select least(${limit}::int, w.count + count(*)::int) as count from released r
+      where r.largest_call is null and r.live = w.live and r.lane = w.lane and r.due_at <= w.until
     ) n
     where n.count > 0`;
 }
@@ -123,12 +128,10 @@ function dueSuspects(sql: Sql) {
 function nextDueMs(sql: Sql) {
   return sql`
     select greatest(0, extract(epoch from at - clock_timestamp()) * 1000)::float8 from (select least(
-      (select min(first.due_at) from lanes l cross join (values (true), (false)) as c(live)
-         cross join lateral (
-           select due_at from catalog_internal.due
-           where held_until is null and largest_call is null and live = c.live and lane = l.lane and due_at < 'infinity'
-           order by due_at limit 1
-         ) first),
+      (select min(coalesce(w.first, (
+         select due_at from catalog_internal.due
+         where held_until is null and largest_call is null and live = w.live and lane = w.lane and due_at < 'infinity'
+         order by due_at limit 1))) from waiting w),
       (select min(due_at) from catalog_internal.due where held_until is null and largest_call is not null and due_at < 'infinity'),
       (select min(held_until) from catalog_internal.due where held_until > now()),
       (select min(due_at) from released where due_at < 'infinity'),

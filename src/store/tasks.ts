@@ -143,6 +143,32 @@ export function callPauseRow(sql: Sql) {
     from catalog_internal.tasks where task = 'reprice'`;
 }
 
+/**
+ * Ends the pause, so that one call tries again: its reason may be gone. The failures stay counted until a call works, so where it is
+ * not, the next pause is the longer one. `after`: only a pause after failures of these kinds; null = after any.
+ * SKUs that only wait because a call with them met the outage wait no longer. Returns whether there was a pause.
+ */
+export async function endCallPause(sql: Sql, after: readonly string[] | null): Promise<boolean> {
+  const paused = sql`task = 'reprice' and failures > 0 and next_at > clock_timestamp() and next_at < 'infinity'
+    and (${after === null} or outcome = any(${[...(after ?? [])]}::text[]))`;
+  const ended = await sql`
+    with held as materialized (
+      select sku from catalog_internal.due
+      where exists (select from catalog_internal.tasks where ${paused})
+        and held_until > now() and claim is null and failures = 0 and deferrals = 0
+      order by sku for update
+    ),
+    released as (
+      update catalog_internal.due d set held_until = null from held h where d.sku = h.sku and d.claim is null returning 1
+    )
+    update catalog_internal.tasks set next_at = clock_timestamp()
+    where ${paused}
+      -- The ledger first, as whoever refreshes SKUs locks it before this row.
+      and (select count(*) from released) >= 0
+    returning 1`;
+  return ended.length > 0;
+}
+
 export async function callPause(sql: Sql): Promise<CallPause> {
   const [row] = await sql<[CallPause]>`${callPauseRow(sql)}`;
   return row;

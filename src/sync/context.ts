@@ -1,10 +1,12 @@
 import type { Config } from '../config/config.ts';
+import type { MemberWatch } from '../store/answer/members.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
 import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
-import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
+import { OUTAGE_KINDS, PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
+import { endCallPause } from '../store/tasks.ts';
 import { type Failure, PATIENCE_MS } from './outcome.ts';
 import type { Pacer, SentPermit } from '../pace/pacer.ts';
 
@@ -81,6 +83,7 @@ export interface SyncContext {
   readonly random: () => number;
   readonly settings: SyncSettings;
   readonly emit: (event: SyncEvent) => void;
+  readonly members: MemberWatch;
 }
 
 export type Asked<T> =
@@ -88,7 +91,10 @@ export type Asked<T> =
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }
   | { readonly kind: 'error'; readonly error: PartnerError };
 
-/** Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value. */
+/**
+ * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value. An answer, and an
+ * error with a code of the partner's own too, is evidence that an outage is over: bulk calls need not pause any longer.
+ */
 export async function ask<T>(
   ctx: SyncContext,
   lane: string,
@@ -97,12 +103,16 @@ export async function ask<T>(
 ): Promise<Asked<T>> {
   const acquired = await ctx.pacer.acquire(lane, PATIENCE_MS, signal);
   if (acquired.kind === 'wait') return acquired;
-  try {
-    return { kind: 'answer', value: await send(acquired.permit) };
-  } catch (error) {
-    if (error instanceof PartnerError) return { kind: 'error', error };
-    throw error;
-  }
+  const asked = await send(acquired.permit).then(
+    (value): Asked<T> => ({ kind: 'answer', value }),
+    (error: unknown): Asked<T> => {
+      if (error instanceof PartnerError) return { kind: 'error', error };
+      throw error;
+    },
+  );
+  if (asked.kind === 'answer' || (asked.kind === 'error' && asked.error.code !== undefined))
+    await endCallPause(ctx.sql, OUTAGE_KINDS);
+  return asked;
 }
 
 /** How long a snapshot-priced SKU may go without a refresh, in milliseconds: its sweep, or its metadata where that is sooner. */

@@ -1,3 +1,4 @@
+import { dropOldMemberHistory } from '../store/answer/muted.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { dropOldHistory, prepareHistory } from '../store/changes.ts';
 import { promoteMetadata, releaseHeld } from '../store/due.ts';
@@ -49,9 +50,10 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
   const forgotten = await forgetUnknown(ctx.sql, AT_ONCE);
   const mayDrop = historyMs > 0 && (await isClockSteady(ctx.sql));
   const historyChunksDropped = mayDrop ? await dropOldHistory(ctx.sql, historyMs) : 0;
+  const membersDropped = await dropOldMemberHistory(ctx.sql, AT_ONCE);
   return {
     kind: 'done',
-    nextInMs: Math.max(released, forgotten) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
+    nextInMs: Math.max(released, forgotten, membersDropped) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
     counts: { released, pruned, forgotten, historyChunksDropped },
   };
 }

@@ -36,11 +36,20 @@ const GOOD: PostgresFacts = {
   daemons: 1,
   pooled: false,
   aheadMs: 20,
+  snapshotHolder: null,
+  seesSessions: true,
 };
 
 test.each<[string, Partial<PostgresFacts>, string[]]>([
   ['all well', {}, []],
   ['an old server', { versionNumber: 130_012 }, ['FAIL postgres']],
+  [
+    'a snapshot that is held for an hour',
+    {
+      snapshotHolder: { kind: 'session', pid: 7, role: 'bi', name: 'report', seconds: 3600, transactions: 9 },
+    },
+    ['WARN snapshots'],
+  ],
   ['a pooler', { pooled: true }, ['FAIL postgres pooler']],
   ['a standby', { inRecovery: true }, ['FAIL writes']],
   ['read-only', { readOnly: true }, ['FAIL writes']],

@@ -46,6 +46,17 @@ describe.concurrent('doctor', () => {
     expect(stdout).not.toContain(stack.sandbox.secret);
   });
 
+  test('that the partner answers ends the pause of bulk calls after an outage', async ({ expect }) => {
+    await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 60, seed: 71 } });
+    await stack.sql`
+      update catalog_internal.tasks set failures = 8, outcome = 'network', next_at = now() + interval '5 minutes'
+      where task = 'reprice'`;
+    await runProgram(['doctor', '--requests', '1'], stack.env);
+    expect(
+      await stack.sql`select from catalog_internal.tasks where task = 'reprice' and next_at <= now()`,
+    ).toHaveLength(1);
+  });
+
   const cases: Record<string, { sandbox?: SandboxOptions; env?: Env; fails: ReturnType<typeof failure> }> = {
     'a wrong secret': { env: { PARTNER_SECRET: 'another' }, fails: failure('credential', 'PARTNER_SECRET') },
     'an unknown api_key': {

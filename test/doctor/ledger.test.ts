@@ -28,6 +28,8 @@ const SOUND: PostgresFacts = {
   daemons: 0,
   pooled: false,
   aheadMs: 0,
+  snapshotHolder: null,
+  seesSessions: true,
 };
 
 test.each<[string, Partial<PostgresFacts>, RegExp | null]>([

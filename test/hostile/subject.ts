@@ -1,3 +1,4 @@
+import { MemberWatch } from '../../src/store/answer/members.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
@@ -63,12 +64,13 @@ const ctx: SyncContext = {
     acquire: () =>
       Promise.resolve({
         kind: 'granted',
-        permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve() },
+        permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false },
         waited: false,
       }),
   },
   clock: systemClock,
   random: () => 0.5,
+  members: new MemberWatch(),
   emit: telemetry.onSync,
   settings: settingsWith({
     PARTNER_BASE_URL: baseUrl,

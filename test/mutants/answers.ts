@@ -127,16 +127,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     ['differences: an entry that changes is not seen', ' or old.entry is distinct from new.entry`', '`'],
     ['differences: the row after it is taken', 'rows[(position ?? 0) - 1]', 'rows[position ?? 0]'],
-    [
-      'differences: what a record leaves out of product is a change',
-      'where old.product is distinct from old.product || new.product and',
-      'where old.product is distinct from new.product and',
-    ],
-    [
-      'differences: a change is told twice',
-      ' and not exists (select from fields where fields.sku = new.sku)',
-      '',
-    ],
+    ['differences: a change is told twice', "!told.has(names[0] ?? '')", 'told !== undefined'],
   ),
   ...faultsOf(
     'src/store/answer/writes.ts',
@@ -163,8 +154,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'metadata: a change keeps its old time',
-      'changed_at = excluded.changed_at ${renewals}',
-      'changed_at = p.changed_at ${renewals}',
+      'then excluded.changed_at else p.changed_at end ${renewals}',
+      'then p.changed_at else p.changed_at end ${renewals}',
     ],
   ),
   ...faultsOf(
@@ -193,5 +184,40 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'false and sku = any(${corrected}::text[])\n',
     ],
     ['history: nobody is told', "pg_notify('catalog_changes', last_value::text)", 'last_value'],
+  ),
+  ...faultsOf(
+    'src/store/answer/members.ts',
+    ['test/store/volatile-members.pg.test.ts'],
+    ['members: none is ever muted', 'if (!isMuted && again >=', 'if (isMuted && again >='],
+    ['members: what is muted stays so', 'rest > HEARD_AT * again', 'rest > Infinity * (again + 1)'],
+    ['members: one move mutes', 'const MUTED_FROM = 24;', 'const MUTED_FROM = 1;'],
+    ['members: what rests is not noticed', 'else count.rest += 1;', ''],
+    [
+      'members: the first move of a SKU counts',
+      'for (const key of before ?? []) this.#count',
+      'for (const key of before ?? keys) this.#count',
+    ],
+    ['members: one name deep', 'const DEEPEST = 4;', 'const DEEPEST = 1;'],
+  ),
+  ...faultsOf(
+    'src/store/answer/effects.ts',
+    ['test/store/volatile-members.pg.test.ts'],
+    ['members: muted ones are history', "!muted.has(keyOf({ part: 'product', path }))", 'path.length > 0'],
+    [
+      'members: entries are written each time',
+      "return members.every(({ path }) => muted.has(keyOf({ part: 'entry', path })));",
+      'return false;',
+    ],
+    ['members: a followed SKU is not stored', 'watch?.follows(sku) === true', 'watch === null'],
+  ),
+  ...faultsOf(
+    'src/store/answer/muted.ts',
+    ['test/store/volatile-members.pg.test.ts'],
+    ['members: the history of columns is dropped', " and field = 'product'", ''],
+    [
+      'members: no history is dropped',
+      'select last_value from catalog_internal.dropped_positions',
+      'select 0',
+    ],
   ),
 ];

@@ -92,7 +92,7 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'calls: one that is not made keeps its place in the window',
     file: 'src/sync/reprice/reprice.ts',
-    from: '    await permit.cancel();\n',
+    from: '    await acquired.permit.cancel();\n',
     to: '',
     tests: ['test/sync/permits.pg.test.ts'],
   },

@@ -11,13 +11,13 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'call inputs: what a lease has just freed is not counted',
-      'select least(${limit}::int, waiting.count + freed.count) as count',
-      'select least(${limit}::int, waiting.count + 0 * freed.count) as count',
+      'select least(${limit}::int, w.count + count(*)::int) as count',
+      'select least(${limit}::int, w.count + 0 * count(*)::int) as count',
     ],
     [
       'call inputs: counting goes beyond its limit',
-      'select least(${limit}::int, waiting.count + freed.count) as count',
-      'select (waiting.count + freed.count) as count',
+      'select least(${limit}::int, w.count + count(*)::int) as count',
+      'select (w.count + count(*)::int) as count',
     ],
     [
       'call inputs: while stale, SKUs wait for their time',
@@ -41,8 +41,8 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'call inputs: a removed SKU is the next to come',
-      "live = c.live and lane = l.lane and due_at < 'infinity'",
-      'live = c.live and lane = l.lane',
+      "live = w.live and lane = w.lane and due_at < 'infinity'",
+      'live = w.live and lane = w.lane',
     ],
     [
       'call inputs: the end of a wait wakes nobody',

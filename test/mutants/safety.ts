@@ -109,4 +109,20 @@ export const SAFETY: readonly Mutant[] = [
     ['limits: names do not count', 'char === COLON) parts += 1', 'char === COLON) parts += 0'],
     ['limits: a text is read in one go', 'const PIECE = 2 * MIB', 'const PIECE = 2000 * MIB'],
   ),
+  ...faultsOf(
+    'src/pace/pacer.ts',
+    ['test/sync/permits.pg.test.ts'],
+    ['permit: never lapses', 'const LAPSES_AFTER_MS = 2000;', 'const LAPSES_AFTER_MS = Infinity;'],
+    ['permit: none is had of a slow Postgres', 'if (hasLapsed || !ended.lapsed())', 'if (!ended.lapsed())'],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/reprice.ts',
+    ['test/sync/permits.pg.test.ts'],
+    ['permit: is used however late', 'if (!permit.lapsed()) return {', 'if (permit !== null) return {'],
+    [
+      'permit: one that lapsed keeps its place',
+      '  await permit.cancel();\n  return await pacer',
+      '  return await pacer',
+    ],
+  ),
 ];

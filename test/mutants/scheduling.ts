@@ -89,8 +89,13 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'failed call: its pause has no end',
-      'doubling(intervals.errorMs, times, PAUSE_MOST_MS)',
+      'doubling(intervals.errorMs, times, mostPauseMs(kind, intervals.errorMs))',
       'doubling(intervals.errorMs, times, Infinity)',
+    ],
+    [
+      'failed call: an outage pauses calls for half an hour',
+      'OUTAGE_KINDS.includes(kind) ? OUTAGE_PAUSE_MOST_MS : PAUSE_MOST_MS',
+      'PAUSE_MOST_MS',
     ],
     [
       'failed call: the last one before a pause is blamed',
@@ -166,8 +171,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'maintenance: a backlog waits a minute',
-      'nextInMs: Math.max(released, forgotten) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,',
-      'nextInMs: Math.max(released, forgotten) < Infinity ? MAINTENANCE_EVERY_MS : 1000,',
+      'nextInMs: Math.max(released, forgotten, membersDropped) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,',
+      'nextInMs: Math.max(released, forgotten, membersDropped) < Infinity ? MAINTENANCE_EVERY_MS : 1000,',
     ],
     ['maintenance: samples grow without end', '  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);\n', ''],
     [

@@ -172,6 +172,25 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/tasks.ts',
+    ['test/sync/outage.pg.test.ts'],
+    [
+      'pause: answers of other routes end any',
+      'and (${after === null} or outcome = any(${[...(after ?? [])]}::text[]))`;',
+      '`;',
+    ],
+    [
+      'pause: its end frees SKUs that wait for another reason',
+      'and held_until > now() and claim is null and failures = 0 and deferrals = 0',
+      'and held_until > now() and claim is null',
+    ],
+    [
+      'pause: its end leaves the SKU of the last try waiting',
+      'update catalog_internal.due d set held_until = null from held h where d.sku = h.sku',
+      'update catalog_internal.due d set held_until = d.held_until from held h where d.sku = h.sku',
+    ],
+  ),
+  ...faultsOf(
     'src/store/call-lesson.ts',
     [
       'test/store/ledger-corners.pg.test.ts',

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
+import { MemberWatch } from '../../src/store/answer/members.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
@@ -114,6 +115,7 @@ export class Rig {
       clock: this.time,
       random: () => 0.5,
       settings: settingsWith({ ...SETTINGS, PARTNER_BASE_URL: this.partner.base, ...settings }),
+      members: new MemberWatch(),
       emit: (event) => this.#count(event),
     };
     return [worker, ctx];
@@ -145,7 +147,7 @@ const UNPACED: Pacer = {
   acquire: () =>
     Promise.resolve({
       kind: 'granted',
-      permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve() },
+      permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false },
       waited: false,
     }),
 };

@@ -32,7 +32,7 @@ const price = (sku: string, how: PriceDifference['how'], from: number | null, to
 });
 const differences = (prices: readonly PriceDifference[], unknown: readonly string[] = []): Differences => ({
   prices,
-  products: { fields: [], unknown },
+  products: { fields: [], members: new Map(), unknown },
 });
 
 describe('what follows from an answer', () => {

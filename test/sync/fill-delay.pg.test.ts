@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { MemberWatch } from '../../src/store/answer/members.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
@@ -103,6 +104,7 @@ function replica(url: string, callsPerMinute = 100_000): SyncContext {
     }),
     clock: systemClock,
     random: Math.random,
+    members: new MemberWatch(),
     emit: () => {},
     settings: settingsWith({
       PARTNER_BASE_URL: sandbox.url,

@@ -5,7 +5,8 @@ import type { BulkAnswer } from '../../src/partner/answers.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
 import { claimDue } from '../../src/store/due.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
-import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { ask, type SyncContext, type SyncEvent } from '../../src/sync/context.ts';
+import { afterFailedCall, ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import { type Iteration, repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, callInputs, failCall, HOUR, knownSkus, mark, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -192,4 +193,94 @@ describe('once calls pause', () => {
       await failCall(store.sql, 0, failures);
     for (const call of [await send(), await send()]) await call.answer();
   });
+});
+
+describe('a pause after failed calls ends with evidence that the partner answers', () => {
+  /** As in an outage: four calls failed, and after the pause the one that tried, for whose SKU the next try has another. */
+  async function pausedBy(kind: PartnerErrorKind): Promise<void> {
+    await knownSkus(store.sql, ['A']);
+    await mark(store.sql, ['A'], 'changed');
+    for (let failures = 0; failures < FAILURES_BEFORE_PAUSE; failures += 1)
+      await failCall(store.sql, 0, failures);
+    await (await send()).fail(kind);
+    expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
+  }
+  const answered = () => ask(ctx, 'delta', async () => 'an answer');
+  const notAnswered = (kind: PartnerErrorKind, code?: string) =>
+    ask(ctx, 'delta', async () => {
+      throw new PartnerError(kind, 'delta', code === undefined ? {} : { code });
+    });
+
+  test.each(['network', 'timeout', 'service-fault'] as const)(
+    'after %s: any other route is answered, and a call tries at once, for the SKU of the one before too',
+    async (kind) => {
+      await pausedBy(kind);
+      await answered();
+      const call = await send();
+      expect(call.skus).toEqual(['A']);
+      await call.answer();
+      expect(await callPause(store.sql)).toEqual({ ms: 0, failures: 0 });
+    },
+  );
+
+  test('an error with a code of the partner is an answer; a failure of the connection is none', async () => {
+    await pausedBy('network');
+    await notAnswered('network');
+    await notAnswered('service-fault');
+    expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
+    await notAnswered('no-snapshot', '0012');
+    expect((await callPause(store.sql)).ms).toBe(0);
+  });
+
+  test('the failures stay counted: where calls fail again the pause goes on growing', async () => {
+    await pausedBy('timeout');
+    await answered();
+    await (await send()).fail('timeout');
+    const pause = await callPause(store.sql);
+    expect(pause.failures).toBe(FAILURES_BEFORE_PAUSE + 2);
+    expect(pause.ms).toBeGreaterThan(3.9 * MINUTE);
+  });
+
+  test('what the partner refuses in calls alone, answers of other routes do not change', async () => {
+    await pausedBy('bad-request');
+    await answered();
+    expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
+  });
+
+  test('SKUs that wait after errors and deferrals of their own go on waiting', async () => {
+    await knownSkus(store.sql, ['erring', 'deferred']);
+    await mark(store.sql, ['erring', 'deferred'], 'changed');
+    await store.sql`
+      update catalog_internal.due set held_until = now() + interval '1 hour', failures = (sku = 'erring')::int,
+        deferrals = (sku = 'deferred')::int`;
+    await pausedBy('network');
+    await answered();
+    expect(Object.keys(await waits())).toEqual(['deferred', 'erring']);
+  });
+
+  test.each([
+    ['network', 5],
+    ['timeout', 5],
+    ['service-fault', 5],
+    ['bad-request', 30],
+  ] as const)('without any, the longest pause after %s is of %i minutes', (kind, minutes) => {
+    const failed = { kind, skus: 1, failures: 20, hadFailed: false };
+    const { pauseMs } = afterFailedCall(failed, { step: 0, ...ANY_SIZE }, ctx.settings);
+    expect(pauseMs).toBe(minutes * MINUTE);
+    const rare = settingsWith({ ERROR_INTERVAL: '10m' });
+    expect(afterFailedCall(failed, { step: 0, ...ANY_SIZE }, rare).pauseMs).toBe(
+      Math.max(10, minutes) * MINUTE,
+    );
+  });
+});
+
+test('four calls that one outage meets, and four that the next one meets, are two failures', async () => {
+  const skus = Array.from({ length: 12 }, (_, i) => `S${i}`);
+  await knownSkus(store.sql, skus);
+  await mark(store.sql, skus, 'changed');
+  for (const failures of [1, 2]) {
+    const calls = [await send(), await send(), await send(), await send()];
+    await Promise.all(calls.map(async (call) => call.fail('network')));
+    expect(await callPause(store.sql)).toEqual({ ms: 0, failures });
+  }
 });

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
+import { describe, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { createPacer, type Pacer, type SentPermit } from '../../src/pace/pacer.ts';
+import { PartnerError } from '../../src/partner/errors.ts';
 import { claimDue } from '../../src/store/due.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
@@ -37,3 +38,99 @@ test.each([
     expect([...(await store.sql`select lane from catalog_internal.pace_sends`)]).toEqual([]);
   },
 );
+
+describe('a process that is stopped between permit and request', () => {
+  const LONG = 10_000;
+  const LIMITS = { maxPerWindow: 1000, windowMs: 60_000, backoffMs: 60_000 };
+  /** A clock that stands still but where it is moved. */
+  function stoppable() {
+    let at = 0;
+    const clock: Clock = { now: () => at, monotonic: () => at, sleep: async (ms) => void (at += ms) };
+    return { clock, pass: (ms: number) => void (at += ms) };
+  }
+  const sentSecondsAgo = async () => {
+    const rows = await store.sql<{ seconds: number }[]>`
+      select extract(epoch from clock_timestamp() - sent_at)::float8 as seconds from catalog_internal.pace_sends`;
+    return rows.map(({ seconds }) => seconds);
+  };
+
+  test('while its permit is logged, it takes another one when it goes on', async () => {
+    const { clock, pass } = stoppable();
+    let commits = 0;
+    // Stopped when the ledger has decided and before that is known here to be committed.
+    const sql = new Proxy(store.sql, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name);
+        if (name !== 'begin') return member;
+        return async (...args: unknown[]) => {
+          const result = await Reflect.apply(
+            member as (...args: unknown[]) => Promise<unknown>,
+            target,
+            args,
+          );
+          commits += 1;
+          if (commits === 1) pass(LONG);
+          return result;
+        };
+      },
+    });
+    const acquired = await createPacer(sql, clock, LIMITS).acquire('lane', 60_000);
+    expect(acquired.kind).toBe('granted');
+    expect(commits).toBeGreaterThan(1);
+    expect(await sentSecondsAgo()).toHaveLength(1);
+  });
+
+  test.each([
+    [100, 1],
+    [LONG, 2],
+  ])('after %i ms between claim and call, %i permits were taken, and one counts', async (ms, taken) => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await mark(sql, ['A']);
+    const { clock, pass } = stoppable();
+    const pacer = createPacer(sql, clock, LIMITS);
+    let permits = 0;
+    const counting: Pacer = {
+      async acquire(...asked) {
+        const acquired = await pacer.acquire(...asked);
+        permits += 1;
+        if (permits === 1) pass(ms);
+        return acquired;
+      },
+    };
+    const bulk = (permit: SentPermit) => {
+      expect(permit.lapsed()).toBe(false);
+      return Promise.reject(new PartnerError('aborted', 'bulk'));
+    };
+    const ctx = {
+      sql,
+      pacer: counting,
+      clock,
+      client: { bulk },
+      settings: settingsWith(),
+    } as unknown as SyncContext;
+    await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals);
+    expect(permits).toBe(taken);
+    expect(await sentSecondsAgo()).toHaveLength(1);
+  });
+
+  test('where Postgres always takes so long, requests leave all the same', async () => {
+    const { clock, pass } = stoppable();
+    const slow = new Proxy(store.sql, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name);
+        if (name !== 'begin') return member;
+        return async (...args: unknown[]) => {
+          const result = await Reflect.apply(
+            member as (...args: unknown[]) => Promise<unknown>,
+            target,
+            args,
+          );
+          pass(LONG);
+          return result;
+        };
+      },
+    });
+    expect((await createPacer(slow, clock, LIMITS).acquire('lane', 60_000)).kind).toBe('granted');
+  });
+});

@@ -27,5 +27,7 @@ test('what Redis refuses for one reason is one error, whichever script met it', 
     expect.stringContaining('76b1'),
     expect.stringContaining('READONLY'),
   ]);
+  const missing = (job: number) => new Error(`Missing key for job repeat:reprice:${job}. moveToFinished`);
+  expect(said([missing(1795316104774), missing(1795316105774)])).toEqual([missing(1795316104774).message]);
   expect(said([new Error('one'), new Error('another'), new Error('one')])).toEqual(['one', 'another']);
 });

@@ -36,6 +36,16 @@ test('another refresh of the same error is said at once, and only once', () => {
   expect(looks).toEqual([true, false, true, false, false]);
 });
 
+test('a condition that is another one each time is said a hundred times, and then as often as any that lasts', () => {
+  const { clock, pass } = clocked();
+  const throttle = createLogThrottle(clock);
+  const said = Array.from({ length: 5000 }, (_, n) => {
+    pass(10);
+    return throttle.again('queues', `look ${n}`).say;
+  });
+  expect(said.filter(Boolean)).toHaveLength(100);
+});
+
 test('on and off is one error: its end is told when it has stayed away for five minutes', () => {
   const { clock, pass } = clocked();
   const throttle = createLogThrottle(clock);

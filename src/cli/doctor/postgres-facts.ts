@@ -3,6 +3,7 @@ import { migrationState, OUR_SCHEMAS, readRights, schemasOfOthers } from '../../
 import { countDaemons } from '../../store/instance.ts';
 import type { PostgresFacts } from './postgres.ts';
 import { readSyncState } from '../../store/sync-state.ts';
+import { readSnapshotHolder } from '../../store/snapshot-holder.ts';
 import type { OwnMirror } from './partner.ts';
 import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 
@@ -18,6 +19,7 @@ type ServerRow = Omit<
   | 'pooled'
   | 'aheadMs'
   | 'writeProblem'
+  | 'snapshotHolder'
 > & {
   readonly at: number;
 };
@@ -32,6 +34,7 @@ export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFa
   const [row] = await sql<[ServerRow]>`
     select current_setting('server_version_num')::int as "versionNumber", current_setting('server_version') as version,
       current_user::text as role, current_database()::text as database, pg_is_in_recovery() as "inRecovery",
+      pg_has_role('pg_read_all_stats', 'USAGE') as "seesSessions",
       current_setting('default_transaction_read_only')::boolean as "readOnly",
       has_database_privilege(current_database(), 'CREATE') as "mayCreate",
       has_database_privilege(current_database(), 'TEMPORARY') as "mayTemp",
@@ -67,6 +70,7 @@ export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFa
     queueTablesCurrent: row.owns && (await queueTablesCurrent(sql)),
     daemons: row.owns ? await countDaemons(sql) : 0,
     pooled: await isPooled(sql),
+    snapshotHolder: await readSnapshotHolder(sql),
   };
 }
 

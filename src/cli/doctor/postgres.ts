@@ -1,4 +1,5 @@
 import { judgeEncryption } from './connection.ts';
+import { type SnapshotHolder, snapshotHolderText } from '../../store/snapshot-holder.ts';
 import type { SchemaOfAnother } from '../../store/migrations.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 
@@ -42,6 +43,9 @@ export interface PostgresFacts {
   /** Whether the server changed under an idle session: there is a transaction pooler in between. */
   readonly pooled: boolean;
   readonly aheadMs: number;
+  readonly snapshotHolder: SnapshotHolder | null;
+  /** Whether the sessions of other roles are shown to this one. */
+  readonly seesSessions: boolean;
 }
 
 export interface PostgresSettings {
@@ -64,11 +68,28 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     creatorsLine(facts),
     migrationsLine(facts),
     connectionsLine(facts, settings),
+    snapshotsLine(facts),
     judgeSkew('postgres clock', "Postgres's clock", facts.aheadMs),
     facts.daemons === 0
       ? ok('daemons', 'none running on this database')
       : ok('daemons', `${facts.daemons} running on this database`),
   ];
+}
+
+/** What is updated while a snapshot is held stays, and every statement that passes over it reads it again. */
+function snapshotsLine({ snapshotHolder, seesSessions, role }: PostgresFacts): CheckResult {
+  if (snapshotHolder === null)
+    return ok(
+      'snapshots',
+      seesSessions
+        ? 'nobody holds one for long'
+        : `no slot holds one for long; sessions are shown after GRANT pg_read_all_stats TO ${quoted(role)}`,
+    );
+  return warn(
+    'snapshots',
+    `${snapshotHolderText(snapshotHolder)}: Postgres can vacuum nothing meanwhile, and the mirror costs it more and more`,
+    'end that transaction, or drop the slot if nobody uses it; run long reports on a standby without hot_standby_feedback',
+  );
 }
 
 const pooled = fail(

@@ -2,6 +2,8 @@ import { type LockedSku, type AnswerEffects, effectsOf } from './effects.ts';
 import type { SkuResult, NextRefresh, Applied } from './types.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { comparePrices, compareProducts } from './differences.ts';
+import { readMuted, storeMuted } from './muted.ts';
+import type { Moved, Turned } from './members.ts';
 import { writePrices, writeProducts } from './writes.ts';
 import { auditRefreshes, standingColumns } from '../audit.ts';
 import { correctedMeanings, writeChanges } from '../changes.ts';
@@ -24,14 +26,15 @@ export async function applyAnswer(
   next: NextRefresh,
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
-  const { lockedAt, reported, ...applied } = await transaction(sql, async (tx, last) => {
-    const [{ locked, lockedAt, at }, prices, products] = await Promise.all([
+  const { lockedAt, reported, moved, muted, ...applied } = await transaction(sql, async (tx, last) => {
+    const [{ locked, lockedAt, at }, prices, products, muted] = await Promise.all([
       lockAnswered(tx, claim, next.everythingLive ?? false),
       comparePrices(tx, settled),
       compareProducts(tx, settled),
+      readMuted(tx),
     ]);
     failpoint('bulk.compared');
-    const outcome = effectsOf(locked, settled, { prices, products }, next);
+    const outcome = effectsOf(locked, settled, { prices, products }, next, muted);
     last(writeEffects(tx, { claim, at }, results, outcome, next));
     failpoint('bulk.written');
     return {
@@ -43,10 +46,25 @@ export async function applyAnswer(
         ({ sku }) => locked.find((row) => row.sku === sku)?.reportedSeconds ?? [],
       ),
       lockedAt,
+      moved: outcome.members,
+      muted,
     };
   });
+  const members = await noteMembers(sql, moved, muted, next);
   const sinceLock = (performance.now() - lockedAt) / 1000;
-  return { ...applied, reportSeconds: reported.map((seconds) => seconds + sinceLock) };
+  return { ...applied, members, reportSeconds: reported.map((seconds) => seconds + sinceLock) };
+}
+
+/** What the answer has shown of members; stored where one is to be muted, or heard again. Outside of its transaction, as every lesson. */
+async function noteMembers(
+  sql: Sql,
+  moved: readonly Moved[],
+  muted: ReadonlySet<string>,
+  { members: watch }: NextRefresh,
+): Promise<Turned> {
+  const turned = watch?.note(moved, muted) ?? { muted: [], unmuted: [] };
+  if (turned.muted.length + turned.unmuted.length > 0) await storeMuted(sql, turned);
+  return turned;
 }
 
 /** Sends everything that an outcome changes in one go; it is carried out in this order. */
@@ -54,12 +72,13 @@ async function writeEffects(
   tx: Tx,
   { claim, at }: { readonly claim: Claim; readonly at: Date },
   results: readonly SkuResult[],
-  { answered, overtaken, prices, moves, moved, fields, renewed, ahead, findings }: AnswerEffects,
+  effects: AnswerEffects,
   next: NextRefresh,
 ): Promise<void> {
+  const { answered, overtaken, prices, moves, moved, fields, ahead, findings } = effects;
   await Promise.all([
     writePrices(tx, prices, at),
-    writeProducts(tx, answered, renewed, at),
+    writeProducts(tx, answered, effects, at),
     writeStates(tx, answered, moved, at),
     writeRates(tx, ahead),
     settleAnswered(tx, claim, answered, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),

@@ -1,5 +1,6 @@
 import type { SkuResult } from './types.ts';
-import { METADATA_COLUMNS } from '../../declared/metadata.ts';
+import { METADATA, METADATA_COLUMNS, type MetadataColumn } from '../../declared/metadata.ts';
+import { type MemberChange, memberChanges } from './members.ts';
 import type { FieldChange } from '../changes.ts';
 import type { Tx } from '../db.ts';
 
@@ -13,11 +14,16 @@ export interface PriceDifference {
   readonly newPrice: number | null;
   /** The partner's entry as JSON text; null where it was just the number. */
   readonly entry: string | null;
+  /** Where nothing else than the entry differs: its members that do. */
+  readonly members?: readonly MemberChange[];
 }
 
 /** What an answer says of metadata that the mirror does not hold. */
 export interface ProductDifferences {
+  /** By column. */
   readonly fields: readonly FieldChange[];
+  /** Members of the product object, but for those that a column tells of. */
+  readonly members: ReadonlyMap<string, readonly MemberChange[]>;
   /** SKUs without any stored metadata. */
   readonly unknown: readonly string[];
 }
@@ -29,6 +35,8 @@ interface PriceRowFound {
   readonly sku: string | null;
   readonly size: string | null;
   readonly oldPrice: number | null;
+  /** Where nothing but the entry differs. */
+  readonly oldEntry: string | null;
   readonly how: PriceDifference['how'];
 }
 
@@ -48,15 +56,20 @@ export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Pro
     ),
     old as (select sku, size, price, entry from catalog.prices where sku = any(${answered.map(({ sku }) => sku)}))
     select position::int as position, case when position is null then sku end as sku, case when position is null then size end as size,
-      old.price as "oldPrice",
+      old.price as "oldPrice", case when old.price is not distinct from new.price then old.entry::text end as "oldEntry",
       case when position is null then 'gone' when old.sku is null then 'appeared'
         when old.price is distinct from new.price then 'moved' else 'entry' end as how
     from new full join old using (sku, size)
     where position is null or old.sku is null or old.price is distinct from new.price or old.entry is distinct from new.entry`;
-  return found.map(({ position, sku, size, oldPrice, how }): PriceDifference => {
+  return found.map(({ position, sku, size, oldPrice, oldEntry, how }): PriceDifference => {
     const row = rows[(position ?? 0) - 1];
-    if (row !== undefined)
-      return { sku: row.sku, size: row.size, how, oldPrice, newPrice: row.price, entry: row.entry };
+    if (row !== undefined) {
+      const { entry } = row;
+      const members = how === 'entry' && {
+        members: memberChanges(JSON.parse(oldEntry ?? 'null'), JSON.parse(entry ?? 'null')),
+      };
+      return { sku: row.sku, size: row.size, how, oldPrice, newPrice: row.price, entry, ...members };
+    }
     return { sku: sku ?? '', size: size ?? '', how, oldPrice, newPrice: null, entry: null };
   });
 }
@@ -69,13 +82,13 @@ export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): P
   const rows = answered.flatMap((result) =>
     result.kind === 'record' ? [{ sku: result.sku, ...result.product }] : [],
   );
-  if (rows.length === 0) return { fields: [], unknown: [] };
+  if (rows.length === 0) return { fields: [], members: new Map(), unknown: [] };
   const columns = METADATA_COLUMNS.map((column) => tx`, ${tx(column)}`);
   const values = METADATA_COLUMNS.map((column) => tx`, ${rows.map((r) => r[column])}::text[]`);
   const pairs = METADATA_COLUMNS.map(
     (column, at) => tx`${at === 0 ? tx`` : tx`,`} (${column}::text, old.${tx(column)}, new.${tx(column)})`,
   );
-  const found = await tx<(FieldChange | { readonly sku: string; readonly field: null })[]>`
+  const found = await tx<(ColumnChange | ObjectChange | { readonly sku: string; readonly field: null })[]>`
     with new as (
       select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.product)}::text[]::jsonb[] ${values})
         as n(sku, product ${columns})
@@ -88,14 +101,37 @@ export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): P
     )
     select sku, field, old_value as "oldValue", new_value as "newValue" from fields
     union all
-    -- Members beyond the documented ones: the whole object is the field, where no column of its own tells the change.
     select new.sku, 'product', old.product::text, (old.product || new.product)::text
     from new join catalog.products old using (sku)
-    where old.product is distinct from old.product || new.product and not exists (select from fields where fields.sku = new.sku)
+    where old.product is distinct from old.product || new.product
     union all
     select sku, null, null, null from new where not exists (select from catalog.products old where old.sku = new.sku)`;
+  const fields = found.filter((row): row is ColumnChange => row.field !== null && row.field !== 'product');
+  const objects = found.filter((row): row is ObjectChange => row.field === 'product');
   return {
-    fields: found.filter((row): row is FieldChange => row.field !== null),
+    fields,
+    members: new Map(objects.map((row): [string, MemberChange[]] => [row.sku, untold(row, fields)])),
     unknown: found.flatMap(({ sku, field }) => (field === null ? [sku] : [])),
   };
+}
+
+type ColumnChange = FieldChange & { readonly field: MetadataColumn };
+interface ObjectChange {
+  readonly sku: string;
+  readonly field: 'product';
+  readonly oldValue: string;
+  readonly newValue: string;
+}
+
+/** The members of a product that differ, without those whose columns do. */
+function untold({ sku, oldValue, newValue }: ObjectChange, fields: readonly ColumnChange[]): MemberChange[] {
+  const told = new Set<string>(
+    fields.flatMap((change) => {
+      const [part, member] = METADATA[change.field];
+      return change.sku === sku && part === 'product' ? [member] : [];
+    }),
+  );
+  return memberChanges(JSON.parse(oldValue), JSON.parse(newValue)).filter(
+    ({ names }) => !told.has(names[0] ?? ''),
+  );
 }

@@ -1,5 +1,6 @@
 import type { SkuResult, NextRefresh } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
+import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
@@ -20,8 +21,11 @@ export interface AnswerEffects {
   readonly moves: readonly PriceMove[];
   readonly moved: ReadonlySet<string>;
   readonly fields: readonly FieldChange[];
-  /** SKUs whose metadata is rewritten. */
+  /** SKUs whose metadata is rewritten, and of these those of which anything but muted members has changed. */
   readonly renewed: ReadonlySet<string>;
+  readonly changed: ReadonlySet<string>;
+  /** Of each record, which members have moved. */
+  readonly members: readonly Moved[];
   readonly ahead: readonly LearnedRefresh[];
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
 }
@@ -34,7 +38,8 @@ export function effectsOf(
   locked: readonly LockedSku[],
   settled: readonly SkuResult[],
   { prices, products }: Differences,
-  next: Pick<NextRefresh, 'live'>,
+  next: Pick<NextRefresh, 'live' | 'members'>,
+  muted: ReadonlySet<string> = new Set(),
 ): AnswerEffects {
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
   const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
@@ -45,15 +50,23 @@ export function effectsOf(
     ({ sku, oldPrice, newPrice }) => oldPrice !== newPrice && rowOf.get(sku)?.seenBefore === true,
   );
   const moved = new Set(moves.map(({ sku }) => sku));
-  const fields = products.fields.filter(ours);
+  const heard = (sku: string) =>
+    (products.members.get(sku) ?? []).filter(({ path }) => !muted.has(keyOf({ part: 'product', path })));
+  const fields = [
+    ...products.fields,
+    ...[...products.members.keys()].flatMap((sku) => productChange(sku, heard(sku))),
+  ].filter(ours);
+  const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
   return {
     answered,
     overtaken: settled.flatMap(({ sku }) => (late.has(sku) ? [sku] : [])),
-    prices: prices.filter(ours),
+    prices: prices.filter((price) => ours(price) && !isThinned(price, muted, next.members)),
     moves,
     moved,
     fields,
-    renewed: new Set([...fields.map(({ sku }) => sku), ...products.unknown]),
+    renewed: new Set([...changed, ...products.members.keys()]),
+    changed,
+    members: movedMembers(answered, prices, products),
     ahead: locked
       .filter(({ live, answerable }) => live && answerable)
       .flatMap((row) => next.live?.({ ...row, moved: moved.has(row.sku) }) ?? []),
@@ -63,6 +76,41 @@ export function effectsOf(
       return finding === null ? [] : [{ sku, finding }];
     }),
   };
+}
+
+/** One row of history for all members of a product that moved; none for none. */
+function productChange(sku: string, changes: readonly MemberChange[]): FieldChange[] {
+  if (changes.length === 0) return [];
+  return [
+    { sku, field: 'product', oldValue: membersAlone(changes, 'from'), newValue: membersAlone(changes, 'to') },
+  ];
+}
+
+/** Whether nothing but muted members of an entry has moved: it is stored with the next move of the price, or of something else. */
+function isThinned(
+  { sku, members }: PriceDifference,
+  muted: ReadonlySet<string>,
+  watch?: MemberWatch,
+): boolean {
+  if (members === undefined || members.length === 0 || watch?.follows(sku) === true) return false;
+  return members.every(({ path }) => muted.has(keyOf({ part: 'entry', path })));
+}
+
+function movedMembers(
+  answered: readonly SkuResult[],
+  prices: readonly PriceDifference[],
+  products: ProductDifferences,
+): Moved[] {
+  const keys = new Map<string, Set<string>>(
+    answered.flatMap(({ sku, kind }) => (kind === 'record' ? [[sku, new Set<string>()]] : [])),
+  );
+  for (const [sku, changes] of products.members)
+    for (const { path } of changes) keys.get(sku)?.add(keyOf({ part: 'product', path }));
+  for (const { sku, members = [] } of prices)
+    // What is no object has no member by which it could be told from a price that moves.
+    for (const { names, path } of members)
+      if (names.length > 0) keys.get(sku)?.add(keyOf({ part: 'entry', path }));
+  return [...keys].map(([sku, moved]) => ({ sku, keys: moved }));
 }
 
 /** State of an asked SKU whose claim is still this one. */

@@ -1,3 +1,4 @@
+import type { MemberWatch, Turned } from './members.ts';
 import type { Metadata } from '../../declared/metadata.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
@@ -30,6 +31,8 @@ export type SkuResult =
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */
 export interface NextRefresh {
+  /** Notices members that move with each refresh; without it none is. */
+  readonly members?: MemberWatch;
   /** Live, and without a plan for each: SKUs that no manifest lists. */
   readonly liveMs: number;
   /** Learns from a refresh of a live SKU, and says when the next one is due where that is not after `liveMs`. */
@@ -43,6 +46,8 @@ export interface NextRefresh {
 }
 
 export interface Applied {
+  /** Members that the answer has shown to move with each refresh, or no longer to do so. */
+  readonly members: Turned;
   /** SKUs whose claim was still ours. The rest of the answer came too late and changed nothing. */
   readonly accepted: number;
   readonly priceChanges: number;

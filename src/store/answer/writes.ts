@@ -1,5 +1,6 @@
 import type { SkuResult } from './types.ts';
 import type { PriceDifference } from './differences.ts';
+import type { AnswerEffects } from './effects.ts';
 import { METADATA_COLUMNS } from '../../declared/metadata.ts';
 import type { Tx } from '../db.ts';
 
@@ -25,11 +26,14 @@ export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: 
     select sku, size, price, entry, ${at} from diff where how = 'appeared' order by sku, size`;
 }
 
-/** Writes the metadata of answered SKUs: what they say of it where it is to be `renewed`, else that it was seen again. */
+/**
+ * Writes the metadata of answered SKUs: what they say of it where it is to be `renewed`, else that it was seen again; that it has
+ * `changed` where more has than members that always do.
+ */
 export async function writeProducts(
   tx: Tx,
   answered: readonly SkuResult[],
-  renewed: ReadonlySet<string>,
+  { renewed, changed }: Pick<AnswerEffects, 'renewed' | 'changed'>,
   at: Date,
 ): Promise<void> {
   const records = answered.flatMap((result) =>
@@ -52,6 +56,6 @@ export async function writeProducts(
         as n(sku, product ${columns})
       order by sku
       on conflict (sku) do update set product = p.product || excluded.product,
-        refreshed_at = excluded.refreshed_at, changed_at = excluded.changed_at ${renewals}`,
+        refreshed_at = excluded.refreshed_at, changed_at = case when excluded.sku = any(${[...changed]}::text[]) then excluded.changed_at else p.changed_at end ${renewals}`,
   ]);
 }

@@ -1,5 +1,5 @@
 import { doubling } from '../../lib/duration.ts';
-import type { PartnerErrorKind } from '../../partner/errors.ts';
+import { OUTAGE_KINDS, type PartnerErrorKind } from '../../partner/errors.ts';
 import type { CallSize } from '../../store/bulk-call.ts';
 import type { FailedCall } from '../../store/call-lesson.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../store/tasks.ts';
@@ -99,10 +99,19 @@ function tryLarger(before: CallSize, most: number): CallSize {
   return { ...before, size, failing: isNear ? null : failing, suspected: size, worked: 0 };
 }
 
+/** An outage is over as suddenly as it began; what the partner has against the requests, somebody has to change. */
+const OUTAGE_PAUSE_MOST_MS = 300_000;
 const PAUSE_MOST_MS = 1_800_000;
 
 /** What failed: the call at the partner, or Postgres does not take its answer. */
 export type FailedKind = PartnerErrorKind | 'not-stored';
+
+function mostPauseMs(kind: FailedKind, errorMs: number): number {
+  return Math.max(
+    errorMs,
+    OUTAGE_KINDS.some((outage) => outage === kind) ? OUTAGE_PAUSE_MOST_MS : PAUSE_MOST_MS,
+  );
+}
 
 /** A bulk call that failed as a whole, and not because requests are refused. */
 export interface Failed {
@@ -127,7 +136,7 @@ export function afterFailedCall(
 ): Pick<FailedCall, 'pauseMs' | 'holdMs' | 'largestCall' | 'callSize'> & { readonly blames: boolean } {
   const isConfiguration = kind === 'no-skus-read';
   const times = failures + 2 - (isConfiguration ? 1 : FAILURES_BEFORE_PAUSE);
-  const pauseMs = times < 1 ? 0 : doubling(intervals.errorMs, times, PAUSE_MOST_MS);
+  const pauseMs = times < 1 ? 0 : doubling(intervals.errorMs, times, mostPauseMs(kind, intervals.errorMs));
   if (isConfiguration || failures >= FAILURES_BEFORE_PAUSE) {
     const holdMs = isConfiguration ? 0 : pauseMs + intervals.errorMs;
     return { pauseMs, holdMs, largestCall: null, callSize: null, blames: false };

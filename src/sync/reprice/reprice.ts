@@ -1,4 +1,5 @@
 import { failpoint } from '../../lib/failpoint.ts';
+import type { Acquired, SentPermit } from '../../pace/pacer.ts';
 import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import { type CallInputs, readCallInputs } from '../../store/bulk-call.ts';
@@ -61,7 +62,7 @@ export async function repriceOnce(
   if (first.kind !== 'planned') return first;
   const acquired = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
   if (acquired.kind === 'wait') return acquired;
-  const { permit, waited } = acquired;
+  const { waited } = acquired;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
   const planned = waited ? await plan() : first;
   const claim =
@@ -69,11 +70,17 @@ export async function repriceOnce(
       ? await claimDue(ctx.sql, planned.wanted, requestTimeoutMs + LEASE_SLACK_MS, planned.spend)
       : null;
   if (planned.kind !== 'planned' || claim === null) {
-    await permit.cancel();
+    await acquired.permit.cancel();
     return planned.kind === 'planned' ? { kind: 'idle', nextInMs: OVERTAKEN_MS } : planned;
   }
   failpoint('bulk.claimed');
   const skus = claim.skus.map(({ sku }) => sku);
+  const valid = await validPermit(ctx, acquired.permit, signals.stopping);
+  if (valid.kind === 'wait') {
+    await releaseClaim(ctx.sql, claim.number, skus);
+    return valid;
+  }
+  const { permit } = valid;
   try {
     const sentAt = ctx.clock.monotonic();
     const asking = ctx.client.bulk(permit, skus, signals.hard);
@@ -96,6 +103,21 @@ export async function repriceOnce(
   }
   return { kind: 'called', skus: skus.length };
 }
+
+/** The permit, or another one where it has lapsed meanwhile. */
+async function validPermit(
+  { pacer }: SyncContext,
+  permit: SentPermit,
+  stopping: AbortSignal,
+): Promise<Permitted> {
+  if (!permit.lapsed()) return { kind: 'granted', permit };
+  await permit.cancel();
+  return await pacer.acquire('reprice', PATIENCE_MS, stopping);
+}
+
+type Permitted =
+  | { readonly kind: 'granted'; readonly permit: SentPermit }
+  | Extract<Acquired, { readonly kind: 'wait' }>;
 
 /** Reads what a call is planned from, after what sellers have done to the watchlist meanwhile. */
 async function readInputs(ctx: SyncContext): Promise<CallInputs> {
@@ -124,6 +146,7 @@ async function settle(
     ...nextRefresh(settings),
     live: learnRefresh(plan, settings),
     everythingLive: plan.incident !== null,
+    members: ctx.members,
   });
   failpoint('bulk.committed');
   ctx.emit({
@@ -137,6 +160,8 @@ async function settle(
     unpricedEntries,
     reportSeconds: applied.reportSeconds,
   });
+  for (const { part, path } of applied.members.muted) ctx.emit({ event: 'member.muted', part, path });
+  for (const { part, path } of applied.members.unmuted) ctx.emit({ event: 'member.unmuted', part, path });
   if (applied.sizeTypeChanges.length > 0)
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
 }

@@ -69,8 +69,8 @@ function isAway(error: unknown): boolean {
 function fingerprintOf(error: unknown): string {
   if (isAway(error)) return 'away';
   if (!(error instanceof Error)) return typeof error;
-  // Messages of Redis have the hash of the script that met the error.
-  return sqlState(error) ?? redisCode(error) ?? `${error.name} ${error.message}`;
+  // Messages of Redis have the hash of the script that met the error, those of BullMQ the number of the job.
+  return sqlState(error) ?? redisCode(error) ?? `${error.name} ${error.message.replaceAll(/\d+/g, '#')}`;
 }
 
 export interface StoreLines {

@@ -10,6 +10,8 @@ const MINUTE_MS = 60_000;
 const GAPS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
 const SAME_WITHIN_MS = 30 * MINUTE_MS;
 const SETTLED_MS = 5 * MINUTE_MS;
+/** Of one condition so many fingerprints are remembered, and said at once: where each is new, they tell nothing. */
+const MOST_FINGERPRINTS = 100;
 
 /** How often it was met since when: for the line, at its own level where `say`, else at debug. */
 export interface Again {
@@ -82,8 +84,10 @@ export function createLogThrottle(clock: Clock): LogThrottle {
       condition.endedAt = null;
       const gap = GAPS_MS[Math.min(condition.gaps, GAPS_MS.length - 1)] ?? 0;
       const late = now - condition.saidAt >= gap;
-      const say = late || !condition.fingerprints.has(fingerprint);
-      condition.fingerprints.add(fingerprint);
+      const { fingerprints } = condition;
+      const isNew = !fingerprints.has(fingerprint) && fingerprints.size < MOST_FINGERPRINTS;
+      const say = late || isNew;
+      if (isNew) fingerprints.add(fingerprint);
       if (late) condition.gaps += 1;
       if (say) {
         condition.saidAt = now;

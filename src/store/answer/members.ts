@@ -1,0 +1,142 @@
+/*
+ * Members that move with each refresh, as a counter of views does. Each of their moves would be a row of history and a change in the
+ * feed, and each refresh of a SKU would rewrite every price whose entry has one. They are noticed by member, over all SKUs, and muted:
+ * stored, but no history. Evidence are SKUs that are followed from one refresh to the next: a member that moved moves again, or rests.
+ * So what changes once for every SKU (the partner has new pictures) is history as ever.
+ */
+
+/** The object a member belongs to: a product, or a size's entry. */
+export type MemberPart = 'product' | 'entry';
+
+export interface Member {
+  readonly part: MemberPart;
+  /** Names from the object down, as a JSON array. */
+  readonly path: string;
+}
+
+/** A member with another value than before; undefined: it was not there. */
+export interface MemberChange {
+  readonly names: readonly string[];
+  readonly path: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const DEEPEST = 4;
+
+/** What differs between two JSON values, member by member; a value that is no object has one member, of no name. */
+export function memberChanges(from: unknown, to: unknown, names: readonly string[] = []): MemberChange[] {
+  if (isObject(from) && isObject(to) && names.length < DEEPEST)
+    return [...new Set([...Object.keys(from), ...Object.keys(to)])].flatMap((name) =>
+      memberChanges(own(from, name), own(to, name), [...names, name]),
+    );
+  return same(from, to) ? [] : [{ names, path: JSON.stringify(names), from, to }];
+}
+
+const own = (object: Json, name: string): unknown => (Object.hasOwn(object, name) ? object[name] : undefined);
+
+function same(one: unknown, other: unknown): boolean {
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((value, at) => same(value, other[at]));
+  if (isObject(one) && isObject(other)) {
+    const names = Object.keys(one);
+    return (
+      names.length === Object.keys(other).length &&
+      names.every((name) => Object.hasOwn(other, name) && same(one[name], other[name]))
+    );
+  }
+  return one === other;
+}
+
+/** An object with nothing but these members, as they were (`from`) or are (`to`): JSON text. */
+export function membersAlone(changes: readonly MemberChange[], which: 'from' | 'to'): string {
+  const root = Object.create(null) as Record<string, unknown>;
+  for (const { names, [which]: value } of changes) {
+    if (value === undefined) continue;
+    let at = root;
+    for (const name of names.slice(0, -1)) at = (at[name] ??= Object.create(null)) as typeof root;
+    at[names.at(-1) ?? ''] = value;
+  }
+  return JSON.stringify(root);
+}
+
+export const keyOf = ({ part, path }: Member): string => `${part} ${path}`;
+const memberOf = (key: string): Member => {
+  const at = key.indexOf(' ');
+  return { part: key.slice(0, at) as MemberPart, path: key.slice(at + 1) };
+};
+
+/** A SKU that was refreshed, and the keys of its members that moved. */
+export interface Moved {
+  readonly sku: string;
+  readonly keys: ReadonlySet<string>;
+}
+
+/** Members to be muted from now on, or no longer. */
+export interface Turned {
+  readonly muted: readonly Member[];
+  readonly unmuted: readonly Member[];
+}
+
+/** SKUs that are followed at a time, and members that are counted. */
+const MOST_SKUS = 2000;
+const MOST_MEMBERS = 200;
+/** So often a member has moved again, at least, and at least as often as it has rested, to be muted. */
+const MUTED_FROM = 24;
+/** A muted one that rests so many times as often as it moves is heard again. */
+const HEARD_AT = 3;
+/** Older evidence fades. */
+const REMEMBERED = 64;
+
+interface Count {
+  again: number;
+  rest: number;
+}
+
+/** What one process has noticed of members. What is muted is stored, for all processes and after this one. */
+export class MemberWatch {
+  readonly #skus = new Map<string, ReadonlySet<string>>();
+  readonly #counts = new Map<string, Count>();
+
+  /** Whether the SKU is followed: then its entries are always stored, as its next refresh is compared with them. */
+  follows(sku: string): boolean {
+    return this.#skus.has(sku) || this.#skus.size < MOST_SKUS;
+  }
+
+  /** Takes in the SKUs of an answer, with what is muted at present. */
+  note(refreshed: readonly Moved[], muted: ReadonlySet<string>): Turned {
+    for (const { sku, keys } of refreshed) {
+      const before = this.#skus.get(sku);
+      for (const key of before ?? []) this.#count(key, keys.has(key));
+      const kept = [...(before ?? [])].filter((key) => muted.has(key));
+      const now = new Set([...keys, ...kept]);
+      if (now.size === 0) this.#skus.delete(sku);
+      else if (before !== undefined || this.#skus.size < MOST_SKUS) this.#skus.set(sku, now);
+    }
+    const turned = { muted: [] as Member[], unmuted: [] as Member[] };
+    for (const [key, { again, rest }] of this.#counts) {
+      if (again + rest < MUTED_FROM) continue;
+      const isMuted = muted.has(key);
+      if (!isMuted && again >= Math.max(MUTED_FROM, rest)) turned.muted.push(memberOf(key));
+      else if (isMuted && rest > HEARD_AT * again) turned.unmuted.push(memberOf(key));
+      else continue;
+      this.#counts.delete(key);
+    }
+    return turned;
+  }
+
+  #count(key: string, moved: boolean): void {
+    const count = this.#counts.get(key) ?? { again: 0, rest: 0 };
+    if (moved) count.again += 1;
+    else count.rest += 1;
+    if (count.again + count.rest > REMEMBERED) {
+      count.again /= 2;
+      count.rest /= 2;
+    }
+    if (this.#counts.has(key) || this.#counts.size < MOST_MEMBERS) this.#counts.set(key, count);
+  }
+}

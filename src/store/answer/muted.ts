@@ -1,0 +1,35 @@
+import type { Sql, Tx } from '../db.ts';
+import { keyOf, type Member, type Turned } from './members.ts';
+
+/** The keys of members that are muted. */
+export async function readMuted(tx: Tx): Promise<ReadonlySet<string>> {
+  const rows = await tx<Member[]>`select part, path from catalog_internal.muted_members`;
+  return new Set(rows.map(keyOf));
+}
+
+/** Stores what is muted from now on, for every process, and forgets what is not any longer. */
+export async function storeMuted(sql: Sql, { muted, unmuted }: Turned): Promise<void> {
+  const parts = (members: readonly Member[]) => members.map(({ part }) => part);
+  const paths = (members: readonly Member[]) => members.map(({ path }) => path);
+  await sql`
+    with heard as (
+      delete from catalog_internal.muted_members m
+      using unnest(${parts(unmuted)}::text[], ${paths(unmuted)}::text[]) as u(part, path) where m.part = u.part and m.path = u.path
+    )
+    insert into catalog_internal.muted_members (part, path)
+    select * from unnest(${parts(muted)}::text[], ${paths(muted)}::text[]) on conflict do nothing`;
+}
+
+/**
+ * Deletes rows of members' history that are older than what is kept of price history: positions behind its last dropped chunk, which
+ * catalog.changes refuses already. Returns how many; there may be more.
+ */
+export async function dropOldMemberHistory(sql: Sql, atOnce: number): Promise<number> {
+  const dropped = await sql`
+    delete from catalog.product_history where id = any(array(
+      select id from catalog.product_history
+      where id <= (select last_value from catalog_internal.dropped_positions) and field = 'product'
+      order by id limit ${atOnce}
+    ))`;
+  return dropped.count;
+}

@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+
+/** What the counts of a run say of these tests, each with what its tries failed with. */
+function counted(tests: readonly { status: string; failureMessages: string[] }[]): string[] {
+  const folder = mkdtempSync(join(tmpdir(), 'counts-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'report.json');
+  const of = (status: string) => tests.filter((each) => each.status === status).length;
+  const assertionResults = tests.map((each, at) => ({ fullName: `test ${at}`, ...each }));
+  const counts = {
+    numPassedTests: of('passed'),
+    numFailedTests: of('failed'),
+    numPendingTests: of('pending'),
+  };
+  writeFileSync(file, JSON.stringify({ ...counts, testResults: [{ name: 'a.test.ts', assertionResults }] }));
+  return execFileSync(process.execPath, ['.ci/counts.ts', file], { encoding: 'utf8' }).trim().split('\n');
+}
+
+const passed = { status: 'passed', failureMessages: [] };
+
+test('a run whose tests pass at once says so', () => {
+  expect(counted([passed, passed])).toEqual(['2 passed, 0 failed, 0 skipped']);
+});
+
+test('what passed only at the second try is named, and is in the counts', () => {
+  const again = { status: 'passed', failureMessages: ['AssertionError: one of two\n    at a line'] };
+  const failed = { status: 'failed', failureMessages: ['Error: always'] };
+  expect(counted([passed, again, failed, { status: 'pending', failureMessages: [] }])).toEqual([
+    'tried again: a.test.ts: test 1: AssertionError: one of two',
+    '2 passed, 1 failed, 1 skipped, 1 of the passed only at the second try',
+  ]);
+});

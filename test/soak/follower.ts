@@ -1,0 +1,96 @@
+import type { Sql } from '../../src/store/db.ts';
+
+interface Change {
+  readonly position: string;
+  readonly kind: 'price' | 'product';
+  readonly sku: string;
+  readonly size: string | null;
+  readonly old_price: number | null;
+  readonly new_price: number | null;
+}
+
+const AT_ONCE = 1000;
+const EVERY_MS = 1000;
+
+/**
+ * Follows catalog.changes as a seller's program does: from a copy of all prices and its position on, change by change, whatever becomes
+ * of its connection. Counts what comes twice, out of order, or does not follow from what came before.
+ */
+export class Follower {
+  readonly faults: string[] = [];
+  seen = 0;
+  readonly sql: Sql;
+  readonly #prices = new Map<string, number>();
+  readonly #stopping = new AbortController();
+  #position = 0n;
+  #from = 0n;
+  #following: Promise<void> = Promise.resolve();
+
+  constructor(sql: Sql) {
+    this.sql = sql;
+  }
+
+  /** Copies the prices and the position that goes with them, and begins to follow. */
+  async start(): Promise<void> {
+    const [{ position, prices }] = await this.sql<[{ position: string; prices: [string, number][] | null }]>`
+      select catalog.changes_position()::text as position,
+        (select json_agg(json_build_array(sku || ' ' || size, price)) from catalog.prices where price is not null) as prices`;
+    for (const [key, price] of prices ?? []) this.#prices.set(key, price);
+    this.#position = BigInt(position);
+    this.#from = this.#position;
+    this.#following = this.#follow();
+  }
+
+  async #follow(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const taken = await this.#take().catch(() => 0);
+      if (taken < AT_ONCE)
+        await new Promise((resolve) => {
+          setTimeout(resolve, EVERY_MS);
+        });
+    }
+  }
+
+  async #take(): Promise<number> {
+    const changes = await this.sql<Change[]>`
+      select position::text as position, kind, sku, size, old_price, new_price
+      from catalog.changes(${String(this.#position)}::bigint, ${AT_ONCE})`;
+    for (const change of changes) this.#apply(change);
+    return changes.length;
+  }
+
+  #apply(change: Change): void {
+    const position = BigInt(change.position);
+    if (position <= this.#position) this.#fault(`position ${change.position} after ${this.#position}`);
+    this.#position = position;
+    this.seen += 1;
+    if (change.kind !== 'price') return;
+    const key = `${change.sku} ${change.size ?? ''}`;
+    // The first prices of a SKU are no changes: what is not known may have been priced since.
+    const before = this.#prices.get(key);
+    if (before !== undefined && before !== change.old_price)
+      this.#fault(`${key} was ${before}, and change ${change.position} says ${String(change.old_price)}`);
+    if (change.new_price === null) this.#prices.delete(key);
+    else this.#prices.set(key, change.new_price);
+  }
+
+  #fault(text: string): void {
+    if (this.faults.length < 5) this.faults.push(text);
+  }
+
+  /** Ends following once everything has come, and compares what came with what there is. */
+  async end(): Promise<void> {
+    this.#stopping.abort();
+    await this.#following;
+    while ((await this.#take()) > 0);
+    const [{ written }] = await this.sql<[{ written: number }]>`
+      select ((select count(*) from catalog.price_history where id > ${String(this.#from)}::bigint)
+        + (select count(*) from catalog.product_history where id > ${String(this.#from)}::bigint))::int as written`;
+    if (written !== this.seen) this.#fault(`${written} changes were written, and ${this.seen} came`);
+    const rows = await this.sql<{ key: string; price: number }[]>`
+      select sku || ' ' || size as key, price from catalog.prices where price is not null`;
+    const now = new Map(rows.map(({ key, price }) => [key, price]));
+    for (const [key, price] of this.#prices)
+      if (now.get(key) !== price) this.#fault(`${key} is ${String(now.get(key))}, by its changes ${price}`);
+  }
+}

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { connect } from '../../src/store/db.ts';
+import { readSnapshotHolder, snapshotHolderText } from '../../src/store/snapshot-holder.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+test('who holds a snapshot for long is named', async () => {
+  const { sql } = store;
+  expect(await readSnapshotHolder(sql, 0, 0)).toBeNull();
+  const role = `reporter_${process.pid}`;
+  const url = new URL(store.url);
+  await sql.unsafe(`create role ${role} login password 'x'`);
+  Object.assign(url, { username: role, password: 'x' });
+  url.searchParams.set('application_name', 'report');
+  const reporter = connect(url.href, { max: 1 });
+  try {
+    await reporter.begin('isolation level repeatable read', async (tx) => {
+      const [{ pid }] = await tx<[{ pid: number }]>`select pg_backend_pid() as pid from pg_class limit 1`;
+      await sql`create table public.later (n int)`;
+      const found = await readSnapshotHolder(sql, 0);
+      expect(found).toMatchObject({ kind: 'session', pid, role });
+      expect(snapshotHolderText(found as NonNullable<typeof found>)).toMatch(
+        /^process \d+ of Postgres \(role reporter_\d+.* has held a snapshot for \d+s$/,
+      );
+      expect(await readSnapshotHolder(sql, 3600)).toBeNull();
+    });
+  } finally {
+    await reporter.end({ timeout: 2 });
+    await sql.unsafe(`drop table if exists public.later; drop role ${role}`);
+  }
+  expect(await readSnapshotHolder(sql, 0, 0)).toBeNull();
+});
+
+test('a prepared transaction and a slot have names', () => {
+  const holder = { pid: null, role: 'shop', name: 'import', transactions: 30_000 };
+  expect(snapshotHolderText({ ...holder, kind: 'prepared', seconds: 7200 })).toBe(
+    'the prepared transaction import (role shop) has held a snapshot for 2.0h',
+  );
+  expect(snapshotHolderText({ ...holder, kind: 'slot', seconds: null })).toBe(
+    'the replication slot import has held a snapshot for 30000 transactions',
+  );
+});
