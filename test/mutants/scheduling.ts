@@ -94,7 +94,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'failed call: an outage pauses calls for half an hour',
-      'OUTAGE_KINDS.includes(kind) ? OUTAGE_PAUSE_MOST_MS : PAUSE_MOST_MS',
+      'OUTAGE_KINDS.some((outage) => outage === kind) ? OUTAGE_PAUSE_MOST_MS : PAUSE_MOST_MS',
       'PAUSE_MOST_MS',
     ],
     [
