@@ -16,22 +16,27 @@ export interface LockHolder {
 const TELL_AFTER_SECONDS = 1;
 
 /**
- * Who has kept sessions of this role waiting, longest first. At the end of a queue of waiting sessions stands the one that holds them
- * all up. The watchlist is asked for again and again, and never for long: whoever has it locked counts too. What a role may not see of
+ * Who has kept sessions of this role waiting, longest first. At the end of a queue of waiting sessions, others' among them, stands the one
+ * that holds them all up. The watchlist is asked for again and again, and never for long: whoever has it locked counts too. What a role may not see of
  * another's session (its state, its statement) is not asked for.
  */
 export async function readLockHolders(sql: Sql): Promise<LockHolder[]> {
   return await sql<LockHolder[]>`
-    with waiting as (
+    with recursive waiting as (
       select l.pid, l.relation, extract(epoch from clock_timestamp() - l.waitstart)::float8 as seconds
       from pg_locks l join pg_stat_activity a using (pid)
       where not l.granted and a.datname = current_database() and a.usename = current_user
         and l.waitstart < clock_timestamp() - make_interval(secs => ${TELL_AFTER_SECONDS})
     ),
+    queue as (
+      select blocker as pid, w.seconds, w.relation from waiting w, unnest(pg_blocking_pids(w.pid)) as blocker
+      union
+      select blocker, q.seconds, q.relation from queue q, unnest(pg_blocking_pids(q.pid)) as blocker
+    ),
     holding as (
       select distinct on (pid) pid, seconds, relation from (
-        select blocker as pid, w.seconds, w.relation from waiting w, unnest(pg_blocking_pids(w.pid)) as blocker
-        where not exists (select from pg_locks l where l.pid = blocker and not l.granted)
+        select q.pid, q.seconds, q.relation from queue q
+        where not exists (select from pg_locks l where l.pid = q.pid and not l.granted)
         union all
         select l.pid, extract(epoch from clock_timestamp() - a.xact_start)::float8, l.relation
         from pg_locks l join pg_stat_activity a using (pid)

@@ -91,7 +91,7 @@ export const SAFETY: readonly Mutant[] = [
     ['test/store/lock-holders.pg.test.ts'],
     [
       'lock holders: who waits is named, too',
-      'where not exists (select from pg_locks l where l.pid = blocker and not l.granted)',
+      'where not exists (select from pg_locks l where l.pid = q.pid and not l.granted)',
       'where true',
     ],
     [

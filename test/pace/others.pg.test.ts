@@ -136,6 +136,20 @@ describe('catalog.take_request in a transaction that stays open', () => {
   });
 });
 
+test('requests count until the end of the part that they were counted in leaves the window', async () => {
+  const [{ part }] = await sql<[{ part: number }]>`select catalog_internal.others_part()::int as part`;
+  /** Seven requests of a part that ended so long after the window began. */
+  const countedOf = async (afterMs: number) => {
+    const back = Math.round(SPAN_MS) + part - Math.round(afterMs);
+    await sql`
+      select setval('catalog_internal.others_sent_3',
+        ((extract(epoch from clock_timestamp()) * 1000)::bigint - ${back}::int) << 20 | 7)`;
+    return await counted();
+  };
+  expect(await countedOf(0.9 * part)).toBe(7);
+  expect(await countedOf(-1)).toBe(0);
+});
+
 test('catalog.take_request behind a daemon that is frozen with the lock says when to ask again', async () => {
   let free = () => {};
   const frozen = new Promise<void>((resolve) => (free = resolve));

@@ -52,6 +52,26 @@ test('who has the watchlist locked is named, although nobody is left waiting for
   expect(await readLockHolders(store.sql)).toEqual([]);
 });
 
+test('who waits in between is not named: it holds up nobody, once the one at the end is done', async () => {
+  const first = await neighbour('first', 'superuser');
+  const between = await neighbour('between', 'superuser');
+  const waiting: Promise<unknown>[] = [];
+  await first.sql.begin(async (tx) => {
+    await tx`set local idle_in_transaction_session_timeout = 0`;
+    await tx`lock table catalog.skus in row exclusive mode`;
+    waiting.push(between.sql.begin((other) => other`lock table catalog.skus in access exclusive mode`));
+    await eventually(async () => (await store.sql`select from pg_locks where not granted`).length > 0);
+    waiting.push(store.sql.unsafe('select count(*) from catalog.skus').execute());
+    const holders = await eventually(async () => {
+      const found = await readLockHolders(store.sql);
+      expect(found.length).toBeGreaterThan(0);
+      return found;
+    });
+    expect(holders.map(({ application }) => application)).toEqual(['first']);
+  });
+  await Promise.allSettled(waiting);
+});
+
 test('at the end of a queue of sessions that wait stands the one that is named, with how long it is waited for', async () => {
   const { role, sql } = await neighbour('', 'superuser');
   const waiting: Promise<unknown>[] = [];

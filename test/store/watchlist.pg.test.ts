@@ -260,6 +260,33 @@ describe('the list as a whole', () => {
   });
 });
 
+describe('between two readings of the list', () => {
+  test('a SKU that is taken off, put on and taken off again is not asked for', async () => {
+    const { sql } = store;
+    await standing(store, line('A'));
+    await watch(sql, 'A');
+    await followWatchlist(sql);
+    await answerAsked(sql, found('A', { 9: 90 }));
+    const take = () => sql`delete from catalog.watchlist where sku = 'A'`;
+    await take();
+    await watch(sql, 'A');
+    await take();
+    await followWatchlist(sql);
+    expect(await dueNow(sql)).toEqual([]);
+  });
+
+  test('a SKU whose weight changes before the ledger was told of it is asked for all the same', async () => {
+    const { sql } = store;
+    await standing(store, line('A'));
+    await watch(sql, 'A');
+    // A daemon that dies here has read the list, and told the ledger nothing.
+    await sql`select catalog_internal.read_watchlist(false, 100)`;
+    await sql`update catalog.watchlist set weight = 7`;
+    await followWatchlist(sql);
+    expect(await dueNow(sql)).toEqual(['A watched 7']);
+  });
+});
+
 describe('a SKU that nobody lists or watches, and that never had a price,', () => {
   const known = async () =>
     (await store.sql`select sku from catalog.skus order by sku`).map(({ sku }) => sku as string);
@@ -268,25 +295,27 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
   test('is forgotten: at once where it was never asked for, an hour after the partner did not know it', async () => {
     const { sql } = store;
     await standing(store, line('listed'), line('sold out'));
-    await watch(sql, 'unknown', 'priced', 'kept', 'fails');
+    await watch(sql, 'unknown', 'priced', 'kept', 'fails', 'was priced');
     await answerAsked(
       sql,
       found('priced', { 9: 90 }),
+      { sku: 'was priced', kind: 'not_found' },
       { sku: 'unknown', kind: 'not_found' },
       { sku: 'kept', kind: 'not_found' },
       { sku: 'sold out', kind: 'not_found' },
       { sku: 'fails', kind: 'error', waitMs: HOUR },
     );
+    await sql`update catalog.skus set first_priced_at = now() - interval '1 year' where sku = 'was priced'`;
     await watch(sql, 'unasked');
     await followWatchlist(sql);
     expect(await forgetUnknown(sql, 100)).toBe(0);
     await sql`delete from catalog.watchlist where sku <> 'kept'`;
     await followWatchlist(sql);
     expect(await forgetUnknown(sql, 100)).toBe(2);
-    expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'unknown']);
+    expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'unknown', 'was priced']);
     await later();
     expect(await forgetUnknown(sql, 100)).toBe(1);
-    expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out']);
+    expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'was priced']);
     expect([...(await ledger(sql)).keys()].toSorted()).toEqual(await known());
     await watch(sql, 'unknown');
     expect(await dueNow(sql)).toContain('unknown watched 1');
