@@ -146,14 +146,13 @@ function silentText(ms: number): string | null {
   return `the queues have brought no job for ${formatAge(ms / 1000)}; this daemon runs what is due by itself`;
 }
 
-/** Of Postgres's clock its own row tells, and all daemons show that alike. */
+/** Of Postgres's clock its own row tells, and all daemons show that alike. Nothing goes by the partner's: the log tells of it. */
 function clockText(wrong: WrongClock | null): string | null {
-  if (wrong === null || wrong.clock === 'postgres') return null;
+  if (wrong === null || wrong.clock === 'postgres' || wrong.clock === 'partner') return null;
   const difference = formatAge(Math.abs(wrong.aheadMs) / 1000);
   const side = wrong.aheadMs > 0 ? 'ahead of' : 'behind';
   if (wrong.clock === 'unknown') return `the clocks of Postgres and of this host differ by ${difference}`;
-  const whose = wrong.clock === 'host' ? 'this host' : 'the partner';
-  return `the clock of ${whose} is ${difference} ${side} the others`;
+  return `the clock of this host is ${difference} ${side} the others`;
 }
 const loginRejected = (error: unknown): string =>
   `Postgres rejects the login (${sqlState(error) ?? ''}): check user and password in DATABASE_URL or the file of DATABASE_URL_FILE, which is read for each connection`;

@@ -121,13 +121,13 @@ export const STORE = {
   'clock.jumped': line(
     'warn',
     'a clock was set, or the machine has slept',
-    ['clock', 'seconds'],
+    ['clock', 'bySeconds'],
     'by the clock of Postgres work goes on within seconds; if this comes again, see to the time service of that machine',
   ),
   'clock.set-back': line(
     'warn',
     'the clock of Postgres was set back, and the times that it wrote while it was ahead are put right',
-    ['seconds', 'durationMs'],
+    ['bySeconds', 'durationMs'],
     'SKUs that were asked meanwhile are asked again, and are in doubt until then; nothing is to be done',
   ),
   'clock.differs': line(

@@ -28,7 +28,7 @@ export function progressReasons(facts: Facts): Reason[] {
   const age = deltaAgeSeconds(facts);
   const late = degraded(
     'delta-late',
-    `the delta was last checked ${formatAge(age)} ago (${formatAge(deltaLateAfterSeconds)} is allowed): changes are found by manifest, and prices refreshed by age`,
+    `the delta was last checked ${age < 0 ? 'at a time to come' : `${formatAge(age)} ago`} (${formatAge(deltaLateAfterSeconds)} is allowed): changes are found by manifest, and prices refreshed by age`,
     `see the task delta (${tasks.find(({ task }) => task === 'delta')?.outcome ?? 'not run yet'}) in \`catalog-mirror status\``,
   );
   return [
@@ -62,8 +62,13 @@ function deltaAgeSeconds({ sync, now }: Facts): number {
   return checkedAt === null ? 0 : secondsBetween(checkedAt, now);
 }
 
-export const isDeltaLate = (facts: Facts): boolean =>
-  deltaAgeSeconds(facts) > facts.targets.deltaLateAfterSeconds;
+/** A time to come tells nothing of when it was: a clock was set. `trust_terms` has the same bounds. */
+const TO_COME_SECONDS = 60;
+
+export function isDeltaLate(facts: Facts): boolean {
+  const age = deltaAgeSeconds(facts);
+  return age > facts.targets.deltaLateAfterSeconds || age < -TO_COME_SECONDS;
+}
 
 function noBaseline(facts: Facts): Reason {
   if (facts.daemons === 0) return broken('no-baseline', `no baseline yet, and ${NO_DAEMON}`, START);

@@ -32,7 +32,7 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
       manifest_refused as "manifestRefused", shrink_confirmed as "shrinkConfirmed", live_budget as "liveBudget",
       catalog_internal.catalog_state(s) as "catalogState",
       coalesce(delta_checked_at, manifest_applied_at)
-        < now() - make_interval(secs => catalog_internal.delta_late_after(g)) as "deltaLate"
+        not between now() - make_interval(secs => catalog_internal.delta_late_after(g)) and clock_timestamp() + interval '1 minute' as "deltaLate"
     from catalog_internal.sync s, catalog_internal.settings g`;
   return row;
 }

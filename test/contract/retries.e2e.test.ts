@@ -70,7 +70,8 @@ describe('Retries.', () => {
       .map(({ at }) => at);
     // Once calls pause, one at a time goes out.
     const gaps = sent.slice(1).map((at, i) => at - (sent[i] ?? 0));
-    const paused = gaps.slice(failed.length - 4, failed.length);
+    // The last pause ends early: a delta is answered, so the outage may be over.
+    const paused = gaps.slice(failed.length - 4, failed.length - 1);
     for (const [i, gap] of paused.entries()) expect(gap).toBeGreaterThanOrEqual(300 * 2 ** i);
     expect((await readyz(app)).body['degraded']).toEqual([]);
     await expectMirrorIsTrue(sql, sandbox.world);

@@ -125,7 +125,7 @@ describe.concurrent('the clock of Postgres', () => {
     await untilLogged(
       stack,
       'clock.jumped',
-      ({ clock, seconds }) => clock === 'postgres' && Number(seconds) > 0,
+      ({ clock, bySeconds }) => clock === 'postgres' && Number(bySeconds) > 0,
     );
     await follows(stack);
     await expectNoFuture(stack);

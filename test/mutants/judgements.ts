@@ -43,8 +43,8 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ],
     [
       'health: a delta at its limit is late',
-      '> facts.targets.deltaLateAfterSeconds;',
-      '>= facts.targets.deltaLateAfterSeconds;',
+      'age > facts.targets.deltaLateAfterSeconds',
+      'age >= facts.targets.deltaLateAfterSeconds',
     ],
     [
       'health: the longest wait is that of a retry',

@@ -148,8 +148,8 @@ describe('mirrors that no daemon leaves behind', () => {
     [
       'times in the future',
       mirrorWith({ stats: { deltaCheckedAt: at(DAY), manifestAppliedAt: at(DAY) } }),
-      'healthy',
-      [],
+      'degraded',
+      ['delta-late'],
     ],
     [
       'a clock that was set back by a day',
@@ -221,6 +221,18 @@ describe('mirrors that no daemon leaves behind', () => {
     [
       'a delta last checked just in time',
       mirrorWith({ stats: { deltaCheckedAt: at(-1800) } }),
+      'healthy',
+      [],
+    ],
+    [
+      'a delta last checked at a time to come',
+      mirrorWith({ stats: { deltaCheckedAt: at(61) } }),
+      'degraded',
+      ['delta-late'],
+    ],
+    [
+      'a delta last checked by a clock a little ahead',
+      mirrorWith({ stats: { deltaCheckedAt: at(60) } }),
       'healthy',
       [],
     ],

@@ -7,10 +7,10 @@ export function clockLines(log: Log, throttle: LogThrottle): (event: ClockEvent)
   return (event) => {
     switch (event.event) {
       case 'clock.jumped':
-        return log.warn({ event: 'clock.jumped', clock: event.clock, seconds: event.ms / 1000 });
+        return log.warn({ event: 'clock.jumped', clock: event.clock, bySeconds: event.ms / 1000 });
       case 'clock.set-back': {
         const durationMs = Math.round(event.ms);
-        return log.warn({ event: 'clock.set-back', seconds: event.seconds, durationMs });
+        return log.warn({ event: 'clock.set-back', bySeconds: event.seconds, durationMs });
       }
       case 'clock.compared': {
         if (event.wrong === null) {
