@@ -65,7 +65,7 @@ export const SAFETY: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/watchlist.ts',
-    ['test/store/watchlist.pg.test.ts'],
+    ['test/store/unknown-skus.pg.test.ts', 'test/store/watchlist.pg.test.ts'],
     [
       'forget: a watched SKU',
       '        and not exists (select from catalog_internal.watched w where w.sku = s.sku)\n',

@@ -2,77 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUEUE_SCHEMA } from '../../src/store/migrations.ts';
 import { connect, type Sql, sqlState, type Tx } from '../../src/store/db.ts';
+import { DECIDED, READ, type Rights, type Role } from './decided-rights.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /*
  * Who may do what, for every object there is: read from the system catalogs, so that a new one without a
  * decision here fails.
  */
-
-const READ = ['SELECT'];
-const WATCH = ['DELETE', 'INSERT', 'SELECT', 'UPDATE'];
-type Role = 'catalog_reader' | 'catalog_watcher' | 'stranger';
-type Rights = Partial<Record<Role, readonly string[]>>;
-
-/** Functions without arguments that nobody but the owner calls. */
-const OWN = [
-  'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
-  'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights',
-].flatMap((names) => names.split(' '));
-
-/** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
-const DECIDED: Readonly<Record<string, Rights>> = {
-  'schema catalog': { catalog_reader: ['USAGE'], catalog_watcher: ['USAGE'] },
-  'schema catalog_internal': {},
-  'schema catalog_queue': {},
-  'table catalog.skus': { catalog_reader: READ },
-  'table catalog.prices': { catalog_reader: READ },
-  'table catalog.products': { catalog_reader: READ },
-  'table catalog.price_history': { catalog_reader: READ },
-  'table catalog.product_history': { catalog_reader: READ },
-  'table catalog.watchlist': { catalog_reader: READ, catalog_watcher: WATCH },
-  'view catalog.current_prices': { catalog_reader: READ },
-  'view catalog.sku_trust': { catalog_reader: READ },
-  'view catalog.sync_status': { catalog_reader: READ },
-  'view catalog.delta_audit': { catalog_reader: READ },
-  'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
-  'function catalog.changes(bigint,integer)': { catalog_reader: ['EXECUTE'] },
-  'function catalog.changes_position()': { catalog_reader: ['EXECUTE'] },
-  'function catalog.changes_oldest()': { catalog_reader: ['EXECUTE'] },
-  'function catalog.lowest_prices(text,text,text,text,integer,boolean)': { catalog_reader: ['EXECUTE'] },
-  'function catalog.movers(interval,integer)': { catalog_reader: ['EXECUTE'] },
-  'function catalog.skus_past_target(integer)': { catalog_reader: ['EXECUTE'] },
-  // Called by the views as their reader; without USAGE on the schema nobody can name them.
-  'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
-  'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),
-  'function catalog_internal.trust_terms()': everyone('EXECUTE'),
-  'function catalog_internal.believable_until()': everyone('EXECUTE'),
-  'function catalog_internal.clock_is_steady()': {},
-  'function catalog_internal.set_back_clock()': {},
-  'function catalog_internal.recount_others(timestamp with time zone,interval)': {},
-  'function catalog_internal.redate_skus(interval,text,integer)': {},
-  'function catalog_internal.redate_history(interval)': {},
-  'function catalog_internal.happened(timestamp with time zone,timestamp with time zone,interval)': {},
-  'function catalog_internal.awaited(timestamp with time zone,timestamp with time zone,interval)': {},
-  'function catalog_internal.seconds_ahead()': everyone('EXECUTE'),
-  'function catalog_internal.lane_names()': everyone('EXECUTE'),
-  'function catalog_internal.lane_of(text)': {},
-  'function catalog_internal.snapshot_target(catalog_internal.settings)': {},
-  'function catalog_internal.delta_late_after(catalog_internal.settings)': {},
-  'function catalog_internal.mark_due(text[],text,boolean)': {},
-  'function catalog_internal.past_moves(text,timestamp with time zone)': {},
-  'function catalog_internal.others_sent(interval)': {},
-  'function catalog_internal.count_other(timestamp with time zone)': {},
-  'function catalog_internal.position_before(timestamp with time zone)': {},
-  'function catalog_internal.drop_history_chunk(double precision)': {},
-  'function catalog_internal.read_watchlist(boolean,integer)': {},
-  'function catalog_internal.watched_to_ledger(integer)': {},
-  ...Object.fromEntries(OWN.map((name) => [`function catalog_internal.${name}()`, {}])),
-};
-
-function everyone(right: string): Rights {
-  return { catalog_reader: [right], catalog_watcher: [right], stranger: [right] };
-}
 
 const ROLES: readonly Role[] = ['catalog_reader', 'catalog_watcher', 'stranger'];
 const SCHEMAS = ['catalog', 'catalog_internal', QUEUE_SCHEMA];

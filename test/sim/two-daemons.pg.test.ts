@@ -10,5 +10,5 @@ test(`${HISTORIES} histories of two daemons with deltas, crashes and faults`, as
   if (!(await playHistories(rigs, { first: 1_000_001, wanted: HISTORIES, daemons: 2 }))) return;
   expect(countIn(rigs, WITH_DELTA)).toBeGreaterThanOrEqual(HISTORIES);
   // What only two can do to each other: an answer whose claim was taken over.
-  expect(countIn(rigs, 'bulk late')).toBeGreaterThan(5);
+  expect(countIn(rigs, 'bulk late')).toBeGreaterThan(3);
 }, 1_200_000);

@@ -225,18 +225,6 @@ describe('mirrors that no daemon leaves behind', () => {
       [],
     ],
     [
-      'a delta last checked at a time to come',
-      mirrorWith({ stats: { deltaCheckedAt: at(61) } }),
-      'degraded',
-      ['delta-late'],
-    ],
-    [
-      'a delta last checked by a clock a little ahead',
-      mirrorWith({ stats: { deltaCheckedAt: at(60) } }),
-      'healthy',
-      [],
-    ],
-    [
       'a delta never checked, soon after the baseline',
       mirrorWith({ stats: { deltaCheckedAt: null, manifestAppliedAt: at(-60) } }),
       'healthy',

@@ -71,6 +71,12 @@ test('a delta that is due for a minute, and nobody runs it, has stopped', () => 
   expect(codes(withTask('delta', { nextAt: ago(61) }))).toEqual(['stopped']);
 });
 
+test('a delta last checked at a time to come is late: nobody knows when that was', () => {
+  const checked = (seconds: number) => codes({ sync: { ...WELL.sync, deltaCheckedAt: ago(-seconds) } });
+  expect(checked(60)).toEqual([]);
+  expect(checked(61)).toEqual(['delta-late']);
+});
+
 describe('the clock of Postgres', () => {
   const clock = (more: Partial<Facts['clock']>) => ({ clock: { ...WELL.clock, ...more } });
   test.each([

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { refreshSkus } from '../../src/store/refresh.ts';
+import { forgetUnknown } from '../../src/store/watchlist.ts';
+import { line, standing } from './manifest.ts';
+import { answerAsked, claimAll, followWatchlist, found, HOUR, ledger, REFRESH, useStore } from './support.ts';
+import { dueNow, watch } from './watching.ts';
+
+const store = useStore();
+
+describe('a SKU that nobody lists or watches, and that never had a price,', () => {
+  const known = async () =>
+    (await store.sql`select sku from catalog.skus order by sku`).map(({ sku }) => sku as string);
+  const later = () => store.sql`update catalog.skus set asked_at = asked_at - interval '2 hours'`;
+
+  test('is forgotten: at once where it was never asked for, an hour after the partner did not know it', async () => {
+    const { sql } = store;
+    await standing(store, line('listed'), line('sold out'));
+    await watch(sql, 'unknown', 'priced', 'kept', 'fails', 'was priced');
+    await answerAsked(
+      sql,
+      found('priced', { 9: 90 }),
+      { sku: 'was priced', kind: 'not_found' },
+      { sku: 'unknown', kind: 'not_found' },
+      { sku: 'kept', kind: 'not_found' },
+      { sku: 'sold out', kind: 'not_found' },
+      { sku: 'fails', kind: 'error', waitMs: HOUR },
+    );
+    await sql`update catalog.skus set first_priced_at = now() - interval '1 year' where sku = 'was priced'`;
+    await watch(sql, 'unasked');
+    await followWatchlist(sql);
+    expect(await forgetUnknown(sql, 100)).toBe(0);
+    await sql`delete from catalog.watchlist where sku <> 'kept'`;
+    await followWatchlist(sql);
+    expect(await forgetUnknown(sql, 100)).toBe(2);
+    expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'unknown', 'was priced']);
+    await later();
+    expect(await forgetUnknown(sql, 100)).toBe(1);
+    expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'was priced']);
+    expect([...(await ledger(sql)).keys()].toSorted()).toEqual(await known());
+    await watch(sql, 'unknown');
+    expect(await dueNow(sql)).toContain('unknown watched 1');
+  });
+
+  test('is kept while it is asked for, and while somebody’s refresh of it is due', async () => {
+    const { sql } = store;
+    await watch(sql, 'A', 'B');
+    const claim = await claimAll(sql);
+    expect(claim.skus).toHaveLength(2);
+    await sql`truncate catalog.watchlist`;
+    await followWatchlist(sql);
+    expect(await forgetUnknown(sql, 100)).toBe(0);
+    await applyAnswer(
+      sql,
+      claim,
+      [
+        { sku: 'A', kind: 'not_found' },
+        { sku: 'B', kind: 'not_found' },
+      ],
+      REFRESH,
+    );
+    await later();
+    await refreshSkus(sql, ['B']);
+    expect(await forgetUnknown(sql, 100)).toBe(1);
+    expect(await known()).toEqual(['B']);
+  });
+
+  test('20,000 of them, inserted and deleted, leave nothing behind', async () => {
+    const { sql } = store;
+    await sql`insert into catalog.watchlist (sku) select 'made up ' || n from generate_series(1, 20000) n`;
+    await followWatchlist(sql);
+    await sql`delete from catalog.watchlist`;
+    await followWatchlist(sql);
+    expect(await forgetUnknown(sql, 15_000)).toBe(15_000);
+    expect(await forgetUnknown(sql, 15_000)).toBe(5000);
+    const [left] =
+      await sql`select (select count(*)::int from catalog.skus) + (select count(*)::int from catalog_internal.due)
+      + (select count(*)::int from catalog_internal.watched) as rows`;
+    expect(left).toEqual({ rows: 0 });
+  });
+});
