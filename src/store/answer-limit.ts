@@ -4,9 +4,16 @@ import type pg from 'pg';
 /** How long Postgres may take for a statement until its connection counts as dead. */
 export interface AnswerLimit {
   withinMs: number;
-  /** Asked then, on another connection: whether Postgres is at work on it still, so that it gets as long again. Rejects: not known, the same. */
+  /**
+   * Asked then, on another connection: whether Postgres is at work on it still, so that it gets as long again. Rejects: not known, as while
+   * the other connection is one that has fallen silent, too. Then it is asked again soon.
+   */
   isWorking: (() => Promise<boolean>) | null;
 }
+
+const ASK_AGAIN_MS = 1000;
+/** A server that is there closes a connection in milliseconds when it is told the end of it. */
+const GOODBYE_WITHIN_MS = 1000;
 
 type Send = (...statement: readonly unknown[]) => unknown;
 
@@ -22,10 +29,10 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): void {
     const { withinMs, isWorking } = limit;
     let isAnswered = false;
     const drop = async () => {
-      const isAtWork = isWorking !== null && (await isWorking().catch(() => true));
+      const isAtWork = isWorking !== null && (await isWorking().catch(() => null));
       if (isAnswered) return;
-      if (isAtWork) {
-        timer = setTimeout(() => void drop(), withinMs);
+      if (isAtWork !== false) {
+        timer = setTimeout(() => void drop(), isAtWork ? withinMs : Math.min(withinMs, ASK_AGAIN_MS));
         return;
       }
       const error = new Error(`Postgres has not answered a statement within ${withinMs} ms`);
@@ -41,4 +48,14 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): void {
     else void Promise.resolve(sent).then(answered, answered);
     return sent;
   }) as typeof client.query;
+}
+
+/** Closes the client's connection when its end, of which the server has been told, does not come: `end` of the driver waits for it for ever. */
+export function endSoon(client: pg.Client): void {
+  const end = client.end.bind(client);
+  client.end = ((...told: Parameters<typeof end>) => {
+    const timer = setTimeout(() => client.connection.stream.destroy(), GOODBYE_WITHIN_MS);
+    client.once('end', () => clearTimeout(timer));
+    return end(...told);
+  }) as typeof client.end;
 }
