@@ -4,28 +4,37 @@ import type pg from 'pg';
 /** How long Postgres may take for a statement until its connection counts as dead. */
 export interface AnswerLimit {
   withinMs: number;
-  /** Asked then, on another connection: whether Postgres is at work on it still, so that it gets as long again. Rejects: not known, the same. */
+  /**
+   * Asked then, on another connection: whether Postgres is at work on it still, so that it gets as long again. Rejects: not known, as while
+   * the other connection is one that has fallen silent, too. Then it is asked again soon.
+   */
   isWorking: (() => Promise<boolean>) | null;
 }
+
+const ASK_AGAIN_MS = 1000;
+/** A server that is there closes a connection in milliseconds when it is told the end of it. */
+const GOODBYE_WITHIN_MS = 1000;
 
 type Send = (...statement: readonly unknown[]) => unknown;
 
 /**
  * Closes the client's connection when one of its statements, also a COPY into Postgres, is not answered in time. All that it has been
  * given then fails with the code ANSWER_TIMEOUT. (`query_timeout` of the driver fails the statement and keeps the connection, on which
- * the next one would wait behind it.)
+ * the next one would wait behind it.) Returns whether one is waited for.
  */
-export function dropUnanswered(client: pg.Client, limit: AnswerLimit): void {
+export function dropUnanswered(client: pg.Client, limit: AnswerLimit): () => boolean {
+  let underWay = 0;
   const send = client.query.bind(client) as Send;
   client.query = ((...statement: readonly unknown[]) => {
     const sent = send(...statement);
+    underWay += 1;
     const { withinMs, isWorking } = limit;
     let isAnswered = false;
     const drop = async () => {
-      const isAtWork = isWorking !== null && (await isWorking().catch(() => true));
+      const isAtWork = isWorking !== null && (await isWorking().catch(() => null));
       if (isAnswered) return;
-      if (isAtWork) {
-        timer = setTimeout(() => void drop(), withinMs);
+      if (isAtWork !== false) {
+        timer = setTimeout(() => void drop(), isAtWork ? withinMs : Math.min(withinMs, ASK_AGAIN_MS));
         return;
       }
       const error = new Error(`Postgres has not answered a statement within ${withinMs} ms`);
@@ -33,7 +42,9 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): void {
     };
     let timer = setTimeout(() => void drop(), withinMs);
     const answered = () => {
+      if (isAnswered) return;
       isAnswered = true;
+      underWay -= 1;
       clearTimeout(timer);
     };
     if (sent instanceof Writable)
@@ -41,4 +52,15 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): void {
     else void Promise.resolve(sent).then(answered, answered);
     return sent;
   }) as typeof client.query;
+  return () => underWay > 0;
+}
+
+/** Closes the client's connection when its end, of which the server has been told, does not come: `end` of the driver waits for it for ever. */
+export function endSoon(client: pg.Client): void {
+  const end = client.end.bind(client);
+  client.end = ((...told: Parameters<typeof end>) => {
+    const timer = setTimeout(() => client.connection.stream.destroy(), GOODBYE_WITHIN_MS);
+    client.once('end', () => clearTimeout(timer));
+    return end(...told);
+  }) as typeof client.end;
 }

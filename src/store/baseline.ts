@@ -5,6 +5,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import {
+  answerLimitOf,
   askAfter,
   connectAlone,
   type DatabaseUrl,
@@ -97,7 +98,7 @@ export class Baseline {
 
   /** Its statements may take any time; `aside` is the pool through which it is seen that Postgres is still at work on one. */
   static async open(databaseUrl: DatabaseUrl, aside?: Sql): Promise<Baseline> {
-    const client = await dial(databaseUrl);
+    const client = await dial(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
     if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
     else await askAfter(client, aside);
     await client.query(statements.CREATE_STAGING);
@@ -272,8 +273,8 @@ export class Baseline {
   }
 }
 
-const dial = (databaseUrl: DatabaseUrl): Promise<LoneClient> =>
-  connectAlone(databaseUrl, { application_name: 'catalog-mirror manifest' });
+const dial = (databaseUrl: DatabaseUrl, limit: ReturnType<typeof answerLimitOf> = {}): Promise<LoneClient> =>
+  connectAlone(databaseUrl, { application_name: 'catalog-mirror manifest', ...limit });
 
 /** A line in COPY's text format. A time is one as toISOString writes it. */
 function copyText({ sku, sizes, hash, priceSource, updatedAt }: StagedLine): string {

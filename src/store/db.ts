@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
-import { type AnswerLimit, dropUnanswered } from './answer-limit.ts';
+import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
 
 export type Sql = postgres.Sql;
@@ -27,7 +27,7 @@ const present = (url: DatabaseUrl): string => (typeof url === 'string' ? url : u
  * Longest time without a word of Postgres on a statement of the daemon, or of its queues. Then the connection counts as dead, whatever the
  * network says: a host that vanished, a NAT or proxy that forgot it. Longer than `lock_timeout`, so that Postgres itself tells of a lock.
  */
-export const ANSWER_WITHIN_MS = 40_000;
+export const ANSWER_WITHIN_MS = 30_000;
 /** The same for statements that scan the catalog, compare a manifest with it or migrate. */
 export const SCAN_WITHIN_MS = 1_800_000;
 /** Longest time that making a connection may take, TLS and login included. */
@@ -96,17 +96,21 @@ function presentPassword(sql: Sql, url: () => string): string {
   return typeof pass === 'string' ? pass : '';
 }
 
+/** How long this pool waits for an answer. */
+export function answerLimitOf(sql: Sql): { readonly answerWithinMs?: number } {
+  const { answer_timeout: seconds } = sql.options as { answer_timeout?: number | null };
+  return seconds === undefined || seconds === null ? {} : { answerWithinMs: seconds * 1000 };
+}
+
 /**
- * Has a connection of its own, whose statements may take any time, asked after through a pool: when a statement has taken as long as the
- * pool would wait for an answer, and again and again, whether Postgres is at work on it. Where it is not, its session is ended and the connection lost.
+ * Has a connection of its own, whose statements may take any time, asked after through a pool: when a statement has taken as long as it
+ * may, and again and again, whether Postgres is at work on it. Where it is not, its session is ended and the connection lost.
  */
 export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   const { rows } = await client.query<{ pid: number; began: string }>(
     'select pid, backend_start::text as began from pg_stat_activity where pid = pg_backend_pid()',
   );
   const [{ pid, began }] = rows as [{ pid: number; began: string }];
-  const { answer_timeout: seconds } = sql.options as { answer_timeout?: number | null };
-  if (seconds !== undefined && seconds !== null) client.answers.withinMs = seconds * 1000;
   // In a COPY that waits for its rows Postgres calls itself active, too.
   client.answers.isWorking = async () => {
     const [found] = await sql<{ ended: boolean | null }[]>`
@@ -319,14 +323,16 @@ export interface LoneOptions {
   readonly application_name: string;
   /** Asks Postgres something so often, for a connection that has nothing else to say and is to be known as lost. */
   readonly checkIdleMs?: number;
+  /** How long Postgres may say nothing to a statement, from the first on; `ANSWER_WITHIN_MS`. */
+  readonly answerWithinMs?: number;
 }
 
 /**
  * A connection of its own through the `pg` driver, not of the pool; lost, with an error, when Postgres says nothing to a statement
- * for `ANSWER_WITHIN_MS`. Throws where Postgres does not answer or refuses.
+ * for as long as it may. Throws where Postgres does not answer or refuses.
  */
 export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Promise<LoneClient> {
-  const { checkIdleMs, ...given } = options;
+  const { checkIdleMs, answerWithinMs = ANSWER_WITHIN_MS, ...given } = options;
   const { url: connectionString, ...session } = sessionConnection(present(url));
   const client = new pg.Client({
     connectionString,
@@ -338,8 +344,9 @@ export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Prom
   });
   // An idle connection that breaks emits; the next statement reports it.
   client.on('error', () => {});
-  const answers: AnswerLimit = { withinMs: ANSWER_WITHIN_MS, isWorking: null };
-  dropUnanswered(client, answers);
+  const answers: AnswerLimit = { withinMs: answerWithinMs, isWorking: null };
+  const isBusy = dropUnanswered(client, answers);
+  endSoon(client);
   await client.connect().catch((error: unknown) => {
     // The driver gives the end of its patience no code.
     throw error instanceof Error && sqlState(error) === null
@@ -348,7 +355,8 @@ export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Prom
   });
   await client.query(NO_TRANSACTION_TIMEOUT);
   if (checkIdleMs !== undefined) {
-    const checking = setInterval(() => void client.query('select').catch(() => {}), checkIdleMs);
+    const check = () => (isBusy() ? undefined : void client.query('select').catch(() => {}));
+    const checking = setInterval(check, checkIdleMs);
     client.once('end', () => clearInterval(checking));
   }
   return Object.assign(client, { answers });

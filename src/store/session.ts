@@ -35,7 +35,7 @@ export const SESSION = {
   // Migrations say by notices what they do.
   client_min_messages: 'notice',
   // Nothing of the mirror holds a lock for as long: what waits longer fails, gives back what it has locked itself, and is tried again.
-  lock_timeout: '30s',
+  lock_timeout: '20s',
   // A baseline takes minutes, and idle connections of a pool are idle for hours. The daemon ends what it no longer waits for.
   statement_timeout: '0',
   idle_session_timeout: '0',

@@ -37,8 +37,8 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'connections: a statement that Postgres is at work on is given up',
     file: 'src/store/answer-limit.ts',
-    from: 'if (isAtWork) {',
-    to: 'if (isAtWork && limit.withinMs === 0) {',
+    from: 'if (isAtWork !== false) {',
+    to: 'if (isAtWork !== false && limit.withinMs === 0) {',
     tests: LIMITS,
   },
   {
@@ -46,6 +46,27 @@ export const CONNECTIONS: readonly Mutant[] = [
     file: 'src/store/db.ts',
     from: 'case when state = ',
     to: 'case when pid > 0 or state = ',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: a statement that could not be asked after has as long again',
+    file: 'src/store/answer-limit.ts',
+    from: 'Math.min(withinMs, ASK_AGAIN_MS)',
+    to: 'withinMs',
+    tests: ['test/store/answer-limit.test.ts'],
+  },
+  {
+    breaks: 'connections: the end of one that has fallen silent is waited for',
+    file: 'src/store/db.ts',
+    from: '  endSoon(client);\n',
+    to: '',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: the first statements of a manifest have the time of another pool',
+    file: 'src/store/baseline.ts',
+    from: 'aside === undefined ? {} : answerLimitOf(aside)',
+    to: '{}',
     tests: LIMITS,
   },
   {

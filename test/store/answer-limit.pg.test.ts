@@ -1,6 +1,8 @@
 import { finished } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
+import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Baseline } from '../../src/store/baseline.ts';
 import { askAfter, connect, connectAlone, scanning, type Sql } from '../../src/store/db.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
@@ -49,6 +51,13 @@ const codeOf = async (work: PromiseLike<unknown>): Promise<unknown> => {
     return (error as { code?: unknown }).code;
   }
 };
+
+/** Resolves when the promise has settled; nothing here takes longer but what waits for a network to give up. */
+async function settles(what: string, work: Promise<unknown>): Promise<void> {
+  let settled = false;
+  void work.catch(() => {}).finally(() => (settled = true));
+  await eventually(() => settled, { what, within: 10_000 });
+}
 
 async function sleepers(): Promise<number> {
   const [{ n }] = await aside<[{ n: number }]>`
@@ -139,6 +148,17 @@ describe('a connection of a pool that says nothing to a statement', () => {
     });
   });
 
+  test('has no place in the pool when its time is over', async () => {
+    await using proxy = await proxyTo(database.url);
+    const sql = postgres(through(database.url, proxy), { max: 1, max_lifetime: 0.5 });
+    await sql`select 1`;
+    proxy.silence();
+    // Long enough for the driver to say goodbye on it.
+    await aside`select pg_sleep(1)`;
+    await settles('a statement after the life of a connection', sql`select 2`.execute());
+    await sql.end({ timeout: 0 });
+  });
+
   test('has longer for a statement that scans the catalog', async () => {
     await using line = await openLine(1);
     const slow = scanning(
@@ -151,8 +171,10 @@ describe('a connection of a pool that says nothing to a statement', () => {
 describe('a connection of its own that says nothing', () => {
   test.each(['a statement', 'a COPY'])('to %s is lost', async (what) => {
     await using proxy = await proxyTo(database.url);
-    const client = await connectAlone(through(database.url, proxy), { application_name: 'alone' });
-    client.answers.withinMs = WITHIN_MS;
+    const client = await connectAlone(through(database.url, proxy), {
+      application_name: 'alone',
+      answerWithinMs: WITHIN_MS,
+    });
     await client.query('create temporary table staging (what text)');
     proxy.silence();
     const copied = async () => {
@@ -167,7 +189,10 @@ describe('a connection of its own that says nothing', () => {
   test('is lost when Postgres is not at work for it any more, and lives for as long as it is', async () => {
     await using proxy = await proxyTo(database.url);
     const sql = connect(database.url, { max: 1, answerWithinMs: WITHIN_MS });
-    const client = await connectAlone(through(database.url, proxy), { application_name: 'alone' });
+    const client = await connectAlone(through(database.url, proxy), {
+      application_name: 'alone',
+      answerWithinMs: WITHIN_MS,
+    });
     await askAfter(client, sql);
     const { rows } = await client.query('select 1 as n, pg_sleep($1)', [(3 * WITHIN_MS) / 1000]);
     expect(rows).toMatchObject([{ n: 1 }]);
@@ -180,7 +205,10 @@ describe('a connection of its own that says nothing', () => {
   test('is lost when Postgres waits for the rows of a COPY', async () => {
     await using proxy = await proxyTo(database.url);
     const sql = connect(database.url, { max: 1, answerWithinMs: WITHIN_MS });
-    const client = await connectAlone(through(database.url, proxy), { application_name: 'alone' });
+    const client = await connectAlone(through(database.url, proxy), {
+      application_name: 'alone',
+      answerWithinMs: WITHIN_MS,
+    });
     await askAfter(client, sql);
     // It is told to send rows, and does not hear it.
     proxy.watch(() => (_, direction) => (direction === 'to-client' ? 'silence' : 'pass'));
@@ -188,6 +216,24 @@ describe('a connection of its own that says nothing', () => {
     copy.end('one\n');
     expect(await codeOf(finished(copy))).toBe('ANSWER_TIMEOUT');
     await sql.end({ timeout: 1 });
+  });
+
+  test('to the first statements of a manifest is lost, as to the later ones', async () => {
+    await using proxy = await proxyTo(database.url);
+    const sql = connect(database.url, { max: 1, answerWithinMs: WITHIN_MS });
+    proxy.watch(
+      () => (piece, direction) =>
+        direction === 'to-server' && piece.includes('transaction_timeout') ? 'silence' : 'pass',
+    );
+    await settles('a manifest that fails', Baseline.open(through(database.url, proxy), sql));
+    await sql.end({ timeout: 1 });
+  });
+
+  test('is not waited for when it ends', async () => {
+    await using proxy = await proxyTo(database.url);
+    const client = await connectAlone(through(database.url, proxy), { application_name: 'alone' });
+    proxy.silence();
+    await settles('the end of a silent connection', client.end());
   });
 
   test('to nobody, because nothing is asked, is noticed where it is to be', async ({ onTestFinished }) => {
