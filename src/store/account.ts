@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { ConfigError } from '../config/config.ts';
-import { type Sql, transaction, type Tx } from './db.ts';
+import { scanning, type Sql, transaction, type Tx } from './db.ts';
 import { countDaemons } from './instance.ts';
 import { lockNewSkus } from './locks.ts';
 
@@ -126,15 +126,15 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
     // Its manifest may be far smaller than the other's.
     await tx`insert into catalog_internal.sync (shrink_confirmed) values (true)`;
     await lockNewSkus(tx);
-    await tx`
+    await scanning(tx`
       update catalog.skus set hash = null, asked_at = null, reported_at = null, hash_before_live = null
-      where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`;
-    await tx`
+      where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`);
+    await scanning(tx`
       update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
         live_marks = 0, live_left = 0, generation = generation + 1, due_at = least(due_at, now()),
         reason = case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end,
         lane = catalog_internal.lane_of(case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end)
-      where due_at < 'infinity'`;
+      where due_at < 'infinity'`);
     for (const table of [
       'live_rates',
       'live_calls',
@@ -143,7 +143,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'pace_sends',
       'catalog_counts',
     ])
-      await tx`delete from ${tx(`catalog_internal.${table}`)}`;
+      await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
     for (const table of ['live_plan', 'live_ceiling', 'call_size', 'delta_audit']) {
       await tx`delete from ${tx(`catalog_internal.${table}`)}`;
       await tx`insert into ${tx(`catalog_internal.${table}`)} default values`;

@@ -1,5 +1,5 @@
 import type { Sql } from './db.ts';
-import { transaction } from './db.ts';
+import { scanning, transaction } from './db.ts';
 
 /** Postgres's clock, and what the daemons know of it. Times in epoch milliseconds. */
 export interface DatabaseClock {
@@ -59,13 +59,13 @@ export async function putClockRight(sql: Sql): Promise<SetBack | null> {
     const [{ last }]: [{ last: string | null }] = await transaction(
       sql,
       async (tx) =>
-        await tx<[{ last: string | null }]>`
-        select catalog_internal.redate_skus(make_interval(secs => ${seconds}), ${after}, ${PIECE}) as last`,
+        await scanning(tx<[{ last: string | null }]>`
+        select catalog_internal.redate_skus(make_interval(secs => ${seconds}), ${after}, ${PIECE}) as last`),
     );
     after = last;
   }
   await transaction(sql, async (tx) => {
-    await tx`select catalog_internal.redate_history(make_interval(secs => ${seconds}))`;
+    await scanning(tx`select catalog_internal.redate_history(make_interval(secs => ${seconds}))`);
     // In order of sku, as everyone locks the ledger.
     await tx`
       with held as materialized (
