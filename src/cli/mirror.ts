@@ -3,7 +3,8 @@ import type { MirrorConfig } from '../config/config.ts';
 import { locateEmbeddedPostgres } from '../embedded/data-dir.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
-import { connect, type Sql, sqlState, waitForDatabase } from '../store/db.ts';
+import { connect, type Sql, waitForDatabase } from '../store/db.ts';
+import { sqlState } from '../store/sql-errors.ts';
 import { migrateDatabase } from '../store/migrations.ts';
 
 const PATIENCE_MS = 10_000;

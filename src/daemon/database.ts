@@ -7,14 +7,8 @@ import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
 import { noteAccount } from '../store/account.ts';
 import { mendSequences } from '../store/changes.ts';
-import {
-  ANSWER_WITHIN_MS,
-  connect,
-  type DatabaseUrl,
-  type Sql,
-  storeFailure,
-  waitForDatabase,
-} from '../store/db.ts';
+import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql, waitForDatabase } from '../store/db.ts';
+import { storeFailure } from '../store/sql-errors.ts';
 import { readConnectionLimit } from '../store/connection-limit.ts';
 import { divideConnections } from './connections.ts';
 import { migrateDatabase } from '../store/migrations.ts';

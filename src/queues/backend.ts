@@ -9,7 +9,8 @@ import {
 } from 'bullmq';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
 import { connectionOf } from '../lib/tls.ts';
-import { type DatabaseUrl, isLoginRejected, KEEP_ALIVE_MS } from '../store/db.ts';
+import { type DatabaseUrl, KEEP_ALIVE_MS } from '../store/db.ts';
+import { isLoginRejected } from '../store/sql-errors.ts';
 import type { QueueName } from './jobs.ts';
 import { createPostgresQueues, prepareTables } from './postgres-queues.ts';
 

@@ -1,7 +1,8 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
 import { lostRetryInMs, type TaskOutcome, retryInMs } from '../sync/outcome.ts';
-import { isConnectionLost, type Sql, storeFailure } from '../store/db.ts';
+import type { Sql } from '../store/db.ts';
+import { isConnectionLost, storeFailure } from '../store/sql-errors.ts';
 import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/tasks.ts';
 
 const LEASE_MS = 20_000;

@@ -1,5 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
-import type { StoreFailure } from '../store/db.ts';
+import type { StoreFailure } from '../store/sql-errors.ts';
 import { holderText } from '../store/lock-holders.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';

@@ -9,12 +9,11 @@ import {
   askAfter,
   connectAlone,
   type DatabaseUrl,
-  isConnectionLost,
   type LoneClient,
   SCAN_WITHIN_MS,
   type Sql,
-  sqlState,
 } from './db.ts';
+import { isConnectionLost, sqlState } from './sql-errors.ts';
 import { LOCK_NEW_SKUS } from './locks.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */

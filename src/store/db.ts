@@ -4,6 +4,7 @@ import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
+import { isLoginRejected, isUntrusted, sqlState } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -132,14 +133,6 @@ export function scanning<Rows extends readonly postgres.MaybeRow[]>(
   return query;
 }
 
-/** SQLSTATE of a database error (also where a library has wrapped it), or null. */
-export function sqlState(error: unknown): string | null {
-  for (let e = error; e instanceof Error; e = e.cause) {
-    if ('code' in e && typeof e.code === 'string') return e.code;
-  }
-  return null;
-}
-
 /**
  * Runs `work` in one transaction, again from its start when Postgres chose it as a deadlock's or a conflict's victim.
  * `work` must therefore have no effect but its statements. Those that it hands to `last` it has sent and does not wait for:
@@ -167,69 +160,6 @@ export async function transaction<T>(
     }
   }
 }
-
-const LOST = new Set([
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'CONNECTION_CLOSED',
-  'CONNECTION_DESTROYED',
-  'CONNECT_TIMEOUT',
-  'ANSWER_TIMEOUT',
-]);
-
-/** Errors after which the connection is closed: the server says FATAL, or the driver has seen the end of it. */
-export function isConnectionLost(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const fatal = 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
-  return fatal || LOST.has(sqlState(error) ?? '');
-}
-
-/** Why Postgres takes no writes although it answers: nothing is wrong with the statement, and waiting helps. */
-export const STORE_FAILURES = ['disk-full', 'out-of-memory', 'too-many-connections', 'read-only'] as const;
-export type StoreFailure = (typeof STORE_FAILURES)[number];
-
-const FAILURES: Readonly<Record<string, StoreFailure>> = {
-  '53100': 'disk-full',
-  '53200': 'out-of-memory',
-  '53300': 'too-many-connections',
-  '25006': 'read-only',
-};
-
-/** The failure of the store that an error reports, or null. */
-export function storeFailure(error: unknown): StoreFailure | null {
-  return FAILURES[sqlState(error) ?? ''] ?? null;
-}
-
-/** Classes of SQLSTATEs by which Postgres, or a trigger or constraint of somebody's, rejects the rows themselves. */
-const REJECTED = /^(21|22|23|44|54|P0)[0-9A-Z]{3}$/;
-
-/** Why these rows are never stored, however often it is tried: the SQLSTATE and what rejects them. No value of theirs. */
-export function rejection(error: unknown): { readonly state: string; readonly by: string } | null {
-  const state = sqlState(error);
-  if (state === null || !REJECTED.test(state)) return null;
-  const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
-  const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
-  const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');
-  return { state, by: by === '' ? 'a trigger or a limit' : by };
-}
-
-/** SQLSTATEs that no waiting will change: the role or its password is wrong. */
-const REFUSED = new Set(['28000', '28P01']);
-
-/** Whether Postgres has rejected the role or its password. */
-export const isLoginRejected = (error: unknown): boolean => REFUSED.has(sqlState(error) ?? '');
-/** Nor these: the server's certificate is not one to be trusted, or not for this host. */
-const UNTRUSTED = new Set([
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'CERT_HAS_EXPIRED',
-  'CERT_SIGNATURE_FAILURE',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-]);
 
 const TELL_AFTER_MS = 1000;
 const TELL_EVERY_MS = 20_000;
@@ -277,7 +207,7 @@ export async function waitForDatabase(
           throw new Error('Postgres rejects the login: check user, password and database in DATABASE_URL', {
             cause: error,
           });
-        if (UNTRUSTED.has(sqlState(error) ?? ''))
+        if (isUntrusted(error))
           throw new Error(
             'the certificate of Postgres is not trusted: check sslmode and sslrootcert in DATABASE_URL',
             { cause: error },

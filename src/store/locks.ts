@@ -1,4 +1,5 @@
-import { sqlState, type Tx } from './db.ts';
+import type { Tx } from './db.ts';
+import { sqlState } from './sql-errors.ts';
 
 /*
  * What a transaction may lock, in the order in which everyone takes it: the row of `watching`, the row of `sync`, the

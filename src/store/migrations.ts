@@ -1,14 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import {
-  connect,
-  type DatabaseUrl,
-  SCAN_WITHIN_MS,
-  type Sql,
-  sqlState,
-  withoutTransactionTimeout,
-} from './db.ts';
+import { connect, type DatabaseUrl, SCAN_WITHIN_MS, type Sql, withoutTransactionTimeout } from './db.ts';
+import { sqlState } from './sql-errors.ts';
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
 export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));

@@ -1,7 +1,8 @@
 import { describe, inject, test } from 'vitest';
 import { createQueueBackend } from '../../src/queues/backend.ts';
 import { Baseline } from '../../src/store/baseline.ts';
-import { connect, sqlState } from '../../src/store/db.ts';
+import { connect } from '../../src/store/db.ts';
+import { sqlState } from '../../src/store/sql-errors.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
 import { registerInstance } from '../../src/store/instance.ts';
 import { eventually } from '../support/eventually.ts';

@@ -11,7 +11,8 @@ import {
   subarray,
   type Arbitrary,
 } from 'fast-check';
-import { STORE_FAILURES, type Sql, type StoreFailure } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { STORE_FAILURES, type StoreFailure } from '../../src/store/sql-errors.ts';
 import { TASKS, type TaskName } from '../../src/store/tasks.ts';
 
 /* Mirrors as a daemon, an operator or a clock that was set may leave them, drawn and put into Postgres. */

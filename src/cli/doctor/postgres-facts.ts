@@ -1,4 +1,5 @@
-import { type Sql, sqlState, storeFailure } from '../../store/db.ts';
+import type { Sql } from '../../store/db.ts';
+import { sqlState, storeFailure } from '../../store/sql-errors.ts';
 import { migrationState, OUR_SCHEMAS, readRights, schemasOfOthers } from '../../store/migrations.ts';
 import { countDaemons } from '../../store/instance.ts';
 import type { PostgresFacts } from './postgres.ts';

@@ -4,7 +4,7 @@ import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import { type CallInputs, readCallInputs } from '../../store/bulk-call.ts';
 import { storeFailedCall, storeLesson } from '../../store/call-lesson.ts';
-import { isConnectionLost, rejection, storeFailure } from '../../store/db.ts';
+import { isConnectionLost, rejection, storeFailure } from '../../store/sql-errors.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
 import { isLockNotAvailable } from '../../store/locks.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';

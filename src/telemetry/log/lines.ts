@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { redisCode } from '../../queues/backend.ts';
 import type { StoreEvent } from '../../queues/store-pause.ts';
-import { isConnectionLost, type Notice, sqlState } from '../../store/db.ts';
+import type { Notice } from '../../store/db.ts';
+import { isConnectionLost, sqlState } from '../../store/sql-errors.ts';
 import type { LockHolder } from '../../store/lock-holders.ts';
 import type { PacerEvents } from '../../pace/pacer.ts';
 import { type Log, throttled } from './logger.ts';

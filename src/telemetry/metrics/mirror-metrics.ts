@@ -1,4 +1,4 @@
-import { STORE_FAILURES } from '../../store/db.ts';
+import { STORE_FAILURES } from '../../store/sql-errors.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../status/reason.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import { ages, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';

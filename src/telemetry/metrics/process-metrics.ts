@@ -2,7 +2,7 @@ import { kindsOf, ROUTES } from '../../partner/errors.ts';
 import { REJECTIONS } from '../../partner/manifest-lines.ts';
 import { REQUEST_LANES, WAITS } from '../../pace/pacer.ts';
 import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
-import { STORE_FAILURES } from '../../store/db.ts';
+import { STORE_FAILURES } from '../../store/sql-errors.ts';
 import { deltaRecovery } from '../../sync/delta.ts';
 import { REFUSAL_HINTS } from '../../sync/manifest-decision.ts';
 import { REBASELINE_CAUSES } from '../../sync/manifest.ts';

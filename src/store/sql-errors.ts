@@ -1,0 +1,76 @@
+import type postgres from 'postgres';
+
+/* What an error of Postgres, or of a driver on the way to it, means. By codes, and never by messages. */
+
+/** SQLSTATE of a database error (also where a library has wrapped it), or null. */
+export function sqlState(error: unknown): string | null {
+  for (let e = error; e instanceof Error; e = e.cause) {
+    if ('code' in e && typeof e.code === 'string') return e.code;
+  }
+  return null;
+}
+
+const LOST = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECT_TIMEOUT',
+  'ANSWER_TIMEOUT',
+]);
+
+/** Errors after which the connection is closed: the server says FATAL, or the driver has seen the end of it. */
+export function isConnectionLost(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const fatal = 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
+  return fatal || LOST.has(sqlState(error) ?? '');
+}
+
+/** Why Postgres takes no writes although it answers: nothing is wrong with the statement, and waiting helps. */
+export const STORE_FAILURES = ['disk-full', 'out-of-memory', 'too-many-connections', 'read-only'] as const;
+export type StoreFailure = (typeof STORE_FAILURES)[number];
+
+const FAILURES: Readonly<Record<string, StoreFailure>> = {
+  '53100': 'disk-full',
+  '53200': 'out-of-memory',
+  '53300': 'too-many-connections',
+  '25006': 'read-only',
+};
+
+/** The failure of the store that an error reports, or null. */
+export function storeFailure(error: unknown): StoreFailure | null {
+  return FAILURES[sqlState(error) ?? ''] ?? null;
+}
+
+/** Classes of SQLSTATEs by which Postgres, or a trigger or constraint of somebody's, rejects the rows themselves. */
+const REJECTED = /^(21|22|23|44|54|P0)[0-9A-Z]{3}$/;
+
+/** Why these rows are never stored, however often it is tried: the SQLSTATE and what rejects them. No value of theirs. */
+export function rejection(error: unknown): { readonly state: string; readonly by: string } | null {
+  const state = sqlState(error);
+  if (state === null || !REJECTED.test(state)) return null;
+  const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
+  const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
+  const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');
+  return { state, by: by === '' ? 'a trigger or a limit' : by };
+}
+
+/** SQLSTATEs that no waiting will change: the role or its password is wrong. */
+const REFUSED = new Set(['28000', '28P01']);
+
+/** Whether Postgres has rejected the role or its password. */
+export const isLoginRejected = (error: unknown): boolean => REFUSED.has(sqlState(error) ?? '');
+/** The server's certificate is not one to be trusted, or not for this host: no waiting changes that, either. */
+const UNTRUSTED = new Set([
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_HAS_EXPIRED',
+  'CERT_SIGNATURE_FAILURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+]);
+
+export const isUntrusted = (error: unknown): boolean => UNTRUSTED.has(sqlState(error) ?? '');
