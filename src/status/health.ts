@@ -49,6 +49,9 @@ export const NO_OWN_FACTS: OwnFacts = {
 
 /** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
 const FILLING_PART = 0.01;
+/** So many SKUs in errors, and such a part of all, are no longer single ones that the partner has trouble with. */
+const FAILING_SKUS = 10;
+const FAILING_PART = 0.01;
 /** How long a SKU may be due that is delayed by other work only. */
 const LATE_SECONDS = 3600;
 
@@ -257,12 +260,19 @@ function backlogReasons({ counts, sync }: Facts): Reason[] {
         'check with the partner, then run `catalog-mirror refresh --manifest`',
       ),
     ];
+  const failing = sum(counts.due.filter(({ reason: why }) => why === 'error').map((row) => row.count));
   // Deferred SKUs and those in error wait for reasons of their own and keep their place by age.
   const ages = counts.due.flatMap(({ reason: why, oldestAgeSeconds }) =>
     why === 'deferred' || why === 'error' ? [] : [oldestAgeSeconds],
   );
   const oldest = Math.max(0, ...ages);
   return held([
+    failing > Math.max(FAILING_SKUS, all * FAILING_PART) &&
+      degraded(
+        'skus-failing',
+        `the partner answers ${count(failing)} SKUs with an error; each is asked again at growing intervals`,
+        'if it lasts, run `catalog-mirror doctor`, and ask the partner',
+      ),
     oldest > LATE_SECONDS &&
       degraded(
         'backlog-late',

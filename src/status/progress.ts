@@ -13,8 +13,10 @@ const STOPPED_SECONDS = 3600;
 const LONGEST_RETRY_SECONDS = 3600;
 /** A run of a task that lasts for longer than three of its intervals, and than this, does not get on. */
 const LONG_RUN_SECONDS = 300;
-/** So long nothing may be sent although SKUs are due, or for two windows of the pace where that is longer. */
+/** So long no call may be answered although SKUs are due, or for two windows of the pace where that is longer. */
 const STALLED_SECONDS = 60;
+/** Within this a new manifest takes the place of a broken chain, when the partner has one. */
+const CHAIN_BROKEN_SECONDS = 60;
 const times = (n: number): string => (n === 1 ? 'once' : `${n} times in a row`);
 const NO_DAEMON = 'no daemon is running';
 const START = 'start one with `catalog-mirror run`';
@@ -34,23 +36,36 @@ export function progressReasons(facts: Facts): Reason[] {
   return [
     ...scheduleReasons(facts, 'delta'),
     ...(isDeltaLate(facts) ? [late] : []),
-    ...held([stalled(facts)]),
+    ...held([chainBroken(facts), stalled(facts)]),
   ];
 }
 
-/** SKUs are due, nothing else keeps them waiting, and yet nothing is sent. */
+/** Deltas wait for a new manifest, which is fetched at once where it can be. */
+function chainBroken({ sync: { chainBrokenAt }, now }: Facts): Reason | false {
+  const seconds = chainBrokenAt === null ? 0 : secondsBetween(chainBrokenAt, now);
+  return (
+    seconds > CHAIN_BROKEN_SECONDS &&
+    degraded(
+      'chain-broken',
+      `the chain of deltas has been broken for ${formatAge(seconds)}, and changes wait for a new manifest`,
+      'it is fetched by itself; if it lasts, see the task manifest in `catalog-mirror status`',
+    )
+  );
+}
+
+/** SKUs are due, nothing else keeps them waiting, and yet no call is answered. */
 function stalled({ daemonSeconds, idle, windowSeconds, pace, incident, tasks, now }: Facts): Reason | false {
-  const { sentSeconds, dueSeconds } = idle;
+  const { answeredSeconds, dueSeconds } = idle;
   const allowed = Math.max(STALLED_SECONDS, 2 * windowSeconds);
   const reprice = tasks.find(({ task }) => task === 'reprice');
   const isPaused = reprice !== undefined && reprice.nextAt > now;
   if (dueSeconds === null || pace.refusal !== null || incident || isPaused) return false;
-  const seconds = Math.min(sentSeconds ?? Infinity, dueSeconds, daemonSeconds);
+  const seconds = Math.min(answeredSeconds ?? Infinity, dueSeconds, daemonSeconds);
   return (
     seconds > allowed &&
     degraded(
       'stalled',
-      `SKUs have been due for ${formatAge(dueSeconds)}, and nothing was sent for ${formatAge(seconds)}`,
+      `SKUs have been due for ${formatAge(dueSeconds)}, and no call was answered for ${formatAge(seconds)}`,
       'see the log of the daemon; if it lasts, restart it',
     )
   );

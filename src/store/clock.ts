@@ -15,7 +15,7 @@ export interface DatabaseClock {
 /** Null where the row is missing. */
 export async function readClock(sql: Sql): Promise<DatabaseClock | null> {
   const [row] = await sql<DatabaseClock[]>`
-    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now, (extract(epoch from high_water) * 1000)::float8 as "highWater",
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now, (extract(epoch from catalog_internal.clock_high_water()) * 1000)::float8 as "highWater",
       set_back_seconds as "setBackSeconds", ahead_seconds as "aheadSeconds"
     from catalog_internal.clock`;
   return row ?? null;
@@ -55,29 +55,30 @@ export async function putClockRight(sql: Sql): Promise<SetBack | null> {
   });
   const seconds = (await readClock(sql))?.setBackSeconds ?? null;
   if (seconds === null) return null;
-  for (let after: string | null = ''; after !== null;) {
-    const [{ last }]: [{ last: string | null }] = await transaction(
-      sql,
-      async (tx) =>
-        await scanning(tx<[{ last: string | null }]>`
-        select catalog_internal.redate_skus(make_interval(secs => ${seconds}), ${after}, ${PIECE}) as last`),
-    );
-    after = last;
+  for (const what of ['skus', 'due'] as const) {
+    for (let after: string | null = ''; after !== null;) after = await redatePiece(sql, what, seconds, after);
   }
   await transaction(sql, async (tx) => {
     await scanning(tx`select catalog_internal.redate_history(make_interval(secs => ${seconds}))`);
-    // In order of sku, as everyone locks the ledger.
-    await tx`
-      with held as materialized (
-        select sku from catalog_internal.due where held_until > clock_timestamp() order by sku for update
-      )
-      update catalog_internal.due d
-      set held_until = catalog_internal.awaited(d.held_until, clock_timestamp(), make_interval(secs => ${seconds}))
-      from held h where d.sku = h.sku`;
     await tx`
       update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
   });
   return { seconds };
+}
+
+/** Returns the last SKU of the piece after `after`, or null. */
+async function redatePiece(
+  sql: Sql,
+  what: 'skus' | 'due',
+  seconds: number,
+  after: string,
+): Promise<string | null> {
+  const name = `catalog_internal.redate_${what}`;
+  return await transaction(sql, async (tx) => {
+    const [{ last }] = await scanning(tx<[{ last: string | null }]>`
+      select ${tx(name)}(make_interval(secs => ${seconds}), ${after}, ${PIECE}) as last`);
+    return last;
+  });
 }
 
 /** Whether Postgres's clock may be gone by where something is thrown away for its age. */

@@ -226,10 +226,10 @@ export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonl
   return row;
 }
 
-/** Whether anything is asked for that could be. */
+/** Whether what could be asked for is asked for. */
 export interface Idle {
-  /** Seconds since the mirror last sent a request; null: none that is still known of. */
-  readonly sentSeconds: number | null;
+  /** Seconds since a bulk call was last answered, at most five too many; null: none ever was. */
+  readonly answeredSeconds: number | null;
   /** For how many seconds a SKU has been due that waits for nothing but its turn; null: there is none. Live ones may wait for the partner's ceiling. */
   readonly dueSeconds: number | null;
 }
@@ -237,8 +237,8 @@ export interface Idle {
 export async function readIdle(sql: Sql): Promise<Idle> {
   const [row] = await sql<[Idle]>`
     select extract(epoch from clock_timestamp() - (
-        select sent_at from catalog_internal.pace_sends where not other_user order by sent_at desc limit 1
-      ))::float8 as "sentSeconds",
+        select succeeded_at from catalog_internal.tasks where task = 'reprice'
+      ))::float8 as "answeredSeconds",
       extract(epoch from clock_timestamp() - min(oldest.due_at))::float8 as "dueSeconds"
     from generate_series(1, cardinality(catalog_internal.lane_names())) as lane
     cross join lateral (

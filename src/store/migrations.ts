@@ -118,6 +118,8 @@ async function locked(turn: Sql, work: () => Promise<unknown>): Promise<void> {
   await turn.begin(async (tx) => {
     // It idles while the other connection works.
     await tx`set local idle_in_transaction_session_timeout = 0`;
+    // Another session's migrations of a large catalog take minutes.
+    await tx`set local lock_timeout = 0`;
     await tx`lock table catalog_internal.migrations in share update exclusive mode`;
     await work();
   });

@@ -140,4 +140,29 @@ export const CLOCKS: readonly Mutant[] = [
       "coalesce((select s.asked_at from catalog.skus s where s.sku = m.sku) > now() - interval '1 minute', false) as asked_since",
     ],
   ),
+  ...faultsOf(
+    'drizzle/0018_marks_of_a_wrong_clock.sql',
+    STORE,
+    [
+      'clock: ahead between two looks, nobody knows',
+      '    (SELECT max(sent_at) FROM catalog_internal.pace_sends),\n',
+      '',
+    ],
+    [
+      'clock: a sync tells nothing of it',
+      'SELECT greatest(manifest_applied_at, delta_checked_at, snapshot_moved_at, catalog_checked_at, token_at)',
+      'SELECT manifest_applied_at',
+    ],
+    ['clock: marks stay in the future', 'ELSE least(d.due_at, moment)', 'ELSE d.due_at'],
+    [
+      'clock: plans stay in the future',
+      'WHEN a.misplanned THEN catalog_internal.awaited(d.due_at, moment, shift)',
+      'WHEN a.misplanned THEN d.due_at',
+    ],
+    [
+      'clock: every plan is made anew',
+      ' + shift FROM catalog.skus s WHERE s.sku = d.sku)',
+      " - interval '1 year' FROM catalog.skus s WHERE s.sku = d.sku)",
+    ],
+  ),
 ];

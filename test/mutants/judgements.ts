@@ -52,11 +52,20 @@ export const JUDGEMENTS: readonly Mutant[] = [
       '2 * Math.min(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',
     ],
     ['health: a run that lasts for ever gets on', 'return held([longRun(facts, next)]);', 'return [];'],
-    ['health: nothing is sent, and nobody says so', '...held([stalled(facts)]),', ''],
+    [
+      'health: no call is answered, and nobody says so',
+      '...held([chainBroken(facts), stalled(facts)]),',
+      '...held([chainBroken(facts)]),',
+    ],
+    [
+      "health: a chain that stays broken is nobody's",
+      '...held([chainBroken(facts), stalled(facts)]),',
+      '...held([stalled(facts)]),',
+    ],
     [
       'health: a daemon that has just started stands still',
-      'sentSeconds ?? Infinity, dueSeconds, daemonSeconds)',
-      'sentSeconds ?? Infinity, dueSeconds)',
+      'answeredSeconds ?? Infinity, dueSeconds, daemonSeconds)',
+      'answeredSeconds ?? Infinity, dueSeconds)',
     ],
     [
       'health: what waits for a pause stands still',

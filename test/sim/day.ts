@@ -2,12 +2,15 @@ import { createRunner } from '../../src/queues/runner.ts';
 import { schedules } from '../../src/queues/jobs.ts';
 import type { JobQueue, JobWorker, QueueBackend } from '../../src/queues/backend.ts';
 import { createStorePause } from '../../src/queues/store-pause.ts';
+import { createClockWatch, type ClockWatch } from '../../src/daemon/clock-watch.ts';
+import { createHealth, type HealthReader } from '../../src/daemon/health.ts';
 import { handlersOf } from '../../src/daemon/tasks.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { PartnerClient } from '../../src/partner/client.ts';
 import { PartnerError, type Route } from '../../src/partner/errors.ts';
 import { dueNow } from '../../src/store/due.ts';
 import type { Sql } from '../../src/store/db.ts';
+import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { createTelemetry, type Telemetry } from '../../src/telemetry/telemetry.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
@@ -37,6 +40,8 @@ export interface Weather {
   answer: (pending: Pending) => Raw | null;
   /** The error of a statement that goes to Postgres. */
   statement: (text: string) => Error | null;
+  /** Jobs that do not come, or do not begin. */
+  missing: (job: string) => boolean;
 }
 
 type Process = (job: { name: string }) => Promise<unknown>;
@@ -47,18 +52,30 @@ type Process = (job: { name: string }) => Promise<unknown>;
  */
 export class Day {
   readonly lines: LogLine[] = [];
-  readonly weather: Weather = { answer: () => null, statement: () => null };
+  readonly weather: Weather = { answer: () => null, statement: () => null, missing: () => false };
+  /** What the daemon says of itself and of the mirror. */
+  readonly health: HealthReader;
+  readonly sql: Sql;
+  readonly clock: Clock;
+  /** Told each answer that the daemon gets. */
+  onAnswer: (route: Route, raw: Raw) => void = () => undefined;
   readonly #rig: Rig;
   readonly #worker: Worker;
   readonly #processes = new Map<string, Process>();
   readonly #triggered = new Set<string>();
   readonly #start: () => Promise<void>;
+  readonly #clocks: ClockWatch;
   #snapshotAt = 0;
   #seldomAt = 0;
 
   constructor(rig: Rig, level: 'info' | 'debug') {
     this.#rig = rig;
-    const [worker, base] = rig.worker(0, { alive: true, statements: 0, fortune: CALM }, REAL, false);
+    const [worker, base] = rig.worker(
+      0,
+      { alive: true, statements: 0, fortune: CALM, host: { ahead: 0 } },
+      REAL,
+      false,
+    );
     this.#worker = worker;
     const clock = dayClock(rig.time);
     const log = createLogger({
@@ -69,28 +86,34 @@ export class Day {
           this.lines.push({ ...(JSON.parse(text) as LogLine), at: new Date(rig.time.at).toISOString() }),
       },
     });
+    const metrics = createMetrics({ version: 'test' });
     const telemetry = createTelemetry({
       log,
-      metrics: createMetrics({ version: 'test' }),
+      metrics,
       clock,
       backlog: () => dueNow(rig.sql),
       queuesInPostgres: true,
     });
     const sql = stormy(base.sql, this.weather);
+    const config = settingsWith(REAL);
+    const breaker = createCircuitBreaker(clock, LIMITS);
+    const pause = createStorePause(clock, telemetry.onStore);
+    const clocks = createClockWatch(sql, clock, telemetry.onClock);
     const ctx = {
       ...base,
       sql,
       clock,
       client: observed(base.client, clock, telemetry),
-      pacer: createPacer(sql, clock, LIMITS, telemetry.pace),
+      pacer: createPacer(sql, clock, LIMITS, telemetry.pace, breaker),
       emit: telemetry.onSync,
     };
     const handlers = handlersOf(
-      { config: settingsWith(REAL), sync: ctx, telemetry, pause: createStorePause(clock, telemetry.onStore) },
+      { config, sync: ctx, telemetry, pause },
       { stopping: NEVER, hard: NEVER, wake: (task) => runner.wake(task) },
     );
+    const backend = this.#backend();
     const runner = createRunner({
-      backend: this.#backend(),
+      backend,
       sql: rig.sql,
       clock,
       schedules: schedules(5 * MINUTE),
@@ -101,6 +124,16 @@ export class Day {
       onFault: telemetry.onFault,
     });
     this.#start = () => runner.start();
+    this.#clocks = clocks;
+    // Who reads waits for no worker.
+    this.sql = stormy(rig.sql, this.weather);
+    this.clock = clock;
+    const parts = { config, sync: { sql: this.sql, clock }, backend, log, metrics, pause, breaker, clocks };
+    this.health = createHealth(parts, {
+      lastJobAt: () => runner.lastJobAt(),
+      // Jobs come once a minute here, and not each second.
+      silentMs: () => Math.max(0, runner.silentMs() - WAKE_MS),
+    });
   }
 
   /** Lets `hours` go by: the market moves and is built every five minutes, every job is triggered every minute, some more rarely. */
@@ -110,6 +143,7 @@ export class Day {
     const end = time.at + hours * 60 * MINUTE;
     while (time.at < end) {
       const next = time.at + WAKE_MS;
+      await this.#clocks.look().catch(() => {});
       if (time.at - this.#snapshotAt >= SNAPSHOT_MS) {
         this.#snapshotAt = time.at;
         partner.world.step(3);
@@ -138,13 +172,17 @@ export class Day {
     const { partner, time } = this.#rig;
     const run = this.#processes.get(job);
     if (run === undefined) throw new Error(`nobody works on ${job}`);
+    if (this.weather.missing(job)) return;
     await time.pass(1);
     await this.#worker.start(async () => void (await run({ name: job })));
     while (this.#worker.busy) {
       const [pending] = partner.pending;
       if (pending === undefined) throw new Error(`${job} waits for nothing`);
       await time.pass(ANSWER_MS);
-      await pending.deliver(this.weather.answer(pending) ?? pending.compute());
+      this.#clocks.partnerAnswered(new Date(time.at));
+      const answer = this.weather.answer(pending) ?? pending.compute();
+      this.onAnswer(pending.route, answer);
+      await pending.deliver(answer);
     }
   }
 

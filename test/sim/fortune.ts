@@ -4,9 +4,18 @@ import type { Rig } from './rig.ts';
 import { Crash, type Fortune } from './worker.ts';
 
 /** Nothing happens to it. */
-export const CALM: Fortune = { pauses: () => false, lifetime: Infinity, commit: () => 'done' };
+export const CALM: Fortune = {
+  pauses: () => false,
+  lifetime: Infinity,
+  commit: () => 'done',
+  statement: () => 'answered',
+  silence: () => Promise.resolve(),
+};
 
-/** What a daemon meets: pauses before statements, conflicts, lost answers of COMMIT, and in one of three its end. */
+/** So long a statement waits for its answer, as the daemon's do (answer-limit.ts). */
+const ANSWER_WITHIN_MS = 30_000;
+
+/** What a daemon meets: pauses before statements, conflicts, lost answers of COMMIT, silent connections, and in one of three its end. */
 export function fortuneOf(draw: Draw, rig: Rig): Fortune {
   return {
     pauses: () => draw(12) === 0,
@@ -16,6 +25,13 @@ export function fortuneOf(draw: Draw, rig: Rig): Fortune {
       if (luck === 1) rig.note('unanswered commit');
       return luck === 0 ? 'conflict' : luck === 1 ? 'unanswered' : 'done';
     },
+    statement: () => {
+      const luck = draw(150);
+      if (luck > 1) return 'answered';
+      rig.note('silent connection');
+      return luck === 0 ? 'silent before' : 'silent after';
+    },
+    silence: () => rig.time.pass(ANSWER_WITHIN_MS),
   };
 }
 

@@ -3,6 +3,8 @@ import type { SettingsEnv } from '../support/settings.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { requestTask } from '../../src/store/tasks.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
+import { timesAfter } from '../support/movable-clock.ts';
+import { Clocks, LONGEST_PLAN_MS, UNWATCHED_MS } from './clocks.ts';
 import { arriving, type Draw, pick } from './faults.ts';
 import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
 import { type Job, runJob } from './jobs.ts';
@@ -28,7 +30,8 @@ interface Working {
   readonly ctx: SyncContext;
 }
 
-const SHIFTS = ['catalog', 'prices'] as const;
+/** What the workers of a daemon do; the last one is there where clocks go wrong. */
+const WORK = ['catalog', 'prices', 'clocks'] as const;
 
 /** One history: a market that moves, daemons that follow it with faults, and what must hold all the while. */
 export class History {
@@ -36,8 +39,10 @@ export class History {
   readonly #draw: Draw;
   readonly #judge: Judge;
   readonly #spells: Spells;
+  /** Null where all clocks are right. */
+  readonly #clocks: Clocks | null;
   readonly #daemons: Daemon[] = [];
-  /** Two of each daemon: one for the catalog, one for prices. */
+  /** Those of each daemon, in the order of WORK. */
   readonly #workers: Working[] = [];
   readonly #settings: SettingsEnv;
   readonly #paced: boolean;
@@ -53,7 +58,9 @@ export class History {
     this.#judge = new Judge(rig);
     this.#spells = new Spells(rig.partner, plan.draw);
     this.#settings = { BULK_MAX_SKUS: pick(['3', '8', '100'], plan.draw) };
-    this.#paced = plan.draw(5) === 0;
+    this.#clocks = plan.draw(4) === 0 ? new Clocks(rig, plan.draw) : null;
+    // Sends tell of a clock that nobody has seen ahead.
+    this.#paced = plan.draw(5) === 0 || this.#clocks !== null;
     for (let nth = 0; nth < plan.daemons; nth += 1) this.#bear(nth);
   }
 
@@ -82,21 +89,28 @@ export class History {
     crashNowhere();
     await this.#judge.lookAtActionable();
     this.log.push('rest');
+    await this.#clocks?.right(this.#daemons);
+    this.#clockSet();
     this.#spells.end();
     world.startBuilder();
     for (const { sku } of world.truth().values()) world.setFailing(sku, false);
     this.#snapshot();
     this.#bear(0, CALM);
+    await this.#lookAtClocks();
+    if (this.#clocks !== null) await this.#nothingIsPutOff();
     await this.#untilNothingIsDue();
     await this.#look();
   }
 
   #bear(nth: number, fortune = fortuneOf(this.#draw, this.#rig)): void {
-    const daemon: Daemon = { alive: true, statements: 0, fortune };
+    const daemon: Daemon = { alive: true, statements: 0, fortune, host: { ahead: 0 } };
     this.#daemons[nth] = daemon;
-    for (const place of [2 * nth, 2 * nth + 1]) {
+    const works = this.#clocks === null ? 2 : WORK.length;
+    for (let n = 0; n < works; n += 1) {
+      const place = works * nth + n;
       const [worker, ctx] = this.#rig.worker(place, daemon, this.#settings, this.#paced);
       this.#workers[place] = { worker, ctx };
+      if (WORK[n] === 'clocks') this.#clocks?.watch(worker, ctx);
     }
   }
 
@@ -113,15 +127,14 @@ export class History {
       [35, 'move', () => this.#move()],
       // What a slow answer has missed is to be reported before it arrives.
       [overtaking ? 60 : 25, 'snapshot', () => this.#snapshot()],
-      [
-        15,
-        'time',
-        () => this.#rig.time.pass(pick([1000, 20_000, 2 * MINUTE, 6 * MINUTE, 40 * MINUTE], this.#draw)),
-      ],
+      [15, 'time', () => this.#pass(pick([1000, 20_000, 2 * MINUTE, 6 * MINUTE, 40 * MINUTE], this.#draw))],
       [5, 'world', () => disturb(this.#rig.partner.world, this.#draw)],
       [8, 'spell', () => this.#cast()],
       [4, 'watch', () => watchSome(this.#rig, this.#draw)],
+      [this.#clocks === null ? 0 : 20, 'clock', () => this.#setClock()],
     ];
+    for (const watched of this.#clocks?.ready() ?? [])
+      ways.push([40, `${watched.worker.name} looks at the clocks`, () => this.#watch(watched)]);
     for (const [nth, daemon] of this.#daemons.entries()) {
       if (!daemon.alive) ways.push([60, `daemon ${nth} starts`, () => this.#bear(nth)]);
       else ways.push([2, `daemon ${nth} dies`, () => this.#kill(daemon)]);
@@ -129,7 +142,8 @@ export class History {
     for (const { worker, ctx } of this.#workers) {
       if (worker.paused)
         ways.push([120, `${worker.name} goes on`, () => this.#go(worker, () => worker.go())]);
-      else if (worker.daemon.alive && !worker.busy) ways.push(...this.#jobs({ worker, ctx }));
+      else if (worker.daemon.alive && !worker.busy && this.#clocks?.isBlind(worker.daemon) !== true)
+        ways.push(...this.#jobs({ worker, ctx }));
     }
     for (const pending of this.#rig.partner.pending) {
       const whose = `${pending.route} of ${pending.worker.name}`;
@@ -151,18 +165,71 @@ export class History {
 
   #jobs(working: Working): [number, string, () => unknown][] {
     const { worker } = working;
-    const jobs: [number, Job][] =
-      SHIFTS[this.#workers.findIndex((other) => other.worker === worker) % 2] === 'prices'
-        ? [[60, 'reprice']]
-        : [
-            [50, 'delta'],
-            [6, 'manifest'],
-            [this.#spells.incident ? 20 : 1, 'catalog-check'],
-            [1, 'live-plan'],
-            [1, 'metadata'],
-            [1, 'maintenance'],
-          ];
-    return jobs.map(([weight, job]) => [weight, `${worker.name} ${job}`, () => this.#begin(working, job)]);
+    const place = this.#workers.findIndex((other) => other.worker === worker);
+    const jobs: Record<(typeof WORK)[number], [number, Job][]> = {
+      prices: [[60, 'reprice']],
+      catalog: [
+        [50, 'delta'],
+        [6, 'manifest'],
+        [this.#spells.incident ? 20 : 1, 'catalog-check'],
+        [1, 'live-plan'],
+        [1, 'metadata'],
+        [1, 'maintenance'],
+      ],
+      clocks: [],
+    };
+    const work = WORK[place % (this.#clocks === null ? 2 : WORK.length)] ?? 'catalog';
+    return jobs[work].map(([weight, job]) => [
+      weight,
+      `${worker.name} ${job}`,
+      () => this.#begin(working, job),
+    ]);
+  }
+
+  /** Time goes by, in which no daemon leaves the clocks without a look for long. */
+  async #pass(ms: number): Promise<void> {
+    if (ms > UNWATCHED_MS) await this.#lookAtClocks();
+    await this.#rig.time.pass(ms);
+    if (ms > UNWATCHED_MS) await this.#lookAtClocks();
+  }
+
+  async #setClock(): Promise<void> {
+    this.log.push((await this.#clocks?.turn(this.#daemons)) ?? '');
+    this.#clockSet();
+    await this.#look();
+  }
+
+  #clockSet(): void {
+    if (this.#clocks !== null) this.#judge.clockSet(this.#clocks.slackMs);
+  }
+
+  /** A daemon looks at the clocks, to where it stops. */
+  async #watch(watched: Parameters<Clocks['look']>[0]): Promise<void> {
+    const { worker } = watched;
+    await this.#go(worker, () =>
+      worker.start(() => this.#survived(worker, async () => await this.#clocks?.look(watched))),
+    );
+    this.#clockSet();
+  }
+
+  /** All daemons that live look at the clocks, to the end. */
+  async #lookAtClocks(): Promise<void> {
+    for (const { worker } of this.#workers)
+      while (
+        worker.paused &&
+        WORK[this.#workers.findIndex((other) => other.worker === worker) % 3] === 'clocks'
+      )
+        await this.#go(worker, () => worker.go());
+    for (const watched of this.#clocks?.ready() ?? []) {
+      await this.#watch(watched);
+      while (watched.worker.paused) await this.#go(watched.worker, () => watched.worker.go());
+    }
+  }
+
+  /** A clock that was wrong has put nothing off further than any schedule does. */
+  async #nothingIsPutOff(): Promise<void> {
+    const late = await timesAfter(this.#rig.sql, new Date(this.#rig.time.at + LONGEST_PLAN_MS));
+    if (Object.keys(late).length > 0) throw new Error(`put off by a wrong clock: ${JSON.stringify(late)}`);
   }
 
   async #begin(working: Working, job: Job): Promise<void> {
@@ -182,8 +249,13 @@ export class History {
   }
 
   async #work({ worker, ctx }: Working, job: Job): Promise<void> {
+    await this.#survived(worker, () => runJob(ctx, job, (this.#turn += 1)));
+  }
+
+  /** Does it until it ends or the process does. */
+  async #survived(worker: Worker, work: () => Promise<unknown>): Promise<void> {
     try {
-      await runJob(ctx, job, (this.#turn += 1));
+      await work();
     } catch (error) {
       if (error instanceof Crash) worker.daemon.alive = false;
       else if (!isInjected(error)) this.#unexpected.push(error);
@@ -232,6 +304,7 @@ export class History {
   async #deliver(pending: Pending): Promise<void> {
     const { worker, answer, deliver } = pending;
     if (answer === null) return;
+    this.#clocks?.answered(worker.daemon);
     await deliver(answer);
     if (!worker.daemon.alive) await this.#end(worker.daemon);
     this.#throwUnexpected();

@@ -17,7 +17,10 @@ export class Judge {
   /** Until when a SKU that was deferred must not be asked about. */
   readonly #waits = new Map<string, number>();
   #before: Mirror | null = null;
+  /** When the mirror last moved `checkedAt`, by the world's clock. */
+  #checkedAt = 0;
   #looks = 0;
+  clocksWentWrong = false;
   /** When the answer of a route that arrived last was given. */
   readonly #answeredAt = new Map<string, number>();
 
@@ -26,12 +29,20 @@ export class Judge {
     this.truth = new Truth(rig.partner.world, rig.time.at);
   }
 
+  /** A clock was set, and by how much prices may thereby be older than they seem. What waits for a time may wait less. */
+  clockSet(slackMs: number): void {
+    this.clocksWentWrong = true;
+    this.truth.slackMs = slackMs;
+    this.#waits.clear();
+  }
+
   /** What must hold after every step. */
   async look(): Promise<void> {
     const mirror = await readMirror(this.#rig.sql);
     this.#rig.time.at = mirror.at;
     const breaches = [...this.truth.breaches(mirror, this.#before), ...this.#askedTooSoon(mirror)];
     if (breaches.length > 0) throw new Error(breaches.join('\n'));
+    if (mirror.checkedAt !== this.#before?.checkedAt) this.#checkedAt = mirror.at;
     this.#before = mirror;
     this.#looks += 1;
     if (this.#looks % ACTIONABLE_EVERY === 0) await this.lookAtActionable();
@@ -42,7 +53,8 @@ export class Judge {
     const { at, checkedAt, route, rows } = await readActionable(this.#rig.sql);
     this.#rig.time.at = at;
     this.#rig.note('actionable prices', rows.length);
-    const late = Math.max(0, checkedAt - (this.#answeredAt.get(route) ?? checkedAt));
+    const checked = this.clocksWentWrong ? this.#checkedAt : checkedAt;
+    const late = Math.max(0, checked - (this.#answeredAt.get(route) ?? checked));
     const wrong = this.truth.wronglyActionable(rows, at, late);
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
   }

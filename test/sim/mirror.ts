@@ -1,12 +1,13 @@
 import type { Sql } from '../../src/store/db.ts';
 
-/** A SKU as the mirror has it; times are epoch milliseconds. */
+/** A SKU as the mirror has it; `held` is by Postgres's clock, in epoch milliseconds. */
 export interface Row {
   readonly sku: string;
   readonly state: string;
   readonly listed: boolean;
   readonly source: string | null;
-  readonly asked: number | null;
+  /** The claim whose answer it has. */
+  readonly asked: string | null;
   readonly owed: boolean | null;
   readonly deferrals: number;
   readonly claim: string | null;
@@ -14,10 +15,12 @@ export interface Row {
   readonly prices: Record<string, number | null> | null;
 }
 
-/** The mirror at a moment. */
+/** The mirror at a moment, by the world's clock. */
 export interface Mirror {
   readonly at: number;
   readonly token: string | null;
+  /** As `checkedAt` of Trusted, by Postgres's clock. */
+  readonly checkedAt: number;
   readonly rows: ReadonlyMap<string, Row>;
 }
 
@@ -53,10 +56,13 @@ export async function readActionable(sql: Sql): Promise<Trusted> {
 
 /** All that the invariants need, in one statement; a millisecond goes by. */
 export async function readMirror(sql: Sql): Promise<Mirror> {
-  const [row] = await sql<[{ at: string; token: string | null; rows: Row[] | null }]>`
-    select nextval('sim.clock') as at, regexp_replace(snapshot_id, '~[0-9]+$', '') as token, (
+  const [row] = await sql<[{ at: string; token: string | null; checkedAt: number; rows: Row[] | null }]>`
+    select nextval('sim.clock') as at, regexp_replace(snapshot_id, '~[0-9]+$', '') as token,
+      extract(epoch from coalesce(delta_checked_at, manifest_applied_at))::float8 * 1000 as "checkedAt", (
       select json_agg(json_build_object('sku', k.sku, 'state', k.state, 'listed', k.in_manifest, 'source', k.price_source,
-        'asked', round(extract(epoch from k.asked_at) * 1000), 'owed', d.due_at <= now(), 'deferrals', d.deferrals,
+        'asked', d.asked_claim::text,
+        -- What was marked is due, also where a clock that was ahead has dated its mark.
+        'owed', d.due_at <= now() or d.lane in (1, 3, 4), 'deferrals', d.deferrals,
         'claim', d.claim::text, 'held', round(extract(epoch from d.held_until) * 1000),
         'prices', (select json_object_agg(size, price) from catalog.prices p where p.sku = k.sku)))
       from catalog.skus k left join catalog_internal.due d using (sku)) as rows
@@ -64,6 +70,7 @@ export async function readMirror(sql: Sql): Promise<Mirror> {
   return {
     at: Number(row.at),
     token: row.token,
+    checkedAt: row.checkedAt,
     rows: new Map((row.rows ?? []).map((one) => [one.sku, one])),
   };
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { MemberWatch } from '../../src/store/answer/members.ts';
+import type { Clock } from '../../src/lib/clock.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
@@ -43,6 +44,10 @@ export class Rig {
     return this.#database.sql;
   }
 
+  get url(): string {
+    return this.#database?.url ?? '';
+  }
+
   get time(): SimTime {
     if (this.#time === undefined) throw new Error('not open');
     return this.#time;
@@ -52,7 +57,7 @@ export class Rig {
   async open(fill: () => Promise<void>): Promise<void> {
     this.#database = await createSimDatabase();
     this.#time = new SimTime(this.sql);
-    this.#pools = [0, 1, 2, 3].map(() => connect(this.#database?.url ?? '', { max: 1 }));
+    this.#pools = [0, 1, 2, 3, 4, 5].map(() => connect(this.#database?.url ?? '', { max: 1 }));
     await this.partner.open();
     this.partner.note = (what) => this.note(what);
     const tables = await this.sql<{ name: string }[]>`
@@ -104,6 +109,7 @@ export class Rig {
   worker(nth: number, daemon: Daemon, settings: SettingsEnv, paced: boolean): [Worker, SyncContext] {
     this.#born += 1;
     const worker = new Worker(`w${this.#born}`, this.#pools[nth] as Sql, daemon);
+    const clock = this.time.ofHost(daemon.host);
     const ctx: SyncContext = {
       sql: worker.sql,
       databaseUrl: () => {
@@ -111,8 +117,8 @@ export class Rig {
         return this.#database?.url ?? '';
       },
       client: this.partner.clientOf(worker),
-      pacer: paced ? this.#pacer(worker) : UNPACED,
-      clock: this.time,
+      pacer: paced ? this.#pacer(worker, clock) : UNPACED,
+      clock,
       random: () => 0.5,
       settings: settingsWith({ ...SETTINGS, PARTNER_BASE_URL: this.partner.base, ...settings }),
       members: new MemberWatch(),
@@ -121,8 +127,8 @@ export class Rig {
     return [worker, ctx];
   }
 
-  #pacer(worker: Worker): Pacer {
-    return createPacer(worker.sql, this.time, { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 });
+  #pacer(worker: Worker, clock: Clock): Pacer {
+    return createPacer(worker.sql, clock, { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 });
   }
 
   /** Counts something that happened. */

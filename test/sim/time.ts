@@ -9,19 +9,24 @@ const BEGINNING = Date.parse('2026-11-20T06:00:00Z');
 /**
  * Postgres on a clock of the simulation's own: `now()` and `clock_timestamp()` of `pg_catalog` are others, in this database
  * alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
- * `clock_timestamp()` takes a millisecond. Functions of the mirror that are parsed once mean these, too.
+ * `clock_timestamp()` takes a millisecond where it may write. Another one tells by how much Postgres's clock is ahead of it, which is wrong. Functions of
+ * the mirror that are parsed once mean these, too.
  */
 const CLOCK = `
   create schema sim;
   create sequence sim.clock;
   select setval('sim.clock', ${BEGINNING});
+  create sequence sim.ahead minvalue -9000000000000000 start 0;
+  select setval('sim.ahead', 0);
   set allow_system_table_mods = on;
   alter function pg_catalog.now() rename to machine_now;
   alter function pg_catalog.clock_timestamp() rename to machine_clock_timestamp;
   create function pg_catalog.now() returns timestamptz language sql volatile as
-    $$ select to_timestamp(pg_sequence_last_value('sim.clock'::regclass) / 1000.0) $$;
+    $$ select to_timestamp((pg_sequence_last_value('sim.clock'::regclass) + pg_sequence_last_value('sim.ahead'::regclass)) / 1000.0) $$;
   create function pg_catalog.clock_timestamp() returns timestamptz language sql volatile as
-    $$ select to_timestamp(nextval('sim.clock') / 1000.0) $$;
+    $$ select to_timestamp((
+      case current_setting('transaction_read_only') when 'on' then pg_sequence_last_value('sim.clock'::regclass) else nextval('sim.clock') end
+      + pg_sequence_last_value('sim.ahead'::regclass)) / 1000.0) $$;
   reset allow_system_table_mods`;
 
 export interface SimDatabase {
@@ -52,9 +57,11 @@ export async function createSimDatabase(): Promise<SimDatabase> {
   };
 }
 
-/** The clock of the simulated world: Postgres has it, this is what everyone else knows of it. */
+/** The clock of the simulated world, which is right: Postgres has it, this is what everyone else knows of it. */
 export class SimTime implements Clock {
   at = BEGINNING;
+  /** By so many milliseconds Postgres's own clock is ahead of the world's. */
+  ahead = 0;
   private readonly sql: Sql;
 
   constructor(sql: Sql) {
@@ -84,7 +91,24 @@ export class SimTime implements Clock {
   /** Sets the clock, also back: a new history begins. */
   async set(at: number): Promise<void> {
     const { sql } = this;
-    await sql`select setval('sim.clock', ${at})`;
+    await sql`select setval('sim.clock', ${at}), setval('sim.ahead', 0)`;
     this.at = at;
+    this.ahead = 0;
+  }
+
+  /** Sets Postgres's clock ahead of the world's by so many milliseconds; negative: behind it. */
+  async setAhead(ms: number): Promise<void> {
+    const { sql } = this;
+    await sql`select setval('sim.ahead', ${ms})`;
+    this.ahead = ms;
+  }
+
+  /** The clock of a machine that is so many milliseconds ahead. */
+  ofHost(host: { readonly ahead: number }): Clock {
+    return {
+      now: () => this.at + host.ahead,
+      monotonic: () => this.at,
+      sleep: (ms, signal) => this.sleep(ms, signal),
+    };
   }
 }

@@ -34,6 +34,12 @@ export class Truth {
   /** A moment just before each SKU became removed. */
   readonly #removed = new Map<string, number>();
 
+  /** When each claim was made, at the latest: no clock but the world's goes on and on. */
+  readonly #claims = new Map<string, number>();
+
+  /** By so much prices may be older than Postgres's clock makes them, because it was wrong. */
+  slackMs = 0;
+
   constructor(world: World, at: number) {
     this.#world = world;
     this.marketMoved(at);
@@ -76,15 +82,19 @@ export class Truth {
   /** What is wrong with a mirror that was `before` a moment ago; nothing, if all is well. */
   breaches(mirror: Mirror, before: Mirror | null): string[] {
     const found = [...this.#cursorAhead(mirror)];
+    for (const { claim, asked } of mirror.rows.values()) {
+      if (asked !== null && !this.#claims.has(asked)) this.#claims.set(asked, before?.at ?? 0);
+      if (claim !== null && !this.#claims.has(claim)) this.#claims.set(claim, mirror.at);
+    }
     for (const row of mirror.rows.values()) {
       const was = before?.rows.get(row.sku);
       if (row.owed === null) found.push(`${row.sku} has no row in the ledger`);
-      if (was !== undefined && (was.asked ?? 0) > (row.asked ?? 0))
+      if (was !== undefined && Number(was.asked) > Number(row.asked))
         found.push(`${row.sku}: an older answer took the place of a newer one`);
       if (
         was?.state === 'removed' &&
         row.state === 'priced' &&
-        (row.asked ?? 0) <= (this.#removed.get(row.sku) ?? 0)
+        this.#askedAt(row, 0) <= (this.#removed.get(row.sku) ?? 0)
       )
         found.push(`${row.sku} came back by an answer that its removal overtook`);
       if (row.state === 'removed' && was?.state !== 'removed') this.#removed.set(row.sku, before?.at ?? 0);
@@ -136,8 +146,8 @@ export class Truth {
       const told =
         this.#builds.find(({ versions: built }) => (built.get(row.sku) ?? 0) > last + 1)?.at ?? Infinity;
       const isPromised = row.covered
-        ? at - until <= HALF_AN_HOUR_MS || at - told <= HALF_AN_HOUR_MS + late
-        : at - until <= row.target + 1000;
+        ? at - until <= HALF_AN_HOUR_MS + this.slackMs || at - told <= HALF_AN_HOUR_MS + this.slackMs + late
+        : at - until <= row.target + this.slackMs + 1000;
       return isPromised
         ? []
         : [`${row.sku} is actionable, and wrong for ${at - until} ms: ${JSON.stringify(row)}`];
@@ -150,8 +160,13 @@ export class Truth {
     const versions = this.#versions.get(row.sku) ?? [{ from: 0, content: NOT_FOUND }];
     return versions.some(({ content }, n) => {
       const until = versions[n + 1]?.from ?? Infinity;
-      return content === contentIn(row) && until >= (row.asked ?? Infinity);
+      return content === contentIn(row) && until >= this.#askedAt(row, Infinity);
     });
+  }
+
+  /** When it was asked for what the mirror has of it. */
+  #askedAt({ asked }: Row, never: number): number {
+    return asked === null ? never : (this.#claims.get(asked) ?? never);
   }
 }
 

@@ -13,6 +13,10 @@ export interface Fortune {
   readonly lifetime: number;
   /** What becomes of a transaction that has come to its end. */
   commit(): 'done' | 'conflict' | 'unanswered';
+  /** Whether the connection falls silent at this statement: before Postgres has it, or with the answer. */
+  statement(): 'answered' | 'silent before' | 'silent after';
+  /** Waits until a statement without an answer is given up. */
+  silence(): Promise<void>;
 }
 
 /** An error as Postgres or the driver gives it. */
@@ -32,6 +36,8 @@ export interface Daemon {
   alive: boolean;
   statements: number;
   readonly fortune: Fortune;
+  /** By so many milliseconds the clock of its machine is ahead. */
+  readonly host: { ahead: number };
 }
 
 /**
@@ -162,7 +168,15 @@ export class Worker {
       if (fate === 'unanswered') throw storeError('CONNECTION_CLOSED');
       return result;
     };
-    return intercepted(sql, (run) => this.#pass().then(() => this.#during(run())), { begin });
+    return intercepted(sql, (run) => this.#pass().then(() => this.#during(this.#answered(run))), { begin });
+  }
+
+  async #answered(run: Run): Promise<unknown> {
+    const luck = this.daemon.fortune.statement();
+    const result = luck === 'silent before' ? null : await run();
+    if (luck === 'answered') return result;
+    await this.daemon.fortune.silence();
+    throw storeError('ANSWER_TIMEOUT');
   }
 
   #within(tx: Tx): Tx {

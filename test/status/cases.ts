@@ -161,7 +161,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
     daemons,
     failedCalls,
     daemonSeconds: daemons * 86_400,
-    idle: { sentSeconds: 1, dueSeconds: 30 },
+    idle: { answeredSeconds: 1, dueSeconds: 30 },
     windowSeconds: 60,
     clock: {
       now: NOW.getTime(),

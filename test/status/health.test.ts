@@ -22,8 +22,8 @@ test.each([
   [
     'stale catalog',
     'degraded',
-    ['catalog-stale', 'manifest-refused', 'delta-failing'],
-    'the catalog is stale; SKUs are refreshed by age;',
+    ['chain-broken', 'catalog-stale', 'manifest-refused', 'delta-failing'],
+    'the chain of deltas has been broken for 10m, and changes wait for a new manifest;',
   ],
   ['calls failing', 'degraded', ['calls-failing'], 'bulk calls are failing (5 in a row);'],
   ['daemon gone', 'degraded', ['stopped'], 'no daemon is running, the delta is overdue by 15m;'],
@@ -48,6 +48,7 @@ test('all that is wrong is said, the worst first, and what a daemon knows of its
     'broken queues-unavailable',
     'broken store-paused',
     'degraded own-credential',
+    'degraded chain-broken',
     'degraded catalog-stale',
     'degraded manifest-refused',
     'degraded delta-failing',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Facts } from '../../src/status/facts.ts';
 import { judge } from '../../src/status/health.ts';
-import { CASES, factsOf, NOW } from './cases.ts';
+import { CASES, factsOf, mirrorWith, NOW } from './cases.ts';
 
 /** A mirror in which all is well, re-pricing included. */
 const WELL: Facts = {
@@ -21,34 +21,53 @@ test('all is well where it is', () => {
   expect(codes({})).toEqual([]);
 });
 
-describe('SKUs that are due, and nothing is sent', () => {
-  const idle = { sentSeconds: 3000, dueSeconds: 121 };
+describe('SKUs that are due, and no call is answered', () => {
+  const idle = { answeredSeconds: 3000, dueSeconds: 121 };
   test.each([
     ['two windows long', { idle }, ['stalled']],
-    ['a window long, as after a full one', { idle: { sentSeconds: 100, dueSeconds: 110 } }, []],
-    ['of which nothing has ever been sent', { idle: { sentSeconds: null, dueSeconds: 500 } }, ['stalled']],
-    ['that have just come due', { idle: { sentSeconds: 3000, dueSeconds: 5 } }, []],
-    ['of which there are none', { idle: { sentSeconds: 3000, dueSeconds: null } }, []],
+    ['a window long, as after a full one', { idle: { answeredSeconds: 100, dueSeconds: 110 } }, []],
+    [
+      'of which none has ever been answered',
+      { idle: { answeredSeconds: null, dueSeconds: 500 } },
+      ['stalled'],
+    ],
+    ['that have just come due', { idle: { answeredSeconds: 3000, dueSeconds: 5 } }, []],
+    ['of which there are none', { idle: { answeredSeconds: 3000, dueSeconds: null } }, []],
     ['as the daemon has just started', { idle, daemonSeconds: 100 }, []],
     ['as bulk calls pause', { idle, ...withTask('reprice', { nextAt: new Date(NOW.getTime() + 5000) }) }, []],
     ['during an incident, where live ones wait for one another', { idle, incident: true }, ['incident']],
     [
       'in short windows, for a minute',
-      { windowSeconds: 1, idle: { sentSeconds: 61, dueSeconds: 61 } },
+      { windowSeconds: 1, idle: { answeredSeconds: 61, dueSeconds: 61 } },
       ['stalled'],
     ],
-    ['in short windows, for less', { windowSeconds: 1, idle: { sentSeconds: 60, dueSeconds: 61 } }, []],
+    ['in short windows, for less', { windowSeconds: 1, idle: { answeredSeconds: 60, dueSeconds: 61 } }, []],
   ] as const)('are told of: %s', (_, facts, expected) => {
     expect(codes(facts)).toEqual(expected);
   });
 
   test('are told of by how long it has been', () => {
-    expect(texts({ idle })[0]).toMatch(/^SKUs have been due for 2m, and nothing was sent for 2m; /);
+    expect(texts({ idle })[0]).toMatch(/^SKUs have been due for 2m, and no call was answered for 2m; /);
   });
 
   test('are not, while requests are refused: that says it', () => {
     expect(codes({ pace: factsOf(CASES['backing off']).pace, idle })).toEqual(['refused']);
   });
+});
+
+test('a broken chain is told of when it has not been mended within a minute', () => {
+  const brokenFor = (seconds: number) => ({ sync: { ...WELL.sync, chainBrokenAt: ago(seconds) } });
+  expect(codes(brokenFor(60))).toEqual([]);
+  expect(codes(brokenFor(61))).toEqual(['chain-broken']);
+});
+
+test('SKUs in errors are told of when they are more than single ones, and than one of a hundred', () => {
+  const failing = (count: number) =>
+    factsOf(mirrorWith({ stats: { due: [{ reason: 'error', count, oldestAgeSeconds: 5 }] } })).counts;
+  const few = WELL.counts?.skus.reduce((sum, row) => sum + row.count, 0) ?? 0;
+  expect(codes({ counts: failing(10) })).toEqual([]);
+  expect(codes({ counts: failing(Math.floor(few / 100)) })).toEqual([]);
+  expect(codes({ counts: failing(Math.floor(few / 100) + 1) })).toEqual(['skus-failing']);
 });
 
 describe('a delta that runs', () => {

@@ -138,6 +138,50 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(await columnsAhead()).toEqual([]);
   });
 
+  test('leaves no mark and no plan for the time that it showed', async () => {
+    const inSeconds = async () => {
+      const rows = await sql<{ sku: string; seconds: number }[]>`
+        select sku, extract(epoch from due_at - clock_timestamp())::float8 as seconds from catalog_internal.due order by sku`;
+      return Object.fromEntries(rows.map(({ sku, seconds }) => [sku, seconds]));
+    };
+    const planned = await inSeconds();
+    const plan = async (sku: string, reason: string, seconds: number) => {
+      await sql`
+        update catalog_internal.due set reason = ${reason}, lane = catalog_internal.lane_of(${reason}),
+          due_at = clock_timestamp() + make_interval(secs => ${seconds}) where sku = ${sku}`;
+    };
+    await ahead(30 * DAY, async () => {
+      await sql`select catalog_internal.mark_due(array['A'], 'changed')`;
+      await sql`select catalog_internal.mark_due(array['B'], 'absent')`;
+      await plan('C', 'live', 600);
+      await plan('D', 'sweep', DAY);
+    });
+    await putClockRight(sql);
+    const { A = 1, B = 1, C = 0, D = 0, ...others } = await inSeconds();
+    expect(Math.max(A, B)).toBeLessThanOrEqual(0);
+    expect(C).toBeGreaterThan(580);
+    expect(C).toBeLessThanOrEqual(600);
+    expect(D).toBeGreaterThan(DAY - 20);
+    expect(D).toBeLessThanOrEqual(DAY);
+    for (const [sku, seconds] of Object.entries(others))
+      expect(seconds).toBeLessThanOrEqual(planned[sku] ?? 0);
+  });
+
+  test.each([
+    ['the last request', () => createPacer(sql, systemClock, LIMITS).acquire('delta', 5000)],
+    ['the last run of a task', () => startTask(sql, 'delta', 20_000)],
+    [
+      'the last delta',
+      () => sql`update catalog_internal.sync set delta_checked_at = now(), token_at = now()`,
+    ],
+  ])('is noticed where it was ahead between two looks only: by %s', async (_, leave) => {
+    await setClockAhead(sql, 8 * DAY);
+    await leave();
+    await setClockAhead(sql, 0);
+    expect((await putClockRight(sql))?.seconds).toBeGreaterThan(8 * DAY - 60);
+    expect(await columnsAhead()).toEqual([]);
+  });
+
   test('lets requests go within the wait that they really had, and counts what was sent meanwhile', async () => {
     const pacer = createPacer(sql, systemClock, LIMITS);
     await ahead(8 * DAY, async () => {

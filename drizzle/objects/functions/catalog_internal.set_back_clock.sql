@@ -9,7 +9,7 @@ BEGIN
   PERFORM FROM catalog_internal.clock FOR UPDATE;
   LOCK TABLE catalog_internal.lock_pace IN EXCLUSIVE MODE;
   moment := clock_timestamp();
-  SELECT high_water - moment INTO shift FROM catalog_internal.clock;
+  shift := catalog_internal.clock_high_water() - moment;
   IF shift < interval '2 seconds' THEN
     RETURN 0;
   END IF;

@@ -1,0 +1,121 @@
+import { test } from 'vitest';
+import { connect } from '../../src/store/db.ts';
+import { seeded } from '../hostile/random.ts';
+import { runs } from '../support/soak.ts';
+import { Day } from './day.ts';
+import { Progress, sayAll } from './progress.ts';
+import { type Rig, useRig } from './rig.ts';
+import { begin, beginNamed, CLOCKS, WEATHER } from './weather.ts';
+
+/*
+ * At every minute of days on which this and that is wrong: work goes on, or readyz, `status`, status.json, the page and the metric all say that
+ * something is wrong; and as long as nothing is, none of them does.
+ */
+
+const rig = useRig(() => Promise.resolve());
+
+/** Health has to know within a minute that nothing moves. */
+const KNOWN_WITHIN_MINUTES = 1;
+/** After this long without anything wrong, retries included, nothing is said any more. */
+const RECOVERED_MINUTES = 75;
+
+async function presentDaemon(): Promise<() => Promise<void>> {
+  const presence = connect(rig.url, { max: 1, name: 'catalog-mirror instance' });
+  await presence`
+    insert into catalog_internal.instances
+    select 1, pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`;
+  return () => presence.end();
+}
+
+class Watched {
+  readonly day: Day;
+  readonly #progress: Progress;
+  readonly #rig: Rig;
+  #still = 0;
+
+  constructor(watched: Rig) {
+    this.#rig = watched;
+    this.day = new Day(watched, 'info');
+    this.#progress = new Progress(watched);
+    this.day.onAnswer = (route, raw) => this.#progress.answered(route, raw);
+  }
+
+  /** A minute, and what must be said at its end. */
+  async minute(name: string, isQuiet: boolean): Promise<void> {
+    await this.day.pass(1 / 60);
+    const still = await this.#progress.standsStill();
+    this.#still = still === null ? 0 : this.#still + 1;
+    if (this.#still <= KNOWN_WITHIN_MINUTES && !isQuiet) return;
+    const { states, reasons } = await sayAll(this.day);
+    const said = JSON.stringify({ states, reasons: reasons.map(({ code, text }) => `${code}: ${text}`) });
+    const at = new Date(this.#rig.time.at).toISOString();
+    if (this.#still > KNOWN_WITHIN_MINUTES)
+      for (const [who, state] of Object.entries(states))
+        if (state === 'healthy')
+          throw new Error(`${at}, ${name}: ${still ?? ''}, and ${who} says healthy: ${said}`);
+    if (isQuiet && Object.values(states).some((state) => state !== 'healthy'))
+      throw new Error(`${at}: all is well, and yet ${said}`);
+  }
+}
+
+async function filled(seed: number): Promise<Watched> {
+  await rig.reset({ seed, skus: 120, liveShare: 0.1 });
+  // Connections are there since a time by the machine's clock.
+  await rig.time.set(Date.now() + 60_000);
+  const watched = new Watched(rig);
+  for (let minute = 0; minute < 20; minute += 1) await watched.minute('the initial load', false);
+  return watched;
+}
+
+test.each([...Object.keys(WEATHER), ...Object.keys(CLOCKS)])(
+  '%s, for an hour: work goes on, or all five say that it does not',
+  async (name) => {
+    const watched = await filled(7);
+    const leave = await presentDaemon();
+    const end = await beginNamed(watched.day, rig, () => 0, name);
+    try {
+      for (let minute = 0; minute < 60; minute += 1) await watched.minute(name, false);
+      await end();
+      for (let minute = 0; minute < RECOVERED_MINUTES; minute += 1)
+        await watched.minute(`after: ${name}`, false);
+      await watched.minute('quiet', true);
+    } finally {
+      await leave();
+    }
+  },
+  400_000,
+);
+
+test('an hour of quiet: nobody says anything else than healthy', async () => {
+  const watched = await filled(11);
+  const leave = await presentDaemon();
+  try {
+    for (let minute = 0; minute < 60; minute += 1) await watched.minute('quiet', true);
+  } finally {
+    await leave();
+  }
+}, 400_000);
+
+test.each(Array.from({ length: runs(3) }, (_, n) => n + 1))(
+  'days of this and that, seed %d',
+  async (seed) => {
+    const draw = seeded(seed);
+    const watched = await filled(seed);
+    const leave = await presentDaemon();
+    try {
+      for (let n = 0; n < 6; n += 1) {
+        const spells = [await begin(watched.day, rig, draw)];
+        const [minutes, quiet] = [1 + draw(60), draw(40)];
+        const name = spells.map((spell) => spell.name).join(' and ');
+        for (let minute = 0; minute < minutes; minute += 1)
+          await watched.minute(`seed ${seed}, ${name}`, false);
+        for (const { end } of spells) await end();
+        for (let minute = 0; minute < quiet; minute += 1)
+          await watched.minute(`seed ${seed}, after ${name}`, false);
+      }
+    } finally {
+      await leave();
+    }
+  },
+  400_000,
+);
