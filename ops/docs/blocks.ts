@@ -15,6 +15,7 @@ const COMMANDS = await loadCommands();
 export const DOCUMENTS = [
   'README.md',
   'docs/commands.md',
+  'docs/configuration.md',
   'docs/metrics.md',
   'docs/partner-rules.md',
   'ops/logs.md',
