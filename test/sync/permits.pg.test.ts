@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createPacer, type Pacer, type SentPermit } from '../../src/pace/pacer.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
 import { claimDue } from '../../src/store/due.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
@@ -24,7 +25,13 @@ async function overtaken(waited: boolean) {
       return acquired.kind === 'granted' ? { ...acquired, waited } : acquired;
     },
   };
-  const ctx = { sql, pacer: late, clock: systemClock, settings: settingsWith() } as unknown as SyncContext;
+  const ctx = {
+    sql,
+    pacer: late,
+    clock: systemClock,
+    floors: new DueFloors(systemClock),
+    settings: settingsWith(),
+  } as unknown as SyncContext;
   return await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals);
 }
 
