@@ -4,9 +4,12 @@ import { migrateDatabase } from '../../src/store/migrations.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row } from '../frame/table.ts';
 import { Calls, loadBacklog, OVER_MS, recordsOf } from './calls.ts';
-import { postmasterOf, serverCpuMs } from './cpu.ts';
+import { processCpuMs } from './cpu.ts';
 
-/* Two mirrors on one server, in turns: beside one a snapshot is held, which keeps nothing of the other's database. */
+/*
+ * Two mirrors on one server, in turns: beside one a snapshot is held, which keeps nothing of the other's database. Processor time is
+ * that of each one's session: autovacuum, which tries again and again where a snapshot is held, is not a call's.
+ */
 
 const WINDOWS = 6;
 const MEASURED = 40;
@@ -15,19 +18,20 @@ const FULL = 4;
 const CALLS_A_MINUTE = 200;
 const SIDES = ['held', 'free'] as const;
 type Side = (typeof SIDES)[number];
-type Both = Readonly<Record<Side, Calls>>;
+type Both = Readonly<Record<Side, { readonly calls: Calls; readonly pid: number }>>;
 type Costs = Record<Side, number>;
 
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Processor milliseconds of the server for each of `times`, of both sides in turns. */
-async function costs(postmaster: number, both: Both, times: number, work: (of: Calls) => Promise<void>) {
+/** Processor milliseconds for each of `times`, of both sides in turns. */
+async function costs(both: Both, times: number, work: (of: Calls) => Promise<void>) {
   const spent: Costs = { held: 0, free: 0 };
   for (let turn = 0; turn < 4; turn += 1)
     for (const side of SIDES) {
-      const before = serverCpuMs(postmaster);
-      for (let i = 0; i < times / 4; i += 1) await work(both[side]);
-      spent[side] += (serverCpuMs(postmaster) - before) / times;
+      const { calls, pid } = both[side];
+      const before = processCpuMs(pid);
+      for (let i = 0; i < times / 4; i += 1) await work(calls);
+      spent[side] += (processCpuMs(pid) - before) / times;
     }
   return spent;
 }
@@ -39,18 +43,18 @@ interface Measured {
   readonly all: Costs;
 }
 
-async function measure(postmaster: number, both: Both): Promise<Measured> {
+async function measure(both: Both): Promise<Measured> {
   await new Promise((resolve) => {
     setTimeout(resolve, OVER_MS);
   });
-  const full = await costs(postmaster, both, FULL, (of) => of.fullPass());
-  for (const side of SIDES) await both[side].one();
-  const call = await costs(postmaster, both, MEASURED, (of) => of.one());
+  const full = await costs(both, FULL, (of) => of.fullPass());
+  for (const side of SIDES) await both[side].calls.one();
+  const call = await costs(both, MEASURED, (of) => of.one());
   const all = (side: Side) => call[side] + full[side] / CALLS_A_MINUTE;
   const measured = { call, full, all: { held: all('held'), free: all('free') } };
   const pair = ({ held, free }: Costs) => `${held.toFixed(1)} against ${free.toFixed(1)} ms`;
   say(
-    `after ${both.held.made} calls: a call ${pair(call)}, a full pass ${pair(full)}; together ${(measured.all.held / measured.all.free).toFixed(2)} times`,
+    `after ${both.held.calls.made} calls: a call ${pair(call)}, a full pass ${pair(full)}; together ${(measured.all.held / measured.all.free).toFixed(2)} times`,
   );
   return measured;
 }
@@ -78,20 +82,23 @@ export async function measureCalls(calls: number, skus: number, json?: string): 
       const free = connect(freeUrl, { max: 1 });
       for (const side of [sql, free]) await loadBacklog(side, skus);
       const records = await recordsOf(sql);
-      const both = { held: new Calls(sql, records), free: new Calls(free, records) };
-      const postmaster = await postmasterOf(sql);
-      for (let i = 0; i < 10; i += 1) for (const side of SIDES) await both[side].one();
-      await measure(postmaster, both);
+      const side = async (of: Sql) => {
+        const [{ pid }] = await of<[{ pid: number }]>`select pg_backend_pid() as pid`;
+        return { calls: new Calls(of, records), pid };
+      };
+      const both = { held: await side(sql), free: await side(free) };
+      for (let i = 0; i < 10; i += 1) for (const side of SIDES) await both[side].calls.one();
+      await measure(both);
       // Not the mirror's own kind of session, which Postgres ends when it idles in a transaction.
       const holder = postgres(url, { max: 1 });
       const ended = await holder.begin('isolation level repeatable read', async (tx) => {
         await tx`select count(*) from pg_class`;
         let measured: Measured | undefined;
         for (let window = 1; window <= WINDOWS; window += 1) {
-          while (both.held.made < (calls * window) / WINDOWS)
-            for (const side of SIDES) await both[side].many();
+          while (both.held.calls.made < (calls * window) / WINDOWS)
+            for (const side of SIDES) await both[side].calls.many();
           await sql`select public.pg_stat_statements_reset()`;
-          measured = await measure(postmaster, both);
+          measured = await measure(both);
         }
         return measured;
       });
