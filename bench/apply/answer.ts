@@ -49,29 +49,35 @@ export async function prepare(
       reason = case when ${share > 0} then 'changed' else reason end
     where sku = any(${names})
     returning sku, generation, deferrals, failures, live`;
+  const found = await foundRecords(sql, names, share, random);
+  return { claim: { number: first.claim, askedAt: first.askedAt, skus: claimed }, ...found };
+}
+
+/** What a partner answers to SKUs of the mirror of whose prices the part `share` has moved. */
+export async function foundRecords(
+  sql: Sql,
+  names: readonly string[],
+  share: number,
+  random: () => number,
+): Promise<Pick<Answer, 'records' | 'changed'>> {
   const products = await sql<{ sku: string; record: FoundRecord['product'] }[]>`
     select sku, to_jsonb(p) - array['sku', 'refreshed_at', 'changed_at'] || jsonb_build_object('product', product::text) as record
-    from catalog.products p where sku = any(${names})`;
+    from catalog.products p where sku = any(${names as string[]})`;
   const prices = await sql<{ sku: string; size: string; price: number }[]>`
-    select sku, size, price from catalog.prices where sku = any(${names})`;
+    select sku, size, price from catalog.prices where sku = any(${names as string[]})`;
+  const pricesOf = Map.groupBy(prices, ({ sku }) => sku);
   let changed = 0;
   const records = products.map(({ sku, record }): FoundRecord => ({
     sku,
     kind: 'record',
     product: record,
-    prices: prices
-      .filter((price) => price.sku === sku)
-      .map(({ size, price }) => {
-        const moves = random() < share;
-        if (moves) changed += 1;
-        return { size, price: moves ? price + 1 : price, entry: null };
-      }),
+    prices: (pricesOf.get(sku) ?? []).map(({ size, price }) => {
+      const moves = random() < share;
+      if (moves) changed += 1;
+      return { size, price: moves ? price + 1 : price, entry: null };
+    }),
   }));
-  return {
-    claim: { number: first.claim, askedAt: first.askedAt, skus: claimed },
-    records,
-    changed,
-  };
+  return { records, changed };
 }
 
 /** Throws where the mirror is not as this answer says: prices, history, metadata's time, state and ledger. */

@@ -33,3 +33,9 @@ export function serverCpuMs(postmaster: number): number {
   }
   return ticks * TICK_MS;
 }
+
+/** Processor time that one process has used. */
+export function processCpuMs(pid: number): number {
+  const [utime, stime] = (statOf(String(pid)) ?? []).slice(11, 13).map(Number);
+  return ((utime ?? 0) + (stime ?? 0)) * TICK_MS;
+}

@@ -9,19 +9,24 @@ import type { Sql } from '../../src/store/db.ts';
 import { REDIS_URL, redisAnswers } from '../frame/redis.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row } from '../frame/table.ts';
+import { measureCalls } from './by-calls.ts';
 import { postmasterOf, serverCpuMs } from './cpu.ts';
 
 /*
- * npm run bench:held-snapshot [-- --minutes 6 --redis --json FILE]
+ * npm run bench:held-snapshot [-- --calls 12000 --skus 300000 | --minutes 6 --redis] [--json FILE]
  * What a transaction costs that others hold open (pg_dump, a report, a replication slot): nothing that is updated meanwhile can be
- * vacuumed, and every statement that passes over it reads it again. A daemon with fourteen times the default's requests; a
+ * vacuumed, and every statement that passes over it reads it again. A daemon with seven times the default's requests; a
  * snapshot is held for so many minutes; processor time of the whole server in the last minute of it, against the minute before it.
  * Beside it the tables that grew, and the statements that cost most. Linux only, as processor time is read from /proc.
+ * With --calls no daemon and no time: what costs is the number of versions, so that many calls of 100 SKUs are made as fast as may
+ * be (12,000 are an hour of a whole account's 200 a minute), and then some are measured, against those of a mirror without a snapshot.
  */
 
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '6' },
+    calls: { type: 'string' },
+    skus: { type: 'string', default: '300000' },
     redis: { type: 'boolean' },
     json: { type: 'string' },
   },
@@ -85,80 +90,85 @@ async function sayStatements(sql: Sql, when: string): Promise<void> {
   await sql`select public.pg_stat_statements_reset()`;
 }
 
-if (values.redis === true && !(await redisAnswers())) throw new Error(`no Redis answers at ${REDIS_URL}`);
-await using sandbox = await startSandbox({
-  skus: 3000,
-  liveShare: 0.1,
-  rateLimit: 1_000_000,
-  marketIntervalMs: 1000,
-  snapshotIntervalMs: 5000,
-});
-await withMirrorDatabase(
-  async ({ url, sql }) => {
-    await sql`create extension pg_stat_statements schema public`;
-    const postmaster = await postmasterOf(sql);
-    const daemon = spawn(process.execPath, [...NODE_FLAGS, MAIN, 'run'], {
-      stdio: 'ignore',
-      env: {
-        PATH: process.env['PATH'],
-        DATABASE_URL: url,
-        PARTNER_BASE_URL: sandbox.url,
-        PARTNER_API_KEY: sandbox.apiKey,
-        PARTNER_SECRET: sandbox.secret,
-        PARTNER_RATE_LIMIT: '1400',
-        DELTA_INTERVAL: '2s',
-        LIVE_INTERVAL: '20s',
-        SWEEP_MIN_AGE: '10s',
-        HTTP_PORT: '0',
-        ...(values.redis === true ? { REDIS_URL, QUEUE_PREFIX: `bench-held-${process.pid}` } : {}),
-      },
-    });
-    const ended = once(daemon, 'exit');
-    await pause(MINUTE_MS);
-    await sql`select public.pg_stat_statements_reset()`;
-    const before = await costOver(postmaster, MINUTE_MS);
-    const small = await tables(sql);
-    await sayStatements(sql, 'before');
-    // Not the mirror's own kind of session, which Postgres ends when it idles in a transaction.
-    const holder = postgres(url, { max: 1 });
-    const costs: number[] = [];
-    await holder.begin('isolation level repeatable read', async (tx) => {
-      await tx`select count(*) from pg_class`;
-      for (let ms = 0; ms < heldMs; ms += MINUTE_MS) {
-        costs.push(await costOver(postmaster, MINUTE_MS));
-        say(
-          `held for ${costs.length} min: ${costs.at(-1)?.toFixed(0)} ms/s, ${sandbox.counts('bulk')} calls`,
-        );
-      }
-      await sayStatements(sql, 'while it was held');
-    });
-    const large = await tables(sql);
-    const after = await costOver(postmaster, MINUTE_MS);
-    daemon.kill('SIGTERM');
-    await Promise.all([ended, holder.end({ timeout: 5 })]);
-    const row = (work: string, ours: number): Row => ({
-      work,
-      ours,
-      unit: 'ms/s',
-      against: { what: 'before', value: before },
-    });
-    const grown = [...large.values()].toSorted((a, b) => b.dead - a.dead).slice(0, 6);
-    report(
-      [
-        {
-          ...row(`server's processor time in the last minute of ${values.minutes}`, costs.at(-1) ?? 0),
-          reach: { is: '≤', limit: REACH },
+async function measureDaemon(): Promise<void> {
+  if (values.redis === true && !(await redisAnswers())) throw new Error(`no Redis answers at ${REDIS_URL}`);
+  await using sandbox = await startSandbox({
+    skus: 3000,
+    liveShare: 0.1,
+    rateLimit: 1_000_000,
+    marketIntervalMs: 1000,
+    snapshotIntervalMs: 5000,
+  });
+  await withMirrorDatabase(
+    async ({ url, sql }) => {
+      await sql`create extension pg_stat_statements schema public`;
+      const postmaster = await postmasterOf(sql);
+      const daemon = spawn(process.execPath, [...NODE_FLAGS, MAIN, 'run'], {
+        stdio: 'ignore',
+        env: {
+          PATH: process.env['PATH'],
+          DATABASE_URL: url,
+          PARTNER_BASE_URL: sandbox.url,
+          PARTNER_API_KEY: sandbox.apiKey,
+          PARTNER_SECRET: sandbox.secret,
+          PARTNER_RATE_LIMIT: '1400',
+          DELTA_INTERVAL: '2s',
+          LIVE_INTERVAL: '20s',
+          SWEEP_MIN_AGE: '10s',
+          HTTP_PORT: '0',
+          ...(values.redis === true ? { REDIS_URL, QUEUE_PREFIX: `bench-held-${process.pid}` } : {}),
         },
-        row('a minute after', after),
-        ...grown.map(({ name, bytes, dead }): Row => ({
-          work: `${name}, ${dead} dead rows`,
-          ours: bytes / 2 ** 20,
-          unit: 'MB',
-          against: { what: 'before', value: (small.get(name)?.bytes ?? 1) / 2 ** 20 },
-        })),
-      ],
-      values.json,
-    );
-  },
-  { max: 2, settings: { shared_preload_libraries: 'pg_stat_statements', autovacuum_naptime: '5s' } },
-);
+      });
+      const ended = once(daemon, 'exit');
+      await pause(MINUTE_MS);
+      await sql`select public.pg_stat_statements_reset()`;
+      const before = await costOver(postmaster, MINUTE_MS);
+      const small = await tables(sql);
+      await sayStatements(sql, 'before');
+      // Not the mirror's own kind of session, which Postgres ends when it idles in a transaction.
+      const holder = postgres(url, { max: 1 });
+      const costs: number[] = [];
+      await holder.begin('isolation level repeatable read', async (tx) => {
+        await tx`select count(*) from pg_class`;
+        for (let ms = 0; ms < heldMs; ms += MINUTE_MS) {
+          costs.push(await costOver(postmaster, MINUTE_MS));
+          say(
+            `held for ${costs.length} min: ${costs.at(-1)?.toFixed(0)} ms/s, ${sandbox.counts('bulk')} calls`,
+          );
+        }
+        await sayStatements(sql, 'while it was held');
+      });
+      const large = await tables(sql);
+      const after = await costOver(postmaster, MINUTE_MS);
+      daemon.kill('SIGTERM');
+      await Promise.all([ended, holder.end({ timeout: 5 })]);
+      const row = (work: string, ours: number): Row => ({
+        work,
+        ours,
+        unit: 'ms/s',
+        against: { what: 'before', value: before },
+      });
+      const grown = [...large.values()].toSorted((a, b) => b.dead - a.dead).slice(0, 6);
+      report(
+        [
+          {
+            ...row(`server's processor time in the last minute of ${values.minutes}`, costs.at(-1) ?? 0),
+            reach: { is: '≤', limit: REACH },
+          },
+          row('a minute after', after),
+          ...grown.map(({ name, bytes, dead }): Row => ({
+            work: `${name}, ${dead} dead rows`,
+            ours: bytes / 2 ** 20,
+            unit: 'MB',
+            against: { what: 'before', value: (small.get(name)?.bytes ?? 1) / 2 ** 20 },
+          })),
+        ],
+        values.json,
+      );
+    },
+    { max: 2, settings: { shared_preload_libraries: 'pg_stat_statements', autovacuum_naptime: '5s' } },
+  );
+}
+
+if (values.calls === undefined) await measureDaemon();
+else await measureCalls(Number(values.calls), Number(values.skus), values.json);

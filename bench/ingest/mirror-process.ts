@@ -1,4 +1,5 @@
 import { MemberWatch } from '../../src/store/answer/members.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
@@ -51,6 +52,7 @@ const outcome = await syncManifest(
     clock: systemClock,
     random: () => 0.5,
     members: new MemberWatch(),
+    floors: new DueFloors(systemClock),
     emit: () => undefined,
     settings: { ...config, callsPerMinute: 120 },
   },

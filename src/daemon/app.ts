@@ -11,6 +11,7 @@ import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
 import { MemberWatch } from '../store/answer/members.ts';
+import { DueFloors } from '../store/due-floors.ts';
 import { readLockHolders } from '../store/lock-holders.ts';
 import { endCallPause, type TaskName } from '../store/tasks.ts';
 import type { SyncContext } from '../sync/context.ts';
@@ -167,6 +168,7 @@ async function start({
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
     members: new MemberWatch(),
+    floors: new DueFloors(clock),
   };
   const own = { config, clock, log, problems, metrics, telemetry };
   const parts: Parts = { ...own, pause, backend, breaker, clocks, sync };

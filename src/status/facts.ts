@@ -8,6 +8,7 @@ import { readDaemons } from '../store/instance.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { type LockHolder, readLockHolders } from '../store/lock-holders.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';
+import { readSnapshotHolder, type SnapshotHolder } from '../store/snapshot-holder.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/sync-state.ts';
 import { readTasks, type TaskState } from '../store/tasks.ts';
 import { readLeftOut } from '../store/watchlist.ts';
@@ -33,6 +34,8 @@ export interface Facts {
   readonly clock: DatabaseClock;
   /** Sessions that the mirror waits for. */
   readonly lockHolders: readonly LockHolder[];
+  /** Who has kept Postgres from vacuuming for long; null: nobody, or it may not be seen. */
+  readonly snapshotHolder: SnapshotHolder | null;
   /** SKUs of the watchlist that are not watched, because so many are. */
   readonly watchlistLeftOut: number;
   /** SKUs that wait because Postgres rejects their rows. */
@@ -80,6 +83,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     idle,
     clock,
     lockHolders,
+    snapshotHolder,
     watchlistLeftOut,
     notStored,
     counted,
@@ -93,6 +97,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readIdle(sql),
     readClock(sql),
     readLockHolders(sql),
+    readSnapshotHolder(sql),
     readLeftOut(sql),
     readNotStored(sql),
     counts(),
@@ -112,6 +117,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     windowSeconds: windowMs / 1000,
     clock,
     lockHolders,
+    snapshotHolder,
     watchlistLeftOut,
     notStored,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,

@@ -1,6 +1,7 @@
 import { formatAge } from '../lib/duration.ts';
 import type { StoreFailure } from '../store/sql-errors.ts';
 import { holderText } from '../store/lock-holders.ts';
+import { snapshotHolderText } from '../store/snapshot-holder.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 import { count, sum } from './format.ts';
@@ -69,6 +70,7 @@ export function judge(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health
       ? []
       : [
           ...lockReasons(facts),
+          ...held([snapshotHeld(facts)]),
           ...clockReasons(facts),
           ...progressReasons(facts),
           ...refusalReasons(facts),
@@ -130,6 +132,22 @@ function lockReasons({ lockHolders }: Facts): Reason[] {
       `have it commit, or run as its role: select pg_terminate_backend(${holder.pid})`,
     ),
   );
+}
+
+/** What a call costs Postgres has grown by about a third by then; with fewer the mirror works as ever. */
+const MANY_VERSIONS = 1_000_000;
+
+/** While a snapshot is held, Postgres vacuums nothing, and calls cost it more and more. */
+function snapshotHeld({ snapshotHolder: holder }: Facts): Reason | false {
+  if (holder === null || holder.deadVersions < MANY_VERSIONS) return false;
+  const name = `'${holder.name.replaceAll("'", "''")}'`;
+  const remedy = {
+    session: `have it commit, or run as its role: select pg_terminate_backend(${holder.pid})`,
+    prepared: `commit or roll it back: rollback prepared ${name}`,
+    slot: `have its consumer go on, or if it has none: select pg_drop_replication_slot(${name})`,
+  }[holder.kind];
+  const versions = `${count(holder.deadVersions)} old versions of rows stay in the mirror's ledger meanwhile, and each call costs Postgres more`;
+  return degraded('snapshot-held', `${snapshotHolderText(holder)}: ${versions}`, remedy);
 }
 
 function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {

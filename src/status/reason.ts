@@ -13,6 +13,7 @@ export const REASON_CODES = [
   'queues-unavailable',
   'store-paused',
   'locked',
+  'snapshot-held',
   'clock',
   'queues-silent',
   'no-baseline',

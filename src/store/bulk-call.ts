@@ -1,5 +1,15 @@
 import type { Sql } from './db.ts';
-import { type DueClass, type DueSuspects, DUE_LANES, type Lane, laneNumber, releasingHeld } from './due.ts';
+import type { DueFloors, LedgerFloors, LedgerReading } from './due-floors.ts';
+import { NO_FLOORS } from './due-floors.ts';
+import {
+  type DueClass,
+  type DueSuspects,
+  DUE_LANES,
+  type Lane,
+  laneNumber,
+  momentOf,
+  releasingHeld,
+} from './due.ts';
 import { type LiveCandidate, type LivePlan, livePlanRow } from './live.ts';
 import type { SyncState } from './sync-state.ts';
 import { type CallPause, callPauseRow } from './tasks.ts';
@@ -53,21 +63,39 @@ export interface CallInputs {
 /** Rows released before each call; were there more, the next reading releases them. */
 const RELEASE_AT_ONCE = 1000;
 
-/** Releases rows whose wait or lease is over, and reads what the next bulk call is planned from: one round trip. */
-export async function readCallInputs(sql: Sql, options: CallInputOptions): Promise<CallInputs> {
-  const [{ due, ...inputs }] = await sql<
-    [Omit<CallInputs, 'due'> & { due: (Omit<DueClass, 'lane'> & { lane: number })[] }]
-  >`
-    with released as (${releasingHeld(sql, RELEASE_AT_ONCE)} returning d.sku, d.live, d.lane, d.due_at, d.largest_call),
+/** A row of what is read, with lanes as their numbers. */
+interface InputsRow extends Omit<CallInputs, 'due'> {
+  readonly due: (Omit<DueClass, 'lane'> & { lane: number })[];
+  readonly reading: Omit<LedgerReading, 'firsts'> & {
+    readonly firsts: readonly { readonly lane: number; readonly live: boolean; readonly dueAt: number }[];
+  };
+}
+
+/**
+ * Releases rows whose wait or lease is over, and reads what the next bulk call is planned from: one round trip. `floors`: from where this
+ * process reads the ledger; without them from its beginning.
+ */
+export async function readCallInputs(
+  sql: Sql,
+  options: CallInputOptions,
+  floors?: DueFloors,
+): Promise<CallInputs> {
+  const from = floors?.next() ?? NO_FLOORS;
+  const [{ due, reading, ...inputs }] = await sql<[InputsRow]>`
+    with released as (${releasingHeld(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, d.largest_call),
     facts as materialized (
-      select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes
+      select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes,
+        concat_ws(' ', s.snapshot_id, s.delta_checked_at, s.manifest_applied_at) as catalog
       from catalog_internal.sync s, catalog_internal.live_plan p
     ),
     lanes as materialized (
       select l.lane, now() + make_interval(secs => case when f.catalog_state = 'stale' then l.stale
-        else l.usual + case when l.lane = ${laneNumber('live')} then coalesce(f.early_minutes, 0) * 60 else 0 end end) as until
+        else l.usual + case when l.lane = ${laneNumber('live')} then coalesce(f.early_minutes, 0) * 60 else 0 end end) as until,
+        ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then l.live end`)} as since_live,
+        ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then l.other end`)} as since_other
       from facts f, unnest(${DUE_LANES.map(laneNumber)}::smallint[], ${DUE_LANES.map((lane) => options.early.usual[lane])}::float8[],
-        ${DUE_LANES.map((lane) => options.early.stale[lane])}::float8[]) as l(lane, usual, stale)
+        ${DUE_LANES.map((lane) => options.early.stale[lane])}::float8[], ${floorsOf(from, true)}::float8[],
+        ${floorsOf(from, false)}::float8[]) as l(lane, usual, stale, live, other)
     ),
     waiting as materialized (${waitingClasses(sql, options.limit)})
     select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
@@ -75,27 +103,33 @@ export async function readCallInputs(sql: Sql, options: CallInputOptions): Promi
       (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
-      (${liveCandidates(sql, options.candidates)}) as candidates, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved"`;
+      (${liveCandidates(sql, options.candidates)}) as candidates, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
+      (${ledgerReading(sql)}) as reading`;
   const laneOf = (number: number): Lane => DUE_LANES[number - 1] ?? 'sweep';
+  const firsts = reading.firsts.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) }));
+  floors?.note(from, { ...reading, firsts });
   return { ...inputs, due: due.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) })) };
 }
+
+const floorsOf = (from: LedgerFloors, live: boolean) => DUE_LANES.map((lane) => from.of(lane, live));
 
 /*
  * Pieces of readCallInputs. They see the ledger as it was before `released`, whose rows they therefore add.
  */
 
-/** What waits in each class, and since when: where nothing may be vacuumed, each reading of a class passes all that was claimed from it. */
+/** What waits in each class, and since when. */
 function waitingClasses(sql: Sql, limit: number) {
   return sql`
     select l.lane, c.live, c.until, n.count, n.first
     from lanes l cross join lateral (
       -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/plan.ts).
-      values (true, l.until), (false, case when l.lane = ${laneNumber('live')} then now() else l.until end)
-    ) as c(live, until)
+      values (true, l.until, l.since_live), (false, case when l.lane = ${laneNumber('live')} then now() else l.until end, l.since_other)
+    ) as c(live, until, since)
     cross join lateral (
       select count(*)::int as count, min(due_at) as first from (
         select d.due_at from catalog_internal.due d
-        where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane and d.due_at <= c.until
+        where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane
+          and d.due_at >= c.since and d.due_at <= c.until
         order by d.due_at limit ${limit}
       ) earliest
     ) n`;
@@ -109,6 +143,22 @@ function dueClasses(sql: Sql, limit: number) {
       where r.largest_call is null and r.live = w.live and r.lane = w.lane and r.due_at <= w.until
     ) n
     where n.count > 0`;
+}
+
+/** What the floors of the next reading follow from. */
+function ledgerReading(sql: Sql) {
+  return sql`
+    select jsonb_build_object('now', floor(extract(epoch from now()) * 1000), 'catalog', (select catalog from facts),
+      'allReleased', (select count(*) from released) < ${RELEASE_AT_ONCE}::int,
+      'deadVersions', pg_stat_get_dead_tuples('catalog_internal.due'::regclass),
+      'firsts', coalesce(jsonb_agg(jsonb_build_object('lane', f.lane, 'live', f.live,
+        'dueAt', floor(extract(epoch from greatest(f.first, 'epoch')) * 1000))), '[]'))
+    from (
+      select lane, live, min(first) as first from (
+        select lane, live, first from waiting where first is not null
+        union all select lane, live, due_at from released where largest_call is null
+      ) all_due group by lane, live
+    ) f`;
 }
 
 /** Those of one outage are some hundreds, and of SKUs that fail alone each is one. */
@@ -125,18 +175,21 @@ function dueSuspects(sql: Sql) {
     ) s`;
 }
 
+/** Where something is due now, nothing else needs to be read for it: what waits may be whatever was claimed in the last minutes. */
 function nextDueMs(sql: Sql) {
   return sql`
-    select greatest(0, extract(epoch from at - clock_timestamp()) * 1000)::float8 from (select least(
+    select greatest(0, extract(epoch from at - clock_timestamp()) * 1000)::float8 from (select case
+      when (select min(first) from waiting) <= now() then now()
+      else least(
       (select min(coalesce(w.first, (
          select due_at from catalog_internal.due
-         where held_until is null and largest_call is null and live = w.live and lane = w.lane and due_at < 'infinity'
+         where held_until is null and largest_call is null and live = w.live and lane = w.lane and due_at < 'infinity' and due_at > w.until
          order by due_at limit 1))) from waiting w),
       (select min(due_at) from catalog_internal.due where held_until is null and largest_call is not null and due_at < 'infinity'),
       (select min(held_until) from catalog_internal.due where held_until > now()),
       (select min(due_at) from released where due_at < 'infinity'),
       (select now() from released offset ${RELEASE_AT_ONCE - 1} limit 1)
-    ) as at) next where at is not null`;
+      ) end as at) next where at is not null`;
 }
 
 function liveCandidates(sql: Sql, options: CandidateOptions) {
@@ -155,7 +208,8 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
          cross join lateral (
            -- The bound that is known beforehand has the rows read in order, the other one ends the reading.
            select due.sku, due.due_at, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
-           where due.held_until is null and due.largest_call is null and due.live and due.lane = ${live} and due.due_at <= l.until and ${rested}
+           where due.held_until is null and due.largest_call is null and due.live and due.lane = ${live}
+             and due.due_at >= l.since_live and due.due_at <= l.until and ${rested}
            order by due.due_at limit ${most}
          ) waiting
          limit ${limit})

@@ -1,4 +1,5 @@
 import type { Sql } from './db.ts';
+import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 import type { LiveSpend } from './live.ts';
 
 /**
@@ -69,30 +70,28 @@ export const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
  * ranks are equal, the oldest first. Workers racing for the same rows pass each other by; a worker
  * that dies leaves its claim to run out. The generation at the claim comes along: a mark made later moves it on, and
  * the answer to this claim then does not settle that mark. `spend`: what each live SKU takes under the ceiling on live computations.
+ * `floors`: nothing of a class is claimed that is due before its own.
  */
 export async function claimDue(
   sql: Sql,
   wanted: Wanted,
   leaseMs: number,
   spend: LiveSpend | null = null,
+  floors: LedgerFloors = NO_FLOORS,
 ): Promise<Claim | null> {
   const { named = [], suspects = [] } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
   if (quotas.length + named.length + suspects.length === 0) return null;
   const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
     with quotas as materialized (
-      select * from unnest(
-        ${quotas.map(({ lane }) => laneNumber(lane))}::smallint[],
-        ${quotas.map(({ live }) => Number(live))}::int[]::boolean[],
-        ${quotas.map(({ count }) => count)}::int[],
-        ${quotas.map(({ earlySeconds }) => earlySeconds)}::float8[]
-      ) as q(lane, live, count, early)
+      ${quotaRows(sql, quotas, floors)}
     ),
     by_rank as materialized (
       -- Whatever is urgent is due: a mark made it so.
       select p.ctid from quotas q cross join lateral (
         select d.ctid from catalog_internal.due d
         where d.held_until is null and d.largest_call is null and d.lane = 1 and d.live = q.live
+          and d.due_at >= q.since
         order by d.rank desc, d.due_at limit q.count for update skip locked
       ) p
       where q.lane = 1
@@ -101,7 +100,7 @@ export async function claimDue(
       select p.ctid from quotas q cross join lateral (
         select d.ctid from catalog_internal.due d
         where d.held_until is null and d.largest_call is null and d.live = q.live and d.lane = q.lane
-          and d.due_at <= now() + make_interval(secs => q.early)
+          and d.due_at >= q.since and d.due_at <= now() + make_interval(secs => q.early)
         order by d.due_at limit q.count for update skip locked
       ) p
       where q.lane <> 1
@@ -138,6 +137,21 @@ export async function claimDue(
     })),
   };
 }
+
+function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
+  return sql`
+    select lane, live, count, early, ${momentOf(sql, sql`floor`)} as since from unnest(
+      ${quotas.map(({ lane }) => laneNumber(lane))}::smallint[],
+      ${quotas.map(({ live }) => Number(live))}::int[]::boolean[],
+      ${quotas.map(({ count }) => count)}::int[],
+      ${quotas.map(({ earlySeconds }) => earlySeconds)}::float8[],
+      ${quotas.map(({ lane, live }) => floors.of(lane, live))}::float8[]
+    ) as q(lane, live, count, early, floor)`;
+}
+
+/** SQL: a floor in epoch milliseconds as a moment; null is before all others. */
+export const momentOf = (sql: Sql, ms: ReturnType<Sql>) =>
+  sql`coalesce(to_timestamp(${ms} / 1000), '-infinity')`;
 
 function suspectsOf(sql: Sql, suspects: readonly SuspectQuota[]) {
   return sql`
@@ -183,14 +197,16 @@ export function lockingClaim(sql: Sql, claim: string, skus: readonly string[]) {
 /**
  * SQL: an UPDATE that releases rows whose wait or lease is over, the longest over first, at most `limit`. now() and not
  * clock_timestamp(): the index of waits then ends the scan at the first that is not over. An array, and no joined subquery:
- * a nested loop runs such a one again for each row of the ledger, and then it locks the next ones.
+ * a nested loop runs such a one again for each row of the ledger, and then it locks the next ones. `since`: epoch milliseconds before
+ * which none is over; null where that is not known.
  */
-export function releasingHeld(sql: Sql, limit: number) {
+export function releasingHeld(sql: Sql, limit: number, since: number | null = null) {
   return sql`
     update catalog_internal.due d set held_until = null, claim = null
     where d.ctid = any(array(
       select ctid from catalog_internal.due
       where held_until <= now()
+        and held_until >= ${momentOf(sql, sql`${since}::float8`)}
       order by held_until limit ${limit} for update skip locked
     ))`;
 }
@@ -230,22 +246,26 @@ export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonl
 export interface Idle {
   /** Seconds since a bulk call was last answered, at most five too many; null: none ever was. */
   readonly answeredSeconds: number | null;
-  /** For how many seconds a SKU has been due that waits for nothing but its turn; null: there is none. Live ones may wait for the partner's ceiling. */
+  /**
+   * For how many seconds a SKU has been due that waits for nothing but its turn; null: there is none, or a call was answered within the
+   * last minute. Live ones may wait for the partner's ceiling.
+   */
   readonly dueSeconds: number | null;
 }
 
 export async function readIdle(sql: Sql): Promise<Idle> {
   const [row] = await sql<[Idle]>`
-    select extract(epoch from clock_timestamp() - (
-        select succeeded_at from catalog_internal.tasks where task = 'reprice'
-      ))::float8 as "answeredSeconds",
-      extract(epoch from clock_timestamp() - min(oldest.due_at))::float8 as "dueSeconds"
-    from generate_series(1, cardinality(catalog_internal.lane_names())) as lane
-    cross join lateral (
-      select due_at from catalog_internal.due d
-      where held_until is null and largest_call is null and not live and d.lane = lane.lane::smallint
-      order by due_at limit 1
-    ) oldest
-    where oldest.due_at <= now()`;
+    with answered as materialized (select succeeded_at as at from catalog_internal.tasks where task = 'reprice')
+    select (select extract(epoch from clock_timestamp() - at)::float8 from answered) as "answeredSeconds",
+      case when not exists (select from answered where at between clock_timestamp() - interval '1 minute' and clock_timestamp()) then (
+        select extract(epoch from clock_timestamp() - min(oldest.due_at))::float8
+        from generate_series(1, cardinality(catalog_internal.lane_names())) as lane
+        cross join lateral (
+          select due_at from catalog_internal.due d
+          where held_until is null and largest_call is null and not live and d.lane = lane.lane::smallint
+          order by due_at limit 1
+        ) oldest
+        where oldest.due_at <= now()
+      ) end as "dueSeconds"`;
   return row;
 }

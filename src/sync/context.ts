@@ -6,6 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
 import { OUTAGE_KINDS, PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
+import type { DueFloors } from '../store/due-floors.ts';
 import { endCallPause } from '../store/tasks.ts';
 import { type Failure, PATIENCE_MS } from './outcome.ts';
 import type { Pacer, SentPermit } from '../pace/pacer.ts';
@@ -84,6 +85,7 @@ export interface SyncContext {
   readonly settings: SyncSettings;
   readonly emit: (event: SyncEvent) => void;
   readonly members: MemberWatch;
+  readonly floors: DueFloors;
 }
 
 export type Asked<T> =

@@ -46,7 +46,15 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
   [
     'a snapshot that is held for an hour',
     {
-      snapshotHolder: { kind: 'session', pid: 7, role: 'bi', name: 'report', seconds: 3600, transactions: 9 },
+      snapshotHolder: {
+        kind: 'session',
+        pid: 7,
+        role: 'bi',
+        name: 'report',
+        seconds: 3600,
+        transactions: 9,
+        deadVersions: 0,
+      },
     },
     ['WARN snapshots'],
   ],

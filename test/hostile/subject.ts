@@ -1,4 +1,5 @@
 import { MemberWatch } from '../../src/store/answer/members.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
@@ -71,6 +72,7 @@ const ctx: SyncContext = {
   clock: systemClock,
   random: () => 0.5,
   members: new MemberWatch(),
+  floors: new DueFloors(systemClock),
   emit: telemetry.onSync,
   settings: settingsWith({
     PARTNER_BASE_URL: baseUrl,

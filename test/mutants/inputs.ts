@@ -56,6 +56,59 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/bulk-call.ts',
+    ['test/store/due-floors.pg.test.ts'],
+    [
+      'floors: live SKUs that a delta reports stay behind them',
+      'case when f.catalog = ${from.catalog} then l.live end',
+      'l.live',
+    ],
+    [
+      'floors: SKUs that a delta reports stay behind them',
+      'case when f.catalog = ${from.catalog} then l.other end',
+      'l.other',
+    ],
+    [
+      'floors: what a lease has just freed is behind them',
+      'union all select lane, live, due_at from released where largest_call is null',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/due-floors.ts',
+    ['test/store/due-floors.pg.test.ts', 'test/sync/permits.pg.test.ts'],
+    ['floors: no full pass follows', 'return isFull ?', 'return isFull && this.#fullAt < 0 ?'],
+    [
+      'floors: a reading from before forgets what was given back',
+      'if (from.resets !== this.#resets) return;',
+      '',
+    ],
+    ['floors: a time of long ago is no time', 'return floor > 0 ? floor : null;', 'return floor;'],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/reprice.ts',
+    ['test/sync/permits.pg.test.ts'],
+    ['floors: what is given back stays behind them', '  );\n  floors.reset();\n', '  );\n'],
+  ),
+  ...faultsOf(
+    'src/store/due.ts',
+    ['test/store/due-floors.pg.test.ts'],
+    [
+      'floors: claims pass everything',
+      'and d.due_at >= q.since and d.due_at <= now()',
+      'and d.due_at <= now()',
+    ],
+  ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/snapshot-held.test.ts', 'test/status/faces.pg.test.ts'],
+    [
+      'health: a snapshot that costs nothing is told',
+      'holder === null || holder.deadVersions < MANY_VERSIONS',
+      'holder === null',
+    ],
+  ),
+  ...faultsOf(
     'src/store/live.ts',
     [
       'test/store/call-inputs.pg.test.ts',

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { MemberWatch } from '../../src/store/answer/members.ts';
 import type { Clock } from '../../src/lib/clock.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
@@ -122,6 +123,7 @@ export class Rig {
       random: () => 0.5,
       settings: settingsWith({ ...SETTINGS, PARTNER_BASE_URL: this.partner.base, ...settings }),
       members: new MemberWatch(),
+      floors: new DueFloors(this.time),
       emit: (event) => this.#count(event),
     };
     return [worker, ctx];

@@ -170,6 +170,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
       aheadSeconds: null,
     },
     lockHolders: [],
+    snapshotHolder: null,
     watchlistLeftOut: 0,
     notStored: { skus: 0, last: null, sample: null },
     pace,

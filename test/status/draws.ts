@@ -71,6 +71,8 @@ export interface DrawnMirror {
   readonly due: readonly DrawnDue[];
   /** Whether the counts that are shown were made some seconds ago, of the same rows. */
   readonly counted: boolean;
+  /** Who has held a snapshot for so long, and how many versions of the ledger's rows that has kept. */
+  readonly holder: { readonly seconds: number; readonly versions: number } | null;
 }
 
 export interface DrawnOwn {
@@ -131,6 +133,7 @@ export const anyMirror: Arbitrary<DrawnMirror> = record({
     { maxLength: 4 },
   ),
   counted: boolean(),
+  holder: option(record({ seconds: constantFrom(300, 7000), versions: constantFrom(9000, 5_000_000) })),
 });
 
 export const anyOwn: Arbitrary<DrawnOwn> = record({

@@ -55,6 +55,28 @@ async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
   return await startHttpServer({ host: '127.0.0.1', port: 0, ...health, pages, log });
 }
 
+const HOLDER = { pid: 4242, usename: 'bi', application_name: 'pg_dump' };
+
+/**
+ * A session to which Postgres says of its sessions and versions what `told.holder` has: no test can hold a snapshot for an hour. Put before
+ * its own catalog, as nothing of the mirror's ever is.
+ */
+async function toldSession(url: string): Promise<Sql> {
+  const sql = connect(url, { max: 1 });
+  const session = { ...HOLDER, backend_type: 'client backend', backend_xmin: '3' };
+  await sql.unsafe(`
+    create schema told;
+    create table told.holder (seconds float8 not null, versions bigint not null);
+    create view told.pg_stat_activity as
+      select * from pg_catalog.pg_stat_activity union all
+      select (jsonb_populate_record(null::pg_catalog.pg_stat_activity, '${JSON.stringify(session)}'
+        || jsonb_build_object('datname', current_database(), 'xact_start', clock_timestamp() - make_interval(secs => seconds)))).*
+      from told.holder;
+    create function told.pg_stat_get_dead_tuples(oid) returns bigint language sql as 'select coalesce(max(versions), 0) from told.holder';
+    set search_path = told, pg_catalog`);
+  return sql;
+}
+
 interface Said {
   readonly states: Readonly<Record<string, string | undefined>>;
   readonly codes: Readonly<Record<string, readonly string[]>>;
@@ -119,13 +141,15 @@ describe('of a mirror in Postgres', () => {
   let own = KNOWS_NOTHING;
   let server: HttpServer;
   let presence: Sql;
+  let told: Sql;
   beforeAll(async () => {
-    server = await endpoints(store.sql, () => own);
+    told = await toldSession(store.url);
+    server = await endpoints(told, () => own);
     presence = connect(store.url, { max: 1, name: 'catalog-mirror instance' });
   });
   afterAll(async () => {
     await server.close();
-    await presence.end();
+    await Promise.all([presence.end(), told.end()]);
   });
 
   async function put(drawn: DrawnMirror): Promise<void> {
@@ -135,6 +159,9 @@ describe('of a mirror in Postgres', () => {
       await countCatalog(store.sql);
       await store.sql`update catalog_internal.catalog_counts set counted_at = now(), counted_in_ms = 10000`;
     }
+    await told`delete from told.holder`;
+    if (drawn.holder !== null)
+      await told`insert into told.holder values (${drawn.holder.seconds}, ${drawn.holder.versions})`;
     await presence`delete from catalog_internal.instances`;
     if (drawn.daemon)
       await presence`
@@ -145,7 +172,7 @@ describe('of a mirror in Postgres', () => {
   async function agree(drawn: DrawnMirror, ownFacts: DrawnOwn): Promise<Said> {
     await put(drawn);
     own = ownFacts;
-    const [said, command] = [await saidBy(server), await saidByCommand(store.sql)];
+    const [said, command] = [await saidBy(server), await saidByCommand(told)];
     const { states, codes, reasons, ready } = said;
     const state = worst([command.json, ...levelsOf(ownFacts)]);
     expect(states).toEqual({ ready: state, json: state, page: state, metric: state });
@@ -155,6 +182,13 @@ describe('of a mirror in Postgres', () => {
     expect(codes['ready']).toEqual(expect.arrayContaining(command.codes));
     for (const { text } of reasons) expect(text).toMatch(/^\S.*; \S.*\S$/);
     expect(reasons.length === 0).toBe(state === 'healthy');
+    const holder = reasons.find(({ code }) => code === 'snapshot-held');
+    const costs = drawn.holder !== null && drawn.holder.seconds > 600 && drawn.holder.versions > 1_000_000;
+    expect(holder !== undefined).toBe(costs);
+    if (costs)
+      expect(holder?.text).toMatch(
+        /process 4242 .*role bi, application pg_dump.* for 117m.*pg_terminate_backend\(4242\)$/,
+      );
     const isReady = ownFacts.queues === null && drawn.baseline !== null;
     expect(ready).toMatchObject({ status: isReady ? 200 : 503, body: { ok: isReady } });
     expect(typeof ready.body['reason']).toBe(isReady ? 'undefined' : 'string');
@@ -195,6 +229,7 @@ describe('of a mirror in Postgres', () => {
     skus: { pending: 0, priced: 100, not_found: 1, removed: 1 },
     due: [],
     counted: false,
+    holder: null,
   };
   const withDelta = (next: number | 'infinity' | '-infinity') => ({
     ...WELL,
@@ -214,6 +249,18 @@ describe('of a mirror in Postgres', () => {
       { ...WELL, skus: { pending: 0, priced: 0, not_found: 0, removed: 3 } },
       KNOWS_NOTHING,
       'degraded',
+    ],
+    [
+      'beside a dump of hours that costs it',
+      { ...WELL, holder: { seconds: 7000, versions: 5_000_000 } },
+      KNOWS_NOTHING,
+      'degraded',
+    ],
+    [
+      'beside a dump of hours that does not',
+      { ...WELL, holder: { seconds: 7000, versions: 9000 } },
+      KNOWS_NOTHING,
+      'healthy',
     ],
     ['being filled', { ...WELL, skus: { ...WELL.skus, pending: 2 } }, KNOWS_NOTHING, 'filling'],
     [

@@ -33,7 +33,7 @@ test('who holds a snapshot for long is named', async () => {
 });
 
 test('a prepared transaction and a slot have names', () => {
-  const holder = { pid: null, role: 'shop', name: 'import', transactions: 30_000 };
+  const holder = { pid: null, role: 'shop', name: 'import', transactions: 30_000, deadVersions: 0 };
   expect(snapshotHolderText({ ...holder, kind: 'prepared', seconds: 7200 })).toBe(
     'the prepared transaction import (role shop) has held a snapshot for 2.0h',
   );

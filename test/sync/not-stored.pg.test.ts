@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
 import { readNotStored } from '../../src/store/quarantine.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
@@ -49,6 +50,7 @@ beforeEach(() => {
       },
     },
     clock: systemClock,
+    floors: new DueFloors(systemClock),
     random: () => 0.5,
     emit: (event: SyncEvent) => events.push(event),
     settings: settingsWith({ BULK_MAX_SKUS: '40' }),

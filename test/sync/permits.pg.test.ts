@@ -2,8 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createPacer, type Pacer, type SentPermit } from '../../src/pace/pacer.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
+import { readCallInputs } from '../../src/store/bulk-call.ts';
 import { claimDue } from '../../src/store/due.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
+import { inputOptions } from '../../src/sync/reprice/plan.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, HOUR, knownSkus, mark, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -24,7 +27,13 @@ async function overtaken(waited: boolean) {
       return acquired.kind === 'granted' ? { ...acquired, waited } : acquired;
     },
   };
-  const ctx = { sql, pacer: late, clock: systemClock, settings: settingsWith() } as unknown as SyncContext;
+  const ctx = {
+    sql,
+    pacer: late,
+    clock: systemClock,
+    floors: new DueFloors(systemClock),
+    settings: settingsWith(),
+  } as unknown as SyncContext;
   return await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals);
 }
 
@@ -106,6 +115,7 @@ describe('a process that is stopped between permit and request', () => {
       sql,
       pacer: counting,
       clock,
+      floors: new DueFloors(systemClock),
       client: { bulk },
       settings: settingsWith(),
     } as unknown as SyncContext;
@@ -133,4 +143,30 @@ describe('a process that is stopped between permit and request', () => {
     });
     expect((await createPacer(slow, clock, LIMITS).acquire('lane', 60_000)).kind).toBe('granted');
   });
+});
+
+test('what is given back is asked for again at once, however long it has been due and from wherever the ledger is read', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A']);
+  await mark(sql, ['A']);
+  await sql`update catalog_internal.due set due_at = now() - interval '1 hour'`;
+  const floors = new DueFloors(systemClock, () => HOUR);
+  const asked: (readonly string[])[] = [];
+  const bulk = async (_: SentPermit, skus: readonly string[]) => {
+    asked.push(skus);
+    // The next call is planned while this one is under way.
+    await readCallInputs(sql, inputOptions(settingsWith()), floors);
+    throw new PartnerError('aborted', 'bulk');
+  };
+  const pacer = createPacer(sql, systemClock, { maxPerWindow: 1000, windowMs: 60_000, backoffMs: 60_000 });
+  const ctx = {
+    sql,
+    pacer,
+    clock: systemClock,
+    floors,
+    client: { bulk },
+    settings: settingsWith(),
+  } as unknown as SyncContext;
+  for (const number of [1, 2]) await repriceOnce(ctx, { number, sinceLastCallMs: Infinity }, HOUR, signals);
+  expect(asked).toEqual([['A'], ['A']]);
 });

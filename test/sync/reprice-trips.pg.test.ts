@@ -6,6 +6,7 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
@@ -75,6 +76,7 @@ function context(limits: Partial<PaceLimits> = {}): SyncContext {
       },
     },
     clock: systemClock,
+    floors: new DueFloors(systemClock),
     random: Math.random,
     emit: (event: SyncEvent) => events.push(event),
     settings: settingsWith({ BULK_MAX_SKUS: '20', LIVE_INTERVAL: '1h' }),

@@ -77,7 +77,7 @@ export async function repriceOnce(
   const skus = claim.skus.map(({ sku }) => sku);
   const valid = await validPermit(ctx, acquired.permit, signals.stopping);
   if (valid.kind === 'wait') {
-    await releaseClaim(ctx.sql, claim.number, skus);
+    await release(ctx, claim);
     return valid;
   }
   const { permit } = valid;
@@ -98,7 +98,7 @@ export async function repriceOnce(
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
     // was carried out after all, the claim is no longer ours and nothing is given back.
     if (isConnectionLost(error) || storeFailure(error) !== null || isLockNotAvailable(error))
-      await releaseClaim(ctx.sql, claim.number, skus).catch(() => {});
+      await release(ctx, claim).catch(() => {});
     throw error;
   }
   return { kind: 'called', skus: skus.length };
@@ -164,6 +164,16 @@ async function settle(
   for (const { part, path } of applied.members.unmuted) ctx.emit({ event: 'member.unmuted', part, path });
   if (applied.sizeTypeChanges.length > 0)
     ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
+}
+
+/** Gives a claim back as it was. */
+async function release({ sql, floors }: SyncContext, claim: Claim): Promise<void> {
+  await releaseClaim(
+    sql,
+    claim.number,
+    claim.skus.map(({ sku }) => sku),
+  );
+  floors.reset();
 }
 
 async function learnFrom(
@@ -248,8 +258,7 @@ async function callFailed(
   planned: PlannedCall,
 ): Promise<Iteration> {
   if (error.kind === 'aborted' || AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured') {
-    const skus = claim.skus.map(({ sku }) => sku);
-    await releaseClaim(ctx.sql, claim.number, skus);
+    await release(ctx, claim);
     return { kind: 'wait', forMs: 0, because: error.kind };
   }
   return await giveBack(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
@@ -273,6 +282,7 @@ async function giveBack(
   if (alone !== undefined && because === 'not-stored')
     await quarantine(sql, 'store', [{ reason: because, sku: alone.sku, sample: failure.problem ?? null }]);
   await storeFailedCall(sql, { claim, because, failures, ...effects });
+  ctx.floors.reset();
   const sku = isBlamed ? { sku: alone.sku } : {};
   const { pauseMs } = effects;
   ctx.emit({ event: 'bulk.failed', ...failure, skus, ...sku, pausedMs: pauseMs });

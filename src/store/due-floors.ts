@@ -1,0 +1,109 @@
+import type { Lane, LaneClass } from './due.ts';
+
+/*
+ * Where a process begins to read the ledger. Each claim leaves an entry in the indexes of the ledger for as long as others hold a
+ * snapshot (pg_dump, a report, a replication slot), and a reading from the beginning of a class passes all of them: after 12,000
+ * calls a million. What was due before the floor of its class is claimed already, except for what comes back: a claim that is
+ * released, or a SKU that had been due for long and is marked for another lane. So whoever gives something back resets the floors,
+ * a change of the catalog does, and a full pass follows in any case: the more often, the less it costs.
+ */
+
+/** What a reading found, times in epoch milliseconds of the database's clock. */
+export interface LedgerReading {
+  /** When it began. */
+  readonly now: number;
+  /** What deltas and manifests move with all that they mark. */
+  readonly catalog: string;
+  /** The earliest due time in each class that has anything due. */
+  readonly firsts: readonly (LaneClass & { readonly dueAt: number })[];
+  /** Whether it has released all waits that were over. */
+  readonly allReleased: boolean;
+  /** Versions of the ledger's rows that are not vacuumed, as Postgres estimates. */
+  readonly deadVersions: number;
+}
+
+/** From where to read, in epoch milliseconds; null: from the beginning. */
+export interface LedgerFloors {
+  /** How often floors had been reset. */
+  readonly resets: number;
+  /** They hold for this catalog only. */
+  readonly catalog: string | null;
+  readonly of: (lane: Lane, live: boolean) => number | null;
+  readonly held: number | null;
+}
+
+export const NO_FLOORS: LedgerFloors = { resets: 0, catalog: null, of: () => null, held: null };
+
+/** Fewer cost nothing that is worth a floor. */
+const FEW_VERSIONS = 5000;
+/** A full pass follows after so many milliseconds for each version: passing one takes half a microsecond, so it is a two-hundredth of the time. */
+const MS_A_VERSION = 0.1;
+const MOST_MS = 60_000;
+/** What is due since then may be committed only now. */
+const MARGIN_MS = 5000;
+
+/** Milliseconds from one full pass to the next, where so many versions are not vacuumed. */
+export const fullPassEveryMs = (deadVersions: number): number =>
+  deadVersions < FEW_VERSIONS ? 0 : Math.min(MOST_MS, deadVersions * MS_A_VERSION);
+
+const keyOf = (lane: Lane, live: boolean): string => `${lane} ${live}`;
+
+export class DueFloors {
+  readonly #monotonic: () => number;
+  readonly #everyMs: typeof fullPassEveryMs;
+  #floors = NO_FLOORS;
+  #resets = 0;
+  #deadVersions = 0;
+  /** Of the last reading: a clock that is set back leaves floors in the future. */
+  #now = -Infinity;
+  #fullAt = -Infinity;
+
+  constructor(clock: { readonly monotonic: () => number }, everyMs = fullPassEveryMs) {
+    this.#monotonic = () => clock.monotonic();
+    this.#everyMs = everyMs;
+  }
+
+  /** Of the last reading: nothing before them was found due. */
+  get floors(): LedgerFloors {
+    return this.#floors;
+  }
+
+  /** From where the next reading is to read. */
+  next(): LedgerFloors {
+    const isFull = this.#monotonic() - this.#fullAt >= this.#everyMs(this.#deadVersions);
+    return isFull ? { ...NO_FLOORS, resets: this.#resets } : this.#floors;
+  }
+
+  /** Takes in what was found by a reading from `from`. */
+  note(from: LedgerFloors, reading: LedgerReading): void {
+    const { now, catalog, firsts, allReleased, deadVersions } = reading;
+    const wasSetBack = now < this.#now - MARGIN_MS;
+    this.#now = now;
+    if (wasSetBack) this.reset();
+    // It may not have seen what was given back meanwhile.
+    if (from.resets !== this.#resets) return;
+    if (from.catalog !== catalog) this.#fullAt = this.#monotonic();
+    this.#deadVersions = deadVersions;
+    const margin = now - MARGIN_MS;
+    const starts = new Map(
+      firsts.map(({ lane, live, dueAt }) => [keyOf(lane, live), Math.min(dueAt, margin)]),
+    );
+    this.#floors = {
+      resets: this.#resets,
+      catalog,
+      of: (lane, live) => {
+        const floor = starts.get(keyOf(lane, live)) ?? margin;
+        // Somebody has set a time long before the mirror's: -infinity, perhaps.
+        return floor > 0 ? floor : null;
+      },
+      held: allReleased ? margin : from.held,
+    };
+  }
+
+  /** Something that was due before them is free again: the next reading passes everything. */
+  reset(): void {
+    this.#resets += 1;
+    this.#floors = { ...NO_FLOORS, resets: this.#resets };
+    this.#fullAt = -Infinity;
+  }
+}

@@ -1,0 +1,207 @@
+import { array, assert, asyncProperty, constantFrom, integer, oneof, record } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readCallInputs } from '../../src/store/bulk-call.ts';
+import { claimDue, DUE_LANES, releaseClaim } from '../../src/store/due.ts';
+import { DueFloors, fullPassEveryMs } from '../../src/store/due-floors.ts';
+import { runs } from '../support/soak.ts';
+import { empty, NOT_EARLY, useStore } from './support.ts';
+
+/*
+ * What a process reads from its floors on is what it would read from the beginning of the ledger, except for what others have put
+ * behind them: that is found with the next change of the catalog, or with the next full pass.
+ */
+
+const store = useStore();
+const LIMIT = 4;
+const OPTIONS = {
+  limit: LIMIT,
+  early: { usual: { ...NOT_EARLY, sweep: 600 }, stale: NOT_EARLY },
+  candidates: { perBudget: 1, configuredBudget: 2, least: 2, most: 6, restMinutes: 1 },
+};
+const MINUTE = 60_000;
+
+/** A process's floors, on a clock that stands still, and with so much to pass over that it passes everything once a minute. */
+function process() {
+  let now = 0;
+  return {
+    floors: new DueFloors({ monotonic: () => now }, () => MINUTE),
+    passMinute: () => (now += MINUTE),
+  };
+}
+
+const read = (floors?: DueFloors) => readCallInputs(store.sql, OPTIONS, floors);
+
+/** Without what differs from one moment to the next. */
+const seen = ({ due, suspects, candidates, nextDueMs }: Awaited<ReturnType<typeof read>>) => ({
+  due,
+  suspects,
+  candidates: candidates.map(({ sku }) => sku),
+  next: nextDueMs === null ? null : Math.round(nextDueMs / 10_000),
+});
+
+/** Seconds from now, far from one another. */
+const anyRow = record({
+  lane: integer({ min: 1, max: 6 }),
+  live: constantFrom(true, false),
+  due: constantFrom<(number | string)[]>(-90_000, -7000, -300, 200, 5000, 'infinity', '-infinity'),
+  held: constantFrom(null, null, -3000, -30, 4000),
+});
+type Row = Parameters<Parameters<typeof anyRow.map>[0]>[0];
+
+const moment = (seconds: number | string | null) =>
+  typeof seconds === 'string'
+    ? seconds
+    : seconds === null
+      ? null
+      : new Date(Date.now() + seconds * 1000).toISOString();
+
+let names = 0;
+async function put(row: Row): Promise<void> {
+  names += 1;
+  const sku = `S${names}`;
+  await store.sql`insert into catalog.skus (sku, in_manifest) values (${sku}, true)`;
+  await store.sql`
+    insert into catalog_internal.due (sku, lane, reason, live, due_at, held_until)
+    values (${sku}, ${row.lane}, 'changed', ${row.live}, ${moment(row.due)}::text::timestamptz, ${moment(row.held)}::text::timestamptz)`;
+}
+
+const anyStep = oneof(
+  { weight: 3, arbitrary: constantFrom('call', 'mark', 'give-back', 'minute', 'read') },
+  { weight: 2, arbitrary: record({ reported: anyRow }) },
+  { weight: 1, arbitrary: record({ behind: anyRow }) },
+);
+
+describe('a process that reads the ledger from its floors', () => {
+  test('drawn: reads what it would from the beginning, and what others have put behind them within a minute', async () => {
+    await assert(
+      asyncProperty(
+        array(anyRow, { maxLength: 12 }),
+        array(anyStep, { maxLength: 12, size: 'max' }),
+        async (rows, steps) => {
+          const { sql } = store;
+          await empty(sql);
+          await sql`update catalog_internal.sync set manifest_applied_at = now(), delta_checked_at = now()`;
+          await sql`update catalog_internal.live_plan set refresh_threshold = 1, max_interval_minutes = 60`;
+          for (const row of rows) await put(row);
+          const { floors, passMinute } = process();
+          let [isBehind, isHeldBehind] = [false, false];
+          for (const step of ['read', ...steps, 'minute'] as const) {
+            if (step === 'minute') {
+              passMinute();
+              [isBehind, isHeldBehind] = [false, false];
+            } else if (step === 'mark') {
+              names += 1;
+              await sql`insert into catalog.skus (sku, in_manifest) values (${`M${names}`}, true)`;
+              await sql`select catalog_internal.mark_due(array[${`M${names}`}], 'changed')`;
+            } else if (step === 'call' || step === 'give-back') {
+              const { due } = await read(floors);
+              const quotas = due.map((one) => ({ ...one, earlySeconds: one.lane === 'sweep' ? 600 : 0 }));
+              const claim = await claimDue(sql, { quotas }, MINUTE, null, floors.floors);
+              // All that was counted is claimed; but that what may be due early is for its quota alone to say.
+              expect(claim?.skus.length ?? 0).toBe(due.reduce((sum, { count }) => sum + count, 0));
+              if (step === 'give-back' && claim !== null) {
+                await releaseClaim(
+                  sql,
+                  claim.number,
+                  claim.skus.map(({ sku }) => sku),
+                );
+                floors.reset();
+                [isBehind, isHeldBehind] = [false, false];
+              }
+            } else if (typeof step === 'object' && 'reported' in step) {
+              await sql.begin(async (tx) => {
+                await put({ ...step.reported, held: null });
+                await tx`update catalog_internal.sync set delta_checked_at = clock_timestamp()`;
+              });
+              isBehind = isHeldBehind;
+            } else if (typeof step === 'object') {
+              await put(step.behind);
+              isBehind = true;
+              // A wait that was over before it began is no work of a delta.
+              isHeldBehind ||= step.behind.held !== null && step.behind.held < 0;
+            }
+            const from = seen(await read(floors));
+            if (!isBehind) expect(from).toEqual(seen(await read()));
+          }
+        },
+      ),
+      { numRuns: runs(60) },
+    );
+  }, 120_000);
+
+  test('does not pass what is before them', async () => {
+    const { floors, passMinute } = process();
+    const row = { lane: 6, live: false, due: -300, held: null };
+    await put(row);
+    expect((await read(floors)).due).toMatchObject([{ lane: 'sweep', count: 1 }]);
+    await put({ ...row, due: -7000 });
+    await put({ ...row, held: -3000 });
+    expect((await read(floors)).due).toMatchObject([{ count: 1 }]);
+    expect(
+      (
+        await claimDue(
+          store.sql,
+          { quotas: [{ lane: 'sweep', live: false, count: 9, earlySeconds: 0 }] },
+          MINUTE,
+          null,
+          floors.floors,
+        )
+      )?.skus,
+    ).toHaveLength(1);
+    passMinute();
+    expect((await read(floors)).due).toMatchObject([{ count: 2 }]);
+  });
+
+  test('passes everything after a change of the catalog, and after it has given something back', async () => {
+    const { floors } = process();
+    const row = { lane: 1, live: false, due: -300, held: null };
+    const count = async () => (await read(floors)).due[0]?.count ?? 0;
+    await put(row);
+    expect(await count()).toBe(1);
+    await put({ ...row, due: -7000 });
+    expect(await count()).toBe(1);
+    await store.sql`update catalog_internal.sync set delta_checked_at = now()`;
+    expect(await count()).toBe(2);
+    await put({ ...row, due: -9000 });
+    expect(await count()).toBe(2);
+    floors.reset();
+    expect(await count()).toBe(3);
+  });
+
+  test('passes everything after a reading that may not have seen what was given back meanwhile', () => {
+    const { floors } = process();
+    const reading = { now: 1e12, catalog: 's', firsts: [], allReleased: true, deadVersions: 1e6 };
+    const from = floors.next();
+    floors.reset();
+    floors.note(from, reading);
+    expect(floors.next().of('sweep', false)).toBeNull();
+    floors.note(floors.next(), reading);
+    expect(floors.next().of('sweep', false)).toBeLessThan(reading.now);
+  });
+});
+
+test('floors of a clock that was ahead end with it', () => {
+  const { floors } = process();
+  const reading = { now: 1e12, catalog: 's', firsts: [], allReleased: true, deadVersions: 1e6 };
+  floors.note(floors.next(), { ...reading, now: reading.now + 60 * MINUTE });
+  expect(floors.next().of('urgent', false)).toBeGreaterThan(reading.now);
+  floors.note(floors.next(), reading);
+  expect(floors.next().of('urgent', false)).toBeNull();
+});
+
+test('a ledger that is vacuumed is always passed from its beginning, any other at least once a minute', () => {
+  expect(fullPassEveryMs(1000)).toBe(0);
+  expect(fullPassEveryMs(20_000)).toBe(2000);
+  expect(fullPassEveryMs(5_000_000)).toBe(MINUTE);
+});
+
+test('each class has a floor of its own', async () => {
+  const { floors } = process();
+  for (const [i] of DUE_LANES.entries())
+    await put({ lane: i + 1, live: i % 2 === 0, due: -1000 * (i + 1), held: null });
+  await read(floors);
+  const ages = DUE_LANES.map((lane, i) =>
+    Math.round((Date.now() - (floors.floors.of(lane, i % 2 === 0) ?? 0)) / 10_000),
+  );
+  expect(ages).toEqual(DUE_LANES.map((_, i) => 100 * (i + 1)));
+});
