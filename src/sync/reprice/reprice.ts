@@ -67,7 +67,13 @@ export async function repriceOnce(
   const planned = waited ? await plan() : first;
   const claim =
     planned.kind === 'planned'
-      ? await claimDue(ctx.sql, planned.wanted, requestTimeoutMs + LEASE_SLACK_MS, planned.spend)
+      ? await claimDue(
+          ctx.sql,
+          planned.wanted,
+          requestTimeoutMs + LEASE_SLACK_MS,
+          planned.spend,
+          ctx.floors.floors,
+        )
       : null;
   if (planned.kind !== 'planned' || claim === null) {
     await acquired.permit.cancel();
@@ -122,10 +128,11 @@ type Permitted =
 /** Reads what a call is planned from, after what sellers have done to the watchlist meanwhile. */
 async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   const options = inputOptions(ctx.settings);
-  const inputs = await readCallInputs(ctx.sql, options);
+  const inputs = await readCallInputs(ctx.sql, options, ctx.floors);
   if (!inputs.watchlistMoved) return inputs;
   await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false });
-  return await readCallInputs(ctx.sql, options);
+  ctx.floors.reset();
+  return await readCallInputs(ctx.sql, options, ctx.floors);
 }
 
 /** Applies an answer in one transaction, and reports its result. */
