@@ -73,7 +73,13 @@ export class ExampleMoves {
 
   #isOffered(sku: string): boolean {
     const item: Item | undefined = this.#market.find(sku);
-    return item !== undefined && item.rows && item.priceable && this.#market.sizesOf(item).size > 0;
+    return (
+      item !== undefined &&
+      this.#market.examples.has(item) &&
+      item.rows &&
+      item.priceable &&
+      this.#market.sizesOf(item).size > 0
+    );
   }
 }
 

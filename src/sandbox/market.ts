@@ -74,6 +74,7 @@ export class Market {
   constructor(settings: Settings) {
     this.#settings = settings;
     this.rng = createRng(mix(settings.seed, 11));
+    for (const { sku, ...looks } of settings.catalog) this.add(sku, looks);
     this.#populate();
   }
 
@@ -250,7 +251,7 @@ export class Market {
   /** A priceable SKU. The first that may be are the examples: snapshot-priced ones, where there are such. */
   #createOrdinary(sku: string, { live, mayBeExample }: { live: boolean; mayBeExample: boolean }): void {
     const isRoom = mayBeExample && this.#settings.skus >= LEAST_SKUS_WITH_EXAMPLES;
-    const example = isRoom && !HOSTILE_SKUS.includes(sku) ? EXAMPLES[this.examples.size] : undefined;
+    const example = isRoom && !HOSTILE_SKUS.includes(sku) ? this.#nextExample() : undefined;
     const item = this.#create(example?.sku ?? sku, { live });
     if (example === undefined) return;
     item.details = example.details;
@@ -258,9 +259,13 @@ export class Market {
     this.examples.add(item);
   }
 
+  #nextExample(): (typeof EXAMPLES)[number] | undefined {
+    return EXAMPLES.find(({ sku }) => !this.#bySku.has(sku));
+  }
+
   #bornSku(index: number): string {
     const hostile = this.#settings.skus >= 50 ? HOSTILE_SKUS[index] : undefined;
-    return hostile ?? this.#freshSku();
+    return hostile === undefined || this.#bySku.has(hostile) ? this.#freshSku() : hostile;
   }
 }
 
