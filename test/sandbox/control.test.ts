@@ -54,6 +54,18 @@ describe.concurrent('control: orders and account', () => {
     expect(await statuses()).toEqual(['failed', 'failed']);
   });
 
+  it('while none has to be confirmed, none fails for want of it', async ({ expect }) => {
+    const caller = await opened({ orders: 0, confirmDeadlineMs: 60_000 });
+    await using _ = caller.sandbox;
+    const { json } = await control(caller, 'POST', '/orders', { status: 'process' });
+    await control(caller, 'PUT', '/account', { auto_confirm: true });
+    await control(caller, 'POST', '/clock', { advance: '2m' });
+    const path = `/partner/${String(json['order_id'])}`;
+    expect((await caller.send(path)).json['status']).toBe('process');
+    await control(caller, 'PUT', '/account', { auto_confirm: false });
+    expect((await caller.send(path)).json['status']).toBe('failed');
+  });
+
   it('shows tracking and intake as they were written: what was skipped, and where a call stopped', async ({
     expect,
   }) => {

@@ -216,7 +216,7 @@ export class Orders {
       this.#confirmed.delete(order);
       this.#move(order, CONFIRMED[order.status] ?? order.status, at);
     }
-    if (this.#nextDeadline <= now) this.#failUnconfirmed(now);
+    if (this.#nextDeadline <= now && !this.#settings.autoConfirm) this.#failUnconfirmed(now);
   }
 
   #failUnconfirmed(now: number): void {
