@@ -43,8 +43,12 @@ COPY --from=app /app/dist ./dist
 # A number, so that Kubernetes' runAsNonRoot can see that it is not root.
 USER 10001:10001
 EXPOSE 9464
+# Process 1 tells what the container runs: the daemon, or the sandbox on its usual port.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
-    CMD ["node", "dist/main.js", "healthcheck"]
+    CMD if grep -qaz '^sandbox$' /proc/1/cmdline; then \
+        exec node -e "fetch('http://127.0.0.1:8080/sandbox/state').then((r) => process.exit([200, 401].includes(r.status) ? 0 : 1), () => process.exit(1))"; \
+    fi; \
+    exec node dist/main.js healthcheck
 # Exec form: node is process 1 and receives SIGTERM itself. With Node's default semi-space of 16 MB a manifest takes 40 MB more.
 # SIGUSR1 opens no debugger.
 ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "dist/main.js"]

@@ -44,6 +44,8 @@ export interface Command {
   readonly positionals: boolean;
   /** All words allowed there, where they are known in advance. */
   readonly words?: readonly string[];
+  /** What is wrong with values of options; it is told together with unknown and incomplete ones. */
+  readonly problemsOf?: (values: CommandArgs['values']) => readonly string[];
   run(args: CommandArgs): Promise<number>;
 }
 
@@ -74,7 +76,7 @@ export function didYouMean(word: string, words: readonly string[]): string {
 
 /** Reads the arguments of a command; throws UsageError naming every unknown or incomplete option. */
 export function readArguments(
-  command: Pick<Command, 'options' | 'positionals' | 'optionalValues'>,
+  command: Pick<Command, 'options' | 'positionals' | 'optionalValues' | 'problemsOf'>,
   argv: readonly string[],
 ): { values: Record<string, string | boolean | undefined>; positionals: string[] } {
   const { tokens } = parseArgs({
@@ -108,7 +110,7 @@ export function readArguments(
     else values[token.name] = token.value ?? true;
   }
   if (!command.positionals) problems.push(...positionals.map((word) => `${word}: not expected here`));
-  if (problems.length > 0) throw new UsageError(problems);
+  if (problems.length > 0) throw new UsageError([...problems, ...(command.problemsOf?.(values) ?? [])]);
   return { values, positionals };
 }
 

@@ -1,5 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { parseDuration } from '../lib/duration.ts';
-import { routeLines, type SandboxOptions, startSandbox } from '../sandbox/index.ts';
+import {
+  controlLines,
+  readOwnSkus,
+  routeLines,
+  type SandboxOptions,
+  startSandbox,
+} from '../sandbox/index.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { stopSignal } from './process.ts';
 
@@ -7,7 +14,8 @@ const YES_OR_NO = ['yes', 'no'];
 
 export const sandbox: Command = {
   summary: 'run a local server that behaves like the partner API',
-  usage: 'sandbox [--port 8080] [--skus 5000] [--live-share 0.05] [--seed 1] [--orders 250] [--vacation]',
+  usage:
+    'sandbox [--port 8080] [--skus 5000] [--seed 1] [--orders 250] [--log]\nsandbox --now 2026-01-01T00:00:00Z [--catalog file.ndjson] [--control-token <value>]',
   examples: [
     ['catalog-mirror sandbox', 'a whole partner account on http://127.0.0.1:8080; open it to see the routes'],
     ['catalog-mirror sandbox --port 0 --seed 7', 'on any free port, with another catalog'],
@@ -23,12 +31,26 @@ export const sandbox: Command = {
       'catalog-mirror sandbox --ambiguous --skus 1000',
       'answers that allow more than one reading; the catalog that they tell of is the same',
     ],
+    [
+      'catalog-mirror sandbox --now 2026-01-01T00:00:00Z --log',
+      'the same bytes in each run: time moves only by POST /sandbox/clock; stderr has each request',
+    ],
+    [
+      'catalog-mirror sandbox --host 0.0.0.0 --control-token "$CONTROL_TOKEN"',
+      'for other machines and containers; whoever has the token controls it',
+    ],
+    ['catalog-mirror sandbox --auto-confirm', 'orders that move on without your confirmation'],
     ['catalog-mirror sandbox --rate-limit 20', 'a low rate limit, to test how a client handles it'],
   ],
   exits: ['ok', 'failed', 'usage'],
   options: {
     host: { type: 'string' },
     port: { type: 'string' },
+    'public-url': { type: 'string' },
+    'control-token': { type: 'string' },
+    log: { type: 'boolean' },
+    now: { type: 'string' },
+    catalog: { type: 'string' },
     skus: { type: 'string' },
     'live-share': { type: 'string' },
     'mislisted-share': { type: 'string' },
@@ -46,14 +68,24 @@ export const sandbox: Command = {
     vacation: { type: 'boolean' },
     'seller-shipping': { type: 'string' },
     'confirm-delay': { type: 'string' },
+    'confirm-deadline': { type: 'string' },
+    'auto-confirm': { type: 'boolean' },
     'api-key': { type: 'string' },
     secret: { type: 'string' },
     latency: { type: 'string' },
+    'extra-fields': { type: 'boolean' },
+    'bulk-key': { type: 'string' },
   },
   optionHelp: {
     host: 'address to listen on (127.0.0.1)',
     port: 'port; 0: any free port (8080)',
-    skus: 'SKUs in the first manifest (5000)',
+    'public-url': "address in presigned URLs (each request's Host header)",
+    'control-token':
+      'bearer token that opens the control routes to other machines, 16 characters or more (this machine only, no token)',
+    log: 'write a line to stderr for each request',
+    now: 'time at which the clock stands until POST /sandbox/clock moves it (the clock runs)',
+    catalog: 'file with SKUs of your own, one JSON object a line',
+    skus: 'generated SKUs in the first manifest (5000; with --catalog 0)',
     'live-share': 'share of SKUs that are live-priced (0.05)',
     'mislisted-share': 'share of SKUs listed as snapshot that use live budget (0)',
     'refused-share': 'share of SKUs with which a bulk call answers 400 as a whole (0)',
@@ -63,32 +95,46 @@ export const sandbox: Command = {
     'rate-limit': 'requests allowed in any rolling minute (200)',
     'live-budget': 'live computations in one bulk call (5)',
     'live-ceiling': 'live computations in any rolling minute (unlimited)',
-    'market-interval': 'time between market changes: prices, sales, orders (5s)',
-    'snapshot-interval': 'time between catalog snapshots (1m)',
+    'market-interval':
+      'time between market changes: prices, sales, orders; 0: only by POST /sandbox/step (5s)',
+    'snapshot-interval': 'time between catalog snapshots; 0: only by POST /sandbox/snapshots (1m)',
     orders: 'orders of the account at start (250)',
     listings: 'live listings of the account at start (600)',
     vacation: 'put the account in vacation mode: no ask listing is created',
     'seller-shipping': 'whether the fee of a confirmation is deducted (yes)',
     'confirm-delay': 'time from a confirmation to the status change (5s)',
+    'confirm-deadline': 'time after which an unconfirmed order fails; 0: it waits (1h)',
+    'auto-confirm': 'let orders move on without a confirmation',
     'api-key': 'accepted api_key (sandbox-key)',
     secret: 'accepted secret (sandbox-secret)',
     latency: 'delay before every response (0s)',
+    'extra-fields':
+      'add members to every body that the partner does not document, the tracking number among them',
+    'bulk-key': 'name of the list in a bulk body (skus)',
   },
   moreHelp: [
     '',
     'Routes (GET / lists them in a browser, each with a working curl command):',
     ...routeLines().map((line) => `  ${line}`),
+    '',
+    'Control routes (not part of the partner API, without its credential, not counted):',
+    ...controlLines().map((line) => `  ${line}`),
   ],
   choices: { 'seller-shipping': YES_OR_NO },
   positionals: false,
+  problemsOf: (values) => readOptions(values).problems,
   async run({ values, print }) {
-    const server = await startSandbox(optionsOf(values));
+    const options = optionsOf(values);
+    const log = values['log'] === true ? (line: string) => void process.stderr.write(`${line}\n`) : null;
+    const server = await startSandbox({ ...options, log });
     const stop = stopSignal();
     print(`sandbox listens on ${server.url}`);
     print(
       `  PARTNER_BASE_URL=${server.url} PARTNER_API_KEY=${server.apiKey} PARTNER_SECRET=${server.secret}`,
     );
     print(`  routes: ${server.url}/`);
+    if (typeof options.startAt === 'number')
+      print(`  the clock stands; POST ${server.url}/sandbox/clock moves it`);
     await stop.promise;
     await server.close();
     stop.dispose();
@@ -96,8 +142,16 @@ export const sandbox: Command = {
   },
 };
 
+type Values = Readonly<Record<string, string | boolean | undefined>>;
+
 /** The sandbox's options from the command line; throws UsageError naming every one that does not fit. */
-export function optionsOf(values: Readonly<Record<string, string | boolean | undefined>>): SandboxOptions {
+export function optionsOf(values: Values): SandboxOptions {
+  const { options, problems } = readOptions(values);
+  if (problems.length > 0) throw new UsageError(problems);
+  return options;
+}
+
+function readOptions(values: Values): { options: SandboxOptions; problems: string[] } {
   const problems: string[] = [];
   const whole = (name: string, fallback: number, min: number, max: number) =>
     numberOption(values, name, fallback, { min, max }, problems);
@@ -110,10 +164,17 @@ export function optionsOf(values: Readonly<Record<string, string | boolean | und
     return ms ?? fallback;
   };
   const text = (name: string, fallback: string) => String(values[name] ?? fallback);
+  const catalog = ownSkus(values['catalog'], problems);
+  const deadlineMs = duration('confirm-deadline', 3_600_000);
   const options: SandboxOptions = {
     host: text('host', '127.0.0.1'),
     port: whole('port', 8080, 0, 65_535),
-    skus: whole('skus', 5000, 1, 10_000_000),
+    publicUrl: publicUrl(values['public-url'], problems),
+    controlToken: controlToken(values['control-token'], problems),
+    startAt: moment(values['now'], problems),
+    catalog,
+    skus:
+      values['catalog'] === undefined ? whole('skus', 5000, 1, 10_000_000) : whole('skus', 0, 0, 10_000_000),
     liveShare: part('live-share', 0.05),
     mislistedShare: part('mislisted-share', 0),
     refusedShare: part('refused-share', 0),
@@ -131,20 +192,57 @@ export function optionsOf(values: Readonly<Record<string, string | boolean | und
     vacation: values['vacation'] === true,
     sellerShipping: yesOrNo(values, 'seller-shipping', true, problems),
     confirmDelayMs: duration('confirm-delay', 5000),
+    confirmDeadlineMs: deadlineMs === 0 ? null : deadlineMs,
+    autoConfirm: values['auto-confirm'] === true,
     apiKey: text('api-key', 'sandbox-key'),
     secret: text('secret', 'sandbox-secret'),
     latencyMs: duration('latency', 0),
+    dialect: { extraFields: values['extra-fields'] === true, bulkBodyKey: text('bulk-key', 'skus') },
   };
-  if (problems.length > 0) throw new UsageError(problems);
-  return options;
+  return { options, problems };
 }
 
-function yesOrNo(
-  values: Readonly<Record<string, string | boolean | undefined>>,
-  name: string,
-  fallback: boolean,
-  problems: string[],
-): boolean {
+type Value = string | boolean | undefined;
+
+function publicUrl(given: Value, problems: string[]): string | null {
+  if (given === undefined) return null;
+  const url = URL.parse(String(given));
+  const fits = url !== null && /^https?:$/.test(url.protocol) && url.username + url.search + url.hash === '';
+  if (!fits)
+    problems.push('--public-url: expected an http:// or https:// URL without user, query or fragment');
+  return url?.href.replace(/\/+$/, '') ?? null;
+}
+
+function controlToken(given: Value, problems: string[]): string | null {
+  if (given === undefined) return null;
+  if (!/^[\x21-\x7e]{16,200}$/.test(String(given)))
+    problems.push('--control-token: expected 16 to 200 ASCII characters without a space');
+  return String(given);
+}
+
+function moment(given: Value, problems: string[]): number | null {
+  if (given === undefined) return null;
+  const at = /T.*(?:Z|[+-]\d\d:\d\d)$/.test(String(given)) ? Date.parse(String(given)) : Number.NaN;
+  if (!(at >= 0)) problems.push('--now: expected a time with its zone, such as 2026-01-01T00:00:00Z');
+  return at;
+}
+
+function ownSkus(given: Value, problems: string[]): SandboxOptions['catalog'] {
+  if (given === undefined) return [];
+  const file = String(given);
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    problems.push(`--catalog: ${file} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`);
+    return [];
+  }
+  const { skus, problems: wrong } = readOwnSkus(text);
+  problems.push(...wrong.map((problem) => `--catalog: ${file}: ${problem}`));
+  return skus;
+}
+
+function yesOrNo(values: Values, name: string, fallback: boolean, problems: string[]): boolean {
   const given = values[name] ?? (fallback ? 'yes' : 'no');
   if (!YES_OR_NO.includes(String(given))) problems.push(`--${name}: expected ${YES_OR_NO.join(' or ')}`);
   return given === 'yes';

@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Answer, invalid } from './answer.ts';
-import type { Gate, AuthRefusal } from './gate.ts';
-import type { Fault, Faults, Route, RouteName } from './faults.ts';
-import type { RequestLog, RequestRecord } from './requests.ts';
-import { compress, faultReply, jsonReply, send, type Reply } from './respond.ts';
+import { isOwnBrowser } from './control/guard.ts';
+import { readBody } from './bodies.ts';
+import type { AuthRefusal } from './gate.ts';
+import { type Fault, nameOf, type Route, type RouteName } from './faults.ts';
+import { bodyShown, lineOf, type RequestRecord } from './requests.ts';
+import { compress, faultReply, jsonReply, send, type Reply, wrongHostReply } from './respond.ts';
 import { matchRoute, ROUTES } from './routes.ts';
 import { type ApiRoute, decodeParams, type Match, type RouteDefinition, type Services } from './routing.ts';
 import { SERVICE_ERROR, type Json } from './wire.ts';
-
-const MAX_BODY_BYTES = 1024 * 1024;
 
 interface Exchange {
   readonly request: IncomingMessage;
@@ -24,23 +24,20 @@ interface Exchange {
 
 /** The way of every request: counted, judged, delayed, answered by its route, bent by its fault, sent. */
 export class Exchanges {
-  readonly #services: () => Services;
-  readonly #parts: { gate: Gate; faults: Faults; log: RequestLog; closing: AbortSignal };
+  readonly #services: (host: string | undefined) => Services;
+  readonly #closing: AbortSignal;
 
-  /** `services` is asked for each request; `closing` ends waits. */
-  constructor(
-    services: () => Services,
-    parts: { gate: Gate; faults: Faults; log: RequestLog; closing: AbortSignal },
-  ) {
+  /** `services` is asked for each request, by its Host header; `closing` ends waits. */
+  constructor(services: (host: string | undefined) => Services, closing: AbortSignal) {
     this.#services = services;
-    this.#parts = parts;
+    this.#closing = closing;
   }
 
   /** Never rejects. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => response.destroy());
-    const services = this.#services();
-    const exchange = this.#begin(services, request, response);
+    const services = this.#services(request.headers.host);
+    const exchange = begin(services, request, response);
     try {
       await this.#exchange(services, exchange);
     } catch {
@@ -52,45 +49,52 @@ export class Exchanges {
           undefined,
         );
     }
-  }
-
-  #begin({ settings }: Services, request: IncomingMessage, response: ServerResponse): Exchange {
-    const [path = '', search = ''] = (request.url ?? '').split(/\?(.*)/s);
-    const match = matchRoute(request.method ?? '', path);
-    const route: Route = match?.name ?? 'unknown';
-    const fault = this.#parts.faults.take(route);
-    const record: RequestRecord = {
-      at: settings.now(),
-      route,
-      path,
-      status: 0,
-      code: null,
-      apiKey: false,
-      authorization: arriving(request, fault) !== undefined,
-      skus: [],
-      liveComputed: 0,
-    };
-    this.#parts.log.add(record);
-    return { request, response, path, query: new URLSearchParams(search), match, record, fault };
+    services.settings.log?.(lineOf(exchange.record));
   }
 
   async #exchange(services: Services, exchange: Exchange): Promise<void> {
     const { request, response, record, fault, match } = exchange;
     const isApi = match === null || ROUTES[match.name].origin === 'api';
     // Counted on arrival, before anything is awaited: requests that overlap must see each other.
-    const refusal = isApi ? this.#parts.gate.admit(record, arriving(request, fault)) : null;
+    const refusal = isApi ? services.gate.admit(record, arriving(request, fault)) : null;
     const text = await readBody(request);
+    record.body = bodyShown(match?.name, text);
     const delayMs = services.settings.latencyMs + (fault?.delayMs ?? 0);
-    if (delayMs > 0) await wait(delayMs, undefined, { ref: false, signal: this.#parts.closing });
-    if (fault?.hang) return;
-    if (fault?.reset) {
-      request.socket.resetAndDestroy();
+    if (delayMs > 0) await wait(delayMs, undefined, { ref: false, signal: this.#closing });
+    if (fault?.hang || fault?.reset) {
+      if (fault.reset) request.socket.resetAndDestroy();
       return;
     }
     const reply = replyTo(services, exchange, refusal, text);
     record.status = reply.status;
-    await send(response, reply, fault);
+    // What the request was to do is done by now: the client alone does not learn of it.
+    if (fault?.lost === undefined) await send(response, reply, fault);
+    else if (fault.lost === 'reset') request.socket.resetAndDestroy();
   }
+}
+
+function begin(services: Services, request: IncomingMessage, response: ServerResponse): Exchange {
+  const [path = '', search = ''] = (request.url ?? '').split(/\?(.*)/s);
+  const match = matchRoute(request.method ?? '', path);
+  const route: Route = match?.name ?? 'unknown';
+  const fault = services.faults.take(route);
+  const record: RequestRecord = {
+    at: services.settings.now(),
+    route,
+    method: request.method ?? '',
+    path,
+    query: search,
+    body: null,
+    status: 0,
+    code: null,
+    fault: fault === undefined ? null : nameOf(fault),
+    apiKey: false,
+    authorization: arriving(request, fault) !== undefined,
+    skus: [],
+    liveComputed: 0,
+  };
+  services.log.add(record);
+  return { request, response, path, query: new URLSearchParams(search), match, record, fault };
 }
 
 function replyTo(
@@ -107,6 +111,7 @@ function replyTo(
     record.code = codeOf(fault.body);
     return compress(faultReply(fault, definition?.origin ?? 'api', now), accepts);
   }
+  if (definition?.origin === 'page' && !isOwnBrowser(caller(request))) return wrongHostReply(now);
   if (definition !== null && definition.origin !== 'api') return definition.handle(services, { path, query });
   if (refusal !== null) return jsonReply(refusal, now);
   const answer = answerTo(services, exchange, definition, text);
@@ -116,6 +121,10 @@ function replyTo(
   record.liveComputed = answer.liveComputed ?? 0;
   const cacheControl = answer.status < 300 ? definition?.cacheControl : null;
   return compress(jsonReply(answer, now, cacheControl), accepts);
+}
+
+function caller({ headers, socket }: IncomingMessage) {
+  return { headers, remoteAddress: socket.remoteAddress };
 }
 
 function answerTo(
@@ -141,15 +150,4 @@ function arriving(request: IncomingMessage, fault: Fault | undefined): string | 
 function codeOf(body: unknown): string | null {
   const hasCode = typeof body === 'object' && body !== null && 'code' in body;
   return hasCode && typeof body.code === 'string' ? body.code : null;
-}
-
-/** The request's body as text; null where it is larger than the sandbox takes. */
-async function readBody(request: IncomingMessage): Promise<string | null> {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of request) {
-    size += (part as Buffer).length;
-    if (size <= MAX_BODY_BYTES) parts.push(part as Buffer);
-  }
-  return size > MAX_BODY_BYTES ? null : Buffer.concat(parts).toString('utf8');
 }

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { Dialect } from './options.ts';
@@ -8,9 +8,13 @@ const CHUNK_CHARS = 64 * 1024;
 
 export type FileRefusal = 'expired' | 'revoked' | 'bad_signature';
 
-/** Signatures that only this sandbox can make. */
+/** Signatures that only who knows the secret can make; the same for the same secret. */
 export class Signatures {
-  readonly #key = randomBytes(32);
+  readonly #key: string;
+
+  constructor(secret: string) {
+    this.#key = secret;
+  }
 
   of(...parts: string[]): string {
     return createHmac('sha256', this.#key).update(parts.join('\n')).digest('hex');
@@ -19,7 +23,11 @@ export class Signatures {
 
 /** Makes and checks the presigned URLs of manifest files. Whoever holds one may download until it expires or is revoked. */
 export class Presigner {
-  readonly #signatures = new Signatures();
+  readonly #signatures: Signatures;
+
+  constructor(signatures: Signatures) {
+    this.#signatures = signatures;
+  }
 
   /** The path and query that downloads a snapshot's file until `expiresAt` (epoch milliseconds). */
   sign(snapshotId: string, expiresAt: number, generation: number): string {

@@ -21,6 +21,12 @@ export class Gate {
     return this.#apiWindow.peak;
   }
 
+  /** What the account may still send in the window that ends now. */
+  budget(now: number): { limit: number; used: number; left: number } {
+    const used = this.#keyWindow.held(now);
+    return { limit: this.#rateLimit, used, left: Math.max(0, this.#rateLimit - used) };
+  }
+
   /** Counts a request and judges its credential (partner rules 5.5, 8.rate, 8.over-rate): refused requests count as well. */
   admit(record: RequestRecord, authorization: string | undefined): AuthRefusal | null {
     this.#apiWindow.add(record.at);

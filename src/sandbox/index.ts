@@ -4,3 +4,5 @@ export type { TruthRow, World } from './world.ts';
 export { AMBIGUITIES, type Ambiguity } from './ambiguities.ts';
 export type { Fault } from './faults.ts';
 export { routeLines } from './routes.ts';
+export { controlLines } from './control/routes.ts';
+export { readOwnSkus } from './own-skus.ts';

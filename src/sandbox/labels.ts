@@ -1,5 +1,5 @@
 import { notFound, type Order, unauthorized } from './orders/order.ts';
-import { type FileRefusal, Signatures } from './files.ts';
+import type { FileRefusal, Signatures } from './files.ts';
 import { createRng, mix } from './rng.ts';
 import { type Answer, type Call, invalid, type PlainCall, refused } from './answer.ts';
 import { bytesReply, fileErrorReply, type Reply } from './respond.ts';
@@ -15,7 +15,11 @@ const ROADS: List = ['Sandbox Road', 'Test Lane', 'Mock Street', 'Fixture Alley'
 
 /** Makes and checks the presigned URLs of labels: any holder of one may download until it expires (partner rules 4.3). */
 export class Labels {
-  readonly #signatures = new Signatures();
+  readonly #signatures: Signatures;
+
+  constructor(signatures: Signatures) {
+    this.#signatures = signatures;
+  }
 
   /** The path and query that downloads an order's label until `expiresAt` (epoch milliseconds). */
   sign(orderId: string, expiresAt: number): string {

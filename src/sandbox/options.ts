@@ -1,3 +1,5 @@
+import type { OwnSku } from './own-skus.ts';
+
 /** How the undocumented parts of the partner's bodies look (partner rules 2.4.open, 2.5.open, 2.7.open, 2.8.open, 4.1.open). */
 export interface Dialect {
   bulkBodyKey: string;
@@ -24,8 +26,14 @@ export interface Dialect {
 export interface SandboxOptions {
   host?: string;
   port?: number;
+  /** Where clients reach it; null = as each request's Host header has it. */
+  publicUrl?: string | null;
+  /** Opens the control routes to whoever sends it; null = they are for this machine alone. */
+  controlToken?: string | null;
   seed?: number;
   skus?: number;
+  /** SKUs of the user's own, in addition to `skus`. */
+  catalog?: readonly OwnSku[];
   /** Part of `skus` that is live-priced. */
   liveShare?: number;
   /** SKUs in addition to `skus` that the price routes know and no manifest lists (partner rule 4.2.3). */
@@ -73,12 +81,20 @@ export interface SandboxOptions {
   sellerShipping?: boolean;
   /** Time from a confirmation to the move that it starts. */
   confirmDelayMs?: number;
+  /** Time in which an order has to be confirmed, else it fails; null = it waits. */
+  confirmDeadlineMs?: number | null;
+  /** Orders move on without a confirmation, as if somebody else had confirmed them. */
+  autoConfirm?: boolean;
   dialect?: Partial<Dialect>;
   /** Answers in the ways of ambiguities.ts. */
   ambiguous?: boolean;
   latencyMs?: number;
   /** Wall clock in epoch milliseconds. */
   now?: () => number;
+  /** Epoch milliseconds at which the clock stands, until a control route moves it; null = it runs, by `now`. */
+  startAt?: number | null;
+  /** Takes a line for each request; null = nobody reads them. */
+  log?: ((line: string) => void) | null;
 }
 
 export type Settings = Required<Omit<SandboxOptions, 'dialect'>> & { dialect: Dialect };
@@ -103,8 +119,11 @@ export function resolveOptions(options: SandboxOptions): Settings {
   const defaults: Omit<Settings, 'dialect'> = {
     host: '127.0.0.1',
     port: 0,
+    publicUrl: null,
+    controlToken: null,
     seed: 1,
     skus,
+    catalog: [],
     liveShare: 0.05,
     unlistedShare: 0.01,
     ghostShare: 0.002,
@@ -124,7 +143,7 @@ export function resolveOptions(options: SandboxOptions): Settings {
     deltaHops: Infinity,
     noopShare: 0.02,
     marketIntervalMs: 0,
-    marketMoves: Math.max(5, Math.floor(skus * 0.004)),
+    marketMoves: Math.max(5, Math.floor((skus + (options.catalog?.length ?? 0)) * 0.004)),
     snapshotIntervalMs: 0,
     staleAfterMs: null,
     initialSnapshot: true,
@@ -134,9 +153,13 @@ export function resolveOptions(options: SandboxOptions): Settings {
     vacation: false,
     sellerShipping: true,
     confirmDelayMs: 5000,
+    confirmDeadlineMs: null,
+    autoConfirm: false,
     ambiguous: false,
     latencyMs: 0,
     now: Date.now,
+    startAt: null,
+    log: null,
   };
   return {
     ...defaults,

@@ -1,34 +1,27 @@
+import { CONTROL_ROUTES } from './control/routes.ts';
+import { expectedPayout } from './orders/order.ts';
+import { lineOf } from './requests.ts';
 import { bytesReply, type Reply } from './respond.ts';
-import type { Example, RouteDefinition, Services } from './routing.ts';
-import type { ListingType, OrderStatus } from './orders/order.ts';
-import { createRng } from './rng.ts';
+import type { RouteDefinition, Services } from './routing.ts';
+import type { Example } from './try-it.ts';
 
 const STYLE = `
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
 body { margin: 2rem auto; max-width: 90rem; padding: 0 1rem }
+section { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { border-bottom: 1px solid #8884; padding: .4rem .8rem .4rem 0; text-align: left; vertical-align: top }
-code { font: 12px/1.5 ui-monospace, monospace; overflow-wrap: anywhere }`;
+.routes td:nth-child(2) { white-space: nowrap }
+code { font: 12px/1.5 ui-monospace, monospace; overflow-wrap: anywhere }
+.first { display: block }`;
 
-/** The page that lists the routes, each with a curl line that succeeds now. Shows the sandbox's own credential. */
-export function pageOfRoutes(services: Services, routes: readonly RouteDefinition[]): Reply {
-  const { settings, account, base } = services;
-  const rows = routes.map((route) => {
-    const cells = [
-      route.method,
-      `<code>${escapeHtml(route.path)}</code>`,
-      escapeHtml(route.summary),
-      escapeHtml(route.cacheControl ?? '–'),
-      `<code>${escapeHtml(curlOf(services, route))}</code>`,
-    ];
-    return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
-  });
-  const facts = [
-    `Base address <code>${escapeHtml(base)}</code>.`,
-    `All routes of the API share one limit: ${settings.rateLimit} requests in any rolling ${settings.rateWindowMs / 1000} s.`,
-    `Vacation mode is ${onOff(account.vacation)}, seller shipping ${onOff(account.sellerShipping)}.`,
-    'This page and the presigned files need no credential and are not counted.',
-  ];
+const ORDERS_SHOWN = 15;
+const LISTINGS_SHOWN = 10;
+const INTAKE_SHOWN = 5;
+const REQUESTS_SHOWN = 20;
+
+/** The page of the sandbox: how it stands, what it holds, and every route with a curl line that succeeds now. Shows its own credential. */
+export function pageOf(services: Services, routes: readonly RouteDefinition[]): Reply {
   const html = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -36,27 +29,179 @@ export function pageOfRoutes(services: Services, routes: readonly RouteDefinitio
 <title>catalog-mirror sandbox</title>
 <style>${STYLE}
 </style>
-<h1>Routes of the sandbox</h1>
-<p>${facts.join('<br>\n')}</p>
-<table>
-<tr><th>Method<th>Path<th>What it does<th>Cache-Control<th>Try it</tr>
-${rows.join('\n')}
-</table>
+<h1>catalog-mirror sandbox</h1>
+<p>${factsOf(services).join('<br>\n')}</p>
+${ordersOf(services)}
+${listingsOf(services)}
+${intakeOf(services)}
+${requestsOf(services)}
+<h2>Routes of the partner API</h2>
+${table(
+  ['Method', 'Path', 'What it does', 'Cache-Control', 'Try it'],
+  routes.map((route) => routeCells(services, route)),
+  'routes',
+)}
+<h2>Control routes</h2>
+<p>They move the sandbox itself: no credential, not counted. ${controlNote(services)}</p>
+${table(
+  ['Method', 'Path', 'What it does', 'Try it'],
+  CONTROL_ROUTES.map((route) => controlCells(services, route)),
+  'routes',
+)}
 </html>
 `;
-  return bytesReply('text/html; charset=utf-8', Buffer.from(html), settings.now());
+  return bytesReply('text/html; charset=utf-8', Buffer.from(html), services.settings.now(), {
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
+  });
 }
 
-/** A request of the route as a shell takes it. */
-function curlOf(services: Services, route: RouteDefinition): string {
-  const { target = route.path, body } = route.example?.(services) ?? {};
+function factsOf({ settings, account, base, gate, world, faults }: Services): string[] {
+  const now = settings.now();
+  const { limit, left } = gate.budget(now);
+  const clock = settings.startAt === null ? '' : ' and stands until POST /sandbox/clock moves it';
+  const servable = world.servable();
+  const catalog = typeof servable === 'string' ? `answers ${servable}` : `is at snapshot ${servable.id}`;
+  return [
+    `Base address <code>${escapeHtml(base)}</code>, seed ${settings.seed}. It is ${new Date(now).toISOString()}${clock}.`,
+    `The catalog ${catalog}.`,
+    `All routes of the API share one limit: ${left} of ${limit} requests are left in the present ${settings.rateWindowMs / 1000} s.`,
+    `Vacation mode is ${onOff(account.vacation)}, seller shipping ${onOff(account.sellerShipping)}, the account is ${gate.authorizer.configured ? '' : 'not '}configured.`,
+    ordersRule(settings),
+    `Faults armed: ${[...faults].length}.`,
+    'This page and the presigned files need no credential and are not counted.',
+  ];
+}
+
+function ordersRule({ autoConfirm, confirmDeadlineMs }: Services['settings']): string {
+  if (autoConfirm) return 'Orders move on without a confirmation.';
+  const deadline =
+    confirmDeadlineMs === null ? '' : `, and fail after ${confirmDeadlineMs / 60_000} min without one`;
+  return `Orders in process and pre_order wait for their confirmation${deadline}.`;
+}
+
+function ordersOf({ orders }: Services): string {
+  const own = [...orders].filter((order) => order.own);
+  const rows = own
+    .slice(-ORDERS_SHOWN)
+    .toReversed()
+    .map((order) => [
+      order.id,
+      order.status,
+      `${order.sku} ${order.size}`,
+      String(order.price),
+      String(expectedPayout(order)),
+      order.confirmBy === null ? '' : new Date(order.confirmBy).toISOString(),
+      order.tracking?.number ?? '',
+    ]);
+  const heads = ['Order', 'Status', 'What', 'Price', 'Payout', 'To be confirmed by', 'Tracking'];
+  return section('Orders', own.length, heads, rows);
+}
+
+function listingsOf({ listings }: Services): string {
+  const own = [...listings].filter((listing) => listing.own);
+  const rows = own
+    .slice(-LISTINGS_SHOWN)
+    .toReversed()
+    .map(({ id, listingType, sku, size, price, quantity }) => [
+      id,
+      listingType,
+      `${sku} ${size}`,
+      String(price),
+      String(quantity),
+    ]);
+  return section('Live listings', own.length, ['Listing', 'Type', 'What', 'Price', 'Quantity'], rows);
+}
+
+function intakeOf({ intake }: Services): string {
+  const records = [...intake];
+  const rows = records
+    .slice(-INTAKE_SHOWN)
+    .toReversed()
+    .map(({ sku, size, price, quantity }) => [
+      sku,
+      ...[size, price, quantity].map((value) => JSON.stringify(value) ?? ''),
+    ]);
+  return section('Intake', records.length, ['SKU', 'Size', 'Price', 'Quantity'], rows);
+}
+
+function requestsOf({ log }: Services): string {
+  const records = log.ofClients();
+  const rows = records
+    .slice(-REQUESTS_SHOWN)
+    .toReversed()
+    .map((record) => [lineOf(record)]);
+  return section('Requests', records.length, ['Arrived, method, path, answer, body'], rows);
+}
+
+/** A heading with how many there are, and the newest of them. */
+function section(name: string, total: number, heads: readonly string[], rows: readonly string[][]): string {
+  const count = rows.length < total ? `the newest ${rows.length} of ${total}` : String(total);
+  const cells = rows.map((row) => row.map((cell) => `<code>${escapeHtml(cell)}</code>`));
+  return `<section><h2>${name} (${count})</h2>\n${rows.length === 0 ? '' : table(heads, cells)}</section>`;
+}
+
+/** A table of cells that are HTML. */
+function table(heads: readonly string[], rows: readonly (readonly string[])[], kind = 'rows'): string {
+  const lines = rows.map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`);
+  return `<table class="${kind}">\n<tr><th>${heads.join('<th>')}</tr>\n${lines.join('\n')}\n</table>`;
+}
+
+function routeCells(services: Services, route: RouteDefinition): string[] {
+  const example = route.example?.(services) ?? {};
+  return [
+    route.method,
+    `<code>${escapeHtml(route.path)}</code>`,
+    escapeHtml(route.summary),
+    escapeHtml(route.cacheControl ?? '–'),
+    tryIt(services, { method: route.method, path: route.path, isFile: route.origin === 'files' }, example),
+  ];
+}
+
+function controlCells(services: Services, route: (typeof CONTROL_ROUTES)[number]): string[] {
+  return [
+    route.method,
+    `<code>${escapeHtml(route.path)}</code>`,
+    escapeHtml(route.summary),
+    tryIt(services, route, route.example?.(services) ?? {}),
+  ];
+}
+
+function tryIt(
+  services: Services,
+  route: { readonly method: string; readonly path: string; readonly isFile?: boolean },
+  { target = route.path, body, first }: Example,
+): string {
+  const line = first === undefined ? curlOf(services, { ...route, target, body }) : curlOf(services, first);
+  const note =
+    first === undefined ? '' : '<span class="first">There is none yet. This makes one; then reload:</span>';
+  return `${note}<code>${escapeHtml(line)}</code>`;
+}
+
+/** A request as a shell takes it. */
+function curlOf(
+  { settings, secret, base }: Services,
+  call: {
+    readonly method: string;
+    readonly target: string;
+    readonly body?: object | undefined;
+    readonly isFile?: boolean;
+  },
+): string {
   const words = ['curl'];
-  if (route.origin === 'files') words.push('-O');
-  if (route.origin === 'api') words.push('-u', quote(`${services.settings.apiKey}:${services.secret}`));
-  if (route.method !== 'GET') words.push('-X', route.method);
-  if (body !== undefined)
-    words.push('-H', quote('Content-Type: application/json'), '-d', quote(JSON.stringify(body)));
-  return [...words, quote(services.base + target)].join(' ');
+  if (call.isFile === true) words.push('-O');
+  if (call.target.startsWith('/partner/')) words.push('-u', quote(`${settings.apiKey}:${secret}`));
+  if (call.target.startsWith('/sandbox/') && settings.controlToken !== null)
+    words.push('-H', '"Authorization: Bearer $CONTROL_TOKEN"');
+  if (call.method !== 'GET') words.push('-X', call.method);
+  if (call.body !== undefined)
+    words.push('-H', quote('Content-Type: application/json'), '-d', quote(JSON.stringify(call.body)));
+  return [...words, quote(base + call.target)].join(' ');
+}
+
+function controlNote({ settings }: Services): string {
+  if (settings.controlToken !== null) return 'They need the token of <code>--control-token</code>.';
+  return 'They answer this machine only; start the sandbox with <code>--control-token</code> to control it from elsewhere.';
 }
 
 function quote(word: string): string {
@@ -70,73 +215,4 @@ function escapeHtml(text: string): string {
 
 function onOff(on: boolean): string {
   return on ? 'on' : 'off';
-}
-
-const NOTHING = { sku: 'AB1234-567', size: '9', price: 1000 };
-
-/** GET /partner/lowest/{sku} of a SKU that has prices. */
-export function lowestExample(services: Services): Example {
-  return { target: `/partner/lowest/${encodeURIComponent(goods(services).sku)}` };
-}
-
-/** POST /partner/lowest/bulk of a SKU that has prices. */
-export function bulkExample(services: Services): Example {
-  return { body: { [services.settings.dialect.bulkBodyKey]: [goods(services).sku] } };
-}
-
-/** GET /partner/catalog/delta since the newest snapshot. */
-export function deltaExample({ world }: Services): Example {
-  return { target: `/partner/catalog/delta?since=${encodeURIComponent(world.newestSnapshot() ?? '')}` };
-}
-
-/** A read below `prefix` of an order in `process`. */
-export function orderExample(prefix: string): (services: Services) => Example {
-  return (services) => ({ target: prefix + orderIn(services, 'process') });
-}
-
-/** PUT /partner/confirm/order of an order that may be confirmed. */
-export function confirmExample(services: Services): Example {
-  return { body: { order_id: orderIn(services, 'process') } };
-}
-
-/** PUT /partner/update/tracking of an order that was confirmed. */
-export function trackingExample(services: Services): Example {
-  const order_id = orderIn(services, 'matched');
-  return { body: { orders: [{ order_id, tracking_number: 'TH0123456789', courier: 'Flash' }] } };
-}
-
-export function creationExample(services: Services): Example {
-  return { body: { ...goods(services), quantity: 1 } };
-}
-
-export function editExample(listingType: ListingType): (services: Services) => Example {
-  return ({ listings }) => {
-    const listing = [...listings].find((found) => found.own && found.listingType === listingType);
-    return { body: { order_id: listing?.id ?? 'L-000001', price: 1990 } };
-  };
-}
-
-/** POST /partner/batch/r2s of a SKU that the catalog knows. */
-export function intakeExample(services: Services): Example {
-  return { body: { items: [{ ...goods(services), quantity: 2 }] } };
-}
-
-export function manifestFileExample({ settings, world, presigner }: Services): Example {
-  const id = world.newestSnapshot();
-  if (id === null) return {};
-  return { target: presigner.sign(id, settings.now() + settings.urlTtlMs, world.urlGeneration) };
-}
-
-export function labelFileExample(services: Services): Example {
-  const { settings, labels } = services;
-  return { target: labels.sign(orderIn(services, 'process'), settings.now() + settings.urlTtlMs) };
-}
-
-function goods({ world }: Services): { sku: string; size: string; price: number } {
-  return world.draw(createRng(1)) ?? NOTHING;
-}
-
-/** The account's oldest order in a state; where it has none, an id that may not exist. */
-function orderIn({ orders }: Services, status: OrderStatus): string {
-  return [...orders].find((order) => order.own && order.status === status)?.id ?? 'O-000001';
 }

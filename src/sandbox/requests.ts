@@ -1,17 +1,26 @@
 import type { Route } from './faults.ts';
 
 const KEPT = 20_000;
+/** Of a body so much is kept, of the last requests alone. */
+const BODY_CHARS = 4000;
+const BODIES_KEPT = 500;
 
 export interface RequestRecord {
   /** Arrival, epoch milliseconds. */
   at: number;
   route: Route;
+  method: string;
   /** Without the query. */
   path: string;
+  query: string;
+  /** What was sent, cut where it is long; null where nothing was, for a bulk call (see `skus`), and for all but the last requests. */
+  body: string | null;
   /** 0 while unanswered, and for a connection that was reset. */
   status: number;
   /** `code` of the answer's body, where it has one. */
   code: string | null;
+  /** What was done to it on purpose; null = nothing. */
+  fault: string | null;
   /** The credential named the account's api_key (so the request counted against its limit). */
   apiKey: boolean;
   /** An Authorization header was present, on the files origin too. */
@@ -23,13 +32,25 @@ export interface RequestRecord {
 
 /** The last requests, and how many there were of each route. */
 export class RequestLog {
-  readonly records: RequestRecord[] = [];
+  records: RequestRecord[] = [];
   readonly #counts = new Map<Route, number>();
 
   add(record: RequestRecord): void {
     this.records.push(record);
     if (this.records.length > KEPT) this.records.shift();
+    const old = this.records.at(-BODIES_KEPT);
+    if (old !== undefined) old.body = null;
     this.#counts.set(record.route, (this.#counts.get(record.route) ?? 0) + 1);
+  }
+
+  /** The last requests but those of the sandbox's own page. */
+  ofClients(): RequestRecord[] {
+    return this.records.filter(({ route }) => route !== 'routes_page');
+  }
+
+  /** Forgets the requests so far; the counts stay. */
+  clear(): void {
+    this.records = [];
   }
 
   count(route: Route | '*'): number {
@@ -38,4 +59,36 @@ export class RequestLog {
     for (const count of this.#counts.values()) total += count;
     return total;
   }
+}
+
+/** The part of a request's body that its record keeps. */
+export function bodyShown(route: Route | undefined, text: string | null): string | null {
+  if (text === null || text === '' || route === 'bulk') return null;
+  return text.length > BODY_CHARS ? `${text.slice(0, BODY_CHARS)}…` : text;
+}
+
+/** One request as a line of the log: moment, method, path, answer, what was sent. The signature of a presigned URL is left out. */
+export function lineOf(record: RequestRecord): string {
+  const { at, route, method, path, query, status, code, fault, skus, body } = record;
+  const isFile = route === 'file' || route === 'label_file';
+  const words = [
+    new Date(at).toISOString(),
+    method,
+    query === '' || isFile ? path : `${path}?${query}`,
+    status === 0 ? 'unanswered' : String(status),
+    ...(code === null || code === '0000' ? [] : [code]),
+    ...(route === 'bulk' ? [`${skus.length} SKUs`] : []),
+    ...(fault === null ? [] : [`(fault: ${fault})`]),
+    ...(body === null ? [] : [body]),
+  ];
+  return printable(words.join(' '));
+}
+
+/** On one line, whatever was sent: what a terminal would act on is written as an escape. */
+function printable(text: string): string {
+  return text.replaceAll(
+    // oxlint-disable-next-line no-control-regex
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

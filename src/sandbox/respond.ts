@@ -36,8 +36,21 @@ export function fileReply(dialect: Dialect, lines: Iterable<string>, now: number
   };
 }
 
-export function bytesReply(contentType: string, body: Buffer, now: number): Reply {
-  return { status: 200, headers: { ...date(now), 'Content-Type': contentType }, body };
+export function bytesReply(
+  contentType: string,
+  body: Buffer,
+  now: number,
+  headers: Readonly<Record<string, string>> = {},
+): Reply {
+  return { status: 200, headers: { ...date(now), 'Content-Type': contentType, ...headers }, body };
+}
+
+/** The page's refusal to a browser that came by another name. */
+export function wrongHostReply(now: number): Reply {
+  const body = Buffer.from(
+    'Open this page as http://localhost or http://127.0.0.1, with the port of the sandbox.\n',
+  );
+  return { status: 403, headers: { ...date(now), 'Content-Type': 'text/plain; charset=utf-8' }, body };
 }
 
 /** XML, as object stores refuse: 404 where the snapshot's file was freed, else 403. */
@@ -70,11 +83,20 @@ function date(now: number): { Date: string } {
   return { Date: new Date(now).toUTCString() };
 }
 
-/** Gzips a successful answer where the request accepts it (partner rule 1.3). */
+/** Gzips a successful answer where the request accepts it (partner rule 1.3), and tells caches that it depends on that. */
 export function compress(reply: Reply, acceptEncoding: string | undefined): Reply {
-  const wanted = reply.status < 300 && /\bgzip\b/i.test(acceptEncoding ?? '');
-  if (!wanted || !Buffer.isBuffer(reply.body)) return reply;
-  return { ...reply, headers: { ...reply.headers, 'Content-Encoding': 'gzip' }, body: gzipSync(reply.body) };
+  if (reply.status >= 300 || !Buffer.isBuffer(reply.body)) return reply;
+  const headers = { ...reply.headers, Vary: 'Accept-Encoding' };
+  if (!acceptsGzip(acceptEncoding)) return { ...reply, headers };
+  return { ...reply, headers: { ...headers, 'Content-Encoding': 'gzip' }, body: gzipSync(reply.body) };
+}
+
+/** Whether gzip is named, and not with a weight of 0 (RFC 9110, 12.4.2). */
+function acceptsGzip(header = ''): boolean {
+  return header.split(',').some((part) => {
+    const [coding = '', ...parameters] = part.split(';').map((word) => word.trim().toLowerCase());
+    return coding === 'gzip' && !parameters.some((parameter) => /^q\s*=\s*0(?:\.0*)?$/.test(parameter));
+  });
 }
 
 /** Sends an answer, bent by the fault's `headers`, `file` and `truncateAt`. Resolves once it is handed to the socket. */

@@ -1,5 +1,6 @@
 import type { RouteName } from './faults.ts';
 import { answerBulk, answerDelta, answerLowest, answerManifest, manifestFile } from './catalog.ts';
+import { pageOf } from './page.ts';
 import {
   bulkExample,
   confirmExample,
@@ -9,11 +10,11 @@ import {
   intakeExample,
   labelFileExample,
   lowestExample,
+  manifestExample,
   manifestFileExample,
   orderExample,
-  pageOfRoutes,
   trackingExample,
-} from './page.ts';
+} from './try-it.ts';
 import { answerIntake } from './intake.ts';
 import { answerLabel, labelFile } from './labels.ts';
 import { answerCreate, answerEdit, answerListings } from './listings/handlers.ts';
@@ -26,7 +27,7 @@ import {
   answerTracking,
 } from './orders/handlers.ts';
 import type { Reply } from './respond.ts';
-import { createMatcher, type RouteDefinition, type Services } from './routing.ts';
+import { createMatcher, lineOfRoute, type RouteDefinition, type Services } from './routing.ts';
 
 const SHORT = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
 const MINUTE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';
@@ -44,6 +45,7 @@ export const ROUTES = {
     summary: 'the newest snapshot and the presigned URL of its file',
     cacheControl: 'private, max-age=300',
     handle: (services) => answerManifest(services),
+    example: manifestExample,
   },
   delta: {
     origin: 'api',
@@ -209,7 +211,7 @@ export const ROUTES = {
     origin: 'page',
     method: 'GET',
     path: '/',
-    summary: 'this list, for a browser; not part of the partner API',
+    summary: 'the page: routes, orders, listings, requests, budget; not part of the partner API',
     cacheControl: null,
     handle: routesPage,
   },
@@ -220,12 +222,10 @@ export const matchRoute = createMatcher<RouteName>(ROUTES);
 
 /** The routes as lines of text: method, path, what it does. */
 export function routeLines(): string[] {
-  return Object.values(ROUTES).map(
-    ({ method, path, summary }) => `${method.padEnd(5)}${path.padEnd(32)}${summary}`,
-  );
+  return Object.values(ROUTES).map(lineOfRoute);
 }
 
-/** GET /: the table for a browser. */
+/** GET /: what a person wants to see. */
 function routesPage(services: Services): Reply {
-  return pageOfRoutes(services, Object.values(ROUTES));
+  return pageOf(services, Object.values(ROUTES));
 }

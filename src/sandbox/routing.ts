@@ -1,18 +1,12 @@
 import type { Answer, Call, PlainCall } from './answer.ts';
-import type { SupplierAccount } from './orders/order.ts';
-import type { CatalogContext } from './catalog.ts';
-import type { Intake } from './intake.ts';
-import type { Labels } from './labels.ts';
-import type { Listings } from './listings/listings.ts';
-import type { Orders } from './orders/orders.ts';
 import type { Reply } from './respond.ts';
+import type { State } from './state.ts';
+import type { Example } from './try-it.ts';
 
-export interface Services extends CatalogContext {
-  readonly account: SupplierAccount;
-  readonly orders: Orders;
-  readonly listings: Listings;
-  readonly intake: Intake;
-  readonly labels: Labels;
+/** What handlers work on: the sandbox's state, and how this request reached it. */
+export interface Services extends State {
+  /** The sandbox's address as the client has it, for presigned URLs. */
+  readonly base: string;
   /** The present secret, for the page that shows how to ask. */
   readonly secret: string;
 }
@@ -43,9 +37,13 @@ export interface PlainRoute extends RouteBase {
   handle(services: Services, call: PlainCall): Reply;
 }
 
-export interface Example {
-  readonly target?: string;
-  readonly body?: object;
+/** A route as a line of text. */
+export function lineOfRoute({
+  method,
+  path,
+  summary,
+}: Pick<RouteBase, 'path' | 'summary'> & { readonly method: string }): string {
+  return `${method.padEnd(7)}${path.padEnd(32)}${summary}`;
 }
 
 /** The route of a request, with its path's parameters as they came (still percent-encoded). */
@@ -56,7 +54,7 @@ export interface Match<Name> {
 
 /** Makes the matcher of a table of routes. A fixed path goes before one with parameters. */
 export function createMatcher<Name extends string>(
-  table: Readonly<Record<Name, RouteDefinition>>,
+  table: Readonly<Record<Name, { readonly method: string; readonly path: string }>>,
 ): (method: string, path: string) => Match<Name> | null {
   const patterns = (Object.keys(table) as Name[])
     .map((name) => ({ name, method: table[name].method, ...compile(table[name].path) }))

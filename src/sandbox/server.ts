@@ -1,25 +1,27 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Ambiguities } from './ambiguities.ts';
-import { SupplierAccount } from './orders/order.ts';
+import type { Ambiguities } from './ambiguities.ts';
+import { SandboxClock } from './clock.ts';
+import { ControlRoutes } from './control/routes.ts';
 import { Exchanges } from './exchange.ts';
-import { Faults, type Route } from './faults.ts';
-import { Presigner } from './files.ts';
-import { Gate, LiveLimiter } from './gate.ts';
-import { Intake } from './intake.ts';
-import { Labels } from './labels.ts';
-import { Listings } from './listings/listings.ts';
+import type { Faults, Route } from './faults.ts';
+import { baseOf, urlOf } from './hosts.ts';
+import type { Intake } from './intake.ts';
+import type { Listings } from './listings/listings.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from './options.ts';
-import { Orders } from './orders/orders.ts';
-import { createRng, mix, type Rng } from './rng.ts';
-import { RequestLog, type RequestRecord } from './requests.ts';
+import type { SupplierAccount } from './orders/order.ts';
+import type { Orders } from './orders/orders.ts';
+import type { RequestRecord } from './requests.ts';
 import type { Services } from './routing.ts';
-import { World } from './world.ts';
+import { createState, type State, stepState } from './state.ts';
+import type { World } from './world.ts';
 
 /** A running sandbox: its address and credential, the levers on its world, and what it has seen. */
 export interface Sandbox extends AsyncDisposable {
   /** `{base_url}`, without a trailing slash. */
   readonly url: string;
+  /** Where the server listens. */
+  readonly address: { readonly host: string; readonly port: number };
   readonly apiKey: string;
   readonly secret: string;
   readonly options: Readonly<Settings>;
@@ -40,6 +42,8 @@ export interface Sandbox extends AsyncDisposable {
   /** Replaces the secret; the old one authenticates for `overlapMs` more (partner rule 5.4). */
   rotateSecret(next: string, overlapMs?: number): void;
   configureAccount(configured: boolean): void;
+  /** Back to how it began, of this seed or of another. */
+  reset(seed?: number): void;
   /** What happens at every `marketIntervalMs`: the market moves, a listing may sell, an order may move on. */
   step(): void;
   /** Stops timers and server, and destroys every open connection. */
@@ -54,43 +58,60 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 class SandboxServer implements Sandbox {
-  readonly world: World;
-  readonly account: SupplierAccount;
-  readonly orders: Orders;
-  readonly listings: Listings;
-  readonly intake = new Intake();
-  readonly faults = new Faults();
-  readonly ambiguities: Ambiguities | null;
-  readonly options: Settings;
   url = '';
-  readonly #log = new RequestLog();
-  readonly #gate: Gate;
-  readonly #ceiling: LiveLimiter;
-  readonly #presigner = new Presigner();
-  readonly #labels = new Labels();
-  readonly #rng: Rng;
+  address = { host: '', port: 0 };
+  readonly clock: SandboxClock;
+  readonly #atStart: Settings;
   readonly #server: Server;
   readonly #closing = new AbortController();
-  readonly #timers: NodeJS.Timeout[] = [];
+  #state: State;
 
   constructor(settings: Settings) {
-    this.options = settings;
-    this.world = new World(settings);
-    this.account = new SupplierAccount(settings.vacation, settings.sellerShipping);
-    this.orders = new Orders(settings, this.account, (rng) => this.world.draw(rng));
-    this.listings = new Listings(settings, (rng) => this.world.draw(rng));
-    this.#rng = createRng(mix(settings.seed, 31));
-    this.ambiguities = settings.ambiguous ? new Ambiguities(createRng(mix(settings.seed, 32))) : null;
-    this.#gate = new Gate(settings);
-    this.#ceiling = new LiveLimiter(settings.liveCeilingPerMinute);
-    const exchanges = new Exchanges(() => this.#services(), {
-      gate: this.#gate,
-      faults: this.faults,
-      log: this.#log,
-      closing: this.#closing.signal,
+    this.clock = new SandboxClock(settings.now, settings.startAt);
+    this.#atStart = { ...settings, now: this.clock.now };
+    this.#state = createState({ ...this.#atStart });
+    const exchanges = new Exchanges((host) => this.#services(host), this.#closing.signal);
+    const control = new ControlRoutes(this);
+    this.#server = createServer((request, response) => {
+      void (control.serves(request) ? control.serve(request, response) : exchanges.serve(request, response));
     });
-    this.#server = createServer((request, response) => void exchanges.serve(request, response));
     this.#server.keepAliveTimeout = 60_000;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  get options(): Settings {
+    return this.#state.settings;
+  }
+
+  get world(): World {
+    return this.#state.world;
+  }
+
+  get account(): SupplierAccount {
+    return this.#state.account;
+  }
+
+  get orders(): Orders {
+    return this.#state.orders;
+  }
+
+  get listings(): Listings {
+    return this.#state.listings;
+  }
+
+  get intake(): Intake {
+    return this.#state.intake;
+  }
+
+  get faults(): Faults {
+    return this.#state.faults;
+  }
+
+  get ambiguities(): Ambiguities | null {
+    return this.#state.ambiguities;
   }
 
   get apiKey(): string {
@@ -98,39 +119,40 @@ class SandboxServer implements Sandbox {
   }
 
   get secret(): string {
-    return this.#gate.authorizer.secret;
+    return this.#state.gate.authorizer.secret;
   }
 
   get requests(): readonly RequestRecord[] {
-    return this.#log.records;
+    return this.#state.log.records;
   }
 
   maxRequestsInWindow(): number {
-    return this.#gate.peak;
+    return this.#state.gate.peak;
   }
 
   counts(route: Route | '*' = '*'): number {
-    return this.#log.count(route);
+    return this.#state.log.count(route);
   }
 
   rotateSecret(next: string, overlapMs = 0): void {
-    this.#gate.authorizer.rotate(next, overlapMs, this.options.now());
+    this.#state.gate.authorizer.rotate(next, overlapMs, this.options.now());
   }
 
   configureAccount(configured: boolean): void {
-    this.#gate.authorizer.configured = configured;
+    this.#state.gate.authorizer.configured = configured;
+  }
+
+  reset(seed: number = this.#atStart.seed): void {
+    this.clock.reset();
+    this.#state = createState({ ...this.#atStart, seed });
   }
 
   step(): void {
-    this.world.step();
-    if (this.ambiguities !== null) this.#emptySize();
-    const sold = this.listings.step();
-    if (sold !== null) this.orders.place(sold, { listingType: sold.listingType });
-    this.orders.step();
+    stepState(this.#state);
   }
 
   async listen(): Promise<void> {
-    const { host, port, marketIntervalMs, snapshotIntervalMs } = this.options;
+    const { host, port, publicUrl, marketIntervalMs, snapshotIntervalMs } = this.options;
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
       this.#server.listen(port, host, () => {
@@ -138,17 +160,17 @@ class SandboxServer implements Sandbox {
         resolve();
       });
     });
-    const address = this.#server.address() as AddressInfo;
-    this.url = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
-    this.#every(marketIntervalMs, () => this.step());
-    this.#every(snapshotIntervalMs, () => {
+    this.address = { host, port: (this.#server.address() as AddressInfo).port };
+    this.url = publicUrl ?? urlOf(host, this.address.port);
+    this.clock.every(marketIntervalMs, () => this.step());
+    this.clock.every(snapshotIntervalMs, () => {
       if (this.world.builderRuns()) this.world.buildSnapshot();
     });
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
-    for (const timer of this.#timers) clearInterval(timer);
+    this.clock.stop();
     if (!this.#server.listening) return;
     await new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
@@ -160,30 +182,8 @@ class SandboxServer implements Sandbox {
     await this.close();
   }
 
-  /** A size keeps its entry without an ask, as the market leaves it only now and then. */
-  #emptySize(): void {
-    const drawn = this.world.draw(this.#rng);
-    if (drawn !== null) this.world.setPrice(drawn.sku, drawn.size, null);
-  }
-
-  #every(intervalMs: number, act: () => void): void {
-    if (intervalMs > 0) this.#timers.push(setInterval(act, intervalMs).unref());
-  }
-
-  #services(): Services {
-    return {
-      settings: this.options,
-      world: this.world,
-      ceiling: this.#ceiling,
-      presigner: this.#presigner,
-      ambiguities: this.ambiguities,
-      base: this.url,
-      account: this.account,
-      orders: this.orders,
-      listings: this.listings,
-      intake: this.intake,
-      labels: this.#labels,
-      secret: this.secret,
-    };
+  #services(host: string | undefined): Services {
+    const base = this.options.publicUrl ?? baseOf(host) ?? this.url;
+    return { ...this.#state, base, secret: this.secret };
   }
 }

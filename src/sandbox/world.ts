@@ -1,5 +1,6 @@
 import type { Details, Product, Sizes } from './catalogue.ts';
-import { Market, type AddOptions, type PriceSource } from './market.ts';
+import { ExampleMoves } from './examples.ts';
+import { Market, type AddOptions, type Item, type PriceSource } from './market.ts';
 import { stepMarket } from './moves.ts';
 import type { Settings } from './options.ts';
 import type { Rng } from './rng.ts';
@@ -50,17 +51,20 @@ export class World {
   readonly #market: Market;
   readonly #chain: SnapshotChain;
   readonly #moves: number;
+  readonly #examples: ExampleMoves;
 
   constructor(settings: Settings) {
     this.#moves = settings.marketMoves;
     this.#market = new Market(settings);
+    this.#examples = new ExampleMoves(this.#market);
     this.#chain = new SnapshotChain(this.#market, settings);
     if (settings.initialSnapshot) this.#chain.build();
   }
 
-  /** Lets random things happen: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata. */
+  /** Lets random things happen: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata. The examples have moves of their own. */
   step(moves: number = this.#moves): void {
     stepMarket(this.#market, moves);
+    this.#examples.step();
   }
 
   /** Sets the price of a size (whole baht; null = an entry without a price); opens the size where it is missing. */
@@ -171,23 +175,29 @@ export class World {
 
   /** What is true now about every SKU that the price routes or the catalog know. */
   truth(): Map<string, TruthRow> {
+    return new Map(this.#market.items.map((item) => [item.sku, this.#truthOf(item)]));
+  }
+
+  /** The same about one SKU; undefined where the world has never known it. */
+  find(sku: string): TruthRow | undefined {
+    const item = this.#market.find(sku);
+    return item && this.#truthOf(item);
+  }
+
+  #truthOf(item: Item): TruthRow {
     const { newest } = this.#chain;
-    const truth = new Map<string, TruthRow>();
-    for (const item of this.#market.items) {
-      const line = newest === null ? null : this.#chain.lineAt(newest, item);
-      const { sizeType, product } = this.#market.detailsOf(item);
-      truth.set(item.sku, {
-        sku: item.sku,
-        answer: item.priceable ? 'record' : 'not_found',
-        listed: line !== null,
-        priceSource: line && priceSource(line.hash),
-        hash: line?.hash ?? null,
-        sizeMap: item.priceable ? Object.fromEntries(this.#market.sizesOf(item)) : {},
-        sizeType,
-        product: { ...product },
-      });
-    }
-    return truth;
+    const line = newest === null ? null : this.#chain.lineAt(newest, item);
+    const { sizeType, product } = this.#market.detailsOf(item);
+    return {
+      sku: item.sku,
+      answer: item.priceable ? 'record' : 'not_found',
+      listed: line !== null,
+      priceSource: line && priceSource(line.hash),
+      hash: line?.hash ?? null,
+      sizeMap: item.priceable ? Object.fromEntries(this.#market.sizesOf(item)) : {},
+      sizeType,
+      product: { ...product },
+    };
   }
 
   /** Whether the price routes or the catalog know a SKU. */

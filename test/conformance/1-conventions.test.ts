@@ -43,6 +43,8 @@ describe('conventions', { timeout: 30_000 }, () => {
       const zipped = await send(partner, call, { 'accept-encoding': 'gzip' });
       expect([call.endpoint, plain.headers['content-encoding']]).toEqual([call.endpoint, undefined]);
       expect([call.endpoint, zipped.headers['content-encoding']]).toEqual([call.endpoint, 'gzip']);
+      const refused = await send(partner, call, { 'accept-encoding': 'gzip;q=0' });
+      expect([call.endpoint, refused.headers['content-encoding']]).toEqual([call.endpoint, undefined]);
       const unzipped = JSON.parse(gunzipSync(zipped.bytes).toString('utf8')) as Json;
       expect(Object.keys(unzipped)).toEqual(Object.keys(plain.json));
     }

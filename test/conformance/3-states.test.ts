@@ -49,7 +49,7 @@ describe.concurrent('states and transitions', { timeout: 30_000 }, () => {
   it('3.pending-process, 3.process-matched, 3.matched-settled, 3.pending-pre_order, 3.pre_order-process, 3.2 are the moves by themselves, and two states fail', async ({
     expect,
   }) => {
-    await using partner = await open({ orders: 300 });
+    await using partner = await open({ orders: 300, autoConfirm: true });
     const seen = new Set<string>();
     for (let step = 0, before = states(partner); step < 2500; step += 1) {
       partner.sandbox.orders.step();
@@ -65,7 +65,7 @@ describe.concurrent('states and transitions', { timeout: 30_000 }, () => {
   });
 
   it('3.2, 3.states a poller sees these moves and no others', async ({ expect }) => {
-    await using partner = await open({ orders: 90, rateLimit: 10_000 });
+    await using partner = await open({ orders: 90, rateLimit: 10_000, autoConfirm: true });
     const seen = new Set<string>();
     let before = await look(partner, new Map());
     for (let step = 0; step < 60; step += 1) {
@@ -116,6 +116,43 @@ describe.concurrent('states and transitions', { timeout: 30_000 }, () => {
       const { orders } = await partner.page('/partner/processing/orders');
       expect(orders.find((order) => order.order_id === order_id)?.status).toBe(to);
     }
+  });
+
+  it('3.confirm, 3.2 nothing but a confirmation takes an order on from process or pre_order; too late, it has failed', async ({
+    expect,
+  }) => {
+    const clock = new HandClock();
+    await using partner = await open({ orders: 0, now: clock.now, confirmDeadlineMs: 60_000 });
+    const waiting = [orderIn(partner, 'process'), orderIn(partner, 'pre_order')];
+    const confirmed = orderIn(partner, 'process');
+    clock.advance(59_999);
+    expect((await partner.put('/partner/confirm/order', { order_id: confirmed })).status).toBe(200);
+    partner.sandbox.orders.step(500);
+    for (const [at, from] of ['process', 'pre_order'].entries())
+      expect(await statusOf(partner, waiting[at] ?? '')).toBe(from);
+    clock.advance(1);
+    for (const order_id of waiting) {
+      expect(await statusOf(partner, order_id)).toBe('failed');
+      const late = await partner.put('/partner/confirm/order', { order_id });
+      expect([late.status, late.json['message']]).toEqual([400, 'status not allowed status: failed']);
+      expect(feesOf(partner, order_id)).toBe(0);
+    }
+    clock.advance(5000);
+    expect(await statusOf(partner, confirmed)).toBe('matched');
+  });
+
+  it('3.pre_order-process, 3.confirm one confirmation is enough on the pre-order path', async ({
+    expect,
+  }) => {
+    const clock = new HandClock();
+    await using partner = await open({ orders: 0, now: clock.now, confirmDeadlineMs: 60_000 });
+    const order_id = orderIn(partner, 'pre_order');
+    await partner.put('/partner/confirm/order', { order_id });
+    clock.advance(3_600_000);
+    expect(await statusOf(partner, order_id)).toBe('process');
+    for (let step = 0; step < 500; step += 1) partner.sandbox.orders.step();
+    expect(await statusOf(partner, order_id)).toBe('settled');
+    expect(feesOf(partner, order_id)).toBe(60);
   });
 
   it('3.4, 7.4.3 confirm of any other status is refused with its name, and records nothing', async ({

@@ -34,8 +34,15 @@ interface Deployment {
 
 /** What the environment may hold of ours. */
 const known = VARIABLES.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
-/** Of Node.js and of terminals; and the rule that a secret may be given as a file. */
-const OTHERS = ['NODE_EXTRA_CA_CERTS', 'NO_COLOR', 'FORCE_COLOR', 'NAME_FILE'];
+/** Of Node.js and of terminals; the rule that a secret may be given as a file; what only docker-compose.yml reads. */
+const OTHERS = [
+  'NODE_EXTRA_CA_CERTS',
+  'NO_COLOR',
+  'FORCE_COLOR',
+  'NAME_FILE',
+  'SANDBOX_OPTIONS',
+  'SANDBOX_PORT',
+];
 
 test('every variable of the environment that a page names is a setting', () => {
   const named = PAGES.flatMap((page) =>

@@ -1,6 +1,15 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { readArguments } from '../../src/cli/command.ts';
+import { optionsOf, sandbox } from '../../src/cli/sandbox.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
 import { loadConfig, VARIABLES } from '../../src/config/config.ts';
 import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
 
@@ -14,7 +23,7 @@ interface Service {
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
   readonly network_mode?: string;
-  readonly command?: readonly string[];
+  readonly command?: string | readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly secrets?: readonly string[];
   readonly build?: string;
@@ -113,9 +122,54 @@ test('who is waited for comes with the same profile and can become healthy', () 
   }
 });
 
+/** What the image's HEALTHCHECK has its shell do, of a container whose process 1 has these arguments. */
+async function healthOf(args: readonly string[], port: number) {
+  const dockerfile = readFileSync(new URL('Dockerfile', ROOT), 'utf8');
+  const [, script = ''] = /^HEALTHCHECK .*\\\n {4}CMD ((?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];
+  const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-health-'));
+  const cmdline = join(folder, 'cmdline');
+  await writeFile(cmdline, `${['node', 'dist/main.js', ...args].join('\0')}\0`);
+  const here = script
+    .replace('/proc/1/cmdline', cmdline)
+    .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
+    .replace('exec node dist/main.js healthcheck', 'echo daemon; exit 1');
+  const child = spawn('sh', ['-c', here], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const [said, errors, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
+  await rm(folder, { recursive: true });
+  return { said: `${said}${errors}`, code: code as unknown };
+}
+
+test('the image’s health check asks the sandbox where that is what runs, else the daemon', async () => {
+  await using open = await startSandbox({ skus: 1 });
+  await using closed = await startSandbox({ skus: 1, controlToken: 'a-token-of-thirty-two-characters' });
+  for (const { address } of [open, closed])
+    expect(await healthOf(['sandbox', '--host', '0.0.0.0'], address.port)).toEqual({ said: '', code: 0 });
+  expect([...open.requests, ...closed.requests]).toEqual([]);
+  await open.close();
+  expect(await healthOf(['sandbox'], open.address.port)).toEqual({ said: '', code: 1 });
+  for (const args of [['run'], [], ['run', '--name=sandbox'], ['run', 'sandboxes']])
+    expect(await healthOf(args, closed.address.port)).toEqual({ said: 'daemon\n', code: 1 });
+});
+
+test('the sandbox of compose is reached from the host, and its options are the command line’s', () => {
+  const { command, ports, healthcheck } = service('sandbox') as unknown as Record<string, string | string[]>;
+  expect(ports).toContain('127.0.0.1:${SANDBOX_PORT:-8080}:8080');
+  const words = String(command)
+    .replace('${SANDBOX_OPTIONS:-}', '--log --control-token=0123456789abcdef')
+    .split(' ');
+  expect(words.shift()).toBe('sandbox');
+  const { values } = readArguments(sandbox, words);
+  expect(optionsOf(values)).toMatchObject({ host: '0.0.0.0', port: 8080, controlToken: '0123456789abcdef' });
+  expect(JSON.stringify(healthcheck)).toContain("fetch('http://127.0.0.1:8080/sandbox/state')");
+});
+
 test('our own image has its health check: the daemon’s by default, another where it is not the daemon', () => {
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toMatch(
-    /^HEALTHCHECK .*\\\n {4}CMD .*"healthcheck"/m,
+    /^HEALTHCHECK (?:.*\\\n)*.* healthcheck$/m,
   );
   const ours = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
   expect(ours.length).toBeGreaterThan(1);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { helpOf, UsageError } from '../../src/cli/command.ts';
+import { helpOf, readArguments, UsageError } from '../../src/cli/command.ts';
 import { optionsOf, sandbox } from '../../src/cli/sandbox.ts';
-import { routeLines } from '../../src/sandbox/index.ts';
+import { controlLines, routeLines } from '../../src/sandbox/index.ts';
 
 describe('the sandbox command', () => {
   it.each([
@@ -20,6 +20,27 @@ describe('the sandbox command', () => {
       { orders: '0', listings: '7', vacation: true, 'seller-shipping': 'no', 'confirm-delay': '1m' },
       { orders: 0, listings: 7, vacation: true, sellerShipping: false, confirmDelayMs: 60_000 },
     ],
+    [
+      {},
+      {
+        confirmDeadlineMs: 3_600_000,
+        autoConfirm: false,
+        startAt: null,
+        publicUrl: null,
+        controlToken: null,
+        skus: 5000,
+        catalog: [],
+      },
+    ],
+    [
+      { 'confirm-deadline': '0', 'auto-confirm': true },
+      { confirmDeadlineMs: null, autoConfirm: true },
+    ],
+    [{ now: '2026-01-01T07:00:00+07:00' }, { startAt: Date.UTC(2026, 0, 1) }],
+    [{ now: '1970-01-01T00:00:00Z' }, { startAt: 0 }],
+    [{ 'public-url': 'https://partner.example/' }, { publicUrl: 'https://partner.example' }],
+    [{ 'public-url': 'http://127.0.0.1:80/api/' }, { publicUrl: 'http://127.0.0.1/api' }],
+    [{ 'extra-fields': true, 'bulk-key': 'items' }, { dialect: { extraFields: true, bulkBodyKey: 'items' } }],
     [{ ambiguous: true }, { ambiguous: true, bulkLimit: 100, refusedShare: 0 }],
     [
       { 'seller-shipping': 'yes', 'confirm-delay': '0s' },
@@ -46,8 +67,42 @@ describe('the sandbox command', () => {
     ]);
   });
 
+  it.each([
+    { now: '2026-01-01' },
+    { now: '2026-01-01T00:00:00' },
+    { now: 'yesterdayTZ' },
+    { 'public-url': 'partner.example' },
+    { 'public-url': 'ftp://partner.example' },
+    { 'public-url': 'https://user@partner.example' },
+    { 'public-url': 'https://partner.example/?a=b' },
+    { 'control-token': 'fifteen-letters' },
+    { 'control-token': 'sixteen letters !' },
+    { 'confirm-deadline': '1' },
+    { catalog: '/nowhere/catalog.ndjson' },
+    { skus: '0' },
+  ])('refuses %j, by the name of the option', (values) => {
+    const [[name]] = Object.entries(values) as [[string, string]];
+    expect(() => optionsOf(values)).toThrow(
+      expect.objectContaining({ problems: [expect.stringMatching(`^--${name}: `)] }),
+    );
+  });
+
+  it('names unknown options and values that do not fit at once', () => {
+    const read = () => readArguments(sandbox, ['--port', 'x', '--foo', '--now=soon', '--orders']);
+    expect(read).toThrow(
+      expect.objectContaining({
+        problems: [
+          expect.stringContaining('--foo: no such option'),
+          '--orders: expects a value',
+          expect.stringContaining('--port: '),
+          expect.stringContaining('--now: '),
+        ],
+      }),
+    );
+  });
+
   it('lists every route in its help', () => {
     const help = helpOf('sandbox', sandbox);
-    for (const line of routeLines()) expect(help).toContain(line);
+    for (const line of [...routeLines(), ...controlLines()]) expect(help).toContain(line);
   });
 });

@@ -174,7 +174,7 @@ describe.concurrent('life of orders (partner rules 3)', () => {
   ]);
 
   it('moves step by step along the documented ways, until all have come to an end', async ({ expect }) => {
-    const caller = await start({ orders: 0, foreignOrders: 5 });
+    const caller = await start({ orders: 0, foreignOrders: 5, autoConfirm: true });
     await using _ = caller.sandbox;
     const { orders } = caller.sandbox;
     const foreign = [...orders].filter(({ own }) => !own).map(({ status }) => status);
@@ -193,6 +193,57 @@ describe.concurrent('life of orders (partner rules 3)', () => {
       new Set(['settled', 'failed']),
     );
     expect([...orders].filter(({ own }) => !own).map(({ status }) => status)).toEqual(foreign);
+  });
+
+  it('without a confirmation stays in process and pre_order, however long, where there is no deadline', async ({
+    expect,
+  }) => {
+    const clock = new HandClock();
+    const caller = await start({ orders: 40, now: clock.now });
+    await using _ = caller.sandbox;
+    const waiting = () =>
+      [...caller.sandbox.orders]
+        .filter(({ own, status }) => own && (status === 'process' || status === 'pre_order'))
+        .map(({ id, shippingFees }) => [id, shippingFees] as const);
+    const before = waiting();
+    expect(before.length).toBeGreaterThan(5);
+    clock.advance(90 * 86_400_000);
+    caller.sandbox.orders.step(1000);
+    expect(waiting()).toEqual(expect.arrayContaining(before));
+    expect(new Set(waiting().map(([, fees]) => fees))).toEqual(new Set([0]));
+  });
+
+  it('those at start have the whole deadline, and a state lasts three steps at least', async ({ expect }) => {
+    const clock = new HandClock();
+    const caller = await start({ now: clock.now, confirmDeadlineMs: 60_000 });
+    await using _ = caller.sandbox;
+    const { orders } = caller.sandbox;
+    const counts = (status: string) =>
+      [...orders].filter((each) => each.own && each.status === status).length;
+    const [failed, waiting] = [counts('failed'), counts('process') + counts('pre_order')];
+    clock.advance(59_999);
+    expect(counts('process') + counts('pre_order')).toBe(waiting);
+    clock.advance(1);
+    expect([counts('process'), counts('pre_order'), counts('failed')]).toEqual([0, 0, failed + waiting]);
+    const { id } = orders.place({ sku: 'A', size: '7', price: 900 });
+    const lasted: string[] = [];
+    for (let step = 0; step < 2000 && lasted.at(-1) !== 'process'; step += 1) {
+      orders.step();
+      lasted.push(orders.find(id)?.status ?? '');
+      if (lasted.at(-1) === 'failed') break;
+    }
+    expect(lasted.slice(0, 2)).toEqual(['pending', 'pending']);
+  });
+
+  it('moved without a confirmation, an order carries the one fee that others carry', async ({ expect }) => {
+    const caller = await start({ orders: 200, autoConfirm: true });
+    await using _ = caller.sandbox;
+    const { orders } = caller.sandbox;
+    orders.step(4000);
+    const fees = [...orders]
+      .filter((order) => order.own && order.status === 'settled')
+      .map((o) => o.shippingFees);
+    expect(new Set(fees)).toEqual(new Set([60]));
   });
 
   it('has orders on either way at start', async ({ expect }) => {

@@ -1,37 +1,8 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { describe, it } from 'vitest';
 import { routeLines } from '../../src/sandbox/index.ts';
 import { matchRoute, ROUTES } from '../../src/sandbox/routes.ts';
 import { createMatcher } from '../../src/sandbox/routing.ts';
-import { HandClock, read, skusWhere, start } from './support.ts';
-
-const run = promisify(execFile);
-const unescape = (html: string): string =>
-  html.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
-
-/** The words that a shell makes of each curl line. */
-async function shellWords(lines: readonly string[]): Promise<string[][]> {
-  const echo = String.raw`curl() { for word; do printf '%s\0' "$word"; done; printf '\n\0'; }`;
-  const { stdout } = await run('sh', ['-c', [echo, ...lines].join('\n')]);
-  return stdout
-    .split('\n\0')
-    .slice(0, -1)
-    .map((words) => words.split('\0').slice(0, -1));
-}
-
-/** Does what curl does with those words: the URL, and the status of the answer. */
-async function curl(words: readonly string[]): Promise<[string, number]> {
-  const after = (option: string) => words[words.indexOf(option) + 1] ?? '';
-  const has = (option: string) => words.includes(option);
-  const url = words.at(-1) ?? '';
-  const { status } = await fetch(url, {
-    method: has('-X') ? after('-X') : 'GET',
-    headers: has('-u') ? { authorization: `Basic ${Buffer.from(after('-u')).toString('base64')}` } : {},
-    ...(has('-d') ? { body: after('-d') } : {}),
-  });
-  return [url, status];
-}
+import { HandClock, skusWhere, start } from './support.ts';
 
 describe.concurrent('the table of routes', () => {
   it.for([
@@ -74,38 +45,6 @@ describe.concurrent('the table of routes', () => {
     expect(lines).toHaveLength(Object.keys(ROUTES).length);
     for (const [index, { method, path, summary }] of Object.values(ROUTES).entries())
       expect(lines[index]?.split(/ {2,}| (?=\/)/)).toEqual([method, path, summary]);
-  });
-});
-
-describe.concurrent('the routes page', () => {
-  it('has a row for each route with a curl line that succeeds, as a shell runs it', async ({ expect }) => {
-    const caller = await start({ apiKey: `it's & "k"`, secret: '<s>', skus: 30 });
-    await using _ = caller.sandbox;
-    const page = await read(await fetch(`${caller.sandbox.url}/`));
-    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
-    const rows = page.text.split('\n').filter((line) => line.startsWith('<tr><td>'));
-    expect(rows).toHaveLength(Object.keys(ROUTES).length);
-    const lines: string[] = [];
-    for (const [index, { path, method, cacheControl }] of Object.values(ROUTES).entries()) {
-      const cells = [...(rows[index] ?? '').matchAll(/<td>(.*?)<\/td>/g)].map(([, cell = '']) =>
-        unescape(cell.replaceAll(/<\/?code>/g, '')),
-      );
-      expect([cells[0], cells[1], cells[3]]).toEqual([method, path, cacheControl ?? '–']);
-      lines.push(cells[4] ?? '');
-    }
-    const answers = await Promise.all((await shellWords(lines)).map(curl));
-    expect(answers.filter(([, status]) => status !== 200 && status !== 201)).toEqual([]);
-    expect(new Set(caller.sandbox.requests.map(({ route }) => route)).size).toBe(Object.keys(ROUTES).length);
-  });
-
-  it('stands on an empty catalog without a snapshot, needs no credential and is not counted', async ({
-    expect,
-  }) => {
-    const caller = await start({ skus: 0, initialSnapshot: false, rateLimit: 1 });
-    await using _ = caller.sandbox;
-    for (let n = 0; n < 3; n += 1) expect((await fetch(caller.sandbox.url)).status).toBe(200);
-    expect(caller.sandbox.maxRequestsInWindow()).toBe(0);
-    expect((await caller.send('/partner/no/such')).status).toBe(404);
   });
 });
 

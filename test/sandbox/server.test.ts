@@ -49,7 +49,11 @@ describe('general conventions (partner rules 1, 7)', () => {
     expect(caller.sandbox.requests.at(-1)).toEqual({
       at: expect.any(Number),
       route: 'bulk',
+      method: 'POST',
       path: '/partner/lowest/bulk',
+      query: '',
+      body: null,
+      fault: null,
       status: 200,
       code: null,
       apiKey: true,

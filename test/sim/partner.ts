@@ -7,7 +7,7 @@ import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
 import { readDelta } from '../../src/partner/wire.ts';
 import { Ambiguities } from '../../src/sandbox/ambiguities.ts';
 import { answerBulk, answerDelta, answerManifest, type CatalogContext } from '../../src/sandbox/catalog.ts';
-import { Presigner, snapshotOf } from '../../src/sandbox/files.ts';
+import { Presigner, Signatures, snapshotOf } from '../../src/sandbox/files.ts';
 import { LiveLimiter } from '../../src/sandbox/gate.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from '../../src/sandbox/options.ts';
 import { createRng } from '../../src/sandbox/rng.ts';
@@ -50,7 +50,7 @@ export class SimPartner {
   fileIsEmpty = false;
   /** Told what an answer shows. */
   note: (what: string) => void = () => undefined;
-  readonly #presigner = new Presigner();
+  readonly #presigner = new Presigner(new Signatures('simulated'));
   readonly #server: Server;
   readonly #byName = new Map<string, Worker>();
   #ceiling = new LiveLimiter(null);

@@ -77,12 +77,17 @@ export class Listings {
     return listing;
   }
 
-  /** Time goes on: in some of the steps one piece of a listing of the account is sold. The last one takes it off. */
+  /** Time goes on: in some of the steps one piece of a listing of the account is sold. */
   step(): Readonly<Listing> | null {
     if (!this.#rng.chance(STEPS_THAT_SELL)) return null;
     const [first, ...rest] = [...this.#byId.values()].filter(({ own }) => own);
-    if (first === undefined) return null;
-    const sold = this.#rng.pick([first, ...rest]);
+    return first === undefined ? null : this.sell(this.#rng.pick([first, ...rest]).id);
+  }
+
+  /** Sells one piece of a listing, the last of which takes it off; null where there is no such listing. */
+  sell(id: string): Readonly<Listing> | null {
+    const sold = this.#byId.get(id);
+    if (sold === undefined) return null;
     sold.quantity -= 1;
     sold.updatedAt = this.#settings.now();
     if (sold.quantity === 0) this.#byId.delete(sold.id);

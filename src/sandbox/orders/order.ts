@@ -31,6 +31,12 @@ export interface Order extends Keyset, Goods {
   shippingFees: number;
   /** The part of them that was deducted from the payout. */
   deducted: number;
+  /** It was confirmed, so it goes on by itself. */
+  confirmed: boolean;
+  /** When it fails unless it is confirmed before (epoch milliseconds); null = never. */
+  confirmBy: number | null;
+  /** The step of the orders from which on it may move by itself. */
+  restsUntil: number;
   /** When the move that a confirmation started takes place; null = none is under way. */
   movesAt: number | null;
   tracking: { readonly number: string; readonly courier: string | null } | null;
@@ -69,6 +75,11 @@ export class SupplierAccount {
   setSellerShipping(on: boolean): void {
     this.sellerShipping = on;
   }
+}
+
+/** Whether only a confirmation takes an order on from here (partner rule 3.4). */
+export function awaitsConfirmation({ status, confirmed }: Pick<Order, 'status' | 'confirmed'>): boolean {
+  return !confirmed && (status === 'process' || status === 'pre_order');
 }
 
 /** The message about an order or listing that does not exist. */

@@ -1,4 +1,6 @@
+import { bornOrders } from './born.ts';
 import {
+  awaitsConfirmation,
   type SupplierAccount,
   type Goods,
   isOpen,
@@ -19,11 +21,19 @@ const STEPS_THAT_MOVE = 0.3;
 /** Part of the moves out of a state that are failures. Which two states can fail is the sandbox's choice. */
 const FAILURES: Partial<Record<OrderStatus, number>> = { pending: 0.05, process: 0.05 };
 
+/** Steps for which an order keeps a state at least, so that whoever polls once a step sees each. */
+const LEAST_STEPS = 3;
+
 /** Every order there is, of the account and of another supplier. State in memory, seeded; time comes from the settings. */
 export class Orders {
   readonly #orders: Order[] = [];
   readonly #byId = new Map<string, Order>();
   readonly #confirmed = new Set<Order>();
+  /** Those that fail unless they are confirmed in time. */
+  readonly #waiting = new Set<Order>();
+  /** When the first of them does. */
+  #nextDeadline = Infinity;
+  #steps = 0;
   readonly #settings: Settings;
   readonly #account: SupplierAccount;
   readonly #rng: Rng;
@@ -68,12 +78,21 @@ export class Orders {
     return this.#add(goods, { ...born, ...as });
   }
 
-  /** Moves an order by hand, as the service's operator can; a move that was under way is off. */
+  /** Moves an order by hand, as the service's operator can; a move that was under way is off, and so is a confirmation. */
   setStatus(id: string, status: OrderStatus): void {
     const order = this.#known(id);
     order.movesAt = null;
+    order.confirmed = false;
     this.#confirmed.delete(order);
-    move(order, status, this.#settings.now());
+    this.#move(order, status, this.#settings.now());
+  }
+
+  /** Gives an order that waits for its confirmation so much time from now; false where it does not wait. */
+  setDeadline(id: string, withinMs: number): boolean {
+    const order = this.#known(id);
+    if (!awaitsConfirmation(order)) return false;
+    this.#await(order, this.#settings.now() + withinMs);
+    return true;
   }
 
   /**
@@ -85,11 +104,11 @@ export class Orders {
     const order = this.#known(id);
     if (CONFIRMED[order.status] === undefined) return false;
     const now = this.#settings.now();
-    order.shippingFees += SHIPPING_FEE;
-    if (this.#account.sellerShipping) order.deducted += SHIPPING_FEE;
+    this.#charge(order);
     order.updatedAt = now;
     order.movesAt ??= now + this.#settings.confirmDelayMs;
     this.#confirmed.add(order);
+    this.#await(order, null);
     return true;
   }
 
@@ -101,17 +120,53 @@ export class Orders {
 
   /** Time goes on: in some of the steps an order of the account moves, seldom to `failed`. */
   step(steps = 1): void {
-    for (let done = 0; done < steps; done += 1) if (this.#rng.chance(STEPS_THAT_MOVE)) this.#moveOne();
+    for (let done = 0; done < steps; done += 1) {
+      this.#steps += 1;
+      if (this.#rng.chance(STEPS_THAT_MOVE)) this.#moveOne();
+    }
   }
 
   #moveOne(): void {
     this.#mature();
-    const movable = this.#orders.filter((order) => order.own && isOpen(order) && order.movesAt === null);
-    const [first, ...rest] = movable;
+    const [first, ...rest] = this.#orders.filter((order) => this.#movesByItself(order));
     if (first === undefined) return;
     const order = this.#rng.pick([first, ...rest]);
-    const fails = this.#rng.chance(FAILURES[order.status] ?? 0);
-    move(order, fails ? 'failed' : nextOf(order), this.#settings.now());
+    const fails = this.#rng.chance(order.confirmed ? 0 : (FAILURES[order.status] ?? 0));
+    if (!fails && awaitsConfirmation(order)) this.#charge(order);
+    this.#move(order, fails ? 'failed' : nextOf(order), this.#settings.now());
+  }
+
+  /** Without a confirmation an order waits, unless the settings say that none is needed. */
+  #movesByItself(order: Order): boolean {
+    if (!order.own || !isOpen(order) || order.movesAt !== null || order.restsUntil > this.#steps)
+      return false;
+    return this.#settings.autoConfirm || !awaitsConfirmation(order);
+  }
+
+  #charge(order: Order): void {
+    order.confirmed = true;
+    order.shippingFees += SHIPPING_FEE;
+    if (this.#account.sellerShipping) order.deducted += SHIPPING_FEE;
+  }
+
+  #move(order: Order, to: OrderStatus, at: number): void {
+    order.status = to;
+    order.updatedAt = at;
+    order.restsUntil = this.#steps + LEAST_STEPS;
+    const { confirmDeadlineMs, autoConfirm } = this.#settings;
+    const waits = order.own && !autoConfirm && awaitsConfirmation(order);
+    this.#await(order, waits && confirmDeadlineMs !== null ? at + confirmDeadlineMs : null);
+  }
+
+  /** Has an order fail at that moment unless it is confirmed before; null = not for that. */
+  #await(order: Order, confirmBy: number | null): void {
+    order.confirmBy = confirmBy;
+    if (confirmBy === null) {
+      this.#waiting.delete(order);
+      return;
+    }
+    this.#waiting.add(order);
+    this.#nextDeadline = Math.min(this.#nextDeadline, confirmBy);
   }
 
   #add(
@@ -129,11 +184,18 @@ export class Orders {
       seq,
       shippingFees: shipped ? SHIPPING_FEE : 0,
       deducted: shipped && this.#account.sellerShipping ? SHIPPING_FEE : 0,
+      confirmed: shipped,
+      confirmBy: null,
+      restsUntil: this.#steps,
       movesAt: null,
       tracking: null,
     };
     this.#orders.push(order);
     this.#byId.set(order.id, order);
+    // Of those at start too, the time to confirm begins now.
+    const { updatedAt } = order;
+    this.#move(order, order.status, this.#settings.now());
+    order.updatedAt = updatedAt;
     return order;
   }
 
@@ -146,13 +208,25 @@ export class Orders {
 
   /** Lets the moves take place whose time has come: asynchronous for a client, without a timer here. */
   #mature(): void {
-    if (this.#confirmed.size === 0) return;
     const now = this.#settings.now();
     for (const order of this.#confirmed) {
       if (order.movesAt === null || order.movesAt > now) continue;
-      move(order, CONFIRMED[order.status] ?? order.status, order.movesAt);
+      const at = order.movesAt;
       order.movesAt = null;
       this.#confirmed.delete(order);
+      this.#move(order, CONFIRMED[order.status] ?? order.status, at);
+    }
+    if (this.#nextDeadline <= now && !this.#settings.autoConfirm) this.#failUnconfirmed(now);
+  }
+
+  #failUnconfirmed(now: number): void {
+    this.#nextDeadline = Infinity;
+    for (const order of this.#waiting) {
+      if (order.confirmBy === null || order.confirmBy <= now) {
+        this.#move(order, 'failed', order.confirmBy ?? now);
+        continue;
+      }
+      this.#nextDeadline = Math.min(this.#nextDeadline, order.confirmBy);
     }
   }
 }
@@ -172,53 +246,4 @@ function nextOf({ status, listingType }: Order): OrderStatus {
     case 'failed':
       return 'failed';
   }
-}
-
-function move(order: Order, to: OrderStatus, at: number): void {
-  order.status = to;
-  order.updatedAt = at;
-}
-
-const DAY_MS = 86_400_000;
-
-/** What a hundred seeded orders are. Each status is among the first six, so that six orders show all. */
-const OF_A_HUNDRED: readonly (readonly [OrderStatus, ListingType, number])[] = [
-  ['settled', 'ask', 36],
-  ['process', 'ask', 17],
-  ['matched', 'ask', 12],
-  ['pending', 'preorder', 3],
-  ['pre_order', 'preorder', 8],
-  ['failed', 'ask', 3],
-  ['pending', 'ask', 9],
-  ['settled', 'preorder', 7],
-  ['process', 'preorder', 3],
-  ['matched', 'preorder', 2],
-];
-
-type Born = Pick<Order, 'own' | 'listingType' | 'status' | 'createdAt' | 'updatedAt'>;
-
-/** What the orders are at start, oldest first, the other supplier's among them. Deterministic in seed and start time. */
-export function bornOrders(settings: Settings, rng: Rng): Born[] {
-  const now = settings.now();
-  const own = Array.from({ length: settings.orders }, (_, index) => born(index, true, now, rng));
-  const foreign = Array.from({ length: settings.foreignOrders }, (_, index) => born(index, false, now, rng));
-  return [...own, ...foreign].toSorted((left, right) => left.createdAt - right.createdAt);
-}
-
-function born(index: number, own: boolean, now: number, rng: Rng): Born {
-  const { status, listingType } = kindOf(index);
-  const closed = status === 'settled' || status === 'failed';
-  const createdAt = now - Math.floor((closed ? 15 + rng.next() * 60 : rng.next() * 14) * DAY_MS);
-  const updatedAt = createdAt + Math.floor(rng.next() * (now - createdAt));
-  return { own, listingType, status, createdAt, updatedAt };
-}
-
-/** One of each kind first; then the shares, exact in every hundred. */
-function kindOf(index: number): Pick<Born, 'status' | 'listingType'> {
-  let left = (index * 61) % 100;
-  for (const [at, [status, listingType, share]] of OF_A_HUNDRED.entries()) {
-    left -= share;
-    if (index < OF_A_HUNDRED.length ? index === at : left < 0) return { status, listingType };
-  }
-  return { status: 'settled', listingType: 'ask' };
 }

@@ -1,0 +1,123 @@
+/** A control call that cannot be done: what to do about it is in the message. */
+export class ControlProblem extends Error {
+  override readonly name = 'ControlProblem';
+  readonly kind = 'control';
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** What a member of a control call's body may be. */
+export interface Kind<T> {
+  /** How a message goes on after the member's name. */
+  readonly must: string;
+  /** Undefined = it does not fit. */
+  readonly read: (value: unknown) => T | undefined;
+}
+
+const MOST_MS = 366 * 86_400_000;
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+export const flag: Kind<boolean> = {
+  must: 'must be true or false',
+  read: (value) => (typeof value === 'boolean' ? value : undefined),
+};
+
+export const text: Kind<string> = {
+  must: 'must be a string that is not empty',
+  read: (value) => (typeof value === 'string' && value !== '' ? value : undefined),
+};
+
+/** A duration as options have it, in milliseconds. */
+export const duration: Kind<number> = {
+  must: 'must be a duration of at most a year: "500ms", "30s", "5m", "1h", "1d"',
+  read: (value) => {
+    const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(String(value)) ?? [];
+    const ms = Math.round(Number(amount) * (UNITS[unit] ?? Number.NaN));
+    return ms <= MOST_MS ? ms : undefined;
+  },
+};
+
+/** A moment with its zone, in epoch milliseconds. */
+export const moment: Kind<number> = {
+  must: 'must be a moment with its zone: "2026-01-01T00:00:00Z"',
+  read: (value) => {
+    const at =
+      typeof value === 'string' && /(?:Z|[+-]\d\d:\d\d)$/.test(value) ? Date.parse(value) : Number.NaN;
+    return Number.isNaN(at) ? undefined : at;
+  },
+};
+
+export function whole(min: number, max: number): Kind<number> {
+  const fits = (value: unknown): value is number =>
+    Number.isInteger(value) && Number(value) >= min && Number(value) <= max;
+  return {
+    must: `must be a whole number from ${min} to ${max}`,
+    read: (value) => (fits(value) ? value : undefined),
+  };
+}
+
+export function choice<const T extends string>(...words: readonly T[]): Kind<T> {
+  return {
+    must: `must be ${words.map((word) => `"${word}"`).join(' or ')}`,
+    read: (value) => words.find((word) => word === value),
+  };
+}
+
+/** The kind, or null. */
+export function orNull<T>(kind: Kind<T>): Kind<T | null> {
+  return { must: `${kind.must}, or null`, read: (value) => (value === null ? null : kind.read(value)) };
+}
+
+/** An object all of whose values are of one kind. */
+export function mapOf<T>(kind: Kind<T>, example: string): Kind<Record<string, T>> {
+  return {
+    must: `must be an object such as ${example}; each value ${kind.must}`,
+    read: (value) => {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+      const entries = Object.entries(value).map(([name, each]) => [name, kind.read(each)] as const);
+      return entries.some(([, each]) => each === undefined)
+        ? undefined
+        : (Object.fromEntries(entries) as Record<string, T>);
+    },
+  };
+}
+
+type Kinds = Readonly<Record<string, Kind<unknown>>>;
+type Members<Asked extends Kinds> = {
+  [Name in keyof Asked]?: Asked[Name] extends Kind<infer T> ? T : never;
+};
+
+/** The members of a call's JSON body, each of which may be left out; throws a ControlProblem that names everything wrong with it. */
+export function readMembers<Asked extends Kinds>(body: string, asked: Asked): Members<Asked> {
+  const given = parse(body);
+  const names = Object.keys(asked);
+  const unknown = Object.keys(given).filter((name) => !names.includes(name));
+  const takes = names.length === 0 ? 'it takes none' : `it takes ${names.join(', ')}`;
+  const problems = unknown.length === 0 ? [] : [`no such member: ${unknown.join(', ')} (${takes})`];
+  const members: Record<string, unknown> = {};
+  for (const [name, kind] of Object.entries(asked)) {
+    if (!Object.hasOwn(given, name)) continue;
+    const value = kind.read(given[name]);
+    if (value === undefined) problems.push(`${name} ${kind.must}`);
+    else members[name] = value;
+  }
+  if (problems.length > 0) throw new ControlProblem(400, problems.join('; '));
+  return members as Members<Asked>;
+}
+
+function parse(body: string): Record<string, unknown> {
+  if (body.trim() === '') return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    throw new ControlProblem(400, 'the body must be JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ControlProblem(400, 'the body must be a JSON object');
+  return value as Record<string, unknown>;
+}
