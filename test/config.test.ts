@@ -143,6 +143,23 @@ test('all problems are reported at once, each with its variable and what is expe
   expect(error.message).not.toContain('pw-x');
 });
 
+test('what is not set is called so, with the name that was probably meant, and what to do', () => {
+  const names = { PARTNER_BASEURL: 'https://x', partner_secret: 'canary', PARTNER_API_KEY: 'k' };
+  const { message, hint } = problemsOf(() => loadConfig(names, files()));
+  expect(message).toContain('\nPARTNER_BASE_URL: not set; expected an https:// URL');
+  expect(message).toContain('\nPARTNER_SECRET: not set; expected the secret');
+  expect(message).toContain(
+    'PARTNER_BASEURL is not a variable of catalog-mirror and is ignored; did you mean PARTNER_BASE_URL?',
+  );
+  expect(message).toContain('did you mean PARTNER_SECRET?');
+  expect(message).not.toContain('canary');
+  expect(hint).toContain('set PARTNER_BASE_URL, PARTNER_SECRET');
+  expect(hint).toContain('catalog-mirror demo');
+  const wrong = problemsOf(() => loadConfig({ ...CREDENTIAL, HTTP_PORT: 'x' }, files()));
+  expect(wrong.message).not.toContain('not set');
+  expect(wrong.hint).toBe('correct HTTP_PORT');
+});
+
 test.each([
   ['BULK_MAX_SKUS', ['1', '100'], ['0', '101', '1.5', 'ten', '-1']],
   ['PARTNER_RATE_SHARE', ['1', '0.01', '.5'], ['0', '1.01', '-0.5', '60%', '1e-1']],

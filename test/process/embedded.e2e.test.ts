@@ -97,7 +97,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     const [sku = ''] = stack.sandbox.world.truth().keys();
     expect(await runProgram(['refresh', sku], beside, nobody)).toMatchObject({
       code: 0,
-      stdout: '1 SKU is due now',
+      stdout: `in the running daemon in ${join(folder, 'postgres')}:\n1 SKU is due now`,
     });
     await eventually(() => bulks() > before, { what: 'its price' });
     expectStopped(await daemon.end('SIGTERM'), expect);
@@ -105,7 +105,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     expect(await shown()).toMatchObject({ skus: [{ state: 'priced', count: 40 }] });
     expect(await runProgram(['refresh', '--all'], beside, nobody)).toMatchObject({
       code: 0,
-      stdout: '40 more SKUs are due now',
+      stdout: `in the stopped daemon in ${join(folder, 'postgres')}:\n40 more SKUs are due now`,
     });
     await nothingRuns(join(folder, 'postgres'));
   });
