@@ -8,6 +8,7 @@ import {
   type Product,
   type Sizes,
 } from './catalogue.ts';
+import { EXAMPLES, exampleSizes, LEAST_SKUS_WITH_EXAMPLES } from './examples.ts';
 import type { Settings } from './options.ts';
 import { createRng, mix, type Rng } from './rng.ts';
 
@@ -61,6 +62,8 @@ export class Market {
   readonly dirty = new Set<Item>();
   /** Items that were withdrawn or removed, oldest first: candidates for a relisting. */
   readonly gone = new Set<Item>();
+  /** The items of examples.ts: no random move touches them. */
+  readonly examples = new Set<Item>();
   readonly failing = new Set<string>();
   readonly refused = new Set<string>();
   incident = false;
@@ -188,7 +191,7 @@ export class Market {
 
   #freshSku(): string {
     let sku = drawSku(this.rng);
-    while (this.#bySku.has(sku)) sku = drawSku(this.rng);
+    while (this.#bySku.has(sku) || isExample(sku)) sku = drawSku(this.rng);
     return sku;
   }
 
@@ -219,19 +222,20 @@ export class Market {
     let live = Math.round(skus * liveShare);
     let ghosts = Math.round(skus * ghostShare);
     let mislisted = Math.round(skus * mislistedShare);
+    const allLive = live + ghosts + mislisted >= skus;
     for (let left = skus; left > 0; left -= 1) {
       const draw = this.rng.next() * left;
       const sku = this.#bornSku(skus - left);
       if (draw < live) {
         live -= 1;
-        this.#create(sku, { live: true });
+        this.#createOrdinary(sku, { live: true, mayBeExample: allLive });
       } else if (draw < live + ghosts) {
         ghosts -= 1;
         this.#create(sku, { priceable: false });
       } else if (draw < live + ghosts + mislisted) {
         mislisted -= 1;
         this.#create(sku, { mislisted: true });
-      } else this.#create(sku, {});
+      } else this.#createOrdinary(sku, { live: false, mayBeExample: true });
     }
     for (let left = Math.round(skus * unlistedShare); left > 0; left -= 1) {
       this.#create(this.#freshSku(), { rows: false });
@@ -243,10 +247,25 @@ export class Market {
     }
   }
 
+  /** A priceable SKU. The first that may be are the examples: snapshot-priced ones, where there are such. */
+  #createOrdinary(sku: string, { live, mayBeExample }: { live: boolean; mayBeExample: boolean }): void {
+    const isRoom = mayBeExample && this.#settings.skus >= LEAST_SKUS_WITH_EXAMPLES;
+    const example = isRoom && !HOSTILE_SKUS.includes(sku) ? EXAMPLES[this.examples.size] : undefined;
+    const item = this.#create(example?.sku ?? sku, { live });
+    if (example === undefined) return;
+    item.details = example.details;
+    item.market = { sizes: exampleSizes(example), changedAt: this.#settings.now() };
+    this.examples.add(item);
+  }
+
   #bornSku(index: number): string {
     const hostile = this.#settings.skus >= 50 ? HOSTILE_SKUS[index] : undefined;
     return hostile ?? this.#freshSku();
   }
+}
+
+function isExample(name: string): boolean {
+  return EXAMPLES.some(({ sku }) => sku === name);
 }
 
 /** One manifest line as a snapshot froze it. `hash` null = live-priced. */

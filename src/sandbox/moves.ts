@@ -34,11 +34,11 @@ export function stepMarket(market: Market, count: number): void {
   }
 }
 
-/** Finds a random item that fits by probing; gives up quietly where hardly any does. */
+/** Finds a random item that fits by probing, the examples left alone; gives up quietly where hardly any does. */
 function onRandom(market: Market, fits: (item: Item) => boolean, act: (item: Item) => void): void {
   for (let tryNumber = 0; tryNumber < TRIES; tryNumber += 1) {
     const item = market.items[market.rng.int(market.items.length)];
-    if (item === undefined || !fits(item)) continue;
+    if (item === undefined || market.examples.has(item) || !fits(item)) continue;
     act(item);
     return;
   }

@@ -1,4 +1,5 @@
 import type { Details, Product, Sizes } from './catalogue.ts';
+import { ExampleMoves } from './examples.ts';
 import { Market, type AddOptions, type PriceSource } from './market.ts';
 import { stepMarket } from './moves.ts';
 import type { Settings } from './options.ts';
@@ -50,17 +51,20 @@ export class World {
   readonly #market: Market;
   readonly #chain: SnapshotChain;
   readonly #moves: number;
+  readonly #examples: ExampleMoves;
 
   constructor(settings: Settings) {
     this.#moves = settings.marketMoves;
     this.#market = new Market(settings);
+    this.#examples = new ExampleMoves(this.#market);
     this.#chain = new SnapshotChain(this.#market, settings);
     if (settings.initialSnapshot) this.#chain.build();
   }
 
-  /** Lets random things happen: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata. */
+  /** Lets random things happen: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata. The examples have moves of their own. */
   step(moves: number = this.#moves): void {
     stepMarket(this.#market, moves);
+    this.#examples.step();
   }
 
   /** Sets the price of a size (whole baht; null = an entry without a price); opens the size where it is missing. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { runProgram, temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { codeBlocks, ROOT, spokenQueries } from './markdown.ts';
@@ -12,34 +13,29 @@ import { callsIn, type Line, SCRIPTS, SINGLE } from './shell.ts';
 
 vi.setConfig({ maxConcurrency: 3 });
 
-/** The SKU of the examples is one of the sandbox's here; so is one whose sizes are corrected. */
-const EXAMPLE = 'DD1391-100';
-const CORRECTED = 'FV5029-141';
+const SNAPSHOTS = 8;
+/** Steps of the market between two snapshots: about what the demo has. */
+const STEPS = 7;
 
 const statements = [...codeBlocks('sql'), ...spokenQueries()];
 let stack: Stack;
 let environment: Record<string, string>;
 
-/** A mirror in which everything that the examples ask for has happened. */
+/** A mirror of the sandbox as it comes, a few snapshots later. */
 beforeAll(async () => {
   stack = await createStack({
-    sandbox: { skus: 40, liveShare: 0.1, ghostShare: 0, seed: 71, orders: 100, listings: 20 },
+    sandbox: { skus: 400, orders: 100, listings: 20 },
+    env: { DELTA_INTERVAL: '1s' },
   });
-  const { world } = stack.sandbox;
-  const offers = { '8': 5100, '9': 5000, '10': 5300 };
-  for (const sku of [EXAMPLE, CORRECTED]) world.add(sku, { sizes: offers, sizeType: 'US' });
-  world.buildSnapshot();
+  const { sandbox } = stack;
   const app = await stack.start();
   await stack.caughtUp();
-  world.setPrice(EXAMPLE, '9', 4800);
-  world.correctSizeType(CORRECTED, 'EU');
-  const [gone = ''] = [...world.truth().values()]
-    .filter(({ sku, listed, priceSource }) => listed && priceSource === 'snapshot' && sku !== EXAMPLE)
-    .map(({ sku }) => sku);
-  world.remove(gone);
-  world.buildSnapshot();
-  await stack.everythingDue();
-  await stack.caughtUp();
+  for (let snapshot = 0; snapshot < SNAPSHOTS; snapshot += 1) {
+    for (let step = 0; step < STEPS; step += 1) sandbox.step();
+    const newest = sandbox.world.buildSnapshot();
+    await eventually(async () => (await snapshotOfMirror()) === newest, { what: 'the newest snapshot' });
+    await stack.caughtUp();
+  }
   const bin = await temporaryFolder(() => {});
   const program = fileURLToPath(new URL('src/main.ts', ROOT));
   await put(join(bin, 'catalog-mirror'), `exec ${process.execPath} ${program} "$@"`);
@@ -59,6 +55,11 @@ beforeAll(async () => {
 }, 120_000);
 
 afterAll(async () => await stack[Symbol.asyncDispose]());
+
+async function snapshotOfMirror(): Promise<string | null> {
+  const [row] = await stack.sql<[{ id: string | null }]>`select snapshot_id as id from catalog.sync_status`;
+  return row.id;
+}
 
 async function put(file: string, script: string): Promise<void> {
   await writeFile(file, `#!/usr/bin/env bash\n${script}\n`);
