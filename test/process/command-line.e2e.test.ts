@@ -115,7 +115,8 @@ describe.concurrent('the command line', () => {
   }) => {
     await using stack = await createStack({ sandbox: { skus: 10 } });
     await using daemon = startProgram(['run'], stack.env);
-    const { port } = await daemon.until('app.started');
+    const { port, page } = await daemon.until('app.started');
+    expect(page).toBe(`http://127.0.0.1:${String(port)}/`);
     const env = { HTTP_PORT: String(port) };
     expect(await runProgram(['healthcheck'], env)).toMatchObject({ code: 0 });
     await daemon.end('SIGTERM');

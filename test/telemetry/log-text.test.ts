@@ -54,6 +54,6 @@ test('what a terminal takes for a command does not reach it, wherever it is', ()
     [evil]: evil,
     err: { type: evil, message: evil, stack: `x\n    at ${evil}` },
   };
-  // eslint-disable-next-line no-control-regex
+  // oxlint-disable-next-line no-control-regex
   expect(textLine(JSON.stringify(line), false)).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
 });
