@@ -212,7 +212,7 @@ function createFollower(app: App, config: Config, board: Board, startedAt: numbe
   let isFilled = false;
   let hasAsked = false;
 
-  async function look(): Promise<DemoView> {
+  async function readView(): Promise<DemoView> {
     const [{ status, health, now }, changes] = await Promise.all([
       readStatusOf(app.sql, config, 'seldom'),
       recentChanges(app.sql, CHANGES_SHOWN),
@@ -223,7 +223,7 @@ function createFollower(app: App, config: Config, board: Board, startedAt: numbe
   return {
     async until(done: (view: DemoView) => boolean, stopped: AbortSignal): Promise<void> {
       while (!stopped.aborted) {
-        const view = await look();
+        const view = await readView();
         const hasBaseline = view.status.stats.manifestAppliedAt !== null;
         if (hasBaseline && !hasAsked) await refreshSkus(app.sql, EXAMPLES);
         hasAsked = hasBaseline;

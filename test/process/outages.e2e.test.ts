@@ -201,11 +201,7 @@ describe.concurrent('a Postgres', () => {
       ['run', 1],
       ['status', 2],
     ] as const) {
-      const ran = await runProgram(
-        [command],
-        { ...stack.env, DATABASE_URL: url.href },
-        { timeoutMs: 15_000 },
-      );
+      const ran = await runProgram([command], { ...stack.env, DATABASE_URL: url.href });
       expect({ command, code: ran.code }).toEqual({ command, code });
       expect(ran.stderr).toMatch(
         /^Postgres answers, and does not have this database\n {2}because: .*no_such_database.*\n {2}what to do: correct its name/,

@@ -4,7 +4,7 @@ import type { Environment } from '../../config/environment.ts';
 /** What the first query of the README asks. */
 const QUERY = "SELECT size, price FROM catalog.current_prices WHERE sku = 'DD1391-100' AND actionable";
 
-/** Where the running demo can be looked at. */
+/** Where the running demo is found. */
 export interface DemoAddresses {
   readonly httpPort: number;
   readonly databaseUrl: string;
