@@ -182,4 +182,17 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     expect(stack.sandbox.counts('file')).toBe(1);
     await nothingRuns(join(folder, 'postgres'));
   });
+
+  test.skipIf(nobody.uid === undefined)(
+    'in a folder that may not be read is said to be that',
+    async (context) => {
+      const folder = await temporaryFolder(context.onTestFinished);
+      const dataDir = join(folder, 'postgres');
+      await mkdir(dataDir, { mode: 0o700 });
+      const ran = await runProgram(['status'], { DATA_DIR: folder }, nobody);
+      context.expect(ran.code).toBe(2);
+      context.expect(ran.stderr).toContain(`The data directory ${dataDir} cannot be used (EACCES)`);
+      context.expect(ran.stderr).toContain('what to do: start as the user who owns it');
+    },
+  );
 });
