@@ -1,5 +1,6 @@
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
+import { NoMirror } from './cli/no-mirror.ts';
 import { printError, scrubDebugOutput } from './cli/print-error.ts';
 import { endOnCrash } from './cli/process.ts';
 import { ConfigError } from './config/config.ts';
@@ -9,7 +10,7 @@ const EXIT_GRACE_MS = 1000;
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 async function main(argv: readonly string[]): Promise<number> {
-  const [first = 'run', ...rest] = argv;
+  const [first = '--help', ...rest] = argv;
   if (first === '--version' || first === '-V') return (print(VERSION), EXIT.ok);
   const asksForHelp = first === '--help' || first === '-h' || first === 'help';
   if (asksForHelp && rest.length === 0) return (print(helpOfAll(await loadCommands())), EXIT.ok);
@@ -28,13 +29,21 @@ async function start(name: string, args: readonly string[]): Promise<number> {
   return await command.run({ ...readArguments(command, args), print });
 }
 
+// `catalog-mirror sql … | head`: nobody reads on.
+process.stdout.on('error', (error) => {
+  if ('code' in error && error.code === 'EPIPE') process.exit(EXIT.ok);
+  throw error;
+});
 scrubDebugOutput();
 endOnCrash(printError);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   printError(error);
-  process.exitCode = error instanceof ConfigError || error instanceof UsageError ? EXIT.usage : EXIT.failed;
+  process.exitCode =
+    error instanceof ConfigError || error instanceof UsageError || error instanceof NoMirror
+      ? EXIT.usage
+      : EXIT.failed;
 }
 // What is still open now (a connection to a server that hangs) is nothing to wait for.
 setTimeout(() => process.exit(), EXIT_GRACE_MS).unref();

@@ -80,7 +80,7 @@ test('with the credential alone, everything else has the documented default', ()
     history: { retentionMs: 0 },
     http: { host: '127.0.0.1', port: 9464, allowedHosts: null, statusPage: true },
     access: { password: null },
-    log: { level: 'info' },
+    log: { level: 'info', format: 'auto' },
     warnings: [],
   });
   expect(secrets()).toContain('hunter2-secret');
@@ -337,7 +337,7 @@ describe('warnings', () => {
     'REDIS_PORT',
     'DATABASE_NAME',
     'PATH',
-    'LOG_FORMAT',
+    'LOG_COLOUR',
     'CATALOG_MIRROR_PORT',
     'NODE_ENV',
   ])('%s is not ours to judge', (name) => {

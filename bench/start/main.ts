@@ -27,7 +27,7 @@ type Env = Readonly<Record<string, string>>;
 /** Starts the program; resolves with the milliseconds until `first` has happened, once the program has ended. */
 async function startUntil(first: Promise<unknown>, env: Env): Promise<number> {
   const startedAt = performance.now();
-  const program = spawn(process.execPath, [MAIN], {
+  const program = spawn(process.execPath, [MAIN, 'run'], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: 'ignore',
   });

@@ -16,7 +16,7 @@ export const EXIT = {
 export type ExitName = keyof typeof EXIT;
 
 export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
-  ok: 'done; a daemon that was told to stop has stopped',
+  ok: 'done, or stopped as told',
   failed: 'failed; stderr or the last log line says why',
   finding: 'at least one check is FAIL',
   unanswered: 'the daemon does not answer, or is not live',
@@ -176,7 +176,7 @@ export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
   return [
     "catalog-mirror: continuously syncs a marketplace's catalog and lowest prices into your own Postgres",
     '',
-    'Usage: catalog-mirror [command] [options]      without a command: run',
+    'Usage: catalog-mirror <command> [options]',
     '',
     ...inColumns([...commands].map(([name, { summary }]) => [name, summary])),
     '',

@@ -7,6 +7,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   sandbox: async () => (await import('./sandbox.ts')).sandbox,
   doctor: async () => (await import('./doctor.ts')).doctor,
   status: async () => (await import('./status.ts')).status,
+  sql: async () => (await import('./sql.ts')).sql,
   plan: async () => (await import('./plan.ts')).plan,
   migrate: async () => (await import('./migrate.ts')).migrate,
   refresh: async () => (await import('./refresh.ts')).refresh,

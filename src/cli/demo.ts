@@ -1,16 +1,23 @@
-import { join } from 'node:path';
 import { type App, startApp } from '../daemon/app.ts';
 import { openDatabase } from '../daemon/database.ts';
+import { ListenError } from '../daemon/http-server.ts';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
+import { EmbeddedError } from '../embedded/errors.ts';
 import { systemClock } from '../lib/clock.ts';
-import { harmless } from '../status/style.ts';
+import { count } from '../status/format.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
-import { isFilling } from '../status/health.ts';
-import { connect, type Sql } from '../store/db.ts';
-import { changesOf, dropMirror, sampleOf } from '../store/demo.ts';
-import { createLogger } from '../telemetry/log/logger.ts';
+import { connect } from '../store/db.ts';
+import { changesOf, dropMirror, recentChanges, sampleOf } from '../store/demo.ts';
+import { refreshSkus } from '../store/refresh.ts';
+import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
+import { accessLines, keptLines, ownsDatabase } from './demo/access.ts';
+import { type Board, createBoard } from './demo/board.ts';
+import { type DemoView, isLoading } from './demo/panel.ts';
+import { dataDirOf } from './mirror.ts';
 import { stopSignal } from './process.ts';
+import { readStatusOf } from './status.ts';
+import { tableOf } from './table.ts';
 
 /** Short intervals, so that the market visibly moves. The environment takes precedence. */
 const DEMO_SETTINGS: Readonly<Record<string, string>> = {
@@ -19,13 +26,17 @@ const DEMO_SETTINGS: Readonly<Record<string, string>> = {
   LIVE_INTERVAL: '2m',
   DEFERRED_INTERVAL: '10s',
   CATALOG_CHECK_INTERVAL: '5m',
-  HTTP_PORT: '0',
   LOG_LEVEL: 'warn',
 };
 const MARKET_EVERY_MS = 2000;
 const SNAPSHOT_EVERY_MS = 15_000;
-const POLL_EVERY_MS = 1000;
+const DRAW_EVERY_MS = 1000;
+/** Until there is a baseline, which takes a second or two. */
+const SOON_MS = 200;
 const SAMPLE_ROWS = 8;
+const CHANGES_SHOWN = 4;
+/** The SKUs of the documents' queries: they are asked for first. */
+const EXAMPLES = ['DD1391-100', 'FV5029-141'];
 
 export const demo: Command = {
   summary: 'run the daemon against a built-in sandbox and an embedded Postgres; needs no credentials',
@@ -50,11 +61,29 @@ export const demo: Command = {
   },
   positionals: false,
   async run(args) {
-    const sandbox = await startSandbox(sandboxOptions(args.values));
+    const { env } = processSources;
+    const options = sandboxOptions(args.values);
+    const board = createBoard(process.stdout, env);
+    const signal = stopSignal();
+    const stopped = new AbortController();
+    void signal.promise.then(() => stopped.abort());
     try {
-      return await withDemoDatabase(sandbox, args, (config) => watch(config, sandbox, args));
+      board.print(
+        `catalog-mirror demo: a sandbox market of ${count(options.skus)} SKUs, mirrored into ${ownsDatabase(env) ? 'DATABASE_URL' : 'an embedded Postgres'}`,
+      );
+      board.busy('starting');
+      const sandbox = await startSandbox(options);
+      try {
+        await withDemoDatabase(sandbox, board, (config) =>
+          watch(config, { board, stopped: stopped.signal, once: args.values['once'] === true }),
+        );
+      } finally {
+        await sandbox.close();
+      }
+      return EXIT.ok;
     } finally {
-      await sandbox.close();
+      board.close();
+      signal.dispose();
     }
   },
 };
@@ -73,11 +102,11 @@ function sandboxOptions(values: CommandArgs['values']) {
 }
 
 /** Configuration against the sandbox, in a database of the demo's own that starts empty, or in DATABASE_URL as it is. */
-async function withDemoDatabase<T>(
+async function withDemoDatabase(
   sandbox: Sandbox,
-  { print }: CommandArgs,
-  work: (config: Config) => Promise<T>,
-): Promise<T> {
+  board: Board,
+  work: (config: Config) => Promise<void>,
+): Promise<void> {
   const env = {
     ...DEMO_SETTINGS,
     ...processSources.env,
@@ -89,15 +118,19 @@ async function withDemoDatabase<T>(
   };
   const config = loadConfig(env, processSources.readFile);
   if (config.database.url !== null) return await work(config);
-  print('starting an embedded Postgres');
-  const log = createLogger({ level: config.log.level, secrets: config.secrets });
-  const dataDir = join(config.database.dataDir, 'demo');
-  const database = await openDatabase({ database: { ...config.database, url: null, dataDir } }, log);
+  const dataDir = dataDirOf(config, 'demo');
+  const database = await openDatabase(
+    { database: { ...config.database, url: null } },
+    logTo(board, config),
+    dataDir,
+  ).catch((error: unknown) => {
+    throw error instanceof EmbeddedError && error.kind === 'in-use' ? new AnotherDemo(error) : error;
+  });
   try {
     const sql = connect(database.url, { max: 1 });
     await dropMirror(sql);
     await sql.end({ timeout: 5 });
-    return await work(
+    await work(
       loadConfig(
         { ...env, DATABASE_URL: database.url(), DATABASE_URL_FILE: undefined },
         processSources.readFile,
@@ -108,124 +141,111 @@ async function withDemoDatabase<T>(
   }
 }
 
-async function watch(config: Config, sandbox: Sandbox, { values, print }: CommandArgs): Promise<number> {
-  const log = createLogger({ level: config.log.level, secrets: config.secrets });
-  const signal = stopSignal();
-  const app = await startApp(config, log, systemClock);
-  const stopped = new AbortController();
-  void signal.promise.then(() => stopped.abort());
-  try {
-    print(
-      `sandbox partner API on ${sandbox.url}, ${config.queues.redisUrl === null ? 'queues in Postgres' : 'queues in Redis'}`,
-    );
-    const filled = await follow(app.sql, print, stopped.signal, untilFilled);
-    if (!filled) return EXIT.ok;
-    showRows('catalog.current_prices', await sampleOf(app.sql, SAMPLE_ROWS), print);
-    printAccess(app, print);
-    if (values['once'] === true) {
-      print('waiting for a delta');
-      await follow(app.sql, print, stopped.signal, untilDelta);
-      showRows('catalog.price_history', await changesOf(app.sql, SAMPLE_ROWS), print);
-      showRows('catalog.current_prices', await sampleOf(app.sql, SAMPLE_ROWS), print);
-      return EXIT.ok;
-    }
-    print('following price changes; press Ctrl-C to stop');
-    await follow(app.sql, print, stopped.signal, () => false);
-    return EXIT.ok;
-  } finally {
-    await app.stop();
-    signal.dispose();
+/** A demo has its market, its ports and its database to itself. */
+class AnotherDemo extends Error {
+  override readonly name = 'AnotherDemo';
+  readonly kind = 'in-use';
+  readonly hint =
+    'look at that one with `catalog-mirror status`, stop it, or start this one with another DATA_DIR';
+
+  constructor(cause: EmbeddedError) {
+    super('another demo runs here', { cause });
   }
 }
 
-interface View {
-  readonly skus: number;
-  readonly pending: number;
-  readonly due: number;
-  readonly baseline: boolean;
-  readonly moved: boolean;
-  readonly ceiling: number;
-  readonly changes: number;
-  readonly snapshot: string | null;
+const logTo = (board: Board, { log, secrets }: Config): Log =>
+  createLogger({ level: log.level, secrets, destination: { write: (line) => board.log(line) } });
+
+interface Watching {
+  readonly board: Board;
+  readonly stopped: AbortSignal;
+  readonly once: boolean;
 }
 
-const untilFilled = (view: View) => view.baseline && !isFilling(view.pending, view.skus);
-const untilDelta = (view: View) => view.moved && view.due === 0;
-
-/** Prints a line whenever something worth one has happened, until `done` holds; false when stopped before. */
-async function follow(
-  sql: Sql,
-  print: (line: string) => void,
-  stopped: AbortSignal,
-  done: (view: View) => boolean,
-): Promise<boolean> {
+/** Runs the daemon until it is stopped, or with `once` until the first load and a delta are applied, and shows what happens. */
+async function watch(config: Config, { board, stopped, once }: Watching): Promise<void> {
+  const { env } = processSources;
   const startedAt = systemClock.monotonic();
-  let last = '';
-  while (!stopped.aborted) {
-    const view = await readView(sql);
-    const line = describe(view);
-    if (line !== last)
-      print(
-        `${Math.round((systemClock.monotonic() - startedAt) / 1000)
-          .toString()
-          .padStart(4)}s  ${line}`,
-      );
-    last = line;
-    if (done(view)) return true;
-    await systemClock.sleep(POLL_EVERY_MS, stopped);
+  const app = await startDemo(config, logTo(board, config), stopped).catch((error: unknown) => {
+    if (stopped.aborted) return null;
+    throw error;
+  });
+  if (app === null) return;
+  try {
+    if (!once) for (const line of ['', ...accessLines(app, env), '']) board.print(line);
+    const follower = createFollower(app, config, board, startedAt);
+    await follower.until((view) => !isLoading(view), stopped);
+    if (once && !stopped.aborted) {
+      await showSample(app, board);
+      await follower.until((view) => hasDelta(view), stopped);
+      await showChanges(app, board);
+    } else await follower.until(() => false, stopped);
+  } finally {
+    board.close();
+    await app.stop();
   }
-  return false;
+  if (!once) for (const line of ['', ...keptLines(dataDirOf(config, 'demo'), env)]) board.print(line);
 }
 
-async function readView(sql: Sql): Promise<View> {
-  const [view] = await sql<[View]>`
-    select s.skus::int, s.pending_skus::int as pending, s.due_skus::int as due, s.manifest_applied_at is not null as baseline,
-      i.snapshot_moved_at is not null as moved,
-      coalesce(s.requests_per_minute, 0)::float8 as ceiling, s.snapshot_id as snapshot,
-      (select count(*)::int from catalog.price_history) as changes
-    from catalog.sync_status s, catalog_internal.sync i`;
-  return view;
+/**
+ * Starts the daemon. Its page is always at the same port, so that it can be bookmarked, unless another program has that one and nobody
+ * has asked for it: then at any free one.
+ */
+async function startDemo(config: Config, log: Log, stopped: AbortSignal): Promise<App> {
+  const start = (http: Config['http']) => startApp({ ...config, http }, log, systemClock, stopped);
+  return await start(config.http).catch((error: unknown) => {
+    const isTaken =
+      error instanceof ListenError &&
+      error.code === 'EADDRINUSE' &&
+      (processSources.env['HTTP_PORT'] ?? '') === '';
+    if (!isTaken) throw error;
+    return start({ ...config.http, port: 0 });
+  });
 }
 
-function describe({ baseline, skus, pending, due, changes, snapshot }: View): string {
-  if (!baseline) return 'fetching the manifest';
-  const priced = skus - pending;
-  if (isFilling(pending, skus))
-    return `${priced.toLocaleString('en-US')} of ${skus.toLocaleString('en-US')} SKUs priced (${Math.floor((100 * priced) / skus)} %)`;
-  return `snapshot ${snapshot ?? ''}: ${skus.toLocaleString('en-US')} SKUs, ${due} due, ${changes} price changes recorded`;
+/** A delta moved the mirror to a later snapshot than the manifest's, and what it reported is asked for. */
+const hasDelta = ({ status: { stats, sync } }: DemoView): boolean =>
+  sync.snapshotMovedAt !== null && stats.due.length === 0;
+
+/** Reads the mirror again and again, and shows it. */
+function createFollower(app: App, config: Config, board: Board, startedAt: number) {
+  let isFilled = false;
+  let hasAsked = false;
+
+  async function readView(): Promise<DemoView> {
+    const [{ status, health, now }, changes] = await Promise.all([
+      readStatusOf(app.sql, config, 'seldom'),
+      recentChanges(app.sql, CHANGES_SHOWN),
+    ]);
+    return { status, health, now, changes };
+  }
+
+  return {
+    async until(done: (view: DemoView) => boolean, stopped: AbortSignal): Promise<void> {
+      while (!stopped.aborted) {
+        const view = await readView();
+        const hasBaseline = view.status.stats.manifestAppliedAt !== null;
+        if (hasBaseline && !hasAsked) await refreshSkus(app.sql, EXAMPLES);
+        hasAsked = hasBaseline;
+        // From then on a few SKUs more are new each time the market moves: no load that anybody waits for.
+        isFilled ||= !isLoading(view);
+        board.show(view, isFilled, (systemClock.monotonic() - startedAt) / 1000);
+        if (done(view)) return;
+        await systemClock.sleep(hasBaseline ? DRAW_EVERY_MS : SOON_MS, stopped);
+      }
+    },
+  };
 }
 
-type Cell = string | number | boolean | Date | null;
-
-/** Prints rows as psql would, under their columns' names. */
-function showRows(title: string, rows: readonly object[], print: (line: string) => void): void {
-  const text = (value: Cell) =>
-    value === null ? '' : value instanceof Date ? value.toISOString() : harmless(String(value));
-  const head = Object.keys(rows[0] ?? {});
-  const cells = rows.map((row) => (Object.values(row) as Cell[]).map(text));
-  const widths = head.map((name, i) => Math.max(name.length, ...cells.map((row) => (row[i] ?? '').length)));
-  print('');
-  print(title);
-  for (const row of [head, ...cells])
-    print(`  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}`.trimEnd());
-  print('');
+function showRows(title: string, rows: readonly object[], board: Board): void {
+  for (const line of ['', title, ...tableOf(rows, null).map((row) => `  ${row}`), '']) board.print(line);
 }
 
-/** How to name the database to psql, in a shell: a configured URL has a password that is not the demo's to print. */
-function psqlTarget(app: App): string {
-  const { DATABASE_URL: url, DATABASE_URL_FILE: file } = processSources.env;
-  if (url !== undefined && url !== '') return '"$DATABASE_URL"';
-  return file !== undefined && file !== '' ? '"$(cat "$DATABASE_URL_FILE")"' : `'${app.databaseUrl}'`;
+async function showSample({ sql }: App, board: Board): Promise<void> {
+  showRows('catalog.current_prices', await sampleOf(sql, SAMPLE_ROWS), board);
 }
 
-function printAccess(app: App, print: (line: string) => void): void {
-  const target = psqlTarget(app);
-  print('inspect the mirror:');
-  print(`  psql ${target} -c 'select * from catalog.sync_status'`);
-  print(
-    `  psql ${target} -c 'select sku, size, price, name from catalog.current_prices where not stale limit 20'`,
-  );
-  print(`  curl http://127.0.0.1:${app.httpPort}/metrics`);
-  print(`  status page: http://127.0.0.1:${app.httpPort}/`);
-  print('');
+async function showChanges(app: App, board: Board): Promise<void> {
+  showRows('catalog.price_history', await changesOf(app.sql, SAMPLE_ROWS), board);
+  await showSample(app, board);
 }

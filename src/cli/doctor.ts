@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { shownJson } from '../lib/shown-json.ts';
@@ -20,7 +21,8 @@ import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { asJson, type Report, screenOf } from './doctor/report.ts';
 import { ledgerPermits, localPermits } from './doctor/permits.ts';
-import { withMirror } from './mirror.ts';
+import { dataDirOf, withMirror } from './mirror.ts';
+import { NoMirror } from './no-mirror.ts';
 import { terminalOf } from './terminal.ts';
 
 const REQUESTS = 5;
@@ -117,31 +119,49 @@ const nothingAsked = (findings: readonly CheckResult[]): PartnerReport => ({
 /** The database, and with the ledger of requests in it, the partner. */
 async function examineMirror(config: Config, most: number): Promise<Examined> {
   try {
-    return await withMirror(config, async (sql) => {
-      const facts = await readFacts(sql, now);
-      const settings = {
-        url: config.database.url?.read() ?? null,
-        queues: config.queues.redisUrl === null ? ('postgres' as const) : ('redis' as const),
-        poolMax: config.database.poolMax,
-      };
-      const findings = judgePostgres(facts, settings);
-      const blocked = ledgerProblem(facts);
-      const isReady = facts.migrated && blocked === null;
-      const others = isReady ? await readOthers(sql, config) : null;
-      const account = isReady ? [judgeAccount(config, await readAccount(sql), now())] : [];
-      const share = [...account, ...judgeShare(config, others)];
-      if (blocked !== null)
-        return { findings: [...findings, ...share], partner: nothingAsked([skipped('partner', blocked)]) };
-      if (most === 0) return { findings: [...findings, ...share], partner: nothingAsked([]) };
-      const partner = await consult(sql, config, facts, most);
-      return { findings: [...findings, ...share], partner };
-    });
+    // Of its own mirror alone: what the demo's database is like says nothing of the configuration.
+    return await withMirror(config, examineDatabase, { owners: ['daemon'] });
   } catch (error) {
+    if (error instanceof NoMirror) return await withoutMirror();
     return {
       findings: [unreachable(error), ...judgeShare(config, null)],
       partner: nothingAsked(most === 0 ? [] : [skipped('partner', 'requests are counted in Postgres')]),
     };
   }
+
+  /** Before the first start there is no ledger, and no daemon that sends. */
+  async function withoutMirror(): Promise<Examined> {
+    const findings = [noDatabaseYet(config), ...judgeShare(config, null)];
+    return { findings, partner: most === 0 ? nothingAsked([]) : await consult(null, config, most) };
+  }
+
+  async function examineDatabase(sql: Sql): Promise<Examined> {
+    const facts = await readFacts(sql, now);
+    const settings = {
+      url: config.database.url?.read() ?? null,
+      queues: config.queues.redisUrl === null ? ('postgres' as const) : ('redis' as const),
+      poolMax: config.database.poolMax,
+    };
+    const findings = judgePostgres(facts, settings);
+    const blocked = ledgerProblem(facts);
+    const isReady = facts.migrated && blocked === null;
+    const others = isReady ? await readOthers(sql, config) : null;
+    const account = isReady ? [judgeAccount(config, await readAccount(sql), now())] : [];
+    const share = [...account, ...judgeShare(config, others)];
+    if (blocked !== null)
+      return { findings: [...findings, ...share], partner: nothingAsked([skipped('partner', blocked)]) };
+    if (most === 0) return { findings: [...findings, ...share], partner: nothingAsked([]) };
+    const partner = await consult(facts.migrated ? sql : null, config, most);
+    return { findings: [...findings, ...share], partner };
+  }
+}
+
+function noDatabaseYet(config: Config): CheckResult {
+  return warn(
+    'postgres',
+    `DATABASE_URL is not set: \`catalog-mirror run\` will create an embedded Postgres in ${resolve(dataDirOf(config, 'daemon'))}`,
+    'for production set DATABASE_URL to a Postgres that you back up',
+  );
 }
 
 /** Why requests cannot be counted in this database; null where they can. Pure. */
@@ -158,16 +178,13 @@ async function readOthers(sql: Sql, config: Config): Promise<number> {
   return (await readPace(sql, config.rate.windowMs)).others;
 }
 
-async function consult(sql: Sql, config: Config, facts: PostgresFacts, most: number): Promise<PartnerReport> {
+/** Asks the partner. `sql` null: there are no tables yet, and so no ledger in which requests are counted. */
+async function consult(sql: Sql | null, config: Config, most: number): Promise<PartnerReport> {
   const limits = paceLimits(config);
-  // Before the first run there is no ledger, and no daemon that sends.
-  const permits = facts.migrated
-    ? ledgerPermits(sql, systemClock, limits)
-    : localPermits(systemClock, limits);
-  const mirror = await readOwnMirror(facts.migrated ? sql : null);
-  const report = await askPartner({ config, permits, mirror, most, now });
+  const permits = sql === null ? localPermits(systemClock, limits) : ledgerPermits(sql, systemClock, limits);
+  const report = await askPartner({ config, permits, mirror: await readOwnMirror(sql), most, now });
   const isAnswered = report.requests.some(({ outcome }) => outcome === 'ok');
-  if (facts.migrated && isAnswered) await endCallPause(sql, OUTAGE_KINDS);
+  if (sql !== null && isAnswered) await endCallPause(sql, OUTAGE_KINDS);
   return report;
 }
 
@@ -178,11 +195,13 @@ function unreachable(error: unknown): CheckResult {
       : '';
   const text = `${error instanceof Error ? error.message : 'no connection'} (${sqlState(error) ?? 'no code'})${cause}`;
   const pooler = /unsupported startup parameter/.test(cause);
+  const hint =
+    error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : null;
   return fail(
     'postgres',
     text,
     pooler
       ? 'DATABASE_URL points to a transaction pooler: connect to the server directly'
-      : 'check DATABASE_URL, and that the server is running',
+      : (hint ?? 'check DATABASE_URL, and that the server is running'),
   );
 }

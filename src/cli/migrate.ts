@@ -5,7 +5,7 @@ import { prepareTables } from '../queues/postgres-queues.ts';
 import { addressOf, adoptAccount } from '../store/account.ts';
 import { connect, waitForDatabase } from '../store/db.ts';
 import { migrateDatabase } from '../store/migrations.ts';
-import { createLogger } from '../telemetry/log/logger.ts';
+import { openLog } from './log.ts';
 import { type Command, EXIT } from './command.ts';
 
 const PATIENCE_MS = 30_000;
@@ -28,7 +28,7 @@ export const migrate: Command = {
     const { env, readFile } = processSources;
     const adopting = values['adopt-account'] === true ? loadConfig(env, readFile).partner : null;
     const config = loadConfig(env, readFile, { need: 'database' });
-    const log = createLogger({ level: config.log.level, secrets: config.secrets });
+    const log = openLog(config);
     const database = await openDatabase(config, log);
     try {
       const sql = connect(database.url, { max: 1 });

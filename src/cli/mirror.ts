@@ -1,31 +1,106 @@
-import { join } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import type { MirrorConfig } from '../config/config.ts';
-import { locateEmbeddedPostgres } from '../embedded/data-dir.ts';
+import { EmbeddedError } from '../embedded/errors.ts';
+import { findEmbeddedPostgres, type FoundCluster } from '../embedded/find.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
 import { connect, type Sql, waitForDatabase } from '../store/db.ts';
 import { sqlState } from '../store/sql-errors.ts';
-import { migrateDatabase } from '../store/migrations.ts';
+import { NoMirror } from './no-mirror.ts';
 
 const PATIENCE_MS = 10_000;
 /** SQLSTATEs: no such table, no such schema. */
 const NO_TABLES = new Set(['42P01', '3F000']);
 
+/** Whose embedded Postgres a command may work on where DATABASE_URL is not set. */
+const OWNERS = ['daemon', 'demo'] as const;
+type Owner = (typeof OWNERS)[number];
+
+/** Where the embedded Postgres of the daemon, or of the demo, has its files. */
+export const dataDirOf = (config: Pick<MirrorConfig, 'database'>, owner: Owner): string =>
+  owner === 'demo'
+    ? join(config.database.dataDir, 'demo', 'postgres')
+    : join(config.database.dataDir, 'postgres');
+
+/** The mirror that a command works on. */
+export interface FoundMirror {
+  /** Null: it is not running, and is started for as long as the command takes. */
+  readonly url: string | null;
+  readonly dataDir: string;
+  /** Which one it is, in words; null where DATABASE_URL names it. */
+  readonly which: string | null;
+}
+
+type Candidate = { readonly owner: Owner; readonly dataDir: string; readonly found: FoundCluster };
+
 /**
- * The mirror's database for a command beside the daemon: the configured one, the embedded one of a running daemon, or
- * else the embedded one started for as long as the command takes. `giveUp` ends the wait for it.
+ * Which of the embedded ones is meant: one that runs rather than one that does not, then the daemon's rather than the demo's.
+ * Null where there is none. Pure.
+ */
+export function chooseCluster(candidates: readonly Candidate[]): Candidate | null {
+  const inState = (state: FoundCluster['state']) => candidates.find(({ found }) => found.state === state);
+  return inState('running') ?? inState('stopped') ?? null;
+}
+
+/**
+ * The mirror of a command beside the daemon: the configured one, else an embedded one in DATA_DIR. Creates nothing.
+ *
+ * @throws NoMirror where there is none; EmbeddedError where a folder cannot be read
+ */
+export async function findMirror(
+  config: MirrorConfig,
+  owners: readonly Owner[] = OWNERS,
+): Promise<FoundMirror> {
+  const configured = config.database.url?.read();
+  if (configured !== undefined) return { url: configured, dataDir: '', which: null };
+  const candidates: Candidate[] = [];
+  for (const owner of owners) {
+    const dataDir = dataDirOf(config, owner);
+    candidates.push({ owner, dataDir, found: await findEmbeddedPostgres(dataDir) });
+  }
+  const chosen = chooseCluster(candidates);
+  if (chosen === null) throw new NoMirror(config);
+  const { owner, dataDir, found } = chosen;
+  const isRunning = found.state === 'running';
+  return {
+    url: isRunning ? found.url : null,
+    dataDir,
+    which: `the ${isRunning ? 'running' : 'stopped'} ${owner} in ${shortest(dataDir)}`,
+  };
+}
+
+function shortest(path: string): string {
+  const [whole, below] = [resolve(path), relative(process.cwd(), path)];
+  return below.startsWith('..') || below.length > whole.length ? whole : below;
+}
+
+/**
+ * Does work on the mirror that `findMirror` finds. `which` is what it says of it, for the first line of what is printed.
+ * `giveUp` ends the wait for the database.
  */
 export async function withMirror<T>(
   config: MirrorConfig,
-  work: (sql: Sql) => Promise<T>,
-  giveUp?: AbortSignal,
+  work: (sql: Sql, which: string | null) => Promise<T>,
+  { giveUp, owners = OWNERS }: { readonly giveUp?: AbortSignal; readonly owners?: readonly Owner[] } = {},
 ): Promise<T> {
-  const dataDir = join(config.database.dataDir, 'postgres');
-  const found = config.database.url?.read() ?? (await locateEmbeddedPostgres(dataDir));
-  if (found !== null) return await withConnection(found, work, giveUp);
-  await using embedded = await startEmbeddedPostgres({ dataDir });
-  await migrateDatabase(embedded.url);
-  return await withConnection(embedded.url, work, giveUp);
+  const { url, dataDir, which } = await findMirror(config, owners);
+  const working = (sql: Sql) => work(sql, which);
+  if (url !== null) return await withConnection(url, working, giveUp);
+  await using embedded = await startEmbeddedPostgres({ dataDir }).catch((error: unknown) => {
+    throw error instanceof EmbeddedError && error.kind === 'in-use' ? new Starting(error) : error;
+  });
+  return await withConnection(embedded.url, working, giveUp);
+}
+
+/** The owner of an embedded Postgres is there, and its server is not. */
+class Starting extends Error {
+  override readonly name = 'Starting';
+  readonly kind = 'starting';
+  readonly hint = 'wait a moment, then try again';
+
+  constructor(cause: EmbeddedError) {
+    super('the embedded Postgres is being started or stopped', { cause });
+  }
 }
 
 async function withConnection<T>(
@@ -38,11 +113,18 @@ async function withConnection<T>(
     await waitForDatabase(sql, systemClock, PATIENCE_MS, { signal });
     return await work(sql);
   } catch (error) {
-    if (!NO_TABLES.has(sqlState(error) ?? '')) throw error;
+    if (!NO_TABLES.has(sqlState(error) ?? '') || (await hasTables(sql))) throw error;
     throw new Error('the mirror has no tables yet: start the daemon, or run `catalog-mirror migrate`', {
       cause: error,
     });
   } finally {
     await sql.end({ timeout: 1 });
   }
+}
+
+async function hasTables(sql: Sql): Promise<boolean> {
+  const [{ there }] = await sql<
+    [{ there: boolean }]
+  >`select to_regclass('catalog.skus') is not null as there`;
+  return there;
 }

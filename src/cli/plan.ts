@@ -6,6 +6,7 @@ import { type Capacity, type CapacityInput, capacityOf, type ClassCapacity } fro
 import { MOST_UNDER_WAY } from '../sync/reprice/slice.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
+import { NoMirror } from './no-mirror.ts';
 
 const MORE_REQUESTS = 10;
 const SNAPSHOT_MINUTES = 360;
@@ -100,18 +101,24 @@ function readOptions(values: CommandArgs['values']): Asked {
   return asked;
 }
 
+const PASS_SKUS = 'pass --skus with the size of the catalog that you expect';
+
+function withoutMirror(error: unknown): never {
+  throw error instanceof NoMirror ? new UsageError([error.message, PASS_SKUS]) : error;
+}
+
 async function inputOf(asked: Asked, config: MirrorConfig): Promise<CapacityInput> {
   const { bulk, intervals } = config;
   const known =
     asked.skus === null
-      ? await withMirror(config, readCatalogSize)
+      ? await withMirror(config, readCatalogSize).catch(withoutMirror)
       : {
           skus: asked.skus,
           live: asked.skus * (asked.liveShare ?? 0.05),
           liveBudget: null,
           liveCeiling: null,
         };
-  if (known.skus === 0) throw new UsageError(['the mirror is empty: pass --skus and --live-share']);
+  if (known.skus === 0) throw new UsageError([`the mirror is empty: ${PASS_SKUS}`]);
   return {
     skus: known.skus,
     liveShare: asked.liveShare ?? known.live / known.skus,

@@ -45,9 +45,16 @@ export const refresh: Command = {
       problems.push('--accept-shrink: expected --manifest with it');
     if (problems.length > 0) throw new UsageError(problems);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    await withMirror(config, async (sql) => {
-      const tell = ({ due, released, resumed }: Refreshed, more: string, what: string) => {
+    await withMirror(config, async (sql, which) => {
+      if (which !== null) print(`in ${which}:`);
+      const tell = ({ due, added, released, resumed }: Refreshed, more: string, what: string) => {
         print(`${skusAre(due, more)} ${what} now`);
+        if (added > 0)
+          print(
+            added === 1
+              ? '1 SKU was unknown and is mirrored from now on'
+              : `${added} SKUs were unknown and are mirrored from now on`,
+          );
         if (released > 0)
           print(
             `${released} of those due no longer ${released === 1 ? 'waits' : 'wait'} after errors or deferrals`,

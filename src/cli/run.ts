@@ -4,7 +4,8 @@ import { parseDuration } from '../lib/duration.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { databaseNow, type StillDue, stillDue } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
-import { createLogger, type Log } from '../telemetry/log/logger.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import { openLog } from './log.ts';
 import { libraryLines } from '../telemetry/log/lines.ts';
 import { judgeEncryption } from './doctor/connection.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
@@ -30,7 +31,7 @@ export const run: Command = {
   async run({ values }) {
     const timeoutMs = timeoutOf(values);
     const config = loadConfig(processSources.env, processSources.readFile);
-    const log = createLogger({ level: config.log.level, secrets: config.secrets });
+    const log = openLog(config);
     endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }));
     captureLibraryOutput(libraryLines(log, systemClock));
     for (const warning of [...config.warnings, ...unprotected(config)])

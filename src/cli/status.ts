@@ -11,10 +11,12 @@ import { readFacts } from '../status/facts.ts';
 import { type Health, judge, NO_OWN_FACTS } from '../status/health.ts';
 import { type MirrorState } from '../status/reason.ts';
 import type { Sql } from '../store/db.ts';
-import { readCounts } from '../store/catalog-counts.ts';
+import { type Counting, readCounts } from '../store/catalog-counts.ts';
+import { readDaemonSettings } from '../store/sync-state.ts';
 import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
 import { printError, withoutSecrets } from './print-error.ts';
 import { withMirror } from './mirror.ts';
+import { NoMirror } from './no-mirror.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, terminalOf } from './terminal.ts';
 
@@ -58,14 +60,16 @@ interface Snapshot {
   readonly status: Status | null;
   readonly health: Health;
   readonly now: Date;
+  /** Which mirror this is, in words; null where DATABASE_URL names it. */
+  readonly which: string | null;
 }
 
 type Show = (snapshot: Snapshot, terminal: Terminal) => string;
 
 const jsonOf: Show = ({ status, health, now }) =>
   shownJson(status === null ? { ...health, at: now } : asJson(status, health, now));
-const screenOf: Show = ({ status, health, now }, terminal) =>
-  status === null ? awayScreen(health, terminal) : screen(status, health, now, terminal);
+const screenOf: Show = ({ status, health, now, which }, terminal) =>
+  status === null ? awayScreen(health, terminal) : screen(status, health, now, terminal, which);
 
 function watchSeconds(values: CommandArgs['values']): number | null {
   const { watch: given } = values;
@@ -81,10 +85,16 @@ function watchSeconds(values: CommandArgs['values']): number | null {
 export async function readStatusOf(
   sql: Sql,
   config: MirrorConfig,
+  counting: Counting = 'now',
+  which: string | null = null,
 ): Promise<Snapshot & { readonly status: Status }> {
-  const limits = paceLimits(config);
-  const { liveBudget, maxSkus: bulkMaxSkus } = config.bulk;
-  const counts = await readCounts(sql);
+  // By the settings of the daemon: those of whoever asks may be others.
+  const { bulkMaxSkus, liveBudget, ...daemons } = (await readDaemonSettings(sql)) ?? {
+    bulkMaxSkus: config.bulk.maxSkus,
+    liveBudget: config.bulk.liveBudget,
+  };
+  const limits = { ...paceLimits(config), ...daemons };
+  const counts = await readCounts(sql, counting);
   const read = await readFacts(sql, {
     windowMs: limits.windowMs,
     paceOf: paceReader(limits),
@@ -92,21 +102,30 @@ export async function readStatusOf(
   });
   const { facts } = read;
   const status = await readStatus(sql, read, counts, { limits, bulkMaxSkus, liveBudget });
-  return { status, health: judge(facts), now: facts.now };
+  return { status, health: judge(facts), now: facts.now, which };
 }
 
 /** A mirror that cannot be read is as broken as one can be. */
 function away(error: unknown): Snapshot {
-  const message = withoutSecrets(error instanceof Error ? error.message : String(error));
-  const unreadable = `${message}; \`catalog-mirror doctor\` says what to do`;
-  return { status: null, health: judge(null, { ...NO_OWN_FACTS, unreadable }), now: new Date() };
+  const message = error instanceof Error ? error.message.replaceAll('\n', '; ') : String(error);
+  const remedy =
+    error instanceof Error && 'hint' in error && typeof error.hint === 'string'
+      ? error.hint
+      : '`catalog-mirror doctor` says what to do';
+  const unreadable = `${withoutSecrets(message)}; ${remedy}`;
+  const health = judge(null, { ...NO_OWN_FACTS, unreadable });
+  return { status: null, health, now: new Date(), which: null };
 }
 
 async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
-  const seen = await withMirror(config, (sql) => readStatusOf(sql, config)).catch((error: unknown) => {
-    printError(error);
-    return away(error);
-  });
+  const seen = await withMirror(config, (sql, which) => readStatusOf(sql, config, 'now', which)).catch(
+    (error: unknown) => {
+      // Nothing is broken where there is nothing.
+      if (error instanceof NoMirror) throw error;
+      printError(error);
+      return away(error);
+    },
+  );
   process.stdout.write(`${show(seen, terminalOf(process.stdout, processSources.env))}\n`);
   return EXIT_OF[seen.health.state];
 }
@@ -117,15 +136,15 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
   const stopping = signal.promise.then(() => stopped.abort());
   const canvas = createCanvas(process.stdout);
   const draw = (seen: Snapshot) => canvas.draw(show(seen, terminalOf(process.stdout, processSources.env)));
-  const drawing = async (sql: Sql) => {
+  const drawing = async (sql: Sql, which: string | null) => {
     while (!stopped.signal.aborted) {
-      draw(await readStatusOf(sql, config));
+      draw(await readStatusOf(sql, config, 'seldom', which));
       await systemClock.sleep(everyMs, stopped.signal);
     }
   };
   try {
     while (!stopped.signal.aborted) {
-      const watching = withMirror(config, drawing, stopped.signal).catch((error: unknown) => {
+      const watching = withMirror(config, drawing, { giveUp: stopped.signal }).catch((error: unknown) => {
         if (!stopped.signal.aborted) draw(away(error));
       });
       // A server that hangs does not hold up the end.

@@ -1,4 +1,5 @@
 import type { WriteStream } from 'node:tty';
+import { stripVTControlCharacters } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import type { Terminal } from '../status/style.ts';
 
@@ -43,6 +44,46 @@ export function createCanvas(output: Output): { draw: (text: string) => void; cl
     close() {
       // The last screen stays where the command was typed.
       if (last !== null) output.write(`${CLOSE}${last}\n`);
+    },
+  };
+}
+
+/** Lines at the end of what is printed that are drawn over and over; what is printed meanwhile stands above them. */
+export interface Panel {
+  draw(lines: readonly string[]): void;
+  print(line: string): void;
+  /** The last lines stay where they are. */
+  close(): void;
+}
+
+/**
+ * A panel on a terminal. Lines have to be shorter than it is wide. The terminal may be made narrower at any time: it then breaks lines
+ * that were drawn before, and more rows have to be drawn over.
+ */
+export function createPanel(output: Output): Panel {
+  let drawn: readonly string[] = [];
+  let isOpen = false;
+  const rowsOf = (line: string) =>
+    Math.max(1, Math.ceil(stripVTControlCharacters(line).length / (output.columns ?? 80)));
+  const back = () => {
+    const rows = drawn.reduce((sum, line) => sum + rowsOf(line), 0);
+    return rows === 0 ? '' : `\r${CSI}${rows}A`;
+  };
+  const frame = (lines: readonly string[]) => `${lines.map((line) => `${line}${CSI}K\n`).join('')}${CSI}J`;
+  return {
+    draw(lines) {
+      const shown = lines.slice(0, Math.max(1, (output.rows ?? 24) - 1));
+      output.write(`${isOpen ? '' : `${CSI}?25l`}${back()}${frame(shown)}`);
+      isOpen = true;
+      drawn = shown;
+    },
+    print(line) {
+      output.write(`${back()}${frame([...line.split('\n'), ...drawn])}`);
+    },
+    close() {
+      if (isOpen) output.write(`${CSI}?25h`);
+      isOpen = false;
+      drawn = [];
     },
   };
 }

@@ -36,21 +36,33 @@ export type MirrorConfig = Omit<Config, 'partner' | 'access'>;
 
 export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
-/** Everything that is wrong with the environment, at once. Its message has one line a problem and holds no secret. */
+/**
+ * Everything that is wrong with the environment, at once. Its message has one line a problem, then one for each name that was
+ * probably meant to be a variable, and holds no secret.
+ */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly kind = 'config';
   readonly problems: readonly ConfigProblem[];
+  readonly hint: string;
 
-  constructor(problems: readonly ConfigProblem[]) {
-    const lines = problems.map(({ variable, expected, got, but }) => {
-      const shown =
-        got === undefined ? '' : `, got ${JSON.stringify(got.length > 100 ? `${got.slice(0, 100)}…` : got)}`;
-      return `${variable}: expected ${expected}${shown}${but === undefined ? '' : `; ${but}`}`;
-    });
-    super(`invalid configuration\n${lines.join('\n')}`);
+  constructor(problems: readonly ConfigProblem[], unknown: readonly string[] = []) {
+    super(['invalid configuration', ...problems.map(problemLine), ...unknown].join('\n'));
     this.problems = problems;
+    const names = problems.map(({ variable }) => variable).join(', ');
+    const withoutAccount = problems.some(({ variable, unset }) => unset && ACCOUNT.test(variable));
+    this.hint = withoutAccount
+      ? `set ${names} in the environment; without an account of the partner, try \`catalog-mirror demo\``
+      : `correct ${names}`;
   }
+}
+
+const ACCOUNT = /^PARTNER_(?:BASE_URL|API_KEY|SECRET)$/;
+
+function problemLine({ variable, expected, unset, got, but }: ConfigProblem): string {
+  const shown =
+    got === undefined ? '' : `, got ${JSON.stringify(got.length > 100 ? `${got.slice(0, 100)}…` : got)}`;
+  return `${variable}: ${unset === true ? 'not set; ' : ''}expected ${expected}${shown}${but === undefined ? '' : `; ${but}`}`;
 }
 
 const ROWS: readonly (readonly [name: Name, setting: Setting])[] = Object.entries(SETTINGS) as [
@@ -96,7 +108,7 @@ function readSecrets(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
     const read = readSecret(name, rule, env, readFile);
     if (read === null) {
       const expected = `${rule.description} (or a file in ${name}_FILE)`;
-      if (unset === undefined) problems.push([name, { variable: name, expected }]);
+      if (unset === undefined) problems.push([name, { variable: name, expected, unset: true }]);
     } else if ('expected' in read) problems.push([name, read]);
     else {
       kept.set(name, read);
@@ -147,6 +159,7 @@ function parse(rows: typeof ROWS, env: Environment) {
       {
         variable: name,
         expected: ofMany ? issue.message : (SETTINGS[name].rule.description ?? ''),
+        ...(typeof text !== 'string' && { unset: true }),
         // A URL with an @ or a query often carries a credential.
         ...(typeof text === 'string' && !/[@?]/.test(text) && { got: text }),
       },
@@ -212,7 +225,7 @@ export function loadConfig(
   const secret = readSecrets(rows, env, readFile);
   const plain = parse(rows, env);
   const problems = inOrder(secret.problems, plain.problems);
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.length > 0) throw new ConfigError(problems, unknownNames(env, VARIABLES));
 
   const values: Readonly<Record<string, unknown>> = plain.values;
   const url = values['PARTNER_BASE_URL'];

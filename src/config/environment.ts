@@ -6,6 +6,8 @@ export type ReadFile = (path: string) => string;
 export interface ConfigProblem {
   readonly variable: string;
   readonly expected: string;
+  /** The variable is not there, or empty. */
+  readonly unset?: boolean;
   /** The offending value; absent where it is, or could be, a secret. */
   readonly got?: string;
   /** What is wrong with a value that is not shown. */
@@ -28,7 +30,7 @@ export function unknownNames(
     .flatMap((name) => {
       if (known.includes(name.replace(/_FILE$/, '')))
         return [`${name} is ignored: this variable cannot be given as a file`];
-      const meant = nearest(name, known, ({ length }) => (length > 9 ? 2 : 1));
+      const meant = nearest(name.toUpperCase(), known, ({ length }) => (length > 9 ? 2 : 1));
       if (meant !== undefined)
         return [`${name} is not a variable of catalog-mirror and is ignored; did you mean ${meant}?`];
       return OUR_PREFIX.test(name) ? [`${name} is not a variable of catalog-mirror and is ignored`] : [];

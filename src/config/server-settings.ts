@@ -42,4 +42,11 @@ export const SERVER_SETTINGS = {
     default: 'info',
     meaning: 'minimum level that is logged',
   },
+  LOG_FORMAT: {
+    path: 'log.format',
+    rule: choice(['auto', 'json', 'text']),
+    default: 'auto',
+    meaning:
+      'form of the log on stdout: `json` for programs, `text` for people, `auto`: text on a terminal, else JSON',
+  },
 } as const satisfies Readonly<Record<string, Setting>>;

@@ -22,7 +22,7 @@ import type { Log } from '../telemetry/log/logger.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
-import { type HttpServer, startHttpServer } from './http-server.ts';
+import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
 import { createClockWatch, type ClockWatch } from './clock-watch.ts';
 import { createHealth } from './health.ts';
 import type { Parts } from './parts.ts';
@@ -183,6 +183,7 @@ async function start({
     queues: backend.kind,
     host: config.http.host,
     port: http.port,
+    ...(config.http.statusPage && { page: pageUrl(config.http.host, http.port) }),
   });
   return {
     sql,

@@ -42,12 +42,16 @@ export interface Database {
   readonly close: () => Promise<void>;
 }
 
-/** Where the mirror lives: the configured Postgres, or an embedded one of this process. */
-export async function openDatabase(config: Pick<Config, 'database'>, log: Log): Promise<Database> {
+/** Where the mirror lives: the configured Postgres, or an embedded one of this process, with its files in `dataDir`. */
+export async function openDatabase(
+  config: Pick<Config, 'database'>,
+  log: Log,
+  dataDir = join(config.database.dataDir, 'postgres'),
+): Promise<Database> {
   const configured = config.database.url;
   if (configured !== null) return { url: presentUrl(configured), close: () => Promise.resolve() };
   const embedded = await startEmbeddedPostgres({
-    dataDir: join(config.database.dataDir, 'postgres'),
+    dataDir,
     log: embeddedLines(log),
   });
   return { url: () => embedded.url, close: () => embedded.stop() };

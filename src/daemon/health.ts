@@ -8,7 +8,7 @@ import type { WrongClock } from '../sync/clocks.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Runner } from '../queues/runner.ts';
 import type { Sql } from '../store/db.ts';
-import { isLoginRejected, sqlState } from '../store/sql-errors.ts';
+import { isDatabaseMissing, isLoginRejected, sqlState } from '../store/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/catalog-counts.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
 import { type Health, judge, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
@@ -158,10 +158,14 @@ function clockText(wrong: WrongClock | null): string | null {
 const loginRejected = (error: unknown): string =>
   `Postgres rejects the login (${sqlState(error) ?? ''}): check user and password in DATABASE_URL or the file of DATABASE_URL_FILE, which is read for each connection`;
 
+const DATABASE_MISSING =
+  'Postgres answers (3D000), and does not have this database: correct its name in DATABASE_URL, or create it';
+
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
 function unreadableText(error: unknown): string {
   if (error instanceof IncompleteMirror) return error.message;
   if (isLoginRejected(error)) return loginRejected(error);
+  if (isDatabaseMissing(error)) return DATABASE_MISSING;
   const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';
   return isAnswer
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``

@@ -35,6 +35,12 @@ export class ListenError extends Error {
   }
 }
 
+/** Where a browser on this host finds the status page of a server that listens on `host`. */
+export function pageUrl(host: string, port: number): string {
+  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/`;
+}
+
 const CLOSE_GRACE_MS = 1000;
 const CHECK_EVERY_MS = 1000;
 /** How long a request may take to come, and how large it may be. */

@@ -3,7 +3,7 @@ import { line, OVER, REPEATED } from './log-event.ts';
 const GO_ON = 'it is retried automatically; the next line comes when it is over, or within an hour';
 
 export const PROCESS = {
-  'app.started': line('info', 'the daemon is running', ['version', 'queues', 'host', 'port']),
+  'app.started': line('info', 'the daemon is running', ['version', 'queues', 'host', 'port', 'page']),
   'app.stopping': line(
     'info',
     'the daemon received a stop signal',

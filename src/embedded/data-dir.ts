@@ -6,13 +6,12 @@ import {
   mkdir,
   mkdtemp,
   readdir,
-  readFile,
   realpath,
   rmdir,
   stat,
   symlink,
 } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { EmbeddedLog } from './events.ts';
 import { type ServiceUser, canEnter } from './command.ts';
 import { EmbeddedError, errnoOf, unless } from './errors.ts';
@@ -202,23 +201,4 @@ function danglingLink(dataDir: string): EmbeddedError {
     `${dataDir} is a link to a folder that does not exist`,
     'remove the link to start afresh, or bring the folder back',
   );
-}
-
-/**
- * URL of the embedded Postgres that another process runs in `dataDir`, or null when none does: how `status` and `refresh`
- * find the mirror of a daemon on the same machine.
- */
-export async function locateEmbeddedPostgres(dataDir: string): Promise<string | null> {
-  const asked = resolve(dataDir);
-  try {
-    const pidFile = await readFile(join(await realpath(asked), 'postmaster.pid'), 'utf8');
-    const password = (await readFile(clusterPaths(asked).passwordFile, 'utf8')).trim();
-    // Fourth line: the port (PostgreSQL documentation, "postmaster.pid").
-    const port = Number(pidFile.split('\n')[3]);
-    return Number.isInteger(port) && port > 0
-      ? `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
-      : null;
-  } catch {
-    return null;
-  }
 }

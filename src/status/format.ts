@@ -82,10 +82,14 @@ export function paceLine({ pace }: MirrorStats, now: Date): string {
 /** Counts younger than this are shown without their age. */
 const PRESENT_SECONDS = 10;
 
-/** How old the counts of a large catalog are; null while they are those of this moment. */
-export function countedLine({ countedAt, countedInMs }: MirrorStats, now: Date): string | null {
+/** How old the counts of a large catalog are; null while they are younger than `present` seconds. */
+export function countedLine(
+  { countedAt, countedInMs }: MirrorStats,
+  now: Date,
+  present = PRESENT_SECONDS,
+): string | null {
   const age = secondsBetween(countedAt, now);
-  if (age < PRESENT_SECONDS) return null;
+  if (age < present) return null;
   return `counted ${formatAge(age)} ago, in ${formatDuration(Math.round(countedInMs))}`;
 }
 

@@ -51,20 +51,33 @@ interface Row {
   readonly tint: Tint;
 }
 
-/** The screen for a person: first the state with its reasons, then the figures. Pure. */
-export function screen(status: Status, health: Health, now: Date, terminal: Terminal): string {
+/** Counts of this age, in seconds, are no longer those of the moment at which somebody asks. */
+const OLD_SECONDS = 3;
+
+/**
+ * The screen for a person: first the state with its reasons, then the figures. `which` mirror it is, in words, or null where that
+ * needs none. Pure.
+ */
+export function screen(
+  status: Status,
+  health: Health,
+  now: Date,
+  terminal: Terminal,
+  which: string | null = null,
+): string {
   const paint = painter(terminal);
   const ago = (at: Date | null) =>
     at === null ? 'never' : `${at.toISOString()} (${formatAge(secondsBetween(at, now))} ago)`;
   const parts = [
-    ...catalogParts(status, now, ago),
+    ...catalogParts(status, ago),
     ...freshnessParts(status),
     ...backlogParts(status, now),
     ...paceParts(status, now),
     ...status.tasks.filter(({ task }) => task !== 'reprice').map((task) => taskPart(task, now)),
   ];
+  const notes = [which, countedLine(status.stats, now, OLD_SECONDS)].filter((note) => note !== null);
   return [
-    ...healthLines(health, healthyLine(status, now), terminal),
+    ...healthLines(health, healthyLine(status, now), terminal, notes),
     '',
     ...parts.flatMap((part) => partLines(part, terminal, paint)),
   ].join('\n');
@@ -75,11 +88,20 @@ export function awayScreen(health: Health, terminal: Terminal): string {
   return healthLines(health, '', terminal).join('\n');
 }
 
-/** The state with its worst reason, and the other reasons below it; `healthy` is what is said where there is none. */
-function healthLines({ state, reasons }: Health, healthy: string, terminal: Terminal): string[] {
+/**
+ * The state with its worst reason, and the other reasons below it. `healthy` is what is said where there is none, `notes` are what the
+ * reader has to know of the figures.
+ */
+function healthLines(
+  { state, reasons }: Health,
+  healthy: string,
+  terminal: Terminal,
+  notes: readonly string[] = [],
+): string[] {
   const paint = painter(terminal);
   const [worst, ...others] = reasons.map(({ text }) => harmless(text));
-  return [`${state}: ${worst ?? healthy}`, ...others.map((text) => `  ${text}`)]
+  const noted = notes.length === 0 ? '' : ` (${notes.map(harmless).join('; ')})`;
+  return [`${state}: ${worst ?? healthy}${noted}`, ...others.map((text) => `  ${text}`)]
     .flatMap((line, i) => wrap(line, terminal.width, i === 0 ? 2 : 4))
     .map((line) => paint(TINTS[state], paint('bold', line)));
 }
@@ -119,8 +141,7 @@ function rowLine(
   return drawn === '' && terminal.width !== null ? line.slice(0, terminal.width) : line;
 }
 
-function catalogParts({ stats, sync, daemons }: Status, now: Date, ago: (at: Date | null) => string): Part[] {
-  const counted = countedLine(stats, now);
+function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) => string): Part[] {
   const byState = stats.skus.map((s) => `${count(s.count)} ${s.state}/${s.priceSource}`).join(', ');
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
   const refused =
@@ -147,10 +168,7 @@ function catalogParts({ stats, sync, daemons }: Status, now: Date, ago: (at: Dat
       tint: broken === '' ? undefined : 'yellow',
     },
     { label: 'daemons', text: daemons === 0 ? 'none running' : `${daemons} running` },
-    {
-      label: 'SKUs',
-      text: [byState === '' ? 'none yet' : byState, ...(counted === null ? [] : [counted])].join('; '),
-    },
+    { label: 'SKUs', text: byState === '' ? 'none yet' : byState },
     ...(stats.incident === null
       ? []
       : [{ label: 'incident', text: incidentLine(stats.incident, ago), tint: 'yellow' as const }]),
@@ -217,7 +235,14 @@ function paceParts({ stats, mostInWindow, failedCalls }: Status, now: Date): Par
     },
     ...(failedCalls === 0
       ? []
-      : [{ label: 'calls', text: `${failedCalls} bulk calls failed in a row`, tint: 'yellow' as const }]),
+      : [
+          {
+            label: 'calls',
+            text:
+              failedCalls === 1 ? 'the last bulk call failed' : `${failedCalls} bulk calls failed in a row`,
+            tint: 'yellow' as const,
+          },
+        ]),
   ];
 }
 
@@ -232,13 +257,15 @@ function paceRow({ pace }: MirrorStats, most: number): Row {
   };
 }
 
+const failuresInRow = (n: number): string => (n === 1 ? 'failed once' : `${n} failures in a row`);
+
 function taskPart(task: TaskState, now: Date): Part {
   const label = `task ${task.task}`.padEnd(20);
   if (task.running) {
     const shown = Object.entries(task.progress ?? {}).map(([key, value]) => `${key} ${value ?? '?'}`);
     return { label, text: `running ${shown.join(', ')}`.trimEnd() };
   }
-  const failures = task.failures > 0 ? `, ${task.failures} failures in a row` : '';
+  const failures = task.failures > 0 ? `, ${failuresInRow(task.failures)}` : '';
   const last =
     task.succeededAt === null ? '' : `, last success ${formatAge(secondsBetween(task.succeededAt, now))} ago`;
   return {

@@ -239,20 +239,26 @@ export function planCounts(
   return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
 }
 
-/** A count that takes no longer than this is worth waiting for at a terminal. */
+/** How a command counts: `now` for a single answer, `seldom` where it asks again and again, so that a large catalog gets its rest. */
+export type Counting = 'now' | 'seldom';
+
+/** A count that takes no longer than this is made for every single answer at a terminal. */
+const SHORT_MS = 500;
+/** A count that takes no longer than this is worth waiting for at a terminal, once it has had its rest. */
 const WORTH_WAITING_MS = 2000;
 
 /**
- * For the single read of a command: the last counts where they are recent enough, else new ones. Nobody may read the status
- * of the daemons, and then nobody else counts: a count that does not take long is made as soon as it has had its rest.
+ * For a command: new counts, or the last ones, with the time they were taken at, where counting takes long. Nobody may read the
+ * status of the daemons, and then nobody else counts.
  */
-export async function readCounts(sql: Sql): Promise<CatalogCounts> {
+export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<CatalogCounts> {
   const last = await storedCounts(sql);
   if (last === null) return await countCatalog(sql);
   const { countedInMs } = last.counts;
   const plan = planCounts({ ...last, countedInMs });
+  const isShort = counting === 'now' && countedInMs <= SHORT_MS;
   const soon = plan === 'show-and-count' && countedInMs <= WORTH_WAITING_MS;
-  return plan === 'count' || soon ? await countCatalog(sql) : last.counts;
+  return plan === 'count' || isShort || soon ? await countCatalog(sql) : last.counts;
 }
 
 /**

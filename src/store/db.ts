@@ -4,7 +4,7 @@ import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
-import { isLoginRejected, isUntrusted, sqlState } from './sql-errors.ts';
+import { DatabaseAway, DatabaseRefused, refusalOf, sqlState } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -166,8 +166,7 @@ const TELL_EVERY_MS = 20_000;
 
 /**
  * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
- * its cause, and at once when Postgres refuses the role or its
- * certificate is not trusted. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
+ * its cause, and at once when Postgres refuses the role, does not have the database, or its certificate is not trusted. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
  * and then every twenty. Returns the milliseconds that it took.
  */
 export async function waitForDatabase(
@@ -193,7 +192,7 @@ export async function waitForDatabase(
     }
   };
   const inTime = clock.sleep(timeoutMs, over).then(() => {
-    throw new Error('Postgres does not answer', { cause: reason });
+    throw new DatabaseAway(reason);
   });
   const answered = async () => {
     while (!over.aborted) {
@@ -203,15 +202,8 @@ export async function waitForDatabase(
         await withoutTransactionTimeout(sql);
         return;
       } catch (error) {
-        if (isLoginRejected(error))
-          throw new Error('Postgres rejects the login: check user, password and database in DATABASE_URL', {
-            cause: error,
-          });
-        if (isUntrusted(error))
-          throw new Error(
-            'the certificate of Postgres is not trusted: check sslmode and sslrootcert in DATABASE_URL',
-            { cause: error },
-          );
+        const refused = refusalOf(error);
+        if (refused !== null) throw new DatabaseRefused(refused, error);
         reason = error;
       }
       await clock.sleep(250, over);

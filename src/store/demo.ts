@@ -34,6 +34,21 @@ export async function changesOf(sql: Sql, rows: number): Promise<ChangeRow[]> {
     order by id desc limit ${rows}`;
 }
 
+/** How many price changes were recorded, and the newest of them. */
+export interface RecentChanges {
+  readonly count: number;
+  readonly newest: readonly ChangeRow[];
+}
+
+export async function recentChanges(sql: Sql, rows: number): Promise<RecentChanges> {
+  const [[{ count }], newest] = await Promise.all([
+    sql<[{ count: number }]>`select count(*)::int as count from catalog.price_history`,
+    sql<ChangeRow[]>`
+      select sku, size, old_price, new_price, observed_at from catalog.price_history order by id desc limit ${rows}`,
+  ]);
+  return { count, newest };
+}
+
 /** Empties the demo's own database: every demo starts with a new market. */
 export async function dropMirror(sql: Sql): Promise<void> {
   await sql`drop schema if exists catalog, catalog_internal, catalog_queue cascade`;

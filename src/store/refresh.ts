@@ -6,6 +6,8 @@ import { requestTask } from './tasks.ts';
 export interface Refreshed {
   /** SKUs that were marked, or that had not been due. */
   readonly due: number;
+  /** SKUs that were unknown until now. */
+  readonly added: number;
   /** SKUs that no longer wait after errors or deferrals. */
   readonly released: number;
   readonly resumed: boolean;
@@ -26,7 +28,7 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
   return await transaction(sql, async (tx) => {
     await lockNewSkus(tx);
     await tx`select from catalog.skus where sku = any(${wanted}) order by sku for update`;
-    await tx`
+    const { count: added } = await tx`
       insert into catalog.skus (sku, in_manifest) select sku, false from unnest(${wanted}::text[]) as w(sku) order by sku
       on conflict do nothing`;
     const [{ held }] = await tx<[{ held: number }]>`
@@ -38,7 +40,7 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
       update catalog_internal.due set held_until = null
       where sku = any(${wanted}) and claim is null and held_until is not null`;
     const resumed = await resume(tx);
-    return { due: marked, released: held, resumed: resumed.length > 0 };
+    return { due: marked, added, released: held, resumed: resumed.length > 0 };
   });
 }
 
@@ -59,7 +61,7 @@ export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise
     after = piece.last;
   }
   const resumed = await resume(sql);
-  return { due, released, resumed: resumed.length > 0 };
+  return { due, added: 0, released, resumed: resumed.length > 0 };
 }
 
 /** The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null where there was none. */

@@ -74,3 +74,47 @@ const UNTRUSTED = new Set([
 ]);
 
 export const isUntrusted = (error: unknown): boolean => UNTRUSTED.has(sqlState(error) ?? '');
+
+/** SQLSTATE: Postgres answers, and has no database of this name. */
+const NO_DATABASE = '3D000';
+export const isDatabaseMissing = (error: unknown): boolean => sqlState(error) === NO_DATABASE;
+
+/** Why no waiting helps where this error ends a connection, and what does; null where waiting may. */
+export function refusalOf(error: unknown): { readonly what: string; readonly hint: string } | null {
+  if (isLoginRejected(error))
+    return { what: 'Postgres rejects the login', hint: 'check user and password in DATABASE_URL' };
+  if (isDatabaseMissing(error))
+    return {
+      what: 'Postgres answers, and does not have this database',
+      hint: 'correct its name in DATABASE_URL, or create it with CREATE DATABASE',
+    };
+  if (isUntrusted(error))
+    return {
+      what: 'the certificate of Postgres is not trusted',
+      hint: 'check sslmode and sslrootcert in DATABASE_URL',
+    };
+  return null;
+}
+
+/** Postgres was there and has said no, and will say no again. */
+export class DatabaseRefused extends Error {
+  override readonly name = 'DatabaseRefused';
+  readonly kind = 'database-refused';
+  readonly hint: string;
+
+  constructor({ what, hint }: { readonly what: string; readonly hint: string }, cause: unknown) {
+    super(what, { cause });
+    this.hint = hint;
+  }
+}
+
+/** Postgres has not answered for as long as there was patience. */
+export class DatabaseAway extends Error {
+  override readonly name = 'DatabaseAway';
+  readonly kind = 'database-away';
+  readonly hint = 'check that it runs and that DATABASE_URL reaches it';
+
+  constructor(cause: unknown) {
+    super('Postgres does not answer', { cause });
+  }
+}

@@ -123,6 +123,24 @@ export async function readTargets(sql: Sql): Promise<Targets> {
   return row;
 }
 
+/** How many requests the last daemon to start may send, and what it puts into a bulk call. */
+export interface DaemonSettings {
+  readonly maxPerWindow: number;
+  readonly windowMs: number;
+  readonly account: { readonly limit: number; readonly floor: number };
+  readonly bulkMaxSkus: number;
+  readonly liveBudget: number;
+}
+
+export async function readDaemonSettings(sql: Sql): Promise<DaemonSettings | null> {
+  const [row] = await sql<DaemonSettings[]>`
+    select rate_share as "maxPerWindow", (rate_window * 1000)::float8 as "windowMs",
+      json_build_object('limit', rate_limit, 'floor', rate_floor) as account,
+      bulk_max_skus as "bulkMaxSkus", bulk_live_budget as "liveBudget"
+    from catalog_internal.settings`;
+  return row ?? null;
+}
+
 /** What `run --once` still waits for; `baseline` and `delta` count only if they came after `since`. */
 export interface StillDue {
   readonly baseline: boolean;

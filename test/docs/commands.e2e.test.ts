@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { runProgram, temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
-import { codeBlocks, ROOT, spokenQueries } from './markdown.ts';
+import { codeBlocks, ROOT } from './markdown.ts';
 import { callsIn, type Line, SCRIPTS, SINGLE } from './shell.ts';
 
 vi.setConfig({ maxConcurrency: 3 });
@@ -17,7 +17,6 @@ const SNAPSHOTS = 8;
 /** Steps of the market between two snapshots: about what the demo has. */
 const STEPS = 7;
 
-const statements = [...codeBlocks('sql'), ...spokenQueries()];
 let stack: Stack;
 let environment: Record<string, string>;
 
@@ -65,31 +64,6 @@ async function put(file: string, script: string): Promise<void> {
   await writeFile(file, `#!/usr/bin/env bash\n${script}\n`);
   await chmod(file, 0o755);
 }
-
-/** What a block's statements may need to be: only what changes rights is the owner's. */
-function roleOf(block: string): string | null {
-  if (/^GRANT\b/m.test(block)) return null;
-  return /catalog\.(?:watchlist|take_request)/.test(block) ? 'catalog_watcher' : 'catalog_reader';
-}
-
-describe('SQL of the documents', () => {
-  test('there are statements to run', () => expect(statements.length).toBeGreaterThan(4));
-
-  test.each(statements)('$page:$line runs as the role that it is for, and finds something', async (block) => {
-    const role = roleOf(block.text);
-    const undo = new Error('undone');
-    const attempt = stack.sql.begin(async (tx) => {
-      await tx.unsafe('create role your_service');
-      if (role !== null) await tx.unsafe(`set local role ${role}`);
-      const results = (await tx.unsafe(block.text)) as unknown as { command?: string; count: number }[];
-      // Of one statement these are its rows, of several a list of such.
-      const each = Array.isArray(results[0]) ? results : [results as unknown as (typeof results)[0]];
-      expect(each.map((result) => result?.command === 'SELECT' && result.count === 0)).not.toContain(true);
-      throw undo;
-    });
-    await expect(attempt).rejects.toBe(undo);
-  });
-});
 
 describe('TypeScript of the documents', () => {
   type Run = (...values: unknown[]) => Promise<void>;

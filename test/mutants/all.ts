@@ -1,6 +1,7 @@
 import { ANSWER_SQL } from './answers.ts';
 import { BASELINES } from './baselines.ts';
 import { CLOCKS } from './clocks.ts';
+import { COMMANDS } from './commands.ts';
 import { CONNECTIONS } from './connections.ts';
 import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
@@ -22,6 +23,7 @@ import { SQL } from './sql.ts';
 /** Every fault that can be planted, by the list that it is in. */
 export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'partner-cases': PARTNER_CASES,
+  commands: COMMANDS,
   connections: CONNECTIONS,
   locks: LOCKS,
   safety: SAFETY,

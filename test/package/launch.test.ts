@@ -46,8 +46,10 @@ test('a flag of the user is kept, and the others are added', () => {
 test('npm start, the demo and the image start with the same flags', () => {
   const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  expect(scripts['start']).toBe(`exec node ${NODE_FLAGS.join(' ')} src/main.ts`);
-  expect(scripts['demo']).toBe(`${scripts['start']} demo`);
+  const program = `exec node ${NODE_FLAGS.join(' ')} src/main.ts`;
+  // Without words it is `run`, and not the help that the program shows by itself.
+  expect(scripts['start']).toBe(`start() { [ $# -gt 0 ] || set -- run; ${program} "$@"; }; start`);
+  expect(scripts['demo']).toBe(`${program} demo`);
   const words = ['node', ...NODE_FLAGS, 'dist/main.js'].map((word) => `"${word}"`);
-  expect(read('Dockerfile')).toContain(`ENTRYPOINT [${words.join(', ')}]`);
+  expect(read('Dockerfile')).toContain(`ENTRYPOINT [${words.join(', ')}]\nCMD ["run"]\n`);
 });

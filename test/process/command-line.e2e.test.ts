@@ -26,6 +26,7 @@ describe.concurrent('the command line', () => {
   test('--help tells of all commands and of one, without any configuration', async ({ expect }) => {
     const all = await runProgram(['--help']);
     expect(all).toMatchObject({ code: 0, stdout: helpOfAll(COMMANDS), stderr: '' });
+    expect(await runProgram([])).toEqual(all);
     for (const args of [
       ['doctor', '--help'],
       ['help', 'doctor'],
@@ -74,8 +75,9 @@ describe.concurrent('the command line', () => {
         { cwd },
       );
       expect({ command, code, stdout }).toEqual({ command, code: 78, stdout: '' });
-      for (const name of ['PARTNER_BASE_URL', 'PARTNER_SECRET', 'BULK_MAX_SKUS', 'DELTA_INTERVAL'])
+      for (const name of ['PARTNER_BASE_URL', 'BULK_MAX_SKUS', 'DELTA_INTERVAL'])
         expect(stderr).toContain(`${name}: expected`);
+      expect(stderr).toContain('PARTNER_SECRET: not set; expected');
     }
     const schemas = await stack.sql`select nspname from pg_namespace where nspname like 'catalog%'`;
     expect({ requests: stack.sandbox.counts(), schemas: [...schemas], files: await readdir(cwd) }).toEqual({
@@ -113,7 +115,8 @@ describe.concurrent('the command line', () => {
   }) => {
     await using stack = await createStack({ sandbox: { skus: 10 } });
     await using daemon = startProgram(['run'], stack.env);
-    const { port } = await daemon.until('app.started');
+    const { port, page } = await daemon.until('app.started');
+    expect(page).toBe(`http://127.0.0.1:${String(port)}/`);
     const env = { HTTP_PORT: String(port) };
     expect(await runProgram(['healthcheck'], env)).toMatchObject({ code: 0 });
     await daemon.end('SIGTERM');

@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { describe, inject, type TestContext, test } from 'vitest';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Env, expectStopped, runProgram, startProgram, temporaryFolder } from '../support/process.ts';
+import {
+  type Env,
+  expectStopped,
+  type Program,
+  runProgram,
+  startProgram,
+  temporaryFolder,
+} from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
 /** As most would run it: without any privilege, where the tests can have that. */
@@ -26,6 +33,11 @@ async function nothingRuns(dataDir: string): Promise<void> {
   });
 }
 
+/** Waits until the demo has said where to look. */
+async function isOpen(demo: Program): Promise<void> {
+  await eventually(() => demo.stdout.some((line) => line.startsWith('  page ')), { what: 'the demo' });
+}
+
 describe.concurrent('demo', () => {
   const kinds: Record<string, Env> = {
     'a machine without any server': {},
@@ -41,7 +53,9 @@ describe.concurrent('demo', () => {
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
       expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(true|false)$/m);
-      expect(ran.stdout).toMatch(/snapshot \S+: 3\d\d SKUs, 0 due, \d+ price changes recorded/);
+      expect(ran.stdout).toMatch(/^ +\d+s {2}\w+: 3\d\d SKUs, \d+ due, \d+ price changes? recorded/m);
+      // What is gone when it ends is not offered.
+      expect(ran.stdout).not.toMatch(/http:|postgres:/);
       await nothingRuns(join(folder, '.catalog-mirror', 'demo', 'postgres'));
     });
   }
@@ -49,9 +63,7 @@ describe.concurrent('demo', () => {
   test('killed with -9 leaves no Postgres', async (context) => {
     const folder = await workplace(context);
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
-    await eventually(() => demo.stdout.some((line) => line.startsWith('sandbox partner API')), {
-      what: 'the demo',
-    });
+    await isOpen(demo);
     const dataDir = join(folder, 'demo', 'postgres');
     context.expect(await clusterProcesses(await realpath(dataDir))).not.toEqual([]);
     await demo.end('SIGKILL');
@@ -61,10 +73,57 @@ describe.concurrent('demo', () => {
   test('ends with exit 0 at Ctrl-C', async (context) => {
     const folder = await workplace(context);
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
-    await eventually(() => demo.stdout.some((line) => line.startsWith('sandbox partner API')), {
-      what: 'the demo',
-    });
+    await isOpen(demo);
     expectStopped(await demo.end('SIGINT'), context.expect);
+    await nothingRuns(join(folder, 'demo', 'postgres'));
+  });
+
+  test('is found by the commands beside it, shares its machine with another one, and leaves its mirror to be looked at', async (context) => {
+    const { expect } = context;
+    const folder = await workplace(context);
+    const env = { DATA_DIR: folder };
+    await using demo = startProgram(['demo', '--skus', '300'], env, nobody);
+    await isOpen(demo);
+    const which = `the running demo in ${join(folder, 'demo', 'postgres')}`;
+    const query = "SELECT sku FROM catalog.current_prices WHERE sku = 'DD1391-100' AND actionable";
+    await eventually(
+      async () =>
+        expect((await runProgram(['sql', query], env, nobody)).stdout).toMatch(/^sku\n-+\nDD1391-100\n/),
+      { what: 'the first query of the README' },
+    );
+    const status = await runProgram(['status'], env, nobody);
+    expect(status.stdout.split('\n')[0]).toContain(`(${which}`);
+    // As the demo is told, whatever the settings of whoever asks.
+    expect(status.stdout).toMatch(/^used .*\/190 of the share$|\/190 of the share/m);
+    const refreshed = await runProgram(['refresh', 'DD1391-100', 'UNHEARD-OF'], env, nobody);
+    expect(refreshed).toMatchObject({
+      code: 0,
+      stdout: `in ${which}:\n2 SKUs are due now\n1 SKU was unknown and is mirrored from now on`,
+    });
+    const again = await runProgram(['demo'], env, nobody);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toMatch(/^another demo runs here\n.*\n {2}what to do: look at that one with/);
+    const elsewhere = { DATA_DIR: join(folder, 'second') };
+    await using second = startProgram(['demo', '--skus', '300'], elsewhere, nobody);
+    await isOpen(second);
+    const pages = [demo, second].map(({ stdout }) => stdout.find((line) => line.startsWith('  page ')));
+    expect(pages[0]).not.toBe(pages[1]);
+    expectStopped(await second.end('SIGTERM'), expect);
+
+    expectStopped(await demo.end('SIGINT'), expect);
+    expect(demo.stdout.join('\n')).toContain(
+      `stopped; the mirror is kept in ${join(folder, 'demo', 'postgres')}`,
+    );
+    const left = await runProgram(['sql', 'select count(*) > 300 as kept from catalog.skus'], env, nobody);
+    expect(left).toMatchObject({ code: 0, stdout: 'kept\n----\ntrue\n(1 row)' });
+    await nothingRuns(join(folder, 'demo', 'postgres'));
+  });
+
+  test('that a closed terminal ends leaves no Postgres', async (context) => {
+    const folder = await workplace(context);
+    await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
+    await isOpen(demo);
+    await demo.end('SIGHUP');
     await nothingRuns(join(folder, 'demo', 'postgres'));
   });
 });
@@ -97,7 +156,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     const [sku = ''] = stack.sandbox.world.truth().keys();
     expect(await runProgram(['refresh', sku], beside, nobody)).toMatchObject({
       code: 0,
-      stdout: '1 SKU is due now',
+      stdout: `in the running daemon in ${join(folder, 'postgres')}:\n1 SKU is due now`,
     });
     await eventually(() => bulks() > before, { what: 'its price' });
     expectStopped(await daemon.end('SIGTERM'), expect);
@@ -105,7 +164,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     expect(await shown()).toMatchObject({ skus: [{ state: 'priced', count: 40 }] });
     expect(await runProgram(['refresh', '--all'], beside, nobody)).toMatchObject({
       code: 0,
-      stdout: '40 more SKUs are due now',
+      stdout: `in the stopped daemon in ${join(folder, 'postgres')}:\n40 more SKUs are due now`,
     });
     await nothingRuns(join(folder, 'postgres'));
   });
@@ -123,4 +182,17 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     expect(stack.sandbox.counts('file')).toBe(1);
     await nothingRuns(join(folder, 'postgres'));
   });
+
+  test.skipIf(nobody.uid === undefined)(
+    'in a folder that may not be read is said to be that',
+    async (context) => {
+      const folder = await temporaryFolder(context.onTestFinished);
+      const dataDir = join(folder, 'postgres');
+      await mkdir(dataDir, { mode: 0o700 });
+      const ran = await runProgram(['status'], { DATA_DIR: folder }, nobody);
+      context.expect(ran.code).toBe(2);
+      context.expect(ran.stderr).toContain(`The data directory ${dataDir} cannot be used (EACCES)`);
+      context.expect(ran.stderr).toContain('what to do: start as the user who owns it');
+    },
+  );
 });

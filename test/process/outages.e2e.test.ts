@@ -186,8 +186,27 @@ describe.concurrent('a Postgres', () => {
   test('that stays away ends a command with a clear word and a code that is not zero', async ({ expect }) => {
     const ran = await runProgram(['status'], { DATABASE_URL: 'postgres://x:y@127.0.0.1:1/x' });
     expect(ran.code).toBe(2);
-    expect(ran.stdout).toBe('broken: Postgres does not answer; `catalog-mirror doctor` says what to do');
-    expect(ran.stderr).toBe('Postgres does not answer\n  because: connect ECONNREFUSED 127.0.0.1:1');
+    const remedy = 'check that it runs and that DATABASE_URL reaches it';
+    expect(ran.stdout).toBe(`broken: Postgres does not answer; ${remedy}`);
+    expect(ran.stderr).toBe(
+      `Postgres does not answer\n  because: connect ECONNREFUSED 127.0.0.1:1\n  what to do: ${remedy}`,
+    );
+  });
+
+  test('that does not have the database is not one that does not answer', async ({ expect }) => {
+    await using stack = await createStack();
+    const url = new URL(stack.databaseUrl);
+    url.pathname = '/no_such_database';
+    for (const [command, code] of [
+      ['run', 1],
+      ['status', 2],
+    ] as const) {
+      const ran = await runProgram([command], { ...stack.env, DATABASE_URL: url.href });
+      expect({ command, code: ran.code }).toEqual({ command, code });
+      expect(ran.stderr).toMatch(
+        /^Postgres answers, and does not have this database\n {2}because: .*no_such_database.*\n {2}what to do: correct its name/,
+      );
+    }
   });
 
   test('that refuses the password ends the daemon at once, with a clear word and without the password', async ({
@@ -203,7 +222,7 @@ describe.concurrent('a Postgres', () => {
     );
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /^Postgres rejects the login: check user, password and database in DATABASE_URL\n {2}because: password authentication failed/,
+      /^Postgres rejects the login\n {2}because: password authentication failed.*\n {2}what to do: check user and password in DATABASE_URL$/,
     );
     expect(stdout + stderr).not.toContain('canary');
   });

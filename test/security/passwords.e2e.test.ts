@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/db.ts';
 import { createDatabase } from '../support/db.ts';
-import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
+import { eventually } from '../support/eventually.ts';
+import { startProgram, temporaryFolder } from '../support/process.ts';
 import { dropRoles } from './neighbours.ts';
 
 test.concurrent.for(['DATABASE_URL', 'DATABASE_URL_FILE'])(
@@ -27,14 +28,19 @@ test.concurrent.for(['DATABASE_URL', 'DATABASE_URL_FILE'])(
     url.password = password;
     const file = join(await temporaryFolder(onTestFinished), 'url');
     await writeFile(file, url.href);
-    const { code, stdout, stderr } = await runProgram(['demo', '--once', '--skus', '120'], {
+    await using demo = startProgram(['demo', '--skus', '120'], {
       [variable]: variable === 'DATABASE_URL' ? url.href : file,
     });
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).not.toContain(password);
-    expect(stdout).toContain(
-      variable === 'DATABASE_URL' ? 'psql "$DATABASE_URL" -c' : 'psql "$(cat "$DATABASE_URL_FILE")" -c',
+    await eventually(() => demo.stdout.some((line) => line.includes('status --watch')), {
+      what: 'where to look',
+    });
+    expect(await demo.end('SIGINT')).toMatchObject({ code: 0 });
+    const said = [...demo.stdout, ...demo.stderr].join('\n');
+    expect(said).not.toContain(password);
+    expect(said).toContain(
+      variable === 'DATABASE_URL' ? 'psql "$DATABASE_URL"\n' : 'psql "$(cat "$DATABASE_URL_FILE")"\n',
     );
+    expect(said).toContain('stopped; the mirror is kept in the database of DATABASE_URL');
   },
 );
 

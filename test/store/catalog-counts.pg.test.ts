@@ -158,7 +158,8 @@ describe('figures of a large catalog', () => {
   });
 
   test.each([
-    [100, 3],
+    [100, 0],
+    [500, 3],
     [1000, 20],
     [5000, 320],
   ])(
@@ -168,6 +169,15 @@ describe('figures of a large catalog', () => {
       expect((await readCounts(store.sql)).deferredSkus).not.toBe(999);
     },
   );
+
+  test.each([
+    [1, 'shown as they are'],
+    [3, 'counted'],
+  ])('are, for a screen that is drawn over and over, after %d s %s', async (ago, what) => {
+    await counted(100, ago);
+    const isOld = (await readCounts(store.sql, 'seldom')).deferredSkus === 999;
+    expect(isOld ? 'shown as they are' : 'counted').toBe(what);
+  });
 
   test('that took long are shown by a command as they are, until they are too old', async () => {
     await counted(5000, 200);

@@ -9,6 +9,7 @@ import {
   type Line,
 } from '../../declared/log-events.ts';
 import { createScrubber } from './scrub.ts';
+import { textLine } from './text.ts';
 
 /**
  * Writes a line. `event` is its stable name (`delta.applied`), one of those that declared/log-events.ts declares for the
@@ -43,21 +44,39 @@ export function emitLine(log: Log, fields: AnyLine, say = true): void {
   (log[level] as (fields: AnyLine) => void)(fields);
 }
 
+/** How a line is written. */
+export type LogForm = { readonly as: 'json' } | { readonly as: 'text'; readonly colour: boolean };
+
+const JSON_FORM: LogForm = { as: 'json' };
+
+/** The form that LOG_FORMAT asks for, on a stdout that is a terminal or not. */
+export function logFormOf(
+  format: Config['log']['format'],
+  stdout: { readonly isTerminal: boolean; readonly colour: boolean },
+): LogForm {
+  const isText = format === 'text' || (format === 'auto' && stdout.isTerminal);
+  return isText ? { as: 'text', colour: stdout.colour } : JSON_FORM;
+}
+
 export interface LoggerOptions {
   readonly level: Config['log']['level'];
   /** What must not appear in any line, at the time of the call: plain values; their encodings are seen to here. */
   readonly secrets: () => readonly string[];
+  /** JSON unless said otherwise; `colour` where the lines are text for a terminal that takes it. */
+  readonly form?: LogForm;
   /** Where lines go; default: stdout, written synchronously so that the last line before a crash is there. */
   readonly destination?: DestinationStream;
 }
 
 /**
- * A log of JSON lines: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `event`, `msg`, the call's own members, and
+ * A log of JSON lines, or of the same as text: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `event`, `msg`, the call's own members, and
  * from `warn` on what its declaration says that comes next.
  * Each line is scrubbed after it has been serialised (secrets in every usual encoding, Authorization values, query strings
  * of URLs), because what leaks is in messages, causes and nested members that redaction by path does not reach.
  */
 export function createLogger(options: LoggerOptions): Log {
+  const form = options.form ?? JSON_FORM;
+  const written = (json: string) => (form.as === 'text' ? textLine(json, form.colour) : json);
   const scrubber = createScrubber(options.secrets);
   const withStacks = options.level === 'debug' || options.level === 'trace';
   const described = (fields: Record<string, unknown>) =>
@@ -74,7 +93,7 @@ export function createLogger(options: LoggerOptions): Log {
       // pino's own serialiser for `err` copies every member of the error.
       serializers: { err: (value: unknown) => value },
       formatters: { level: (label) => ({ level: label }), log: described, bindings: described },
-      hooks: { streamWrite: (line) => scrubber.line(line) },
+      hooks: { streamWrite: (line) => written(scrubber.line(line)) },
     },
     options.destination ?? openDestination({ fd: 1, sync: true }),
   );

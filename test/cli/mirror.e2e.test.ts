@@ -1,0 +1,90 @@
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { chooseCluster } from '../../src/cli/mirror.ts';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { findEmbeddedPostgres } from '../../src/embedded/find.ts';
+import type { FoundCluster } from '../../src/embedded/find.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
+import { runProgram, temporaryFolder } from '../support/process.ts';
+
+const NONE: FoundCluster = { state: 'none' };
+const STOPPED: FoundCluster = { state: 'stopped' };
+const RUNNING: FoundCluster = { state: 'running', url: 'postgres://127.0.0.1:1/postgres' };
+
+test.each([
+  [NONE, NONE, null],
+  [STOPPED, NONE, 'daemon'],
+  [NONE, STOPPED, 'demo'],
+  [STOPPED, STOPPED, 'daemon'],
+  [STOPPED, RUNNING, 'demo'],
+  [RUNNING, STOPPED, 'daemon'],
+  [RUNNING, RUNNING, 'daemon'],
+])('of a daemon’s Postgres (%j) and a demo’s (%j) the one meant is that of the %s', (daemon, demo, owner) => {
+  const chosen = chooseCluster([
+    { owner: 'daemon', dataDir: 'a', found: daemon },
+    { owner: 'demo', dataDir: 'b', found: demo },
+  ]);
+  expect(chosen?.owner ?? null).toBe(owner);
+});
+
+describe.concurrent('without DATABASE_URL, where nothing was ever started,', () => {
+  test.for([
+    ['status'],
+    ['status', '--json'],
+    ['refresh', '--all'],
+    ['refresh', 'DD1391-100'],
+    ['plan'],
+    ['sql', 'select 1'],
+  ])('%j says what is missing, exits with 78 and creates nothing', async (args, context) => {
+    const cwd = await temporaryFolder(context.onTestFinished);
+    const ran = await runProgram(args, { DATABASE_URI: 'postgres://canary' }, { cwd });
+    context.expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 78, stdout: '' });
+    context.expect(ran.stderr).toContain('DATABASE_URL is not set');
+    context.expect(ran.stderr).toContain('did you mean DATABASE_URL?');
+    context.expect(ran.stderr).toContain(join(cwd, '.catalog-mirror'));
+    context.expect(ran.stderr).not.toContain('canary');
+    context.expect(await readdir(cwd)).toEqual([]);
+  });
+
+  test('doctor checks everything else, says where run will keep the mirror, and creates nothing', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const cwd = await temporaryFolder(onTestFinished);
+    const sandbox = await startSandbox({ skus: 60, seed: 71 });
+    onTestFinished(() => sandbox.close());
+    const ran = await runProgram(
+      ['doctor'],
+      {
+        PARTNER_BASE_URL: sandbox.url,
+        PARTNER_API_KEY: sandbox.apiKey,
+        PARTNER_SECRET: sandbox.secret,
+      },
+      { cwd },
+    );
+    expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(ran.stdout).toContain(`create an embedded Postgres in ${join(cwd, '.catalog-mirror/postgres')}`);
+    expect(ran.stdout).toMatch(/^OK {3}credential/m);
+    expect(await readdir(cwd)).toEqual([]);
+  });
+});
+
+describe('a Postgres that a crash has ended', () => {
+  test('is not taken for a running one by what it has left behind, and is started to be read', async () => {
+    const folder = await temporaryFolder();
+    const dataDir = join(folder, 'demo', 'postgres');
+    const server = await startEmbeddedPostgres({ dataDir });
+    await migrateDatabase(server.url);
+    expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'running', url: server.url });
+    await server.stop();
+    // The pid of a process that is there, and is no Postgres.
+    await writeFile(join(dataDir, 'postmaster.pid'), `${process.pid}\n${dataDir}\n0\n1\n\n127.0.0.1\n`);
+    expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
+    const ran = await runProgram(['status'], { DATA_DIR: folder });
+    expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 2, stderr: '' });
+    expect(ran.stdout).toMatch(/^broken: no baseline yet, and no daemon is running;.*\(the stopped demo in /);
+    expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
+  });
+});

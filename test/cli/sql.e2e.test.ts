@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tableOf } from '../../src/cli/table.ts';
+import { runProgram } from '../support/process.ts';
+import { createStack, type Stack } from '../support/stack.ts';
+
+let stack: Stack;
+beforeAll(async () => {
+  stack = await createStack({ sandbox: { skus: 30, liveShare: 0, ghostShare: 0, seed: 62 } });
+  await stack.once();
+});
+afterAll(() => stack[Symbol.asyncDispose]());
+
+const sql = (...args: string[]) => runProgram(['sql', ...args], { DATABASE_URL: stack.databaseUrl });
+
+test('shows rows under their names, and says how many', async () => {
+  const { code, stdout, stderr } = await sql(
+    "select sku, state from catalog.skus where sku = 'DD1391-100' union all select 'none', null",
+  );
+  expect({ code, stderr, stdout }).toEqual({
+    code: 0,
+    stderr: '',
+    stdout: 'sku         state\n----------  ------\nDD1391-100  priced\nnone\n(2 rows)',
+  });
+  expect((await sql('select 1 where false')).stdout).toBe('(0 rows)');
+});
+
+test('--json prints an object a row, all of them', async () => {
+  const { code, stdout } = await sql('--json', 'select g as n from generate_series(1, 2500) g');
+  const rows = stdout.split('\n').map((line) => JSON.parse(line) as { n: number });
+  expect([code, rows.length, rows.at(-1)]).toEqual([0, 2500, { n: 2500 }]);
+  expect((await sql('select g as n from generate_series(1, 2500) g')).stdout).toMatch(
+    /\n1000\n\(1000 rows\)\nonly the first 1000 rows are shown: use LIMIT and OFFSET, or --json$/,
+  );
+});
+
+test.each([
+  ['delete from catalog.skus', 'this command only reads'],
+  ["select catalog.take_request('x')", 'this command only reads'],
+  ['select 1; drop schema catalog cascade', 'cannot insert multiple commands'],
+  ['select * from catalog.no_such_table', 'relation "catalog.no_such_table" does not exist'],
+])('takes nothing that writes, and no second statement: %s', async (query, said) => {
+  const skus = async () => (await stack.sql`select from catalog.skus`).length;
+  const before = await skus();
+  const { code, stderr } = await sql(query);
+  expect(code).toBe(1);
+  expect(stderr).toContain(said);
+  expect(stderr).not.toContain('no tables yet');
+  expect(await skus()).toBe(before);
+});
+
+test.each([[[]], [['']], [['select', '1']]])('wants one query, in quotes: %j', async (args) => {
+  expect(await sql(...args)).toMatchObject({ code: 78, stderr: expect.stringContaining('in quotes') });
+});
+
+describe('a table', () => {
+  const rows = [{ name: 'long enough', at: new Date(0), more: { a: 1 }, none: null }];
+
+  test('that is wider than the terminal has a line a column', () => {
+    expect(tableOf(rows, 40)).toEqual([
+      '- row 1',
+      'name  long enough',
+      'at    1970-01-01T00:00:00.000Z',
+      'more  {"a":1}',
+      'none',
+    ]);
+    expect(tableOf(rows, 60)[2]).toBe('long enough  1970-01-01T00:00:00.000Z  {"a":1}');
+    expect(tableOf(rows, null)).toHaveLength(3);
+  });
+
+  test('has nothing that a terminal takes for a command', () => {
+    // oxlint-disable-next-line no-control-regex
+    expect(tableOf([{ '\u001b[2J': '\u001b]0;x\u0007' }], null).join('')).not.toMatch(/[\u001b\u0007]/);
+  });
+});

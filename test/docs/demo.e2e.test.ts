@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
+import { FILLED, holds, type Program, startProgram, temporaryFolder } from '../support/process.ts';
+import { codeBlocks, spokenQueries } from './markdown.ts';
+
+/** The market of a demo needs some of its snapshots, one every 15 seconds, until everything has happened that the pages ask for. */
+const WITHIN_MS = 150_000;
+
+const statements = [...codeBlocks('sql'), ...spokenQueries()];
+let demo: Program;
+let sql: Sql;
+
+/** The demo as it comes: nothing is added to its market, and its mirror is the one that is asked. */
+beforeAll(async () => {
+  demo = startProgram(['demo'], { DATA_DIR: await temporaryFolder(() => {}) });
+  const url = await eventually(
+    () => {
+      const [, found] = /psql '(postgres:[^']+)'/.exec(demo.stdout.join('\n')) ?? [];
+      if (found === undefined) throw new Error(demo.stderr.join('\n'));
+      return found;
+    },
+    { what: 'the line for psql' },
+  );
+  sql = connect(url, { max: 2 });
+  await eventually(() => holds(sql, FILLED), { what: 'the initial load', within: WITHIN_MS, every: 500 });
+}, 2 * WITHIN_MS);
+
+afterAll(async () => {
+  await sql.end({ timeout: 1 });
+  await demo.end('SIGTERM');
+});
+
+/** What a block's statements may need to be: only what changes rights is the owner's. */
+function roleOf(block: string): string | null {
+  if (/^GRANT\b/m.test(block)) return null;
+  return /catalog\.(?:watchlist|take_request)/.test(block) ? 'catalog_watcher' : 'catalog_reader';
+}
+
+/** Runs a block's statements and takes them back. Returns how many rows each SELECT among them found. */
+async function rowsFound(block: string): Promise<number[]> {
+  const role = roleOf(block);
+  const undo = new Error('undone');
+  let found: number[] = [];
+  const attempt = sql.begin(async (tx) => {
+    await tx.unsafe('create role your_service');
+    if (role !== null) await tx.unsafe(`set local role ${role}`);
+    const results = (await tx.unsafe(block)) as unknown as { command?: string; count: number }[];
+    // Of one statement these are its rows, of several a list of such.
+    const each = Array.isArray(results[0]) ? results : [results as unknown as (typeof results)[0]];
+    found = each.flatMap((result) => (result?.command === 'SELECT' ? [result.count] : []));
+    throw undo;
+  });
+  await attempt.catch((error: unknown) => {
+    if (error !== undo) throw error;
+  });
+  return found;
+}
+
+describe('SQL of the documents', () => {
+  test('there are statements to run', () => expect(statements.length).toBeGreaterThan(4));
+
+  test.each(statements)(
+    '$page:$line runs on the demo as the role that it is for, and finds something',
+    async (block) => {
+      await eventually(async () => expect(await rowsFound(block.text)).not.toContain(0), {
+        what: block.text,
+        within: WITHIN_MS,
+        every: 1000,
+      });
+    },
+  );
+});
