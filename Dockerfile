@@ -22,16 +22,17 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 # The driver with ops/patches applied.
 COPY --from=build /app/node_modules/postgres ./node_modules/postgres
+# TypeScript's declarations and sources, and source maps: Node.js reads none of them below node_modules.
+RUN find node_modules -type f \( -name '*.[cm]ts' -o -name '*.ts' -o -name '*.map' \) -delete
 COPY --from=build /app/dist ./dist
 COPY LICENSE ./
 COPY drizzle ./drizzle
 # Copied files keep the modes of the checkout, which under umask 077 only root could read.
-RUN chmod -R a+rX .
+RUN chmod -R a+rX . && \
+    printf '#!/bin/sh\nexec node /app/dist/bin.js "$@"\n' >/usr/local/bin/catalog-mirror && \
+    chmod 755 /usr/local/bin/catalog-mirror
 
 FROM ${NODE_IMAGE}
-LABEL org.opencontainers.image.title="catalog-mirror" \
-    org.opencontainers.image.description="Continuously syncs a marketplace's catalog and lowest prices into your own Postgres" \
-    org.opencontainers.image.licenses="MIT"
 WORKDIR /app
 ENV NODE_ENV=production \
     HTTP_HOST=0.0.0.0
@@ -40,12 +41,31 @@ COPY --from=app /app/node_modules ./node_modules
 COPY --from=app /app/package.json /app/LICENSE ./
 COPY --from=app /app/drizzle ./drizzle
 COPY --from=app /app/dist ./dist
+# For `docker exec`: the entrypoint needs no shell.
+COPY --from=app /usr/local/bin/catalog-mirror /usr/local/bin/catalog-mirror
 # A number, so that Kubernetes' runAsNonRoot can see that it is not root.
 USER 10001:10001
 EXPOSE 9464
-HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
+# --start-interval, without which a daemon counts as starting for half a minute, needs Docker 25 or newer to build.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --start-interval=2s --retries=3 \
     CMD ["node", "dist/main.js", "healthcheck"]
 # Exec form: node is process 1 and receives SIGTERM itself. With Node's default semi-space of 16 MB a manifest takes 40 MB more.
 # SIGUSR1 opens no debugger.
 ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "dist/main.js"]
 CMD ["run"]
+
+# Last, because they differ with every build: the layers above stay as they are. `npm run docs` writes version and addresses.
+ARG NODE_IMAGE
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+# Builds of one commit are equal unless a time is given.
+ARG CREATED=1970-01-01T00:00:00Z
+LABEL org.opencontainers.image.title="catalog-mirror" \
+    org.opencontainers.image.description="Continuously syncs a marketplace's catalog and lowest prices into your own Postgres" \
+    org.opencontainers.image.licenses="MIT" \
+    org.opencontainers.image.url="https://github.com/catalog-mirror/catalog-mirror" \
+    org.opencontainers.image.source="https://github.com/catalog-mirror/catalog-mirror" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}" \
+    org.opencontainers.image.created="${CREATED}" \
+    org.opencontainers.image.base.name="${NODE_IMAGE}"

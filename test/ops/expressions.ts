@@ -33,6 +33,9 @@ export interface Dashboard {
     readonly list: readonly {
       readonly name: string;
       readonly current?: { readonly value: string };
+      readonly query?: string | { readonly query: string };
+      readonly multi?: boolean;
+      readonly includeAll?: boolean;
     }[];
   };
   readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
@@ -82,7 +85,7 @@ export const RULE_EXPRESSIONS: readonly Expression[] = [...RECORDING_RULES, ...A
   unit: '',
 }));
 
-/** A metric in an expression, with the matcher that stands at it: `name="value"` without `instance=~"$instance"`. */
+/** A metric in an expression, with the matchers that stand at it: `name="value"`, without those of the dashboard's choices. */
 export interface Selector {
   readonly metric: string;
   readonly matchers: readonly string[];
@@ -95,7 +98,7 @@ export function selectorsOf(expr: string): Selector[] {
   return [...found].map(([, metric = '', inside = '']) => ({
     metric,
     matchers: [...inside.matchAll(/(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"/g)]
-      .filter(([, , , value]) => value !== '$instance')
+      .filter(([, , , value = '']) => !value.includes('$'))
       .map(([, label, operator, value]) => `${label}${operator}"${value}"`),
   }));
 }
