@@ -18,7 +18,11 @@ export interface Panel {
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly datasource?: { readonly uid: string };
   readonly fieldConfig?: {
-    readonly defaults: { readonly unit?: string };
+    readonly defaults: {
+      readonly unit?: string;
+      readonly thresholds?: { readonly steps: readonly { readonly value: number | null }[] };
+      readonly custom?: { readonly stacking?: { readonly mode: string } };
+    };
     readonly overrides: readonly { readonly matcher: { readonly options: string } }[];
   };
   readonly links?: readonly { readonly url: string }[];

@@ -124,8 +124,8 @@ function inFleet({ name, interval, input_series, alert_rule_test }: Case, fleet:
 const NAMES = ['catalog-mirror', 'catalog-mirror-prod', 'shop/catalog-mirror', 'prices', 'a', 'z'];
 const fleets: fc.Arbitrary<Fleet> = fc
   .record({
-    jobs: fc.shuffledSubarray(NAMES, { minLength: 2, maxLength: 4 }),
-    replicas: fc.array(fc.integer({ min: 1, max: 2 }), { minLength: 3, maxLength: 3 }),
+    jobs: fc.shuffledSubarray(NAMES, { minLength: 2, maxLength: 3 }),
+    replicas: fc.array(fc.integer({ min: 1, max: 2 }), { minLength: 2, maxLength: 2 }),
     sickFirst: fc.boolean(),
   })
   .map(({ jobs: [sick = '', ...well], replicas, sickFirst }) => ({
@@ -144,6 +144,8 @@ function promtool(tests: readonly Case[]): { status: number | null; said: string
   return { status, said: status === 0 ? '' : stdout + stderr };
 }
 
+/** What promtool may take on a machine with other work: it takes some seconds alone. */
+const LONG = 240_000;
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
 test('every alert has a firing case, and a healthy mirror has all that the rules read', () => {
@@ -173,24 +175,32 @@ test('every rule keeps the job: no aggregation and no match of series goes over 
 });
 
 describe.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('in a fleet', () => {
-  test(`what is wrong with one mirror is told of that one (SEED=${seed})`, () => {
-    const drawn = fc.sample(fleets, { seed, numRuns: firing.length });
-    const tests = firing.map((each, at) => inFleet(each, drawn[at] as Fleet));
-    expect(promtool(tests)).toEqual({ status: 0, said: '' });
-  }, 120_000);
+  test(
+    `what is wrong with one mirror is told of that one (SEED=${seed})`,
+    () => {
+      const drawn = fc.sample(fleets, { seed, numRuns: firing.length });
+      const tests = firing.map((each, at) => inFleet(each, drawn[at] as Fleet));
+      expect(promtool(tests)).toEqual({ status: 0, said: '' });
+    },
+    LONG,
+  );
 
-  test('healthy mirrors raise nothing, of one or two replicas', () => {
-    const minutes = 26 * 60;
-    const input_series = ['one', 'two', 'catalog-mirror'].flatMap((job, at) =>
-      ['a', 'b'].slice(at % 2).flatMap((instance) => healthy(job, instance, minutes)),
-    );
-    const names = [...new Set(ALERT_RULES.map(({ alert = '' }) => alert))];
-    const alert_rule_test = ['30m', '2h', '26h'].flatMap((eval_time) =>
-      names.map((alertname) => ({ eval_time, alertname, exp_alerts: [] })),
-    );
-    expect(promtool([{ name: 'well', interval: '1m', input_series, alert_rule_test }])).toEqual({
-      status: 0,
-      said: '',
-    });
-  }, 120_000);
+  test(
+    'healthy mirrors raise nothing, of one or two replicas',
+    () => {
+      const minutes = 4 * 60;
+      const input_series = ['one', 'two', 'catalog-mirror'].flatMap((job, at) =>
+        ['a', 'b'].slice(at % 2).flatMap((instance) => healthy(job, instance, minutes)),
+      );
+      const names = [...new Set(ALERT_RULES.map(({ alert = '' }) => alert))];
+      const alert_rule_test = ['30m', '2h', '4h'].flatMap((eval_time) =>
+        names.map((alertname) => ({ eval_time, alertname, exp_alerts: [] })),
+      );
+      expect(promtool([{ name: 'well', interval: '1m', input_series, alert_rule_test }])).toEqual({
+        status: 0,
+        said: '',
+      });
+    },
+    LONG,
+  );
 });

@@ -97,7 +97,7 @@ describe.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('promt
 
   test('sees every alert fire when it should, and be silent else', () => {
     expect(promtool(['test', 'rules', ...caseFiles], CASES)).toEqual({ status: 0, said: '' });
-  }, 60_000);
+  }, 240_000);
 
   test('takes the configuration of the Prometheus of docker-compose.yml', () => {
     expect(promtool(['check', 'config', 'prometheus.yml'], RULES)).toEqual({ status: 0, said: '' });
