@@ -159,7 +159,7 @@ test('Prometheus looks up who serves metrics, each mirror in a job of its own, s
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toContain('EXPOSE 9464');
 });
 
-test('a daemon knows the name by which Prometheus scrapes it', () => {
+test('a daemon answers to the name that other containers have for it', () => {
   for (const { environment, network_mode } of Object.values(compose.services)) {
     if (environment?.['PARTNER_BASE_URL'] === undefined) continue;
     const name = network_mode?.replace('service:', '') ?? 'worker';
