@@ -22,16 +22,17 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 # The driver with ops/patches applied.
 COPY --from=build /app/node_modules/postgres ./node_modules/postgres
+# TypeScript's declarations and sources, and source maps: Node.js reads none of them below node_modules.
+RUN find node_modules -type f \( -name '*.[cm]ts' -o -name '*.ts' -o -name '*.map' \) -delete
 COPY --from=build /app/dist ./dist
 COPY LICENSE ./
 COPY drizzle ./drizzle
 # Copied files keep the modes of the checkout, which under umask 077 only root could read.
-RUN chmod -R a+rX .
+RUN chmod -R a+rX . && \
+    printf '#!/bin/sh\nexec node /app/dist/bin.js "$@"\n' >/usr/local/bin/catalog-mirror && \
+    chmod 755 /usr/local/bin/catalog-mirror
 
 FROM ${NODE_IMAGE}
-LABEL org.opencontainers.image.title="catalog-mirror" \
-    org.opencontainers.image.description="Continuously syncs a marketplace's catalog and lowest prices into your own Postgres" \
-    org.opencontainers.image.licenses="MIT"
 WORKDIR /app
 ENV NODE_ENV=production \
     HTTP_HOST=0.0.0.0
@@ -40,11 +41,14 @@ COPY --from=app /app/node_modules ./node_modules
 COPY --from=app /app/package.json /app/LICENSE ./
 COPY --from=app /app/drizzle ./drizzle
 COPY --from=app /app/dist ./dist
+# For `docker exec`: the entrypoint needs no shell.
+COPY --from=app /usr/local/bin/catalog-mirror /usr/local/bin/catalog-mirror
 # A number, so that Kubernetes' runAsNonRoot can see that it is not root.
 USER 10001:10001
 EXPOSE 9464
+# --start-interval, without which a daemon counts as starting for half a minute, needs Docker 25 or newer to build.
 # Process 1 tells what the container runs: the daemon, or the sandbox on its usual port.
-HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --start-interval=2s --retries=3 \
     CMD if grep -qaz '^sandbox$' /proc/1/cmdline; then \
         exec node -e "fetch('http://127.0.0.1:8080/sandbox/state').then((r) => process.exit([200, 401].includes(r.status) ? 0 : 1), () => process.exit(1))"; \
     fi; \
@@ -53,3 +57,19 @@ HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
 # SIGUSR1 opens no debugger.
 ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "dist/main.js"]
 CMD ["run"]
+
+# Last, because they differ with every build: the layers above stay as they are. `npm run docs` writes version and addresses.
+ARG NODE_IMAGE
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+# Builds of one commit are equal unless a time is given.
+ARG CREATED=1970-01-01T00:00:00Z
+LABEL org.opencontainers.image.title="catalog-mirror" \
+    org.opencontainers.image.description="Continuously syncs a marketplace's catalog and lowest prices into your own Postgres" \
+    org.opencontainers.image.licenses="MIT" \
+    org.opencontainers.image.url="https://github.com/catalog-mirror/catalog-mirror" \
+    org.opencontainers.image.source="https://github.com/catalog-mirror/catalog-mirror" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}" \
+    org.opencontainers.image.created="${CREATED}" \
+    org.opencontainers.image.base.name="${NODE_IMAGE}"

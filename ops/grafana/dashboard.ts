@@ -18,15 +18,17 @@ import { freshness } from './rows/freshness.ts';
 import { outcomes } from './rows/outcomes.ts';
 import { reports } from './rows/reports.ts';
 import { requests } from './rows/requests.ts';
+import { mirrors } from './rows/mirrors.ts';
 import { runtime } from './rows/runtime.ts';
 import { tasks } from './rows/tasks.ts';
 import { trust } from './rows/trust.ts';
 import { named, read } from './expressions.ts';
+import { FILES } from '../docs/repository.ts';
 
 /** The `uid` that provisioning/datasources gives the Prometheus of docker-compose.yml. */
 export const DATASOURCE_UID = 'catalog-mirror-prometheus';
 
-/** In the order in which they are read: from "may I sell by these prices" to the process. */
+/** In the order in which they are read: from "may I sell by these prices" to the process, and then the other mirrors. */
 const ROWS: readonly Row[] = [
   trust,
   freshness,
@@ -38,6 +40,7 @@ const ROWS: readonly Row[] = [
   cohorts,
   tasks,
   runtime,
+  mirrors,
 ];
 
 interface Mark {
@@ -52,7 +55,8 @@ interface Mark {
 const MARKS: readonly Mark[] = [
   {
     name: 'Alerts',
-    expr: 'max by (alertname, severity) (ALERTS{alertname=~"CatalogMirror.*", alertstate="firing"})',
+    // Without a job: no mirror is scraped at all.
+    expr: 'max by (alertname, severity) (ALERTS{alertname=~"CatalogMirror.*", alertstate="firing", job=~"${job:regex}|"})',
     title: '{{alertname}} ({{severity}})',
     colour: 'red',
   },
@@ -98,11 +102,20 @@ function withVariables(builder: DashboardBuilder): DashboardBuilder {
         .current({ selected: true, text: 'Prometheus', value: DATASOURCE_UID }),
     )
     .withVariable(
+      new QueryVariableBuilder('job')
+        .label('Mirror')
+        .description('The Prometheus job: one job is one mirror.')
+        .datasource(DATASOURCE)
+        .query({ query: `label_values(${named('build_info')}, job)`, refId: 'job' })
+        .refresh(VariableRefresh.OnTimeRangeChanged)
+        .sort(VariableSort.AlphabeticalAsc),
+    )
+    .withVariable(
       // All = every daemon there is, not `.*`: the runtime's metrics have no prefix, and other programs export them too.
       new QueryVariableBuilder('instance')
         .label('Daemon')
         .datasource(DATASOURCE)
-        .query({ query: `label_values(${named('build_info')}, instance)`, refId: 'instance' })
+        .query({ query: `label_values(${named('build_info')}{job="$job"}, instance)`, refId: 'instance' })
         .refresh(VariableRefresh.OnTimeRangeChanged)
         .sort(VariableSort.AlphabeticalAsc)
         .multi(true)
@@ -113,7 +126,7 @@ function withVariables(builder: DashboardBuilder): DashboardBuilder {
       new TextBoxVariableBuilder('repository')
         .label('Repository')
         .description('Base URL of the runbooks; the links of the panels start with it.')
-        .defaultValue('https://git.example.com/catalog-mirror/blob/main'),
+        .defaultValue(FILES),
     );
 }
 

@@ -1,7 +1,7 @@
 import { type METRICS, PREFIX } from '../../src/telemetry/metrics/metrics.ts';
 
 /*
- * PromQL for the panels. What is read from Postgres is the same in every daemon (max); what a process counts is its own
+ * PromQL for the panels, of the mirror that is chosen. What is read from Postgres is the same in every daemon (max); what a process counts is its own
  * (sum). Only raw metrics: the panels work without the recording rules. A metric or label that is not in the table of
  * metrics does not compile.
  */
@@ -21,8 +21,11 @@ interface Selector<N extends Name> {
 
 type Selected<N extends Name> = N | Selector<N>;
 
-/** The daemons chosen at the top of the dashboard. */
-export const CHOSEN = 'instance=~"$instance"';
+/** The mirror chosen at the top of the dashboard: a mirror is a job, and another one's series must not be mixed in. */
+const MIRROR = 'job="$job"';
+
+/** The daemons chosen at the top of the dashboard, replicas of that mirror. */
+export const CHOSEN = `${MIRROR}, instance=~"$instance"`;
 
 const by = (labels: readonly string[]) => (labels.length === 0 ? '' : ` by (${labels.join(', ')})`);
 
@@ -49,7 +52,17 @@ function selected<N extends Name>(of: Selected<N>, ...more: readonly string[]): 
 
 /** A gauge or counter that is read from Postgres, by labels. */
 export function read<N extends With<'read'>>(of: Selected<N>, ...labels: LabelOf<N>[]): string {
-  return `max${by(labels)} (${selected(of)})`;
+  return `max${by(labels)} (${selected(of, MIRROR)})`;
+}
+
+/** The same of every mirror that this Prometheus scrapes, by job and labels. */
+export function readOfAll<N extends With<'read'>>(of: Selected<N>, ...labels: LabelOf<N>[]): string {
+  return `max${by(['job', ...labels])} (${selected(of)})`;
+}
+
+/** A recorded series of the chosen mirror. */
+export function recorded(name: `catalog_mirror:${string}`): string {
+  return `${name}{${MIRROR}}`;
 }
 
 /** Seconds since a time that is read from Postgres, by labels. Not below 0: a sample has the time at which its scrape began, and its value may be younger. */
@@ -63,7 +76,7 @@ export function readIncrease<N extends With<'read'>>(
   window: string,
   ...labels: LabelOf<N>[]
 ): string {
-  return `max${by(labels)} (increase(${selected(of)}[${window}]))`;
+  return `max${by(labels)} (increase(${selected(of, MIRROR)}[${window}]))`;
 }
 
 /** How often a minute the chosen daemons counted something, by labels. */
@@ -105,5 +118,5 @@ export function ofSkus<N extends With<'ages'>>(
   name: N,
   labels: readonly LabelOf<N>[] = [],
 ): string {
-  return `histogram_quantile(${q}, max${by(['le', ...labels])} (${named(name)}_bucket)) >= 0`;
+  return `histogram_quantile(${q}, max${by(['le', ...labels])} (${named(name)}_bucket{${MIRROR}})) >= 0`;
 }

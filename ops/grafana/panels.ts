@@ -57,6 +57,8 @@ interface Panel {
 }
 
 export interface StatPanel extends Panel {
+  /** Shows the legend in place of the value, in the base colour. */
+  readonly showNames?: true;
   /** Shows the legend in place of the value; a colour for each legend that can be. */
   readonly names?: Readonly<Record<string, Colour>>;
 }
@@ -112,6 +114,7 @@ export function stat(panel: StatPanel): stats.PanelBuilder {
     .graphMode(BigValueGraphMode.None)
     .colorMode(BigValueColorMode.Background)
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).values(false));
+  if (panel.showNames) return builder.height(8).textMode(BigValueTextMode.Name);
   if (panel.names === undefined) {
     const named = panel.queries.some(({ legend }) => legend.includes('{{'));
     return builder.textMode(named ? BigValueTextMode.ValueAndName : BigValueTextMode.Value);

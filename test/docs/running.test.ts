@@ -11,6 +11,7 @@ import { callsIn, checkCall } from './shell.ts';
 interface Deployment {
   kind: string;
   spec: {
+    replicas: number;
     selector: { matchLabels: Record<string, string> };
     template: {
       spec: {
@@ -22,6 +23,7 @@ interface Deployment {
           securityContext: object;
           env: { name: string; value: string }[];
           ports: { containerPort: number }[];
+          startupProbe: { httpGet: { path: string }; periodSeconds: number; failureThreshold: number };
           livenessProbe: { httpGet: { path: string } };
           readinessProbe: { httpGet: { path: string } };
           volumeMounts: { name: string; mountPath: string }[];
@@ -63,6 +65,10 @@ test('the Deployment fits the image: user, port, half-open requests, variables, 
   expect(dockerfile).toContain(`EXPOSE ${container?.ports[0]?.containerPort}\n`);
   expect(container?.livenessProbe.httpGet.path).toBe('/livez');
   expect(container?.readinessProbe.httpGet.path).toBe('/readyz');
+  // Longer than the minute for which the daemon waits for Postgres before it gives up with a message of its own.
+  const { httpGet, periodSeconds, failureThreshold } = container?.startupProbe ?? {};
+  expect(httpGet?.path).toBe('/livez');
+  expect((periodSeconds ?? 0) * (failureThreshold ?? 0) * 1000).toBeGreaterThan(2 * 60_000);
   // SIGTERM ends the daemon within ten seconds.
   expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(10);
   expect(container?.env.map(({ name }) => name).filter((name) => !known.includes(name))).toEqual([]);
@@ -116,6 +122,15 @@ test('the NetworkPolicy is for these pods, and lets in only who is named, to the
   }
   const out = policy?.spec.egress.flatMap(({ ports }) => ports.map(({ port }) => port)) ?? [];
   expect([...new Set(out)].toSorted((a, b) => a - b)).toEqual([53, 443, 5432, 6379]);
+});
+
+test('the PodDisruptionBudget is for these pods, and lets one of them go', () => {
+  const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
+  const [budget] = yaml
+    .map(([, text]) => text as { kind: string; spec: { minAvailable: number; selector: object } })
+    .filter(({ kind }) => kind === 'PodDisruptionBudget');
+  expect(budget?.spec.selector).toEqual(deployment?.spec.selector);
+  expect(deployment?.spec.replicas).toBeGreaterThan(budget?.spec.minAvailable ?? Infinity);
 });
 
 const hasAnalyzer = spawnSync('systemd-analyze', ['--version']).status === 0;

@@ -40,7 +40,7 @@ const service = (name: string): Service => compose.services[name] ?? { image: 'n
 const prometheus = yaml('ops/prometheus/prometheus.yml') as {
   global: { scrape_interval: string };
   rule_files: string[];
-  scrape_configs: { static_configs: { targets: string[] }[] }[];
+  scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; type: string; port: number }[] }[];
 };
 const sources = yaml('ops/grafana/provisioning/datasources/prometheus.yml') as {
   datasources: { uid: string; url: string; jsonData: { timeInterval: string } }[];
@@ -192,8 +192,14 @@ test('Prometheus reads its configuration and both rule files from the mount', ()
     );
 });
 
-test('every scraped target is a service that serves metrics at that port', () => {
-  const targets = prometheus.scrape_configs.flatMap((job) => job.static_configs.flatMap((s) => s.targets));
+test('Prometheus looks up who serves metrics, each mirror in a job of its own, so that what was not started is no target', () => {
+  for (const job of prometheus.scrape_configs) {
+    expect(Object.keys(job)).toEqual(['job_name', 'dns_sd_configs']);
+    expect(job.job_name).toMatch(/^catalog-mirror/);
+  }
+  const found = prometheus.scrape_configs.map(({ dns_sd_configs: [found] }) => found);
+  expect(found.map((one) => [one?.names.length, one?.type])).toEqual(found.map(() => [1, 'A']));
+  const targets = found.map((one) => `${one?.names[0]}:${one?.port}`);
   // The address that a daemon is reached at: its own, or that of the service whose network it shares.
   const daemons = Object.entries(compose.services)
     .filter(([, { environment }]) => environment?.['PARTNER_BASE_URL'] !== undefined)
@@ -207,7 +213,7 @@ test('every scraped target is a service that serves metrics at that port', () =>
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toContain('EXPOSE 9464');
 });
 
-test('a daemon knows the name by which Prometheus scrapes it', () => {
+test('a daemon answers to the name that other containers have for it', () => {
   for (const { environment, network_mode } of Object.values(compose.services)) {
     if (environment?.['PARTNER_BASE_URL'] === undefined) continue;
     const name = network_mode?.replace('service:', '') ?? 'worker';

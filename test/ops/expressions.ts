@@ -18,7 +18,11 @@ export interface Panel {
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly datasource?: { readonly uid: string };
   readonly fieldConfig?: {
-    readonly defaults: { readonly unit?: string };
+    readonly defaults: {
+      readonly unit?: string;
+      readonly thresholds?: { readonly steps: readonly { readonly value: number | null }[] };
+      readonly custom?: { readonly stacking?: { readonly mode: string } };
+    };
     readonly overrides: readonly { readonly matcher: { readonly options: string } }[];
   };
   readonly links?: readonly { readonly url: string }[];
@@ -33,6 +37,9 @@ export interface Dashboard {
     readonly list: readonly {
       readonly name: string;
       readonly current?: { readonly value: string };
+      readonly query?: string | { readonly query: string };
+      readonly multi?: boolean;
+      readonly includeAll?: boolean;
     }[];
   };
   readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
@@ -82,7 +89,7 @@ export const RULE_EXPRESSIONS: readonly Expression[] = [...RECORDING_RULES, ...A
   unit: '',
 }));
 
-/** A metric in an expression, with the matcher that stands at it: `name="value"` without `instance=~"$instance"`. */
+/** A metric in an expression, with the matchers that stand at it: `name="value"`, without those of the dashboard's choices. */
 export interface Selector {
   readonly metric: string;
   readonly matchers: readonly string[];
@@ -95,7 +102,7 @@ export function selectorsOf(expr: string): Selector[] {
   return [...found].map(([, metric = '', inside = '']) => ({
     metric,
     matchers: [...inside.matchAll(/(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"/g)]
-      .filter(([, , , value]) => value !== '$instance')
+      .filter(([, , , value = '']) => !value.includes('$'))
       .map(([, label, operator, value]) => `${label}${operator}"${value}"`),
   }));
 }

@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 const PINNED = /^(?<tag>[\w./-]+:v?\d+\.\d+\.\d+[\w.-]*|[\w./-]+:\d+\.\d+-\w+)@sha256:[0-9a-f]{64}$/;
-const FILES = ['Dockerfile', 'docker-compose.yml'];
+const FILES = ['Dockerfile', 'docker-compose.yml', '.github/workflows/ci.yml'];
 const dockerfile = read('Dockerfile');
 const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, { image: string; build?: string }>;

@@ -22,6 +22,8 @@ import {
  */
 
 const HOURS = 3 * 3600;
+/** What the test's Prometheus calls the job. */
+const JOB = 'catalog-mirror';
 const SWEEP_SECONDS = 2 * 3600;
 /** What a value of a panel can be in this minute, by unit. */
 const RANGES: Readonly<Record<string, readonly [number, number]>> = {
@@ -42,7 +44,11 @@ const RANGES_OF_RULES: Readonly<Record<string, readonly [number, number]>> = {
 const BURN = [0, 20] as const;
 
 /** As Grafana fills them in, for a Prometheus that scrapes every second. */
-const filledIn = (expr: string) => expr.replaceAll('$__rate_interval', '5s').replaceAll('$instance', '.+');
+const filledIn = (expr: string) =>
+  expr
+    .replaceAll('$__rate_interval', '5s')
+    .replaceAll('$instance', '.+')
+    .replaceAll(/\$job\b|\$\{job:regex\}/g, JOB);
 
 let stack: Stack;
 let app: App;
@@ -151,7 +157,7 @@ describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
   });
 
   test.each(MARK_EXPRESSIONS)('$where can be read', async ({ expr }) => {
-    for (const { values } of await prometheus.course(expr))
+    for (const { values } of await prometheus.course(filledIn(expr)))
       for (const [, value] of values) expect(value).toBeGreaterThan(0);
   });
 

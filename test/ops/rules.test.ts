@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
+import { FILES } from '../../ops/docs/repository.ts';
 import { METRICS, PREFIX } from '../../src/telemetry/metrics/metrics.ts';
 
 const OPS = new URL('../../ops/', import.meta.url);
@@ -13,8 +15,15 @@ const alertRules = text('alerts.yml', RULES);
 const rules = alertRules + text('recording.yml', RULES);
 const alerts = [...new Set([...alertRules.matchAll(/- alert: (\w+)$/gm)].map(([, name = '']) => name))];
 const caseFiles = readdirSync(CASES).filter((file) => file.endsWith('.yml'));
+const { groups: alerting } = parse(alertRules) as Rules;
 const cases = caseFiles.map((file) => text(file, CASES)).join('\n');
 const runbooks = readdirSync(RUNBOOKS);
+
+interface Rules {
+  readonly groups: readonly {
+    readonly rules: readonly { readonly annotations?: Readonly<Record<string, string>> }[];
+  }[];
+}
 
 describe('the rules', () => {
   test('name only metrics that the program exports', () => {
@@ -36,9 +45,17 @@ describe('the rules', () => {
     for (const block of blocks) {
       expect(block).toMatch(/severity: (?:page|ticket) /);
       expect(block).toMatch(/summary: .+\n\s+description: .+\n\s+runbook_url: /);
-      expect(
-        existsSync(new URL(/runbook_url: .*ops\/runbooks\/([\w-]+\.md)/.exec(block)?.[1] ?? '?', RUNBOOKS)),
-      ).toBe(true);
+    }
+  });
+
+  test('lead to the runbooks in the repository of package.json, unless Prometheus names another place', () => {
+    for (const { annotations } of alerting.flatMap(({ rules }) => rules)) {
+      const [, place, file = '?'] =
+        /^\{\{ with \$externalLabels\.catalog_mirror_repository \}\}\{\{ \. \}\}\{\{ else \}\}(.*)\{\{ end \}\}\/(ops\/runbooks\/[\w-]+\.md)$/.exec(
+          annotations?.['runbook_url'] ?? '',
+        ) ?? [];
+      expect(place).toBe(FILES);
+      expect(existsSync(new URL(`../../${file}`, import.meta.url)), `file ${file}`).toBe(true);
     }
   });
 
@@ -80,5 +97,9 @@ describe.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('promt
 
   test('sees every alert fire when it should, and be silent else', () => {
     expect(promtool(['test', 'rules', ...caseFiles], CASES)).toEqual({ status: 0, said: '' });
-  }, 60_000);
+  }, 240_000);
+
+  test('takes the configuration of the Prometheus of docker-compose.yml', () => {
+    expect(promtool(['check', 'config', 'prometheus.yml'], RULES)).toEqual({ status: 0, said: '' });
+  });
 });

@@ -36,7 +36,7 @@ let files: string[];
 /** Packs what the repository would, without touching its `dist` or letting its scripts patch node_modules under other tests. */
 async function pack(): Promise<string> {
   const stage = join(folder, 'stage');
-  for (const path of ['package.json', 'README.md', 'LICENSE', 'drizzle'])
+  for (const path of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'drizzle'])
     cpSync(join(ROOT, path), join(stage, path), { recursive: true });
   for (const dependency of bundleDependencies)
     cpSync(join(ROOT, 'node_modules', dependency), join(stage, 'node_modules', dependency), {
@@ -100,6 +100,7 @@ describe.concurrent('the package', () => {
     const expected = [
       'package.json',
       'README.md',
+      'CHANGELOG.md',
       'LICENSE',
       'drizzle/meta/_journal.json',
       ...globSync('drizzle/*.sql', { cwd: ROOT }),

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { FILES } from '../../ops/docs/repository.ts';
 import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
 import type { Metric } from '../../src/telemetry/metrics/declaration.ts';
 import { createMetrics, METRICS, PREFIX } from '../../src/telemetry/metrics/metrics.ts';
@@ -93,10 +94,38 @@ test('every link leads to a file of the repository', () => {
 
 test('variables have their names, and the data source is the provisioned one', () => {
   const { list } = DASHBOARD.templating;
-  expect(list.map(({ name }) => name)).toEqual(['datasource', 'instance', 'repository']);
+  expect(list.map(({ name }) => name)).toEqual(['datasource', 'job', 'instance', 'repository']);
   expect(list[0]?.current?.value).toBe(DATASOURCE_UID);
   const used = new Set([...DASHBOARD_TEXT.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name));
-  expect(used).toEqual(new Set(['__all', '__rate_interval', 'datasource', 'instance', 'repository']));
+  expect(used).toEqual(new Set(['__all', '__rate_interval', 'datasource', 'job', 'instance', 'repository']));
+});
+
+test('a panel shows the chosen mirror only, or each mirror by its name', () => {
+  for (const { title, targets = [] } of panels) {
+    for (const { expr, legendFormat } of targets) {
+      const all = /by \(job\b/.test(expr);
+      expect(all, `panel ${title}`).toBe(title.includes('ll mirrors'));
+      if (all) expect(legendFormat, `panel ${title}`).toContain('{{job}}');
+      for (const [, inside] of expr.matchAll(/\b(?:catalog_mirror[_:]|process_|nodejs_)[\w:]+(\{[^}]*\})?/g))
+        expect(inside?.includes('job="$job"') ?? false, `panel ${title}: ${expr}`).toBe(!all);
+    }
+  }
+  expect(new Set(ALERT_RULES.map(({ alert }) => alert)).size).toBeGreaterThan(10);
+});
+
+test('the mirror is chosen before its daemons, one at a time', () => {
+  const [, job, instance] = DASHBOARD.templating.list;
+  expect(job?.query).toMatchObject({ query: 'label_values(catalog_mirror_build_info, job)' });
+  expect(job?.multi ?? false).toBe(false);
+  expect(job?.includeAll ?? false).toBe(false);
+  expect(instance?.query).toMatchObject({
+    query: 'label_values(catalog_mirror_build_info{job="$job"}, instance)',
+  });
+});
+
+test('links lead to the repository of package.json, unless another one is written at the top', () => {
+  const variable = DASHBOARD.templating.list.find(({ name }) => name === 'repository');
+  expect(variable?.query).toBe(FILES);
 });
 
 test('what is read from Postgres is not added up over daemons, what a process counts is not taken of one', () => {

