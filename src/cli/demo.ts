@@ -90,7 +90,7 @@ async function withDemoDatabase<T>(
   const config = loadConfig(env, processSources.readFile);
   if (config.database.url !== null) return await work(config);
   print('starting an embedded Postgres');
-  const log = createLogger({ level: config.log.level, secrets: config.secrets });
+  const log = createLogger({ ...config.log, secrets: config.secrets });
   const dataDir = join(config.database.dataDir, 'demo');
   const database = await openDatabase({ database: { ...config.database, url: null, dataDir } }, log);
   try {
@@ -109,7 +109,7 @@ async function withDemoDatabase<T>(
 }
 
 async function watch(config: Config, sandbox: Sandbox, { values, print }: CommandArgs): Promise<number> {
-  const log = createLogger({ level: config.log.level, secrets: config.secrets });
+  const log = createLogger({ ...config.log, secrets: config.secrets });
   const signal = stopSignal();
   const app = await startApp(config, log, systemClock);
   const stopped = new AbortController();

@@ -28,7 +28,7 @@ export const migrate: Command = {
     const { env, readFile } = processSources;
     const adopting = values['adopt-account'] === true ? loadConfig(env, readFile).partner : null;
     const config = loadConfig(env, readFile, { need: 'database' });
-    const log = createLogger({ level: config.log.level, secrets: config.secrets });
+    const log = createLogger({ ...config.log, secrets: config.secrets });
     const database = await openDatabase(config, log);
     try {
       const sql = connect(database.url, { max: 1 });

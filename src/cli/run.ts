@@ -30,7 +30,7 @@ export const run: Command = {
   async run({ values }) {
     const timeoutMs = timeoutOf(values);
     const config = loadConfig(processSources.env, processSources.readFile);
-    const log = createLogger({ level: config.log.level, secrets: config.secrets });
+    const log = createLogger({ ...config.log, secrets: config.secrets });
     endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }));
     captureLibraryOutput(libraryLines(log, systemClock));
     for (const warning of [...config.warnings, ...unprotected(config)])
