@@ -7,7 +7,7 @@ import { VIEWS } from '../../test/status/views.ts';
 const SCHEMES = ['light', 'dark'] as const;
 const WIDTH = 1280;
 /** Down to the end of the charts. */
-const HEIGHT = 1195;
+const HEIGHT = 1240;
 
 /** Takes pictures of the status page of a healthy mirror, light and dark, in a Chromium of this machine. Returns the files it wrote. */
 export async function pagePictures(outDir: string): Promise<string[]> {
