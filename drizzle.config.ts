@@ -8,6 +8,7 @@ export default defineConfig({
     './src/store/schema-processes.ts',
     './src/store/schema-identity.ts',
     './src/store/schema-members.ts',
+    './src/store/schema-samples.ts',
   ],
   out: './drizzle',
   schemaFilter: ['catalog', 'catalog_internal'],

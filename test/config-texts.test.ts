@@ -50,3 +50,31 @@ test('what is not set is called so, with the name that was probably meant, and w
   expect(wrong.message).not.toContain('not set');
   expect(wrong.hint).toBe('correct HTTP_PORT');
 });
+test.each(['prod', 'ร้าน 1', 'חנות', `<b>"it's"</b>`, 'x'.repeat(64), '👟'.repeat(64)])(
+  'a mirror may be called %s',
+  (name) => {
+    expect(settingsWith({ MIRROR_NAME: ` ${name} ` }).log.mirrorName).toBe(name);
+  },
+);
+
+test.each(['x'.repeat(65), 'a\u202Eb', 'a\nb', 'a\u0000b', 'a\u200Bb', 'a\uD800b', 'a\u2028b'])(
+  'and never %j, which nobody could read or trust',
+  (name) => {
+    expect(() => settingsWith({ MIRROR_NAME: name })).toThrow(
+      /\nMIRROR_NAME: expected 1 to 64 characters, none of them invisible/,
+    );
+  },
+);
+
+test('runbooks are linked to under a web address', () => {
+  const base = (text: string) => settingsWith({ RUNBOOK_URL_BASE: text }).http.runbookUrlBase;
+  expect(base('https://wiki.example.com/a/')).toBe('https://wiki.example.com/a');
+  expect(base('http://wiki')).toBe('http://wiki');
+});
+
+test.each(['javascript:alert(1)', 'wiki', '/a', 'https://u:p@wiki/', 'https://wiki/?a', 'data:text/html,x'])(
+  'and never under %s',
+  (base) => {
+    expect(() => settingsWith({ RUNBOOK_URL_BASE: base })).toThrow(/RUNBOOK_URL_BASE: expected an http/);
+  },
+);

@@ -42,6 +42,8 @@ function problemCount(env: Record<string, string>) {
   }
 }
 
+const HTTP = { host: '127.0.0.1', allowedHosts: null, statusPage: true, runbookUrlBase: null };
+
 test('with the credential alone, everything else has the documented default', () => {
   const { secrets, partner, database, queues, ...rest } = load();
   expect(partner).toMatchObject({
@@ -78,9 +80,9 @@ test('with the credential alone, everything else has the documented default', ()
     },
     catalog: { staleAfterMs: 86_400_000, watchedSkus: 100_000, manifestMaxShrink: 0.5 },
     history: { retentionMs: 0 },
-    http: { host: '127.0.0.1', port: 9464, allowedHosts: null, statusPage: true },
+    http: { ...HTTP, port: 9464 },
     access: { password: null },
-    log: { level: 'info', format: 'auto' },
+    log: { level: 'info', format: 'auto', mirrorName: null },
     warnings: [],
   });
   expect(secrets()).toContain('hunter2-secret');
@@ -312,7 +314,7 @@ describe('what a command does not need', () => {
 
   test('is neither required nor read by `http`', () => {
     const config = loadConfig({ DATABASE_URL_FILE: '/gone', HTTP_PORT: '1' }, files(), { need: 'http' });
-    expect(config.http).toEqual({ host: '127.0.0.1', port: 1, allowedHosts: null, statusPage: true });
+    expect(config.http).toEqual({ ...HTTP, port: 1 });
     expect(config).not.toHaveProperty('database');
   });
 });

@@ -154,7 +154,12 @@ class AnotherDemo extends Error {
 }
 
 const logTo = (board: Board, { log, secrets }: Config): Log =>
-  createLogger({ level: log.level, secrets, destination: { write: (line) => board.log(line) } });
+  createLogger({
+    level: log.level,
+    mirrorName: log.mirrorName,
+    secrets,
+    destination: { write: (line) => board.log(line) },
+  });
 
 interface Watching {
   readonly board: Board;

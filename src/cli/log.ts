@@ -6,5 +6,5 @@ import { terminalOf } from './terminal.ts';
 export function openLog({ log, secrets }: Pick<HttpConfig, 'log' | 'secrets'>): Log {
   const { width, colour } = terminalOf(process.stdout, processSources.env);
   const form = logFormOf(log.format, { isTerminal: width !== null, colour });
-  return createLogger({ level: log.level, secrets, form });
+  return createLogger({ level: log.level, mirrorName: log.mirrorName, secrets, form });
 }

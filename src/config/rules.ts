@@ -63,6 +63,25 @@ export const share = () =>
 
 export const pattern = (expected: string, allowed: RegExp) => z.string().regex(allowed).describe(expected);
 
+/** A name for people, in any script. Nothing in it is invisible, breaks a line or turns the direction of reading. */
+export const label = (longest: number) =>
+  pattern(
+    `1 to ${longest} characters, none of them invisible`,
+    new RegExp(String.raw`^[^\p{C}\p{Zl}\p{Zp}]{1,${longest}}$`, 'u'),
+  );
+
+/** A URL to append a file's name to, without its trailing slash. */
+export const linkBase = () =>
+  z
+    .string()
+    .refine((text) => {
+      const url = URL.parse(text);
+      const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
+      return isWeb && url.username === '' && url.password === '' && !/[?#]/.test(text);
+    })
+    .transform((text) => new URL(text).href.replace(/\/+$/, ''))
+    .describe('an http:// or https:// URL without user, password, query or fragment');
+
 /** The name of a JSON field that the partner does not document. */
 export const field = () => pattern('a field name', /^\S(?:.*\S)?$/u);
 

@@ -1,4 +1,4 @@
-import { choice, either, hostNames, integer, pattern, secretText } from './rules.ts';
+import { choice, either, hostNames, integer, label, linkBase, pattern, secretText } from './rules.ts';
 import type { Setting } from './settings.ts';
 
 /** The settings of the daemon's own HTTP server and of its log. */
@@ -35,6 +35,20 @@ export const SERVER_SETTINGS = {
     rule: either('on', 'off'),
     default: 'on',
     meaning: 'the status page at `GET /` and `GET /status.json`; off: both return 404',
+  },
+  RUNBOOK_URL_BASE: {
+    path: 'http.runbookUrlBase',
+    rule: linkBase(),
+    unset: 'paths in the repository are named',
+    meaning:
+      'URL under which your team reads the files of `ops/runbooks`, such as `https://wiki.example.com/runbooks`: the status page links to `throttled.md` and so on under it',
+  },
+  MIRROR_NAME: {
+    path: 'log.mirrorName',
+    rule: label(64),
+    unset: 'host name',
+    meaning:
+      'what this mirror is called on the status page and in the title of its tab, in log lines (`mirror`) and in the label `mirror` of the metric `build_info`: `prod`, `staging`',
   },
   LOG_LEVEL: {
     path: 'log.level',

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
+import { mirrorName } from '../lib/host-name.ts';
 import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
 import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
@@ -24,8 +25,9 @@ import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
 import { createClockWatch, type ClockWatch } from './clock-watch.ts';
-import { createHealth } from './health.ts';
+import { createHealth, type HealthReader } from './health.ts';
 import type { Parts } from './parts.ts';
+import { createSampler } from './sampler.ts';
 import { createStatusPages } from './status-page.ts';
 import {
   followAccount,
@@ -62,6 +64,8 @@ const CLOSE_LEAST_MS = 250;
 const GIVE_UP_WITHIN_MS = 3000;
 const RESTORE_EVERY_MS = 10_000;
 const WATCH_EVERY_MS = 2000;
+/** Often enough that no minute goes by without a sample. */
+const SAMPLE_EVERY_MS = 10_000;
 /** Well below the time in which what is due is to be under way, whatever becomes of the queues. */
 const RUN_OVERDUE_EVERY_MS = 2500;
 
@@ -127,7 +131,7 @@ async function start({
   waits,
 }: StartParts): Promise<Omit<App, 'stop'>> {
   const { log, problems } = rememberProblems(plainLog, createScrubber(config.secrets), clock);
-  const metrics = createMetrics({ version: VERSION });
+  const metrics = createMetrics({ version: VERSION, mirror: mirrorName(config.log.mirrorName) });
   const limits = paceLimits(config);
 
   const { database, sql } = await needingConnections(config, () =>
@@ -174,8 +178,9 @@ async function start({
   const parts: Parts = { ...own, pause, backend, breaker, clocks, sync };
   const runner = await startRunner(parts, onStop);
   const postgresAnswers = () => askPostgres(database.url);
-  const stalled = startWatches({ ...parts, postgresAnswers }, runner, onStop);
-  const http = await openHttp(parts, runner);
+  const health = createHealth(parts, runner);
+  const stalled = startWatches({ ...parts, postgresAnswers, health }, runner, onStop);
+  const http = await openHttp(parts, health);
   onStop(() => http.close());
   log.info({
     event: 'app.started',
@@ -194,9 +199,9 @@ async function start({
   };
 }
 
-/** Keeps an eye on locks, clocks and jobs. Resolves when jobs have stalled for good. */
+/** Keeps an eye on locks, clocks and jobs, and samples of the status. Resolves when jobs have stalled for good. */
 function startWatches(
-  parts: Parts & { readonly postgresAnswers: () => Promise<void> },
+  parts: Parts & { readonly postgresAnswers: () => Promise<void>; readonly health: HealthReader },
   runner: Runner,
   onStop: OnStop,
 ): Promise<void> {
@@ -206,6 +211,7 @@ function startWatches(
     telemetry.onLocks(await readLockHolders(sync.sql));
   });
   every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
+  every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health));
   return watchJobs(parts, runner, onStop);
 }
 
@@ -231,9 +237,8 @@ function observerOf(telemetry: Telemetry, clocks: ClockWatch): Telemetry['onRequ
 }
 
 /** Endpoints for machines, and the status page unless it is switched off. */
-async function openHttp(parts: Parts, runner: Runner): Promise<HttpServer> {
+async function openHttp(parts: Parts, health: HealthReader): Promise<HttpServer> {
   const { http, access } = parts.config;
-  const health = createHealth(parts, runner);
   const pages = http.statusPage ? { pages: createStatusPages(parts, health) } : {};
   return await startHttpServer({ ...http, ...access, ...health, ...pages, log: parts.log });
 }

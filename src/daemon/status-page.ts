@@ -1,9 +1,13 @@
+import { hostname } from 'node:os';
+import type { Config } from '../config/config.ts';
+import { mirrorName } from '../lib/host-name.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import { within } from '../queues/backend.ts';
 import { asJson } from '../status/json.ts';
 import { POLICY } from '../status/page-assets.ts';
-import { type PageView, renderPage } from '../status/page.ts';
+import { type Identity, type PageView, renderPage } from '../status/page.ts';
 import { readRecentChanges } from '../store/changes.ts';
+import { readSamples, type Sample } from '../store/samples.ts';
 import type { SyncContext } from '../sync/context.ts';
 import type { Parts } from './parts.ts';
 import type { HealthReader } from './health.ts';
@@ -15,23 +19,68 @@ const VIEW_FOR_MS = 2000;
 /** Below what an HTTP answer may take, so that a page says what is wrong. */
 const READ_WITHIN_MS = 4000;
 const CHANGES = 20;
+/** What the charts show, and their first column whole. There is a new sample once a minute. */
+const SAMPLES_MS = 24 * 3_600_000 + 600_000;
+const SAMPLES_FOR_MS = 10_000;
+
+export interface StatusPageParts extends Pick<Parts, 'problems'> {
+  readonly sync: Pick<SyncContext, 'sql' | 'clock'>;
+  readonly config: {
+    readonly partner: Pick<Config['partner'], 'baseUrl'>;
+    readonly http: Pick<Config['http'], 'runbookUrlBase'>;
+    readonly log: Pick<Config['log'], 'mirrorName'>;
+  };
+}
+
+/** Which mirror this is, by what is no secret of its settings. */
+function identityOf({ config, sync }: StatusPageParts): Omit<Identity, 'upSeconds'> {
+  const { host, port, database, path } = sync.sql.options;
+  // Of a Unix socket; the driver has false for none, whatever its types say.
+  const server =
+    typeof path === 'string' && path !== '' ? path : `${host.join(', ')} port ${port.join(', ')}`;
+  return {
+    name: mirrorName(config.log.mirrorName),
+    host: hostname(),
+    partner: new URL(config.partner.baseUrl).host,
+    database: `${database} on ${server}`,
+    version: VERSION,
+  };
+}
 
 /** The status page and the same as JSON, by path. */
 export function createStatusPages(
-  {
-    sync: { sql, clock },
-    problems,
-  }: Pick<Parts, 'problems'> & { readonly sync: Pick<SyncContext, 'sql' | 'clock'> },
+  parts: StatusPageParts,
   health: Pick<HealthReader, 'read'>,
 ): ReadonlyMap<string, Page> {
+  const { sync, problems, config } = parts;
+  const { sql, clock } = sync;
+  const startedAt = clock.monotonic();
+  const identity = identityOf(parts);
   let reading: { at: number; view: Promise<PageView> } | null = null;
+  let sampled: { at: number; samples: readonly Sample[] } | null = null;
+
+  async function samples(): Promise<readonly Sample[]> {
+    const now = clock.monotonic();
+    if (sampled === null || now - sampled.at > SAMPLES_FOR_MS)
+      sampled = { at: now, samples: await within(readSamples(sql, SAMPLES_MS), READ_WITHIN_MS) };
+    return sampled.samples;
+  }
 
   async function read(): Promise<PageView> {
-    const [mirror, changes] = await Promise.all([
+    const [mirror, changes, course] = await Promise.all([
       health.read(),
       within(readRecentChanges(sql, CHANGES), READ_WITHIN_MS).catch(() => []),
+      // Without Postgres the last ones that were read are still true, and show how it came to this.
+      samples().catch(() => sampled?.samples ?? []),
     ]);
-    return { ...mirror, changes, problems: problems(), version: VERSION };
+    return {
+      ...mirror,
+      identity: { ...identity, upSeconds: (clock.monotonic() - startedAt) / 1000 },
+      samples: course,
+      changes,
+      problems: problems(),
+      runbookUrlBase: config.http.runbookUrlBase,
+    };
   }
 
   function view(): Promise<PageView> {
@@ -52,11 +101,11 @@ export function createStatusPages(
     [
       '/status.json',
       async () => {
-        const { status, health: judged, now, changes, problems: told } = await view();
+        const { status, health: judged, now, changes, problems: told, identity: mirror } = await view();
         const body =
           status === null
-            ? { ...judged, at: now, problems: told }
-            : { ...asJson(status, judged, now), changes, problems: told };
+            ? { ...judged, at: now, problems: told, mirror }
+            : { ...asJson(status, judged, now), changes, problems: told, mirror };
         return { type: 'application/json; charset=utf-8', body: `${shownJson(body)}\n`, headers: {} };
       },
     ],

@@ -1,3 +1,5 @@
+import { hostname } from 'node:os';
+
 /** As DNS, compose and mDNS have them. ASCII only, because other letters may become ASCII ones in lower case. */
 const NAME = /^(?=.{1,254}$)[a-z\d_](?:[a-z\d_-]*[a-z\d_])?(?:\.[a-z\d_](?:[a-z\d_-]*[a-z\d_])?)*\.?$/i;
 
@@ -5,3 +7,6 @@ const NAME = /^(?=.{1,254}$)[a-z\d_](?:[a-z\d_-]*[a-z\d_])?(?:\.[a-z\d_](?:[a-z\
 export function hostName(text: string): string | null {
   return NAME.test(text) ? text.toLowerCase().replace(/\.$/, '') : null;
 }
+
+/** What a mirror is called: the MIRROR_NAME that was given, or else the name of its host. */
+export const mirrorName = (given: string | null): string => given ?? hostname();

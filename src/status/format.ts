@@ -8,6 +8,7 @@ import type { Status } from './status.ts';
 /* Numbers as people read them, the same on the screen and on the page. */
 
 export const count = (n: number): string => n.toLocaleString('en-US');
+export const skusText = (n: number): string => `${count(n)} ${n === 1 ? 'SKU' : 'SKUs'}`;
 export const percent = (part: number, whole: number): string =>
   `${whole === 0 ? '0' : (Math.floor((1000 * part) / whole) / 10).toFixed(1)} %`;
 export const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);

@@ -104,7 +104,12 @@ const STORE_REMEDIES: Readonly<Record<StoreFailure, string>> = {
 
 function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
   const { unreadable, queues, storeFailure, refused, clock, silent } = own;
-  const away = { code: 'postgres-unavailable', level: 'broken', text: unreadable ?? POSTGRES_AWAY } as const;
+  const away: Reason = {
+    code: 'postgres-unavailable',
+    level: 'broken',
+    text: unreadable ?? POSTGRES_AWAY,
+    hint: null,
+  };
   return held([
     facts === null && away,
     queues !== null &&

@@ -1,81 +1,101 @@
 import { createHash } from 'node:crypto';
 import { Html } from './html.ts';
+import type { MirrorState } from './reason.ts';
+import { PAGE_SCRIPT } from './page-script.ts';
 
 /* Style and script of the status page. Both are inline; the policy allows them by their hashes, and nothing else. */
 
+/** What a state looks like: in light, in dark, and in the icon of the tab. A state to come needs its line here, and no more. */
+const STATE_COLOURS: Readonly<Record<MirrorState, readonly [light: string, dark: string, icon: string]>> = {
+  healthy: ['#1f7a4d', '#57c78f', '2f9e68'],
+  filling: ['#2f62a8', '#7fb0f0', '3b6fb6'],
+  degraded: ['#8f5300', '#eeb04f', 'd98a1c'],
+  broken: ['#b3261e', '#ff8a80', 'd0362c'],
+};
+
+export const ICON_COLOURS = Object.fromEntries(
+  Object.entries(STATE_COLOURS).map(([state, [, , icon]]) => [state, icon]),
+) as Readonly<Record<MirrorState, string>>;
+
+const states = Object.entries(STATE_COLOURS);
+const colours = (of: 0 | 1) => states.map(([state, colour]) => `--${state}: ${colour[of]};`).join(' ');
+const looks = states
+  .map(
+    ([state]) =>
+      `header.${state} { border-left-color: var(--${state}); } .${state} h1 b { color: var(--${state}); } ` +
+      `li.is-${state}::marker { color: var(--${state}); } path.is-${state} { fill: var(--${state}); }`,
+  )
+  .join('\n');
+
 const STYLE = `
-:root { color-scheme: light dark; --page: #f4f5f7; --card: #fff; --line: #dfe2e7; --text: #1b1f27; --dim: #5c6675;
-  --track: #e8ebef; --ok: #1f7a4d; --warn: #9a5b00; --bad: #b3261e; --fill: #3b6fb6; --fresh: #2f9e68; --late: #d98a1c; }
+:root { color-scheme: light dark; --page: #f4f5f7; --card: #fff; --line: #dfe2e7; --text: #1b1f27; --dim: #576070;
+  --track: #e8ebef; --first: #2f62a8; --second: #a3480f; --area: #b9cdea; --limit: #b3261e; --target: #5c6675; --mark: #f3d9a4; --gap: #eceef2;
+  ${colours(0)} }
 @media (prefers-color-scheme: dark) {
   :root { --page: #12151a; --card: #1b2028; --line: #2d3440; --text: #e7eaf0; --dim: #9aa5b5; --track: #2a313c;
-    --ok: #57c78f; --warn: #eeb04f; --bad: #ff8a80; --fill: #6ea3ea; --fresh: #3fb27c; --late: #d9953a; }
+    --first: #7fb0f0; --second: #f0a35e; --area: #2f4a70; --limit: #ff8a80; --target: #9aa5b5; --mark: #5c4718; --gap: #262c36;
+    ${colours(1)} }
 }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text); font: 15px/1.45 system-ui, sans-serif; }
-main, footer { max-width: 76rem; margin: 0 auto; padding: 1rem; }
-footer { color: var(--dim); font-size: .85rem; padding-top: 0; }
-header { background: var(--card); border: 1px solid var(--line); border-left: .4rem solid var(--ok); border-radius: .5rem;
-  padding: .8rem 1rem; margin-bottom: 1rem; }
-header.filling { border-left-color: var(--fill); } header.degraded { border-left-color: var(--warn); } header.broken { border-left-color: var(--bad); }
-h1 { font-size: 1.35rem; margin: 0; } h1 small { color: var(--dim); font-size: .85rem; font-weight: 400; margin-left: .5rem; }
-.healthy h1 b { color: var(--ok); } .filling h1 b { color: var(--fill); } .degraded h1 b { color: var(--warn); } .broken h1 b { color: var(--bad); }
-header ul { margin: .4rem 0 0; padding-left: 1.1rem; } header p { margin: .3rem 0 0; color: var(--dim); }
-h2 { font-size: 1rem; margin: 0 0 .6rem; } h3 { font-size: .9rem; margin: .9rem 0 .3rem; } h2 + h3 { margin-top: 0; }
-.cards { columns: 3 21rem; column-gap: 1rem; margin-bottom: 1rem; }
-section { break-inside: avoid; margin-bottom: 1rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .9rem 1rem; min-width: 0; overflow-x: auto; }
-section p { margin: .3rem 0; } .dim { color: var(--dim); } .warn { color: var(--warn); }
-dl { display: grid; grid-template-columns: auto 1fr; gap: .2rem .9rem; margin: 0; } dt { color: var(--dim); } dd { margin: 0; }
-dd, dt, li, p, h3, code, .any { overflow-wrap: anywhere; }
-.bars { display: grid; grid-template-columns: max-content 1fr max-content; gap: .15rem .7rem; align-items: center; font-size: .9rem; }
-.bars span:nth-child(3n) { text-align: right; font-variant-numeric: tabular-nums; }
-svg { display: block; width: 100%; height: .7rem; } rect { fill: var(--fill); } rect.track { fill: var(--track); }
-rect.fresh { fill: var(--fresh); } rect.late { fill: var(--late); }
+body { margin: 0; background: var(--page); color: var(--text); font: 15px/1.45 system-ui, sans-serif; font-variant-numeric: tabular-nums; }
+header, main, footer { max-width: 80rem; margin: 0 auto; }
+main, footer { padding: 0 1rem 1rem; } footer { color: var(--dim); font-size: .85rem; }
+header, .card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .9rem 1rem; }
+header { border-left: .4rem solid var(--target); margin: 1rem auto; width: calc(100% - 2rem); max-width: 78rem; }
+.card { margin-bottom: 1rem; min-width: 0; }
+${looks}
+h1 { font-size: 1.35rem; margin: 0; font-weight: 600; } h1 bdi { margin-left: .4rem; }
+h2 { font-size: 1rem; margin: 0 0 .4rem; } h2 .dim { font-weight: 400; }
+.facts { list-style: none; margin: .3rem 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem 1.2rem; font-size: .9rem; }
+#reasons, #problems ul { margin: .6rem 0 0; padding-left: 1.1rem; } #problems ul { margin-top: .2rem; font-size: .92rem; }
+#problems li { margin-bottom: .3rem; }
+.hint { display: block; color: var(--dim); } .hint::before { content: '→ '; } a { color: var(--first); }
+.level-warn::marker { color: var(--degraded); } .level-error::marker, .level-fatal::marker { color: var(--broken); }
+.cards { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; margin-bottom: 1rem; } .cards .card { margin: 0; }
+@media (min-width: 60rem) { .cards { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+section p { margin: .2rem 0; } .dim { color: var(--dim); } .warn { color: var(--degraded); }
+.figure { min-height: 1.9rem; } .figure b { font-size: 1.25rem; font-weight: 600; }
+dl { display: grid; grid-template-columns: minmax(5.5rem, max-content) 1fr; gap: .2rem .9rem; margin: .5rem 0 0; font-size: .92rem; }
+dt { color: var(--dim); } dt[title] { text-decoration: underline dotted; text-underline-offset: .2em; cursor: help; } dd { margin: 0; grid-column: 2; }
+dd, dt, li, p, h1, code, .any, bdi, summary { overflow-wrap: anywhere; }
+#backlog dl, #pace dl { min-height: 9.5rem; align-content: start; }
+svg { display: block; width: 100%; overflow: hidden; }
+.charts { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .9rem; margin-top: .4rem; }
+@media (max-width: 22rem) { .cards .charts { grid-template-columns: minmax(0, 1fr); } }
+.chart { height: 7rem; } .strip { height: 1.7rem; margin-top: .5rem; }
+svg text { fill: var(--dim); font-size: 11px; } text.tick { text-anchor: middle; } text.top { text-anchor: end; }
+text.none { text-anchor: middle; font-size: 12px; }
+.line { fill: none; stroke-width: 1.6px; vector-effect: non-scaling-stroke; stroke-linejoin: round; }
+.line.first { stroke: var(--first); } .line.second { stroke: var(--second); } .area { fill: var(--area); }
+.line.limit { stroke: var(--limit); stroke-dasharray: 6 3; } .line.target { stroke: var(--target); stroke-dasharray: 2 3; }
+.axis { stroke: var(--line); fill: none; vector-effect: non-scaling-stroke; } .gap { fill: var(--gap); } .mark { fill: var(--mark); }
+.key { list-style: none; display: flex; flex-wrap: wrap; gap: 0 1rem; margin: .2rem 0 0; padding: 0; font-size: .82rem; color: var(--dim); }
+.key li::before { content: ''; display: inline-block; width: 1rem; height: 0; margin-right: .35rem; vertical-align: middle; border-top: 2px solid var(--first); }
+.key .second::before { border-color: var(--second); } .key .target::before { border-top: 2px dotted var(--target); } .key .limit::before { border-top: 2px dashed var(--limit); }
+.key .area::before { border: 0; height: .6rem; background: var(--area); } .key .backoff::before, .key .incident::before { border: 0; height: .6rem; background: var(--mark); }
+.progress { margin-top: .6rem; } .progress svg { height: .8rem; } .progress p { margin: .2rem 0 0; }
+rect.track { fill: var(--track); } rect.done { fill: var(--filling); }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th { text-align: left; color: var(--dim); font-weight: 500; } th, td { padding: .2rem .7rem .2rem 0; vertical-align: top; }
 th.number + th, td.number + td { padding-left: .4rem; }
-td { border-top: 1px solid var(--line); } .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-code { font: .9em ui-monospace, monospace; } .up { color: var(--bad); } .down { color: var(--ok); }
-time { white-space: nowrap; } .size { min-width: 3.5rem; }
-#lost { display: none; background: var(--bad); color: var(--card); padding: .5rem 1rem; text-align: center; }
-.lost #lost { display: block; }
-@media (max-width: 34rem) { main { padding: .6rem; } time { white-space: normal; } .optional { display: none; } th, td { padding-right: .45rem; } }
-`;
-
-/** Fetches the page again and replaces its parts, so that only the server renders. A selection of text is kept. */
-const SCRIPT = `
-const take = (page, what) => {
-  const [now, next] = [document.querySelector(what), page.querySelector(what)];
-  if (now === null || next === null) throw new Error('no ' + what);
-  now.replaceWith(document.adoptNode(next));
-};
-const refresh = async () => {
-  try {
-    if (getSelection().isCollapsed && !document.hidden) {
-      const answer = await fetch(location.pathname, { cache: 'no-store', signal: AbortSignal.timeout(8000) });
-      if (!answer.ok) throw new Error('status ' + answer.status);
-      const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-      document.title = page.title;
-      take(page, 'link[rel=icon]');
-      take(page, 'main');
-      document.body.classList.remove('lost');
-    }
-  } catch {
-    document.body.classList.add('lost');
-  }
-  setTimeout(refresh, 5000);
-};
-setTimeout(refresh, 5000);
+td { border-top: 1px solid var(--line); } .number { text-align: right; white-space: nowrap; }
+code { font: .9em ui-monospace, monospace; } .up { color: var(--broken); } .down { color: var(--healthy); }
+time { white-space: nowrap; } .size { min-width: 3.5rem; } summary { cursor: pointer; }
+.unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+#lost { background: var(--broken); color: var(--card); padding: .5rem 1rem; text-align: center; }
+@media (max-width: 34rem) { main, footer { padding: 0 .6rem .6rem; } header { margin: .6rem auto; width: calc(100% - 1.2rem); }
+  time { white-space: normal; } .optional { display: none; } th, td { padding-right: .45rem; } dl { grid-template-columns: minmax(4.5rem, max-content) 1fr; } }
 `;
 
 export const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
-export const SCRIPT_ELEMENT = new Html(`<script>${SCRIPT}</script>`);
+export const SCRIPT_ELEMENT = new Html(`<script>${PAGE_SCRIPT}</script>`);
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /** Content-Security-Policy of the page: its own script and style, its own daemon, and nothing else. */
 export const POLICY = [
   "default-src 'none'",
-  `script-src ${hashOf(SCRIPT)}`,
+  `script-src ${hashOf(PAGE_SCRIPT)}`,
   `style-src ${hashOf(STYLE)}`,
   "connect-src 'self'",
   'img-src data:',

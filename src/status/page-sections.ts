@@ -1,7 +1,17 @@
 import { formatAge } from '../lib/duration.ts';
 import type { TaskState } from '../store/tasks.ts';
 import {
-  ageBands,
+  ageChart,
+  backlogChart,
+  changesChart,
+  changesInHour,
+  type Course,
+  FRESH_OBJECTIVE,
+  freshChart,
+  latest,
+  requestsChart,
+} from './charts.ts';
+import {
   auditLine,
   count,
   countedLine,
@@ -12,13 +22,15 @@ import {
   liveLine,
   percent,
   secondsBetween,
+  skusText,
   sum,
   targetSeconds,
 } from './format.ts';
 import { html, type Html } from './html.ts';
+import { isKnown } from './series.ts';
 import type { Status } from './status.ts';
 
-/* What the page shows of a status, a section each. */
+/* What the page shows of a status, a card each. Every card has its place, whatever is in it. */
 
 /** A moment as its distance from now; the moment itself shows on pointing. */
 export function ago(at: Date | null, now: Date): Html {
@@ -28,86 +40,151 @@ export function ago(at: Date | null, now: Date): Html {
   return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${words}</time>`;
 }
 
-function bar(name: string, part: number, whole: number, shown: string, cssClass: string): Html {
-  const width =
-    whole > 0 ? Math.min(100, Math.max(part > 0 ? 0.5 : 0, (100 * part) / whole)).toFixed(2) : '0';
-  return html`<span>${name}</span
-    ><svg aria-hidden="true">
-      <rect class="track" width="100%" height="100%" rx="3" />
-      <rect class="${cssClass}" width="${width}%" height="100%" rx="3" /></svg
-    ><span>${shown}</span>`;
+/** Text in which commands and names between backticks are code. */
+export function prose(text: string): readonly Html[] {
+  return text
+    .split(/`([\w .:/=-]+)`/)
+    .map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }
 
-export function freshness({ stats, targets }: Status): Html {
-  const classes = stats.priceAge.map(({ priceSource, ages, oldestSeconds }) => {
-    const target = targetSeconds(priceSource, targets);
-    const fresh = stats.freshSkus.find((f) => f.priceSource === priceSource)?.count ?? 0;
-    return html`<h3>${priceSource}: ${percent(fresh, ages.count)} of ${count(ages.count)} fresh</h3>
-      <p class="dim">target ${interval(target)}, oldest ${formatAge(oldestSeconds)}</p>
-      <div class="bars">
-        ${ageBands(ages, target).map((band) =>
-          bar(
-            band.label,
-            band.count,
-            ages.count,
-            `${count(band.count)}${band.late ? ' over' : ''}`,
-            band.late ? 'late' : 'fresh',
-          ),
-        )}
-      </div>`;
-  });
-  return html`<section id="freshness">
-    <h2>Freshness</h2>
-    ${classes.length === 0 ? html`<p class="dim">No prices yet.</p>` : classes}
-    <p class="dim">
-      oldest metadata ${formatAge(stats.oldestMetadataAgeSeconds)}, target
-      ${interval(targets.metadataSeconds)}
-    </p>
+/** What the lines and marks of a chart mean. */
+const key = (...entries: readonly (readonly [look: string, name: string])[]): Html =>
+  html`<ul class="key">
+    ${entries.map(([look, name]) => html`<li class="${look}">${name}</li>`)}
+  </ul>`;
+
+/** A term with what it means, for who points at it; the page explains it below as well. */
+const term = (word: string, meaning: string): Html => html`<dt title="${meaning}">${word}</dt>`;
+
+export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now: Date, course: Course): Html {
+  const { pace: p } = stats;
+  const backingOff = p.backingOffUntil !== null && p.backingOffUntil > now;
+  const { refused } = p;
+  return html`<section id="pace" class="card">
+    <h2>Requests</h2>
+    <p class="figure"><b>${count(p.usedInWindow)}</b> of ${count(mostInWindow)} in the last window</p>
+    ${requestsChart(course)}
+    ${key(['first', 'of the mirror'], ['area', 'with other services'], ['target', 'ceiling'], ['limit', 'account limit'], ['backoff', 'back-off'])}
+    <dl>
+      ${term('ceiling', 'requests a minute that the mirror sends at most at present; lower after a rejection')}
+      <dd>${count(Math.round(p.ceilingPerMinute))} per minute</dd>
+      ${term('back-off', 'pause after a rejected request (PARTNER_BACKOFF)')}
+      <dd id="backoff">
+        ${backingOff ? html`<span class="warn">active, ends ${ago(p.backingOffUntil, now)}</span>` : 'none'}
+      </dd>
+      ${term('rejections', 'answers 403, 401 or 500 of the authorizer since a request last succeeded')}
+      <dd>
+        ${
+          refused === null
+            ? 'none'
+            : html`<span class="warn"
+                >${count(refused.times)}, since ${ago(refused.since, now)}; suspected:
+                ${SUSPECTED[refused.suspected]}</span
+              >`
+        }
+      </dd>
+      ${term('bulk calls', 'requests for many SKUs at once, by which prices are refreshed')}
+      <dd>
+        ${failedCalls === 0 ? 'succeeding' : html`<span class="warn">${count(failedCalls)} failed in a row</span>`}
+      </dd>
+      ${term('live SKUs', 'SKUs that the partner prices on request, which it does for few in each call')}
+      <dd>${liveLine(stats)}</dd>
+      ${term('daemons', 'processes that work on this database')}
+      <dd>${daemons}</dd>
+    </dl>
   </section>`;
 }
 
-export function backlog(status: Status, now: Date): Html {
+const SUSPECTED = {
+  rate: 'the rate limit',
+  'other-traffic-or-credential': 'other traffic, or the credential',
+  credential: 'the credential',
+  account: 'the account is not configured',
+} as const;
+
+export function backlog(status: Status, now: Date, course: Course): Html {
   const { stats } = status;
   const estimate = estimateBacklog(status, now);
   const words = estimateLine(estimate);
   const waiting = stats.deferredSkus === 0 ? '' : `, oldest ${formatAge(stats.oldestDeferredAgeSeconds)}`;
-  return html`<section id="backlog">
+  return html`<section id="backlog" class="card">
     <h2>Backlog</h2>
-    <p><b id="owed">${count(estimate.owed)}</b> SKUs due now${words === '' ? '' : `, ${words}`}</p>
-    <div class="bars">
-      ${stats.due.map((due) => bar(due.reason, due.count, estimate.owed, `${count(due.count)}, oldest ${formatAge(due.oldestAgeSeconds)}`, ''))}
-    </div>
-    <p class="dim"><span id="deferred">${count(stats.deferredSkus)}</span> deferred${waiting}</p>
+    <p class="figure">
+      <b id="owed">${count(estimate.owed)}</b> ${estimate.owed === 1 ? 'SKU' : 'SKUs'} due now
+    </p>
+    ${backlogChart(course)} ${key(['first', 'due'], ['second', 'never priced'], ['backoff', 'back-off'])}
+    <dl>
+      ${term('estimate', 'how long what is due now takes at the present rate')}
+      <dd>${words === '' ? 'nothing to do' : words}</dd>
+      ${stats.due.map(
+        (due) =>
+          html`<dt>${due.reason}</dt>
+            <dd>${count(due.count)}, oldest ${formatAge(due.oldestAgeSeconds)}</dd>`,
+      )}
+      ${term('deferred', 'SKUs that the partner put off; they are asked again after DEFERRED_INTERVAL')}
+      <dd><span id="deferred">${count(stats.deferredSkus)}</span>${waiting}</dd>
+    </dl>
   </section>`;
 }
 
-export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now: Date): Html {
-  const { pace: p } = stats;
-  const backingOff = p.backingOffUntil !== null && p.backingOffUntil > now;
-  return html`<section id="pace">
-    <h2>Pace</h2>
-    <div class="bars">
-      ${bar('used', p.usedInWindow, mostInWindow, `${count(p.usedInWindow)} of ${count(mostInWindow)}`, '')}
-    </div>
-    <p class="dim">requests in the last window, out of the mirror’s share</p>
+export function freshness({ stats, targets }: Status, course: Course): Html {
+  const fresh = (source: string) =>
+    stats.freshSkus.find(({ priceSource }) => priceSource === source)?.count ?? 0;
+  const all = sum(stats.priceAge.map(({ ages }) => ages.count));
+  const unpriced = sum(stats.skus.filter(({ state }) => state === 'pending').map(({ count: n }) => n));
+  return html`<section id="freshness" class="card">
+    <h2>Freshness</h2>
+    ${
+      all === 0
+        ? html`<p class="figure">No prices yet.</p>`
+        : html`<p class="figure">
+            <b>${percent(sum(stats.freshSkus.map(({ count: n }) => n)), all)}</b> of ${count(all)} prices are
+            fresh${unpriced === 0 ? '' : `; ${skusText(unpriced)} without a price`}
+          </p>`
+    }
+    ${freshChart(course)}
+    ${key(['first', 'snapshot'], ['second', 'live'], ['target', `objective ${FRESH_OBJECTIVE} %`], ['incident', 'incident'])}
     <dl>
-      <dt>ceiling</dt>
-      <dd>${count(Math.round(p.ceilingPerMinute))} per minute</dd>
-      <dt>back-off</dt>
-      <dd id="backoff">
-        ${backingOff ? html`<span class="warn">active, ends ${ago(p.backingOffUntil, now)}</span>` : 'none'}
-      </dd>
-      <dt>rejections</dt>
-      <dd>${p.refusal === null ? 'none' : html`<span class="warn">${p.refusal}</span>`}</dd>
-      <dt>calls</dt>
+      ${stats.priceAge.map(
+        ({ priceSource, ages, oldestSeconds }) =>
+          html`<dt>${priceSource}</dt>
+            <dd>
+              ${percent(fresh(priceSource), ages.count)} of ${count(ages.count)}; target
+              ${interval(targetSeconds(priceSource, targets))}, oldest ${formatAge(oldestSeconds)}
+            </dd>`,
+      )}
+      ${term('metadata', 'names, brands and sizes of products')}
       <dd>
-        ${failedCalls === 0 ? 'succeeding' : html`<span class="warn">${failedCalls} failed in a row</span>`}
+        oldest ${formatAge(stats.oldestMetadataAgeSeconds)}, target ${interval(targets.metadataSeconds)}
       </dd>
-      <dt>live</dt>
-      <dd>${liveLine(stats)}</dd>
-      <dt>daemons</dt>
-      <dd>${daemons}</dd>
     </dl>
+  </section>`;
+}
+
+export function changeRate(course: Course): Html {
+  const changes = changesInHour(course);
+  return html`<section id="change-rate" class="card">
+    <h2>Price changes</h2>
+    <p class="figure"><b>${count(changes)}</b> ${changes === 1 ? 'change' : 'changes'} in the last hour</p>
+    ${changesChart(course)} ${key(['area', 'price changes a minute'])}
+  </section>`;
+}
+
+export function ages({ targets }: Status, course: Course, cohort: 'snapshot' | 'live'): Html {
+  const name = cohort === 'live' ? 'live' : 'snapshot-priced';
+  const { p50 = null, p95 = null } = latest(course)?.[cohort] ?? {};
+  const target = interval(targetSeconds(cohort, targets));
+  return html`<section id="age-${cohort}" class="card">
+    <h2>Age of ${name} prices</h2>
+    ${
+      !isKnown(p50) || !isKnown(p95)
+        ? html`<p class="figure">No figures at present; target ${target}</p>`
+        : html`<p class="figure">
+            <b>${formatAge(p95)}</b> or less for 95 of 100, ${formatAge(p50)} for half; target ${target}
+          </p>`
+    }
+    ${ageChart(course, cohort, targets)}
+    ${key(['first', 'half are younger'], ['second', '95 of 100 are younger'], ['target', 'target'], ['incident', 'incident'])}
   </section>`;
 }
 
@@ -115,7 +192,7 @@ export function syncs({ tasks }: Status, now: Date): Html {
   const outcome = (task: TaskState) => {
     if (task.running) return html`running`;
     if (task.failures === 0) return html`${task.outcome ?? 'not run yet'}`;
-    return html`<span class="warn">${task.outcome ?? 'failed'}, ${task.failures} in a row</span>`;
+    return html`<span class="warn">${task.outcome ?? 'failed'}, ${count(task.failures)} in a row</span>`;
   };
   const rows = tasks
     .filter(({ task }) => task !== 'reprice')
@@ -123,22 +200,20 @@ export function syncs({ tasks }: Status, now: Date): Html {
       (task) =>
         html`<tr>
           <td>${task.task}</td>
-          <td>${outcome(task)}</td>
+          <td class="any">${outcome(task)}</td>
           <td>${ago(task.succeededAt, now)}</td>
-          <td>
-            ${task.running ? 'now' : secondsBetween(now, task.nextAt) <= 0 ? 'now' : ago(task.nextAt, now)}
-          </td>
+          <td>${task.running || secondsBetween(now, task.nextAt) <= 0 ? 'now' : ago(task.nextAt, now)}</td>
         </tr>`,
     );
-  return html`<section id="syncs">
+  return html`<section id="syncs" class="card">
     <h2>Syncs and tasks</h2>
     <table>
       <thead>
         <tr>
-          <th>task</th>
-          <th>outcome</th>
-          <th>last success</th>
-          <th>next</th>
+          <th scope="col">task</th>
+          <th scope="col">outcome</th>
+          <th scope="col">last success</th>
+          <th scope="col">next</th>
         </tr>
       </thead>
       <tbody>
@@ -153,22 +228,22 @@ const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>
 
 export function catalog({ stats, sync }: Status, now: Date): Html {
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
-  const iso = (at: Date) => `${at.toISOString()} (${formatAge(secondsBetween(at, now))} ago)`;
+  const at = (moment: Date) => `${formatAge(secondsBetween(moment, now))} ago`;
   const counted = countedLine(stats, now);
-  return html`<section id="catalog">
+  return html`<section id="catalog" class="card">
     <h2>Catalog</h2>
     <dl>
       <dt>state</dt>
       <dd>${stats.catalogState}${fault}</dd>
-      <dt>snapshot</dt>
+      ${term('snapshot', "the partner's build of the catalog that the mirror follows")}
       <dd id="snapshot">${stats.snapshotId ?? 'none'}</dd>
       <dt>generated</dt>
       <dd>${ago(stats.snapshotGeneratedAt, now)}</dd>
-      <dt>baseline</dt>
+      ${term('baseline', 'the last manifest, the list of all SKUs, that was applied')}
       <dd>
         ${ago(stats.manifestAppliedAt, now)}${sync.manifestRefused === null ? null : html` <span class="warn">the newest was refused: ${sync.manifestRefused}</span>`}
       </dd>
-      <dt>delta</dt>
+      ${term('delta', 'the last check of what changed since the snapshot')}
       <dd>
         ${ago(stats.deltaCheckedAt, now)}${sync.chainBrokenAt === null ? null : html` <span class="warn">chain broken, waiting for a new manifest</span>`}
       </dd>
@@ -176,23 +251,31 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
         stats.incident === null
           ? null
           : html`<dt>incident</dt>
-              <dd class="warn">${incidentLine(stats.incident, iso)}</dd>`
+              <dd class="warn">${incidentLine(stats.incident, at)}</dd>`
       }
       <dt>SKUs</dt>
       <dd><span id="skus">${count(sum(stats.skus.map((s) => s.count)))}</span></dd>
-      ${
-        counted === null
-          ? null
-          : html`<dt></dt>
-              <dd class="dim">${counted}</dd>`
-      }
-      ${stats.skus.toSorted(byState).map(
-        (s) =>
-          html`<dt></dt>
-            <dd class="dim">${count(s.count)} ${s.state}, ${s.priceSource}</dd>`,
-      )}
-      <dt>audit</dt>
+      ${counted === null ? null : html`<dd class="dim">${counted}</dd>`}
+      ${stats.skus
+        .toSorted(byState)
+        .map((s) => html`<dd class="dim">${count(s.count)} ${s.state}, ${s.priceSource}</dd>`)}
+      ${term('audit', 'how well the reports of the delta and what refreshes find agree')}
       <dd>${auditLine(stats.deltaAudit)}</dd>
     </dl>
   </section>`;
+}
+
+/** How far the initial load is, with a bar. */
+export function fillProgress(status: Status, now: Date): Html {
+  const total = sum(status.stats.skus.map((row) => row.count));
+  const pending = sum(status.stats.skus.filter(({ state }) => state === 'pending').map((row) => row.count));
+  const part = total === 0 ? 0 : (100 * (total - pending)) / total;
+  const words = estimateLine(estimateBacklog(status, now));
+  return html`<div class="progress">
+    <svg aria-hidden="true">
+      <rect class="track" width="100%" height="100%" rx="4" />
+      <rect class="done" width="${part.toFixed(2)}%" height="100%" rx="4" />
+    </svg>
+    <p>${percent(total - pending, total)} of ${skusText(total)} fetched${words === '' ? '' : `, ${words}`}</p>
+  </div>`;
 }

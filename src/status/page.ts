@@ -1,63 +1,106 @@
 import type { PriceChange } from '../store/changes.ts';
+import type { Sample } from '../store/samples.ts';
+import { formatAge } from '../lib/duration.ts';
+import { courseOf, stateStrips } from './charts.ts';
 import { count } from './format.ts';
 import { html, type Html } from './html.ts';
-import { SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
-import { ago, backlog, catalog, freshness, pace, syncs } from './page-sections.ts';
+import { ICON_COLOURS, SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
+import {
+  ages,
+  ago,
+  backlog,
+  catalog,
+  changeRate,
+  fillProgress,
+  freshness,
+  pace,
+  prose,
+  syncs,
+} from './page-sections.ts';
+import type { Reason } from './reason.ts';
+import { runbookOf } from './runbooks.ts';
 import type { Status } from './status.ts';
 import type { Health } from './health.ts';
-import type { MirrorState } from './reason.ts';
+import { GLOSSARY } from './glossary.ts';
 
 export interface ShownProblem {
   readonly at: Date;
   readonly level: string;
   readonly event: string;
   readonly message: string;
+  readonly hint: string | null;
   readonly times: number;
+}
+
+/** Which mirror a page is about, and of which daemon. None of it is secret. */
+export interface Identity {
+  /** MIRROR_NAME, or the host's name. */
+  readonly name: string;
+  readonly host: string;
+  /** Where the partner is: host and port of PARTNER_BASE_URL. */
+  readonly partner: string;
+  /** Name, host and port of the database. */
+  readonly database: string;
+  readonly version: string;
+  /** For how long this daemon has been running. */
+  readonly upSeconds: number;
 }
 
 /** What the page shows; `status` null while Postgres cannot be read, or was never counted. */
 export interface PageView {
+  readonly identity: Identity;
   readonly status: Status | null;
   readonly health: Health;
+  /** Of the last day, oldest first. */
+  readonly samples: readonly Sample[];
   readonly changes: readonly PriceChange[];
   readonly problems: readonly ShownProblem[];
   readonly now: Date;
-  readonly version: string;
+  /** RUNBOOK_URL_BASE: where runbooks are linked to. Null: their paths in the repository are named. */
+  readonly runbookUrlBase: string | null;
 }
 
-const ICONS: Readonly<Record<MirrorState, string>> = {
-  healthy: '2f9e68',
-  filling: '3b6fb6',
-  degraded: 'd98a1c',
-  broken: 'd0362c',
-};
-
-/** Renders a self-contained page that can be read without its script. Pure. */
+/**
+ * Renders a self-contained page that can be read without its script. Pure. What changes is in elements with `data-part`, each of which the
+ * script replaces as a whole; the live region is not among them, because a reader announces only what changes in a region that stays.
+ */
 export function renderPage(view: PageView): string {
-  const { status, health, now } = view;
-  const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICONS[health.state]}'/></svg>`;
+  const { status, health, now, identity } = view;
+  const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICON_COLOURS[health.state]}'/></svg>`;
   const page = html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${health.state}: catalog-mirror</title>
+        <title>${health.state}: ${identity.name}</title>
         <link rel="icon" href="${icon}" />
         <noscript><meta http-equiv="refresh" content="10" /></noscript>
         ${STYLE_ELEMENT}
       </head>
       <body>
-        <div id="lost" role="alert">The daemon does not answer. This is the last known status.</div>
+        <div id="lost" role="alert" hidden>
+          The daemon does not answer. This is the last known status, of
+          <time class="clock" datetime="${now.toISOString()}">${clockText(now)}</time>.
+        </div>
+        <p id="spoken" class="unseen" role="status" data-state="${health.state}">${spoken(view)}</p>
+        ${head(view)}
         <main>
-          ${head(health, now)}
-          <div class="cards">
-            ${status === null ? null : [freshness(status), backlog(status, now), pace(status, now), syncs(status, now), catalog(status, now)]}
-          </div>
-          ${changes(view)} ${problems(view)}
+          ${problems(view)} ${status === null ? null : cards(view, status)} ${changes(view)}
+          <details id="words" class="card">
+            <summary>What the words mean</summary>
+            <dl>
+              ${GLOSSARY.map(
+                ([word, meaning]) =>
+                  html`<dt>${word}</dt>
+                    <dd>${prose(meaning)}</dd>`,
+              )}
+            </dl>
+          </details>
         </main>
         <footer>
-          catalog-mirror ${view.version}, read-only. For programs: <code>/status.json</code>,
-          <code>/metrics</code>, <code>/readyz</code>.
+          catalog-mirror ${identity.version}, read-only. For programs: <code>/status.json</code>,
+          <code>/metrics</code>, <code>/readyz</code>. Charts show the worst of each minute (last hour) or of
+          five (last day); where they are grey, no daemon took a sample.
         </footer>
         ${SCRIPT_ELEMENT}
       </body>
@@ -65,37 +108,132 @@ export function renderPage(view: PageView): string {
   return page.text;
 }
 
-function head({ state, reasons }: Health, now: Date): Html {
-  return html`<header class="${state}" role="status">
-    <h1><b id="state">${state}</b><small>catalog-mirror</small></h1>
+/** What is said aloud when the state changes. */
+function spoken({ identity, health }: PageView): string {
+  const [worst] = health.reasons;
+  return `${identity.name} is ${health.state}${worst === undefined ? '' : `: ${whatOf(worst)}`}`;
+}
+
+const clockText = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+
+function head(view: PageView): Html {
+  const { identity, health, status, now, runbookUrlBase } = view;
+  const { state, reasons } = health;
+  const facts: readonly (readonly [string, string])[] = [
+    ['host', identity.host],
+    ['partner', identity.partner],
+    ['database', identity.database],
+    ['up for', formatAge(identity.upSeconds)],
+  ];
+  return html`<header class="${state}" data-part="verdict">
+    <h1><b id="state">${state}</b> <bdi>${identity.name}</bdi></h1>
+    <ul class="facts">
+      ${facts.map(([name, value]) => html`<li><span class="dim">${name}</span> <bdi>${value}</bdi></li>`)}
+      <li>
+        <span class="dim">as of</span>
+        <time class="clock" datetime="${now.toISOString()}">${clockText(now)}</time>
+      </li>
+    </ul>
+    ${state === 'filling' && status !== null ? fillProgress(status, now) : null}
     ${
       reasons.length === 0
         ? null
-        : html`<ul>
-            ${reasons.map(({ text }) => html`<li>${text}</li>`)}
+        : html`<ul id="reasons">
+            ${reasons.map((reason) => reasonItem(reason, runbookUrlBase))}
           </ul>`
     }
-    <p>
-      as of
-      <time datetime="${now.toISOString()}">${now.toISOString().slice(0, 19).replace('T', ' ')} UTC</time>
-    </p>
+    ${stateStrips(courseOf(view.samples, now))}
   </header>`;
+}
+
+/** What is wrong, without what to do about it. */
+const whatOf = ({ text, hint }: Reason): string =>
+  hint !== null && text.endsWith(`; ${hint}`) ? text.slice(0, -hint.length - 2) : text;
+
+function reasonItem(reason: Reason, base: string | null): Html {
+  const runbook = runbookOf(reason);
+  return html`<li class="is-${reason.level}">
+    ${prose(whatOf(reason))}
+    ${
+      reason.hint === null && runbook === null
+        ? null
+        : html`<span class="hint"
+            >${reason.hint === null ? '' : prose(reason.hint)}${runbook === null ? null : runbookLink(runbook, base)}</span
+          >`
+    }
+  </li>`;
+}
+
+const runbookLink = (file: string, base: string | null): Html =>
+  base === null
+    ? html` <span class="runbook">Runbook: <code>ops/runbooks/${file}</code></span>`
+    : html` <a class="runbook" href="${base}/${file}" rel="noreferrer"
+        >Runbook: ${file.replace('.md', '')}</a
+      >`;
+
+/** Problems that are shown without being asked for. */
+const SHOWN = 3;
+
+function problems({ problems: rows, now }: PageView): Html {
+  const item = (row: ShownProblem) =>
+    html`<li class="level-${row.level}">
+      ${ago(row.at, now)}${row.times > 1 ? html` <b>×${count(row.times)}</b>` : null} ${row.message}
+      <code class="dim">${row.event}</code
+      >${row.hint === null ? null : html`<span class="hint">${prose(row.hint)}</span>`}
+    </li>`;
+  const [newest, older] = [rows.slice(0, SHOWN), rows.slice(SHOWN)];
+  return html`<section id="problems" class="card" data-part="problems">
+    <h2>Recent problems <span class="dim">in the log of this daemon</span></h2>
+    ${
+      rows.length === 0
+        ? html`<p class="dim">None since it started.</p>`
+        : html`<ul>
+            ${newest.map(item)}
+          </ul>`
+    }
+    ${
+      older.length === 0
+        ? null
+        : html`<details id="older-problems">
+            <summary>${count(older.length)} more</summary>
+            <ul>
+              ${older.map(item)}
+            </ul>
+          </details>`
+    }
+  </section>`;
+}
+
+/** Each card in its place of the grid, whatever it holds. */
+function cards({ samples, now }: PageView, status: Status): Html {
+  const course = courseOf(samples, now);
+  const places = [
+    pace(status, now, course),
+    backlog(status, now, course),
+    freshness(status, course),
+    changeRate(course),
+    ages(status, course, 'live'),
+    ages(status, course, 'snapshot'),
+    syncs(status, now),
+    catalog(status, now),
+  ];
+  return html`<div class="cards" data-part="cards">${places}</div>`;
 }
 
 function changes({ changes: rows, now, status }: PageView): Html | null {
   if (status === null) return null;
-  const baht = (price: number | null) => (price === null ? '–' : count(price));
+  const thb = (price: number | null) => (price === null ? '–' : count(price));
   const way = ({ oldPrice, newPrice }: PriceChange) =>
     oldPrice === null || newPrice === null ? '' : newPrice > oldPrice ? 'up' : 'down';
   const table = html`<table>
     <thead>
       <tr>
-        <th>when</th>
-        <th>SKU</th>
-        <th>size</th>
-        <th class="number">from</th>
-        <th class="number">to</th>
-        <th class="optional">product</th>
+        <th scope="col">when</th>
+        <th scope="col">SKU</th>
+        <th scope="col">size</th>
+        <th scope="col" class="number">from</th>
+        <th scope="col" class="number">to, THB</th>
+        <th scope="col" class="optional">product</th>
       </tr>
     </thead>
     <tbody>
@@ -105,37 +243,15 @@ function changes({ changes: rows, now, status }: PageView): Html | null {
             <td>${ago(row.observedAt, now)}</td>
             <td><code>${row.sku}</code></td>
             <td class="any size">${row.size}</td>
-            <td class="number">${baht(row.oldPrice)}</td>
-            <td class="number ${way(row)}">${baht(row.newPrice)}</td>
+            <td class="number">${thb(row.oldPrice)}</td>
+            <td class="number ${way(row)}">${thb(row.newPrice)}</td>
             <td class="optional dim any">${row.name ?? ''}</td>
           </tr>`,
       )}
     </tbody>
   </table>`;
-  return html`<section id="changes">
-    <h2>Recent price changes</h2>
+  return html`<section id="changes" class="card" data-part="changes">
+    <h2>Latest price changes</h2>
     ${rows.length === 0 ? html`<p class="dim">None recorded yet.</p>` : table}
-  </section>`;
-}
-
-function problems({ problems: rows, now }: PageView): Html {
-  const table = html`<table>
-    <tbody>
-      ${rows.map(
-        (row) =>
-          html`<tr>
-            <td>${ago(row.at, now)}</td>
-            <td>
-              <code>${row.event}</code>${row.times > 1 ? ` ×${row.times}` : ''}<br /><span class="dim"
-                >${row.message}</span
-              >
-            </td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
-  return html`<section id="problems">
-    <h2>Recent problems <span class="dim">of this daemon</span></h2>
-    ${rows.length === 0 ? html`<p class="dim">None since it started.</p>` : table}
   </section>`;
 }

@@ -44,11 +44,18 @@ export interface Reason {
   readonly level: Level;
   /** What is wrong, and after a semicolon what the reader can do. */
   readonly text: string;
+  /** What the reader can do, which the text ends with; null where it is not told apart. */
+  readonly hint: string | null;
 }
 
 const reason =
   (level: Level) =>
-  (code: ReasonCode, what: string, remedy: string): Reason => ({ code, level, text: `${what}; ${remedy}` });
+  (code: ReasonCode, what: string, remedy: string): Reason => ({
+    code,
+    level,
+    text: `${what}; ${remedy}`,
+    hint: remedy,
+  });
 export const filling = reason('filling');
 export const degraded = reason('degraded');
 export const broken = reason('broken');

@@ -142,6 +142,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'pace',
       'pace_sends',
       'catalog_counts',
+      'samples',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
     for (const table of ['live_plan', 'live_ceiling', 'call_size', 'delta_audit']) {

@@ -5,6 +5,7 @@ import { promoteMetadata, releaseHeld } from '../store/due.ts';
 import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
+import { trimSamples } from '../store/samples.ts';
 import { forgetUnknown, readWatchlist } from '../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
@@ -13,6 +14,8 @@ const AT_ONCE = 10_000;
 const QUARANTINE_KEPT = 1000;
 const MAINTENANCE_EVERY_MS = 60_000;
 const SENDS_KEPT_WINDOWS = 10;
+/** The page shows a day, from the start of its first minutes. */
+const SAMPLES_KEPT_MS = 26 * 3_600_000;
 
 /**
  * Metadata on its own schedule: every refresh refreshes it, so only SKUs whose sweep has been waiting until their metadata
@@ -48,7 +51,9 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
   await prepareHistory(ctx.sql);
   await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: true });
   const forgotten = await forgetUnknown(ctx.sql, AT_ONCE);
-  const mayDrop = historyMs > 0 && (await isClockSteady(ctx.sql));
+  const isSteady = await isClockSteady(ctx.sql);
+  if (isSteady) await trimSamples(ctx.sql, SAMPLES_KEPT_MS);
+  const mayDrop = historyMs > 0 && isSteady;
   const historyChunksDropped = mayDrop ? await dropOldHistory(ctx.sql, historyMs) : 0;
   const membersDropped = await dropOldMemberHistory(ctx.sql, AT_ONCE);
   return {

@@ -141,7 +141,7 @@ export const CLOCKS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'drizzle/0018_marks_of_a_wrong_clock.sql',
+    'drizzle/0019_marks_of_a_wrong_clock.sql',
     STORE,
     [
       'clock: ahead between two looks, nobody knows',

@@ -180,11 +180,7 @@ export const SCHEDULING: readonly Mutant[] = [
       'const mayDrop = historyMs > 0 &&',
       'const mayDrop = historyMs >= 0 &&',
     ],
-    [
-      'maintenance: history is dropped by a clock that jumps',
-      'historyMs > 0 && (await isClockSteady(ctx.sql))',
-      'historyMs > 0',
-    ],
+    ['maintenance: history is dropped by a clock that jumps', 'historyMs > 0 && isSteady;', 'historyMs > 0;'],
   ),
   ...faultsOf(
     'src/store/quarantine.ts',

@@ -8,7 +8,7 @@ const rig = useRig(() => Promise.resolve());
 beforeEach(() => rig.reset({ seed: 41, skus: 300, liveShare: 0.1 }));
 
 /** Members that every line has, and the test's own. */
-const EVERY_LINE = ['level', 'time', 'pid', 'hostname', 'msg', 'event', 'at', 'next'];
+const EVERY_LINE = ['level', 'time', 'pid', 'hostname', 'mirror', 'msg', 'event', 'at', 'next'];
 
 /** What is in a line although its event is not declared with it. */
 function undeclared(day: Day): string[] {

@@ -73,7 +73,10 @@ const CONFIG = settingsWith({});
 export async function sayAll(day: Day): Promise<Said> {
   let at = 0;
   const clock = { ...day.clock, monotonic: () => (at += MINUTE) };
-  const pages = createStatusPages({ sync: { sql: day.sql, clock }, problems: () => [] }, day.health);
+  const pages = createStatusPages(
+    { config: CONFIG, sync: { sql: day.sql, clock }, problems: () => [] },
+    day.health,
+  );
   const page = async (path: string) => String((await pages.get(path)?.())?.body);
   const [ready, html, json, metrics, status] = await Promise.all([
     day.health.ready(),

@@ -15,6 +15,7 @@ import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { empty, useStore } from '../store/support.ts';
 import { runProgram } from '../support/process.ts';
+import { settingsWith } from '../support/settings.ts';
 import { runs } from '../support/soak.ts';
 import { anyMirror, anyOwn, type DrawnMirror, type DrawnOwn, putMirror } from './draws.ts';
 
@@ -51,7 +52,10 @@ async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
     },
     { lastJobAt: () => null, silentMs: () => 0 },
   );
-  const pages = createStatusPages({ sync: { sql, clock: restless() }, problems: () => [] }, health);
+  const pages = createStatusPages(
+    { sync: { sql, clock: restless() }, config: settingsWith(), problems: () => [] },
+    health,
+  );
   return await startHttpServer({ host: '127.0.0.1', port: 0, ...health, pages, log });
 }
 

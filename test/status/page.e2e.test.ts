@@ -8,6 +8,9 @@ import { judge, POSTGRES_AWAY } from '../../src/status/health.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Browser, CHROMIUM, startBrowser, type Tab } from '../support/browser.ts';
 import { moveMarket } from '../support/market.ts';
+import { settingsWith } from '../support/settings.ts';
+import { VIEWS } from './views.ts';
+import { servePages } from '../support/page-server.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 /** Where pictures of the page go, for a person to look at. */
@@ -21,7 +24,7 @@ let url: string;
 beforeAll(async () => {
   stack = await createStack({
     sandbox: { skus: 300, liveShare: 0.1, seed: 97 },
-    env: { LIVE_INTERVAL: '30m', LOG_LEVEL: 'info' },
+    env: { LIVE_INTERVAL: '30m', LOG_LEVEL: 'info', MIRROR_NAME: 'the shop' },
   });
   app = await stack.start();
   url = `http://127.0.0.1:${app.httpPort}`;
@@ -68,10 +71,14 @@ describe('over HTTP', () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
-    const page = await answer.text();
     const told = await truth();
+    // Where counting takes long, the first reader is shown what was counted last.
+    const page = await eventually(async () => {
+      const text = await (await get('/')).text();
+      expect(text).toContain(`<span id="skus">${told.skus}</span>`);
+      return text;
+    });
     expect(page).toContain('<b id="state">healthy</b>');
-    expect(page).toContain(`<span id="skus">${told.skus}</span>`);
     expect(page).toContain(`<dd id="snapshot">${told.snapshot}</dd>`);
     expect(page.match(/<td class="number[^"]*">7,654,321<\/td>/g)).toHaveLength(1);
     expect(page).not.toContain('<img');
@@ -96,6 +103,28 @@ describe('over HTTP', () => {
       oldPrice: 100,
       newPrice: 7_654_321,
     });
+  });
+
+  test('it says which mirror it is, and shows the first sample within a minute, which a restart keeps', async () => {
+    await eventually(
+      async () => (await stack.sql`select from catalog_internal.samples where skus > 290`).count > 0,
+      { what: 'a sample of the filled mirror', within: 90_000 },
+    );
+    const page = await (await get('/')).text();
+    const told = page.replaceAll(/\s+/g, ' ');
+    expect(told).toContain('<bdi>the shop</bdi>');
+    expect(told).toContain(`<bdi>${new URL(stack.sandbox.url).host}</bdi>`);
+    const database = new URL(stack.databaseUrl);
+    expect(told).toContain(
+      `<bdi>${database.pathname.slice(1)} on ${database.hostname} port ${database.port}</bdi>`,
+    );
+    expect(page).not.toContain(stack.sandbox.secret);
+    expect(page).not.toContain('no samples yet');
+    const other = await stack.start();
+    const again = await (await fetch(`http://127.0.0.1:${other.httpPort}/`)).text();
+    await other.stop();
+    expect(again).not.toContain('no samples yet');
+    expect(stack.logs.filter(({ mirror }) => mirror === 'the shop').length).toBe(stack.logs.length);
   });
 
   test('both only read', async () => {
@@ -125,7 +154,7 @@ describe('its cost', () => {
       },
     };
     const pages = createStatusPages(
-      { sync: { sql: stack.sql, clock: systemClock }, problems: () => [] },
+      { sync: { sql: stack.sql, clock: systemClock }, config: settingsWith(), problems: () => [] },
       health,
     );
     const bodies = await Promise.all(
@@ -164,15 +193,25 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
     const tab = await browser.open(`${url}/`, { width: 1280, scheme: 'light' });
     expect(await shown(tab)).toEqual({ ...(await truth()), state: 'healthy' });
     expect(await tab.evaluate(`document.querySelectorAll('main img, main script').length`)).toBe(0);
-    await tab.evaluate(`document.querySelector('main').dataset.first = 'yes'`);
+    await tab.evaluate(`document.querySelector('#changes').dataset.first = 'yes'`);
+    await tab.evaluate(`document.querySelector('#spoken').dataset.first = 'yes'`);
+    await tab.evaluate(
+      `(document.querySelector('#words').open = true, document.querySelector('#words summary').focus())`,
+    );
     await addChange('200', 815);
     await eventually(async () => (await shown(tab)).changes[0] === `${EVIL} 200 815`, {
       what: 'the new change',
       within: 15_000,
     });
     expect(await shown(tab)).toEqual({ ...(await truth()), state: 'healthy' });
-    expect(await tab.evaluate(`document.querySelector('main').dataset.first ?? 'replaced'`)).toBe('replaced');
-    expect(await tab.evaluate('document.title')).toBe('healthy: catalog-mirror');
+    expect(await tab.evaluate(`document.querySelector('#changes').dataset.first ?? 'replaced'`)).toBe(
+      'replaced',
+    );
+    // The live region stays, so that nothing is announced again; what was unfolded stays so, with the focus.
+    expect(await tab.evaluate(`document.querySelector('#spoken').dataset.first`)).toBe('yes');
+    expect(await tab.evaluate(`document.activeElement.parentElement.id`)).toBe('words');
+    expect(await tab.evaluate(`document.querySelector('#words').open`)).toBe(true);
+    expect(await tab.evaluate('document.title')).toBe('healthy: the shop');
     expect(tab.errors).toEqual([]);
     await picture(tab, 'light-1280');
   });
@@ -195,11 +234,41 @@ describe.skipIf(CHROMIUM === null).concurrent('in Chromium', () => {
     await picture(dark, `dark-${width}`);
   });
 
+  test('it announces a state when it changes, once, and shows times in the zone of the viewer', async () => {
+    const states = ['healthy', 'healthy', 'degraded', 'degraded', 'healthy'];
+    let served = 0;
+    const pages = await servePages(() => {
+      const at = Math.min(served, states.length - 1);
+      served += 1;
+      const view = states[at] === 'healthy' ? VIEWS.healthy : VIEWS.degraded;
+      return { ...view, now: new Date(view.now.getTime() + 5000 * at) };
+    });
+    const look = { width: 1280, scheme: 'light', zone: 'Asia/Bangkok' } as const;
+    const tab = await browser.open(pages.urlOf('swinging'), look);
+    await tab.evaluate(`(() => {
+      window.said = [];
+      new MutationObserver(() => said.push(document.querySelector('#spoken').textContent))
+        .observe(document.querySelector('#spoken'), { childList: true, characterData: true, subtree: true });
+    })()`);
+    expect(await tab.evaluate(`document.querySelector('header time.clock').textContent`)).toMatch(
+      /^2026-11-21 19:00:00 (GMT\+7|ICT)$/,
+    );
+    expect(await tab.evaluate(`document.querySelector('#pace .tick').textContent`)).toBe('18:15');
+    await eventually(async () => served > 6, { what: 'all states', within: 60_000 });
+    expect(await tab.evaluate('said')).toEqual([
+      expect.stringMatching(/^prod is degraded: throttled or refused/),
+      'prod is healthy',
+    ]);
+    expect(tab.errors).toEqual([]);
+    await tab.close();
+    await pages[Symbol.asyncDispose]();
+  }, 120_000);
+
   test('it says when the daemon no longer answers', async () => {
     const other = await stack.start();
     const look = { width: 390, scheme: 'dark' } as const;
     const tab = await browser.open(`http://127.0.0.1:${other.httpPort}/`, look);
-    const lost = `getComputedStyle(document.querySelector('#lost')).display === 'block'`;
+    const lost = `!document.querySelector('#lost').hidden`;
     expect(await tab.evaluate(lost)).toBe(false);
     await other.stop();
     await eventually(async () => await tab.evaluate<boolean>(lost), { what: 'the word', within: 15_000 });

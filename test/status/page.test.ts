@@ -1,20 +1,19 @@
 import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { html } from '../../src/status/html.ts';
+import { REASON_CODES } from '../../src/status/reason.ts';
+import { runbookOf } from '../../src/status/runbooks.ts';
 import { POLICY } from '../../src/status/page-assets.ts';
-import { type PageView, renderPage } from '../../src/status/page.ts';
-import { judge } from '../../src/status/health.ts';
+import { renderPage } from '../../src/status/page.ts';
 import { CASES, EVERYTHING, healthOf, mirrorWith, NOW } from './cases.ts';
+import { IDENTITY, pageView, sampleAt, someDay } from './views.ts';
 
-const view = (more: Partial<PageView> = {}): PageView => {
-  const status = more.status === undefined ? CASES.healthy : more.status;
-  const health = status === null ? judge(null) : healthOf(status);
-  return { status, health, changes: [], problems: [], now: NOW, version: '1.2.3', ...more };
-};
+const view = pageView;
 
 const EVIL = `<script>alert(1)</script>"'\`&</code><img src=x onerror=alert(1)>\u0000\u202E\u009B`;
 const change = { sku: EVIL, name: EVIL, size: EVIL, oldPrice: 1, newPrice: null, observedAt: NOW };
-const problem = { at: NOW, level: 'warn', event: EVIL, message: EVIL, times: 2 };
+const problem = { at: NOW, level: 'warn', event: EVIL, message: EVIL, hint: EVIL, times: 2 };
 
 /** What elements a browser would make of it: their names, and the names of their attributes. */
 const tagsOf = (text: string) =>
@@ -50,7 +49,7 @@ test('SKUs, names, sizes, outcomes and messages of others are text and nothing e
     view({
       status: tame,
       changes: [{ ...change, sku: 'x', name: 'x', size: 'x' }],
-      problems: [{ ...problem, event: 'x', message: 'x' }],
+      problems: [{ ...problem, event: 'x', message: 'x', hint: 'x' }],
     }),
   );
   expect(tagsOf(page)).toEqual(tagsOf(plain));
@@ -82,6 +81,7 @@ test.each([
   ['empty database', 'No prices yet.'],
   ['first fill', 'initial load: 5,000 of 20,000 SKUs fetched'],
   ['backing off', 'active, ends'],
+  ['backing off', 'suspected: the rate limit'],
   ['wrong secret suspected', 'the credential is suspected'],
   ['incident', 'the whole catalog is treated as live-priced'],
   ['stale catalog', 'the newest was refused: rejected-token'],
@@ -90,7 +90,7 @@ test.each([
   const status = CASES[name];
   const page = renderPage(view({ status }));
   expect(page.replaceAll(/\s+/g, ' ')).toContain(text);
-  expect(page).toContain(`<title>${healthOf(status).state}: catalog-mirror</title>`);
+  expect(page).toContain(`<title>${healthOf(status).state}: prod</title>`);
 });
 
 test('without Postgres the page says so, and still shows the problems', () => {
@@ -99,4 +99,78 @@ test('without Postgres the page says so, and still shows the problems', () => {
   expect(page).toContain('Postgres does not answer');
   expect(page).toContain('×2');
   expect(page).not.toContain('id="backlog"');
+});
+
+test('names of a mirror, a database and a partner are text, whatever they are made of', () => {
+  const evil = { ...IDENTITY, name: EVIL, host: EVIL, partner: EVIL, database: EVIL };
+  const page = renderPage(view({ identity: evil }));
+  expect(tagsOf(page)).toEqual(tagsOf(renderPage(view({ identity: IDENTITY }))));
+  expect(page).not.toContain('\u202E');
+  const rtl = renderPage(view({ identity: { ...IDENTITY, name: 'חנות', database: `we'ird "db"` } }));
+  expect(rtl).toContain('<title>healthy: חנות</title>');
+  expect(rtl).toContain('<bdi>חנות</bdi>');
+  expect(rtl).toContain('<bdi>we&#39;ird &quot;db&quot;</bdi>');
+});
+
+test('what can be done stands beside each reason, with its runbook: a path, or a link where there is a base', () => {
+  const status = CASES['backing off'];
+  const text = (page: string) => page.replaceAll(/\s+/g, ' ');
+  const plain = text(renderPage(view({ status })));
+  expect(plain).toMatch(
+    /own requests were 110 of 118: the rate limit is suspected <span class="hint"\s*>it resumes by itself/,
+  );
+  expect(plain).toContain('<code>ops/runbooks/throttled.md</code>');
+  const linked = renderPage(view({ status, runbookUrlBase: 'https://wiki.example.com/r' }));
+  expect(linked).toContain('href="https://wiki.example.com/r/throttled.md"');
+  expect(linked).not.toContain('ops/runbooks');
+});
+
+test('each runbook that is named is there, and of another text where the credential is suspected', () => {
+  const files = new Set(readdirSync(new URL('../../ops/runbooks/', import.meta.url)));
+  const named = REASON_CODES.flatMap((code) =>
+    (['degraded', 'broken'] as const).map((level) => runbookOf({ code, level, text: '', hint: null })),
+  ).filter((file) => file !== null);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((file) => !files.has(file))).toEqual([]);
+  const of = (level: 'degraded' | 'broken') => runbookOf({ code: 'refused', level, text: '', hint: null });
+  expect([of('degraded'), of('broken')]).toEqual(['throttled.md', 'credential-rejected.md']);
+});
+
+test('problems and reasons come before all figures', () => {
+  const page = renderPage(view({ status: CASES['backing off'], problems: [problem], samples: someDay() }));
+  const places = ['id="reasons"', 'id="problems"', 'id="pace"', 'id="changes"'].map((part) =>
+    page.indexOf(part),
+  );
+  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  expect(places[0]).toBeGreaterThan(0);
+});
+
+test('the live region says the state and why, and is in no part that is replaced', () => {
+  const page = renderPage(view({ status: CASES['daemon long gone'] }));
+  const [, said] =
+    /<p id="spoken"[^>]*role="status" data-state="broken">\s*([^<]*?)\s*<\/p>/.exec(page) ?? [];
+  expect(said).toMatch(/^prod is broken: no daemon is running, /);
+  expect(page.indexOf('id="spoken"')).toBeLessThan(page.indexOf('data-part'));
+  expect(page.match(/role="status"/g)).toHaveLength(1);
+});
+
+test('figures that are none break no page, and a large catalog fits', () => {
+  const odd = [NaN, Infinity, -Infinity, 0, 14_000_000, 1e300].map((n, ago) =>
+    sampleAt(ago, {
+      requests: n,
+      ceiling: n,
+      due: n,
+      pending: n,
+      priceChanges: n,
+      snapshot: { priced: n, fresh: n, p50: n, p95: n },
+      live: { priced: 0, fresh: 0, p50: null, p95: null },
+      state: 'of tomorrow',
+    }),
+  );
+  const page = renderPage(view({ samples: odd.toReversed() }));
+  expect(page).not.toMatch(/NaN|Infinity|undefined/);
+  const large = renderPage(
+    view({ samples: [sampleAt(1, { due: 14_000_000 }), sampleAt(0, { due: 13_900_000 })] }),
+  );
+  expect(large).toContain('>to 15M</text>');
 });

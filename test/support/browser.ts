@@ -25,18 +25,24 @@ export const CHROMIUM: string | null =
     .find(isProgram) ?? null;
 
 export interface Tab {
-  /** What an expression is in the page; its JSON. */
+  /** What an expression is in the page, or what its promise resolves to; its JSON. */
   evaluate<T>(expression: string): Promise<T>;
   /** Errors of console, network and script since the page was opened. */
   readonly errors: readonly string[];
-  /** PNG of the whole page. */
-  screenshot(): Promise<Buffer>;
+  /** PNG of the whole page, or of its first `height` pixels. */
+  screenshot(height?: number): Promise<Buffer>;
+  close(): Promise<void>;
 }
 
 export interface Browser extends AsyncDisposable {
   open(
     url: string,
-    look: { readonly width: number; readonly scheme: 'light' | 'dark'; readonly script?: boolean },
+    look: {
+      readonly width: number;
+      readonly scheme: 'light' | 'dark';
+      readonly script?: boolean;
+      readonly zone?: string;
+    },
   ): Promise<Tab>;
 }
 
@@ -111,7 +117,12 @@ export async function startBrowser(): Promise<Browser> {
 
 async function openTab(
   url: string,
-  look: { readonly width: number; readonly scheme: string; readonly script?: boolean },
+  look: {
+    readonly width: number;
+    readonly scheme: string;
+    readonly script?: boolean;
+    readonly zone?: string;
+  },
   send: (method: string, params?: object, sessionId?: string) => Promise<unknown>,
   listen: (listener: (message: Message) => void) => void,
 ): Promise<Tab> {
@@ -133,8 +144,11 @@ async function openTab(
   if (look.script === false) await here('Emulation.setScriptExecutionDisabled', { value: true });
   const size = { width: look.width, height: 800, deviceScaleFactor: 1, mobile: look.width < 600 };
   await here('Emulation.setDeviceMetricsOverride', size);
+  // They take room on some machines only.
+  await here('Emulation.setScrollbarsHidden', { hidden: true });
   // Tabs behind the newest one count as seen too.
   await here('Emulation.setFocusEmulationEnabled', { enabled: true });
+  if (look.zone !== undefined) await here('Emulation.setTimezoneOverride', { timezoneId: look.zone });
   const features = [{ name: 'prefers-color-scheme', value: look.scheme }];
   await here('Emulation.setEmulatedMedia', { features });
   await here('Page.navigate', { url });
@@ -142,15 +156,19 @@ async function openTab(
   return {
     errors,
     async evaluate<T>(expression: string) {
-      const answer = await here('Runtime.evaluate', { expression, returnByValue: true });
+      const answer = await here('Runtime.evaluate', { expression, returnByValue: true, awaitPromise: true });
       const { result, exceptionDetails } = answer as { result: { value: T }; exceptionDetails?: unknown };
       if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails));
       return result.value;
     },
-    async screenshot() {
-      const options = { format: 'png', captureBeyondViewport: true };
+    async screenshot(height?: number) {
+      const clip = height === undefined ? {} : { clip: { x: 0, y: 0, width: look.width, height, scale: 1 } };
+      const options = { format: 'png', captureBeyondViewport: true, ...clip };
       const { data } = (await here('Page.captureScreenshot', options)) as { data: string };
       return Buffer.from(data, 'base64');
+    },
+    async close() {
+      await send('Target.closeTarget', { targetId });
     },
   };
 }

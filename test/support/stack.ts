@@ -163,5 +163,5 @@ function logTo(lines: LogLine[], config: Config) {
       done();
     },
   });
-  return createLogger({ level: config.log.level, secrets: config.secrets, destination });
+  return createLogger({ ...config.log, secrets: config.secrets, destination });
 }

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { assert, property, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createLogger, type LoggerOptions } from '../../src/telemetry/log/logger.ts';
@@ -35,6 +36,15 @@ test('a line is one JSON object with level word, UTC time, event, message and me
     changed: 3,
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
   });
+});
+
+test('each line says which mirror it is about', () => {
+  const { log, last } = logged({ mirrorName: 'prod' });
+  log.info({ event: 'app.started' });
+  expect(last()).toMatchObject({ mirror: 'prod' });
+  const unnamed = logged();
+  unnamed.log.info({ event: 'app.started' });
+  expect(unnamed.last()).toMatchObject({ mirror: hostname() });
 });
 
 test('lines below the level are not written; from warn on a line says what comes next', () => {

@@ -4,7 +4,7 @@ import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ages, NOW, own, scrapeOf, STATS } from './stats.ts';
 
 const UNKNOWN = { waitedMs: undefined, skus: undefined, status: null, date: null };
-const create = () => createMetrics({ version: '1.2.3', now: () => NOW });
+const create = () => createMetrics({ version: '1.2.3', mirror: 'a "shop"', now: () => NOW });
 
 /** Names, types and help of our own metrics in Prometheus text. */
 function declared(text: string) {
@@ -46,7 +46,7 @@ test('known label sets are there before anything happens', async () => {
       'catalog_mirror_price_changes_total 0',
       'catalog_mirror_unpriced_entries_total 0',
       'catalog_mirror_mirror_stats_available 0',
-      `catalog_mirror_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
+      `catalog_mirror_build_info{version="1.2.3",node="${process.versions.node}",mirror="a \\"shop\\""} 1`,
     ]),
   );
 });

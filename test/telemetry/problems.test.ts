@@ -41,10 +41,40 @@ test('they are scrubbed, short and few', () => {
   const { log, problems } = remembering();
   for (let n = 0; n < 100; n += 1)
     log.warn(
-      { event: 'delta.failed', because: 'canary-secret', hint: 'not kept' },
+      {
+        event: 'delta.failed',
+        because: 'canary-secret',
+        hint: `canary-secret ${'y'.repeat(5000)}`,
+        nextInSeconds: 7,
+      },
       `${n} https://files.example.com/x?X-Amz-Signature=abc canary-secret ${'x'.repeat(5000)}`,
     );
   expect(problems()).toHaveLength(20);
-  expect(JSON.stringify(problems())).not.toMatch(/canary|abc|not kept/);
-  expect(JSON.stringify(problems()).length).toBeLessThan(20 * 500);
+  expect(JSON.stringify(problems())).not.toMatch(/canary|abc|nextInSeconds/);
+  expect(JSON.stringify(problems()).length).toBeLessThan(20 * 800);
+});
+
+test('each says what can be done: as an error knows it, else what comes next, with the values of the line it names', () => {
+  const { log, problems } = remembering();
+  const until = new Date('2026-11-21T12:00:00Z');
+  log.warn({ event: 'delta.failed', because: 'network', hint: 'check PARTNER_BASE_URL' });
+  log.warn({ event: 'app.dispose-failed', err: Object.assign(new Error('x'), { hint: 'restart it' }) });
+  log.warn({ event: 'pace.silenced', backoffUntil: until, outcome: 'throttled-or-forbidden' });
+  log.warn({ event: 'bulk.failed', because: 'timeout', pausedMs: 90_000 });
+  expect(problems().map(({ hint }) => hint)).toEqual([
+    expect.stringContaining('on all wait for 90s, which doubles'),
+    expect.stringMatching(/^all requests are paused until 2026-11-21T12:00:00.000Z, then one is sent/),
+    'restart it',
+    'check PARTNER_BASE_URL',
+  ]);
+});
+
+test('SKUs that a line is about are named, a few of them', () => {
+  const { log, problems } = remembering();
+  log.warn({ event: 'size-type.changed', count: 1, skus: ['DD1391-100'] });
+  log.warn({ event: 'size-type.changed', count: 5, skus: ['A', 'B', 'C', 'D', 'E'] });
+  expect(problems().map(({ message }) => message.slice(message.lastIndexOf('(')))).toEqual([
+    '(A, B, C, …)',
+    '(DD1391-100)',
+  ]);
 });

@@ -1,6 +1,8 @@
+import { hostname } from 'node:os';
 import { type DestinationStream, destination as openDestination, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config/config.ts';
 import type { Level } from '../../declared/log-event.ts';
+import { mirrorName } from '../../lib/host-name.ts';
 import {
   type AnyLine,
   declared,
@@ -60,6 +62,8 @@ export function logFormOf(
 
 export interface LoggerOptions {
   readonly level: Config['log']['level'];
+  /** MIRROR_NAME, or null: the host's name. */
+  readonly mirrorName?: string | null;
   /** What must not appear in any line, at the time of the call: plain values; their encodings are seen to here. */
   readonly secrets: () => readonly string[];
   /** JSON unless said otherwise; `colour` where the lines are text for a terminal that takes it. */
@@ -69,7 +73,7 @@ export interface LoggerOptions {
 }
 
 /**
- * A log of JSON lines, or of the same as text: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `event`, `msg`, the call's own members, and
+ * A log of JSON lines, or of the same as text: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `mirror`, `event`, `msg`, the call's own members, and
  * from `warn` on what its declaration says that comes next.
  * Each line is scrubbed after it has been serialised (secrets in every usual encoding, Authorization values, query strings
  * of URLs), because what leaks is in messages, causes and nested members that redaction by path does not reach.
@@ -89,6 +93,7 @@ export function createLogger(options: LoggerOptions): Log {
   const log = pino(
     {
       level: options.level,
+      base: { pid: process.pid, hostname: hostname(), mirror: mirrorName(options.mirrorName ?? null) },
       timestamp: stdTimeFunctions.isoTime,
       // pino's own serialiser for `err` copies every member of the error.
       serializers: { err: (value: unknown) => value },

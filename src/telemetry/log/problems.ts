@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { formatAge } from '../../lib/duration.ts';
 import { declared, type EventName } from '../../declared/log-events.ts';
 import type { Log } from './logger.ts';
 import type { Scrubber } from './scrub.ts';
@@ -9,13 +10,50 @@ export interface Problem {
   readonly level: 'warn' | 'error' | 'fatal';
   readonly event: string;
   readonly message: string;
+  /** What can be done about it, or what happens next by itself; null: neither is known. */
+  readonly hint: string | null;
   readonly times: number;
 }
 
 type Fields = { readonly event: EventName; readonly [member: string]: unknown };
 
 const MOST = 20;
-const LONGEST_MESSAGE = 300;
+const LONGEST_TEXT = 300;
+/** SKUs that a message names. */
+const NAMED_SKUS = 3;
+
+/** What a member of a line is in a sentence: durations with their unit, all else that is no text or number not at all. */
+function inWords(name: string, value: unknown): string | null {
+  if (typeof value === 'number')
+    return name.endsWith('Ms') ? formatAge(value / 1000) : value.toLocaleString('en-US');
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'string' ? value : null;
+}
+
+/** A text in which members of the line are named, with their values: whoever reads it has not the line. */
+const filledIn = (text: string, fields: Fields): string =>
+  text.replace(/\b[a-z]+[A-Z]\w*\b/g, (name) => inWords(name, fields[name]) ?? name);
+
+/** What to do, as whoever met the problem knows it, or else what its event says that comes next. */
+function hintOf({ event, ...fields }: Fields): string | null {
+  const { hint, err } = fields;
+  if (typeof hint === 'string') return hint;
+  if (err instanceof Error && 'hint' in err && typeof err.hint === 'string') return err.hint;
+  const { next } = declared(event);
+  return next === null ? null : filledIn(next, { event, ...fields });
+}
+
+/** Why, and of which SKUs, where the line says that beside its message. */
+function details({ because, sku, skus }: Fields): string {
+  const named: readonly unknown[] = Array.isArray(skus) ? skus : [sku];
+  const texts = named.filter((one) => typeof one === 'string');
+  const more = texts.length > NAMED_SKUS ? ', …' : '';
+  const parts = [
+    ...(typeof because === 'string' ? [because] : []),
+    ...(texts.length > 0 ? [`${texts.slice(0, NAMED_SKUS).join(', ')}${more}`] : []),
+  ];
+  return parts.length === 0 ? '' : ` (${parts.join('; ')})`;
+}
 
 /** The same log, and the last problems that went through it, the newest first. */
 export function rememberProblems(
@@ -25,16 +63,22 @@ export function rememberProblems(
 ): { readonly log: Log; readonly problems: () => readonly Problem[] } {
   let kept: readonly Problem[] = [];
 
-  function keep(level: Problem['level'], { event, ...fields }: Fields, text: string): void {
-    const because = typeof fields['because'] === 'string' ? ` (${fields['because']})` : '';
-    const clean = scrubber.text(`${text}${because}`.trim());
-    const message = clean.length > LONGEST_MESSAGE ? `${clean.slice(0, LONGEST_MESSAGE)}…` : clean;
+  function shown(text: string): string {
+    const clean = scrubber.text(text.trim());
+    return clean.length > LONGEST_TEXT ? `${clean.slice(0, LONGEST_TEXT)}…` : clean;
+  }
+
+  function keep(level: Problem['level'], fields: Fields, text: string): void {
+    const { event } = fields;
+    const message = shown(`${text}${details(fields)}`);
+    const next = hintOf(fields);
+    const hint = next === null ? null : shown(next);
     const at = new Date(clock.now());
     const [last, ...rest] = kept;
     const again = last?.event === event && last.message === message && last.level === level;
     kept = again
-      ? [{ ...last, at, times: last.times + 1 }, ...rest]
-      : [{ at, level, event, message, times: 1 }, ...kept].slice(0, MOST);
+      ? [{ ...last, at, hint, times: last.times + 1 }, ...rest]
+      : [{ at, level, event, message, hint, times: 1 }, ...kept].slice(0, MOST);
   }
 
   function remembering<L extends Problem['level']>(level: L): Log[L] {

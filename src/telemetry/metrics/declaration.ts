@@ -29,6 +29,8 @@ export interface Scrape {
   /** Epoch milliseconds. */
   readonly now: number;
   readonly version: string;
+  /** What the mirror is called (MIRROR_NAME). */
+  readonly mirror: string;
 }
 
 /** A value by label; of a metric without labels an empty object. */

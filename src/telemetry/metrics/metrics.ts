@@ -41,11 +41,15 @@ export interface Metrics {
 }
 
 /**
- * The metrics of one daemon in a registry of their own. In: the program's version, and the wall clock (epoch ms) that
- * `backing_off` is judged by.
+ * The metrics of one daemon in a registry of their own. In: the program's version, the mirror's name (none: no label has it), and the wall
+ * clock (epoch ms) that `backing_off` is judged by.
  */
-export function createMetrics(options: { readonly version: string; readonly now?: () => number }): Metrics {
-  const { version, now = Date.now } = options;
+export function createMetrics(options: {
+  readonly version: string;
+  readonly mirror?: string;
+  readonly now?: () => number;
+}): Metrics {
+  const { version, mirror = '', now = Date.now } = options;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED) registry.removeSingleMetric(name);
@@ -56,7 +60,7 @@ export function createMetrics(options: { readonly version: string; readonly now?
     else reading.push(readInto(registry, PREFIX + name, metric));
   }
   const setMirror = (scrape: MirrorScrape) => {
-    for (const read of reading) read({ ...scrape, now: now(), version });
+    for (const read of reading) read({ ...scrape, now: now(), version, mirror });
   };
   setMirror({ health: null, stats: null, storeFailure: null });
   return {

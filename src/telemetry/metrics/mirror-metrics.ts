@@ -23,9 +23,9 @@ function isBackingOff({ pace }: MirrorStats, now: number): boolean {
 /** Metrics of the mirror, read at each scrape; but for those of the daemon itself (ownGauge) all show the same. Read them with `max`. */
 export const MIRROR_METRICS = {
   build_info: ownGauge({
-    help: 'Always 1; the labels hold the versions.',
-    labels: unlisted('version', 'node'),
-    read: ({ version }) => [{ labels: { version, node: process.versions.node }, value: 1 }],
+    help: 'Always 1; the labels hold the versions and what the mirror is called (MIRROR_NAME).',
+    labels: unlisted('version', 'node', 'mirror'),
+    read: ({ version, mirror }) => [{ labels: { version, node: process.versions.node, mirror }, value: 1 }],
   }),
   mirror_stats_available: ownGauge({
     help: '1 when Postgres answered this scrape, 0 when it did not and the metrics read from the mirror are missing.',

@@ -1,0 +1,25 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startBrowser } from '../../test/support/browser.ts';
+import { servePages } from '../../test/support/page-server.ts';
+import { VIEWS } from '../../test/status/views.ts';
+
+const SCHEMES = ['light', 'dark'] as const;
+const WIDTH = 1280;
+/** Down to the end of the charts. */
+const HEIGHT = 1240;
+
+/** Takes pictures of the status page of a healthy mirror, light and dark, in a Chromium of this machine. Returns the files it wrote. */
+export async function pagePictures(outDir: string): Promise<string[]> {
+  await mkdir(outDir, { recursive: true });
+  await using server = await servePages(() => VIEWS.healthy);
+  await using browser = await startBrowser();
+  return await Promise.all(
+    SCHEMES.map(async (scheme) => {
+      const tab = await browser.open(server.urlOf('healthy'), { width: WIDTH, scheme, script: false });
+      const file = join(outDir, `page-${scheme}.png`);
+      await writeFile(file, await tab.screenshot(HEIGHT));
+      return file;
+    }),
+  );
+}

@@ -1,0 +1,145 @@
+import { html, type Html } from './html.ts';
+import { isKnown, type Range, type Span } from './series.ts';
+
+/*
+ * Charts as SVG, made without a library. Each column is a step as wide as its time: nothing is drawn between two samples that was not sampled,
+ * and where there is none the line ends. The plot stretches with the page, its texts do not. Pure.
+ */
+
+export interface Line {
+  readonly name: string;
+  /** How it is drawn: a class of the style sheet. */
+  readonly look: 'first' | 'second' | 'limit' | 'target' | 'area';
+  readonly values: readonly (number | null)[];
+}
+
+export interface Mark {
+  readonly name: string;
+  readonly look: 'backoff' | 'incident';
+  readonly spans: readonly Span[];
+}
+
+export interface Chart {
+  /** Of elements: unique on the page. */
+  readonly id: string;
+  /** What is shown, in a few words. */
+  readonly title: string;
+  readonly range: Range;
+  readonly lines: readonly Line[];
+  readonly marks: readonly Mark[];
+  readonly gaps: readonly Span[];
+  /** The lowest value that has a place; 0 without it. */
+  readonly least?: number;
+  /** The highest; that of the lines without it. */
+  readonly most?: number;
+  readonly unit: (value: number) => string;
+}
+
+/** Height of the plot in its own units. */
+const HIGH = 100;
+const RANGE_NAMES = { hour: 'last hour', day: 'last 24 hours' } as const;
+
+/** The top of the scale: one, two or five of a power of ten, so that it does not move with each sample; never 0. */
+export function topOf(values: readonly number[]): number {
+  const most = values.reduce((a, b) => Math.max(a, b), 0);
+  if (most <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(most));
+  return ([1, 1.5, 2, 3, 5, 7.5, 10].find((step) => step * power >= most) ?? 10) * power;
+}
+
+/** A line as steps: pieces that begin and end with the known values. */
+export function stepsOf(values: readonly (number | null)[], yOf: (value: number) => number): string {
+  let path = '';
+  let previous: number | null = null;
+  values.forEach((value, at) => {
+    const y = !isKnown(value) ? null : Math.round(yOf(value) * 10) / 10;
+    if (previous !== null && y !== previous) path += `H${at}`;
+    if (y !== null && y !== previous) path += previous === null ? `M${at} ${y}` : `V${y}`;
+    previous = y;
+  });
+  return previous === null ? path : `${path}H${values.length}`;
+}
+
+/** What is below such a line. */
+function areaOf(values: readonly (number | null)[], yOf: (value: number) => number): string {
+  return stepsOf(values, yOf).replace(
+    /M(\d+) ([\d.]+)([^M]*?)H(\d+)(?=M|$)/g,
+    (_, start: string, y: string, steps: string, end: string) =>
+      `M${start} ${HIGH}V${y}${steps}H${end}V${HIGH}Z`,
+  );
+}
+
+const bandsOf = (spans: readonly Span[]): string =>
+  spans.map(({ start, end }) => `M${start} 0H${end}V${HIGH}H${start}Z`).join('');
+
+/** Times of the axis: whole ones of the tick, as their share of the width. */
+function ticksOf({ from, stepMs, columns, tickMs }: Range): readonly { at: Date; percent: number }[] {
+  const width = columns * stepMs;
+  const first = Math.ceil(from / tickMs) * tickMs;
+  return Array.from({ length: Math.floor((from + width - first) / tickMs) + 1 }, (_, i) => first + i * tickMs)
+    .map((at) => ({ at: new Date(at), percent: (100 * (at - from)) / width }))
+    .filter(({ percent }) => percent >= 4 && percent <= 96);
+}
+
+const clockOf = (at: Date): string => at.toISOString().slice(11, 16);
+
+/** Draws a chart with its title and, for those who do not see it, its figures in words. */
+export function chart(drawn: Chart): Html {
+  const { id, title, range, lines, marks, gaps, least = 0, unit } = drawn;
+  const values = lines.flatMap((line) => line.values.filter(isKnown));
+  const top = drawn.most ?? topOf(values);
+  const yOf = (value: number) => HIGH - HIGH * Math.min(1, Math.max(0, (value - least) / (top - least)));
+  const isEmpty = values.length === 0;
+  const ticks = ticksOf(range);
+  return html`<svg class="chart" role="img" aria-labelledby="${id}-t ${id}-d">
+    <title id="${id}-t">${title}, ${RANGE_NAMES[range.name]}</title>
+    <desc id="${id}-d">${inWords(drawn)}</desc>
+    <svg
+      class="plot"
+      y="16"
+      width="100%"
+      height="76"
+      viewBox="0 0 ${range.columns} ${HIGH}"
+      preserveAspectRatio="none"
+    >
+      ${gaps.length === 0 ? null : html`<path class="gap" d="${bandsOf(gaps)}" />`}
+      ${marks.filter(({ spans }) => spans.length > 0).map(({ look, spans }) => html`<path class="mark ${look}" d="${bandsOf(spans)}" />`)}
+      ${lines.map(({ look, values: of }) =>
+        look === 'area'
+          ? html`<path class="area" d="${areaOf(of, yOf)}" />`
+          : html`<path class="line ${look}" d="${stepsOf(of, yOf)}" />`,
+      )}
+      <path class="axis" d="M0 ${HIGH}H${range.columns}" />
+    </svg>
+    <text class="range" x="0" y="11">${RANGE_NAMES[range.name]}</text>
+    ${isEmpty ? html`<text class="none" x="50%" y="58">${emptyText(drawn)}</text>` : html`<text class="top" x="100%" y="11">${least === 0 ? 'to' : `${unit(least)} to`} ${unit(top)}</text>`}
+    ${ticks.map(({ at, percent }) => html`<text class="tick" x="${percent.toFixed(1)}%" y="106" data-at="${at.toISOString()}">${clockOf(at)}</text>`)}
+  </svg>`;
+}
+
+/** Why a chart shows no line. */
+function emptyText({ gaps, range }: Chart): string {
+  const missing = gaps.reduce((n, { start, end }) => n + end - start, 0);
+  return missing >= range.columns - 1 ? 'no samples yet: one is taken each minute' : 'nothing to show';
+}
+
+const columnsIn = (spans: readonly Span[]): number => spans.reduce((n, { start, end }) => n + end - start, 0);
+
+/** The same in words. */
+function inWords({ lines, marks, gaps, range, unit }: Chart): string {
+  const minutes = (spans: readonly Span[]) => (columnsIn(spans) * range.stepMs) / 60_000;
+  const told = lines.flatMap(({ name, values }) => {
+    const numbers = values.filter(isKnown);
+    const last = numbers.at(-1);
+    if (last === undefined) return [];
+    const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+    return [
+      `${name}: ${unit(last)} at last${low === high ? '' : `, between ${unit(low)} and ${unit(high)}`}.`,
+    ];
+  });
+  const marked = marks.flatMap(({ name, spans }) =>
+    spans.length === 0 ? [] : [`${name}: ${minutes(spans)} minutes.`],
+  );
+  const missing = gaps.length === 0 ? [] : [`No samples: ${minutes(gaps)} minutes.`];
+  return [...(told.length === 0 ? ['No figures yet.'] : told), ...marked, ...missing].join(' ');
+}

@@ -1,0 +1,32 @@
+/** Words of the page that a newcomer cannot know, with what they mean. Between backticks: names. */
+export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
+  ['SKU', 'one product of the catalog, in all its sizes'],
+  ['fresh', 'the price is no older than its target, and no refresh of it is pending'],
+  [
+    'snapshot',
+    "the partner's build of the whole catalog; also SKUs whose price changes it reports (snapshot-priced)",
+  ],
+  [
+    'live',
+    'SKUs that the partner prices on request, and whose changes it never reports: they are refreshed by age (`LIVE_INTERVAL`)',
+  ],
+  ['manifest, baseline', 'the list of all SKUs, and the last one that was applied'],
+  ['delta', 'the list of what changed since the last check (`DELTA_INTERVAL`)'],
+  [
+    'due',
+    'a refresh of the SKU is pending. By reason: `new` (never priced), `changed` (reported by the delta), `live` and `sweep` (by age), `unlisted` (in no manifest), `deferred` and `error` (asked again later), `metadata`',
+  ],
+  ['deferred', 'the partner put the SKU off; it is asked again after `DEFERRED_INTERVAL`'],
+  ['back-off', 'all requests pause after a rejected one (`PARTNER_BACKOFF`), and resume at a lower rate'],
+  [
+    'ceiling',
+    'requests a minute that the mirror sends at most at present: its share of the account limit, lower after a rejection',
+  ],
+  ['window', 'the time that the account limit is for (`PARTNER_RATE_WINDOW`)'],
+  ['budget', 'live SKUs in one bulk call, as learned from the answers'],
+  ['incident', 'the partner prices the whole catalog live, so prices get older until it is over'],
+  [
+    'audit',
+    'of the reports of the delta, those that a refresh confirmed and those after which nothing had changed; of changes, those that a refresh saw before the delta, those it never reported, and those still open',
+  ],
+];
