@@ -37,7 +37,14 @@ export function exampleSizes({ sizes }: Example): Sizes {
   return new Map(Object.entries(sizes));
 }
 
-/** What happens to the examples, beside the random moves, which spare them: often at first, then seldom, so that a mirror soon has a history of them. */
+/**
+ * Steps of the first moves: in each of the demo's first two snapshots one, so that a mirror soon has a history of them. Then seldom,
+ * as a mirror that has been told of a move, and not yet asked, has no price that is safe to use.
+ */
+const FIRST_TURNS: readonly number[] = [4, 11];
+const TURN_EVERY = 30;
+
+/** What happens to the examples, beside the random moves, which spare them. */
 export class ExampleMoves {
   readonly #market: Market;
   #steps = 0;
@@ -51,8 +58,7 @@ export class ExampleMoves {
   /** One step of the market. An example that was withdrawn or removed by hand stays so. */
   step(): void {
     this.#steps += 1;
-    const isTurn = this.#steps < 32 ? this.#steps % 7 === 4 : this.#steps % 16 === 0;
-    if (!isTurn) return;
+    if (!FIRST_TURNS.includes(this.#steps) && this.#steps % TURN_EVERY !== 0) return;
     if (this.#isOffered(MOVING.sku)) this.#moveSizes();
     if (this.#isOffered(CORRECTED.sku)) this.#correct();
     this.#turns += 1;

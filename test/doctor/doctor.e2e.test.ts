@@ -261,6 +261,8 @@ describe.concurrent('doctor', () => {
   test('by https: takes a trusted certificate, and sends nothing to one that is not', async ({ expect }) => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 40, seed: 76 } });
     await using proxy = await tlsProxyTo(stack.sandbox.url, { protocol: 'redis' });
+    // The manifest file is not behind the proxy, and the sandbox cannot know of its TLS.
+    Object.assign(stack.sandbox.options, { publicUrl: stack.sandbox.url });
     const env = { ...stack.env, PARTNER_BASE_URL: `https://localhost:${proxy.port}` };
     const untrusted = await runProgram(['doctor'], env);
     expect(untrusted.code).toBe(1);
