@@ -58,7 +58,7 @@ export const COMMANDS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/sql-errors.ts',
-    ['test/process/outages.e2e.test.ts'],
+    ['test/store/refusals.test.ts'],
     [
       'postgres: a database that does not exist may come',
       'sqlState(error) === NO_DATABASE',
