@@ -48,7 +48,7 @@ export const sql: Command = {
 };
 
 /** Only one statement, and only one that reads: the protocol takes no second one, and the transaction no write. */
-const cursorOf = (tx: Tx, query: string) => tx.unsafe(query, [], { simple: false } as never).cursor(BATCH);
+const cursorOf = (tx: Tx, query: string) => tx.unsafe(query).cursor(BATCH);
 
 async function reading(connection: Sql, work: (tx: Tx) => Promise<void>): Promise<void> {
   await connection.begin('read only', work).catch((error: unknown) => {

@@ -73,6 +73,10 @@ describe('the panel of the demo', () => {
     expect(text).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
   });
 
+  test('has no bar again once the load was over, though more SKUs are new', () => {
+    expect(demoPanel(viewOf('first fill'), true, null, at(80)).join('')).not.toMatch(/[█░]/);
+  });
+
   test('says what is wrong instead of how well it is', () => {
     const [first] = demoPanel(viewOf('stale catalog'), true, null, at(200));
     expect(first).toMatch(/^degraded {2}the catalog is stale/);

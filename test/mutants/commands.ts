@@ -24,7 +24,6 @@ export const COMMANDS: readonly Mutant[] = [
     'src/cli/sql.ts',
     ['test/cli/sql.e2e.test.ts'],
     ['sql: writes', "connection.begin('read only', work)", 'connection.begin(work)'],
-    ['sql: takes several statements', '{ simple: false }', '{ simple: true }'],
   ),
   ...faultsOf(
     'src/store/catalog-counts.ts',
@@ -58,7 +57,7 @@ export const COMMANDS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/sql-errors.ts',
-    ['test/process/outages.e2e.test.ts'],
+    ['test/store/refusals.test.ts'],
     [
       'postgres: a database that does not exist may come',
       'sqlState(error) === NO_DATABASE',
