@@ -13,7 +13,9 @@ export const PAGES: readonly string[] = [
   'ops/capacity.md',
   'ops/logs.md',
   'ops/secrets/README.md',
-  ...readdirSync(new URL('docs/', ROOT)).map((file) => `docs/${file}`),
+  ...readdirSync(new URL('docs/', ROOT))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
 ];
 
 export interface CodeBlock {
