@@ -122,14 +122,8 @@ interface StartParts {
   readonly waits: Waits;
 }
 
-async function start({
-  config,
-  plainLog,
-  clock,
-  onStop,
-  giveUp,
-  waits,
-}: StartParts): Promise<Omit<App, 'stop'>> {
+async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
+  const { config, plainLog, clock, onStop, giveUp, waits } = given;
   const { log, problems } = rememberProblems(plainLog, createScrubber(config.secrets), clock);
   const metrics = createMetrics({ version: VERSION, mirror: mirrorName(config.log.mirrorName) });
   const limits = paceLimits(config);
