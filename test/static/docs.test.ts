@@ -105,7 +105,7 @@ test('every reason for not running a command is needed', () => {
 test('every npm script that a page names exists', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   const named = PAGES.flatMap((page) =>
-    [...read(page).matchAll(/\bnpm (?:run ([a-z]+(?::[a-z]+)?)|(test|start))\b/g)].map(
+    [...read(page).matchAll(/\bnpm (?:run ([a-z]+(?::[a-z-]+)?)|(test|start))\b/g)].map(
       ([, run, own]) => run ?? own ?? '',
     ),
   );
