@@ -2,6 +2,7 @@ import type { DeltaAudit } from '../store/audit.ts';
 import type { AgeDistribution } from '../store/catalog-counts.ts';
 import { formatAge, formatDuration } from '../lib/duration.ts';
 import type { Targets } from '../store/sync-state.ts';
+import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
 import type { MirrorStats } from './stats.ts';
 import type { Status } from './status.ts';
 
@@ -144,7 +145,7 @@ export function backlogMinutes(status: Pick<Status, 'stats' | 'bulkMaxSkus'>): n
 
 /**
  * `least` assumes the whole request share, `most` what live SKUs' calls leave of it; a back-off is added to both. There is no
- * estimate while no daemon runs, or while requests are refused for a reason that waiting does not remove.
+ * estimate while no daemon runs, while bulk calls fail one after another, or while requests are refused for a reason that waiting does not remove.
  */
 export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const { stats, fullPerMinute } = status;
@@ -171,8 +172,9 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   return { owed, minutes: at(present), least, most, sure, because };
 }
 
-function whyNothingMoves({ stats, daemons }: Input): string | null {
+function whyNothingMoves({ stats, daemons, failedCalls }: Input): string | null {
   if (daemons === 0) return 'no daemon is running';
+  if (failedCalls >= FAILURES_BEFORE_PAUSE) return 'bulk calls are failing';
   const { suspected } = stats.pace.refused ?? {};
   if (suspected === 'account') return 'the supplier account is not configured';
   if (suspected === 'credential') return 'requests are rejected, the credential is suspected';

@@ -305,9 +305,10 @@ test('the estimate: a back-off comes first, and a lower pace may recover', () =>
   expect(estimate.because).toEqual(['requests are being rejected']);
 });
 
-test('the estimate: nothing is promised where nobody works or requests are refused for good', () => {
+test('the estimate: nothing is promised where nobody works, calls fail or requests are refused for good', () => {
   for (const [status, why] of [
     [mirrorWith({ daemons: 0 }), 'no daemon is running'],
+    [CASES['calls failing'], 'bulk calls are failing'],
     [CASES['wrong secret suspected'], 'requests are rejected, the credential is suspected'],
   ] as const)
     expect(estimateBacklog(status, NOW)).toMatchObject({
