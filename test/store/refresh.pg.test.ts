@@ -31,7 +31,7 @@ describe('a refresh', () => {
     await passHours(sql, -1);
     const early = [{ lane: 'sweep', live: false, count: 1, earlySeconds: 2 * 3600 }] as const;
     const claim = await claimDue(sql, { quotas: early }, LEASE_MS);
-    expect(await refreshAll(sql, 'prices')).toEqual({ due: 1, released: 0, resumed: false });
+    expect(await refreshAll(sql, 'prices')).toEqual({ added: 0, due: 1, released: 0, resumed: false });
     await applyAnswer(sql, claim!, [found('A')], REFRESH);
     expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
   });
@@ -44,7 +44,7 @@ describe('a refresh', () => {
     await sql`
       update catalog_internal.due set due_at = case when sku like '%7' then now() else now() + interval '1 hour' end,
         held_until = case when sku like '%7' then now() + interval '1 hour' end`;
-    expect(await refreshAll(sql, 'prices')).toEqual({ due: 18_001, released: 2000, resumed: false });
+    expect(await refreshAll(sql, 'prices')).toEqual({ added: 0, due: 18_001, released: 2000, resumed: false });
     const [row] = await sql`
       select from catalog_internal.due where due_at > now() or held_until is not null or generation <> 2 limit 1`;
     expect(row).toBeUndefined();
@@ -63,7 +63,7 @@ describe('a refresh', () => {
       );
       const isDue = async () =>
         [...(await ledger(sql)).values()].filter(({ dueIn }) => dueIn <= 0).map(({ sku }) => sku);
-      expect(await refreshAll(sql, what)).toEqual({ due: 2, released: 0, resumed: false });
+      expect(await refreshAll(sql, what)).toEqual({ added: 0, due: 2, released: 0, resumed: false });
       // A watched one may come back without a report: it is asked as often as one that is not found.
       expect(await isDue()).toEqual(['unknown', 'watched']);
       expect((await ledger(sql)).get('gone')).toMatchObject({ dueIn: Infinity });
@@ -94,7 +94,7 @@ describe('a refresh', () => {
     async (_, refresh, due) => {
       const { sql } = store;
       await heldBack(sql);
-      expect(await refresh(sql)).toEqual({ due, released: 2, resumed: true });
+      expect(await refresh(sql)).toEqual({ added: 0, due, released: 2, resumed: true });
       expect((await callPause(sql)).ms).toBe(0);
       expect((await claimAll(sql)).skus.map(({ sku }) => sku).toSorted()).toEqual(['D', 'E']);
       // What is under way stays whose it is.
