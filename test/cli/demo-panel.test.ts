@@ -79,7 +79,7 @@ describe('the panel of the demo', () => {
 
   test('says what is wrong instead of how well it is', () => {
     const [first] = demoPanel(viewOf('stale catalog'), true, null, at(200));
-    expect(first).toMatch(/^degraded {2}the catalog is stale/);
+    expect(first).toMatch(/^degraded {2}the chain of deltas has been broken/);
   });
 });
 

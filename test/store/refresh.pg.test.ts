@@ -44,7 +44,12 @@ describe('a refresh', () => {
     await sql`
       update catalog_internal.due set due_at = case when sku like '%7' then now() else now() + interval '1 hour' end,
         held_until = case when sku like '%7' then now() + interval '1 hour' end`;
-    expect(await refreshAll(sql, 'prices')).toEqual({ added: 0, due: 18_001, released: 2000, resumed: false });
+    expect(await refreshAll(sql, 'prices')).toEqual({
+      added: 0,
+      due: 18_001,
+      released: 2000,
+      resumed: false,
+    });
     const [row] = await sql`
       select from catalog_internal.due where due_at > now() or held_until is not null or generation <> 2 limit 1`;
     expect(row).toBeUndefined();

@@ -9,7 +9,7 @@ const TINTS: Readonly<Record<string, Tint>> = {
   fatal: 'red',
 };
 /** Members that have a place of their own, or say nothing to who sees the process's terminal. */
-const PLACED = new Set(['level', 'time', 'event', 'msg', 'next', 'err', 'pid', 'hostname']);
+const PLACED = new Set(['level', 'time', 'event', 'msg', 'next', 'err', 'pid', 'hostname', 'mirror']);
 const INDENT = ' '.repeat(16);
 const DEEPEST_CAUSE = 8;
 
