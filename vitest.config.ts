@@ -16,6 +16,7 @@ const LONGEST = [
   'test/sim/two-daemons',
   'test/sim/one-daemon',
   'test/sim/day',
+  'test/sim/weather',
   'test/process/failpoints',
   'test/hostile/manifest-files',
   'test/bench/freshness',

@@ -88,7 +88,8 @@ describe.concurrent('the clock of Postgres', () => {
       const { app, sql } = stack;
       await setClockAhead(sql, seconds);
       await untilLogged(stack, 'clock.differs', ({ clock }) => clock === 'postgres');
-      expect(await codes(app)).toContain('clock');
+      // It is logged, and then stored for all to see.
+      await eventually(async () => (await codes(app)).includes('clock'), { what: 'the reason clock' });
       expect(await doubts(stack)).toEqual(new Set(['clock']));
       stack.sandbox.world.step(20);
       stack.sandbox.world.buildSnapshot();

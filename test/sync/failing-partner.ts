@@ -48,12 +48,16 @@ interface UnderWay {
   readonly rows: readonly Row[];
   readonly planned: PlannedCall;
   readonly fails: boolean;
+  /** Whether it was made in an outage, in which all fail. */
+  readonly isOut: boolean;
 }
 
 /** What became of a simulated time. */
 export interface Outcome {
   calls: number;
   lost: number;
+  /** Of those that were lost, how many for nothing but an outage. */
+  lostToOutages: number;
   /** For each SKU that can be answered, by how much its price was older than its target at most, and when. */
   readonly late: { readonly sku: string; readonly byMs: number; readonly at: number }[];
 }
@@ -82,7 +86,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
       answeredAt: dueAt - every,
     };
   });
-  const outcome: Outcome = { calls: 0, lost: 0, late: [] };
+  const outcome: Outcome = { calls: 0, lost: 0, lostToOutages: 0, late: [] };
   let callSize: CallSize = { step: 0, ...ANY_SIZE };
   let pause = { until: 0, failures: 0 };
   let underWay: UnderWay[] = [];
@@ -140,7 +144,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     return taken;
   }
 
-  function end({ rows: asked, planned, fails }: UnderWay): void {
+  function end({ rows: asked, planned, fails, isOut }: UnderWay): void {
     outcome.calls += 1;
     const hadFailed = planned.wanted.suspects !== undefined;
     if (!fails) {
@@ -148,6 +152,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
       return;
     }
     outcome.lost += 1;
+    if (isOut) outcome.lostToOutages += 1;
     const failed = {
       kind: 'service-fault',
       skus: asked.length,
@@ -220,7 +225,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     const asked = claim(planned);
     const isOut = partner.outages.some(([from, to]) => now >= from && now < to);
     const fails = isOut || asked.length > partner.limit || asked.some(({ bad }) => bad);
-    underWay.push({ endsAt: now + partner.latencyMs, rows: asked, planned, fails });
+    underWay.push({ endsAt: now + partner.latencyMs, rows: asked, planned, fails, isOut });
     sentAt = now;
   }
   const missing = rows.filter(({ bad }) => !bad);
