@@ -16,8 +16,11 @@ import type { Services } from './routing.ts';
 import { createState, type State, stepState } from './state.ts';
 import type { World } from './world.ts';
 
+/** What a sandbox has, to be moved by hand. */
+type Levers = Pick<State, 'world' | 'account' | 'orders' | 'listings' | 'intake' | 'faults' | 'ambiguities'>;
+
 /** A running sandbox: its address and credential, the levers on its world, and what it has seen. */
-export interface Sandbox extends AsyncDisposable {
+export interface Sandbox extends AsyncDisposable, Levers {
   /** `{base_url}`, without a trailing slash. */
   readonly url: string;
   /** Where the server listens. */
@@ -25,14 +28,6 @@ export interface Sandbox extends AsyncDisposable {
   readonly apiKey: string;
   readonly secret: string;
   readonly options: Readonly<Settings>;
-  readonly world: World;
-  readonly account: SupplierAccount;
-  readonly orders: Orders;
-  readonly listings: Listings;
-  readonly intake: Intake;
-  readonly faults: Faults;
-  /** How it answers where it was started with `ambiguous`; else null. */
-  readonly ambiguities: Ambiguities | null;
   /** The last 20,000 requests, oldest first. */
   readonly requests: readonly RequestRecord[];
   /** The most API requests that any rolling window held so far, refused ones included. */

@@ -21,6 +21,7 @@ export interface State {
   readonly listings: Listings;
   readonly intake: Intake;
   readonly faults: Faults;
+  /** How it answers where it was started with `ambiguous`; else null. */
   readonly ambiguities: Ambiguities | null;
   readonly gate: Gate;
   readonly ceiling: LiveLimiter;
