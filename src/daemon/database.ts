@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { SecretSource } from '../config/secrets.ts';
-import { startEmbeddedPostgres } from '../embedded/postgres.ts';
+import { startEmbeddedPostgres, USUAL_PORT } from '../embedded/postgres.ts';
 import type { Clock } from '../lib/clock.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
@@ -53,6 +53,7 @@ export async function openDatabase(
   const embedded = await startEmbeddedPostgres({
     dataDir,
     log: embeddedLines(log),
+    port: USUAL_PORT,
   });
   return { url: () => embedded.url, close: () => embedded.stop() };
 }

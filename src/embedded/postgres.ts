@@ -12,7 +12,7 @@ import { startServer, type Server } from './server.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
 export interface EmbeddedPostgres {
-  /** `postgres://postgres:<password>@127.0.0.1:<port>/postgres`; the port is another one after each start. */
+  /** `postgres://postgres:<password>@127.0.0.1:<port>/postgres`, the same after each start but for a port that was taken. */
   readonly url: string;
   readonly pid: number;
   /** Absolute path of the data directory, as asked for. */
@@ -31,7 +31,12 @@ export interface EmbeddedOptions {
   clock?: Clock;
   /** How long the server may take until it accepts connections, crash recovery included; 120 s unless told. */
   startTimeoutMs?: number;
+  /** The port to listen at where it is free; any free one unless told. */
+  port?: number;
 }
+
+/** Where a mirror's own server listens, so that an address that somebody has noted stays right. Not 5432, which is for a Postgres of the machine. */
+export const USUAL_PORT = 54_329;
 
 /** Where root puts what the service user cannot reach at its own place. */
 const SYSTEM_FOLDER = '/var/lib/catalog-mirror';
@@ -98,6 +103,7 @@ async function start(
         account,
         settings,
         startTimeoutMs: options.startTimeoutMs ?? START_TIMEOUT_MS,
+        port: options.port,
       },
       { watchdog, clock, log },
     );

@@ -20,6 +20,8 @@ export interface ServerSpec {
   /** Server settings that override the defaults. */
   settings: Record<string, string>;
   startTimeoutMs: number;
+  /** The port to listen at where it is free; any without it. */
+  port?: number | undefined;
 }
 
 export interface Server {
@@ -75,13 +77,14 @@ async function tryPort(port: number): Promise<number | null> {
   });
 }
 
-async function freePort(): Promise<number> {
-  return (await tryPort(0)) ?? freePort();
+/** `wished` where it is free; else any free one. */
+async function freePort(wished: number): Promise<number> {
+  return (await tryPort(wished)) ?? freePort(0);
 }
 
 /**
- * Starts the server and waits until it takes connections. Between finding a port free and binding it another process may
- * take it: then the next free port is tried.
+ * Starts the server and waits until it takes connections, at the wished port where that is free. Between finding a port free and
+ * binding it another process may take it: then another free port is tried.
  *
  * @param pickPort proposes a port; for tests
  * @throws EmbeddedError `start-failed`, with the end of what the server wrote
@@ -96,7 +99,7 @@ export async function startServer(
   },
 ): Promise<Server> {
   for (let attempt = 1; ; attempt++) {
-    const port = await (deps.pickPort ?? freePort)();
+    const port = await (deps.pickPort?.() ?? freePort(attempt === 1 ? (spec.port ?? 0) : 0));
     // Removed so that one found after a failure is this attempt's.
     await rm(join(spec.home, 'current_logfiles'), { force: true });
     const run = launch(spec, port);

@@ -85,6 +85,19 @@ describe('a cluster', () => {
 });
 
 describe('stopping', () => {
+  test('listens at the wished port, time after time, and beside another server there at a free one', async () => {
+    const folder = await temporaryFolder();
+    // Below those that the system hands out.
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    const portOf = ({ url }: { readonly url: string }) => Number(new URL(url).port);
+    const first = await startHere(join(folder, 'first'), { port });
+    expect(portOf(first)).toBe(port);
+    const second = await startHere(join(folder, 'second'), { port });
+    expect(portOf(second)).not.toBe(port);
+    await first.stop();
+    expect(portOf(await startHere(join(folder, 'first'), { port }))).toBe(port);
+  });
+
   test('is one stop however often it is asked for, and frees the directory', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
     const server = await startHere(dataDir);
