@@ -4,11 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
-/** What the counts of a run say of these tests, each with what its tries failed with. */
-function counted(tests: readonly { status: string; failureMessages: string[] }[]): string[] {
+type Tests = readonly { status: string; failureMessages: string[] }[];
+
+/** What the counts say of runs with these tests, each with what its tries failed with. */
+function counted(...runs: readonly Tests[]): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'counts-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'report.json');
+  const files = runs.map((tests, at) => {
+    const file = join(folder, `report-${at}.json`);
+    writeFileSync(file, JSON.stringify(reportOf(tests)));
+    return file;
+  });
+  return execFileSync(process.execPath, ['.ci/counts.ts', ...files], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
+}
+
+function reportOf(tests: Tests): object {
   const of = (status: string) => tests.filter((each) => each.status === status).length;
   const assertionResults = tests.map((each, at) => ({ fullName: `test ${at}`, ...each }));
   const counts = {
@@ -16,14 +28,19 @@ function counted(tests: readonly { status: string; failureMessages: string[] }[]
     numFailedTests: of('failed'),
     numPendingTests: of('pending'),
   };
-  writeFileSync(file, JSON.stringify({ ...counts, testResults: [{ name: 'a.test.ts', assertionResults }] }));
-  return execFileSync(process.execPath, ['.ci/counts.ts', file], { encoding: 'utf8' }).trim().split('\n');
+  return { ...counts, testResults: [{ name: 'a.test.ts', assertionResults }] };
 }
 
 const passed = { status: 'passed', failureMessages: [] };
 
 test('a run whose tests pass at once says so', () => {
   expect(counted([passed, passed])).toEqual(['2 passed, 0 failed, 0 skipped']);
+});
+
+test('the counts of two runs are one line, whichever of them fails', () => {
+  const failed = { status: 'failed', failureMessages: ['Error: always'] };
+  expect(counted([passed, failed], [passed])).toEqual(['2 passed, 1 failed, 0 skipped']);
+  expect(counted([passed], [failed, passed])).toEqual(['2 passed, 1 failed, 0 skipped']);
 });
 
 test('what passed only at the second try is named, and is in the counts', () => {
