@@ -114,7 +114,9 @@ test.skipIf((await serverMajor()) < 15)(
       await tx`select from catalog_internal.due where sku = 'Z' for update`;
       const marking = sql`select catalog_internal.mark_due(array['a', 'Z'], 'changed')`.execute();
       await eventually(async () => {
-        const [row] = await sql`select count(*)::int as waiting from pg_locks where not granted`;
+        const [row] = await sql`
+          select count(*)::int as waiting from pg_locks join pg_stat_activity using (pid)
+          where not granted and datname = current_database()`;
         expect(row?.['waiting']).toBeGreaterThan(0);
       });
       await tx`select from catalog_internal.due where sku = 'a' for update nowait`;

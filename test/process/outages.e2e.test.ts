@@ -154,9 +154,14 @@ describe.concurrent('a Postgres', () => {
     await eventually(() => sandbox.counts('bulk') > 0, { what: 'a call' });
     await sql.begin(async (tx) => {
       await tx`lock table catalog.prices in access exclusive mode`;
-      const waiting = `exists (select from pg_locks where relation = 'catalog.prices'::regclass and not granted)`;
-      await eventually(() => holds(sql, waiting), { what: 'an answer that waits to be written' });
-      await sql`select pg_terminate_backend(pid) from pg_locks where relation = 'catalog.prices'::regclass and not granted`;
+      // Copies of one template have the same tables' oids: those of other tests wait for locks of theirs.
+      const waiters = `
+        from pg_locks where relation = 'catalog.prices'::regclass and not granted
+        and database = (select oid from pg_database where datname = current_database())`;
+      await eventually(() => holds(sql, `exists (select ${waiters})`), {
+        what: 'an answer that waits to be written',
+      });
+      await sql.unsafe(`select pg_terminate_backend(pid) ${waiters}`);
     });
     await eventually(() => holds(sql, FILLED), { what: 'the fill' });
     expect(sandbox.counts('bulk')).toBe(2);

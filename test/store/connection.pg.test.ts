@@ -69,7 +69,7 @@ async function underWay(what: string): Promise<void> {
     async () => {
       const [{ there }] = await aside<[{ there: boolean }]>`
       select exists (select from pg_stat_activity
-        where application_name = 'the line' and state = 'active' and query like ${`%${what}%`}) as there`;
+        where datname = current_database() and application_name = 'the line' and state = 'active' and query like ${`%${what}%`}) as there`;
       return there;
     },
     { what: `a statement with ${what}` },

@@ -60,7 +60,11 @@ test('who waits in between is not named: it holds up nobody, once the one at the
     await tx`set local idle_in_transaction_session_timeout = 0`;
     await tx`lock table catalog.skus in row exclusive mode`;
     waiting.push(between.sql.begin((other) => other`lock table catalog.skus in access exclusive mode`));
-    await eventually(async () => (await store.sql`select from pg_locks where not granted`).length > 0);
+    await eventually(async () => {
+      const waiting = await store.sql`
+        select from pg_locks join pg_stat_activity using (pid) where not granted and datname = current_database()`;
+      return waiting.length > 0;
+    });
     waiting.push(store.sql.unsafe('select count(*) from catalog.skus').execute());
     const holders = await eventually(async () => {
       const found = await readLockHolders(store.sql);
