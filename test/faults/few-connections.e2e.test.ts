@@ -5,6 +5,9 @@ import { runProgram } from '../support/process.ts';
 import { type Backend, backends, createStack, type Stack } from '../support/stack.ts';
 import { expectWhole, untilWhole } from './harness.ts';
 
+/** The stack's own is the least there may be. */
+const DEFAULT = { DATABASE_POOL_MAX: undefined };
+
 /** A role that owns the stack's database, may open so many connections, and is dropped in the end. */
 async function limitedRole(stack: Stack, most: number) {
   const url = new URL(stack.databaseUrl);
@@ -62,7 +65,7 @@ describe('the connections of a daemon', () => {
       });
       const limit = Number(setting ?? 12);
       await using limited = await limitedRole(stack, limit);
-      const env = { DATABASE_URL: limited.url, ...(setting && { DATABASE_POOL_MAX: setting }) };
+      const env = { DATABASE_URL: limited.url, DATABASE_POOL_MAX: String(limit) };
       const most = await mostConnections(stack, limited.role, async () => {
         const app = await stack.start(env);
         await untilWhole(stack.sql, stack.sandbox.world);
@@ -84,7 +87,7 @@ describe('the connections of a daemon', () => {
   test('are too many for the role: the start says how many are needed, and which setting lowers that', async () => {
     await using stack = await createStack({ backend: 'postgres' });
     await using limited = await limitedRole(stack, 11);
-    const ran = await runProgram(['run'], { ...stack.env, DATABASE_URL: limited.url });
+    const ran = await runProgram(['run'], { ...stack.env, DATABASE_URL: limited.url, ...DEFAULT });
     expect(ran).toMatchObject({ code: 1 });
     expect(ran.stderr).toMatch(
       /one daemon opens up to 12 connections \(DATABASE_POOL_MAX\), and Postgres has 11/,
@@ -97,7 +100,7 @@ describe('the connections of a daemon', () => {
     await using limited = await limitedRole(stack, 12);
     const others = connect(limited.url, { max: 11 });
     await Promise.all(Array.from({ length: 11 }, () => others`select pg_sleep(0.2)`));
-    const ran = await runProgram(['run'], { ...stack.env, DATABASE_URL: limited.url });
+    const ran = await runProgram(['run'], { ...stack.env, DATABASE_URL: limited.url, ...DEFAULT });
     await others.end({ timeout: 1 });
     expect(ran).toMatchObject({ code: 1 });
     expect(ran.stderr).toMatch(

@@ -150,7 +150,7 @@ test(
         )
           throw new Error(`${row.gone} SKUs are removed`);
       },
-      { within: 300_000 },
+      { within: 300_000, every: 1000 },
     );
     if (slowestMs > ANSWERS_WITHIN_MS)
       failed.push(`${MILLION_REMOVED.name}: /livez took ${Math.round(slowestMs)} ms`);

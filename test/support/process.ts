@@ -82,9 +82,16 @@ export function startProgram(args: readonly string[], env: Env = {}, options: St
     process.off('exit', reap);
     return { code, signal };
   });
-  const parsed = () =>
-    stdout.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LogLine);
-  const logged = (event: string) => parsed().filter((line) => line.event === event);
+  const parsed: LogLine[] = [];
+  let read = 0;
+  /** Each line is parsed once, however often tests ask. */
+  function logged(event: string): LogLine[] {
+    for (; read < stdout.length; read += 1) {
+      const line = stdout[read] ?? '';
+      if (line.startsWith('{')) parsed.push(JSON.parse(line) as LogLine);
+    }
+    return parsed.filter((line) => line.event === event);
+  }
   const program: Program = {
     pid: child.pid ?? 0,
     stdout,

@@ -23,6 +23,7 @@ export type LogLine = Record<string, unknown> & { event: string };
 
 /** Settings under which a fill takes a second and nothing comes due by itself; tests change what they are about. */
 export const QUICK: Readonly<Record<string, string>> = {
+  DATABASE_POOL_MAX: '5',
   PARTNER_RATE_LIMIT: '100000',
   PARTNER_RATE_SHARE: '1',
   PARTNER_TIMEOUT: '5s',
