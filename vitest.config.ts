@@ -6,22 +6,51 @@ import { roomForFiles } from './test/support/room.ts';
 process.env['TMPDIR'] ??= roomForFiles();
 
 /** More than there are processors in most machines: many tests wait most of their time. */
-const WORKERS = 4;
+const WORKERS = 6;
 
 /** Simulations make garbage by the gigabyte: a larger young generation is collected less often, for a twentieth of the time. */
-const ROOMY = ['--max-semi-space-size=64'];
+const ROOMY = ['--max-semi-space-size=64', '--initial-old-space-size=1024', '--single-threaded-gc'];
 
 /** Files that take longest: begun last, one of them would go on alone while the other workers have nothing left to do. */
 const LONGEST = [
+  'test/hostile/bombs',
+  'test/faults/silent-connections.timed',
+  'test/e2e/account',
+  'test/e2e/short-outages',
   'test/sim/two-daemons',
   'test/sim/one-daemon',
   'test/sim/day',
   'test/sim/weather',
   'test/process/failpoints',
+  'test/process/embedded',
+  'test/faults/queue-clocks',
+  'test/faults/silent-connections.e2e',
+  'test/security/traps',
+  'test/status/pictures',
+  'test/status/page',
+  'test/contract/catalog-age',
+  'test/store/audit-model',
   'test/hostile/manifest-files',
+  'test/doctor/doctor',
+  'test/faults/postgres-socket',
   'test/bench/freshness',
   'test/sync/capacity',
 ];
+
+/** What takes minutes of a processor: `npm run test:long` runs it, and `.ci/run` that, too. */
+const LONG = [
+  'test/bench/freshness*.test.ts',
+  'test/bench/ceiling.test.ts',
+  'test/ops/fleets.test.ts',
+  'test/ops/pictures.e2e.test.ts',
+  'test/package/pack.e2e.test.ts',
+  'test/process/failpoints.e2e.test.ts',
+  'test/sim/day.pg.test.ts',
+  'test/sim/weather.pg.test.ts',
+  'test/status/pictures.e2e.test.ts',
+];
+/** What plays ten times as much there. */
+const LONGER = ['test/sim/one-daemon.pg.test.ts', 'test/sim/two-daemons.pg.test.ts'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -50,7 +79,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts'],
+          exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts', ...LONG],
           // They leave nothing behind: loading everything anew for each file took a third of their time.
           isolate: false,
           // Simulations of days compute for seconds, longer on a busy machine; no unit test waits.
@@ -63,10 +92,24 @@ export default defineConfig({
         test: {
           name: 'pg',
           include: ['test/**/*.{pg,e2e}.test.ts'],
+          exclude: LONG,
           globalSetup: ['test/globalSetup.ts'],
           // As above: nothing is kept between files but loaded modules, and each file has a database of its own.
           isolate: false,
           // Beyond what `eventually` waits for, so that it is the one that says what did not come.
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          maxWorkers: WORKERS,
+          execArgv: ROOMY,
+        },
+      },
+      {
+        test: {
+          name: 'long',
+          include: [...LONG, ...LONGER],
+          globalSetup: ['test/globalSetup.ts'],
+          isolate: false,
+          env: { LONG_RUN: '1' },
           testTimeout: 180_000,
           hookTimeout: 180_000,
           maxWorkers: WORKERS,
@@ -81,7 +124,7 @@ export default defineConfig({
           globalSetup: ['test/globalSetup.ts'],
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },

@@ -29,9 +29,9 @@ const LIMITS = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
 
 describe('against the simulation of the same code', () => {
   test.each([
-    [60_000, 0.05],
-    [60_000, 0.01],
-    [60_000, 0.1],
+    [30_000, 0.05],
+    [30_000, 0.01],
+    [30_000, 0.1],
   ])('a fill of %i SKUs with %f live takes as many calls', (skus, liveShare) => {
     const { fillCalls } = capacityOf({ ...INPUT, skus, liveShare });
     const { calls } = simulateFill({ skus, liveShare, mislisted: 0, ceiling: null }, 7);
@@ -47,8 +47,8 @@ describe('against the simulation of the same code', () => {
   ] as const)('live prices are right as often, %s, ceiling %i', (livePolicy, liveCeiling) => {
     const skus = 2000;
     const measured = [1, 2].map((seed) => {
-      const account = new Account(0.75 * DAY);
-      const run = { policy: livePolicy, minutes: 1.5 * DAY, limits: LIMITS, liveBudget: 5, liveCeiling };
+      const account = new Account(0.5 * DAY);
+      const run = { policy: livePolicy, minutes: DAY, limits: LIMITS, liveBudget: 5, liveCeiling };
       simulateLive(new Market(skus, 'uniform', seed), run, [account]);
       return account.result();
     });
