@@ -119,7 +119,7 @@ export const NOT_RUN: readonly {
     },
   },
   {
-    like: /^(?:SEED=\d+ )?npm (?:test|run (?:check|test:quick|test:soak|test:histories|test:mutants|test:postgres|bench|migration|dashboard|docs|format|build|sbom)\b)/,
+    like: /^(?:SEED=\d+ )?npm (?:test|run (?:check|test:quick|test:long|test:soak|test:histories|test:mutants|test:postgres|bench|migration|dashboard|docs|format|build|sbom)\b)/,
     because: 'is the tests, takes minutes, or writes files of the repository',
     check: checkScripts,
   },

@@ -52,7 +52,8 @@ const ctx: SyncContext = {
   client: createPartnerClient({
     baseUrl: new URL(baseUrl),
     credentials: () => ({ apiKey: 'key', secret: 'secret' }),
-    timeoutMs: 20_000,
+    // On a machine with much else to do a bomb takes long to be measured.
+    timeoutMs: 60_000,
     bodyKey: 'skus',
     priceFields: ['price'],
     skuField: 'sku',
