@@ -8,7 +8,7 @@ process.env['TMPDIR'] ??= roomForFiles();
 /** More than there are processors in most machines: many tests wait most of their time. */
 const WORKERS = 6;
 
-/** Simulations make garbage by the gigabyte: a larger young generation is collected less often, for a twentieth of the time. */
+/** Simulations make garbage by the gigabyte: with more room it is collected less often, and by one thread where all processors work anyway. */
 const ROOMY = ['--max-semi-space-size=64', '--initial-old-space-size=1024', '--single-threaded-gc'];
 
 /** Files that take longest: begun last, one of them would go on alone while the other workers have nothing left to do. */
@@ -117,7 +117,7 @@ export default defineConfig({
         },
       },
       {
-        // What is judged by the clock of the wall comes after all others. It waits most of its time: two files at once leave room.
+        // What is judged by the clock of the wall comes after all others. It waits most of its time: three files at once leave room.
         test: {
           name: 'timed',
           include: ['test/**/*.timed.test.ts'],

@@ -17,7 +17,6 @@ const quiet = (): void => undefined;
 /** What tests that lose nothing in a crash of the machine need; as the run's usual server has it. */
 export const FAST_SETTINGS: Readonly<Record<string, string>> = {
   fsync: 'off',
-  plan_cache_mode: 'force_generic_plan',
   synchronous_commit: 'off',
   full_page_writes: 'off',
   max_connections: '500',
