@@ -191,9 +191,15 @@ describe('trouble at the start', () => {
 
   test('a server that is not ready in time is stopped again', async () => {
     const dataDir = join(await temporaryFolder(), 'pg');
-    await expect(startEmbeddedPostgres({ dataDir, settings: FAST, startTimeoutMs: 0 })).rejects.toMatchObject(
-      { kind: 'start-failed' },
-    );
+    const first = await startHere(dataDir);
+    await first.stop();
+    // A standby that takes no readers waits for its primary for ever.
+    await writeFile(join(dataDir, 'standby.signal'), '');
+    const settings = { ...FAST, hot_standby: 'off' };
+    await expect(startEmbeddedPostgres({ dataDir, settings, startTimeoutMs: 500 })).rejects.toMatchObject({
+      kind: 'start-failed',
+      message: expect.stringContaining('was not ready in time'),
+    });
     // Its children end after it.
     await eventually(async () => expect(await clusterProcesses(dataDir)).toEqual([]));
   });

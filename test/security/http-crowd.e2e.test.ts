@@ -32,6 +32,13 @@ const memory = () => {
   return Number(kilobytes) * 1024;
 };
 
+/** As the container asks: it is unhealthy after three in a row without an answer. */
+async function isHealthy() {
+  const asked = [];
+  while (asked.length < 3 && asked.at(-1)?.code !== 0) asked.push(await healthcheck());
+  return { healthy: asked.at(-1)?.code === 0, said: asked.map(({ stdout }) => stdout).join('\n') };
+}
+
 async function healthcheck() {
   const { code, stdout } = await runProgram(['healthcheck'], { HTTP_PORT: String(port) });
   return { code, stdout };
@@ -55,10 +62,10 @@ test('healthcheck gets through every crowd, and the crowd gets neither memory no
   await fc.assert(
     fc.asyncProperty(fc.array(member, { minLength: 2, maxLength: 5 }), async (members) => {
       using crowd = startCrowd(port, members);
-      const first = await healthcheck();
+      const first = await isHealthy();
       const files = openFiles();
-      const second = await healthcheck();
-      expect([first.code, second.code], `${first.stdout}\n${second.stdout}`).toEqual([0, 0]);
+      const second = await isHealthy();
+      expect([first.healthy, second.healthy], `${first.said}\n${second.said}`).toEqual([true, true]);
       expect(files - before.files).toBeLessThan(MOST_FILES);
       expect(memory() - before.memory).toBeLessThan(MOST_MEMORY);
       expect(crowd.dialled).toBeGreaterThan(0);
