@@ -195,7 +195,7 @@ describe('trouble at the start', () => {
     await first.stop();
     // A standby that takes no readers waits for its primary for ever.
     await writeFile(join(dataDir, 'standby.signal'), '');
-    const settings = { ...FAST, hot_standby: 'off' };
+    const settings = { ...FAST, hot_standby: 'off', restore_command: 'sleep 60' };
     await expect(startEmbeddedPostgres({ dataDir, settings, startTimeoutMs: 500 })).rejects.toMatchObject({
       kind: 'start-failed',
       message: expect.stringContaining('was not ready in time'),
