@@ -9,6 +9,7 @@ export default defineConfig({
     './src/store/schema-identity.ts',
     './src/store/schema-members.ts',
     './src/store/schema-samples.ts',
+    './src/store/schema-trust.ts',
   ],
   out: './drizzle',
   schemaFilter: ['catalog', 'catalog_internal'],

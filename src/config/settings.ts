@@ -240,6 +240,13 @@ export const SETTINGS = {
     meaning:
       'a manifest with fewer lines than this share of the mirrored SKUs is refused until `refresh --manifest --accept-shrink` confirms it',
   },
+  ACTIONABLE_CONFIDENCE: {
+    path: 'catalog.actionableConfidence',
+    rule: share(),
+    default: '0.95',
+    meaning:
+      'prices are `actionable` where they are right with this probability at least (`p_right`), and nothing else speaks against them',
+  },
   // Never less than the daemon itself looks back: three days to a rate of change, some snapshots to judge the delta.
   HISTORY_RETENTION: {
     path: 'history.retentionMs',

@@ -12,6 +12,7 @@ import { handlersOf } from './tasks.ts';
 import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
 import { MemberWatch } from '../store/answer/members.ts';
+import { LookCounts } from '../store/calibration.ts';
 import { DueFloors } from '../store/due-floors.ts';
 import { readLockHolders } from '../store/lock-holders.ts';
 import { endCallPause, type TaskName } from '../store/tasks.ts';
@@ -166,6 +167,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
     members: new MemberWatch(),
+    looks: new LookCounts(clock),
     floors: new DueFloors(clock),
   };
   const own = { config, clock, log, problems, metrics, telemetry };

@@ -143,9 +143,11 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'pace_sends',
       'catalog_counts',
       'samples',
+      'calibration_hours',
+      'random_looks',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
-    for (const table of ['live_plan', 'live_ceiling', 'call_size', 'delta_audit']) {
+    for (const table of ['live_plan', 'live_ceiling', 'call_size', 'delta_audit', 'beliefs']) {
       await tx`delete from ${tx(`catalog_internal.${table}`)}`;
       await tx`insert into ${tx(`catalog_internal.${table}`)} default values`;
     }

@@ -192,17 +192,33 @@ function nextDueMs(sql: Sql) {
       ) end as at) next where at is not null`;
 }
 
+const restedFor = (sql: Sql, minutes: number) =>
+  sql`(s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${minutes * 60}))`;
+
+/** Those drawn at random whose time has come, due or not. */
+function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
+  return sql`
+    (select due.sku, due.due_at, s.asked_at, true as random
+     from facts f join catalog_internal.random_looks drawn on f.refresh_threshold is not null and drawn.look_at <= now()
+     join catalog_internal.due using (sku) join catalog.skus s using (sku)
+     where due.held_until is null and due.largest_call is null and due.live and ${restedFor(sql, restMinutes)}
+     order by drawn.look_at limit ${most})`;
+}
+
 function liveCandidates(sql: Sql, options: CandidateOptions) {
   const live = laneNumber('live');
   const { perBudget, configuredBudget, least, most, restMinutes } = options;
-  const rested = sql`(s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${restMinutes * 60}))`;
+  const rested = restedFor(sql, restMinutes);
   const limit = sql`(select least(${most}::int, greatest(${least}::int,
     ${perBudget}::int * floor(coalesce(live_budget, ${configuredBudget}::real))::int)) from facts)`;
   return sql`
     select coalesce(json_agg(json_build_object('sku', d.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha,
-      'beta', r.beta, 'minutes', (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8) order by d.due_at), '[]')
+      'beta', r.beta, 'minutes', (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8,
+      'random', d.random) order by d.random desc, d.due_at), '[]')
     from (
-      select * from (
+      ${drawnCandidates(sql, options)}
+      union all
+      (select *, false as random from (
         (select waiting.sku, waiting.due_at, waiting.asked_at
          from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
          cross join lateral (
@@ -220,7 +236,7 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
          join catalog.skus s using (sku)
          where ${rested})
       ) either
-      order by due_at limit ${limit}
+      order by due_at limit ${limit})
     ) d
     left join catalog_internal.live_rates r using (sku)
     left join catalog_internal.watched w using (sku)`;

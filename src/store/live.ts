@@ -173,6 +173,11 @@ export async function rateGroups(
 export interface LiveRefresh extends LiveCandidate {
   /** Whether a price changed since the previous refresh. */
   readonly moved: boolean;
+  /** Of the sizes that had a price, how many there were, and how many moved. */
+  readonly sizes?: { readonly held: number; readonly moved: number } | undefined;
+  /** Of the refreshes before that found a move: sizes, and those that had moved; null where nothing is known yet. */
+  readonly sizesSeen?: number | null;
+  readonly sizesMoved?: number | null;
 }
 
 /** What was learned from a refresh, and when the next one is due. */
@@ -180,6 +185,8 @@ export interface LearnedRefresh {
   readonly sku: string;
   readonly alpha: number;
   readonly beta: number;
+  readonly sizesSeen: number;
+  readonly sizesMoved: number;
   readonly nextMs: number;
 }
 
@@ -194,17 +201,27 @@ export interface LiveCandidate {
   readonly pastMinutes?: number | null;
   /** Minutes since the last refresh; null where there was none. */
   readonly minutes: number | null;
+  /** It was drawn at random, and this is the time to look at it, whatever that is worth. */
+  readonly random?: boolean;
 }
 
 /** Writes what was learned of live SKUs from one answer. */
 export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;
   await tx`
-    insert into catalog_internal.live_rates as r (sku, alpha, beta)
+    insert into catalog_internal.live_rates as r (sku, alpha, beta, sizes_seen, sizes_moved)
     select * from unnest(${rates.map(({ sku }) => sku)}::text[], ${rates.map(({ alpha }) => alpha)}::float8[],
-      ${rates.map(({ beta }) => beta)}::float8[]) as n(sku, alpha, beta)
+      ${rates.map(({ beta }) => beta)}::float8[], ${rates.map(({ sizesSeen }) => sizesSeen)}::real[],
+      ${rates.map(({ sizesMoved }) => sizesMoved)}::real[]) as n(sku, alpha, beta, sizes_seen, sizes_moved)
     order by sku
-    on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta`;
+    on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta, sizes_seen = excluded.sizes_seen,
+      sizes_moved = excluded.sizes_moved`;
+}
+
+/** Takes SKUs that were refreshed off the list of those drawn at random. */
+export async function forgetDrawn(tx: Tx, skus: readonly string[]): Promise<void> {
+  if (skus.length === 0) return;
+  await tx`delete from catalog_internal.random_looks where sku = any(${skus as string[]})`;
 }
 
 /** Those of the SKUs that the catalog lists as snapshot-priced. */

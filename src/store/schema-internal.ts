@@ -173,6 +173,9 @@ export const liveRates = internal.table('live_rates', {
   sku: key().primaryKey(),
   alpha: doublePrecision().notNull(),
   beta: doublePrecision().notNull(),
+  /** Sizes of looks that found a move, and how many of them had moved; fading. */
+  sizesSeen: real('sizes_seen').notNull().default(0),
+  sizesMoved: real('sizes_moved').notNull().default(0),
 });
 
 /** One row: the threshold of live refreshes, and whether an incident lasts. */
@@ -255,6 +258,8 @@ export const settings = internal.table(
     /** SKUs in a bulk call, and how many of them are live ones while nothing is learned. */
     bulkMaxSkus: integer('bulk_max_skus').notNull().default(100),
     bulkLiveBudget: integer('bulk_live_budget').notNull().default(5),
+    /** Prices are to be acted on where they are right with this probability at least. */
+    actionableConfidence: doublePrecision('actionable_confidence').notNull().default(0.95),
   },
   (t) => [check('settings_one_row', sql`${t.id}`)],
 );

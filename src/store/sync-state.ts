@@ -101,7 +101,8 @@ export async function storeSettings(
       sweep_interval = ${intervals.sweepMs / 1000}, metadata_interval = ${intervals.metadataMs / 1000},
       catalog_stale_after = ${catalog.staleAfterMs / 1000}, delta_interval = ${intervals.deltaMs / 1000},
       rate_limit = ${rate.limit}, rate_window = ${rate.windowMs / 1000}, rate_share = ${mirror.maxPerWindow},
-      rate_floor = ${mirror.account.floor}, bulk_max_skus = ${bulk.maxSkus}, bulk_live_budget = ${bulk.liveBudget}`;
+      rate_floor = ${mirror.account.floor}, bulk_max_skus = ${bulk.maxSkus}, bulk_live_budget = ${bulk.liveBudget},
+      actionable_confidence = ${catalog.actionableConfidence}`;
 }
 
 /** What SQL judges ages by, in seconds, as the last daemon to start was configured. */

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import type { LookCounts } from '../store/calibration.ts';
 import type { MemberWatch } from '../store/answer/members.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
 import type { AnyLine, EventName } from '../declared/log-events.ts';
@@ -85,6 +86,7 @@ export interface SyncContext {
   readonly settings: SyncSettings;
   readonly emit: (event: SyncEvent) => void;
   readonly members: MemberWatch;
+  readonly looks: LookCounts;
   readonly floors: DueFloors;
 }
 

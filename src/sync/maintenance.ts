@@ -1,4 +1,5 @@
 import { dropOldMemberHistory } from '../store/answer/muted.ts';
+import { trimCalibration } from '../store/calibration.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { dropOldHistory, prepareHistory } from '../store/changes.ts';
 import { promoteMetadata, releaseHeld } from '../store/due.ts';
@@ -53,6 +54,7 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
   const forgotten = await forgetUnknown(ctx.sql, AT_ONCE);
   const isSteady = await isClockSteady(ctx.sql);
   if (isSteady) await trimSamples(ctx.sql, SAMPLES_KEPT_MS);
+  if (isSteady) await trimCalibration(ctx.sql);
   const mayDrop = historyMs > 0 && isSteady;
   const historyChunksDropped = mayDrop ? await dropOldHistory(ctx.sql, historyMs) : 0;
   const membersDropped = await dropOldMemberHistory(ctx.sql, AT_ONCE);

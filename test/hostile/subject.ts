@@ -1,4 +1,5 @@
 import { MemberWatch } from '../../src/store/answer/members.ts';
+import { LookCounts } from '../../src/store/calibration.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
@@ -73,6 +74,7 @@ const ctx: SyncContext = {
   clock: systemClock,
   random: () => 0.5,
   members: new MemberWatch(),
+  looks: new LookCounts(systemClock),
   floors: new DueFloors(systemClock),
   emit: telemetry.onSync,
   settings: settingsWith({

@@ -168,7 +168,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'locked.map',
     ],
     ['history: an entry that changes is a move', 'oldPrice !== newPrice && rowOf', 'rowOf'],
-    ['live rates: learned from an overtaken answer', 'live && answerable)', 'live)'],
+    ['live rates: learned from an overtaken answer', "'unlisted') && answerable)", "'unlisted'))"],
   ),
   ...faultsOf(
     'src/store/changes.ts',

@@ -51,8 +51,8 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'call inputs: candidates of a moment ago',
-      's.asked_at <= clock_timestamp() - make_interval(secs => ${restMinutes * 60})',
-      's.asked_at <= clock_timestamp() - make_interval(secs => 0 * ${restMinutes * 60})',
+      's.asked_at <= clock_timestamp() - make_interval(secs => ${minutes * 60})',
+      's.asked_at <= clock_timestamp() - make_interval(secs => 0 * ${minutes * 60})',
     ],
   ),
   ...faultsOf(

@@ -2,6 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
 const DATABASES = 'drizzle/0016_strange_databases.sql';
+const P_RIGHT = 'drizzle/0020_p_right.sql';
 const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 const TRUST = [
   'test/store/trust-corners.pg.test.ts',
@@ -95,17 +96,17 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    DATABASES,
+    P_RIGHT,
     ['test/store/questions.pg.test.ts'],
     [
       'lowest_prices: prices that are not actionable',
-      'AND (t.actionable OR NOT only_actionable)',
-      'AND (t.actionable OR only_actionable)',
+      'AND (t.size_actionable OR NOT only_actionable)',
+      'AND (t.size_actionable OR only_actionable)',
     ],
     ['lowest_prices: the dearest first', 'ORDER BY p.price, p.sku', 'ORDER BY p.price DESC, p.sku'],
   ),
   ...faultsOf(
-    DATABASES,
+    P_RIGHT,
     ['test/store/questions.pg.test.ts', 'test/store/trust.pg.test.ts'],
     [
       'skus_past_target: the newest first',
@@ -142,7 +143,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    DATABASES,
+    P_RIGHT,
     TRUST,
     [
       'trust: a pending price is actionable',
@@ -151,17 +152,13 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'trust: an owed price is actionable',
-      "WHEN k.reprice_due THEN 'owed'",
+      "WHEN k.reprice_due AND NOT k.in_turn THEN 'owed'",
       "WHEN k.reprice_due AND false THEN 'owed'",
     ],
-    [
-      'trust: a price past its target is actionable',
-      "WHEN b.past_target OR b.stale THEN 'past_target'",
-      "WHEN b.stale THEN 'past_target'",
-    ],
+    ['trust: a price past its target is actionable', 'ELSE b.past_target OR b.stale\n', 'ELSE b.stale\n'],
     [
       'trust: an unsure meaning is actionable',
-      "WHEN k.owed THEN 'size_type'",
+      "WHEN k.owed AND d.reason = 'metadata' THEN 'size_type'",
       "WHEN k.owed AND false THEN 'size_type'",
     ],
     [
@@ -186,8 +183,8 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'trust: a size without a price is actionable',
-      't.actionable AND p.price IS NOT NULL AS actionable',
-      't.actionable AS actionable',
+      't.size_actionable AND p.price IS NOT NULL AS actionable',
+      't.size_actionable AS actionable',
     ],
     [
       'trust: a deferred SKU is in error',

@@ -207,7 +207,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D2: the price of a SKU that nobody lists is actionable for as long as one that deltas report',
-    file: 'drizzle/0016_strange_databases.sql',
+    file: 'drizzle/0020_p_right.sql',
     from: "CASE WHEN s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest THEN t.live_target",
     to: "CASE WHEN s.price_source IS NOT DISTINCT FROM 'live' THEN t.live_target",
     tests: ['test/store/unlisted.pg.test.ts', 'test/store/trust.pg.test.ts'],

@@ -24,6 +24,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'view catalog.sku_trust': { catalog_reader: READ },
   'view catalog.sync_status': { catalog_reader: READ },
   'view catalog.delta_audit': { catalog_reader: READ },
+  'view catalog.calibration': { catalog_reader: READ },
   'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.changes(bigint,integer)': { catalog_reader: ['EXECUTE'] },
   'function catalog.changes_position()': { catalog_reader: ['EXECUTE'] },
@@ -38,6 +39,10 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.believable_until()': everyone('EXECUTE'),
   'function catalog_internal.seconds_ahead()': everyone('EXECUTE'),
   'function catalog_internal.lane_names()': everyone('EXECUTE'),
+  'function catalog_internal.price_beliefs()': everyone('EXECUTE'),
+  'function catalog_internal.cohort_of(text,boolean,boolean,boolean)': everyone('EXECUTE'),
+  'function catalog_internal.p_right(text,boolean,double precision,catalog_internal.live_rates,catalog_internal.held_beliefs)':
+    everyone('EXECUTE'),
   'function catalog_internal.lane_of(text)': {},
   'function catalog_internal.snapshot_target(catalog_internal.settings)': {},
   'function catalog_internal.delta_late_after(catalog_internal.settings)': {},

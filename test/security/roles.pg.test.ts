@@ -160,6 +160,7 @@ test('every function that runs with the daemon’s rights has its search_path pi
     'catalog_internal.believable_until()',
     'catalog_internal.catalog_state(catalog_internal.sync)',
     'catalog_internal.present_ceiling(catalog_internal.pace)',
+    'catalog_internal.price_beliefs()',
     'catalog_internal.seconds_ahead()',
     'catalog_internal.trust_terms()',
     'catalog_internal.watch_added()',

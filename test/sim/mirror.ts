@@ -45,7 +45,9 @@ export async function readActionable(sql: Sql): Promise<Trusted> {
   const [row] = await sql<[Omit<Trusted, 'at' | 'rows'> & { at: string; rows: Actionable[] | null }]>`
     select nextval('sim.clock') as at, (
       select json_agg(json_build_object('sku', t.sku, 'covered', t.in_manifest and t.price_source = 'snapshot',
-        'target', extract(epoch from t.target_age) * 1000,
+        -- A live price is judged by its probability, while it is no older than the plan has it wait.
+        'target', extract(epoch from case when t.price_source = 'live'
+          then greatest(t.target_age, (select longest_wait from catalog_internal.price_beliefs())) else t.target_age end) * 1000,
         'prices', (select coalesce(json_object_agg(size, price), '{}') from catalog.prices p where p.sku = t.sku)))
       from catalog.sku_trust t where t.actionable) as rows,
       extract(epoch from coalesce(delta_checked_at, manifest_applied_at))::float8 * 1000 as "checkedAt",

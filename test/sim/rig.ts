@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { MemberWatch } from '../../src/store/answer/members.ts';
+import { LookCounts } from '../../src/store/calibration.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
@@ -123,6 +124,7 @@ export class Rig {
       random: () => 0.5,
       settings: settingsWith({ ...SETTINGS, PARTNER_BASE_URL: this.partner.base, ...settings }),
       members: new MemberWatch(),
+      looks: new LookCounts(this.time),
       floors: new DueFloors(this.time),
       emit: (event) => this.#count(event),
     };

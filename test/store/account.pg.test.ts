@@ -1,24 +1,29 @@
 import { expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config.ts';
 import { addressOf, adoptAccount, noteAccount, readAccount } from '../../src/store/account.ts';
-import { answerAsked, found, knownSkus, ledger, pricesOf, useStore } from './support.ts';
+import { answerAsked, found, knownSkus, ledger, mark, pricesOf, useStore } from './support.ts';
 
 const store = useStore();
 const OURS = { baseUrl: 'https://partner.example/v1', apiKey: 'key-of-ours' };
 const OTHER = { baseUrl: 'https://staging.partner.example/v1', apiKey: 'key-of-ours' };
 
-/** A mirror of OURS with a token, a baseline, a price, a rate and a refusal. */
+/** A mirror of OURS with a token, a baseline, prices, a rate, what looks have taught, and a refusal. */
 async function mirrored(): Promise<void> {
   const { sql } = store;
   await noteAccount(sql, OURS);
   await knownSkus(sql, ['A', 'gone'], { hash: 'h' });
-  await answerAsked(sql, found('A', { 9: 90 }));
+  await knownSkus(sql, ['L'], { priceSource: 'live' });
+  await mark(sql, ['L'], 'live', true);
+  await answerAsked(sql, found('A', { 9: 90 }), found('L', { 9: 90 }));
   await sql`update catalog.skus set state = 'removed' where sku = 'gone'`;
   await sql`insert into catalog_internal.due (sku, lane, reason, due_at) values ('gone', 5, 'metadata', 'infinity')`;
   await sql`
     update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), snapshot_generated_at = now(),
       delta_checked_at = now()`;
   await sql`insert into catalog_internal.live_rates (sku, alpha, beta) values ('A', 1, 1)`;
+  await sql`update catalog_internal.beliefs set move_rate = 0.5`;
+  await sql`insert into catalog_internal.calibration_hours values (now(), 'live', 0, 1, 1, 1, 1, 0)`;
+  await sql`insert into catalog_internal.random_looks values ('L', now())`;
   await sql`insert into catalog_internal.pace (ceiling, raised_at, refusal) values (1, now(), 'unauthorised')`;
   await sql`update catalog_internal.tasks set failures = 3, next_at = now() + interval '1 hour'`;
 }
@@ -70,6 +75,10 @@ test('a mirror of before is taken for that of the first who starts, and after th
 test('an adopted account begins with nothing that was learned of the other: all is due, no price is trusted, histories stay', async () => {
   const { sql } = store;
   await mirrored();
+  const trusted = async () => [
+    ...(await sql`select sku from catalog.sku_trust where actionable order by sku`),
+  ];
+  expect(await trusted()).toEqual([{ sku: 'A' }, { sku: 'L' }]);
   await adoptAccount(sql, OTHER);
   expect(await noteAccount(sql, OTHER)).toBe('known');
   const [sync] = await sql`select to_jsonb(s) as row from catalog_internal.sync s`;
@@ -83,8 +92,10 @@ test('an adopted account begins with nothing that was learned of the other: all 
   const [left] = await sql`
     select (select count(*)::int from catalog_internal.pace) as pace, (select count(*)::int from catalog_internal.pace_sends) as sends,
       (select count(*)::int from catalog_internal.live_rates) as rates,
+      (select count(*)::int from catalog.calibration) as tests, (select count(*)::int from catalog_internal.random_looks) as drawn,
+      (select move_rate < 0.5 from catalog_internal.beliefs) as unlearned,
       (select count(*)::int from catalog_internal.tasks where failures > 0 or next_at > now()) as waiting`;
-  expect(left).toEqual({ pace: 0, sends: 0, rates: 0, waiting: 0 });
+  expect(left).toEqual({ pace: 0, sends: 0, rates: 0, tests: 0, drawn: 0, unlearned: true, waiting: 0 });
   const rows = await ledger(sql);
   expect(rows.get('A')).toMatchObject({ claim: null, heldFor: null, reason: 'sweep' });
   expect(rows.get('A')?.dueIn).toBeLessThanOrEqual(0);
@@ -92,5 +103,5 @@ test('an adopted account begins with nothing that was learned of the other: all 
   const [sku] = await sql`select hash, asked_at from catalog.skus where sku = 'A'`;
   expect(sku).toEqual({ hash: null, asked_at: null });
   expect(await pricesOf(sql, 'A')).toEqual({ 9: 90 });
-  expect([...(await sql`select sku from catalog.sku_trust where actionable`)]).toEqual([]);
+  expect(await trusted()).toEqual([]);
 });

@@ -18,6 +18,10 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   standing: 'own',
   comparable: true,
   kept: null,
+  cohort: 'snapshot',
+  pRight: null,
+  sizePRight: null,
+  random: false,
   ...other,
 });
 const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): SkuResult =>
@@ -85,7 +89,7 @@ describe('what follows from an answer', () => {
       {
         live: ({ sku, moved }) => {
           heard.push(`${sku} ${String(moved)}`);
-          return { sku, alpha: 1, beta: 1, nextMs: 1 };
+          return { sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1 };
         },
       },
     );

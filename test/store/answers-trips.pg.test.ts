@@ -6,7 +6,17 @@ import { claimAll, found, HOUR, knownSkus, REFRESH, mark, useStore } from './sup
 
 const store = useStore();
 
-const NEXT = { ...REFRESH, live: ({ sku }: { sku: string }) => ({ sku, alpha: 1, beta: 720, nextMs: HOUR }) };
+const NEXT = {
+  ...REFRESH,
+  live: ({ sku }: { sku: string }) => ({
+    sku,
+    alpha: 1,
+    beta: 720,
+    sizesSeen: 0,
+    sizesMoved: 0,
+    nextMs: HOUR,
+  }),
+};
 
 test('an answer takes one round trip beside BEGIN and COMMIT, whatever it holds', async () => {
   const { sql, trips } = countingClient(store.url);

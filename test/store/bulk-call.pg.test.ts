@@ -139,7 +139,14 @@ async function byParts(sql: Sql, facts: Facts) {
   const candidates = due
     .filter(({ lane, live: isLive, asked }) => lane === 2 && isLive && (asked === null || asked >= 1))
     .slice(0, live.refreshThreshold === null ? 0 : most)
-    .map(({ sku, weight, alpha, beta, asked }) => ({ sku, weight, alpha, beta, minutes: asked }));
+    .map(({ sku, weight, alpha, beta, asked }) => ({
+      sku,
+      weight,
+      alpha,
+      beta,
+      minutes: asked,
+      random: false,
+    }));
   return {
     pause,
     sync: { liveBudget, catalogState },
@@ -242,8 +249,8 @@ describe('what a call is planned from', () => {
     expect((await callInputs(store.sql, { candidates: two })).candidates).toEqual([]);
     await chooseByValue();
     expect((await callInputs(store.sql, { candidates: two })).candidates).toEqual([
-      { sku: 'C', weight: 1, alpha: 3, beta: 40, minutes: null },
-      { sku: 'B', weight: 1, alpha: null, beta: null, minutes: null },
+      { sku: 'C', weight: 1, alpha: 3, beta: 40, minutes: null, random: false },
+      { sku: 'B', weight: 1, alpha: null, beta: null, minutes: null, random: false },
     ]);
   });
 

@@ -38,7 +38,14 @@ test('what a refresh learned is kept, and says when the next refresh is due', as
         minutes: look.minutes,
         moved: look.moved,
       });
-      return { sku: look.sku, alpha: 2, beta: 30, nextMs: look.sku === 'A' ? 5000 : 500_000 };
+      return {
+        sku: look.sku,
+        alpha: 2,
+        beta: 30,
+        sizesSeen: 0,
+        sizesMoved: 0,
+        nextMs: look.sku === 'A' ? 5000 : 500_000,
+      };
     },
   });
   expect(looks).toEqual([
@@ -46,8 +53,8 @@ test('what a refresh learned is kept, and says when the next refresh is due', as
     { sku: 'B', weight: 1, alpha: null, minutes: null, moved: false },
   ]);
   expect(await store.sql`select * from catalog_internal.live_rates order by sku`).toEqual([
-    { sku: 'A', alpha: 2, beta: 30 },
-    { sku: 'B', alpha: 2, beta: 30 },
+    { sku: 'A', alpha: 2, beta: 30, sizes_seen: 0, sizes_moved: 0 },
+    { sku: 'B', alpha: 2, beta: 30, sizes_seen: 0, sizes_moved: 0 },
   ]);
   const [due] = await store.sql<[{ a: number; b: number }]>`
     select (extract(epoch from max(due_at) filter (where sku = 'A') - now()))::float8 as a,
@@ -67,7 +74,7 @@ test('a later refresh is told whether a price had moved, and how long ago the re
       ...next,
       live: ({ sku, moved, minutes }) => {
         told.push({ sku, moved, minutes });
-        return { sku, alpha: 1, beta: 1, nextMs: 1000 };
+        return { sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1000 };
       },
     });
     return told;

@@ -19,6 +19,7 @@ const ODD = settingsWith({
   PARTNER_RATE_FLOOR: '0.1',
   BULK_MAX_SKUS: '37',
   BULK_LIVE_BUDGET: '7',
+  ACTIONABLE_CONFIDENCE: '0.83',
 });
 
 test('SQL goes by the settings as they are configured, in its own units', async () => {
@@ -40,6 +41,7 @@ test('SQL goes by the settings as they are configured, in its own units', async 
     rate_floor: 31,
     bulk_max_skus: 37,
     bulk_live_budget: 7,
+    actionable_confidence: 0.83,
   });
   expect(await readTargets(store.sql)).toEqual({
     liveSeconds: 11 * MINUTE,

@@ -76,38 +76,38 @@ describe('trust is one reading everywhere', () => {
     },
   );
 
-  test.each([0.44, 0.55])(
-    'and only fresh prices without any other doubt are actionable (seed %d)',
-    async (seed) => {
-      const { sql } = store;
-      await someCatalog(sql, 2000, seed);
-      const counts = async () => {
-        const [row] = await sql<
-          [{ fresh: number; actionable: number; young: number; meaning: number; wrong: number }]
-        >`
-      select (count(*) filter (where fresh))::int as fresh, (count(*) filter (where actionable))::int as actionable,
-        (count(*) filter (where actionable and priced_at >= now() - interval '30 minutes'))::int as young,
-        (count(*) filter (where doubt = 'size_type'))::int as meaning,
-        (count(*) filter (where actionable and not fresh or actionable <> (doubt is null) or fresh is null or stale is null
+  test.each([0.44, 0.55])('and only likely prices without a doubt are actionable (seed %d)', async (seed) => {
+    const { sql } = store;
+    await someCatalog(sql, 2000, seed);
+    const counts = async () => {
+      const [row] = await sql<
+        [{ fresh: number; reported: number; young: number; live: number; wrong: number }]
+      >`
+      select (count(*) filter (where fresh))::int as fresh,
+        (count(*) filter (where actionable and price_source is distinct from 'live'))::int as reported,
+        (count(*) filter (where actionable and price_source is distinct from 'live' and price_age <= interval '30 minutes'))::int as young,
+        (count(*) filter (where actionable and price_source = 'live'))::int as live,
+        (count(*) filter (where actionable <> (doubt is null and coalesce(p_right, 0) >= 0.95)
+          or size_actionable <> (doubt is null and coalesce(size_p_right, 0) >= 0.95)
+          or (p_right is null) <> (state <> 'priced') or p_right not between 0 and size_p_right or size_p_right > 1
+          or actionable and not fresh and price_source is distinct from 'live' or fresh is null or stale is null
           or past_target is null or owed <> (owed_lane is not null) or owed <> (owed_reason is not null)))::int as wrong
       from catalog.sku_trust`;
-        return row;
-      };
-      await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
-      const well = await counts();
-      expect([well.wrong, well.actionable > 0]).toEqual([0, true]);
-      expect(well.actionable + well.meaning).toBe(well.fresh);
-      await noteCatalogFault(sql, '0014');
-      const faulty = await counts();
-      // Nothing reports moves: by age, as live ones.
-      expect(faulty).toMatchObject({ fresh: well.fresh, actionable: well.young, wrong: 0 });
-      expect([well.young > 0, well.young < well.actionable]).toEqual([true, true]);
-      const differing = await sql`
+      return row;
+    };
+    await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
+    const well = await counts();
+    expect([well.wrong, well.reported > 0, well.live > 0]).toEqual([0, true, true]);
+    await noteCatalogFault(sql, '0014');
+    const faulty = await counts();
+    // Nothing reports moves: by age, as live ones.
+    expect(faulty).toMatchObject({ fresh: well.fresh, reported: well.young, live: well.live, wrong: 0 });
+    expect([well.young > 0, well.young < well.reported]).toEqual([true, true]);
+    const differing = await sql`
         select from catalog.current_prices c join catalog.sku_trust t using (sku)
-        where c.actionable is distinct from (t.actionable and c.price is not null)`;
-      expect(differing).toHaveLength(0);
-    },
-  );
+        where c.actionable is distinct from (t.size_actionable and c.price is not null)`;
+    expect(differing).toHaveLength(0);
+  });
 });
 
 const lastDelta = (ago: string) =>
@@ -136,8 +136,8 @@ const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null
   ['an error', () => answerAsked(store.sql, { sku: 'A', kind: 'error', waitMs: HOUR }), 'owed', null],
   ['an hour without a refresh', () => age(1), null, 'past_target'],
   ['a day and more without a refresh', () => age(25), 'past_target', 'past_target'],
-  ['a turn that has come', () => passHours(store.sql, 11), null, 'owed'],
-  ['a sweep that has come', () => passHours(store.sql, 21), 'owed', 'owed'],
+  ['a turn that has come', () => passHours(store.sql, 11), null, null],
+  ['a sweep that has come', () => passHours(store.sql, 21), 'owed', null],
   ['0014 of the catalog, just asked', () => noteCatalogFault(store.sql, '0014'), null, null],
   [
     '0014 of the catalog',
@@ -263,9 +263,10 @@ describe('a SKU’s row', () => {
       return await tx`explain select * from catalog.sku_trust where sku = 'A'`;
     });
     const lines = plan.map((row) => row['QUERY PLAN'] as string).filter((text) => text.includes('Scan'));
-    const cheap = /Index Scan using (skus|due)_pkey|Function Scan on (trust_terms|believable_until)/;
+    const cheap =
+      /Index Scan using (skus|due|live_rates)_pkey|Function Scan on (trust_terms|believable_until|price_beliefs)/;
     expect(lines.filter((text) => !cheap.test(text))).toEqual([]);
-    expect(lines).toHaveLength(4);
+    expect(lines).toHaveLength(6);
   });
 });
 

@@ -99,9 +99,14 @@ describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
     expect(await trust('U')).toMatchObject({ doubt: 'owed', owed_reason: 'unlisted', owed_lane: 'live' });
   });
 
-  test('is actionable for LIVE_INTERVAL', async () => {
+  test('is actionable for LIVE_INTERVAL at most, and where its own looks have shown that it hardly moves', async () => {
     await become();
     await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
+    await pricedAgo(5);
+    expect(await trust('U')).toMatchObject({ doubt: null, actionable: true });
+    await pricedAgo(8);
+    expect(await trust('U')).toMatchObject({ doubt: null, actionable: false });
+    await store.sql`insert into catalog_internal.live_rates (sku, alpha, beta) values ('U', 1, 720)`;
     await store.sql`update catalog_internal.sync set snapshot_generated_at = now(), delta_checked_at = now()`;
     expect([(await trust('U')).minutes, (await trust('L')).minutes]).toEqual([30, 24 * 60]);
     await pricedAgo(29);

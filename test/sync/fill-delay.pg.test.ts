@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { MemberWatch } from '../../src/store/answer/members.ts';
+import { LookCounts } from '../../src/store/calibration.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
@@ -106,6 +107,7 @@ function replica(url: string, callsPerMinute = 100_000): SyncContext {
     clock: systemClock,
     random: Math.random,
     members: new MemberWatch(),
+    looks: new LookCounts(systemClock),
     floors: new DueFloors(systemClock),
     emit: () => {},
     settings: settingsWith({

@@ -22,6 +22,7 @@ function context(): SyncContext {
     sql: store.sql,
     settings: settingsWith({ LIVE_INTERVAL: '10m', PARTNER_RATE_LIMIT: '12', PARTNER_RATE_SHARE: '1' }),
     emit: (event: SyncEvent) => events.push(event),
+    random: () => 0.5,
   } as unknown as SyncContext;
 }
 

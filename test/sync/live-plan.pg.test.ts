@@ -34,6 +34,7 @@ async function hundred(): Promise<void> {
 function context(settings: SettingsEnv = {}): SyncContext {
   return {
     sql: store.sql,
+    random: () => 0.5,
     settings: settingsWith({
       LIVE_INTERVAL: '1m',
       // Ten calls a minute.

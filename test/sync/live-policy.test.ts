@@ -2,6 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   chooseLive,
+  drawnPart,
+  learnMovedSizes,
   learnRate,
   refreshValue,
   MOST_ROUNDS,
@@ -10,6 +12,7 @@ import {
   type Rate,
   roundMinutes,
   solveThreshold,
+  unmovedProbability,
 } from '../../src/sync/live/policy.ts';
 
 const rates = fc.record({
@@ -42,6 +45,73 @@ describe('the belief about a rate', () => {
     expect(mean(rate)).toBeGreaterThan(0.015);
     expect(mean(rate)).toBeLessThan(0.031);
   });
+});
+
+describe('the probability that nothing has moved', () => {
+  test('falls with time from 1, and of a size it is never less than of its SKU', () => {
+    fc.assert(
+      fc.property(
+        rates,
+        fc.double({ min: 0, max: 100_000, noNaN: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (rate, tau, part) => {
+          expect(unmovedProbability(rate, 0)).toBe(1);
+          const all = unmovedProbability(rate, tau);
+          expect(unmovedProbability(rate, tau + 1)).toBeLessThanOrEqual(all);
+          expect(unmovedProbability(rate, tau, part)).toBeGreaterThanOrEqual(all);
+          expect(unmovedProbability(rate, tau, 0)).toBe(1);
+        },
+      ),
+    );
+  });
+
+  test('is what is found where moves come at rates of such a distribution', () => {
+    const [alpha, beta, tau, step] = [2, 300, 60, 1e-5];
+    let unmoved = 0;
+    // No move in tau minutes at the rate l: e^(-l tau). The density of a gamma distribution of shape 2 is beta² l e^(-beta l).
+    for (let l = step / 2; l < 0.2; l += step) unmoved += beta ** 2 * l * Math.exp(-(beta + tau) * l) * step;
+    expect(unmovedProbability({ alpha, beta }, tau)).toBeCloseTo(unmoved, 5);
+  });
+});
+
+describe('the part of the sizes that move', () => {
+  const learn = (moved: number, tau = 10, times = 200) => {
+    let sizes = { seen: 0, moved: 0 };
+    for (let look = 0; look < times; look += 1)
+      sizes = learnMovedSizes(sizes, { alpha: 1, beta: 1000 }, tau, { held: 10, moved });
+    return sizes;
+  };
+
+  test('is learned from looks that found a move, and from no others', () => {
+    expect(learn(0)).toEqual({ seen: 0, moved: 0 });
+    expect(learn(3).moved / learn(3).seen).toBeCloseTo(0.3, 2);
+    expect(learn(10)).toEqual({ seen: 300, moved: 300 });
+    expect(
+      learnMovedSizes({ seen: 5, moved: 1 }, { alpha: 1, beta: 100 }, 10, { held: 0, moved: 0 }),
+    ).toEqual({ seen: 5, moved: 1 });
+  });
+
+  test('is that of one move, where a long time has brought several', () => {
+    // Ten moves in that time, each of a tenth of the sizes: some two thirds are found moved.
+    const { seen, moved } = learn(6.5, 10_000, 20);
+    expect(moved / seen).toBeCloseTo(0.1, 1);
+  });
+
+  test('is forgotten for what is new', () => {
+    const before = { seen: 300, moved: 300 };
+    let sizes = before;
+    for (let look = 0; look < 100; look += 1)
+      sizes = learnMovedSizes(sizes, { alpha: 1, beta: 1000 }, 10, { held: 10, moved: 1 });
+    expect(sizes.moved / sizes.seen).toBeLessThan(0.15);
+  });
+});
+
+test('a small part of the refreshes goes to SKUs drawn at random, and some each day at least', () => {
+  // 590 refreshes a minute, half a per cent of them, over ten minutes.
+  expect(20_000 * drawnPart(20_000, 590, 10)).toBeCloseTo(29.5);
+  expect(20_000 * drawnPart(20_000, 1, 24 * 60)).toBeCloseTo(50);
+  expect(drawnPart(1, 590, 10)).toBe(1);
+  expect(drawnPart(0, 590, 10)).toBe(1);
 });
 
 test('a refresh is worth more the heavier the SKU and the longer ago the last one', () => {
@@ -94,4 +164,21 @@ test('who has waited longest beyond the limit goes first, then by value; none ag
     150,
   );
   expect(chosen.map(({ sku }) => sku)).toEqual(['never', 'older', 'old', 'heavy', 'light']);
+});
+
+test('who was drawn at random goes before them all, but for those of the last minute', () => {
+  const candidate = (sku: string, tau: number, random = false) => ({
+    sku,
+    tau,
+    weight: 1,
+    rate: PRIOR,
+    random,
+  });
+  const candidates = [
+    candidate('old', 200),
+    candidate('drawn', 2, true),
+    candidate('recent', 0.5, true),
+    candidate('worth it', 100),
+  ];
+  expect(chooseLive(candidates, 2, 150).map(({ sku }) => sku)).toEqual(['drawn', 'old']);
 });

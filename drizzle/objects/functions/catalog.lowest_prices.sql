@@ -7,14 +7,14 @@ CREATE OR REPLACE FUNCTION catalog.lowest_prices(
 ) RETURNS TABLE (sku text, size text, price integer, size_type text, name text, brand text, model text, priced_at timestamptz, actionable boolean)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100
 BEGIN ATOMIC
-  SELECT p.sku, p.size, p.price, pr.size_map_size_type, pr.name, pr.brand, pr.model, t.priced_at, t.actionable
+  SELECT p.sku, p.size, p.price, pr.size_map_size_type, pr.name, pr.brand, pr.model, t.priced_at, t.size_actionable
   FROM catalog.products pr
   JOIN catalog.prices p ON p.sku = pr.sku AND p.size = of_size AND p.price IS NOT NULL
   JOIN catalog.sku_trust t ON t.sku = pr.sku
   WHERE (of_brand IS NULL OR left(pr.brand, 200) COLLATE "C" = left(of_brand, 200) AND pr.brand = of_brand)
     AND (of_model IS NULL OR left(pr.model, 200) COLLATE "C" = left(of_model, 200) AND pr.model = of_model)
     AND (of_size_type IS NULL OR pr.size_map_size_type = of_size_type)
-    AND (t.actionable OR NOT only_actionable)
+    AND (t.size_actionable OR NOT only_actionable)
   ORDER BY p.price, p.sku
   LIMIT most;
 END;

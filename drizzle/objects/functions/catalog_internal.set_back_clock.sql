@@ -49,6 +49,9 @@ BEGIN
   WHERE seen_at > moment OR reported_at > moment;
   UPDATE catalog_internal.delta_audit SET since = catalog_internal.happened(since, moment, shift);
   UPDATE catalog_internal.quarantine SET seen_at = catalog_internal.happened(seen_at, moment, shift) WHERE seen_at > moment;
+  -- Tests of prices whose age that clock told, and draws that it has dated.
+  DELETE FROM catalog_internal.calibration_hours WHERE hour > moment;
+  DELETE FROM catalog_internal.random_looks WHERE look_at > moment;
   -- The next reader of the status counts anew.
   DELETE FROM catalog_internal.catalog_counts WHERE counted_at > moment;
   RETURN extract(epoch FROM shift);

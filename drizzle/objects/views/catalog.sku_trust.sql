@@ -25,14 +25,21 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        b.stale,
        s.state = 'priced' AND s.priced_at <= u.believable_until AND NOT b.stale AND NOT b.past_target AS fresh,
        c.doubt,
-       c.doubt IS NULL AS actionable
+       coalesce(c.doubt IS NULL AND r.p_right >= e.confidence, false) AS actionable,
+       r.p_right::real AS p_right,
+       r.size_p_right::real AS size_p_right,
+       coalesce(c.doubt IS NULL AND r.size_p_right >= e.confidence, false) AS size_actionable
 FROM catalog.skus s
 LEFT JOIN catalog_internal.due d ON d.sku = s.sku
+LEFT JOIN catalog_internal.live_rates l ON l.sku = s.sku
 CROSS JOIN catalog_internal.trust_terms() t
+CROSS JOIN catalog_internal.price_beliefs() e
 CROSS JOIN catalog_internal.believable_until() AS u(believable_until)
 CROSS JOIN LATERAL (
   SELECT coalesce(d.due_at <= now(), false) AS owed,
          coalesce(d.due_at <= now() AND d.reason <> 'metadata', false) AS reprice_due,
+         -- The plan has its turn come: nothing says that it has moved, and it was asked for (of this account) before.
+         s.price_source IS NOT DISTINCT FROM 'live' AND d.reason IS NOT DISTINCT FROM 'live' AND s.asked_at IS NOT NULL AS in_turn,
          s.price_source IS NOT DISTINCT FROM 'live' OR coalesce(d.live AND d.reason = 'live', false)
            OR (s.state = 'priced' AND NOT s.in_manifest) AS refreshed_as_live,
          -- No delta reports the moves of a live SKU, nor those of one that no manifest lists.
@@ -49,15 +56,28 @@ CROSS JOIN LATERAL (
   SELECT CASE
            WHEN s.state <> 'priced' THEN s.state
            WHEN s.priced_at > u.believable_until OR k.owed AND d.reason = 'clock' THEN 'clock'
-           WHEN k.reprice_due THEN 'owed'
-           WHEN b.past_target OR b.stale THEN 'past_target'
-           WHEN k.owed THEN 'size_type'
+           WHEN k.reprice_due AND NOT k.in_turn THEN 'owed'
+           -- Within the plan, a live price is judged by its probability, and not by its age.
+           WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < now() - e.longest_wait
+                     ELSE b.past_target OR b.stale
+                END THEN 'past_target'
+           WHEN k.owed AND d.reason = 'metadata' THEN 'size_type'
            WHEN t.incident AND s.priced_at < now() - t.live_target THEN 'incident'
            -- While nothing reports its moves, it is as good as a live one: by age.
            WHEN s.price_source IS DISTINCT FROM 'live'
                 AND (t.catalog_doubt = 'no_baseline' OR s.priced_at < now() - t.live_target) THEN t.catalog_doubt
          END AS doubt
-) c;
+) c
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN s.state = 'priced' AND s.priced_at <= u.believable_until
+              THEN greatest(0, extract(epoch FROM now() - s.priced_at)::float8 / 60)
+         END AS minutes,
+         catalog_internal.cohort_of(s.price_source, s.in_manifest, coalesce(d.live, false), coalesce(k.owed AND d.reason = 'changed', false)) AS cohort
+) h
+CROSS JOIN LATERAL (
+  SELECT catalog_internal.p_right(h.cohort, false, h.minutes, l, e) AS p_right,
+         catalog_internal.p_right(h.cohort, true, h.minutes, l, e) AS size_p_right
+) r;
 
 COMMENT ON VIEW catalog.sku_trust IS 'How far the prices of each SKU can be trusted, one row a SKU: WHERE actionable leaves those to act on; doubt says why not.';
 COMMENT ON COLUMN catalog.sku_trust.sku IS 'SKU in catalog.skus.';
@@ -77,5 +97,8 @@ COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner 
 COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare slot in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused, or nothing counted within five minutes.';
 COMMENT ON COLUMN catalog.sku_trust.stale IS 'True while a refresh is known to be pending, and where the price of a live SKU, or of one that is not in_manifest, is older than LIVE_INTERVAL: the same as in catalog.current_prices.';
 COMMENT ON COLUMN catalog.sku_trust.fresh IS 'True where the SKU is priced, at a time that can be believed, not stale, and not past its target: what the metric fresh_skus counts.';
-COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); clock (the clock of Postgres is wrong, or was when it was asked: how old the price is, is not known); owed (a re-price: see owed_reason); past_target (too old); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), and where the price is older than LIVE_INTERVAL, catalog_stale (catalog_state of catalog.sync_status) or delta_late (no delta for 30 minutes, or two times DELTA_INTERVAL where that is longer). Null: none.';
-COMMENT ON COLUMN catalog.sku_trust.actionable IS 'True where nothing speaks against acting on its prices: doubt is null. Implies fresh. A size without a readable price is no price all the same.';
+COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); clock (the clock of Postgres is wrong, or was when it was asked: how old the price is, is not known); owed (a re-price: see owed_reason; the next turn of a live SKU is none); past_target (too old: beyond target_age, and for a live SKU in its turns beyond LIVE_INTERVAL and the longest wait that is planned); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), and where the price is older than LIVE_INTERVAL, catalog_stale (catalog_state of catalog.sync_status) or delta_late (no delta for 30 minutes, or two times DELTA_INTERVAL where that is longer). Null: none.';
+COMMENT ON COLUMN catalog.sku_trust.actionable IS 'True where its prices may be acted on: doubt is null, and p_right is ACTIONABLE_CONFIDENCE at least. A size without a readable price is no price all the same.';
+COMMENT ON COLUMN catalog.sku_trust.p_right IS 'Probability that the partner, asked now, would answer every price of this SKU as it is here; null where it has none, or nobody knows when it was answered (doubt is clock). catalog.calibration says how well that has held.';
+COMMENT ON COLUMN catalog.sku_trust.size_p_right IS 'The same for one of its sizes: when a SKU moves, not all of its sizes do.';
+COMMENT ON COLUMN catalog.sku_trust.size_actionable IS 'The same as actionable for one of its sizes: doubt is null, and size_p_right is ACTIONABLE_CONFIDENCE at least.';

@@ -6,10 +6,11 @@ import { readMuted, storeMuted } from './muted.ts';
 import type { Moved, Turned } from './members.ts';
 import { writePrices, writeProducts } from './writes.ts';
 import { auditRefreshes, standingColumns } from '../audit.ts';
+import { storeLooks } from '../calibration.ts';
 import { correctedMeanings, writeChanges } from '../changes.ts';
 import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
-import { writeRates } from '../live.ts';
+import { forgetDrawn, writeRates } from '../live.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
@@ -26,7 +27,7 @@ export async function applyAnswer(
   next: NextRefresh,
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
-  const { lockedAt, reported, moved, muted, ...applied } = await transaction(sql, async (tx, last) => {
+  const { lockedAt, reported, moved, muted, tests, ...applied } = await transaction(sql, async (tx, last) => {
     const [{ locked, lockedAt, at }, prices, products, muted] = await Promise.all([
       lockAnswered(tx, claim, next.everythingLive ?? false),
       comparePrices(tx, settled),
@@ -48,9 +49,12 @@ export async function applyAnswer(
       lockedAt,
       moved: outcome.members,
       muted,
+      tests: outcome.tests,
     };
   });
   const members = await noteMembers(sql, moved, muted, next);
+  next.looks?.note(tests);
+  await storeLooks(sql, next.looks?.take() ?? []);
   const sinceLock = (performance.now() - lockedAt) / 1000;
   return { ...applied, members, reportSeconds: reported.map((seconds) => seconds + sinceLock) };
 }
@@ -75,12 +79,13 @@ async function writeEffects(
   effects: AnswerEffects,
   next: NextRefresh,
 ): Promise<void> {
-  const { answered, overtaken, prices, moves, moved, fields, ahead, findings } = effects;
+  const { answered, overtaken, prices, moves, moved, fields, ahead, findings, drawn } = effects;
   await Promise.all([
     writePrices(tx, prices, at),
     writeProducts(tx, answered, effects, at),
     writeStates(tx, answered, moved, at),
     writeRates(tx, ahead),
+    forgetDrawn(tx, drawn),
     settleAnswered(tx, claim, answered, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
     giveBack(tx, claim, overtaken),
     postpone(tx, claim, results),
@@ -107,9 +112,12 @@ async function lockAnswered(
     tx<LockedSku[]>`
     select d.sku, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
-      r.alpha, r.beta, coalesce(w.weight, 1)::float8 as weight,
+      r.alpha, r.beta, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", coalesce(w.weight, 1)::float8 as weight,
       past.moves as "pastMoves", past.minutes as "pastMinutes",
       (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
+      h.cohort, catalog_internal.p_right(h.cohort, false, h.minutes, r, e) as "pRight",
+      catalog_internal.p_right(h.cohort, true, h.minutes, r, e) as "sizePRight",
+      exists (select from catalog_internal.random_looks l where l.sku = d.sku and l.look_at <= ${claim.askedAt}) as random,
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
@@ -117,9 +125,14 @@ async function lockAnswered(
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
+    cross join catalog_internal.price_beliefs() e
+    cross join lateral (
+      select catalog_internal.cohort_of(s.price_source, s.in_manifest, d.live, d.reason = 'changed') as cohort,
+        case when s.state = 'priced' then greatest(0, extract(epoch from ${claim.askedAt} - s.priced_at)::float8 / 60) end as minutes
+    ) h
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
-      select p.* from (select where r.sku is null and (s.price_source = 'live' or ${everythingLive}) offset 0) unknown
+      select p.* from (select where r.sku is null and (s.price_source = 'live' or not s.in_manifest or ${everythingLive}) offset 0) unknown
         cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
     ) past on true
     where d.claim = ${claim.number}

@@ -1,7 +1,9 @@
+import { type Held, sizesFound, testsOf } from './looks.ts';
 import type { SkuResult, NextRefresh } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
+import type { LookTest } from '../calibration.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
@@ -28,6 +30,10 @@ export interface AnswerEffects {
   readonly members: readonly Moved[];
   readonly ahead: readonly LearnedRefresh[];
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
+  /** What the answer tests of the probabilities that were held. */
+  readonly tests: readonly LookTest[];
+  /** SKUs that had been drawn at random, and are refreshed now. */
+  readonly drawn: readonly string[];
 }
 
 /**
@@ -57,6 +63,13 @@ export function effectsOf(
     ...[...products.members.keys()].flatMap((sku) => productChange(sku, heard(sku))),
   ].filter(ours);
   const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
+  const sizes = sizesFound(answered, prices);
+  const looks = answered.flatMap(({ sku, kind }) => {
+    const row = rowOf.get(sku);
+    return row === undefined
+      ? []
+      : [{ ...row, moved: moved.has(sku), finding: findingOf(row, kind, moved.has(sku)) }];
+  });
   return {
     answered,
     overtaken: settled.flatMap(({ sku }) => (late.has(sku) ? [sku] : [])),
@@ -68,13 +81,14 @@ export function effectsOf(
     changed,
     members: movedMembers(answered, prices, products),
     ahead: locked
-      .filter(({ live, answerable }) => live && answerable)
-      .flatMap((row) => next.live?.({ ...row, moved: moved.has(row.sku) }) ?? []),
-    findings: answered.flatMap(({ sku, kind }) => {
-      const row = rowOf.get(sku);
-      const finding = row === undefined ? null : findingOf(row, kind, moved.has(sku));
-      return finding === null ? [] : [{ sku, finding }];
-    }),
+      .filter(({ live, cohort, answerable }) => (live || cohort === 'unlisted') && answerable)
+      .flatMap((row) => next.live?.({ ...row, moved: moved.has(row.sku), sizes: sizes.get(row.sku) }) ?? []),
+    findings: looks.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
+    tests: testsOf(
+      looks.filter(({ seenBefore }) => seenBefore),
+      sizes,
+    ),
+    drawn: looks.flatMap(({ sku, random }) => (random ? [sku] : [])),
   };
 }
 
@@ -114,8 +128,9 @@ function movedMembers(
 }
 
 /** State of an asked SKU whose claim is still this one. */
-export type LockedSku = LiveRefresh &
-  Standing & {
+export type LockedSku = Omit<LiveRefresh, 'sizes'> &
+  Standing &
+  Held & {
     readonly answerable: boolean;
     readonly live: boolean;
     readonly seenBefore: boolean;

@@ -1,4 +1,5 @@
 import type { MemberWatch, Turned } from './members.ts';
+import type { LookCounts } from '../calibration.ts';
 import type { Metadata } from '../../declared/metadata.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
@@ -33,6 +34,8 @@ export type SkuResult =
 export interface NextRefresh {
   /** Notices members that move with each refresh; without it none is. */
   readonly members?: MemberWatch;
+  /** Counts what looks test of the probabilities held before them; without it nothing is counted. */
+  readonly looks?: LookCounts;
   /** Live, and without a plan for each: SKUs that no manifest lists. */
   readonly liveMs: number;
   /** Learns from a refresh of a live SKU, and says when the next one is due where that is not after `liveMs`. */

@@ -14,7 +14,9 @@ import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts'
 import { liveCeilingAt } from './ceiling.ts';
 import {
   chooseLive,
+  drawnPart,
   earlyMinutes,
+  learnMovedSizes,
   learnRate,
   LEAST_MINUTES,
   MOST_ROUNDS,
@@ -28,6 +30,7 @@ import {
   solveThreshold,
 } from './policy.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
+import { drawLooks, learnBeliefs } from '../../store/beliefs.ts';
 import type { TaskOutcome } from '../outcome.ts';
 import type { CandidateOptions } from '../../store/bulk-call.ts';
 import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live-order.ts';
@@ -54,6 +57,14 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
   const scheduled = incident || plan.unsolved ? await scheduleAll(ctx, wait, plan.unsolved, incident) : 0;
   await storeRefreshThreshold(sql, solved, plan.incident?.since ?? null);
+  await learnBeliefs(sql);
+  // Where all are refreshed in turn, each refresh is as good a sample.
+  if (solved.refreshThreshold !== null)
+    await drawLooks(sql, {
+      part: drawnPart(skus, refreshes, SOLVE_EVERY_MS / 60_000),
+      minutes: SOLVE_EVERY_MS / 60_000,
+      seed: Math.floor(ctx.random() * 2 ** 31),
+    });
   return {
     kind: 'done',
     nextInMs: skus === 0 ? FIRST_SOLVE_EVERY_MS : SOLVE_EVERY_MS,
@@ -96,7 +107,18 @@ export function learnRefresh(
     const before = rateOf(refresh);
     // The first fetch ever has no refresh before it to compare with.
     const rate = refresh.minutes === null ? before : learnRate(before, refresh.minutes, refresh.moved);
-    return { sku: refresh.sku, ...rate, nextMs: waitMinutes(plan, settings, refresh.weight, rate) * 60_000 };
+    const sizes = learnMovedSizes(
+      { seen: refresh.sizesSeen ?? 0, moved: refresh.sizesMoved ?? 0 },
+      before,
+      refresh.minutes ?? 0,
+      refresh.sizes ?? { held: 0, moved: 0 },
+    );
+    const learned = { ...rate, sizesSeen: sizes.seen, sizesMoved: sizes.moved };
+    return {
+      sku: refresh.sku,
+      ...learned,
+      nextMs: waitMinutes(plan, settings, refresh.weight, rate) * 60_000,
+    };
   };
 }
 
@@ -134,11 +156,14 @@ export function chooseForQuota(
   count: number,
 ): string[] | null {
   if (plan.refreshThreshold === null || plan.maxIntervalMinutes === null) return null;
-  const choice = candidates.slice(0, Math.max(SHORTLIST, CANDIDATES_EACH * count)).map((candidate) => ({
+  // Who was drawn at random may be due as well.
+  const each = candidates.filter((one, at) => candidates.findIndex((other) => other.sku === one.sku) === at);
+  const choice = each.slice(0, Math.max(SHORTLIST, CANDIDATES_EACH * count)).map((candidate) => ({
     sku: candidate.sku,
     weight: candidate.weight,
     rate: rateOf(candidate),
     tau: candidate.minutes ?? Infinity,
+    random: candidate.random ?? false,
   }));
   return chooseLive(choice, count, plan.maxIntervalMinutes).map(({ sku }) => sku);
 }

@@ -45,6 +45,37 @@ export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
   return bounded({ alpha: mean ** 2 / variance, beta: mean / variance });
 }
 
+/** Sizes are remembered like so many of them: what a SKU's moves are like may change. */
+const MOST_SIZES = 300;
+
+/**
+ * Sizes of refreshes that found a move, and how many of those moved, after a refresh `tau` minutes after the one before that found `moved` of
+ * `held` sizes changed. The longer it is, the more moves it may have seen at once: counted is what one of them would have
+ * moved, at the rate that is believed.
+ */
+export function learnMovedSizes(
+  before: { readonly seen: number; readonly moved: number },
+  { alpha, beta }: Rate,
+  tau: number,
+  { held, moved }: { readonly held: number; readonly moved: number },
+): { readonly seen: number; readonly moved: number } {
+  if (held <= 0 || moved <= 0 || tau <= 0) return before;
+  const moves = (alpha / beta) * tau;
+  const part = Math.min(1, moved / held);
+  const ofOne = Math.min(1, -Math.log1p(part * Math.expm1(-moves)) / moves);
+  const [seen, sizes] = [before.seen + held, before.moved + ofOne * held];
+  const scale = Math.min(1, MOST_SIZES / seen);
+  return { seen: seen * scale, moved: sizes * scale };
+}
+
+/**
+ * The probability that nothing has moved `tau` minutes after a refresh, of a SKU, or of one of its sizes, of which `part` move with it:
+ * catalog_internal.p_right for what moves at a rate of its own.
+ */
+export function unmovedProbability({ alpha, beta }: Rate, tau: number, part = 1): number {
+  return (1 + (part * tau) / beta) ** -alpha;
+}
+
 function bounded({ alpha, beta }: Rate): Rate {
   const scale = Math.min(1, MOST_SHAPE / alpha, MOST_MEMORY_MINUTES / beta);
   return { alpha: alpha * scale, beta: beta * scale };
@@ -65,6 +96,16 @@ export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number)
   // (1 − e^(−shape·r)) / shape, whose limit at shape 0 is r.
   const spread = Math.abs(shape) < 1e-9 ? r : -Math.expm1(-shape * r) / shape;
   return weight * (beta * spread - tau * Math.exp(-alpha * r));
+}
+
+/** Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample; so many a day at least. */
+const DRAWN_PART = 0.005;
+const LEAST_DRAWN_A_DAY = 50;
+
+/** With which probability each of the live SKUs is drawn for the next `minutes`, in which there are so many `refreshes` a minute. */
+export function drawnPart(skus: number, refreshes: number, minutes: number): number {
+  const drawn = minutes * Math.max(DRAWN_PART * refreshes, LEAST_DRAWN_A_DAY / (24 * 60));
+  return Math.min(1, drawn / Math.max(1, skus));
 }
 
 /** SKUs alike enough to be planned as one: `count` of them, changes a minute, weight. */
@@ -125,11 +166,13 @@ export interface Candidate {
   readonly rate: Rate;
   /** Minutes since the last refresh; Infinity where there was none. */
   readonly tau: number;
+  /** To be refreshed first, whatever it is worth. */
+  readonly random?: boolean;
 }
 
 /**
- * The `count` candidates to look at: those beyond the longest allowed wait first (oldest first), then by value. Those
- * refreshed within the last minute are to be left out before, and are left out here.
+ * The `count` candidates to look at: those drawn at random, then those beyond the longest allowed wait (oldest first), then by
+ * value. Those refreshed within the last minute are to be left out before, and are left out here.
  */
 export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
   return candidates
@@ -137,11 +180,10 @@ export function chooseLive(candidates: readonly Candidate[], count: number, most
     .map((candidate) => {
       const overdue = candidate.tau >= most;
       const value = overdue ? candidate.tau : refreshValue(candidate.weight, candidate.rate, candidate.tau);
-      return { candidate, overdue, value };
+      const rank = candidate.random === true ? 2 : Number(overdue);
+      return { candidate, rank, value };
     })
-    .toSorted((a, b) =>
-      a.overdue === b.overdue ? b.value - a.value || 0 : Number(b.overdue) - Number(a.overdue),
-    )
+    .toSorted((a, b) => (a.rank === b.rank ? b.value - a.value || 0 : b.rank - a.rank))
     .slice(0, count)
     .map(({ candidate }) => candidate);
 }

@@ -154,6 +154,7 @@ async function settle(
     live: learnRefresh(plan, settings),
     everythingLive: plan.incident !== null,
     members: ctx.members,
+    looks: ctx.looks,
   });
   failpoint('bulk.committed');
   ctx.emit({

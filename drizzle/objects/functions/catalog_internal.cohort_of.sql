@@ -1,0 +1,17 @@
+-- How what is known of a SKU's price gets out of date: `live` and `unlisted` by a rate of their own, as nobody reports their moves,
+-- `snapshot` when a snapshot is built, which the delta reports. `reported` has been, and was not asked for since.
+-- A single expression, as snapshot_target.
+CREATE OR REPLACE FUNCTION catalog_internal.cohort_of(price_source text, in_manifest boolean, counts_as_live boolean, is_reported boolean)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE
+    WHEN price_source IS NOT DISTINCT FROM 'live' OR counts_as_live THEN 'live'
+    WHEN NOT in_manifest THEN 'unlisted'
+    WHEN is_reported THEN 'reported'
+    ELSE 'snapshot'
+  END;
+END;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.cohort_of(text, boolean, boolean, boolean) TO PUBLIC;

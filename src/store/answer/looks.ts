@@ -1,0 +1,64 @@
+import type { PriceDifference } from './differences.ts';
+import type { SkuResult } from './types.ts';
+import type { LookTest } from '../calibration.ts';
+import type { AuditFinding } from '../audit.ts';
+
+/** What was held of a SKU's prices just before its refresh: columns of a locked SKU. */
+export interface Held {
+  readonly sku: string;
+  readonly cohort: string;
+  /** As p_right and size_p_right of catalog.sku_trust; null where it had no price. */
+  readonly pRight: number | null;
+  readonly sizePRight: number | null;
+  /** Minutes since the refresh before; null where there was none. */
+  readonly minutes: number | null;
+  /** Whether it was refreshed because it had been drawn at random. */
+  readonly random: boolean;
+}
+
+/** Of the sizes for which the mirror had a price: how many there were, and how many an answer has another price for, or none. */
+export interface SizesFound {
+  readonly held: number;
+  readonly moved: number;
+}
+
+/** By SKU, what answers found of the sizes that were held. Pure. */
+export function sizesFound(
+  answered: readonly SkuResult[],
+  differences: readonly PriceDifference[],
+): ReadonlyMap<string, SizesFound> {
+  const found = new Map<string, { held: number; moved: number }>();
+  for (const result of answered) {
+    const priced = result.kind === 'record' ? result.prices.filter(({ price }) => price !== null).length : 0;
+    found.set(result.sku, { held: priced, moved: 0 });
+  }
+  for (const { sku, oldPrice, newPrice } of differences) {
+    const of = found.get(sku);
+    if (of === undefined || oldPrice === newPrice) continue;
+    of.held += Number(oldPrice !== null) - Number(newPrice !== null);
+    of.moved += Number(oldPrice !== null);
+  }
+  return found;
+}
+
+/**
+ * What refreshes test of what was held before them: for each SKU whether anything has moved, and of its sizes how many have; once more
+ * for those drawn at random. Pure.
+ */
+export function testsOf(
+  looks: readonly (Held & { readonly moved: boolean; readonly finding: AuditFinding | null })[],
+  sizes: ReadonlyMap<string, SizesFound>,
+): LookTest[] {
+  return looks.flatMap(({ sku, cohort, pRight, sizePRight, minutes, random, moved, finding }) => {
+    if (pRight === null || sizePRight === null || minutes === null) return [];
+    const { held, moved: sizesMoved } = sizes.get(sku) ?? { held: 0, moved: 0 };
+    const missed = finding === 'overdue';
+    const skuTest = { probability: pRight, looks: 1, right: Number(!moved), minutes };
+    const sizeTest = { probability: sizePRight, looks: held, right: held - sizesMoved, minutes };
+    const cohorts = random ? [cohort, 'random'] : [cohort];
+    return cohorts.flatMap((of) => [
+      { cohort: of, ...skuTest, missed },
+      ...(held > 0 ? [{ cohort: `${of} sizes`, ...sizeTest }] : []),
+    ]);
+  });
+}

@@ -1,0 +1,58 @@
+import { sql } from 'drizzle-orm';
+import { bigint, boolean, check, doublePrecision, primaryKey, smallint } from 'drizzle-orm/pg-core';
+import { instant, key } from './schema.ts';
+import { internal } from './schema-internal.ts';
+
+/*
+ * What `p_right` is computed from, and how well it has held. Formulas: drizzle/objects/functions/catalog_internal.p_right.sql.
+ */
+
+/** One row: what refreshes have taught of prices in general (store/beliefs.ts). The defaults are what is believed before any. */
+export const beliefs = internal.table(
+  'beliefs',
+  {
+    id: boolean().primaryKey().default(true),
+    /** Of the sizes of a live SKU, and of a snapshot-priced one, the part that moves with it. */
+    liveMovedPart: doublePrecision('live_moved_part').notNull().default(1),
+    snapshotMovedPart: doublePrecision('snapshot_moved_part').notNull().default(1),
+    /** Part of the delta's reports whose look finds a move. */
+    reportedMoves: doublePrecision('reported_moves').notNull().default(0.9),
+    /** Part of the snapshot-priced SKUs that have moved and will be reported, but are not yet. */
+    waitingMoves: doublePrecision('waiting_moves').notNull().default(0.005),
+    /** Moves a SKU-minute that no delta reports. */
+    missedRate: doublePrecision('missed_rate').notNull().default(0),
+    /** Moves a SKU-minute of snapshot-priced SKUs: once in three days, before any was counted. */
+    moveRate: doublePrecision('move_rate').notNull().default(0.000231),
+  },
+  (t) => [check('beliefs_one_row', sql`${t.id}`)],
+);
+
+/**
+ * Answered looks, each a test of the probability that was held just before it: by hour, by cohort, and by where in [0, 1] the
+ * probability was.
+ */
+export const calibrationHours = internal.table(
+  'calibration_hours',
+  {
+    hour: instant('hour').notNull(),
+    cohort: key().notNull(),
+    /** 0 to 11 (store/calibration.ts). */
+    bin: smallint().notNull(),
+    looks: bigint({ mode: 'bigint' }).notNull(),
+    /** Of these, those that found nothing moved. */
+    right: bigint({ mode: 'bigint' }).notNull(),
+    /** Sum of the probabilities. */
+    claimed: doublePrecision().notNull(),
+    /** Sum of the minutes since the refresh before. */
+    minutes: doublePrecision().notNull(),
+    /** Looks that settled that a move had never been reported (store/audit.ts). */
+    missed: bigint({ mode: 'bigint' }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.hour, t.cohort, t.bin] })],
+);
+
+/** Live SKUs drawn at random to be refreshed, whatever that is worth: a fair sample of all live prices. */
+export const randomLooks = internal.table('random_looks', {
+  sku: key().primaryKey(),
+  lookAt: instant('look_at').notNull(),
+});

@@ -1,0 +1,148 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { sizesFound, testsOf } from '../../src/store/answer/looks.ts';
+import { BINS, binOf, LookCounts, type LookTest } from '../../src/store/calibration.ts';
+import { found } from './support.ts';
+
+const look = (probability: number, more: Partial<LookTest> = {}): LookTest => ({
+  cohort: 'live',
+  probability,
+  looks: 1,
+  right: 1,
+  minutes: 10,
+  ...more,
+});
+
+/** Counts, on a clock that a test sets. */
+function counting() {
+  const clock = { at: 0 };
+  const counts = new LookCounts({ monotonic: () => clock.at });
+  return { clock, counts };
+}
+
+describe('the bin of a probability', () => {
+  test('is the last that begins at it or below', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1, noNaN: true }), (probability) => {
+        const bin = binOf(probability);
+        expect(BINS[bin]).toBeLessThanOrEqual(probability);
+        expect(BINS[bin + 1] ?? Infinity).toBeGreaterThan(probability);
+      }),
+    );
+    expect([0, 0.95, 0.989_999, 0.99, 1].map(binOf)).toEqual([0, 10, 10, 11, 11]);
+  });
+
+  test('is named in the view as it is here', () => {
+    const view = readFileSync('drizzle/objects/views/catalog.calibration.sql', 'utf8');
+    expect(view).toContain(`ARRAY[${BINS.join(', ')}]`);
+  });
+});
+
+describe('what looks have tested', () => {
+  test('is summed up by cohort and bin', () => {
+    const { clock, counts } = counting();
+    counts.note([
+      look(0.96),
+      look(0.97, { right: 0, missed: true }),
+      look(0.5),
+      look(0.5, { cohort: 'snapshot' }),
+    ]);
+    clock.at = 10_000;
+    const taken = counts.take();
+    expect(taken).toHaveLength(3);
+    expect(taken[0]).toEqual({
+      cohort: 'live',
+      bin: 10,
+      looks: 2,
+      right: 1,
+      claimed: expect.closeTo(1.93),
+      minutes: 20,
+      missed: 1,
+    });
+  });
+
+  test('is taken every ten seconds, and nothing of it twice', () => {
+    const { clock, counts } = counting();
+    counts.note([look(0.9)]);
+    clock.at = 9000;
+    expect(counts.take()).toEqual([]);
+    clock.at = 10_000;
+    expect(counts.take()).toHaveLength(1);
+    clock.at = 200_000;
+    expect(counts.take()).toEqual([]);
+    counts.note([look(0.9)]);
+    expect(counts.take()).toHaveLength(1);
+  });
+});
+
+const price = (size: string, oldPrice: number | null, newPrice: number | null) => ({
+  sku: 'A',
+  size,
+  how: 'moved' as const,
+  oldPrice,
+  newPrice,
+  entry: null,
+});
+
+describe('of the sizes that were held', () => {
+  test('those count that had a price, and moved is what is another one now, or none', () => {
+    const answered = [found('A', { 1: 10, 2: 21, 4: 40 })];
+    const differences = [price('2', 20, 21), price('3', 30, null), price('4', null, 40), price('1', 10, 10)];
+    expect(sizesFound(answered, differences).get('A')).toEqual({ held: 3, moved: 2 });
+  });
+
+  test('nothing is found where the partner does not know the SKU any more but that all are gone', () => {
+    expect(sizesFound([{ sku: 'A', kind: 'not_found' }], [price('1', 10, null)]).get('A')).toEqual({
+      held: 1,
+      moved: 1,
+    });
+  });
+});
+
+describe('a look', () => {
+  const held = {
+    sku: 'A',
+    cohort: 'live',
+    pRight: 0.9,
+    sizePRight: 0.97,
+    minutes: 30,
+    random: false,
+    moved: true,
+    finding: null,
+  };
+  const sizes = new Map([['A', { held: 4, moved: 1 }]]);
+
+  test('tests what was held of the SKU and of each size, and once more of those drawn at random', () => {
+    const ofSku = { probability: 0.9, looks: 1, right: 0, minutes: 30, missed: false };
+    const ofSizes = { probability: 0.97, looks: 4, right: 3, minutes: 30 };
+    expect(testsOf([held], sizes)).toEqual([
+      { cohort: 'live', ...ofSku },
+      { cohort: 'live sizes', ...ofSizes },
+    ]);
+    expect(testsOf([{ ...held, random: true }], sizes).map(({ cohort }) => cohort)).toEqual([
+      'live',
+      'live sizes',
+      'random',
+      'random sizes',
+    ]);
+  });
+
+  test('tests nothing where no price was held', () => {
+    expect(
+      testsOf(
+        [
+          { ...held, pRight: null },
+          { ...held, minutes: null },
+        ],
+        sizes,
+      ),
+    ).toEqual([]);
+    expect(testsOf([held], new Map())).toHaveLength(1);
+  });
+
+  test('that settles that a move was never reported says so', () => {
+    const [ofSku] = testsOf([{ ...held, cohort: 'snapshot', finding: 'overdue' }], sizes);
+    expect(ofSku).toMatchObject({ cohort: 'snapshot', missed: true });
+  });
+});

@@ -1,0 +1,205 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { unmovedProbability } from '../../src/sync/live/policy.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+/** Nothing that is kept or measured is so small that products of it are no numbers in Postgres. */
+const double = (min: number, max: number) =>
+  fc.double({ min, max, noNaN: true }).map((value) => (value < 1e-12 ? 0 : value));
+
+const rate = {
+  alpha: double(0.01, 200),
+  beta: double(0.1, 50_000),
+};
+const seen = double(0, 300);
+const part = double(0, 1);
+const minutes = fc.oneof(double(0, 60), double(0, 500_000));
+
+interface LiveCase {
+  readonly alpha: number;
+  readonly beta: number;
+  readonly seen: number;
+  readonly moved: number;
+  readonly minutes: number;
+  readonly believed: number;
+}
+
+const liveCase: fc.Arbitrary<LiveCase> = fc
+  .record({ ...rate, seen, part, minutes, believed: part })
+  .map(({ part: moved, ...more }) => ({ ...more, moved: moved * more.seen }));
+
+interface SnapshotCase {
+  readonly movedPart: number;
+  readonly reportedMoves: number;
+  readonly waitingMoves: number;
+  readonly missedRate: number;
+  readonly moveRate: number;
+  readonly silent: number;
+  readonly minutes: number;
+}
+
+const perMinute = double(0, 0.1);
+const snapshotCase: fc.Arbitrary<SnapshotCase> = fc.record({
+  movedPart: part,
+  reportedMoves: part,
+  waitingMoves: part,
+  missedRate: perMinute,
+  moveRate: perMinute,
+  silent: fc.oneof(fc.constant(0), fc.constant(Infinity), double(0, 10_000)),
+  minutes,
+});
+
+interface Answer {
+  readonly sku: number;
+  readonly size: number;
+}
+
+/** p_right of live cases, in one statement. */
+async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
+  const column = (of: (one: LiveCase) => number) => cases.map(of);
+  return await store.sql<Answer[]>`
+    select catalog_internal.p_right('live', false, minutes, r, e) as sku, catalog_internal.p_right('live', true, minutes, r, e) as size
+    from unnest(${column((c) => c.alpha)}::float8[], ${column((c) => c.beta)}::float8[], ${column((c) => c.seen)}::real[],
+      ${column((c) => c.moved)}::real[], ${column((c) => c.minutes)}::float8[], ${column((c) => c.believed)}::float8[])
+      with ordinality as c(alpha, beta, seen, moved, minutes, believed, at)
+    cross join lateral (select row('A', alpha, beta, seen, moved)::catalog_internal.live_rates as r) rates
+    cross join lateral (select row(believed, 0, 0, 0, 0, 0, 0, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
+    order by at`;
+}
+
+async function ofSnapshot(cohort: string, cases: readonly SnapshotCase[]): Promise<readonly Answer[]> {
+  const column = (of: (one: SnapshotCase) => number) => cases.map(of);
+  return await store.sql<Answer[]>`
+    select catalog_internal.p_right(${cohort}, false, minutes, null, e) as sku, catalog_internal.p_right(${cohort}, true, minutes, null, e) as size
+    from unnest(${column((c) => c.movedPart)}::float8[], ${column((c) => c.reportedMoves)}::float8[], ${column((c) => c.waitingMoves)}::float8[],
+      ${column((c) => c.missedRate)}::float8[], ${column((c) => c.moveRate)}::float8[], ${column((c) => c.silent)}::float8[],
+      ${column((c) => c.minutes)}::float8[])
+      with ordinality as c(part, reported, waiting, missed, rate, silent, minutes, at)
+    cross join lateral (select row(1, part, reported, waiting, missed, rate, silent, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
+    order by at`;
+}
+
+/** The three things that can have happened to a snapshot-priced SKU, or to one of its sizes, written out once more. */
+function unmoved(cohort: string, one: SnapshotCase, of: number): number {
+  const waiting = 1 - of * (cohort === 'reported' ? one.reportedMoves : one.waitingMoves);
+  const missed = Math.exp(-Math.min(60, one.missedRate * one.minutes * of));
+  const silent = (1 + 2 * one.moveRate * Math.min(one.minutes, one.silent) * of) ** -0.5;
+  return waiting * missed * silent;
+}
+
+const many = <T>(of: fc.Arbitrary<T>) => fc.array(of, { minLength: 1, maxLength: 50, size: 'max' });
+const LEAST = Math.exp(-60);
+
+describe('the probability of a price', () => {
+  test('by a rate of its own is what the policy of live refreshes goes by', async () => {
+    await fc.assert(
+      fc.asyncProperty(many(liveCase), async (cases) => {
+        const answers = await ofLive(cases);
+        for (const [at, { alpha, beta, seen: sizes, moved, minutes: tau, believed }] of cases.entries()) {
+          // What Postgres keeps of them.
+          const [held, ofThem] = [Math.fround(sizes), Math.fround(moved)];
+          const sizePart = (ofThem + 20 * believed) / (held + 20);
+          const expected = [1, sizePart].map((each) =>
+            Math.max(LEAST, unmovedProbability({ alpha, beta }, tau, each)),
+          );
+          const { sku, size } = answers[at] as Answer;
+          expect(sku).toBeCloseTo(expected[0] as number, 9);
+          expect(size).toBeCloseTo(expected[1] as number, 6);
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test.each(['snapshot', 'reported'])('%s is that of three things that have not happened', async (cohort) => {
+    await fc.assert(
+      fc.asyncProperty(many(snapshotCase), async (cases) => {
+        const answers = await ofSnapshot(cohort, cases);
+        for (const [at, one] of cases.entries()) {
+          const { sku, size } = answers[at] as Answer;
+          expect(sku).toBeCloseTo(unmoved(cohort, one, 1), 9);
+          expect(size).toBeCloseTo(unmoved(cohort, one, one.movedPart), 9);
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test('never grows with age, and is in [0, 1], for a size no less than for its SKU', async () => {
+    const older = fc
+      .tuple(minutes, minutes)
+      .map((both) => both.toSorted((a, b) => a - b) as [number, number]);
+    const twice = <T extends { readonly minutes: number }>(one: T, [young, old]: [number, number]) => [
+      { ...one, minutes: young },
+      { ...one, minutes: old },
+    ];
+    const inOrder = (answers: readonly Answer[]) => {
+      for (const { sku, size } of answers) {
+        expect(sku).toBeGreaterThanOrEqual(0);
+        expect(size).toBeGreaterThanOrEqual(sku - 1e-12);
+        expect(size).toBeLessThanOrEqual(1);
+      }
+      for (const [at, { sku, size }] of answers.entries())
+        if (at % 2 === 1) {
+          expect(sku).toBeLessThanOrEqual((answers[at - 1] as Answer).sku);
+          expect(size).toBeLessThanOrEqual((answers[at - 1] as Answer).size);
+        }
+    };
+    await fc.assert(
+      fc.asyncProperty(
+        many(fc.tuple(liveCase, snapshotCase, older)),
+        fc.constantFrom('snapshot', 'reported'),
+        async (cases, cohort) => {
+          inOrder(await ofLive(cases.flatMap(([live, , ages]) => twice(live, ages))));
+          inOrder(
+            await ofSnapshot(
+              cohort,
+              cases.flatMap(([, snapshot, ages]) => twice(snapshot, ages)),
+            ),
+          );
+        },
+      ),
+      { numRuns: 10 },
+    );
+  });
+
+  test('is null where nobody knows since when', async () => {
+    const [row] = await store.sql`
+      select catalog_internal.p_right('live', false, null, null, e) as live, catalog_internal.p_right('snapshot', true, null, null, e) as snapshot
+      from catalog_internal.price_beliefs() e`;
+    expect(row).toEqual({ live: null, snapshot: null });
+  });
+});
+
+describe('before anything was learned', () => {
+  test.each([
+    ['live', 0, 1],
+    ['live', 6.3, 0.95],
+    ['unlisted', 120, 0.5],
+    ['snapshot', 0, 0.995],
+    ['snapshot', 500_000, 0.995],
+    ['reported', 1, 0.1],
+  ])('%s after %d minutes: %d', async (cohort, after, expected) => {
+    const { sql } = store;
+    await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
+    const [{ p }] = await sql<[{ p: number }]>`
+      select catalog_internal.p_right(${cohort}, false, ${after}, null, e) as p from catalog_internal.price_beliefs() e`;
+    expect(p).toBeCloseTo(expected, 3);
+  });
+
+  test('a snapshot price gets less likely for as long as nothing reports its moves', async () => {
+    const { sql } = store;
+    const after = async (delta: string) => {
+      await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now() - ${delta}::interval`;
+      const [{ p }] = await sql<[{ p: number }]>`
+        select catalog_internal.p_right('snapshot', false, 100000, null, e) as p from catalog_internal.price_beliefs() e`;
+      return p;
+    };
+    const [well, late, aDay] = [await after('1 minute'), await after('25 minutes'), await after('25 hours')];
+    expect(well).toBeCloseTo(0.995, 6);
+    expect(late).toBeLessThan(well);
+    expect(aDay).toBeLessThan(late - 0.1);
+  });
+});
