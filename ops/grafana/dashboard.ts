@@ -11,6 +11,7 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { type Colour, DATASOURCE, link, type Row } from './panels.ts';
+import { calibration } from './rows/calibration.ts';
 import { cohorts } from './rows/cohorts.ts';
 import { deferred } from './rows/deferred.ts';
 import { due } from './rows/due.ts';
@@ -32,6 +33,7 @@ export const DATASOURCE_UID = 'catalog-mirror-prometheus';
 const ROWS: readonly Row[] = [
   trust,
   freshness,
+  calibration,
   due,
   deferred,
   reports,

@@ -65,6 +65,8 @@ export interface StatPanel extends Panel {
 
 export interface LinesPanel extends Panel {
   readonly stacked?: true;
+  /** Values may be negative. */
+  readonly isSigned?: boolean;
   readonly max?: number;
 }
 
@@ -133,7 +135,6 @@ export function series(panel: LinesPanel): lines.PanelBuilder {
   const builder = common(new lines.PanelBuilder(), panel)
     .height(8)
     .targets(panel.queries.map((each, at) => query(each, at).range()))
-    .min(0)
     .lineWidth(1)
     .fillOpacity(panel.stacked ? 40 : 5)
     .stacking(new StackingConfigBuilder().mode(panel.stacked ? StackingMode.Normal : StackingMode.None))
@@ -151,6 +152,7 @@ export function series(panel: LinesPanel): lines.PanelBuilder {
         .calcs(['lastNotNull', 'max']),
     )
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending));
+  if (panel.isSigned !== true) builder.min(0);
   return panel.max === undefined ? builder : builder.max(panel.max);
 }
 

@@ -1,4 +1,5 @@
 import type { DeltaAudit } from '../store/audit.ts';
+import type { CohortCalibration } from '../store/calibration.ts';
 import type { AgeDistribution } from '../store/catalog-counts.ts';
 import { formatAge, formatDuration } from '../lib/duration.ts';
 import type { Targets } from '../store/sync-state.ts';
@@ -51,6 +52,26 @@ export function auditLine(audit: DeltaAudit): string {
     `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} unchanged`,
     `changes ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} open`,
   ].join('; ');
+}
+
+/** How many SKUs may be acted on, by price source. */
+export function actionableLine({ trust, priceAge }: Pick<MirrorStats, 'trust' | 'priceAge'>): string {
+  const each = trust.map(({ priceSource, actionable }) => {
+    const priced = priceAge.find((row) => row.priceSource === priceSource)?.ages.count ?? 0;
+    return `${priceSource} ${count(actionable)} of ${count(priced)}`;
+  });
+  return each.length === 0 ? 'none yet' : each.join(', ');
+}
+
+/** How often prices were right beside how often they were said to be, by cohort of SKUs; those of single sizes are left out. */
+export function calibrationLine(calibration: readonly CohortCalibration[]): string {
+  const each = calibration
+    .filter(({ cohort }) => !cohort.endsWith(' sizes'))
+    .map(
+      ({ cohort, looks, rightShare, claimedShare }) =>
+        `${cohort} ${percent(rightShare, 1)} right (claimed ${percent(claimedShare, 1)}) in ${count(looks)} refreshes`,
+    );
+  return each.length === 0 ? 'no refresh has tested it yet' : each.join('; ');
 }
 
 const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;

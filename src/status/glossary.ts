@@ -26,6 +26,14 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
   ['budget', 'live SKUs in one bulk call, as learned from the answers'],
   ['incident', 'the partner prices the whole catalog live, so prices get older until it is over'],
   [
+    'actionable',
+    'nothing speaks against the prices (`doubt`), and they are right with `ACTIONABLE_CONFIDENCE` at least (`p_right`)',
+  ],
+  [
+    'calibration',
+    'of the last seven days, how many of the refreshes found the prices as they were held, beside how many should have by `p_right`; by what tells of their moves: `live` (by age), `unlisted` (in no manifest), `snapshot` (reported by the delta), `reported` (has been, not asked since), `random` (live, drawn at random)',
+  ],
+  [
     'audit',
     'of the reports of the delta, those that a refresh confirmed and those after which nothing had changed; of changes, those that a refresh saw before the delta, those it never reported, and those still open',
   ],

@@ -12,7 +12,9 @@ import {
   requestsChart,
 } from './charts.ts';
 import {
+  actionableLine,
   auditLine,
+  calibrationLine,
   count,
   countedLine,
   estimateBacklog,
@@ -259,6 +261,10 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
       ${stats.skus
         .toSorted(byState)
         .map((s) => html`<dd class="dim">${count(s.count)} ${s.state}, ${s.priceSource}</dd>`)}
+      ${term('actionable', 'SKUs whose prices may be acted on: nothing speaks against them, and they are likely right')}
+      <dd>${actionableLine(stats)}</dd>
+      ${term('calibration', 'how often prices were right, beside how often they were said to be')}
+      <dd>${calibrationLine(stats.calibration)}</dd>
       ${term('audit', 'how well the reports of the delta and what refreshes find agree')}
       <dd>${auditLine(stats.deltaAudit)}</dd>
     </dl>

@@ -3,7 +3,9 @@ import type { MirrorStats } from './stats.ts';
 import type { TaskState } from '../store/tasks.ts';
 import {
   ageBands,
+  actionableLine,
   auditLine,
+  calibrationLine,
   count,
   countedLine,
   estimateBacklog,
@@ -194,6 +196,8 @@ function freshnessParts({ stats, targets }: Status): Part[] {
         })),
       };
     }),
+    { label: 'actionable', text: actionableLine(stats) },
+    { label: 'calibration', text: calibrationLine(stats.calibration) },
     {
       label: 'oldest',
       text: `price ${formatAge(oldest)}, metadata ${formatAge(stats.oldestMetadataAgeSeconds)} (target ${interval(targets.metadataSeconds)})`,

@@ -1,5 +1,6 @@
 import type { PaceStatus } from '../pace/view.ts';
 import type { DeltaAudit } from '../store/audit.ts';
+import type { CohortCalibration } from '../store/calibration.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { IncidentCause } from '../store/incident.ts';
 import type { LivePlan } from '../store/live.ts';
@@ -25,15 +26,17 @@ export interface MirrorStats extends CatalogCounts {
   /** While everything is taken for live-priced: since when and by which evidence. */
   readonly incident: { readonly since: Date; readonly because: IncidentCause } | null;
   readonly deltaAudit: DeltaAudit;
+  /** How well p_right has held, by cohort. */
+  readonly calibration: readonly CohortCalibration[];
   readonly tasks: readonly TaskState[];
 }
 
-/** The statistics that facts, counts, plan and audit add up to. `liveBudget`: live SKUs a call until one is learned. Pure. */
+/** The statistics that facts, counts, plan and `looks` (what these have found) add up to. `liveBudget`: live SKUs a call until one is learned. Pure. */
 export function statsOf(
   { sync, tasks, pace }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
-  deltaAudit: DeltaAudit,
+  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration'>,
   liveBudget: number,
 ): MirrorStats {
   return {
@@ -45,7 +48,7 @@ export function statsOf(
     catalogState: sync.catalogState,
     pace,
     liveBudgetPerCall: Math.floor(sync.liveBudget ?? liveBudget),
-    deltaAudit,
+    ...looks,
     tasks,
     live: {
       computedPerMinute: plan.computed,

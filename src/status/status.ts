@@ -1,4 +1,5 @@
 import { readDeltaAudit } from '../store/audit.ts';
+import { readCalibration } from '../store/calibration.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { Sql } from '../store/db.ts';
 import type { Facts, ReadFacts } from './facts.ts';
@@ -21,7 +22,7 @@ export interface StatusSettings {
   readonly liveBudget: number;
 }
 
-/** Builds the status from facts and counts that were read just now; only the delta's audit is read here. */
+/** Builds the status from facts and counts that were read just now; only what looks have found is read here. */
 export async function readStatus(
   sql: Sql,
   { facts, plan }: ReadFacts,
@@ -29,8 +30,9 @@ export async function readStatus(
   { limits, bulkMaxSkus, liveBudget }: StatusSettings,
 ): Promise<Status> {
   const { sync, tasks, targets, failedCalls, daemons } = facts;
+  const [deltaAudit, calibration] = await Promise.all([readDeltaAudit(sql), readCalibration(sql)]);
   return {
-    stats: statsOf(facts, counts, plan, await readDeltaAudit(sql), liveBudget),
+    stats: statsOf(facts, counts, plan, { deltaAudit, calibration }, liveBudget),
     sync,
     tasks,
     failedCalls,

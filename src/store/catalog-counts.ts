@@ -49,10 +49,11 @@ async function cached(sql: Sql, counts: CatalogCounts): Promise<CatalogCounts> {
 async function scan(tx: Tx): Promise<CatalogCounts> {
   // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
-  const [[begun], groups, ledger, [ended]] = await Promise.all([
+  const [[begun], groups, ledger, trust, [ended]] = await Promise.all([
     tx<[{ at: Date }]>`select now() as at`,
     countSkus(tx),
     countLedger(tx),
+    countTrusted(tx),
     tx<[{ ms: number }]>`select (extract(epoch from clock_timestamp() - now()) * 1000)::float8 as ms`,
   ]);
   const of = (kind: LedgerCount['kind']) => ledger.filter((row) => row.kind === kind);
@@ -64,6 +65,7 @@ async function scan(tx: Tx): Promise<CatalogCounts> {
       groups,
       of('stale').map(({ label, count }) => ({ priceSource: label, count })),
     ),
+    trust,
     due: of('due').map(({ label, count, oldest }) => ({ reason: label, count, oldestAgeSeconds: oldest })),
     deferredSkus: deferred?.count ?? 0,
     oldestDeferredAgeSeconds: deferred?.oldest ?? 0,
@@ -136,6 +138,14 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
     order by kind, label`);
 }
 
+/** What the view says of each priced SKU, summed up by price source. */
+async function countTrusted(tx: Tx): Promise<CatalogCounts['trust']> {
+  return await scanning(tx<CatalogCounts['trust'][number][]>`
+    select coalesce(price_source, 'unknown') as "priceSource", (count(*) filter (where actionable))::int as actionable,
+      coalesce(sum(p_right), 0)::float8 as "expectedRight"
+    from catalog.sku_trust where state = 'priced' group by 1 order by 1`);
+}
+
 type SkuCounts = Pick<
   CatalogCounts,
   'skus' | 'priceAge' | 'freshSkus' | 'metadataAge' | 'oldestMetadataAgeSeconds'
@@ -205,7 +215,8 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
     {
       countedAt: Date;
       countedInMs: number;
-      counts: Omit<CatalogCounts, 'countedAt' | 'countedInMs'>;
+      counts: Omit<CatalogCounts, 'countedAt' | 'countedInMs' | 'trust'> &
+        Partial<Pick<CatalogCounts, 'trust'>>;
       ageMs: number;
       outdated: boolean;
     }[]
@@ -216,7 +227,8 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
     from catalog_internal.catalog_counts`;
   if (row === undefined) return null;
   const { countedAt, countedInMs, counts, ageMs, outdated } = row;
-  return { counts: { countedAt, countedInMs, ...counts }, ageMs, outdated };
+  // A daemon of an older version, which may have counted last, knows nothing of `trust`.
+  return { counts: { countedAt, countedInMs, trust: [], ...counts }, ageMs, outdated };
 }
 
 /** A count that takes no longer than this is repeated for every reader; during a longer one they are shown the last result. */
@@ -323,6 +335,8 @@ export interface CatalogCounts {
   readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
   readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
   readonly freshSkus: readonly { priceSource: string; count: number }[];
+  /** Of the priced ones: which may be acted on as a whole, and how many are right by their probabilities (the sum of p_right). */
+  readonly trust: readonly { priceSource: string; actionable: number; expectedRight: number }[];
   readonly metadataAge: AgeDistribution;
   readonly oldestMetadataAgeSeconds: number;
   readonly due: readonly { reason: string; count: number; oldestAgeSeconds: number }[];

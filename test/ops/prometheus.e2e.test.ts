@@ -34,8 +34,9 @@ const RANGES: Readonly<Record<string, readonly [number, number]>> = {
   short: [0, 10_000],
   bytes: [1e6, 4e9],
 };
-/** By metric, where the unit allows too much. */
-const RANGES_OF_RULES: Readonly<Record<string, readonly [number, number]>> = {
+/** By metric or panel, where the unit allows too much or too little. */
+const RANGES_OF: Readonly<Record<string, readonly [number, number]>> = {
+  'panel "Claimed, less found" A': [-1, 1],
   'catalog_mirror:filling': [0, 1],
   'catalog_mirror:backing_off': [0, 1],
   'catalog_mirror:due_skus': [0, 1000],
@@ -97,6 +98,8 @@ async function live(): Promise<void> {
   sandbox.world.buildSnapshot();
   await runNow(stack, app, 'delta');
   await seen('catalog_mirror_change_latency_seconds_count > 10');
+  // Counted by the daemon, and written every ten seconds.
+  await seen('catalog_mirror_calibration_looks > 0');
 
   // Live refreshes that do not suffice, and more bad lines than a ticket takes.
   await eventually(async () => (await readLivePlan(sql)).ceiling.perMinute !== null, { what: 'a ceiling' });
@@ -148,12 +151,12 @@ describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
     expect(wrong.slice(0, 5)).toEqual([]);
   }
 
-  test.each(PANEL_EXPRESSIONS)('$where', async ({ expr, unit }) => {
-    expectSensible(await prometheus.course(filledIn(expr)), RANGES[unit] ?? [0, -1]);
+  test.each(PANEL_EXPRESSIONS)('$where', async ({ where, expr, unit }) => {
+    expectSensible(await prometheus.course(filledIn(expr)), RANGES_OF[where] ?? RANGES[unit] ?? [0, -1]);
   });
 
   test.each(RECORDING_RULES)('$record', async ({ record = '' }) => {
-    expectSensible(await prometheus.course(record), RANGES_OF_RULES[record] ?? BURN);
+    expectSensible(await prometheus.course(record), RANGES_OF[record] ?? BURN);
   });
 
   test.each(MARK_EXPRESSIONS)('$where can be read', async ({ expr }) => {

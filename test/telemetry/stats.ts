@@ -26,6 +26,7 @@ export const STATS: MirrorStats = {
   skus: [{ state: 'priced', priceSource: 'live', count: 7 }],
   priceAge: [{ priceSource: 'live', ages, oldestSeconds: 900 }],
   freshSkus: [{ priceSource: 'live', count: 5 }],
+  trust: [{ priceSource: 'live', actionable: 4, expectedRight: 6.5 }],
   metadataAge: ages,
   oldestMetadataAgeSeconds: 1234,
   due: [
@@ -56,6 +57,7 @@ export const STATS: MirrorStats = {
     movesNeverReported: 1,
     movesWaiting: 3,
   },
+  calibration: [{ cohort: 'live', looks: 2000, rightShare: 0.91, claimedShare: 0.9, error: 0.02 }],
   tasks: [],
 };
 

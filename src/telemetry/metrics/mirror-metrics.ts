@@ -66,6 +66,17 @@ export const MIRROR_METRICS = {
     labels: each({ price_source: PRICE_SOURCES }),
     read: (s) => s.freshSkus.map((row) => ({ labels: { price_source: row.priceSource }, value: row.count })),
   }),
+  actionable_skus: gauge({
+    help: 'SKUs whose prices may be acted on: nothing speaks against them, and all of them are right with ACTIONABLE_CONFIDENCE at least (p_right).',
+    labels: each({ price_source: PRICE_SOURCES }),
+    read: (s) => s.trust.map((row) => ({ labels: { price_source: row.priceSource }, value: row.actionable })),
+  }),
+  expected_right_skus: gauge({
+    help: 'SKUs whose prices are all right at present, as expected from p_right: its sum over the priced ones.',
+    labels: each({ price_source: PRICE_SOURCES }),
+    read: (s) =>
+      s.trust.map((row) => ({ labels: { price_source: row.priceSource }, value: row.expectedRight })),
+  }),
   price_age_seconds: ages({
     help: 'Current age of the prices of all priced SKUs, by price source. Counts may fall: do not use rate().',
     labels: each({ price_source: PRICE_SOURCES }),
@@ -126,6 +137,27 @@ export const MIRROR_METRICS = {
   unreported_moves: gauge({
     help: 'SKUs whose refresh found a price change that no delta has reported so far.',
     read: (s) => s.deltaAudit.movesWaiting,
+  }),
+  calibration_looks: gauge({
+    help: 'Answered refreshes of the last seven days, each a test of p_right, by cohort (catalog.calibration).',
+    labels: unlisted('cohort'),
+    read: (s) => s.calibration.map(({ cohort, looks }) => ({ labels: { cohort }, value: looks })),
+  }),
+  calibration_right_ratio: gauge({
+    help: 'Part of these refreshes that found the price as it was held, by cohort.',
+    labels: unlisted('cohort'),
+    read: (s) => s.calibration.map(({ cohort, rightShare }) => ({ labels: { cohort }, value: rightShare })),
+  }),
+  calibration_claimed_ratio: gauge({
+    help: 'Mean of p_right before these refreshes, by cohort: what calibration_right_ratio was claimed to be.',
+    labels: unlisted('cohort'),
+    read: (s) =>
+      s.calibration.map(({ cohort, claimedShare }) => ({ labels: { cohort }, value: claimedShare })),
+  }),
+  calibration_error_ratio: gauge({
+    help: 'Mean distance between what was claimed and what was found, over the tenths of p_right, by cohort.',
+    labels: unlisted('cohort'),
+    read: (s) => s.calibration.map(({ cohort, error }) => ({ labels: { cohort }, value: error })),
   }),
   live_budget_per_call: gauge({
     help: 'Live SKUs currently put into one bulk call.',
