@@ -9,7 +9,14 @@ export const NEXT: NextRefresh = {
   snapshotMs: 86_400_000,
   snapshotReason: 'sweep',
   notFoundMs: 604_800_000,
-  live: ({ sku, alpha, beta }) => ({ sku, alpha: alpha ?? 1, beta: beta ?? 720, nextMs: 1_800_000 }),
+  live: ({ sku, alpha, beta }) => ({
+    sku,
+    alpha: alpha ?? 1,
+    beta: beta ?? 720,
+    sizesSeen: 0,
+    sizesMoved: 0,
+    nextMs: 1_800_000,
+  }),
 };
 
 export type FoundRecord = Extract<SkuResult, { kind: 'record' }>;

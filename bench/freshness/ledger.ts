@@ -17,6 +17,7 @@ import {
 } from '../../src/sync/live/policy.ts';
 import { Heap } from './heap.ts';
 import type { Market } from './market.ts';
+import type { TrustAccount } from './trust.ts';
 
 const RESOLVE_EVERY = 10;
 /** METADATA_INTERVAL's default, and how much of the past counts (past_moves in SQL). */
@@ -49,6 +50,10 @@ export class Ledger {
     // A fill has just ended, in this order; of the rates nothing is known.
     for (let i = 0; i < market.size; i += 1)
       this.#heap.push(this.#incident ? (market.lastRefresh[i] as number) : i / market.size, i);
+  }
+
+  rate(item: number): Rate {
+    return this.#rates[item] as Rate;
   }
 
   get nextDue(): number {
@@ -189,4 +194,6 @@ export interface LiveRun {
   readonly incident?: { readonly sweptMinutes: number };
   /** The account with its other users, whose traffic makes the partner refuse calls; absent: nobody is refused. */
   readonly shared?: SharedAccount;
+  /** Looks at what prices are worth, now and then. */
+  readonly trust?: TrustAccount;
 }

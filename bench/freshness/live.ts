@@ -46,6 +46,7 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
       market.redraw(now / 60_000);
       redrawAt += (run.redrawEveryMinutes ?? Infinity) * 60_000;
     }
+    run.trust?.sample(now / 60_000, market, (item) => ledger.rate(item));
     ledger.plan(now / 60_000, Math.min(callsPerMinute * known.budget, liveCeilingAt(known.ceiling, now)));
     const owed = ledger.owed(now / 60_000 + ledger.earlyMinutes, 100);
     const credit = known.credit(now);

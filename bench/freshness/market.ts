@@ -70,6 +70,11 @@ export class Market {
     return true;
   }
 
+  /** Whether the price is the one that the last refresh found. */
+  isRight(item: number, now: number): boolean {
+    return (this.#nextChange[item] as number) > now;
+  }
+
   /** Books the time after each SKU's last refresh. */
   close(now: number, accounts: readonly Account[]): void {
     for (let i = 0; i < this.size; i += 1) {

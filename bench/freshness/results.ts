@@ -1,25 +1,13 @@
-import { type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
+import { sendsPerWindow } from '../../src/pace/policy.ts';
 import { figure, type Figure } from '../frame/figure.ts';
 import { simulateLive } from './live.ts';
-import { Account, Market, type Weights } from './market.ts';
-import { knownRatesOptimum } from './optimum.ts';
+import { Account, Market } from './market.ts';
 import { simulateFill } from './packing.ts';
-import { type Neighbours, SharedAccount } from './neighbours.ts';
+import type { Neighbours } from './neighbours.ts';
 import { simulatePacing } from './pacing.ts';
-import { seeded } from './random.ts';
+import { type BenchSize, LIMITS, LIVE_BUDGET, runLive } from './run.ts';
+import { trustFigures } from './trust-figures.ts';
 
-export interface BenchSize {
-  readonly skus: number;
-  /** Length of a run; the first half warms up. */
-  readonly hours: number;
-  readonly fillSkus: number;
-  readonly pacingHours: number;
-  /** Everything turns live: how many SKUs, and what is to be reached with them. */
-  readonly incident: { readonly skus: number; readonly hours: number; readonly sweptMinutes: number };
-}
-
-const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
-const LIVE_BUDGET = 5;
 /**
  * Of a rolling minute, by somebody who asks evenly: calls here are exactly as far apart as a minute holds 118 of them, so that the first
  * of them still counts, or not, and with it two SKUs of two hundred.
@@ -40,6 +28,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   *'live prices below a ceiling'(seeds, size) {
     for (const weights of ['zipf', 'watch'] as const) yield* liveFigures(seeds, size, weights, 200);
   },
+  'how likely live prices are right': trustFigures,
   'bursty neighbours': burstyFigures,
   'rates that are redrawn': redrawFigures,
   'everything live': incidentFigures,
@@ -49,46 +38,6 @@ export const PARTS: Readonly<Record<string, Part>> = {
 
 export function* runBench(seeds: readonly number[], size: BenchSize): Generator<Figure> {
   for (const part of Object.values(PARTS)) yield* part(seeds, size);
-}
-
-function runLive(
-  seed: number,
-  size: BenchSize,
-  run: {
-    policy: 'index' | 'round-robin';
-    weights: Weights;
-    ceiling: number | null;
-    redrawHours?: number;
-    hours?: number;
-    neighbours?: Neighbours;
-  },
-) {
-  const market = new Market(size.skus, run.weights, seed);
-  const hours = run.hours ?? size.hours;
-  const [cold, warm] = [new Account(0), new Account((hours / 2) * 60)];
-  const refreshes = simulateLive(
-    market,
-    {
-      policy: run.policy,
-      minutes: hours * 60,
-      limits: LIMITS,
-      liveBudget: LIVE_BUDGET,
-      liveCeiling: run.ceiling,
-      ...(run.redrawHours === undefined ? {} : { redrawEveryMinutes: run.redrawHours * 60 }),
-      ...(run.neighbours === undefined
-        ? {}
-        : { shared: new SharedAccount(run.neighbours, hours * 3_600_000, seeded(seed)) }),
-    },
-    [cold, warm],
-  );
-  const optimum = knownRatesOptimum(market.rates, market.weights, refreshes.refreshesPerMinute);
-  return {
-    cold: cold.result(),
-    warm: warm.result(),
-    refreshes,
-    optimum,
-    round: size.skus / refreshes.refreshesPerMinute,
-  };
 }
 
 function* liveFigures(

@@ -168,5 +168,7 @@ const learnt: NonNullable<(typeof NEXT)['live']> = ({ sku, alpha, beta }) => ({
   sku,
   alpha: alpha ?? 1,
   beta: beta ?? 720,
+  sizesSeen: 0,
+  sizesMoved: 0,
   nextMs: 1,
 });

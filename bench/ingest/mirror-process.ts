@@ -1,4 +1,5 @@
 import { MemberWatch } from '../../src/store/answer/members.ts';
+import { LookCounts } from '../../src/store/calibration.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -52,6 +53,7 @@ const outcome = await syncManifest(
     clock: systemClock,
     random: () => 0.5,
     members: new MemberWatch(),
+    looks: new LookCounts(systemClock),
     floors: new DueFloors(systemClock),
     emit: () => undefined,
     settings: { ...config, callsPerMinute: 120 },

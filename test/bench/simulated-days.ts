@@ -10,9 +10,12 @@ const SIZE = {
   incident: { skus: 20_000, hours: 2, sweptMinutes: 43 },
 };
 
-/** Too short for rates to be learned well, for a fill to outlast its deferrals, and for those five minutes not to count. */
+/**
+ * Too short for rates to be learned well, for a fill to outlast its deferrals, and for those five minutes not to count; and so few SKUs
+ * that no price is as old as LIVE_INTERVAL.
+ */
 const NEEDS_THE_FULL_LENGTH =
-  /redrawn|mislisted|from cold|closed|ceiling 200: (?:longest|deferred|part of the ceiling used)/;
+  /redrawn|against by age|mislisted|from cold|closed|ceiling 200: (?:longest|deferred|part of the ceiling used)/;
 
 /** Simulates one part of the bench; it has so many figures, and misses none. */
 export function expectFiguresReached(part: keyof typeof PARTS, count: number): void {
