@@ -1,16 +1,19 @@
+import { calibrationPicture } from './calibration.ts';
 import { pagePictures } from './page.ts';
 import { panelPictures } from './panels.ts';
 import { terminalPicture } from './terminal.ts';
 
 /*
- * npm run pictures [-- page terminal panels]: takes the pictures of docs/pictures anew, all or those that are named, from running programs: the
- * page in Chromium, the demo on a terminal, and the dashboard's panels from a Prometheus that scrapes a demo (three minutes).
+ * npm run pictures [-- page terminal panels calibration]: takes the pictures of docs/pictures anew, all or those that are named, from running programs: the
+ * page in Chromium, the demo on a terminal, the dashboard's panels from a Prometheus that scrapes a demo (three minutes), and the calibration of
+ * a demo's prices (an hour).
  */
 
 const PICTURES: Readonly<Record<string, (folder: string) => Promise<string[]>>> = {
   page: pagePictures,
   terminal: terminalPicture,
   panels: panelPictures,
+  calibration: calibrationPicture,
 };
 
 const named = process.argv.slice(2);

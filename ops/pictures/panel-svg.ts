@@ -22,18 +22,27 @@ const WIDTH = 1280;
 const GAP = 8;
 const HEIGHTS = { stat: 84, lines: 232 };
 const MARGIN = { left: 64, right: 12, top: 34, bottom: 62 };
-const COLOURS = ['#3b82f6', '#f59e0b', '#10b981', '#ef4444', '#8b5cf6', '#06b6d4', '#ec4899', '#84cc16'];
+export const COLOURS = [
+  '#3b82f6',
+  '#f59e0b',
+  '#10b981',
+  '#ef4444',
+  '#8b5cf6',
+  '#06b6d4',
+  '#ec4899',
+  '#84cc16',
+];
 
-const STYLE = `text{font:12px system-ui,sans-serif;fill:var(--text)}
+export const STYLE = `text{font:12px system-ui,sans-serif;fill:var(--text)}
 .title{font-weight:600;font-size:13px}.quiet{fill:var(--quiet);font-size:11px}.value{font-size:26px;font-weight:600}
 .end{text-anchor:end}.middle{text-anchor:middle}.frame{fill:var(--panel);stroke:var(--line)}.grid{stroke:var(--line)}
 :root{--page:#f4f5f7;--panel:#fff;--text:#1f2430;--quiet:#667085;--line:#dfe2e8}
 @media(prefers-color-scheme:dark){:root{--page:#111217;--panel:#181b1f;--text:#d5d8e0;--quiet:#8b93a5;--line:#2c3038}}`;
 
-const escape = (text: string) =>
+export const escape = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
-const rounded = (value: number) => String(Math.round(value * 10) / 10);
-const plain = (value: number) =>
+export const rounded = (value: number) => String(Math.round(value * 10) / 10);
+export const plain = (value: number) =>
   value >= 10_000 ? `${rounded(value / 1000)} k` : String(Number(value.toPrecision(3)));
 
 /** A value as Grafana would write it. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type DrawnPanel, drawPanels, ticksUpTo, valueText } from '../../ops/pictures/panel-svg.ts';
+import { drawCalibration } from '../../ops/pictures/calibration-svg.ts';
 
 const panel = (more: Partial<DrawnPanel> = {}): DrawnPanel => ({
   title: 'SKUs due',
@@ -99,4 +100,26 @@ test('panels stand side by side as far as the columns go', () => {
     [644, 8, 628],
     [8, 248, 1264],
   ]);
+});
+
+test('a tenth of the calibration is a circle where it was claimed and found, as large as it has refreshes', () => {
+  const tenth = { cohort: 'live', looks: 1000, right: 0.5, claimed: 0.5 };
+  const svg = drawCalibration(
+    [
+      tenth,
+      { ...tenth, looks: 250, right: 1, claimed: 1 },
+      { ...tenth, looks: 5, claimed: 0 },
+      { ...tenth, cohort: 'live sizes' },
+      { ...tenth, cohort: 'snapshot', looks: 40 },
+    ],
+    'a <caption>',
+  );
+  const circles = [...svg.matchAll(/<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)" fill="([^"]+)"/g)];
+  const [half, sure, other] = circles.map(([, ...numbers]) => numbers);
+  expect(circles).toHaveLength(3);
+  expect(half?.slice(0, 3)).toEqual(['274', '244', '16']);
+  expect(sure?.slice(0, 3)).toEqual(['484', '34', '9.5']);
+  expect(other?.[3]).not.toBe(half?.[3]);
+  expect(svg).toContain('live: 1260 refreshes');
+  expect(svg).toContain('a &lt;caption&gt;');
 });
