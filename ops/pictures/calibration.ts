@@ -7,10 +7,10 @@ import { startDemo } from './demo.ts';
 /** More live SKUs than the account can ask about every few minutes, so that not everything is as good as sure. */
 const SKUS = 20_000;
 const LIVE_SHARE = 0.4;
-const MINUTES = 60;
+const MINUTES = 30;
 
 /**
- * Draws what catalog.calibration says after an hour of a demo: `calibration.svg` in `folder`. Returns the files written. It takes
+ * Draws what catalog.calibration says after half an hour of a demo: `calibration.svg` in `folder`. Returns the files written. It takes as
  * an hour.
  */
 export async function calibrationPicture(folder: string): Promise<string[]> {

@@ -8,6 +8,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import('./doctor.ts')).doctor,
   status: async () => (await import('./status.ts')).status,
   sql: async () => (await import('./sql.ts')).sql,
+  verify: async () => (await import('./verify.ts')).verify,
   plan: async () => (await import('./plan.ts')).plan,
   migrate: async () => (await import('./migrate.ts')).migrate,
   refresh: async () => (await import('./refresh.ts')).refresh,

@@ -1,0 +1,103 @@
+import { formatAge } from '../../lib/duration.ts';
+import { type Share, sharesOf, type Verified } from './figures.ts';
+
+/** What came out of asking about a sample. */
+export interface Verification {
+  readonly seed: number;
+  /** Priced SKUs that the sample was drawn from. */
+  readonly population: number;
+  readonly asked: number;
+  readonly answered: number;
+  readonly seconds: number;
+  /** `all` first. */
+  readonly shares: readonly Share[];
+  readonly wrong: readonly WrongSku[];
+}
+
+/** A SKU that was wrong, with its story. Times in seconds. */
+export interface WrongSku {
+  readonly sku: string;
+  readonly priceSource: string | null;
+  readonly cohort: string;
+  readonly pRight: number;
+  readonly actionable: boolean;
+  readonly doubt: string | null;
+  readonly owedReason: string | null;
+  readonly ageSeconds: number;
+  readonly sizes: Verified['wrong'];
+}
+
+/** Adds a sample up; wrong ones that were actionable come first, then the most certain. Pure. */
+export function verificationOf(
+  sample: readonly Verified[],
+  about: Pick<Verification, 'seed' | 'population' | 'asked' | 'seconds'>,
+): Verification {
+  const wrong = sample
+    .filter(({ wrong: sizes }) => sizes.length > 0)
+    .map(({ held, pRight, wrong: sizes }): WrongSku => {
+      const { sku, priceSource, cohort, actionable, doubt, owedReason, ageSeconds } = held;
+      return { sku, priceSource, cohort, pRight, actionable, doubt, owedReason, ageSeconds, sizes };
+    })
+    .toSorted((a, b) => Number(b.actionable) - Number(a.actionable) || b.pRight - a.pRight);
+  return { ...about, answered: sample.length, shares: sharesOf(sample), wrong };
+}
+
+const LISTED = 30;
+const SIZES_LISTED = 3;
+const count = (value: number) => value.toLocaleString('en-US');
+const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+const price = (value: number | null) => (value === null ? 'none' : count(value));
+
+/** For a person. Pure. */
+export function reportOf({ population, asked, answered, seconds, shares, wrong }: Verification): string[] {
+  const silent = asked - answered;
+  return [
+    `${count(answered)} of ${count(population)} priced SKUs, drawn at random, were asked about in ${formatAge(seconds)}${silent > 0 ? `; ${count(silent)} more were not answered` : ''}`,
+    '',
+    `${'SKUs'.padEnd(12)}${'asked'.padStart(7)}${'right'.padStart(10)}${'95 % interval'.padStart(21)}${'claimed'.padStart(10)}`,
+    ...shares.map(shareLine),
+    '',
+    verdictLine(shares),
+    ...(wrong.length === 0 ? [] : ['', 'wrong, those first that were actionable:']),
+    ...wrong.slice(0, LISTED).flatMap(storyOf),
+    ...(wrong.length > LISTED ? [`and ${count(wrong.length - LISTED)} more: --json lists all`] : []),
+  ];
+}
+
+function shareLine({ name, skus, right, interval, claimed, holds }: Share): string {
+  if (interval === null) return `${name.padEnd(12)}${'0'.padStart(7)}`;
+  const between = `${percent(interval[0])} to ${percent(interval[1])}`;
+  return `${name.padEnd(12)}${count(skus).padStart(7)}${percent(right).padStart(10)}${between.padStart(21)}${percent(claimed).padStart(10)}${holds ? '' : '  outside'}`;
+}
+
+function verdictLine([all]: readonly Share[]): string {
+  if (all === undefined || all.interval === null) return 'nothing was answered, so nothing is known';
+  if (all.holds) return 'the claim is within the interval: prices are as likely right as p_right says';
+  return all.claimed > all.right
+    ? 'the claim is above the interval: prices are wrong more often than p_right says; see ops/runbooks/miscalibrated.md'
+    : 'the claim is below the interval: prices are right more often than p_right says; see ops/runbooks/miscalibrated.md';
+}
+
+/** Why it was believed, and what had been known of it. */
+const WHY: Readonly<Record<string, string>> = {
+  live: 'live: nobody reports its changes',
+  unlisted: 'in no manifest: nobody reports its changes',
+  snapshot: 'snapshot-priced: no delta had reported this change',
+  reported: 'snapshot-priced: the delta had reported it, and its refresh was due',
+};
+
+function storyOf(sku: WrongSku): string[] {
+  const trusted = sku.actionable
+    ? 'actionable'
+    : sku.doubt === null
+      ? 'not actionable: too unlikely'
+      : `not actionable: ${sku.doubt}`;
+  const sizes = sku.sizes
+    .slice(0, SIZES_LISTED)
+    .map(({ size, held, partner }) => `size ${size} ${price(held)} → ${price(partner)}`);
+  const more = sku.sizes.length > SIZES_LISTED ? [`${sku.sizes.length - SIZES_LISTED} sizes more`] : [];
+  return [
+    `${sku.sku}: ${[...sizes, ...more].join(', ')}`,
+    `  ${formatAge(sku.ageSeconds)} old, p_right ${sku.pRight.toFixed(3)}, ${trusted}; ${WHY[sku.cohort] ?? sku.cohort}`,
+  ];
+}
