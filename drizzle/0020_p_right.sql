@@ -4,9 +4,14 @@ CREATE TABLE "catalog_internal"."beliefs" (
 	"live_moved_part" double precision DEFAULT 1 NOT NULL,
 	"snapshot_moved_part" double precision DEFAULT 1 NOT NULL,
 	"reported_moves" double precision DEFAULT 0.9 NOT NULL,
-	"waiting_moves" double precision DEFAULT 0.005 NOT NULL,
+	"waiting_moves" double precision DEFAULT 0.02 NOT NULL,
 	"missed_rate" double precision DEFAULT 0 NOT NULL,
 	"move_rate" double precision DEFAULT 0.000231 NOT NULL,
+	"live_prior_minutes" double precision DEFAULT 30 NOT NULL,
+	"live_prior_variance" double precision DEFAULT 2 NOT NULL,
+	"live_prior_surprise" double precision DEFAULT 0 NOT NULL,
+	"live_prior_leverage" double precision DEFAULT 0 NOT NULL,
+	"live_prior_noise" double precision DEFAULT 0 NOT NULL,
 	CONSTRAINT "beliefs_one_row" CHECK ("catalog_internal"."beliefs"."id")
 );
 --> statement-breakpoint
@@ -33,7 +38,7 @@ ALTER TABLE "catalog_internal"."settings" ADD COLUMN "actionable_confidence" dou
 --> statement-breakpoint
 CREATE TYPE catalog_internal.held_beliefs AS (
   live_moved_part float8, snapshot_moved_part float8, reported_moves float8, waiting_moves float8, missed_rate float8,
-  move_rate float8, silent_minutes float8, confidence float8, longest_wait interval
+  move_rate float8, live_prior_minutes float8, silent_minutes float8, confidence float8, longest_wait interval
 );
 --> statement-breakpoint
 INSERT INTO catalog_internal.beliefs DEFAULT VALUES;
@@ -144,6 +149,7 @@ BEGIN
   held.waiting_moves := b.waiting_moves;
   held.missed_rate := b.missed_rate;
   held.move_rate := b.move_rate;
+  held.live_prior_minutes := b.live_prior_minutes;
   held.silent_minutes := CASE
     WHEN s.manifest_applied_at IS NULL OR catalog_internal.catalog_state(s) = 'stale' THEN 'infinity'
     ELSE greatest(
@@ -164,8 +170,9 @@ GRANT EXECUTE ON FUNCTION catalog_internal.price_beliefs() TO PUBLIC;
 -- The probability that the partner, asked now, would answer what it answered `minutes` ago: for a SKU as a whole, or for one of
 -- its sizes, of which only a part moves when the SKU does. `rate`: what its own refreshes have taught, null where none has.
 --
--- By a rate of its own: moves come by chance at a rate of which a gamma distribution is believed (alpha, beta in minutes; before
--- any refresh one move in two hours, as in src/sync/live/policy.ts), so that none comes in t minutes with (1 + t / beta) ^ -alpha.
+-- By a rate of its own: moves come by chance at a rate of which a gamma distribution is believed (alpha, beta in minutes), so that
+-- none comes in t minutes with (1 + t / beta) ^ -alpha. Rates are learned from one move in 120 minutes on, whatever the market
+-- (src/sync/live/policy.ts); here that part of beta counts as what all refreshes have taught of such SKUs (src/store/rate-prior.ts).
 -- Snapshot-priced: the product of three: no move that waits to be reported, or of which a report is there; none that is never
 -- reported; and none since reports fell silent, by the rate of all, which differs between SKUs as a gamma distribution of shape 1/2.
 --
@@ -179,7 +186,7 @@ BEGIN ATOMIC
     WHEN minutes IS NULL THEN NULL
     WHEN cohort IN ('live', 'unlisted')
       THEN exp(-least(60, coalesce(rate.alpha, 1) * ln(
-        1 + minutes / coalesce(rate.beta, 120)
+        1 + minutes / (coalesce(rate.beta, 120) + least(120, coalesce(rate.beta, 120)) * (held.live_prior_minutes / 120 - 1))
           * CASE WHEN of_size THEN (coalesce(rate.sizes_moved, 0) + 20 * held.live_moved_part) / (coalesce(rate.sizes_seen, 0) + 20) ELSE 1 END
       )))
     ELSE (1 - CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END * CASE WHEN cohort = 'reported' THEN held.reported_moves ELSE held.waiting_moves END)

@@ -15,6 +15,14 @@ import {
   SHORTLIST,
   solveThreshold,
 } from '../../src/sync/live/policy.ts';
+import {
+  FIRST_RATE_PRIOR,
+  learnPrior,
+  priorLeverage,
+  type RatePrior,
+  unmovedProbability,
+  withPrior,
+} from '../../src/store/rate-prior.ts';
 import { Heap } from './heap.ts';
 import type { Market } from './market.ts';
 import type { TrustAccount } from './trust.ts';
@@ -37,6 +45,9 @@ export class Ledger {
   #most = Infinity;
   #early = 0;
   #solvedAt = -Infinity;
+  #prior: RatePrior = FIRST_RATE_PRIOR;
+  #lesson = { surprise: 0, leverage: 0, noise: 0 };
+  #learnedAt = 0;
 
   constructor(market: Market, { policy, incident }: Pick<LiveRun, 'policy' | 'incident'>) {
     this.#market = market;
@@ -52,8 +63,9 @@ export class Ledger {
       this.#heap.push(this.#incident ? (market.lastRefresh[i] as number) : i / market.size, i);
   }
 
+  /** As prices are judged by it. */
   rate(item: number): Rate {
-    return this.#rates[item] as Rate;
+    return withPrior(this.#rates[item] as Rate, this.#prior);
   }
 
   get nextDue(): number {
@@ -71,6 +83,7 @@ export class Ledger {
   }
 
   plan(minute: number, refreshes: number): void {
+    this.#learnPrior(minute);
     if (!this.#index || minute - this.#solvedAt < RESOLVE_EVERY) return;
     const first = this.#solvedAt === -Infinity;
     this.#solvedAt = minute;
@@ -126,9 +139,26 @@ export class Ledger {
 
   settle(item: number, minute: number, changed: boolean): void {
     const before = this.#tauBefore[item];
-    if (before !== undefined && before < Infinity)
+    if (before !== undefined && before < Infinity) {
+      this.#notePrior(item, before, changed);
       this.#rates[item] = learnRate(this.#rates[item] as Rate, before, changed);
+    }
     this.#schedule(item, this.#index ? minute + this.#wait(item) : minute);
+  }
+
+  /** As store/calibration.ts and store/beliefs.ts do. */
+  #notePrior(item: number, tau: number, changed: boolean): void {
+    const probability = unmovedProbability(this.rate(item), tau);
+    this.#lesson.surprise += Number(!changed) - probability;
+    this.#lesson.leverage += priorLeverage(this.#rates[item] as Rate, tau, this.#prior);
+    this.#lesson.noise += probability * (1 - probability);
+  }
+
+  #learnPrior(minute: number): void {
+    if (minute - this.#learnedAt < RESOLVE_EVERY) return;
+    this.#learnedAt = minute;
+    this.#prior = learnPrior(this.#prior, this.#lesson);
+    this.#lesson = { surprise: 0, leverage: 0, noise: 0 };
   }
 
   defer(item: number, minute: number): void {

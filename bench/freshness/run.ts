@@ -31,12 +31,16 @@ export function runLive(
     hours?: number;
     neighbours?: Neighbours;
     trust?: boolean;
+    /** How often the median SKU moves, in minutes. */
+    medianMinutes?: number;
+    /** From when on prices are judged, in minutes; the second half where nothing is said. */
+    judgedFrom?: number;
   },
 ) {
-  const market = new Market(size.skus, run.weights, seed);
+  const market = new Market(size.skus, run.weights, seed, run.medianMinutes);
   const hours = run.hours ?? size.hours;
   const [cold, warm] = [new Account(0), new Account((hours / 2) * 60)];
-  const trust = new TrustAccount((hours / 2) * 60);
+  const trust = new TrustAccount(run.judgedFrom ?? (hours / 2) * 60);
   const refreshes = simulateLive(
     market,
     {

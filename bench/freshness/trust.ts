@@ -1,5 +1,5 @@
 import { BINS, binOf } from '../../src/store/calibration.ts';
-import { type Rate, unmovedProbability } from '../../src/sync/live/policy.ts';
+import { type Rate, unmovedProbability } from '../../src/store/rate-prior.ts';
 import type { Market } from './market.ts';
 
 /** LIVE_INTERVAL's default: the age up to which a live price was acted on before there was a probability. */

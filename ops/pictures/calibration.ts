@@ -11,7 +11,7 @@ const MINUTES = 30;
 
 /**
  * Draws what catalog.calibration says after half an hour of a demo: `calibration.svg` in `folder`. Returns the files written. It takes as
- * an hour.
+ * long.
  */
 export async function calibrationPicture(folder: string): Promise<string[]> {
   await using demo = await startDemo(['--skus', String(SKUS), '--live-share', String(LIVE_SHARE)]);

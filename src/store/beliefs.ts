@@ -1,4 +1,5 @@
-import { scanning, type Sql } from './db.ts';
+import { scanning, type Sql, transaction } from './db.ts';
+import { learnPrior, type PriorLesson, type RatePrior } from './rate-prior.ts';
 
 /**
  * Learns anew what is believed of prices in general from what refreshes have found: of the last seven days for whatever each of them tests
@@ -6,6 +7,7 @@ import { scanning, type Sql } from './db.ts';
  * what was believed before any refresh weighs as so many refreshes, sizes or SKU-minutes as stand here.
  */
 export async function learnBeliefs(sql: Sql): Promise<void> {
+  await learnRatePrior(sql);
   await scanning(sql`
     with found as materialized (
       select cohort, sum(looks)::float8 as looks, sum(looks - "right")::float8 as moved, sum(minutes) as minutes,
@@ -34,10 +36,24 @@ export async function learnBeliefs(sql: Sql): Promise<void> {
       live_moved_part = (20 + coalesce(live.moved, 0)) / (20 + coalesce(live.seen, 0)),
       snapshot_moved_part = least(1, (20 + sizes.moved) / (20 + told.moved * sizes.looks / greatest(told.looks, 1))),
       reported_moves = (9 + told.reported_moved) / (10 + told.reported),
-      waiting_moves = (1 + greatest(0, told.moved - told.reported_moved - told.missed)) / (200 + told.looks - told.reported),
+      waiting_moves = (4 + greatest(0, told.moved - told.reported_moved - told.missed)) / (200 + told.looks - told.reported),
       missed_rate = told.missed / greatest(told.minutes, 1),
       move_rate = (1 + told.moved) / (4320 + catalog.skus * told.span)
     from told, sizes, live, catalog`);
+}
+
+/** Takes what refreshes have found since the last time into account for the prior of rates. */
+async function learnRatePrior(sql: Sql): Promise<void> {
+  await transaction(sql, async (tx) => {
+    const [held] = await tx<[RatePrior & PriorLesson]>`
+      select live_prior_minutes as minutes, live_prior_variance as variance, live_prior_surprise as surprise,
+        live_prior_leverage as leverage, live_prior_noise as noise
+      from catalog_internal.beliefs for update`;
+    const { minutes, variance } = learnPrior(held, held);
+    await tx`
+      update catalog_internal.beliefs set live_prior_minutes = ${minutes}, live_prior_variance = ${variance},
+        live_prior_surprise = 0, live_prior_leverage = 0, live_prior_noise = 0`;
+  });
 }
 
 /**

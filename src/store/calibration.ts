@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Sql } from './db.ts';
+import type { PriorLesson } from './rate-prior.ts';
 
 /*
  * How often what was said of a price was so. Each answered refresh is a test of the probability held just before it (catalog.sku_trust,
@@ -16,6 +17,8 @@ export interface LookTest {
   readonly minutes: number;
   /** The refresh settled that a move had never been reported (store/audit.ts). */
   readonly missed?: boolean;
+  /** By how much the probability depends on the prior of rates (rate-prior.ts); 0 where it does not. */
+  readonly leverage?: number;
 }
 
 /** Lower ends of the bins: tenths, the last one in three, because it is what sellers act on. catalog.calibration names them. */
@@ -38,6 +41,7 @@ export interface CountedLooks {
   claimed: number;
   minutes: number;
   missed: number;
+  leverage: number;
 }
 
 /** Counts are written once in so long: each writing replaces some dozens of rows, and costs a round trip. */
@@ -57,7 +61,7 @@ export class LookCounts {
   }
 
   note(tests: readonly LookTest[]): void {
-    for (const { cohort, probability, looks, right, minutes, missed = false } of tests) {
+    for (const { cohort, probability, looks, right, minutes, missed = false, leverage = 0 } of tests) {
       const bin = binOf(probability);
       const key = `${cohort} ${bin}`;
       const counts = this.#counts.get(key) ?? {
@@ -68,12 +72,14 @@ export class LookCounts {
         claimed: 0,
         minutes: 0,
         missed: 0,
+        leverage: 0,
       };
       counts.looks += looks;
       counts.right += right;
       counts.claimed += probability * looks;
       counts.minutes += minutes * looks;
       counts.missed += Number(missed);
+      counts.leverage += leverage;
       this.#counts.set(key, counts);
     }
   }
@@ -89,11 +95,17 @@ export class LookCounts {
   }
 }
 
-/** Adds counts to those of the present hour, in order of their keys, as every process does. */
+/** Adds counts to those of the present hour, in order of their keys, as every process does, and to what the prior of rates is learned from. */
 export async function storeLooks(sql: Sql, counts: readonly CountedLooks[]): Promise<void> {
   if (counts.length === 0) return;
   const numbers = (of: (counts: CountedLooks) => number) => counts.map(of);
+  const { surprise, leverage, noise } = priorLessonOf(counts);
   await sql`
+    with lesson as (
+      update catalog_internal.beliefs set live_prior_surprise = live_prior_surprise + ${surprise},
+        live_prior_leverage = live_prior_leverage + ${leverage}, live_prior_noise = live_prior_noise + ${noise}
+      where ${leverage > 0}
+    )
     insert into catalog_internal.calibration_hours as h (hour, cohort, bin, looks, "right", claimed, minutes, missed)
     select date_trunc('hour', clock_timestamp()), n.*
     from unnest(${counts.map(({ cohort }) => cohort)}::text[], ${numbers(({ bin }) => bin)}::smallint[], ${numbers(({ looks }) => looks)}::bigint[],
@@ -102,6 +114,18 @@ export async function storeLooks(sql: Sql, counts: readonly CountedLooks[]): Pro
     order by n.cohort, n.bin
     on conflict (hour, cohort, bin) do update set looks = h.looks + excluded.looks, "right" = h."right" + excluded."right",
       claimed = h.claimed + excluded.claimed, minutes = h.minutes + excluded.minutes, missed = h.missed + excluded.missed`;
+}
+
+/** What counts say of the prior of rates. Pure. */
+export function priorLessonOf(counts: readonly CountedLooks[]): PriorLesson {
+  const lesson = { surprise: 0, leverage: 0, noise: 0 };
+  for (const { looks, right, claimed, leverage } of counts) {
+    if (leverage === 0) continue;
+    lesson.surprise += right - claimed;
+    lesson.leverage += leverage;
+    lesson.noise += claimed * (1 - claimed / looks);
+  }
+  return lesson;
 }
 
 /** Drops counts that are older than the view catalog.calibration shows, and those of a clock that was ahead. */

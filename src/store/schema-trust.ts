@@ -18,11 +18,18 @@ export const beliefs = internal.table(
     /** Part of the delta's reports whose look finds a move. */
     reportedMoves: doublePrecision('reported_moves').notNull().default(0.9),
     /** Part of the snapshot-priced SKUs that have moved and will be reported, but are not yet. */
-    waitingMoves: doublePrecision('waiting_moves').notNull().default(0.005),
+    waitingMoves: doublePrecision('waiting_moves').notNull().default(0.02),
     /** Moves a SKU-minute that no delta reports. */
     missedRate: doublePrecision('missed_rate').notNull().default(0),
     /** Moves a SKU-minute of snapshot-priced SKUs: once in three days, before any was counted. */
     moveRate: doublePrecision('move_rate').notNull().default(0.000231),
+    /** Mean minutes between two moves of a live SKU before any of its own refreshes, and the variance of their logarithm (rate-prior.ts). */
+    livePriorMinutes: doublePrecision('live_prior_minutes').notNull().default(30),
+    livePriorVariance: doublePrecision('live_prior_variance').notNull().default(2),
+    /** What refreshes have found since that was learned: right ones beyond those claimed, how much they depend on it, and their variance. */
+    livePriorSurprise: doublePrecision('live_prior_surprise').notNull().default(0),
+    livePriorLeverage: doublePrecision('live_prior_leverage').notNull().default(0),
+    livePriorNoise: doublePrecision('live_prior_noise').notNull().default(0),
   },
   (t) => [check('beliefs_one_row', sql`${t.id}`)],
 );

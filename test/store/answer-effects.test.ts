@@ -22,6 +22,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   pRight: null,
   sizePRight: null,
   random: false,
+  priorMinutes: 30,
   ...other,
 });
 const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): SkuResult =>

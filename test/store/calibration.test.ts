@@ -59,6 +59,7 @@ describe('what looks have tested', () => {
       claimed: expect.closeTo(1.93),
       minutes: 20,
       missed: 1,
+      leverage: 0,
     });
   });
 
@@ -110,11 +111,21 @@ describe('a look', () => {
     random: false,
     moved: true,
     finding: null,
+    alpha: null,
+    beta: null,
+    priorMinutes: 30,
   };
   const sizes = new Map([['A', { held: 4, moved: 1 }]]);
 
   test('tests what was held of the SKU and of each size, and once more of those drawn at random', () => {
-    const ofSku = { probability: 0.9, looks: 1, right: 0, minutes: 30, missed: false };
+    const ofSku = {
+      probability: 0.9,
+      looks: 1,
+      right: 0,
+      minutes: 30,
+      missed: false,
+      leverage: expect.any(Number),
+    };
     const ofSizes = { probability: 0.97, looks: 4, right: 3, minutes: 30 };
     expect(testsOf([held], sizes)).toEqual([
       { cohort: 'live', ...ofSku },

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { unmovedProbability } from '../../src/sync/live/policy.ts';
+import { unmovedProbability, withPrior } from '../../src/store/rate-prior.ts';
 import { useStore } from './support.ts';
 
 const store = useStore();
@@ -24,10 +24,18 @@ interface LiveCase {
   readonly moved: number;
   readonly minutes: number;
   readonly believed: number;
+  readonly prior: number;
 }
 
 const liveCase: fc.Arbitrary<LiveCase> = fc
-  .record({ ...rate, seen, part, minutes, believed: part })
+  .record({
+    ...rate,
+    seen,
+    part,
+    minutes,
+    believed: part,
+    prior: double(0.5, 20_000).map((value) => Math.max(0.5, value)),
+  })
   .map(({ part: moved, ...more }) => ({ ...more, moved: moved * more.seen }));
 
 interface SnapshotCase {
@@ -62,10 +70,10 @@ async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
   return await store.sql<Answer[]>`
     select catalog_internal.p_right('live', false, minutes, r, e) as sku, catalog_internal.p_right('live', true, minutes, r, e) as size
     from unnest(${column((c) => c.alpha)}::float8[], ${column((c) => c.beta)}::float8[], ${column((c) => c.seen)}::real[],
-      ${column((c) => c.moved)}::real[], ${column((c) => c.minutes)}::float8[], ${column((c) => c.believed)}::float8[])
-      with ordinality as c(alpha, beta, seen, moved, minutes, believed, at)
+      ${column((c) => c.moved)}::real[], ${column((c) => c.minutes)}::float8[], ${column((c) => c.believed)}::float8[], ${column((c) => c.prior)}::float8[])
+      with ordinality as c(alpha, beta, seen, moved, minutes, believed, prior, at)
     cross join lateral (select row('A', alpha, beta, seen, moved)::catalog_internal.live_rates as r) rates
-    cross join lateral (select row(believed, 0, 0, 0, 0, 0, 0, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
+    cross join lateral (select row(believed, 0, 0, 0, 0, 0, prior, 0, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
     order by at`;
 }
 
@@ -77,7 +85,7 @@ async function ofSnapshot(cohort: string, cases: readonly SnapshotCase[]): Promi
       ${column((c) => c.missedRate)}::float8[], ${column((c) => c.moveRate)}::float8[], ${column((c) => c.silent)}::float8[],
       ${column((c) => c.minutes)}::float8[])
       with ordinality as c(part, reported, waiting, missed, rate, silent, minutes, at)
-    cross join lateral (select row(1, part, reported, waiting, missed, rate, silent, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
+    cross join lateral (select row(1, part, reported, waiting, missed, rate, 30, silent, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
     order by at`;
 }
 
@@ -97,12 +105,15 @@ describe('the probability of a price', () => {
     await fc.assert(
       fc.asyncProperty(many(liveCase), async (cases) => {
         const answers = await ofLive(cases);
-        for (const [at, { alpha, beta, seen: sizes, moved, minutes: tau, believed }] of cases.entries()) {
+        for (const [
+          at,
+          { alpha, beta, prior, seen: sizes, moved, minutes: tau, believed },
+        ] of cases.entries()) {
           // What Postgres keeps of them.
           const [held, ofThem] = [Math.fround(sizes), Math.fround(moved)];
           const sizePart = (ofThem + 20 * believed) / (held + 20);
           const expected = [1, sizePart].map((each) =>
-            Math.max(LEAST, unmovedProbability({ alpha, beta }, tau, each)),
+            Math.max(LEAST, unmovedProbability(withPrior({ alpha, beta }, { minutes: prior }), tau, each)),
           );
           const { sku, size } = answers[at] as Answer;
           expect(sku).toBeCloseTo(expected[0] as number, 9);
@@ -176,10 +187,10 @@ describe('the probability of a price', () => {
 describe('before anything was learned', () => {
   test.each([
     ['live', 0, 1],
-    ['live', 6.3, 0.95],
-    ['unlisted', 120, 0.5],
-    ['snapshot', 0, 0.995],
-    ['snapshot', 500_000, 0.995],
+    ['live', 1.57, 0.95],
+    ['unlisted', 30, 0.5],
+    ['snapshot', 0, 0.98],
+    ['snapshot', 500_000, 0.98],
     ['reported', 1, 0.1],
   ])('%s after %d minutes: %d', async (cohort, after, expected) => {
     const { sql } = store;
@@ -198,7 +209,7 @@ describe('before anything was learned', () => {
       return p;
     };
     const [well, late, aDay] = [await after('1 minute'), await after('25 minutes'), await after('25 hours')];
-    expect(well).toBeCloseTo(0.995, 6);
+    expect(well).toBeCloseTo(0.98, 6);
     expect(late).toBeLessThan(well);
     expect(aDay).toBeLessThan(late - 0.1);
   });

@@ -102,9 +102,9 @@ describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
   test('is actionable for LIVE_INTERVAL at most, and where its own looks have shown that it hardly moves', async () => {
     await become();
     await answerAsked(store.sql, found('U', { 9: 90 }), found('L', { 9: 90 }));
-    await pricedAgo(5);
+    await pricedAgo(1);
     expect(await trust('U')).toMatchObject({ doubt: null, actionable: true });
-    await pricedAgo(8);
+    await pricedAgo(3);
     expect(await trust('U')).toMatchObject({ doubt: null, actionable: false });
     await store.sql`insert into catalog_internal.live_rates (sku, alpha, beta) values ('U', 1, 720)`;
     await store.sql`update catalog_internal.sync set snapshot_generated_at = now(), delta_checked_at = now()`;

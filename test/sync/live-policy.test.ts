@@ -12,7 +12,6 @@ import {
   type Rate,
   roundMinutes,
   solveThreshold,
-  unmovedProbability,
 } from '../../src/sync/live/policy.ts';
 
 const rates = fc.record({
@@ -44,33 +43,6 @@ describe('the belief about a rate', () => {
     for (let refresh = 0; refresh < 200; refresh += 1) rate = learnRate(rate, 30, refresh % 2 === 0);
     expect(mean(rate)).toBeGreaterThan(0.015);
     expect(mean(rate)).toBeLessThan(0.031);
-  });
-});
-
-describe('the probability that nothing has moved', () => {
-  test('falls with time from 1, and of a size it is never less than of its SKU', () => {
-    fc.assert(
-      fc.property(
-        rates,
-        fc.double({ min: 0, max: 100_000, noNaN: true }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (rate, tau, part) => {
-          expect(unmovedProbability(rate, 0)).toBe(1);
-          const all = unmovedProbability(rate, tau);
-          expect(unmovedProbability(rate, tau + 1)).toBeLessThanOrEqual(all);
-          expect(unmovedProbability(rate, tau, part)).toBeGreaterThanOrEqual(all);
-          expect(unmovedProbability(rate, tau, 0)).toBe(1);
-        },
-      ),
-    );
-  });
-
-  test('is what is found where moves come at rates of such a distribution', () => {
-    const [alpha, beta, tau, step] = [2, 300, 60, 1e-5];
-    let unmoved = 0;
-    // No move in tau minutes at the rate l: e^(-l tau). The density of a gamma distribution of shape 2 is beta² l e^(-beta l).
-    for (let l = step / 2; l < 0.2; l += step) unmoved += beta ** 2 * l * Math.exp(-(beta + tau) * l) * step;
-    expect(unmovedProbability({ alpha, beta }, tau)).toBeCloseTo(unmoved, 5);
   });
 });
 

@@ -1,8 +1,9 @@
 -- The probability that the partner, asked now, would answer what it answered `minutes` ago: for a SKU as a whole, or for one of
 -- its sizes, of which only a part moves when the SKU does. `rate`: what its own refreshes have taught, null where none has.
 --
--- By a rate of its own: moves come by chance at a rate of which a gamma distribution is believed (alpha, beta in minutes; before
--- any refresh one move in two hours, as in src/sync/live/policy.ts), so that none comes in t minutes with (1 + t / beta) ^ -alpha.
+-- By a rate of its own: moves come by chance at a rate of which a gamma distribution is believed (alpha, beta in minutes), so that
+-- none comes in t minutes with (1 + t / beta) ^ -alpha. Rates are learned from one move in 120 minutes on, whatever the market
+-- (src/sync/live/policy.ts); here that part of beta counts as what all refreshes have taught of such SKUs (src/store/rate-prior.ts).
 -- Snapshot-priced: the product of three: no move that waits to be reported, or of which a report is there; none that is never
 -- reported; and none since reports fell silent, by the rate of all, which differs between SKUs as a gamma distribution of shape 1/2.
 --
@@ -16,7 +17,7 @@ BEGIN ATOMIC
     WHEN minutes IS NULL THEN NULL
     WHEN cohort IN ('live', 'unlisted')
       THEN exp(-least(60, coalesce(rate.alpha, 1) * ln(
-        1 + minutes / coalesce(rate.beta, 120)
+        1 + minutes / (coalesce(rate.beta, 120) + least(120, coalesce(rate.beta, 120)) * (held.live_prior_minutes / 120 - 1))
           * CASE WHEN of_size THEN (coalesce(rate.sizes_moved, 0) + 20 * held.live_moved_part) / (coalesce(rate.sizes_seen, 0) + 20) ELSE 1 END
       )))
     ELSE (1 - CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END * CASE WHEN cohort = 'reported' THEN held.reported_moves ELSE held.waiting_moves END)

@@ -20,6 +20,7 @@ BEGIN
   held.waiting_moves := b.waiting_moves;
   held.missed_rate := b.missed_rate;
   held.move_rate := b.move_rate;
+  held.live_prior_minutes := b.live_prior_minutes;
   held.silent_minutes := CASE
     WHEN s.manifest_applied_at IS NULL OR catalog_internal.catalog_state(s) = 'stale' THEN 'infinity'
     ELSE greatest(

@@ -113,7 +113,7 @@ async function lockAnswered(
     select d.sku, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
       r.alpha, r.beta, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", coalesce(w.weight, 1)::float8 as weight,
-      past.moves as "pastMoves", past.minutes as "pastMinutes",
+      e.live_prior_minutes as "priorMinutes", past.moves as "pastMoves", past.minutes as "pastMinutes",
       (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
       h.cohort, catalog_internal.p_right(h.cohort, false, h.minutes, r, e) as "pRight",
       catalog_internal.p_right(h.cohort, true, h.minutes, r, e) as "sizePRight",

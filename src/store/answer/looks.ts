@@ -1,6 +1,7 @@
 import type { PriceDifference } from './differences.ts';
 import type { SkuResult } from './types.ts';
 import type { LookTest } from '../calibration.ts';
+import { priorLeverage, RATES_START_AT } from '../rate-prior.ts';
 import type { AuditFinding } from '../audit.ts';
 
 /** What was held of a SKU's prices just before its refresh: columns of a locked SKU. */
@@ -12,6 +13,10 @@ export interface Held {
   readonly sizePRight: number | null;
   /** Minutes since the refresh before; null where there was none. */
   readonly minutes: number | null;
+  /** What its own refreshes have taught of its rate; null where none has. */
+  readonly alpha: number | null;
+  readonly beta: number | null;
+  readonly priorMinutes: number;
   /** Whether it was refreshed because it had been drawn at random. */
   readonly random: boolean;
 }
@@ -41,6 +46,14 @@ export function sizesFound(
   return found;
 }
 
+/** Cohorts whose prices change by rates of their own. */
+const BY_RATE = new Set(['live', 'unlisted']);
+
+const leverageOf = ({ alpha, beta, priorMinutes }: Held, minutes: number) =>
+  priorLeverage({ alpha: alpha ?? 1, beta: beta ?? RATES_START_AT }, Math.max(0, minutes), {
+    minutes: priorMinutes,
+  });
+
 /**
  * What refreshes test of what was held before them: for each SKU whether anything has moved, and of its sizes how many have; once more
  * for those drawn at random. Pure.
@@ -49,15 +62,17 @@ export function testsOf(
   looks: readonly (Held & { readonly moved: boolean; readonly finding: AuditFinding | null })[],
   sizes: ReadonlyMap<string, SizesFound>,
 ): LookTest[] {
-  return looks.flatMap(({ sku, cohort, pRight, sizePRight, minutes, random, moved, finding }) => {
+  return looks.flatMap((look) => {
+    const { sku, cohort, pRight, sizePRight, minutes, random, moved, finding } = look;
     if (pRight === null || sizePRight === null || minutes === null) return [];
     const { held, moved: sizesMoved } = sizes.get(sku) ?? { held: 0, moved: 0 };
     const missed = finding === 'overdue';
     const skuTest = { probability: pRight, looks: 1, right: Number(!moved), minutes };
     const sizeTest = { probability: sizePRight, looks: held, right: held - sizesMoved, minutes };
     const cohorts = random ? [cohort, 'random'] : [cohort];
+    const leverage = BY_RATE.has(cohort) ? leverageOf(look, minutes) : 0;
     return cohorts.flatMap((of) => [
-      { cohort: of, ...skuTest, missed },
+      { cohort: of, ...skuTest, missed, leverage: of === cohort ? leverage : 0 },
       ...(held > 0 ? [{ cohort: `${of} sizes`, ...sizeTest }] : []),
     ]);
   });

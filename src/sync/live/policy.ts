@@ -1,3 +1,5 @@
+import { type Rate, RATES_START_AT } from '../../store/rate-prior.ts';
+
 /*
  * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
  * only a few of them (partner rule 4.1.3), so refreshes go where they gain most: each SKU has a learned rate of change and a
@@ -7,14 +9,9 @@
  * not" as a gamma distribution.
  */
 
-/** Belief about a SKU's changes a minute: gamma distributed with shape alpha and rate beta (minutes). */
-export interface Rate {
-  readonly alpha: number;
-  readonly beta: number;
-}
+export type { Rate };
 
 const PRIOR_SHAPE = 1;
-const PRIOR_MEAN_MINUTES = 120;
 /** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
 const MOST_SHAPE = 20;
 const MOST_MEMORY_MINUTES = 3 * 24 * 60;
@@ -28,7 +25,7 @@ export const SHORTLIST = 16;
 const SPENT_PART = 0.97;
 
 /** Nothing known: a change in two hours, perhaps (of the priors tried, the one the benchmark likes best). */
-export const PRIOR: Rate = { alpha: PRIOR_SHAPE, beta: PRIOR_SHAPE * PRIOR_MEAN_MINUTES };
+export const PRIOR: Rate = { alpha: PRIOR_SHAPE, beta: PRIOR_SHAPE * RATES_START_AT };
 
 /** The belief after a refresh `tau` minutes after the one before, which found the price changed or not. */
 export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
@@ -66,14 +63,6 @@ export function learnMovedSizes(
   const [seen, sizes] = [before.seen + held, before.moved + ofOne * held];
   const scale = Math.min(1, MOST_SIZES / seen);
   return { seen: seen * scale, moved: sizes * scale };
-}
-
-/**
- * The probability that nothing has moved `tau` minutes after a refresh, of a SKU, or of one of its sizes, of which `part` move with it:
- * catalog_internal.p_right for what moves at a rate of its own.
- */
-export function unmovedProbability({ alpha, beta }: Rate, tau: number, part = 1): number {
-  return (1 + (part * tau) / beta) ** -alpha;
 }
 
 function bounded({ alpha, beta }: Rate): Rate {
