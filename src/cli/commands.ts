@@ -7,6 +7,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   sandbox: async () => (await import('./sandbox.ts')).sandbox,
   doctor: async () => (await import('./doctor.ts')).doctor,
   status: async () => (await import('./status.ts')).status,
+  show: async () => (await import('./show.ts')).show,
   sql: async () => (await import('./sql.ts')).sql,
   verify: async () => (await import('./verify.ts')).verify,
   plan: async () => (await import('./plan.ts')).plan,

@@ -38,6 +38,8 @@ export const due = internal.table(
     heldUntil: instant('held_until'),
     /** The claim whose answer was applied last. */
     askedClaim: bigint('asked_claim', { mode: 'bigint' }),
+    /** The reason for which it was asked then; null where another mark has come since its claim. */
+    askedBecause: text('asked_because'),
     deferrals: integer().notNull().default(0),
     failures: integer().notNull().default(0),
     /** Order within the urgent lane, largest first: the weight in catalog.watchlist. */

@@ -34,7 +34,7 @@ const CASES: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['--once --t', ['--timeout']],
   ['completion ', ['bash', 'zsh']],
   ['completion b', ['bash']],
-  ['help s', ['sandbox', 'sql', 'status']],
+  ['help s', ['sandbox', 'show', 'sql', 'status']],
   ['refresh --me', ['--metadata']],
   ['status --json --w', ['--watch']],
   ['plan --live-', ['--live-share', '--live-ceiling', '--live-moves-every']],

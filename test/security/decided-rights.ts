@@ -32,6 +32,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog.lowest_prices(text,text,text,text,integer,boolean)': { catalog_reader: ['EXECUTE'] },
   'function catalog.movers(interval,integer)': { catalog_reader: ['EXECUTE'] },
   'function catalog.skus_past_target(integer)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.explain(text)': { catalog_reader: ['EXECUTE'] },
   // Called by the views as their reader; without USAGE on the schema nobody can name them.
   'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
   'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),

@@ -156,6 +156,7 @@ test('every function that runs with the daemon’s rights has its search_path pi
     'catalog.changes(bigint,integer)',
     'catalog.changes_oldest()',
     'catalog.changes_position()',
+    'catalog.explain(text)',
     'catalog.take_request(text)',
     'catalog_internal.believable_until()',
     'catalog_internal.catalog_state(catalog_internal.sync)',

@@ -185,7 +185,7 @@ async function settleAnswered(
   const secs = (ms: number) => ms / 1000;
   await tx`
     update catalog_internal.due d set
-      claim = null, asked_claim = d.claim, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+      claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end, held_until = null, deferrals = 0, failures = 0, largest_call = null,
       live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,

@@ -1,0 +1,77 @@
+-- Everything that is known of one SKU and decides what its prices are worth, for whoever doubts one of them. Null: it is not known.
+-- With the owner's rights, as most of it is nobody's to read as a whole.
+CREATE OR REPLACE FUNCTION catalog.explain(of_sku text) RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+    'sku', s.sku,
+    'at', now(),
+    'state', s.state,
+    'price_source', s.price_source,
+    'in_manifest', s.in_manifest,
+    'product', (
+      SELECT jsonb_build_object('name', pr.name, 'brand', pr.brand, 'model', pr.model, 'size_type', pr.size_map_size_type, 'refreshed_at', pr.refreshed_at)
+      FROM catalog.products pr WHERE pr.sku = s.sku
+    ),
+    'answer', jsonb_build_object(
+      'asked_at', s.asked_at, 'because', d.asked_because, 'priced_at', s.priced_at, 'first_priced_at', s.first_priced_at,
+      'age_seconds', extract(epoch FROM t.price_age)::float8
+    ),
+    'report', jsonb_build_object(
+      'reported_at', s.reported_at, 'removed_at', s.removed_at, 'asked_since', s.reported_at IS NOT NULL AND coalesce(s.asked_at >= s.reported_at, false)
+    ),
+    'trust', jsonb_build_object(
+      'p_right', t.p_right, 'size_p_right', t.size_p_right, 'confidence', e.confidence, 'actionable', t.actionable, 'doubt', t.doubt,
+      'stale', t.stale, 'past_target', t.past_target, 'target_seconds', extract(epoch FROM t.target_age)::float8
+    ),
+    'belief', jsonb_build_object(
+      'cohort', c.cohort,
+      'minutes_between_changes', CASE WHEN c.cohort IN ('live', 'unlisted')
+        THEN (coalesce(l.beta, 120) + least(120, coalesce(l.beta, 120)) * (e.live_prior_minutes / 120 - 1)) / coalesce(l.alpha, 1) END,
+      'own_rate', l.sku IS NOT NULL,
+      'sizes_that_move', CASE WHEN c.cohort IN ('live', 'unlisted')
+        THEN (coalesce(l.sizes_moved, 0) + 20 * e.live_moved_part) / (coalesce(l.sizes_seen, 0) + 20) ELSE e.snapshot_moved_part END,
+      'looks', k.looks, 'right_share', k.right_share, 'claimed_share', k.claimed_share
+    ),
+    'next', jsonb_build_object(
+      'look_at', t.next_look_at, 'due_at', CASE WHEN isfinite(d.due_at) THEN d.due_at END, 'reason', d.reason, 'is_due', t.owed, 'lane', t.owed_lane,
+      'under_way', d.claim IS NOT NULL, 'held_until', d.held_until, 'deferrals', t.deferrals, 'failures', t.failures, 'watched', w.weight
+    ),
+    'prices', coalesce((
+      SELECT jsonb_agg(jsonb_build_object(
+        'size', p.size, 'price', p.price, 'since', p.changed_at, 'actionable', t.size_actionable AND p.price IS NOT NULL,
+        'before', CASE WHEN h.id IS NOT NULL THEN jsonb_build_object('price', h.old_price, 'until', h.observed_at) END
+      ) ORDER BY p.size)
+      FROM catalog.prices p
+      LEFT JOIN LATERAL (
+        SELECT h.id, h.old_price, h.observed_at FROM catalog.price_history h WHERE h.sku = p.sku AND h.size = p.size ORDER BY h.id DESC LIMIT 1
+      ) h ON true
+      WHERE p.sku = s.sku
+    ), '[]')
+  )
+  FROM catalog.skus s
+  JOIN catalog.sku_trust t ON t.sku = s.sku
+  LEFT JOIN catalog_internal.due d ON d.sku = s.sku
+  LEFT JOIN catalog_internal.live_rates l ON l.sku = s.sku
+  LEFT JOIN catalog_internal.watched w ON w.sku = s.sku
+  CROSS JOIN catalog_internal.price_beliefs() e
+  CROSS JOIN LATERAL (
+    SELECT catalog_internal.cohort_of(s.price_source, s.in_manifest, coalesce(d.live, false), t.owed AND d.reason = 'changed') AS cohort
+  ) c
+  LEFT JOIN LATERAL (
+    SELECT sum(looks)::bigint AS looks, sum(looks * right_share) / nullif(sum(looks), 0) AS right_share,
+           sum(looks * claimed_share) / nullif(sum(looks), 0) AS claimed_share
+    FROM catalog.calibration WHERE cohort = c.cohort
+  ) k ON true
+  WHERE s.sku = of_sku
+$$;
+
+REVOKE ALL ON FUNCTION catalog.explain(text) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_reader') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.explain(text) TO catalog_reader;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.explain(text) IS 'Where each number of a SKU comes from, as JSON: the answer, and why it was asked for; the report of the delta; how likely the prices are right, and what speaks against them; what is believed of its changes; the next refresh; each size with the price before. Null: the SKU is not known.';

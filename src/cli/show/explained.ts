@@ -1,0 +1,65 @@
+/** What catalog.explain returns: times in ISO 8601, shares and probabilities in [0, 1]. */
+export interface Explained {
+  readonly sku: string;
+  readonly at: string;
+  readonly state: string;
+  readonly price_source: string | null;
+  readonly in_manifest: boolean;
+  readonly product: {
+    readonly name: string | null;
+    readonly brand: string | null;
+    readonly model: string | null;
+    readonly size_type: string | null;
+    readonly refreshed_at: string | null;
+  } | null;
+  readonly answer: {
+    readonly asked_at: string | null;
+    readonly because: string | null;
+    readonly priced_at: string | null;
+    readonly first_priced_at: string | null;
+    readonly age_seconds: number | null;
+  };
+  readonly report: {
+    readonly reported_at: string | null;
+    readonly removed_at: string | null;
+    readonly asked_since: boolean;
+  };
+  readonly trust: {
+    readonly p_right: number | null;
+    readonly size_p_right: number | null;
+    readonly confidence: number;
+    readonly actionable: boolean;
+    readonly doubt: string | null;
+    readonly stale: boolean;
+    readonly past_target: boolean;
+    readonly target_seconds: number | null;
+  };
+  readonly belief: {
+    readonly cohort: string;
+    readonly minutes_between_changes: number | null;
+    readonly own_rate: boolean;
+    readonly sizes_that_move: number;
+    readonly looks: number | null;
+    readonly right_share: number | null;
+    readonly claimed_share: number | null;
+  };
+  readonly next: {
+    readonly look_at: string | null;
+    readonly due_at: string | null;
+    readonly reason: string | null;
+    readonly is_due: boolean;
+    readonly lane: string | null;
+    readonly under_way: boolean;
+    readonly held_until: string | null;
+    readonly deferrals: number;
+    readonly failures: number;
+    readonly watched: number | null;
+  };
+  readonly prices: readonly {
+    readonly size: string;
+    readonly price: number | null;
+    readonly since: string;
+    readonly actionable: boolean;
+    readonly before: { readonly price: number | null; readonly until: string } | null;
+  }[];
+}

@@ -1,0 +1,149 @@
+import { formatAge } from '../../lib/duration.ts';
+import { tableOf } from '../table.ts';
+import type { Explained } from './explained.ts';
+
+const count = (value: number) => value.toLocaleString('en-US');
+const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+
+/** Why a SKU is, or was, refreshed; reasons of catalog.sku_trust. */
+const REASONS: Readonly<Record<string, string>> = {
+  new: 'it had no price yet',
+  changed: 'the delta reported it',
+  live: 'its turn among the live SKUs had come',
+  unlisted: 'its turn among the SKUs that no manifest lists had come',
+  sweep: 'its turn in the sweep had come',
+  metadata: 'its metadata was to be read again',
+  removed: 'the delta reported it removed',
+  absent: 'the newest manifest does not list it',
+  watched: 'the watchlist has it',
+  refresh: 'somebody asked for it (refresh)',
+  clock: 'it was asked by a wrong clock before',
+};
+
+/** What a doubt means, in a line; catalog.sku_trust has them. */
+const DOUBTS: ReadonlyMap<string, string> = new Map([
+  ['pending', 'it has no price yet'],
+  ['not_found', 'the partner does not know it (0009)'],
+  ['removed', 'the delta reported it removed'],
+  ['clock', 'the clock of Postgres is or was wrong, so how old the price is, is not known'],
+  ['owed', 'a refresh is due'],
+  ['past_target', 'the price is older than its target'],
+  ['size_type', 'its metadata is to be read again, so the meaning of the sizes is not sure'],
+  ['incident', 'the partner prices the whole catalog live, and the price is older than LIVE_INTERVAL'],
+  ['no_baseline', 'no manifest was applied yet'],
+  ['catalog_stale', 'the partner reports no changes at present'],
+  ['delta_late', 'no delta has succeeded for long'],
+]);
+
+/** One screen about a SKU. Pure; `width` null: lines are as long as they are. */
+export function storyOf(explained: Explained, width: number | null): string[] {
+  const { product, prices } = explained;
+  const named = [product?.name, product?.brand, product?.model].filter((part) => typeof part === 'string');
+  const lines: [label: string, text: string][] = [
+    ['SKU', [explained.sku, ...named].join(', ')],
+    ['state', stateOf(explained)],
+    ['answer', answerOf(explained)],
+    ['report', reportOf(explained)],
+    ['right', rightOf(explained)],
+    ['believed', beliefOf(explained)],
+    ['tested', testedOf(explained)],
+    ['next', nextOf(explained)],
+  ];
+  const sizes = prices.map(({ size, price, since, actionable, before }) => ({
+    size,
+    price: price === null ? 'none' : count(price),
+    actionable: actionable ? 'yes' : 'no',
+    since: ago(explained, since),
+    before:
+      before === null ? '' : `${before.price === null ? 'none' : count(before.price)} until ${before.until}`,
+  }));
+  return [
+    ...lines.map(([label, text]) => `${label.padEnd(10)}${text}`),
+    ...(sizes.length === 0 ? [] : ['', ...tableOf(sizes, width)]),
+  ];
+}
+
+/** How long before the moment of the explanation a time was, as `5m ago`. */
+function ago({ at }: Explained, time: string): string {
+  return `${formatAge(Math.max(0, (Date.parse(at) - Date.parse(time)) / 1000))} ago`;
+}
+
+/** `in 5m`, or `now` where it has come. */
+function ahead({ at }: Explained, time: string): string {
+  const seconds = (Date.parse(time) - Date.parse(at)) / 1000;
+  return seconds <= 0 ? 'now' : `in ${formatAge(seconds)}`;
+}
+
+function stateOf({ state, price_source: source, in_manifest: isListed, next }: Explained): string {
+  return [
+    state,
+    source === null ? 'price source not known yet' : `${source}-priced`,
+    isListed ? 'in the manifest' : 'in no manifest',
+    ...(next.watched === null ? [] : [`watched with weight ${next.watched}`]),
+  ].join(', ');
+}
+
+function answerOf(explained: Explained): string {
+  const { asked_at: askedAt, because, priced_at: pricedAt } = explained.answer;
+  if (askedAt === null)
+    return pricedAt === null ? 'the partner was never asked' : `priced ${ago(explained, pricedAt)}`;
+  const why = because === null ? '' : ` because ${REASONS[because] ?? because}`;
+  const withPrice =
+    pricedAt === askedAt
+      ? ''
+      : pricedAt === null
+        ? ', never with a price'
+        : `, with a price ${ago(explained, pricedAt)}`;
+  return `asked ${ago(explained, askedAt)}${why}${withPrice}`;
+}
+
+function reportOf(explained: Explained): string {
+  const { reported_at: reportedAt, removed_at: removedAt, asked_since: isAsked } = explained.report;
+  if (removedAt !== null) return `removed ${ago(explained, removedAt)}`;
+  if (reportedAt === null) return 'the delta has never reported it';
+  return `the delta reported it ${ago(explained, reportedAt)}, ${isAsked ? 'and it was asked about since' : 'and it was not asked about since'}`;
+}
+
+function rightOf({ trust }: Explained): string {
+  const { p_right: ofSku, size_p_right: ofSize, confidence, doubt, actionable } = trust;
+  const against =
+    doubt !== null
+      ? `not actionable, doubt "${doubt}": ${DOUBTS.get(doubt) ?? 'see catalog.sku_trust'}`
+      : actionable
+        ? 'actionable'
+        : `not actionable as a whole: less than ${confidence} (ACTIONABLE_CONFIDENCE)`;
+  if (ofSku === null || ofSize === null) return `not known; ${against}`;
+  return `all sizes ${percent(ofSku)}, each size ${percent(ofSize)}; ${against}`;
+}
+
+function beliefOf({ belief }: Explained): string {
+  const { minutes_between_changes: minutes, own_rate: isOwn, sizes_that_move: part } = belief;
+  const sizes = `with ${percent(part)} of its sizes`;
+  if (minutes === null) return `it changes when a snapshot is built, which the delta reports; ${sizes}`;
+  return `a change every ${formatAge(minutes * 60)}, ${sizes}, ${isOwn ? 'learned from its own refreshes' : 'as SKUs of which nothing is known'}`;
+}
+
+function testedOf({ belief }: Explained): string {
+  const { cohort, looks, right_share: right, claimed_share: claimed } = belief;
+  if (looks === null || right === null || claimed === null)
+    return `no refresh has tested the cohort "${cohort}" yet`;
+  return `cohort "${cohort}": ${percent(right)} right (claimed ${percent(claimed)}) in ${count(looks)} refreshes`;
+}
+
+function nextOf(explained: Explained): string {
+  const { next } = explained;
+  if (next.under_way) return 'being asked at this moment';
+  const when =
+    next.look_at === null
+      ? next.due_at === null
+        ? 'no refresh is planned'
+        : `due ${ahead(explained, next.due_at)}, no estimate`
+      : `expected ${ahead(explained, next.look_at)}`;
+  const why =
+    next.reason === null || next.due_at === null ? '' : `: ${next.reason}${next.is_due ? ', due' : ''}`;
+  const waits = [
+    ...(next.deferrals > 0 ? [`deferred ${count(next.deferrals)} times in a row`] : []),
+    ...(next.failures > 0 ? [`failed ${count(next.failures)} times in a row`] : []),
+  ];
+  return [`${when}${why}`, ...waits].join(', ');
+}

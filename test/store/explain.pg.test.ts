@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import type { Explained } from '../../src/cli/show/explained.ts';
+import { line, standing } from './manifest.ts';
+import { someCatalog } from './some-catalog.ts';
+import { answerAsked, found, HOUR, mark, removeByDelta, useStore } from './support.ts';
+
+const store = useStore();
+
+async function explained(sku: string): Promise<Explained> {
+  const [row] = await store.sql<[{ it: Explained }]>`select catalog.explain(${sku}) as it`;
+  return row.it;
+}
+
+test.each([0.61, 0.62])('is what the views say, for every SKU (seed %d)', async (seed) => {
+  const { sql } = store;
+  await someCatalog(sql, 500, seed);
+  await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
+  const [{ differing, priced, skus }] = await sql<[{ differing: number; priced: number; skus: number }]>`
+    select count(*)::int as skus, (count(*) filter (where t.p_right is not null))::int as priced,
+      (count(*) filter (where
+        e->>'state' <> t.state or (e->'trust'->>'p_right')::real is distinct from t.p_right
+        or (e->'trust'->>'size_p_right')::real is distinct from t.size_p_right
+        or (e->'trust'->>'actionable')::boolean <> t.actionable or e->'trust'->>'doubt' is distinct from t.doubt
+        or (e->'trust'->>'stale')::boolean <> t.stale or (e->'next'->>'is_due')::boolean <> t.owed
+        or (e->'next'->>'look_at')::timestamptz is distinct from t.next_look_at
+        or jsonb_array_length(e->'prices') <> (select count(*) from catalog.prices p where p.sku = t.sku)
+        or (select count(*) from jsonb_array_elements(e->'prices') p where (p->>'actionable')::boolean)
+          <> (select count(*) from catalog.current_prices c where c.sku = t.sku and c.actionable)))::int as differing
+    from catalog.sku_trust t cross join lateral (select catalog.explain(t.sku) as e) x`;
+  expect([differing, skus]).toEqual([0, 500]);
+  expect(priced).toBeGreaterThan(100);
+});
+
+test('tells which answer, why it was asked for, and what the one before said', async () => {
+  const { sql } = store;
+  await standing(store, line('A'));
+  await answerAsked(sql, found('A', { 7: 100, 8: 200 }));
+  await mark(sql, ['A'], 'sweep');
+  expect((await explained('A')).next).toMatchObject({ reason: 'sweep', is_due: true, under_way: false });
+  await answerAsked(sql, found('A', { 7: 110, 8: 200 }));
+  const { answer, prices, report, belief } = await explained('A');
+  expect(answer).toMatchObject({ because: 'changed', age_seconds: expect.any(Number) });
+  expect(prices).toMatchObject([
+    { size: '7', price: 110, before: { price: 100 } },
+    { size: '8', price: 200, before: { price: null } },
+  ]);
+  expect(report).toMatchObject({ removed_at: null });
+  expect(belief).toMatchObject({ cohort: 'snapshot', minutes_between_changes: null, own_rate: false });
+});
+
+test('tells what is believed of a live SKU, from its own refreshes and before any', async () => {
+  const { sql } = store;
+  await standing(store, line('L', { priceSource: 'live' }), line('M', { priceSource: 'live' }));
+  await sql`insert into catalog_internal.live_rates values ('L', 2, 600, 80, 20)`;
+  expect((await explained('L')).belief).toMatchObject({
+    cohort: 'live',
+    own_rate: true,
+    minutes_between_changes: 255,
+  });
+  expect((await explained('L')).belief.sizes_that_move).toBeCloseTo(0.4, 5);
+  expect((await explained('M')).belief).toMatchObject({
+    own_rate: false,
+    minutes_between_changes: 30,
+    sizes_that_move: 1,
+  });
+});
+
+test('tells what keeps the next refresh waiting, and what was removed', async () => {
+  const { sql } = store;
+  await standing(store, line('A'), line('B'));
+  await answerAsked(sql, { sku: 'A', kind: 'deferred', waitMs: HOUR });
+  await removeByDelta(sql, 'B');
+  expect((await explained('A')).next).toMatchObject({
+    deferrals: 1,
+    held_until: expect.any(String),
+    lane: 'deferred',
+  });
+  const removed = await explained('B');
+  expect(removed).toMatchObject({
+    state: 'removed',
+    trust: { doubt: 'removed', p_right: null },
+  });
+  expect(removed.report.removed_at).not.toBeNull();
+});
+
+test('is null for a SKU that nobody knows', async () => {
+  expect(await explained('never seen')).toBeNull();
+});
