@@ -48,6 +48,33 @@ COMMENT ON TABLE catalog_internal.beliefs IS 'One row: what refreshes have taugh
 COMMENT ON TABLE catalog_internal.calibration_hours IS 'Answered refreshes by hour, cohort and probability held before them (view catalog.calibration).';
 COMMENT ON TABLE catalog_internal.random_looks IS 'Live SKUs drawn at random, to be refreshed whatever that is worth.';
 --> statement-breakpoint
+-- What goes with rows of catalog.skus, whoever deletes them: the ledger, prices with a line in their history, products, rates, draws. A trigger
+-- and no foreign keys: these would check each row that a baseline or an answer inserts, and lock its SKU for it. The
+-- ledger is locked in order of sku, as everyone locks it; history is written last.
+CREATE OR REPLACE FUNCTION catalog_internal.forget_with_skus() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  IF TG_OP = 'TRUNCATE' THEN
+    TRUNCATE catalog_internal.due, catalog_internal.unreported_moves, catalog_internal.live_rates, catalog_internal.random_looks, catalog.products, catalog.prices;
+    RETURN NULL;
+  END IF;
+  PERFORM FROM catalog_internal.due WHERE sku IN (SELECT sku FROM gone) ORDER BY sku FOR UPDATE;
+  DELETE FROM catalog_internal.due USING gone WHERE due.sku = gone.sku;
+  DELETE FROM catalog_internal.unreported_moves USING gone WHERE unreported_moves.sku = gone.sku;
+  DELETE FROM catalog_internal.live_rates USING gone WHERE live_rates.sku = gone.sku;
+  DELETE FROM catalog_internal.random_looks USING gone WHERE random_looks.sku = gone.sku;
+  DELETE FROM catalog.products USING gone WHERE products.sku = gone.sku;
+  IF EXISTS (SELECT FROM catalog.prices JOIN gone USING (sku)) THEN
+    PERFORM catalog_internal.lock_changes(), catalog_internal.add_history_chunks();
+    WITH priced AS (DELETE FROM catalog.prices USING gone WHERE prices.sku = gone.sku RETURNING prices.sku, prices.size, prices.price)
+    INSERT INTO catalog.price_history (sku, size, old_price, new_price, observed_at)
+    SELECT sku, size, price, NULL, now() FROM priced WHERE price IS NOT NULL ORDER BY sku, size;
+    PERFORM pg_notify('catalog_changes', last_value::text) FROM catalog_internal.change_positions;
+  END IF;
+  RETURN NULL;
+END
+$$;
+--> statement-breakpoint
 -- Puts right what a clock that was ahead has written everywhere but by SKU and in the histories (redate_skus, redate_history), once it has been set back. Returns by how many
 -- seconds it was, 0: it was not. That is at most by so much too little as the high-water mark was old.
 CREATE OR REPLACE FUNCTION catalog_internal.set_back_clock() RETURNS float8

@@ -21,7 +21,17 @@ const TABLES = [
   'catalog.products',
   'catalog_internal.due',
   'catalog_internal.live_rates',
+  'catalog_internal.random_looks',
   'catalog_internal.unreported_moves',
+];
+
+/** Histories, the sellers' own list and what is copied of it, and lines that could not be read. */
+const KEPT = [
+  'catalog.price_history',
+  'catalog.product_history',
+  'catalog.watchlist',
+  'catalog_internal.watched',
+  'catalog_internal.quarantine',
 ];
 
 /** SKUs that each of the tables knows. */
@@ -41,8 +51,16 @@ async function priced(...skus: string[]): Promise<void> {
   await knownSkus(sql, skus);
   await answerAsked(sql, ...skus.map((sku) => found(sku, { 8: 80, 9: null }, { name: sku })));
   await sql`insert into catalog_internal.live_rates (sku, alpha, beta) select sku, 1, 1 from catalog.skus`;
+  await sql`insert into catalog_internal.random_looks (sku, look_at) select sku, now() from catalog.skus`;
   await sql`insert into catalog_internal.unreported_moves (sku, seen_at) select sku, now() from catalog.skus`;
 }
+
+test('each table that names SKUs loses them with catalog.skus, or keeps them for a reason', async () => {
+  const tables = await store.sql<{ name: string }[]>`
+    select c.oid::regclass::text as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'sku'
+    where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)`;
+  expect(tables.map(({ name }) => name).toSorted()).toEqual([...TABLES, ...KEPT].toSorted());
+});
 
 describe('SKUs that somebody deletes from catalog.skus', () => {
   test('are gone from every table, and readers of changes are told that their prices went', async () => {
