@@ -8,7 +8,7 @@ const SAMPLED_EVERY = 10;
 /** To order prices by probability, in so many steps. */
 const STEPS = 2000;
 
-interface Count {
+export interface Count {
   prices: number;
   right: number;
   claimed: number;
@@ -61,6 +61,7 @@ export class TrustAccount {
       wrongAgainstAge: this.#wrongOfBest(this.#young.prices) / byAge,
       calibrationError:
         this.#bins.reduce((sum, { right, claimed }) => sum + Math.abs(right - claimed), 0) / this.#all.prices,
+      bins: this.#bins as readonly Readonly<Count>[],
       coverage: at(0.95).prices / this.#all.prices,
       right: 1 - wrongPart(at(0.95)),
       rightOfSurest: 1 - wrongPart(at(0.99)),

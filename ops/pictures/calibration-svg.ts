@@ -1,9 +1,9 @@
 import { COLOURS, escape, plain, rounded, STYLE } from './panel-svg.ts';
 
-/** A row of catalog.calibration. */
-export interface CohortTenth {
-  readonly cohort: string;
-  readonly looks: number;
+/** Prices of a market whose probability was in one tenth: how many, and the part of them that was right beside what was claimed. */
+export interface MarketTenth {
+  readonly market: string;
+  readonly prices: number;
   /** Both in [0, 1]. */
   readonly right: number;
   readonly claimed: number;
@@ -14,8 +14,8 @@ const LEFT = 64;
 const TOP = 34;
 const LEGEND = 300;
 const MARKS = [0, 0.2, 0.4, 0.6, 0.8, 1];
-/** A part of so few refreshes is mostly chance. */
-const LEAST_LOOKS = 30;
+/** A part of so few prices is mostly chance. */
+const LEAST_PRICES = 30;
 
 const xOf = (share: number) => rounded(LEFT + share * SIDE);
 const yOf = (share: number) => rounded(TOP + (1 - share) * SIDE);
@@ -29,30 +29,28 @@ function grid(): string[] {
   ]);
 }
 
-/** A circle for each tenth, its area as many refreshes; those of few refreshes are left out. */
-function circles(tenths: readonly CohortTenth[], colour: string, most: number): string[] {
+/** A circle for each tenth, its area as many prices; those of few are left out. */
+function circles(tenths: readonly MarketTenth[], colour: string, most: number): string[] {
   return tenths
-    .filter(({ looks }) => looks >= LEAST_LOOKS)
+    .filter(({ prices }) => prices >= LEAST_PRICES)
     .map(
-      ({ looks, right, claimed }) =>
-        `<circle cx="${xOf(claimed)}" cy="${yOf(right)}" r="${rounded(3 + 13 * Math.sqrt(looks / most))}" fill="${colour}" fill-opacity="0.45" stroke="${colour}"><title>${plain(looks)} refreshes: ${rounded(100 * claimed)} % claimed, ${rounded(100 * right)} % right</title></circle>`,
+      ({ prices, right, claimed }) =>
+        `<circle cx="${xOf(claimed)}" cy="${yOf(right)}" r="${rounded(3 + 13 * Math.sqrt(prices / most))}" fill="${colour}" fill-opacity="0.45" stroke="${colour}"><title>${plain(prices)} prices: ${rounded(100 * claimed)} % claimed, ${rounded(100 * right)} % right</title></circle>`,
     );
 }
 
-/** What was claimed of prices beside what was found, by cohort: a circle on the diagonal was right as often as it said. */
-export function drawCalibration(rows: readonly CohortTenth[], caption: string): string {
-  const ofSkus = rows.filter(({ cohort }) => !cohort.endsWith(' sizes'));
-  const most = Math.max(1, ...ofSkus.map(({ looks }) => looks));
-  const cohorts = Map.groupBy(ofSkus, ({ cohort }) => cohort);
+/** What was claimed of prices beside what was found, by market: a circle on the diagonal was right as often as it said. */
+export function drawCalibration(rows: readonly MarketTenth[], caption: string): string {
+  const most = Math.max(1, ...rows.map(({ prices }) => prices));
+  const markets = Map.groupBy(rows, ({ market }) => market);
   const width = LEFT + SIDE + LEGEND;
   const height = TOP + SIDE + 66;
-  const drawn = [...cohorts].flatMap(([cohort, tenths], at) => {
+  const drawn = [...markets].flatMap(([market, tenths], at) => {
     const colour = COLOURS[at % COLOURS.length] ?? '';
-    const looks = tenths.reduce((sum, tenth) => sum + tenth.looks, 0);
     const y = TOP + 12 + at * 22;
     return [
       ...circles(tenths, colour, most),
-      `<rect x="${LEFT + SIDE + 24}" y="${y - 9}" width="10" height="10" fill="${colour}"/><text x="${LEFT + SIDE + 42}" y="${y}">${escape(cohort)}: ${plain(looks)} refreshes</text>`,
+      `<rect x="${LEFT + SIDE + 24}" y="${y - 9}" width="10" height="10" fill="${colour}"/><text x="${LEFT + SIDE + 42}" y="${y}">${escape(market)}</text>`,
     ];
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escape(caption)}">

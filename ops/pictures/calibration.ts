@@ -1,29 +1,39 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { drawCalibration, type CohortTenth } from './calibration-svg.ts';
-import { startDemo } from './demo.ts';
+import { runLive } from '../../bench/freshness/run.ts';
+import { drawCalibration, type MarketTenth } from './calibration-svg.ts';
 
-/** More live SKUs than the account can ask about every few minutes, so that not everything is as good as sure. */
-const SKUS = 20_000;
-const LIVE_SHARE = 0.4;
-const MINUTES = 30;
+/** As `npm run bench:freshness` has it. */
+const SIZE = {
+  skus: 20_000,
+  hours: 48,
+  fillSkus: 500_000,
+  pacingHours: 24,
+  incident: { skus: 500_000, hours: 12, sweptMinutes: 43 },
+};
+const MARKET = { policy: 'index', weights: 'zipf', ceiling: null, trust: true } as const;
+/** What is drawn: a market that has been learned, one that nobody can keep up with, and one of which nothing is known yet. */
+const MARKETS = {
+  'the second day of a market': MARKET,
+  'the same, 200 refreshes a minute': { ...MARKET, ceiling: 200 },
+  'the first hours of one ten times faster': { ...MARKET, medianMinutes: 36, hours: 4, judgedFrom: 30 },
+} as const;
 
 /**
- * Draws what catalog.calibration says after half an hour of a demo: `calibration.svg` in `folder`. Returns the files written. It takes as
- * long.
+ * Draws what was claimed of the live prices of simulated markets, and what of it was so: `calibration.svg` in `folder`. Returns the files
+ * written. The pace, the plan and the learning are the daemon's; the truth is the simulation's, so each price counts, and not only
+ * those that are refreshed. It takes half a minute.
  */
 export async function calibrationPicture(folder: string): Promise<string[]> {
-  await using demo = await startDemo(['--skus', String(SKUS), '--live-share', String(LIVE_SHARE)]);
-  await sleep(MINUTES * 60_000);
-  const rows = await demo.query('SELECT * FROM catalog.calibration ORDER BY cohort, tenth');
-  const tenths = rows.map((row): CohortTenth => ({
-    cohort: String(row['cohort']),
-    looks: Number(row['looks']),
-    right: Number(row['right_share']),
-    claimed: Number(row['claimed_share']),
-  }));
-  const caption = `catalog.calibration after ${MINUTES} minutes of a demo of ${SKUS} SKUs, ${LIVE_SHARE * 100} % of them live.`;
+  const tenths = Object.entries(MARKETS).flatMap(([market, run]) =>
+    runLive(1, SIZE, run).trust.bins.map(({ prices, right, claimed }): MarketTenth => ({
+      market,
+      prices,
+      right: right / Math.max(1, prices),
+      claimed: claimed / Math.max(1, prices),
+    })),
+  );
+  const caption = `20,000 simulated live SKUs at 590 refreshes a minute, every price every ten minutes (npm run pictures -- calibration).`;
   const file = join(folder, 'calibration.svg');
   await mkdir(folder, { recursive: true });
   await writeFile(file, drawCalibration(tenths, caption));

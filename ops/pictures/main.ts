@@ -5,8 +5,8 @@ import { terminalPicture } from './terminal.ts';
 
 /*
  * npm run pictures [-- page terminal panels calibration]: takes the pictures of docs/pictures anew, all or those that are named, from running programs: the
- * page in Chromium, the demo on a terminal, the dashboard's panels from a Prometheus that scrapes a demo (three minutes), and the calibration of
- * a demo's prices (half an hour).
+ * page in Chromium, the demo on a terminal, the dashboard's panels from a Prometheus that scrapes a demo (three minutes), and what was claimed of prices
+ * beside what was so, from the simulation of bench/freshness (half a minute).
  */
 
 const PICTURES: Readonly<Record<string, (folder: string) => Promise<string[]>>> = {

@@ -1,11 +1,16 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../test/support/eventually.ts';
+import { freePort } from '../../test/support/net.ts';
 import { type Course, type Prometheus, startPrometheus } from '../../test/support/prometheus.ts';
 import { DASHBOARD, type Panel } from '../../test/ops/expressions.ts';
-import { startDemo } from './demo.ts';
 import { type DrawnPanel, drawPanels, type Line } from './panel-svg.ts';
 
+const ROOT = join(import.meta.dirname, '../..');
 const SKUS = 8000;
 /** Long enough for the initial load, its end, and some of the market's changes. */
 const WATCHED_MS = 150_000;
@@ -24,6 +29,40 @@ const SHOWN: readonly (readonly [title: string, width: number])[] = [
   ['SKUs in bulk answers', 12],
   ['Live computations', 12],
 ];
+
+/** A demo in a process and a folder of its own, as `npm run demo` starts it. */
+async function startDemo(): Promise<AsyncDisposable & { readonly target: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-pictures-'));
+  // Run by root, the embedded Postgres is another user and has to get through this folder.
+  await chmod(folder, 0o711);
+  const port = await freePort();
+  const demo = spawn(process.execPath, [...process.execArgv, 'src/main.ts', 'demo', '--skus', String(SKUS)], {
+    cwd: ROOT,
+    env: { ...process.env, HTTP_PORT: String(port), DATA_DIR: folder },
+    stdio: 'ignore',
+  });
+  const ended = once(demo, 'exit');
+  const target = `127.0.0.1:${port}`;
+  const stop = async () => {
+    demo.kill('SIGTERM');
+    await ended;
+    await rm(folder, { recursive: true, force: true });
+  };
+  const answers = async () => {
+    if (demo.exitCode !== null) throw new Error(`the demo ended with ${demo.exitCode}`);
+    return await fetch(`http://${target}/livez`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  };
+  try {
+    await eventually(answers, { what: 'the demo answers', within: 60_000 });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { target, [Symbol.asyncDispose]: stop };
+}
 
 const filledIn = (expr: string) =>
   expr
@@ -67,7 +106,7 @@ async function drawn(title: string, width: number, prometheus: Prometheus): Prom
  * first minutes: `dashboard.svg` in `folder`. Returns the files written. It takes three minutes.
  */
 export async function panelPictures(folder: string): Promise<string[]> {
-  await using demo = await startDemo(['--skus', String(SKUS)]);
+  await using demo = await startDemo();
   await using prometheus = await startPrometheus(demo.target);
   await sleep(WATCHED_MS);
   const panels: DrawnPanel[] = [];

@@ -102,15 +102,14 @@ test('panels stand side by side as far as the columns go', () => {
   ]);
 });
 
-test('a tenth of the calibration is a circle where it was claimed and found, as large as it has refreshes', () => {
-  const tenth = { cohort: 'live', looks: 1000, right: 0.5, claimed: 0.5 };
+test('a tenth of the calibration is a circle where it was claimed and found, as large as it has prices', () => {
+  const tenth = { market: 'fast', prices: 1000, right: 0.5, claimed: 0.5 };
   const svg = drawCalibration(
     [
       tenth,
-      { ...tenth, looks: 250, right: 1, claimed: 1 },
-      { ...tenth, looks: 5, claimed: 0 },
-      { ...tenth, cohort: 'live sizes' },
-      { ...tenth, cohort: 'snapshot', looks: 40 },
+      { ...tenth, prices: 250, right: 1, claimed: 1 },
+      { ...tenth, prices: 5, claimed: 0 },
+      { ...tenth, market: 'slow', prices: 40 },
     ],
     'a <caption>',
   );
@@ -120,6 +119,6 @@ test('a tenth of the calibration is a circle where it was claimed and found, as 
   expect(half?.slice(0, 3)).toEqual(['274', '244', '16']);
   expect(sure?.slice(0, 3)).toEqual(['484', '34', '9.5']);
   expect(other?.[3]).not.toBe(half?.[3]);
-  expect(svg).toContain('live: 1260 refreshes');
+  expect(svg).toContain('>slow</text>');
   expect(svg).toContain('a &lt;caption&gt;');
 });
