@@ -1,4 +1,4 @@
-import { scanning, type Sql, transaction } from './db.ts';
+import { scanning, type Sql } from './db.ts';
 import { learnPrior, type PriorLesson, type RatePrior } from './rate-prior.ts';
 
 /**
@@ -42,18 +42,21 @@ export async function learnBeliefs(sql: Sql): Promise<void> {
     from told, sizes, live, catalog`);
 }
 
-/** Takes what refreshes have found since the last time into account for the prior of rates. */
+/**
+ * Takes what refreshes have found since the last time into account for the prior of rates. Two statements of their own: answers add to
+ * that row, and no connection that falls silent is to hold it.
+ */
 async function learnRatePrior(sql: Sql): Promise<void> {
-  await transaction(sql, async (tx) => {
-    const [held] = await tx<[RatePrior & PriorLesson]>`
-      select live_prior_minutes as minutes, live_prior_variance as variance, live_prior_surprise as surprise,
-        live_prior_leverage as leverage, live_prior_noise as noise
-      from catalog_internal.beliefs for update`;
-    const { minutes, variance } = learnPrior(held, held);
-    await tx`
-      update catalog_internal.beliefs set live_prior_minutes = ${minutes}, live_prior_variance = ${variance},
-        live_prior_surprise = 0, live_prior_leverage = 0, live_prior_noise = 0`;
-  });
+  const [held] = await sql<[RatePrior & PriorLesson]>`
+    select live_prior_minutes as minutes, live_prior_variance as variance, live_prior_surprise as surprise,
+      live_prior_leverage as leverage, live_prior_noise as noise
+    from catalog_internal.beliefs`;
+  const { minutes, variance } = learnPrior(held, held);
+  await sql`
+    update catalog_internal.beliefs set live_prior_minutes = ${minutes}, live_prior_variance = ${variance},
+      live_prior_surprise = live_prior_surprise - ${held.surprise},
+      live_prior_leverage = greatest(0, live_prior_leverage - ${held.leverage}),
+      live_prior_noise = greatest(0, live_prior_noise - ${held.noise})`;
 }
 
 /**

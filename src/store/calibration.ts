@@ -44,6 +44,8 @@ export interface CountedLooks {
   leverage: number;
 }
 
+const SUMS = ['looks', 'right', 'claimed', 'minutes', 'missed', 'leverage'] as const;
+
 /** Counts are written once in so long: each writing replaces some dozens of rows, and costs a round trip. */
 const WRITTEN_EVERY_MS = 10_000;
 
@@ -61,27 +63,29 @@ export class LookCounts {
   }
 
   note(tests: readonly LookTest[]): void {
-    for (const { cohort, probability, looks, right, minutes, missed = false, leverage = 0 } of tests) {
-      const bin = binOf(probability);
-      const key = `${cohort} ${bin}`;
-      const counts = this.#counts.get(key) ?? {
+    for (const { cohort, probability, looks, right, minutes, missed = false, leverage = 0 } of tests)
+      this.#add({
         cohort,
-        bin,
-        looks: 0,
-        right: 0,
-        claimed: 0,
-        minutes: 0,
-        missed: 0,
-        leverage: 0,
-      };
-      counts.looks += looks;
-      counts.right += right;
-      counts.claimed += probability * looks;
-      counts.minutes += minutes * looks;
-      counts.missed += Number(missed);
-      counts.leverage += leverage;
-      this.#counts.set(key, counts);
-    }
+        bin: binOf(probability),
+        looks,
+        right,
+        claimed: probability * looks,
+        minutes: minutes * looks,
+        missed: Number(missed),
+        leverage,
+      });
+  }
+
+  /** Takes back what could not be written. */
+  giveBack(counts: readonly CountedLooks[]): void {
+    for (const each of counts) this.#add(each);
+  }
+
+  #add({ cohort, bin, ...numbers }: CountedLooks): void {
+    const key = `${cohort} ${bin}`;
+    const counts = this.#counts.get(key);
+    if (counts === undefined) this.#counts.set(key, { cohort, bin, ...numbers });
+    else for (const each of SUMS) counts[each] += numbers[each];
   }
 
   /** What is to be written now: all that was counted, where that is due; else nothing. */
@@ -104,7 +108,7 @@ export async function storeLooks(sql: Sql, counts: readonly CountedLooks[]): Pro
     with lesson as (
       update catalog_internal.beliefs set live_prior_surprise = live_prior_surprise + ${surprise},
         live_prior_leverage = live_prior_leverage + ${leverage}, live_prior_noise = live_prior_noise + ${noise}
-      where ${leverage > 0}
+      where ${leverage > 0} and id in (select id from catalog_internal.beliefs for update skip locked)
     )
     insert into catalog_internal.calibration_hours as h (hour, cohort, bin, looks, "right", claimed, minutes, missed)
     select date_trunc('hour', clock_timestamp()), n.*

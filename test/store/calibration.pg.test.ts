@@ -12,7 +12,7 @@ import {
 import { claimDue } from '../../src/store/due.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { line, standing } from './manifest.ts';
-import { allDue, callInputs, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';
+import { allDue, callInputs, failing, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
 
@@ -159,6 +159,28 @@ describe('each refresh', () => {
       right_share: 0,
       claimed_share: expect.closeTo(0.1, 3),
     });
+  });
+
+  test('that cannot be counted is applied all the same, and counted with the next one', async () => {
+    const { sql } = store;
+    await standing(store, line('A'));
+    await mark(sql, ['A'], 'sweep');
+    const looks = new LookCounts({ monotonic: () => 0 }, 0);
+    const refresh = async (price: number) => {
+      await mark(sql, ['A'], 'sweep');
+      const claim = await claimDue(sql, { quotas: allDue(1) }, LEASE_MS);
+      if (claim === null) throw new Error('nothing claimed');
+      return await applyAnswer(sql, claim, [found('A', { 1: price })], { ...REFRESH, looks });
+    };
+    await refresh(100);
+    await sql`delete from catalog_internal.calibration_hours`;
+    {
+      await using _ = await failing(sql, 'insert on catalog_internal.calibration_hours');
+      expect(await refresh(101)).toMatchObject({ accepted: 1, priceChanges: 1 });
+    }
+    await refresh(101);
+    const rows = await sql`select looks::int as looks from catalog.calibration where cohort = 'snapshot'`;
+    expect([...rows]).toEqual([{ looks: 2 }]);
   });
 
   test('that nobody answered tests nothing', async () => {

@@ -63,6 +63,20 @@ describe('what looks have tested', () => {
     });
   });
 
+  test('is added to what was counted meanwhile where it could not be written', () => {
+    const { clock, counts } = counting();
+    counts.note([look(0.9)]);
+    clock.at = 10_000;
+    const taken = counts.take();
+    counts.note([look(0.9, { right: 0 }), look(0.1)]);
+    counts.giveBack(taken);
+    clock.at = 20_000;
+    expect(counts.take()).toMatchObject([
+      { bin: 9, looks: 2, right: 1, claimed: 1.8 },
+      { bin: 1, looks: 1 },
+    ]);
+  });
+
   test('is taken every ten seconds, and nothing of it twice', () => {
     const { clock, counts } = counting();
     counts.note([look(0.9)]);

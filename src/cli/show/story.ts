@@ -55,7 +55,9 @@ export function storyOf(explained: Explained, width: number | null): string[] {
     actionable: actionable ? 'yes' : 'no',
     since: ago(explained, since),
     before:
-      before === null ? '' : `${before.price === null ? 'none' : count(before.price)} until ${before.until}`,
+      before === null
+        ? ''
+        : `${before.price === null ? 'none' : count(before.price)} until ${ago(explained, before.until)}`,
   }));
   return [
     ...lines.map(([label, text]) => `${label.padEnd(10)}${text}`),

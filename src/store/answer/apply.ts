@@ -54,7 +54,9 @@ export async function applyAnswer(
   });
   const members = await noteMembers(sql, moved, muted, next);
   next.looks?.note(tests);
-  await storeLooks(sql, next.looks?.take() ?? []);
+  const counts = next.looks?.take() ?? [];
+  // What was applied stays applied: counts that cannot be written now are written with the next ones.
+  await storeLooks(sql, counts).catch(() => next.looks?.giveBack(counts));
   const sinceLock = (performance.now() - lockedAt) / 1000;
   return { ...applied, members, reportSeconds: reported.map((seconds) => seconds + sinceLock) };
 }
