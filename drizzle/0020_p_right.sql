@@ -35,7 +35,10 @@ CREATE TABLE "catalog_internal"."random_looks" (
 ALTER TABLE "catalog_internal"."live_rates" ADD COLUMN "sizes_seen" real DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE "catalog_internal"."live_rates" ADD COLUMN "sizes_moved" real DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE "catalog_internal"."due" ADD COLUMN "asked_because" text;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."settings" ADD COLUMN "actionable_confidence" double precision DEFAULT 0.95 NOT NULL;
+-- In steps: with a default of its own, Postgres 15.20 and others of its day add no column to a table whose rows functions take.
+ALTER TABLE "catalog_internal"."settings" ADD COLUMN "actionable_confidence" double precision;--> statement-breakpoint
+UPDATE "catalog_internal"."settings" SET "actionable_confidence" = 0.95;--> statement-breakpoint
+ALTER TABLE "catalog_internal"."settings" ALTER COLUMN "actionable_confidence" SET DEFAULT 0.95, ALTER COLUMN "actionable_confidence" SET NOT NULL;
 --> statement-breakpoint
 CREATE TYPE catalog_internal.held_beliefs AS (
   live_moved_part float8, snapshot_moved_part float8, reported_moves float8, waiting_moves float8, missed_rate float8,
