@@ -49,7 +49,7 @@ const LONG = [
   'test/sim/weather.pg.test.ts',
   'test/status/pictures.e2e.test.ts',
 ];
-/** What plays nearly five times as much there. */
+/** What plays three times as much there. */
 const LONGER = ['test/sim/one-daemon.pg.test.ts', 'test/sim/two-daemons.pg.test.ts'];
 
 class LongestFirst extends BaseSequencer {
