@@ -79,12 +79,25 @@ function listsOf(sql: Sql): Works {
       every: 100,
       read: () => sql`select doubt, count(*) from catalog.sku_trust group by doubt`,
     },
+    [BY_DOUBT]: {
+      every: 100,
+      read: () => sql`
+        select count(*) filter (where t.doubt is null and p.price is not null) from catalog.sku_trust t join catalog.prices p on p.sku = t.sku`,
+    },
+    [ACTIONABLE]: {
+      every: 100,
+      read: () => sql`select count(*) filter (where actionable) from catalog.current_prices`,
+    },
     'all stale SKUs, through their prices': {
       every: 100,
       read: () => sql`select distinct sku from catalog.current_prices where stale`,
     },
   };
 }
+
+/** Every price, with its probability and, as before there was one, without. */
+const BY_DOUBT = 'all prices without a doubt';
+const ACTIONABLE = 'all actionable prices';
 
 type Times = ReadonlyMap<string, readonly number[]>;
 
@@ -154,6 +167,7 @@ await withMirrorDatabase(
     report(
       [
         ...rowsOf(QUIET, quiet),
+        ...scanRatio(quiet),
         ...rowsOf(FULL, full.result),
         applied(full.skusASecond, FULL),
         ...rowsOf(UNPACED, unpaced.result),
@@ -164,6 +178,21 @@ await withMirrorDatabase(
   },
   { settings: { shared_buffers: '1GB', max_wal_size: '8GB' } },
 );
+
+/** What the probability costs a reader of all prices. */
+function scanRatio(times: Times): Row[] {
+  const [ours, without] = [ACTIONABLE, BY_DOUBT].map((name) => median(times.get(name) ?? []));
+  if (ours === undefined || without === undefined || !(without > 0)) return [];
+  return [
+    {
+      work: `${ACTIONABLE}, ${QUIET}, p50`,
+      ours,
+      unit: 'ms',
+      against: { what: BY_DOUBT, value: without },
+      reach: { is: '≤', limit: 1.5 },
+    },
+  ];
+}
 
 function rowsOf(when: string, times: Times): Row[] {
   const nothing = times.get('nothing') ?? [];
