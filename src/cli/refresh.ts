@@ -1,4 +1,5 @@
 import { loadConfig, processSources } from '../config/config.ts';
+import { acceptDoubted } from '../store/mass-moves.ts';
 import { refreshAll, type Refreshed, refreshManifest, refreshSkus } from '../store/refresh.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
@@ -8,12 +9,14 @@ const skusAre = (n: number, more = ''): string => `${n} ${more}${n === 1 ? 'SKU 
 
 export const refresh: Command = {
   summary: 'queue SKUs for immediate refresh, or request a full resync',
-  usage: 'refresh <sku>...\nrefresh --manifest [--accept-shrink]\nrefresh --all\nrefresh --metadata',
+  usage:
+    'refresh <sku>...\nrefresh --accept [sku...]\nrefresh --manifest [--accept-shrink]\nrefresh --all\nrefresh --metadata',
   examples: [
     [
       'catalog-mirror refresh DD1391-100 FV5029-141',
       'refresh two SKUs next; unknown ones are mirrored from now on',
     ],
+    ['catalog-mirror refresh --accept DD1391-100', 'its price is doubted as implausible, and is right'],
     ['catalog-mirror refresh --manifest', 'fetch and apply a new manifest now'],
     [
       'catalog-mirror refresh --manifest --accept-shrink',
@@ -22,12 +25,15 @@ export const refresh: Command = {
   ],
   exits: ['ok', 'failed', 'usage'],
   options: {
+    accept: { type: 'boolean' },
     manifest: { type: 'boolean' },
     'accept-shrink': { type: 'boolean' },
     all: { type: 'boolean' },
     metadata: { type: 'boolean' },
   },
   optionHelp: {
+    accept:
+      'act on prices that are doubted (implausible, mass-move) without a second answer: of these SKUs, or of all; refresh none',
     manifest: 'fetch and apply a new manifest now',
     'accept-shrink': 'with --manifest: accept one that lists far fewer SKUs than before',
     all: 'queue every known SKU for a price refresh; a removed one only if the watchlist has it, else name it',
@@ -39,7 +45,9 @@ export const refresh: Command = {
       .filter((sku) => sku === '' || sku.length > LONGEST_SKU)
       .map((sku) => `${JSON.stringify(sku.slice(0, 40))}: not a SKU`);
     if (positionals.length === 0 && Object.keys(values).length === 0)
-      problems.push('expected SKUs, --manifest, --all or --metadata');
+      problems.push('expected SKUs, --accept, --manifest, --all or --metadata');
+    const accept = values['accept'] === true;
+    if (accept && Object.keys(values).length > 1) problems.push('--accept: expected no other option with it');
     const acceptShrink = values['accept-shrink'] === true;
     if (acceptShrink && values['manifest'] !== true)
       problems.push('--accept-shrink: expected --manifest with it');
@@ -61,6 +69,11 @@ export const refresh: Command = {
           );
         if (resumed) print('bulk calls were paused after failures, and are made again');
       };
+      if (accept) {
+        const accepted = await acceptDoubted(sql, positionals.length > 0 ? positionals : null);
+        print(`${skusAre(accepted)} no longer doubted`);
+        return;
+      }
       if (positionals.length > 0) tell(await refreshSkus(sql, positionals), '', 'due');
       if (values['manifest'] === true) {
         await refreshManifest(sql, acceptShrink);

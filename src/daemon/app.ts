@@ -13,6 +13,7 @@ import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
 import { MemberWatch } from '../store/answer/members.ts';
 import { LookCounts } from '../store/calibration.ts';
+import { MoveCounts } from '../store/mass-moves.ts';
 import { DueFloors } from '../store/due-floors.ts';
 import { readLockHolders } from '../store/lock-holders.ts';
 import { endCallPause, type TaskName } from '../store/tasks.ts';
@@ -168,6 +169,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     emit: telemetry.onSync,
     members: new MemberWatch(),
     looks: new LookCounts(clock),
+    moves: new MoveCounts(clock),
     floors: new DueFloors(clock),
   };
   const own = { config, clock, log, problems, metrics, telemetry };

@@ -9,6 +9,7 @@ const EVIDENCE = ['kind', 'live', 'skus', 'asked', 'answered', 'deferred'] as co
 const RUN_TASKS = ['manifest', 'delta', 'catalog-check', 'metadata', 'maintenance', 'live-plan'] as const;
 
 const HALF_A_MINUTE_MS = 30_000;
+const TEN_MINUTES_MS = 600_000;
 const HOUR_MS = 3_600_000;
 
 export const PARTNER = {
@@ -137,6 +138,20 @@ export const CATALOG = {
     ['count', 'skus'],
     'see catalog.product_history, and check anything that prices by size. Counts cover ten minutes',
   ),
+  'prices.implausible': line(
+    ['warn', 'debug'],
+    'numbers that are hardly prices: the partner says them, and they are not actionable before it has said them again',
+    ['count', 'skus', 'oddities'],
+    'nothing: a second answer five minutes later decides. `catalog-mirror show SKU` says what is odd; `catalog-mirror refresh --accept SKU` if it is the price',
+    TEN_MINUTES_MS,
+  ),
+  'mass-move.began': line(
+    'warn',
+    'prices move implausibly in masses: none that moved is actionable before a second answer says the same',
+    ['kind', 'answers', 'implausible', 'move', 'skus'],
+    'look at some of them with `catalog-mirror show SKU`; if the market has moved, nothing, or `catalog-mirror refresh --accept` to skip the second answers; else tell the partner',
+  ),
+  'mass-move.ended': line('info', 'prices move as usual again', ['lastedSeconds']),
   'member.muted': line(
     'warn',
     "a member of products (or of prices' entries) moves with each refresh: its moves are no history and no changes from now on",

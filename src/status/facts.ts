@@ -6,6 +6,7 @@ import type { Sql } from '../store/db.ts';
 import { type Idle, readIdle } from '../store/due.ts';
 import { readDaemons } from '../store/instance.ts';
 import { type LivePlan, readLivePlan } from '../store/live.ts';
+import { type Doubts, readDoubts } from '../store/mass-moves.ts';
 import { type LockHolder, readLockHolders } from '../store/lock-holders.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../store/snapshot-holder.ts';
@@ -40,6 +41,8 @@ export interface Facts {
   readonly watchlistLeftOut: number;
   /** SKUs that wait because Postgres rejects their rows. */
   readonly notStored: NotStored;
+  /** SKUs whose prices wait for a second answer. */
+  readonly doubts: Doubts;
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -86,6 +89,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     snapshotHolder,
     watchlistLeftOut,
     notStored,
+    doubts,
     counted,
   ] = await Promise.all([
     readSyncState(sql),
@@ -100,6 +104,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readSnapshotHolder(sql),
     readLeftOut(sql),
     readNotStored(sql),
+    readDoubts(sql),
     counts(),
   ]);
   const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock })
@@ -120,6 +125,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     snapshotHolder,
     watchlistLeftOut,
     notStored,
+    doubts,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,

@@ -77,6 +77,7 @@ export function judge(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health
           ...catalogReasons(facts),
           ...backlogReasons(facts),
           ...watchlistReasons(facts),
+          ...massMoveReasons(facts),
           ...notStoredReasons(facts),
         ]),
   ];
@@ -163,6 +164,23 @@ function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
       'watchlist-full',
       `${count(watchlistLeftOut)} ${are} not watched: it has more than WATCHLIST_MAX_SKUS`,
       'take out what need not be watched, or raise WATCHLIST_MAX_SKUS',
+    ),
+  ];
+}
+
+function massMoveReasons({ now, doubts: { implausible, massMoved, last, massMove } }: Facts): Reason[] {
+  if (massMove === null) return [];
+  const { kind, answers, implausible: odd, move, since } = massMove;
+  const shown =
+    kind === 'implausible'
+      ? `${count(odd)} of ${count(answers)} answers within an hour were hardly prices`
+      : `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
+  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  return [
+    degraded(
+      'mass-move',
+      `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs wait for a second answer${last === null ? '' : `, last ${last}`}`,
+      'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
     ),
   ];
 }

@@ -26,6 +26,7 @@ export const REASON_CODES = [
   'own-credential',
   'catalog-stale',
   'incident',
+  'mass-move',
   'manifest-refused',
   'delta-failing',
   'manifest-failing',

@@ -1,4 +1,5 @@
 import type { PaceStatus } from '../pace/view.ts';
+import type { Doubt } from '../store/answer/doubts.ts';
 import type { DeltaAudit } from '../store/audit.ts';
 import type { CohortCalibration } from '../store/calibration.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
@@ -26,6 +27,8 @@ export interface MirrorStats extends CatalogCounts {
   /** While everything is taken for live-priced: since when and by which evidence. */
   readonly incident: { readonly since: Date; readonly because: IncidentCause } | null;
   readonly deltaAudit: DeltaAudit;
+  /** SKUs whose prices wait for a second answer, by doubt. */
+  readonly doubted: Readonly<Record<Doubt, number>>;
   /** How well p_right has held, by cohort. */
   readonly calibration: readonly CohortCalibration[];
   readonly tasks: readonly TaskState[];
@@ -33,7 +36,7 @@ export interface MirrorStats extends CatalogCounts {
 
 /** The statistics that facts, counts, plan and `looks` (what these have found) add up to. `liveBudget`: live SKUs a call until one is learned. Pure. */
 export function statsOf(
-  { sync, tasks, pace }: Facts,
+  { sync, tasks, pace, doubts }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
   looks: Pick<MirrorStats, 'deltaAudit' | 'calibration'>,
@@ -49,6 +52,7 @@ export function statsOf(
     pace,
     liveBudgetPerCall: Math.floor(sync.liveBudget ?? liveBudget),
     ...looks,
+    doubted: { implausible: doubts.implausible, 'mass-move': doubts.massMoved },
     tasks,
     live: {
       computedPerMinute: plan.computed,

@@ -131,6 +131,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`);
     await scanning(tx`
       update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+        doubt = null, oddity = null, doubted_at = null, believed = null,
         live_marks = 0, live_left = 0, generation = generation + 1, due_at = least(due_at, now()),
         reason = case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end,
         lane = catalog_internal.lane_of(case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end)
@@ -147,7 +148,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'random_looks',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
-    for (const table of ['live_plan', 'live_ceiling', 'call_size', 'delta_audit', 'beliefs']) {
+    for (const table of ['live_plan', 'live_ceiling', 'call_size', 'delta_audit', 'beliefs', 'mass_move']) {
       await tx`delete from ${tx(`catalog_internal.${table}`)}`;
       await tx`insert into ${tx(`catalog_internal.${table}`)} default values`;
     }

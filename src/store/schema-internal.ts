@@ -46,6 +46,11 @@ export const due = internal.table(
     rank: real().notNull().default(1),
     /** After a call that failed as a whole: how many SKUs the next call with this one may have. Null: as many as any. */
     largestCall: smallint('largest_call'),
+    /** Why its prices are not acted on before a second answer (store/answer/doubts.ts), since which answer, and what they were before. */
+    doubt: text(),
+    oddity: text(),
+    doubtedAt: instant('doubted_at'),
+    believed: jsonb(),
   },
   (t) => [
     index('due_claim')
@@ -60,6 +65,9 @@ export const due = internal.table(
     index('due_suspects')
       .on(t.largestCall, t.live, t.dueAt)
       .where(sql`held_until is null and largest_call is not null`),
+    index('due_doubted')
+      .on(t.doubtedAt)
+      .where(sql`doubt is not null`),
   ],
 );
 

@@ -1,5 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check, doublePrecision, primaryKey, smallint } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  check,
+  doublePrecision,
+  integer,
+  primaryKey,
+  real,
+  smallint,
+  text,
+} from 'drizzle-orm/pg-core';
 import { instant, key } from './schema.ts';
 import { internal } from './schema-internal.ts';
 
@@ -63,3 +73,21 @@ export const randomLooks = internal.table('random_looks', {
   sku: key().primaryKey(),
   lookAt: instant('look_at').notNull(),
 });
+
+/** One row: whether prices move implausibly in masses (store/mass-moves.ts), and how far they usually do. */
+export const massMove = internal.table(
+  'mass_move',
+  {
+    id: boolean().primaryKey().default(true),
+    /** Null: they do not. */
+    since: instant('since'),
+    /** implausible: of so many answers, too many were; far: prices moved far beyond what is usual. */
+    kind: text(),
+    answers: integer(),
+    implausible: integer(),
+    /** Medians of the natural logarithm of moves: of the hour before it began, and of the hours in which nothing was the matter. */
+    move: real(),
+    usual: real(),
+  },
+  (t) => [check('mass_move_one_row', sql`${t.id}`)],
+);

@@ -158,7 +158,8 @@ export async function databaseNow(sql: Sql): Promise<Date> {
 
 /**
  * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (none is requested), and
- * no SKU is due: deferred and erring SKUs are due, a live SKU with a due time in the future is not.
+ * no SKU is due: deferred and erring SKUs are due, a live SKU with a due time in the future is not, nor one that was answered and
+ * waits for the time when a second answer counts.
  */
 export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`
@@ -171,7 +172,7 @@ export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const due = await sql<{ reason: string; count: number }[]>`
     select case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as reason,
       count(*)::int as count
-    from catalog_internal.due where due_at <= now()
+    from catalog_internal.due where due_at <= now() and not (doubt is not null and claim is null and deferrals = 0 and failures = 0 and coalesce(held_until > now(), false))
     group by 1
     union all select 'watchlist', 1 where ${sql.unsafe(WATCHLIST_MOVED)}
     order by 2 desc`;

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { LookCounts } from '../store/calibration.ts';
 import type { MemberWatch } from '../store/answer/members.ts';
+import type { MoveCounts } from '../store/mass-moves.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
 import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -87,6 +88,7 @@ export interface SyncContext {
   readonly emit: (event: SyncEvent) => void;
   readonly members: MemberWatch;
   readonly looks: LookCounts;
+  readonly moves: MoveCounts;
   readonly floors: DueFloors;
 }
 

@@ -40,6 +40,7 @@ function explained(more: Parts = {}): Explained {
         confidence: 0.95,
         actionable: false,
         doubt: null,
+        doubted: null,
         stale: false,
         past_target: false,
         target_seconds: 1800,
@@ -107,6 +108,19 @@ test('one screen says where the numbers come from', () => {
 
 describe('it tells', () => {
   test.each<[Parts, string]>([
+    [
+      {
+        trust: {
+          doubt: 'implausible',
+          doubted: { oddity: 'jump', since: minutesAgo(3), before: { 41: 4100, 42: 4300 } },
+        },
+      },
+      'a size is three times as dear as it was, or a third, 3m ago; before: 41: 4,100, 42: 4,300',
+    ],
+    [
+      { trust: { doubt: 'mass-move', doubted: { oddity: null, since: minutesAgo(3), before: {} } } },
+      'it moved while prices of many SKUs moved implausibly, 3m ago; before: no price',
+    ],
     [{ trust: { doubt: 'owed' } }, 'doubt "owed": a refresh is due'],
     [{ trust: { actionable: true } }, '; actionable'],
     [
@@ -164,6 +178,8 @@ describe('it tells', () => {
       'no_baseline',
       'catalog_stale',
       'delta_late',
+      'implausible',
+      'mass-move',
     ])
       expect(said({ trust: { doubt } })).not.toContain('see catalog.sku_trust');
   });

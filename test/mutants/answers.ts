@@ -25,8 +25,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'answer: what is not applied is settled',
-      'settleAnswered(tx, claim, answered, next,',
-      "settleAnswered(tx, claim, results.filter(({ kind }) => kind === 'record'), next,",
+      'settleAnswered(tx, claim, effects, next)',
+      "settleAnswered(tx, claim, { ...effects, answered: results.filter(({ kind }) => kind === 'record') }, next)",
     ],
     ['answer: what is not applied stays claimed', '    giveBack(tx, claim, overtaken),\n', ''],
     [
@@ -71,8 +71,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'answer: an answered SKU keeps its failures',
-      'held_until = null, deferrals = 0, failures = 0, largest_call = null,',
-      'held_until = null, deferrals = 0, largest_call = null,',
+      'deferrals = 0, failures = 0, largest_call = null,\n',
+      'deferrals = 0, largest_call = null,\n',
     ],
     ['answer: an answered SKU stays suspected', 'failures = 0, largest_call = null,', 'failures = 0,'],
     [
@@ -184,6 +184,38 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'false and sku = any(${corrected}::text[])\n',
     ],
     ['history: nobody is told', "pg_notify('catalog_changes', last_value::text)", 'last_value'],
+  ),
+  ...faultsOf(
+    'src/store/answer/plausibility.ts',
+    ['test/store/plausibility.test.ts'],
+    ['doubts: a jump is none', 'const JUMP = 3;', 'const JUMP = 30;'],
+    ['doubts: half of what is usual is odd', 'TIMES_USUAL * usual', 'usual / TIMES_USUAL'],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/plausibility.test.ts', 'test/store/doubts.pg.test.ts'],
+    ['doubts: the second answer may come at once', 'APART_MINUTES = 5', 'APART_MINUTES = 0'],
+    [
+      'doubts: a wrong clock doubts for as long as it was ahead',
+      'held.minutes < 0',
+      'held.minutes === Infinity',
+    ],
+    ["doubts: another account's prices are believed", 'isOurs(sku) ? before : new Map()', 'before'],
+    [
+      'doubts: what was before is forgotten with other odd prices',
+      'oddity, believed: held.believed };',
+      'oddity, believed: before };',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/mass-moves.ts',
+    ['test/store/mass-moves.test.ts', 'test/store/doubts.pg.test.ts'],
+    ['mass moves: one is enough', 'implausible > part * answers', 'implausible > 0'],
+    [
+      'mass moves: a held row holds up the answer',
+      'catalog_internal.mass_move for update skip locked)`',
+      'catalog_internal.mass_move for update)`',
+    ],
   ),
   ...faultsOf(
     'src/store/answer/members.ts',

@@ -42,7 +42,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.lane_names()': everyone('EXECUTE'),
   'function catalog_internal.price_beliefs()': everyone('EXECUTE'),
   'function catalog_internal.cohort_of(text,boolean,boolean,boolean)': everyone('EXECUTE'),
-  'function catalog_internal.p_right(text,boolean,double precision,catalog_internal.live_rates,catalog_internal.held_beliefs)':
+  'function catalog_internal.p_right(boolean,boolean,boolean,double precision,catalog_internal.live_rates,catalog_internal.held_beliefs)':
     everyone('EXECUTE'),
   'function catalog_internal.lane_of(text)': {},
   'function catalog_internal.snapshot_target(catalog_internal.settings)': {},

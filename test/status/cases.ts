@@ -173,6 +173,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
     snapshotHolder: null,
     watchlistLeftOut: 0,
     notStored: { skus: 0, last: null, sample: null },
+    doubts: { implausible: 0, massMoved: 0, last: null, massMove: null },
     pace,
     incident: incident !== null,
     counts: stats,

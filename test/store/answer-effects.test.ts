@@ -23,6 +23,10 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   sizePRight: null,
   random: false,
   priorMinutes: 30,
+  doubt: null,
+  oddity: null,
+  doubtMinutes: null,
+  believed: null,
   ...other,
 });
 const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): SkuResult =>

@@ -53,7 +53,9 @@ test('refreshes without end grow no table, where vacuum runs as often as autovac
       const results = some.map((sku, i) =>
         found(
           sku,
-          Object.fromEntries(Array.from({ length: 8 }, (_, size) => [String(size), moved(i) ? round : size])),
+          Object.fromEntries(
+            Array.from({ length: 8 }, (_, size) => [String(size), 100 + size + (moved(i) ? round : 0)]),
+          ),
         ),
       );
       await applyAnswer(sql, claim, results, REFRESH);

@@ -59,6 +59,9 @@ const snapshotCase: fc.Arbitrary<SnapshotCase> = fc.record({
   minutes,
 });
 
+/** Cohorts whose prices change by rates of their own. */
+const BY_RATE = new Set(['live', 'unlisted']);
+
 interface Answer {
   readonly sku: number;
   readonly size: number;
@@ -68,7 +71,7 @@ interface Answer {
 async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
   const column = (of: (one: LiveCase) => number) => cases.map(of);
   return await store.sql<Answer[]>`
-    select catalog_internal.p_right('live', false, minutes, r, e) as sku, catalog_internal.p_right('live', true, minutes, r, e) as size
+    select catalog_internal.p_right(true, false, false, minutes, r, e) as sku, catalog_internal.p_right(true, false, true, minutes, r, e) as size
     from unnest(${column((c) => c.alpha)}::float8[], ${column((c) => c.beta)}::float8[], ${column((c) => c.seen)}::real[],
       ${column((c) => c.moved)}::real[], ${column((c) => c.minutes)}::float8[], ${column((c) => c.believed)}::float8[], ${column((c) => c.prior)}::float8[])
       with ordinality as c(alpha, beta, seen, moved, minutes, believed, prior, at)
@@ -80,7 +83,7 @@ async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
 async function ofSnapshot(cohort: string, cases: readonly SnapshotCase[]): Promise<readonly Answer[]> {
   const column = (of: (one: SnapshotCase) => number) => cases.map(of);
   return await store.sql<Answer[]>`
-    select catalog_internal.p_right(${cohort}, false, minutes, null, e) as sku, catalog_internal.p_right(${cohort}, true, minutes, null, e) as size
+    select catalog_internal.p_right(false, ${cohort === 'reported'}, false, minutes, null, e) as sku, catalog_internal.p_right(false, ${cohort === 'reported'}, true, minutes, null, e) as size
     from unnest(${column((c) => c.movedPart)}::float8[], ${column((c) => c.reportedMoves)}::float8[], ${column((c) => c.waitingMoves)}::float8[],
       ${column((c) => c.missedRate)}::float8[], ${column((c) => c.moveRate)}::float8[], ${column((c) => c.silent)}::float8[],
       ${column((c) => c.minutes)}::float8[])
@@ -175,13 +178,6 @@ describe('the probability of a price', () => {
       { numRuns: 10 },
     );
   });
-
-  test('is null where nobody knows since when', async () => {
-    const [row] = await store.sql`
-      select catalog_internal.p_right('live', false, null, null, e) as live, catalog_internal.p_right('snapshot', true, null, null, e) as snapshot
-      from catalog_internal.price_beliefs() e`;
-    expect(row).toEqual({ live: null, snapshot: null });
-  });
 });
 
 describe('before anything was learned', () => {
@@ -196,7 +192,7 @@ describe('before anything was learned', () => {
     const { sql } = store;
     await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
     const [{ p }] = await sql<[{ p: number }]>`
-      select catalog_internal.p_right(${cohort}, false, ${after}, null, e) as p from catalog_internal.price_beliefs() e`;
+      select catalog_internal.p_right(${BY_RATE.has(cohort)}, ${cohort === 'reported'}, false, ${after}, null, e) as p from catalog_internal.price_beliefs() e`;
     expect(p).toBeCloseTo(expected, 3);
   });
 
@@ -205,7 +201,7 @@ describe('before anything was learned', () => {
     const after = async (delta: string) => {
       await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now() - ${delta}::interval`;
       const [{ p }] = await sql<[{ p: number }]>`
-        select catalog_internal.p_right('snapshot', false, 100000, null, e) as p from catalog_internal.price_beliefs() e`;
+        select catalog_internal.p_right(false, false, false, 100000, null, e) as p from catalog_internal.price_beliefs() e`;
       return p;
     };
     const [well, late, aDay] = [await after('1 minute'), await after('25 minutes'), await after('25 hours')];

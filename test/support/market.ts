@@ -7,8 +7,10 @@ export function moveMarket(world: World, round: number): void {
     (row) => row.priceSource === 'snapshot' && Object.keys(row.sizeMap).length > 0,
   );
   const from = (start: number, count: number) => priced.slice(start + round * 60, start + round * 60 + count);
+  // By as much as a price may move without a second answer.
   for (const { sku, sizeMap } of from(0, 40))
-    world.setPrice(sku, Object.keys(sizeMap)[0] ?? '', 500_000 + round);
+    for (const [size, price] of Object.entries(sizeMap).slice(0, 1))
+      world.setPrice(sku, size, Math.round((price ?? 1000) * 1.2) + round);
   for (const { sku } of from(40, 5)) world.remove(sku);
   for (const { sku } of from(45, 5)) world.withdraw(sku);
   for (const { sku } of from(50, 5)) world.cross(sku, 'live');

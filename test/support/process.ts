@@ -156,9 +156,10 @@ export async function temporaryFolder(onEnd: typeof onTestFinished = onTestFinis
   return folder;
 }
 
-/** SQL: the first fill is over. */
+/** SQL: the first fill is over; what waits for a second answer was answered. */
 export const FILLED = `(select manifest_applied_at is not null from catalog_internal.sync)
-  and not exists (select from catalog_internal.due where due_at <= now())`;
+  and not exists (select from catalog_internal.due 
+    where due_at <= now() and not (doubt is not null and claim is null and deferrals = 0 and failures = 0 and coalesce(held_until > now(), false)))`;
 
 /** Whether an SQL condition holds; false too while the tables are not there yet. */
 export async function holds(sql: Sql, condition: string): Promise<boolean> {

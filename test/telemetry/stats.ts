@@ -48,6 +48,7 @@ export const STATS: MirrorStats = {
   liveBudgetPerCall: 5,
   live: { computedPerMinute: 12, ceilingPerMinute: 196, longestWaitSeconds: null },
   incident: { since: new Date(0), because: 'deferrals' },
+  doubted: { implausible: 2, 'mass-move': 3 },
   deltaAudit: {
     since: new Date(NOW),
     reportsConfirmed: 90,

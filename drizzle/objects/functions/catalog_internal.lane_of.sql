@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallin
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
   SELECT CASE reason
-    WHEN 'changed' THEN 1 WHEN 'watched' THEN 1 WHEN 'refresh' THEN 1
+    WHEN 'changed' THEN 1 WHEN 'watched' THEN 1 WHEN 'refresh' THEN 1 WHEN 'doubted' THEN 1
     WHEN 'live' THEN 2 WHEN 'unlisted' THEN 2
     WHEN 'new' THEN 3 WHEN 'absent' THEN 3 WHEN 'removed' THEN 3 WHEN 'clock' THEN 3
     WHEN 'error' THEN 4

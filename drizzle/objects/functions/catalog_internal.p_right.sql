@@ -1,5 +1,6 @@
 -- The probability that the partner, asked now, would answer what it answered `minutes` ago: for a SKU as a whole, or for one of
--- its sizes, of which only a part moves when the SKU does. `rate`: what its own refreshes have taught, null where none has.
+-- its sizes, of which only a part moves when the SKU does. `minutes` is not null, `rate`, what its own refreshes have taught, is where
+-- none has. The cohorts live and unlisted go by_rate; `reported` is one of the others (cohort_of).
 --
 -- By a rate of its own: moves come by chance at a rate of which a gamma distribution is believed (alpha, beta in minutes), so that
 -- none comes in t minutes with (1 + t / beta) ^ -alpha. Rates are learned from one move in 120 minutes on, whatever the market
@@ -7,24 +8,24 @@
 -- Snapshot-priced: the product of three: no move that waits to be reported, or of which a report is there; none that is never
 -- reported; and none since reports fell silent, by the rate of all, which differs between SKUs as a gamma distribution of shape 1/2.
 --
--- A single expression, so that the planner sees through it. Bounded below by exp(-60), as a real is no number beyond exp(-87).
+-- A single expression, so that the planner sees through it, and with as few operations as it takes: a scan computes it for each price. Bounded below by exp(-60), as a real is no number beyond exp(-87).
 CREATE OR REPLACE FUNCTION catalog_internal.p_right(
-  cohort text, of_size boolean, minutes float8, rate catalog_internal.live_rates, held catalog_internal.held_beliefs
+  by_rate boolean, reported boolean, of_size boolean, minutes float8, rate catalog_internal.live_rates, held catalog_internal.held_beliefs
 ) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
-  SELECT CASE
-    WHEN minutes IS NULL THEN NULL
-    WHEN cohort IN ('live', 'unlisted')
-      THEN exp(-least(60, coalesce(rate.alpha, 1) * ln(
-        1 + minutes / (coalesce(rate.beta, 120) + least(120, coalesce(rate.beta, 120)) * (held.live_prior_minutes / 120 - 1))
-          * CASE WHEN of_size THEN (coalesce(rate.sizes_moved, 0) + 20 * held.live_moved_part) / (coalesce(rate.sizes_seen, 0) + 20) ELSE 1 END
-      )))
-    ELSE (1 - CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END * CASE WHEN cohort = 'reported' THEN held.reported_moves ELSE held.waiting_moves END)
+  SELECT CASE WHEN by_rate
+    THEN exp(-least(60, coalesce(rate.alpha, 1) * ln(
+      1 + minutes / (coalesce(rate.beta, 120) + least(120, coalesce(rate.beta, 120)) * (held.live_prior_minutes / 120 - 1))
+        * CASE WHEN of_size THEN (coalesce(rate.sizes_moved, 0) + 20 * held.live_moved_part) / (coalesce(rate.sizes_seen, 0) + 20) ELSE 1 END
+    )))
+    ELSE (1 - CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END * CASE WHEN reported THEN held.reported_moves ELSE held.waiting_moves END)
       * exp(-least(60, held.missed_rate * minutes * CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END))
-      * power(1 + 2 * held.move_rate * least(minutes, held.silent_minutes) * CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END, -0.5)
+      / CASE WHEN held.silent_minutes = 0 THEN 1
+             ELSE sqrt(1 + 2 * held.move_rate * least(minutes, held.silent_minutes) * CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END)
+        END
   END;
 END;
 
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.
-GRANT EXECUTE ON FUNCTION catalog_internal.p_right(text, boolean, float8, catalog_internal.live_rates, catalog_internal.held_beliefs) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION catalog_internal.p_right(boolean, boolean, boolean, float8, catalog_internal.live_rates, catalog_internal.held_beliefs) TO PUBLIC;

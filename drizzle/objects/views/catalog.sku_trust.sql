@@ -26,8 +26,8 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        s.state = 'priced' AND s.priced_at <= u.believable_until AND NOT b.stale AND NOT b.past_target AS fresh,
        c.doubt,
        coalesce(c.doubt IS NULL AND r.p_right >= e.confidence, false) AS actionable,
-       r.p_right::real AS p_right,
-       r.size_p_right::real AS size_p_right,
+       CASE WHEN h.has_age THEN r.p_right::real END AS p_right,
+       CASE WHEN h.has_age THEN r.size_p_right::real END AS size_p_right,
        coalesce(c.doubt IS NULL AND r.size_p_right >= e.confidence, false) AS size_actionable
 FROM catalog.skus s
 LEFT JOIN catalog_internal.due d ON d.sku = s.sku
@@ -56,6 +56,7 @@ CROSS JOIN LATERAL (
   SELECT CASE
            WHEN s.state <> 'priced' THEN s.state
            WHEN s.priced_at > u.believable_until OR k.owed AND d.reason = 'clock' THEN 'clock'
+           WHEN d.doubt IS NOT NULL THEN d.doubt
            WHEN k.reprice_due AND NOT k.in_turn THEN 'owed'
            -- Within the plan, a live price is judged by its probability, and not by its age.
            WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < now() - e.longest_wait
@@ -69,14 +70,14 @@ CROSS JOIN LATERAL (
          END AS doubt
 ) c
 CROSS JOIN LATERAL (
-  SELECT CASE WHEN s.state = 'priced' AND s.priced_at <= u.believable_until
-              THEN greatest(0, extract(epoch FROM now() - s.priced_at)::float8 / 60)
-         END AS minutes,
-         catalog_internal.cohort_of(s.price_source, s.in_manifest, coalesce(d.live, false), coalesce(k.owed AND d.reason = 'changed', false)) AS cohort
+  SELECT s.state = 'priced' AND s.priced_at <= u.believable_until AS has_age,
+         greatest(0, date_part('epoch', now() - s.priced_at) / 60) AS minutes,
+         s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest OR coalesce(d.live, false) AS by_rate,
+         coalesce(d.due_at <= now() AND d.reason = 'changed', false) AS reported
 ) h
 CROSS JOIN LATERAL (
-  SELECT catalog_internal.p_right(h.cohort, false, h.minutes, l, e) AS p_right,
-         catalog_internal.p_right(h.cohort, true, h.minutes, l, e) AS size_p_right
+  SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e) AS p_right,
+         catalog_internal.p_right(h.by_rate, h.reported, true, h.minutes, l, e) AS size_p_right
 ) r;
 
 COMMENT ON VIEW catalog.sku_trust IS 'How far the prices of each SKU can be trusted, one row a SKU: WHERE actionable leaves those to act on; doubt says why not.';
@@ -89,15 +90,15 @@ COMMENT ON COLUMN catalog.sku_trust.price_age IS 'Age of its prices; null where 
 COMMENT ON COLUMN catalog.sku_trust.target_age IS 'Age that its prices are not to exceed: LIVE_INTERVAL for a live SKU and for one that is not in_manifest, SWEEP_INTERVAL for any other (METADATA_INTERVAL where that is shorter, or sweeps are off); null where it has none.';
 COMMENT ON COLUMN catalog.sku_trust.past_target IS 'True where price_age exceeds target_age.';
 COMMENT ON COLUMN catalog.sku_trust.owed IS 'True while a refresh of the SKU is due, also while it waits after being deferred or failing.';
-COMMENT ON COLUMN catalog.sku_trust.owed_reason IS 'Why a refresh is due: new, changed, live, unlisted (not in_manifest), sweep, metadata, removed, absent (from a new manifest), watched (catalog.watchlist), refresh (the command), clock (asked while the clock of Postgres was ahead); null: none is due.';
-COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the due refresh is served: changed (urgent: also watched and refresh), live (also unlisted), new (also clock), deferred or error (waits, or has waited), metadata, sweep; null: none is due.';
+COMMENT ON COLUMN catalog.sku_trust.owed_reason IS 'Why a refresh is due: new, changed, live, unlisted (not in_manifest), sweep, metadata, removed, absent (from a new manifest), watched (catalog.watchlist), refresh (the command), doubted (to be answered a second time), clock (asked while the clock of Postgres was ahead); null: none is due.';
+COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the due refresh is served: changed (urgent: also watched, refresh and doubted), live (also unlisted), new (also clock), deferred or error (waits, or has waited), metadata, sweep; null: none is due.';
 COMMENT ON COLUMN catalog.sku_trust.owed_since IS 'Since when the refresh is due; null: none is due.';
 COMMENT ON COLUMN catalog.sku_trust.deferrals IS 'How often in a row the partner deferred the SKU.';
 COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner named the SKU in errors, its answer could not be read, or a call with this SKU alone failed.';
 COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare slot in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused, or nothing counted within five minutes.';
 COMMENT ON COLUMN catalog.sku_trust.stale IS 'True while a refresh is known to be pending, and where the price of a live SKU, or of one that is not in_manifest, is older than LIVE_INTERVAL: the same as in catalog.current_prices.';
 COMMENT ON COLUMN catalog.sku_trust.fresh IS 'True where the SKU is priced, at a time that can be believed, not stale, and not past its target: what the metric fresh_skus counts.';
-COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); clock (the clock of Postgres is wrong, or was when it was asked: how old the price is, is not known); owed (a re-price: see owed_reason; the next turn of a live SKU is none); past_target (too old: beyond target_age, and for a live SKU in its turns beyond LIVE_INTERVAL and the longest wait that is planned); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), and where the price is older than LIVE_INTERVAL, catalog_stale (catalog_state of catalog.sync_status) or delta_late (no delta for 30 minutes, or two times DELTA_INTERVAL where that is longer). Null: none.';
+COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: pending, not_found, removed (its state); clock (the clock of Postgres is wrong, or was when it was asked: how old the price is, is not known); implausible (the partner says it, but it is hardly a price: catalog.explain says why), mass-move (prices of many SKUs have moved implausibly), both until a second answer, five minutes later or more, says the same; owed (a re-price: see owed_reason; the next turn of a live SKU is none); past_target (too old: beyond target_age, and for a live SKU in its turns beyond LIVE_INTERVAL and the longest wait that is planned); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), and where the price is older than LIVE_INTERVAL, catalog_stale (catalog_state of catalog.sync_status) or delta_late (no delta for 30 minutes, or two times DELTA_INTERVAL where that is longer). Null: none.';
 COMMENT ON COLUMN catalog.sku_trust.actionable IS 'True where its prices may be acted on: doubt is null, and p_right is ACTIONABLE_CONFIDENCE at least. A size without a readable price is no price all the same.';
 COMMENT ON COLUMN catalog.sku_trust.p_right IS 'Probability that the partner, asked now, would answer every price of this SKU as it is here; null where it has none, or nobody knows when it was answered (doubt is clock). catalog.calibration says how well that has held.';
 COMMENT ON COLUMN catalog.sku_trust.size_p_right IS 'The same for one of its sizes: when a SKU moves, not all of its sizes do.';

@@ -19,7 +19,7 @@ export const calibration: Row = {
           legend: '{{price_source}}: expected right',
         },
       ],
-      width: 8,
+      width: 6,
       noValue: 'no price yet',
     }),
     series({
@@ -34,9 +34,19 @@ export const calibration: Row = {
         },
       ],
       isSigned: true,
-      width: 8,
+      width: 6,
       noValue: 'no refresh yet',
       runbooks: ['miscalibrated'],
+    }),
+    series({
+      title: 'Waiting for a second answer',
+      description:
+        'SKUs whose newest prices are not actionable before a second answer: implausible numbers, and moves while many are implausible.',
+      unit: 'short',
+      queries: [{ expr: read('doubted_skus', 'doubt'), legend: '{{doubt}}' }],
+      width: 6,
+      noValue: 'none',
+      runbooks: ['mass-move'],
     }),
     series({
       title: 'Calibration error',
@@ -44,7 +54,7 @@ export const calibration: Row = {
         'Mean distance between what was claimed and what was found, over the tenths of p_right, in the last seven days. A cohort of few refreshes has one by chance: under a thousand some hundredths.',
       unit: 'percentunit',
       queries: [{ expr: read('calibration_error_ratio', 'cohort'), legend: '{{cohort}}' }],
-      width: 8,
+      width: 6,
       noValue: 'no refresh yet',
       runbooks: ['miscalibrated'],
     }),

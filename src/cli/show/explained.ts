@@ -30,6 +30,12 @@ export interface Explained {
     readonly confidence: number;
     readonly actionable: boolean;
     readonly doubt: string | null;
+    /** Of a price that waits for a second answer: what is odd (null: many SKUs have moved), since which answer, and the prices before it. */
+    readonly doubted: {
+      readonly oddity: string | null;
+      readonly since: string;
+      readonly before: Readonly<Record<string, number>>;
+    } | null;
     readonly stale: boolean;
     readonly past_target: boolean;
     readonly target_seconds: number | null;

@@ -1,5 +1,6 @@
 import { formatAge } from '../../lib/duration.ts';
 import { tableOf } from '../table.ts';
+import type { Oddity } from '../../store/answer/plausibility.ts';
 import type { Explained } from './explained.ts';
 
 const count = (value: number) => value.toLocaleString('en-US');
@@ -17,6 +18,7 @@ const REASONS: Readonly<Record<string, string>> = {
   absent: 'the newest manifest does not list it',
   watched: 'the watchlist has it',
   refresh: 'somebody asked for it (refresh)',
+  doubted: 'a second answer was wanted',
   clock: 'it was asked by a wrong clock before',
 };
 
@@ -26,6 +28,8 @@ const DOUBTS: ReadonlyMap<string, string> = new Map([
   ['not_found', 'the partner does not know it (0009)'],
   ['removed', 'the delta reported it removed'],
   ['clock', 'the clock of Postgres is or was wrong, so how old the price is, is not known'],
+  ['implausible', 'the partner says it, but it is hardly a price; a second answer decides'],
+  ['mass-move', 'prices of many SKUs have moved implausibly; a second answer decides'],
   ['owed', 'a refresh is due'],
   ['past_target', 'the price is older than its target'],
   ['size_type', 'its metadata is to be read again, so the meaning of the sizes is not sure'],
@@ -45,6 +49,7 @@ export function storyOf(explained: Explained, width: number | null): string[] {
     ['answer', answerOf(explained)],
     ['report', reportOf(explained)],
     ['right', rightOf(explained)],
+    ...oddLine(explained),
     ['believed', beliefOf(explained)],
     ['tested', testedOf(explained)],
     ['next', nextOf(explained)],
@@ -116,6 +121,31 @@ function rightOf({ trust }: Explained): string {
         : `not actionable as a whole: less than ${confidence} (ACTIONABLE_CONFIDENCE)`;
   if (ofSku === null || ofSize === null) return `not known; ${against}`;
   return `all sizes ${percent(ofSku)}, each size ${percent(ofSize)}; ${against}`;
+}
+
+/** What is odd about a price, in a few words; src/store/answer/plausibility.ts finds it. */
+const ODDITIES: Readonly<Record<Oddity, string>> = {
+  jump: 'a size is three times as dear as it was, or a third',
+  'another-level': 'all sizes are twice as dear as they were, or half',
+  'one-price': 'all sizes have one price',
+  shuffled: 'the same prices are on other sizes',
+  'another-profile': 'most sizes have moved by much, each in its own way',
+  'other-sizes': 'hardly one of the sizes was there before',
+  'unlike-siblings': 'a size is far from the price of all others',
+  'another-product': 'name, model and prices have changed together',
+};
+
+function oddLine(explained: Explained): [string, string][] {
+  const { doubted } = explained.trust;
+  if (doubted === null) return [];
+  const what = ODDITIES[doubted.oddity as Oddity] ?? 'it moved while prices of many SKUs moved implausibly';
+  const before = Object.entries(doubted.before).map(([size, price]) => `${size}: ${count(price)}`);
+  return [
+    [
+      'odd',
+      `${what}, ${ago(explained, doubted.since)}; before: ${before.length === 0 ? 'no price' : before.join(', ')}`,
+    ],
+  ];
 }
 
 function beliefOf({ belief }: Explained): string {

@@ -1,3 +1,5 @@
+import { doubtsOf, writeDoubts } from './doubted.ts';
+import type { KnownMassMove } from './doubts.ts';
 import { type LockedSku, type AnswerEffects, effectsOf } from './effects.ts';
 import type { SkuResult, NextRefresh, Applied } from './types.ts';
 import { failpoint } from '../../lib/failpoint.ts';
@@ -11,6 +13,7 @@ import { correctedMeanings, writeChanges } from '../changes.ts';
 import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
 import { forgetDrawn, writeRates } from '../live.ts';
+import { followMoves } from '../mass-moves.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
@@ -27,38 +30,51 @@ export async function applyAnswer(
   next: NextRefresh,
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
-  const { lockedAt, reported, moved, muted, tests, ...applied } = await transaction(sql, async (tx, last) => {
-    const [{ locked, lockedAt, at }, prices, products, muted] = await Promise.all([
-      lockAnswered(tx, claim, next.everythingLive ?? false),
-      comparePrices(tx, settled),
-      compareProducts(tx, settled),
-      readMuted(tx),
-    ]);
-    failpoint('bulk.compared');
-    const outcome = effectsOf(locked, settled, { prices, products }, next, muted);
-    last(writeEffects(tx, { claim, at }, results, outcome, next));
-    failpoint('bulk.written');
-    return {
-      accepted: locked.length - outcome.overtaken.length,
-      priceChanges: outcome.moves.length,
-      metadataChanges: outcome.fields.length,
-      sizeTypeChanges: correctedMeanings(outcome.fields),
-      reported: outcome.answered.flatMap(
-        ({ sku }) => locked.find((row) => row.sku === sku)?.reportedSeconds ?? [],
-      ),
-      lockedAt,
-      moved: outcome.members,
-      muted,
-      tests: outcome.tests,
-    };
-  });
+  const { lockedAt, reported, moved, muted, tests, judged, massMove, ...applied } = await transaction(
+    sql,
+    async (tx, last) => {
+      const [{ locked, lockedAt, at, massMove }, prices, products, muted] = await Promise.all([
+        lockAnswered(tx, claim, next.everythingLive ?? false),
+        comparePrices(tx, settled),
+        compareProducts(tx, settled),
+        readMuted(tx),
+      ]);
+      failpoint('bulk.compared');
+      const outcome = effectsOf(locked, settled, { prices, products }, next, { muted, massMove });
+      last(writeEffects(tx, { claim, at }, results, outcome, next));
+      failpoint('bulk.written');
+      return {
+        accepted: locked.length - outcome.overtaken.length,
+        priceChanges: outcome.moves.length,
+        metadataChanges: outcome.fields.length,
+        sizeTypeChanges: correctedMeanings(outcome.fields),
+        reported: outcome.answered.flatMap(
+          ({ sku }) => locked.find((row) => row.sku === sku)?.reportedSeconds ?? [],
+        ),
+        lockedAt,
+        moved: outcome.members,
+        muted,
+        tests: outcome.tests,
+        judged: outcome.judged,
+        massMove,
+      };
+    },
+  );
   const members = await noteMembers(sql, moved, muted, next);
   next.looks?.note(tests);
   const counts = next.looks?.take() ?? [];
   // What was applied stays applied: counts that cannot be written now are written with the next ones.
   await storeLooks(sql, counts).catch(() => next.looks?.giveBack(counts));
   const sinceLock = (performance.now() - lockedAt) / 1000;
-  return { ...applied, members, reportSeconds: reported.map((seconds) => seconds + sinceLock) };
+  // As little as those counts may this fail what was applied: the next answer tries again.
+  const massMoved = await followMoves(sql, next.moves, judged, massMove).catch(() => null);
+  return {
+    ...applied,
+    members,
+    massMoved,
+    ...doubtsOf(judged),
+    reportSeconds: reported.map((seconds) => seconds + sinceLock),
+  };
 }
 
 /** What the answer has shown of members; stored where one is to be muted, or heard again. Outside of its transaction, as every lesson. */
@@ -84,11 +100,12 @@ async function writeEffects(
   const { answered, overtaken, prices, moves, moved, fields, ahead, findings, drawn } = effects;
   await Promise.all([
     writePrices(tx, prices, at),
+    writeDoubts(tx, effects.judged, at),
     writeProducts(tx, answered, effects, at),
     writeStates(tx, answered, moved, at),
     writeRates(tx, ahead),
     forgetDrawn(tx, drawn),
-    settleAnswered(tx, claim, answered, next, new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]))),
+    settleAnswered(tx, claim, effects, next),
     giveBack(tx, claim, overtaken),
     postpone(tx, claim, results),
     auditRefreshes(tx, findings, at),
@@ -104,12 +121,17 @@ async function lockAnswered(
   tx: Tx,
   claim: Claim,
   everythingLive: boolean,
-): Promise<{ readonly locked: readonly LockedSku[]; readonly lockedAt: number; readonly at: Date }> {
+): Promise<{
+  readonly locked: readonly LockedSku[];
+  readonly lockedAt: number;
+  readonly at: Date;
+  readonly massMove: KnownMassMove;
+}> {
   const asked = claim.skus.map(({ sku }) => sku);
   const generations = claim.skus.map(({ generation }) => generation);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
   // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
-  const [, locked, [{ at }]] = await Promise.all([
+  const [, locked, [{ at, ...massMove }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
     tx<LockedSku[]>`
     select d.sku, s.state <> 'removed' or d.generation = a.generation as answerable,
@@ -117,13 +139,12 @@ async function lockAnswered(
       r.alpha, r.beta, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", coalesce(w.weight, 1)::float8 as weight,
       e.live_prior_minutes as "priorMinutes", past.moves as "pastMoves", past.minutes as "pastMinutes",
       (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
-      h.cohort, catalog_internal.p_right(h.cohort, false, h.minutes, r, e) as "pRight",
-      catalog_internal.p_right(h.cohort, true, h.minutes, r, e) as "sizePRight",
+      h.cohort, p."pRight", p."sizePRight",
       exists (select from catalog_internal.random_looks l where l.sku = d.sku and l.look_at <= ${claim.askedAt}) as random,
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
-      ${standingColumns(tx, claim.askedAt)}
+      ${standingColumns(tx, claim.askedAt)}, d.doubt, d.oddity, d.believed, (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
@@ -132,6 +153,11 @@ async function lockAnswered(
       select catalog_internal.cohort_of(s.price_source, s.in_manifest, d.live, d.reason = 'changed') as cohort,
         case when s.state = 'priced' then greatest(0, extract(epoch from ${claim.askedAt} - s.priced_at)::float8 / 60) end as minutes
     ) h
+    left join lateral (
+      select catalog_internal.p_right(by_rate, h.cohort = 'reported', false, h.minutes, r, e) as "pRight",
+        catalog_internal.p_right(by_rate, h.cohort = 'reported', true, h.minutes, r, e) as "sizePRight"
+      from (select h.cohort in ('live', 'unlisted') as by_rate) b where h.minutes is not null
+    ) p on true
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
       select p.* from (select where r.sku is null and (s.price_source = 'live' or not s.in_manifest or ${everythingLive}) offset 0) unknown
@@ -139,9 +165,11 @@ async function lockAnswered(
     ) past on true
     where d.claim = ${claim.number}
     order by d.sku for update of d`,
-    tx<[{ at: Date }]>`select least(${claim.askedAt}, clock_timestamp()) as at`,
+    tx<
+      [{ at: Date } & KnownMassMove]
+    >`select least(${claim.askedAt}, clock_timestamp()) as at, since, usual from catalog_internal.mass_move`,
   ]);
-  return { locked, lockedAt: performance.now(), at };
+  return { locked, lockedAt: performance.now(), at, massMove };
 }
 
 /**
@@ -173,21 +201,25 @@ const MOST_LIVE_MARKS = 6;
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
  * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one is
  * asked as often as any that is not found, because the price routes may know it again without a delta reporting it.
- * Nobody reports the moves of a priced one that no manifest lists: it is asked as often as a live one, and has no live slot
+ * One that is doubted is due, and waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as often as a live one, and has no live slot
  * unless it was last listed as live, since whether the partner computes it live is not known.
  */
 async function settleAnswered(
   tx: Tx,
   claim: Claim,
-  answered: readonly SkuResult[],
+  { answered, ahead, judged }: AnswerEffects,
   next: NextRefresh,
-  liveMs: ReadonlyMap<string, number>,
 ): Promise<void> {
+  const liveMs = new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]));
+  const doubtedMs = new Map(
+    judged.flatMap(({ sku, againInMs }) => (againInMs === null ? [] : [[sku, againInMs]])),
+  );
   const generation = new Map(claim.skus.map((sku) => [sku.sku, sku.generation]));
   const secs = (ms: number) => ms / 1000;
   await tx`
     update catalog_internal.due d set
-      claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+      claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end, deferrals = 0, failures = 0, largest_call = null,
+      held_until = case when a.doubted_seconds is not null then now() + make_interval(secs => a.doubted_seconds) end,
       live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
@@ -195,18 +227,21 @@ async function settleAnswered(
       reason = case when d.generation = a.generation then next.reason else d.reason end,
       lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason) else d.lane end
     from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
-        ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[]) as a(sku, generation, live_seconds)
+        ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[],
+        ${answered.map(({ sku }) => (doubtedMs.has(sku) ? secs(doubtedMs.get(sku) ?? 0) : null))}::float8[]) as a(sku, generation, live_seconds, doubted_seconds)
       join catalog.skus s using (sku)
       cross join lateral (
         select case
           when s.state = 'removed' and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then 'infinity'::timestamptz
           when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
+          when a.doubted_seconds is not null then now()
           when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)
           when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
           else now() + make_interval(secs => ${secs(next.snapshotMs)})
         end as due_at,
         case
           when s.state in ('removed', 'not_found') then 'metadata'
+          when a.doubted_seconds is not null then 'doubted'
           when s.price_source = 'live' or ${next.everythingLive ?? false} then 'live'
           when not s.in_manifest then 'unlisted'
           else ${next.snapshotReason}

@@ -1,3 +1,12 @@
+import {
+  type Doubt,
+  type HeldDoubt,
+  judgeAll,
+  type KnownMassMove,
+  judgedAnswers,
+  type SkuJudgement,
+} from './doubts.ts';
+import type { Oddity } from './plausibility.ts';
 import { type Held, sizesFound, testsOf } from './looks.ts';
 import type { SkuResult, NextRefresh } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
@@ -32,6 +41,8 @@ export interface AnswerEffects {
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
   /** What the answer tests of the probabilities that were held. */
   readonly tests: readonly LookTest[];
+  /** What is to be thought of the prices of each record. */
+  readonly judged: readonly SkuJudgement[];
   /** SKUs that had been drawn at random, and are refreshed now. */
   readonly drawn: readonly string[];
 }
@@ -45,7 +56,7 @@ export function effectsOf(
   settled: readonly SkuResult[],
   { prices, products }: Differences,
   next: Pick<NextRefresh, 'live' | 'members'>,
-  muted: ReadonlySet<string> = new Set(),
+  { muted = new Set(), massMove = { since: null, usual: null } }: Known = {},
 ): AnswerEffects {
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
   const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
@@ -88,8 +99,32 @@ export function effectsOf(
       looks.filter(({ seenBefore }) => seenBefore),
       sizes,
     ),
+    judged: judgeAll(
+      judgedAnswers(answered, prices, renamedIn(fields), (sku) => (rowOf.get(sku)?.minutes ?? null) !== null),
+      (sku) => doubtOf(rowOf.get(sku)),
+      massMove,
+    ),
     drawn: looks.flatMap(({ sku, random }) => (random ? [sku] : [])),
   };
+}
+
+/** What is known at the time of an answer, of more than its SKUs. */
+interface Known {
+  readonly muted?: ReadonlySet<string>;
+  readonly massMove?: KnownMassMove;
+}
+
+/** SKUs whose name and model have both changed. */
+function renamedIn(fields: readonly FieldChange[]): ReadonlySet<string> {
+  const changed = (field: string) => fields.filter((change) => change.field === field).map(({ sku }) => sku);
+  const models = new Set(changed('model'));
+  return new Set(changed('name').filter((sku) => models.has(sku)));
+}
+
+function doubtOf(row: LockedSku | undefined): HeldDoubt | null {
+  if (row === undefined || row.doubt === null) return null;
+  const { doubt, oddity, doubtMinutes, believed } = row;
+  return { doubt, oddity, minutes: doubtMinutes ?? 0, believed: new Map(Object.entries(believed ?? {})) };
 }
 
 /** One row of history for all members of a product that moved; none for none. */
@@ -134,6 +169,11 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly answerable: boolean;
     readonly live: boolean;
     readonly seenBefore: boolean;
+    /** Why its prices are doubted, since how many minutes before the request, and what they were before; null where they are not. */
+    readonly doubt: Doubt | null;
+    readonly oddity: Oddity | null;
+    readonly doubtMinutes: number | null;
+    readonly believed: Readonly<Record<string, number>> | null;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
   };

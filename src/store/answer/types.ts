@@ -1,5 +1,7 @@
 import type { MemberWatch, Turned } from './members.ts';
 import type { LookCounts } from '../calibration.ts';
+import type { MassMoved, MoveCounts } from '../mass-moves.ts';
+import type { Oddity } from './plausibility.ts';
 import type { Metadata } from '../../declared/metadata.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
@@ -36,6 +38,8 @@ export interface NextRefresh {
   readonly members?: MemberWatch;
   /** Counts what looks test of the probabilities held before them; without it nothing is counted. */
   readonly looks?: LookCounts;
+  /** Notices moves in masses; without it none are. */
+  readonly moves?: MoveCounts;
   /** Live, and without a plan for each: SKUs that no manifest lists. */
   readonly liveMs: number;
   /** Learns from a refresh of a live SKU, and says when the next one is due where that is not after `liveMs`. */
@@ -59,4 +63,15 @@ export interface Applied {
   readonly reportSeconds: readonly number[];
   /** SKUs whose size keys changed their meaning (size_map.size_type corrected). */
   readonly sizeTypeChanges: readonly string[];
+  /** SKUs whose prices are not to be acted on before a second answer, from this one on. */
+  readonly doubted: readonly DoubtedSku[];
+  /** SKUs of which it was the second answer, or that have their prices of before again. */
+  readonly settled: { readonly confirmed: number; readonly back: number };
+  /** Moves in masses that have begun or ended with this answer. */
+  readonly massMoved: MassMoved | null;
+}
+
+export interface DoubtedSku {
+  readonly sku: string;
+  readonly oddity: Oddity;
 }

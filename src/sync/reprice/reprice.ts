@@ -26,14 +26,8 @@ import { learnRefresh } from '../live/plan.ts';
 import { type Failure, failureOf, PATIENCE_MS } from '../outcome.ts';
 import { afterFailedCall, type FailedKind, sizeAfter } from './call-size.ts';
 import { inputOptions, type NoCall, planCall, type PlannedCall, type IterationState } from './plan.ts';
-import {
-  type Reconciliation,
-  skuResultOf,
-  reconcile,
-  tally,
-  unpriced,
-  type SkuAnswer,
-} from './reconciliation.ts';
+import { type Reconciliation, skuResultOf, reconcile, unpriced, type SkuAnswer } from './reconciliation.ts';
+import { tellApplied } from './tell.ts';
 
 /** How one iteration ended: a call was made, or there is none to make now. */
 export type Iteration = { readonly kind: 'called'; readonly skus: number } | NoCall;
@@ -155,23 +149,10 @@ async function settle(
     everythingLive: plan.incident !== null,
     members: ctx.members,
     looks: ctx.looks,
+    moves: ctx.moves,
   });
   failpoint('bulk.committed');
-  ctx.emit({
-    event: 'bulk.applied',
-    asked: claim.skus.length,
-    ...tally(reconciliation.skuAnswers.values()),
-    unexpected: reconciliation.unexpected,
-    late: claim.skus.length - applied.accepted,
-    priceChanges: applied.priceChanges,
-    metadataChanges: applied.metadataChanges,
-    unpricedEntries,
-    reportSeconds: applied.reportSeconds,
-  });
-  for (const { part, path } of applied.members.muted) ctx.emit({ event: 'member.muted', part, path });
-  for (const { part, path } of applied.members.unmuted) ctx.emit({ event: 'member.unmuted', part, path });
-  if (applied.sizeTypeChanges.length > 0)
-    ctx.emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
+  tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });
 }
 
 /** Gives a claim back as it was. */

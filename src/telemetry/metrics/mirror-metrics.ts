@@ -138,6 +138,11 @@ export const MIRROR_METRICS = {
     help: 'SKUs whose refresh found a price change that no delta has reported so far.',
     read: (s) => s.deltaAudit.movesWaiting,
   }),
+  doubted_skus: gauge({
+    help: 'SKUs whose prices are not actionable before a second answer: implausible = hardly prices, mass-move = moved while many did.',
+    labels: each({ doubt: ['implausible', 'mass-move'] }),
+    read: ({ doubted }) => Object.entries(doubted).map(([doubt, value]) => ({ labels: { doubt }, value })),
+  }),
   calibration_looks: gauge({
     help: 'Answered refreshes of the last seven days, each a test of p_right, by cohort (catalog.calibration).',
     labels: unlisted('cohort'),

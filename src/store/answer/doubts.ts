@@ -1,0 +1,158 @@
+import type { SkuResult } from './types.ts';
+import type { PriceDifference } from './differences.ts';
+import { type Oddity, oddityOf, type SizePrices } from './plausibility.ts';
+
+/** Why prices that the partner says are not acted on before a second answer has said them. */
+export type Doubt = 'implausible' | 'mass-move';
+
+/** A second answer counts from so many minutes after the first on: what one server has cached, another one may, too. */
+export const APART_MINUTES = 5;
+
+/** What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move; null: they do not, nobody knows. */
+export interface KnownMassMove {
+  readonly since: Date | null;
+  readonly usual: number | null;
+}
+
+/** A doubt that the ledger holds of a SKU. */
+export interface HeldDoubt {
+  readonly doubt: Doubt;
+  readonly oddity: Oddity | null;
+  /** Minutes from the answer that is doubted to this one; negative: a clock that was ahead has dated it. */
+  readonly minutes: number;
+  /** What was held before it. */
+  readonly believed: SizePrices;
+}
+
+/** What follows from an answer for the doubt of its SKU: it begins (anew), stays as it is, or ends. */
+export type Judgement =
+  | {
+      readonly kind: 'begins';
+      readonly doubt: Doubt;
+      readonly oddity: Oddity | null;
+      readonly believed: SizePrices;
+    }
+  | { readonly kind: 'stays' }
+  /** `back`: the prices are as before the doubted answer. Else a second answer has said what is doubted. */
+  | { readonly kind: 'ends'; readonly back: boolean }
+  | { readonly kind: 'none' };
+
+/** What one answer says of a SKU, beside what was held. */
+export interface JudgedAnswer {
+  readonly sku: string;
+  readonly before: SizePrices;
+  readonly now: SizePrices;
+  /** Whether name and model have both changed. */
+  readonly renamed: boolean;
+}
+
+/** Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted. Pure. */
+export function judge(
+  answer: Omit<JudgedAnswer, 'sku'>,
+  held: HeldDoubt | null,
+  { since, usual }: KnownMassMove,
+): Judgement {
+  const { before, now } = answer;
+  if (now.size === 0) return held === null ? { kind: 'none' } : { kind: 'ends', back: true };
+  const oddity = oddityOf(before, now, usual ?? 0) ?? (isAnotherProduct(answer) ? 'another-product' : null);
+  if (held === null) {
+    if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: before };
+    if (since !== null && before.size > 0 && !samePrices(before, now))
+      return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
+    return { kind: 'none' };
+  }
+  const back =
+    held.doubt === 'implausible'
+      ? oddityOf(held.believed, now, usual ?? 0) === null
+      : samePrices(held.believed, now);
+  if (back) return { kind: 'ends', back: true };
+  if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
+  if (held.minutes < 0) return { kind: 'begins', ...held };
+  return held.minutes >= APART_MINUTES ? { kind: 'ends', back: false } : { kind: 'stays' };
+}
+
+const isAnotherProduct = ({ before, now, renamed }: Omit<JudgedAnswer, 'sku'>): boolean =>
+  renamed && before.size > 0 && !samePrices(before, now);
+
+function samePrices(one: SizePrices, other: SizePrices): boolean {
+  return one.size === other.size && [...one].every(([size, price]) => other.get(size) === price);
+}
+
+/**
+ * What is answered of each SKU beside what was held: the mirror's prices, as the differences tell them; none where they are another
+ * account's, or nobody knows whose (`isOurs`). Pure.
+ */
+export function judgedAnswers(
+  answered: readonly SkuResult[],
+  differences: readonly PriceDifference[],
+  renamed: ReadonlySet<string>,
+  isOurs: (sku: string) => boolean = () => true,
+): JudgedAnswer[] {
+  const records = new Map(
+    answered.map((result) => {
+      const prices = result.kind === 'record' ? result.prices : [];
+      const now = new Map(
+        prices.flatMap(({ size, price }) => (price === null ? [] : [[size, price] as const])),
+      );
+      return [result.sku, { now, before: new Map(now) }];
+    }),
+  );
+  for (const { sku, size, oldPrice } of differences) {
+    const before = records.get(sku)?.before;
+    if (oldPrice === null) before?.delete(size);
+    else before?.set(size, oldPrice);
+  }
+  return [...records].map(([sku, { before, now }]) => ({
+    sku,
+    before: isOurs(sku) ? before : new Map(),
+    now,
+    renamed: renamed.has(sku),
+  }));
+}
+
+/** What an answer shows of the market as a whole: judged SKUs that had prices before. */
+export interface JudgedLook {
+  readonly odd: boolean;
+  /** By how much its prices have moved, as a median of natural logarithms; null: none has. */
+  readonly move: number | null;
+}
+
+export interface SkuJudgement {
+  readonly sku: string;
+  readonly judgement: Judgement;
+  /** In how many milliseconds a second answer counts; null: none is waited for. */
+  readonly againInMs: number | null;
+  /** Null where nothing was held before. */
+  readonly look: JudgedLook | null;
+}
+
+/** Judges all SKUs of an answer. Pure. */
+export function judgeAll(
+  answers: readonly JudgedAnswer[],
+  heldOf: (sku: string) => HeldDoubt | null,
+  massMove: KnownMassMove,
+): SkuJudgement[] {
+  return answers.map((answer) => {
+    const { sku, before, now } = answer;
+    const held = heldOf(sku);
+    const judgement = judge(answer, held, massMove);
+    const back = judgement.kind === 'ends' && judgement.back;
+    const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible';
+    const look = before.size === 0 || back ? null : { odd, move: moveOf(before, now) };
+    return { sku, judgement, againInMs: againIn(judgement, held), look };
+  });
+}
+
+function againIn({ kind }: Judgement, held: HeldDoubt | null): number | null {
+  if (kind === 'begins') return APART_MINUTES * 60_000;
+  return kind === 'stays' ? Math.max(0, APART_MINUTES - (held?.minutes ?? 0)) * 60_000 : null;
+}
+
+/** The median of how far the sizes that moved have moved. */
+function moveOf(before: SizePrices, now: SizePrices): number | null {
+  const logs = [...now].flatMap(([size, price]) => {
+    const old = before.get(size);
+    return old === undefined || old === price ? [] : [Math.abs(Math.log(price / old))];
+  });
+  return logs.toSorted((a, b) => a - b)[Math.floor(logs.length / 2)] ?? null;
+}

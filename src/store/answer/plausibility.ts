@@ -1,0 +1,109 @@
+/*
+ * Numbers that are no prices, though the partner says them: an answer is judged against what the mirror held of the SKU before, or
+ * where it held nothing by its own sizes. A mirror shows what the partner says; what is judged here is whether to act on it before a
+ * second answer, apart in time, has said the same.
+ */
+
+/** Prices by size, in whole baht; sizes without a readable price are left out. */
+export type SizePrices = ReadonlyMap<string, number>;
+
+/**
+ * What is odd about an answer: hardly one of its sizes was there; one number stands for many sizes; a price is a multiple of what it was;
+ * all are; the same prices are on other sizes; most have moved by much, and each in its own way, as prices of another product would; a
+ * price is far from those of all other sizes; name and model are another product's.
+ */
+export type Oddity =
+  | 'other-sizes'
+  | 'one-price'
+  | 'jump'
+  | 'another-level'
+  | 'shuffled'
+  | 'another-profile'
+  | 'unlike-siblings'
+  | 'another-product';
+
+/** A price that is so many times what it was, or that part of it. */
+const JUMP = 3;
+/** All prices together seldom move so far between two refreshes. */
+const LEVEL = 2.1;
+/** Of one product, a size is seldom so many times as dear as the median of them. */
+const UNLIKE = 3.5;
+/** From so many sizes on there is something to compare. */
+const FEW = 3;
+/** Two prices that are swapped are by this far (natural logarithm) from each other; nearer ones may meet by chance. */
+const SWAPPED = 0.1;
+/**
+ * With so many sizes on both sides, three in ten of them have hardly ever moved by so much more or less than the median of them: by so
+ * much, or by so many times what is usual in the catalog.
+ */
+const PROFILES = [
+  { sizes: 10, far: 0.12 },
+  { sizes: 6, far: 0.15 },
+] as const;
+const TIMES_USUAL = 3;
+
+const median = (numbers: readonly number[]): number => {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? 0;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
+};
+
+/**
+ * What is odd about `now` after `before`; null where nothing is. `usual`: by how much prices of this catalog move when they do (a median
+ * of natural logarithms), 0 where that is not known yet. Pure.
+ */
+export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity | null {
+  const kept = [...now].flatMap(([size, price]) => {
+    const old = before.get(size);
+    return old === undefined ? [] : [{ old, price, log: Math.log(price / old) }];
+  });
+  const logs = kept.map(({ log }) => log);
+  if (otherSizes(before, now, kept.length)) return 'other-sizes';
+  if (onePrice(before, now)) return 'one-price';
+  if (logs.some((log) => Math.abs(log) >= Math.log(JUMP))) return 'jump';
+  if (logs.length > 0 && Math.abs(median(logs)) >= Math.log(LEVEL)) return 'another-level';
+  if (shuffled(kept)) return 'shuffled';
+  if (anotherProfile(logs, usual)) return 'another-profile';
+  return unlikeSiblings(before, now) ? 'unlike-siblings' : null;
+}
+
+const otherSizes = (before: SizePrices, now: SizePrices, kept: number): boolean =>
+  Math.min(before.size, now.size) >= FEW && kept * 3 < Math.min(before.size, now.size);
+
+const onePrice = (before: SizePrices, now: SizePrices): boolean =>
+  now.size >= FEW && new Set(now.values()).size === 1 && new Set(before.values()).size >= FEW;
+
+interface Kept {
+  readonly old: number;
+  readonly price: number;
+  readonly log: number;
+}
+
+function shuffled(kept: readonly Kept[]): boolean {
+  const moved = kept.filter(({ old, price }) => old !== price);
+  if (moved.length < 2) return false;
+  const sorted = (of: 'old' | 'price') => moved.map((each) => each[of]).toSorted((a, b) => a - b);
+  const olds = sorted('old');
+  return (
+    sorted('price').every((price, at) => price === olds[at]) &&
+    (moved.length >= FEW || moved.every(({ log }) => Math.abs(log) >= SWAPPED))
+  );
+}
+
+function anotherProfile(logs: readonly number[], usual: number): boolean {
+  const profile = PROFILES.find(({ sizes }) => logs.length >= sizes);
+  if (profile === undefined) return false;
+  const level = median(logs);
+  const off = logs.map((log) => Math.abs(log - level)).toSorted((a, b) => a - b);
+  return (off[Math.floor(off.length * 0.7)] ?? 0) >= Math.max(profile.far, TIMES_USUAL * usual);
+}
+
+/** A size that has no price before is judged by those that `now` has for the others. */
+function unlikeSiblings(before: SizePrices, now: SizePrices): boolean {
+  if (now.size < FEW || now.size === before.size) return false;
+  const level = Math.log(median([...now.values()]));
+  return [...now].some(
+    ([size, price]) => !before.has(size) && Math.abs(Math.log(price) - level) >= Math.log(UNLIKE),
+  );
+}

@@ -1,0 +1,46 @@
+import type { Applied } from '../../store/answer/types.ts';
+import type { Claim } from '../../store/due.ts';
+import type { SyncContext } from '../context.ts';
+import { type Reconciliation, tally } from './reconciliation.ts';
+
+/** Of doubted SKUs, so many are named in the log. */
+const MOST_NAMED = 10;
+
+/** Reports what an answer was applied to, and what it has shown. `unpricedEntries`: entries of its records without a readable price. */
+export function tellApplied(
+  { emit }: Pick<SyncContext, 'emit'>,
+  claim: Claim,
+  reconciliation: Reconciliation,
+  applied: Applied & { readonly unpricedEntries: number },
+): void {
+  emit({
+    event: 'bulk.applied',
+    asked: claim.skus.length,
+    ...tally(reconciliation.skuAnswers.values()),
+    unexpected: reconciliation.unexpected,
+    late: claim.skus.length - applied.accepted,
+    priceChanges: applied.priceChanges,
+    metadataChanges: applied.metadataChanges,
+    unpricedEntries: applied.unpricedEntries,
+    reportSeconds: applied.reportSeconds,
+  });
+  for (const { part, path } of applied.members.muted) emit({ event: 'member.muted', part, path });
+  for (const { part, path } of applied.members.unmuted) emit({ event: 'member.unmuted', part, path });
+  if (applied.sizeTypeChanges.length > 0) emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
+  tellDoubts({ emit }, applied);
+}
+
+function tellDoubts({ emit }: Pick<SyncContext, 'emit'>, { doubted, massMoved }: Applied): void {
+  if (doubted.length > 0)
+    emit({
+      event: 'prices.implausible',
+      count: doubted.length,
+      skus: doubted.slice(0, MOST_NAMED).map(({ sku }) => sku),
+      oddities: [...new Set(doubted.map(({ oddity }) => oddity))],
+    });
+  if (massMoved?.event === 'began') {
+    const { kind, answers, implausible, move, skus } = massMoved;
+    emit({ event: 'mass-move.began', kind, answers, implausible, move, skus });
+  }
+  if (massMoved?.event === 'ended') emit({ event: 'mass-move.ended', lastedSeconds: massMoved.seconds });
+}

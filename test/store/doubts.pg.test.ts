@@ -1,0 +1,247 @@
+import { describe, expect, test } from 'vitest';
+import { adoptAccount } from '../../src/store/account.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
+import { acceptDoubted, MoveCounts, readDoubts } from '../../src/store/mass-moves.ts';
+import { stillDue } from '../../src/store/sync-state.ts';
+import { claimAll, found, knownSkus, ledger, mark, REFRESH, removeByDelta, useStore } from './support.ts';
+
+const store = useStore();
+
+const USUAL = { 40: 4000, 41: 4100, 42: 4300, 43: 4200 };
+const POISON = { ...USUAL, 41: 41_000 };
+
+/** What one daemon counts, whose clock stands still. */
+const daemon = () => new MoveCounts({ monotonic: () => 0 });
+
+async function answer(results: readonly SkuResult[], moves = daemon()): Promise<Applied> {
+  const { sql } = store;
+  await mark(
+    sql,
+    results.map(({ sku }) => sku),
+  );
+  await sql`update catalog_internal.due set held_until = null where sku = any(${results.map(({ sku }) => sku)})`;
+  return await applyAnswer(sql, await claimAll(sql), results, { ...REFRESH, moves });
+}
+
+async function passMinutes(minutes: number): Promise<void> {
+  const { sql } = store;
+  const secs = minutes * 60;
+  await sql`
+    update catalog_internal.due set doubted_at = doubted_at - make_interval(secs => ${secs}), due_at = due_at - make_interval(secs => ${secs}),
+      held_until = held_until - make_interval(secs => ${secs})`;
+  await sql`
+    update catalog.skus set asked_at = asked_at - make_interval(secs => ${secs}), priced_at = priced_at - make_interval(secs => ${secs})`;
+}
+
+/** The doubt of a SKU for its readers, and whether any of its prices may be acted on. */
+async function seen(sku: string) {
+  const [row] = await store.sql`
+    select t.doubt, (select bool_or(p.actionable) from catalog.current_prices p where p.sku = t.sku) as actionable,
+      (select p.price from catalog.current_prices p where p.sku = t.sku and size = '41') as price
+    from catalog.sku_trust t where t.sku = ${sku}`;
+  return row;
+}
+
+async function priced(...skus: readonly string[]): Promise<void> {
+  const { sql } = store;
+  await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
+  await knownSkus(sql, skus);
+  await answer(skus.map((sku) => found(sku, USUAL)));
+}
+
+describe('numbers that are hardly prices', () => {
+  test('are shown and in the history, and not actionable before a second answer, which is asked for after five minutes', async () => {
+    const { sql } = store;
+    await priced('A', 'B');
+    expect(await seen('A')).toEqual({ doubt: null, actionable: true, price: 4100 });
+    const applied = await answer([found('A', POISON), found('B', USUAL)]);
+    expect(applied.doubted).toEqual([{ sku: 'A', oddity: 'jump' }]);
+    expect(await seen('A')).toEqual({ doubt: 'implausible', actionable: false, price: 41_000 });
+    expect(await seen('B')).toEqual({ doubt: null, actionable: true, price: 4100 });
+    const row = (await ledger(sql)).get('A');
+    expect(row).toMatchObject({ reason: 'doubted', lane: 1 });
+    expect(row?.dueIn).toBeLessThanOrEqual(0);
+    expect(row?.heldFor).toBeCloseTo(5 / 60, 2);
+    expect(await readDoubts(sql)).toMatchObject({ implausible: 1, massMoved: 0, last: 'A', massMove: null });
+
+    expect(await answer([found('A', POISON)])).toMatchObject({
+      doubted: [],
+      settled: { confirmed: 0, back: 0 },
+    });
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
+    await passMinutes(6);
+    expect(await answer([found('A', POISON)])).toMatchObject({ settled: { confirmed: 1, back: 0 } });
+    expect(await seen('A')).toEqual({ doubt: null, actionable: true, price: 41_000 });
+    expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'sweep' });
+  });
+
+  test('that are gone with the next answer were none', async () => {
+    await priced('A');
+    await answer([found('A', POISON)]);
+    expect(await answer([found('A', USUAL)])).toMatchObject({ settled: { confirmed: 0, back: 1 } });
+    expect(await seen('A')).toEqual({ doubt: null, actionable: true, price: 4100 });
+  });
+
+  test('stay so while the SKU is reported, marked, or deferred', async () => {
+    const { sql } = store;
+    await priced('A');
+    await answer([found('A', POISON)]);
+    await mark(sql, ['A'], 'changed');
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible' });
+    await sql`update catalog_internal.due set held_until = null`;
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'deferred', waitMs: 1 }], REFRESH);
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
+  });
+
+  test('end with a SKU that is removed or not found, whose next prices are first ones', async () => {
+    await priced('A', 'B');
+    await answer([found('A', POISON), found('B', POISON)]);
+    await removeByDelta(store.sql, 'A');
+    await answer([{ sku: 'B', kind: 'not_found' }]);
+    expect([await seen('A'), await seen('B')]).toMatchObject([{ doubt: 'removed' }, { doubt: 'not_found' }]);
+    await answer([found('B', POISON)]);
+    // 41,000 beside 4,000, 4,300 and 4,200 is odd by itself.
+    expect(await seen('B')).toMatchObject({ doubt: 'implausible' });
+    await answer([found('B', USUAL)]);
+    expect(await seen('B')).toMatchObject({ doubt: null });
+  });
+
+  test('that the seller accepts are prices at once', async () => {
+    const { sql } = store;
+    await priced('A', 'B');
+    await answer([found('A', POISON), found('B', POISON)]);
+    expect(await acceptDoubted(sql, ['A', 'unknown'])).toBe(1);
+    expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
+    expect(await seen('B')).toMatchObject({ doubt: 'implausible' });
+    expect(await acceptDoubted(sql, null)).toBe(1);
+    expect(await seen('B')).toMatchObject({ doubt: null, actionable: true });
+  });
+
+  test('keep nobody waiting who asks whether all is answered, also where another mark came meanwhile', async () => {
+    const { sql } = store;
+    await priced('A');
+    await mark(sql, ['A']);
+    const claim = await claimAll(sql);
+    await mark(sql, ['A']);
+    expect((await stillDue(sql, new Date(0))).due).toEqual([{ reason: 'changed', count: 1 }]);
+    await applyAnswer(sql, claim, [found('A', POISON)], REFRESH);
+    expect((await ledger(sql)).get('A')).toMatchObject({
+      reason: 'changed',
+      heldFor: expect.closeTo(5 / 60, 2) as number,
+    });
+    expect((await stillDue(sql, new Date(0))).due).toEqual([]);
+    await passMinutes(6);
+    expect((await stillDue(sql, new Date(0))).due).toEqual([{ reason: 'changed', count: 1 }]);
+  });
+
+  test('are explained: what is odd, since when, and what was before', async () => {
+    await priced('A');
+    await answer([found('A', POISON)]);
+    const [row] = await store.sql`select catalog.explain('A') -> 'trust' -> 'doubted' as doubted`;
+    expect(row?.['doubted']).toMatchObject({ oddity: 'jump', before: USUAL });
+  });
+
+  test("are no moves of another account's prices", async () => {
+    const { sql } = store;
+    await priced('A');
+    await adoptAccount(sql, { baseUrl: 'https://other.example', apiKey: 'k' });
+    expect(await answer([found('A', { 40: 90_000, 41: 95_000, 42: 99_000 })])).toMatchObject({ doubted: [] });
+  });
+});
+
+describe('moves in masses', () => {
+  const many = Array.from({ length: 300 }, (_, n) => `M${String(n).padStart(3, '0')}`);
+  const times = (factor: number) =>
+    Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, Math.round(price * factor)]));
+
+  test('begin with implausible answers, doubt all that moved within the hour, and end by evidence', async () => {
+    const { sql } = store;
+    const moves = daemon();
+    await priced(...many);
+    await answer(
+      many.slice(0, 196).map((sku) => found(sku, times(1.02))),
+      moves,
+    );
+    expect(await seen('M000')).toMatchObject({ doubt: null, actionable: true });
+    const began = await answer(
+      many.slice(196, 200).map((sku) => found(sku, POISON)),
+      moves,
+    );
+    expect(began.massMoved).toMatchObject({
+      event: 'began',
+      kind: 'implausible',
+      skus: 196,
+      answers: 200,
+      implausible: 4,
+    });
+    expect(await seen('M000')).toMatchObject({ doubt: 'mass-move', actionable: false });
+    expect(await seen('M250')).toMatchObject({ doubt: null, actionable: true });
+    expect(await readDoubts(sql)).toMatchObject({
+      implausible: 4,
+      massMoved: 196,
+      massMove: { kind: 'implausible', answers: 200 },
+    });
+
+    // Every move is doubted now; one that is taken back is not.
+    await answer([found('M250', times(1.01)), found('M000', USUAL)], moves);
+    expect(await seen('M250')).toMatchObject({ doubt: 'mass-move' });
+    expect(await seen('M000')).toMatchObject({ doubt: null, actionable: true });
+
+    await passMinutes(6);
+    const ended = await answer(
+      [
+        ...many.slice(1, 196).map((sku) => found(sku, times(1.02))),
+        ...many.slice(252, 270).map((sku) => found(sku, USUAL)),
+      ],
+      moves,
+    );
+    expect(ended.accepted).toBe(213);
+    expect(ended).toMatchObject({ settled: { confirmed: 195, back: 0 }, massMoved: { event: 'ended' } });
+    expect(await seen('M001')).toMatchObject({ doubt: null, actionable: true });
+    expect(await readDoubts(sql)).toMatchObject({ massMoved: 1, massMove: null });
+  });
+
+  test('of a market that halves: every price gets through with its second answer', async () => {
+    const moves = daemon();
+    await priced(...many);
+    const halved = () => many.map((sku) => found(sku, times(0.45)));
+    const first = await answer(halved(), moves);
+    expect(first.massMoved).toMatchObject({ event: 'began' });
+    expect(first.doubted).toHaveLength(300);
+    await passMinutes(5);
+    expect(await answer(halved(), moves)).toMatchObject({
+      settled: { confirmed: 300, back: 0 },
+      massMoved: { event: 'ended' },
+    });
+    expect(await seen('M123')).toMatchObject({ doubt: null, actionable: true });
+  });
+
+  test('are seen by every daemon, and end for all with what the seller accepts', async () => {
+    const { sql } = store;
+    await priced(...many);
+    await answer(many.map((sku) => found(sku, times(0.45))));
+    const another = daemon();
+    await sql`update catalog_internal.due set doubt = null where sku = 'M000'`;
+    await answer([found('M000', times(0.46))], another);
+    expect(await seen('M000')).toMatchObject({ doubt: 'mass-move' });
+    expect(await acceptDoubted(sql, null)).toBe(300);
+    expect(await readDoubts(sql)).toMatchObject({ implausible: 0, massMoved: 0, massMove: null });
+    expect(await seen('M000')).toMatchObject({ doubt: null, actionable: true });
+  });
+
+  test('that cannot be noted fail no answer', async () => {
+    const { sql } = store;
+    const moves = daemon();
+    await priced(...many);
+    await sql.begin(async (tx) => {
+      await tx`select from catalog_internal.mass_move for update`;
+      const applied = await answer(
+        many.map((sku) => found(sku, times(0.45))),
+        moves,
+      );
+      expect(applied).toMatchObject({ accepted: 300, massMoved: null });
+    });
+    expect((await answer([found('M000', times(0.45))], moves)).massMoved).toMatchObject({ event: 'began' });
+  });
+});

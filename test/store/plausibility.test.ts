@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest';
+import { type HeldDoubt, judge, type KnownMassMove } from '../../src/store/answer/doubts.ts';
+import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.ts';
+import { randomFrom } from '../support/market.ts';
+import { FAULTS, REARRANGED, TrueSku } from './planted-prices.ts';
+
+/*
+ * The figures of docs/trust.md are those of HISTORIES=5000 npx vitest run --project=unit test/store/plausibility.
+ */
+const HISTORIES = Number(process.env['HISTORIES'] ?? 500);
+const SEED = Number(process.env['SEED'] ?? 31);
+
+const QUIET: KnownMassMove = { since: null, usual: null };
+const say = (line: string) => process.env['HISTORIES'] !== undefined && process.stdout.write(`${line}\n`);
+
+interface Planted {
+  poisoned: number;
+  actionable: number;
+}
+
+/** Of the prices that one fault makes wrong in as many histories, how many could be acted on. */
+function plant(kind: string): Planted {
+  const { fault, leastSizes } = FAULTS[kind] ?? { fault: (prices: SizePrices) => prices, leastSizes: 1 };
+  const random = randomFrom(SEED);
+  const found: Planted = { poisoned: 0, actionable: 0 };
+  for (let history = 0; history < HISTORIES;) {
+    const [sku, other] = [new TrueSku(random), new TrueSku(random)];
+    for (let look = 0; look < 5 * random(); look += 1) sku.move();
+    const before = new Map(sku.prices);
+    sku.move();
+    if (Math.min(before.size, sku.prices.size) < leastSizes) continue;
+    history += 1;
+    const now = fault(sku.prices, random, other.prices);
+    const wrong = [...now].filter(([size, price]) => sku.prices.get(size) !== price).length;
+    found.poisoned += wrong;
+    if (judge({ before, now, renamed: false }, null, QUIET).kind === 'none') found.actionable += wrong;
+  }
+  return found;
+}
+
+const sum = (planted: readonly Planted[]): Planted => ({
+  poisoned: planted.reduce((total, { poisoned }) => total + poisoned, 0),
+  actionable: planted.reduce((total, { actionable }) => total + actionable, 0),
+});
+
+describe('faults of the partner, planted in histories', () => {
+  const kinds = Object.keys(FAULTS);
+  const numbers = kinds.filter((kind) => !REARRANGED.has(kind));
+
+  test(`that make other numbers: hardly one of 10,000 wrong prices is actionable (seed ${SEED})`, () => {
+    expect(numbers.length).toBeGreaterThanOrEqual(40);
+    const planted = numbers.map(plant);
+    numbers.forEach((kind, at) => say(`${kind}: ${planted[at]?.actionable} of ${planted[at]?.poisoned}`));
+    const { poisoned, actionable } = sum(planted);
+    say(`${numbers.length} kinds: ${actionable} of ${poisoned} wrong prices actionable`);
+    expect(actionable).toBeLessThanOrEqual(poisoned / 10_000);
+  });
+
+  test.each([...REARRANGED])('that rearrange plausible numbers are found where they differ: %s', (kind) => {
+    const { poisoned, actionable } = plant(kind);
+    say(`${kind}: ${actionable} of ${poisoned}`);
+    expect(actionable).toBeLessThanOrEqual(poisoned * (kind === 'two sizes swapped' ? 0.75 : 0.1));
+  });
+});
+
+test(`of moves that are true one in a thousand is held back at most, and none for longer than one further look (seed ${SEED})`, () => {
+  const random = randomFrom(SEED);
+  let [moves, held] = [0, 0];
+  for (let history = 0; history < HISTORIES * 4; history += 1) {
+    const sku = new TrueSku(random);
+    for (let look = 0; look < 20; look += 1) {
+      const before = new Map(sku.prices);
+      if (!sku.move()) continue;
+      moves += 1;
+      const first = judge({ before, now: sku.prices, renamed: false }, null, QUIET);
+      if (first.kind !== 'begins') continue;
+      held += 1;
+      const doubt: HeldDoubt = { ...first, minutes: 5 };
+      expect(judge({ before: sku.prices, now: sku.prices, renamed: false }, doubt, QUIET)).toEqual({
+        kind: 'ends',
+        back: false,
+      });
+    }
+  }
+  say(`${held} of ${moves} true moves held back`);
+  expect(held).toBeLessThanOrEqual(moves / 1000);
+});
+
+const prices = (...of: number[]): SizePrices => new Map(of.map((price, at) => [String(40 + at), price]));
+const USUAL = prices(4000, 4100, 4300, 4200, 4600, 5000, 4400, 4500, 4700, 4800);
+
+describe('what is odd', () => {
+  test.each([
+    ['nothing', USUAL, prices(4100, 4100, 4300, 4250, 4600, 5000, 4400, 4500, 4700, 5900), null],
+    ['nothing where all is gone', USUAL, prices(), null],
+    [
+      'nothing where a market halves, nearly',
+      USUAL,
+      prices(...[...USUAL.values()].map((price) => price * 0.48)),
+      null,
+    ],
+    ['a digit more', USUAL, new Map([...USUAL, ['41', 41_000]]), 'jump'],
+    ['a digit less', USUAL, new Map([...USUAL, ['41', 410]]), 'jump'],
+    ['all at a third', prices(5000), prices(1667), 'another-level'],
+    ['one number', USUAL, prices(...Array.from({ length: 10 }, () => 4000)), 'one-price'],
+    ['nothing where one number was before', prices(4000, 4000, 4000), prices(4100, 4100, 4100), null],
+    [
+      'the next size up',
+      USUAL,
+      prices(4800, 4000, 4100, 4300, 4200, 4600, 5000, 4400, 4500, 4700),
+      'shuffled',
+    ],
+    ['two swapped', prices(4000, 5000, 4400), prices(5000, 4000, 4400), 'shuffled'],
+    ['nothing where two near ones are swapped', prices(4000, 4100, 4400), prices(4100, 4000, 4400), null],
+    [
+      'sizes of another system',
+      prices(4000, 4100, 4300),
+      new Map([
+        ['US 7', 4000],
+        ['US 8', 4100],
+        ['US 9', 4300],
+      ]),
+      'other-sizes',
+    ],
+    [
+      'each on its own way',
+      USUAL,
+      prices(5200, 3500, 5100, 3600, 5500, 4100, 5300, 3800, 5600, 4000),
+      'another-profile',
+    ],
+    ['first prices, one of another magnitude', prices(), prices(4000, 4100, 42_000, 4300), 'unlike-siblings'],
+    ['nothing in first prices', prices(), USUAL, null],
+    [
+      'a new size of another magnitude',
+      prices(4000, 4100, 4300),
+      prices(4000, 4100, 4300, 430),
+      'unlike-siblings',
+    ],
+  ] as const)('%s', (_, before, now, odd) => {
+    expect(oddityOf(before, now)).toBe(odd);
+  });
+
+  test('is what differs more than the catalog usually does', () => {
+    const now = prices(5200, 3500, 5100, 3600, 5500, 4100, 5300, 3800, 5600, 4000);
+    expect(oddityOf(USUAL, now, 0.03)).toBe('another-profile');
+    expect(oddityOf(USUAL, now, 0.2)).toBeNull();
+  });
+});
+
+describe('a doubt', () => {
+  const poison = prices(...[...USUAL.values()].map((price) => price * 10));
+  const begun = (minutes: number): HeldDoubt => ({
+    doubt: 'implausible',
+    oddity: 'jump',
+    believed: USUAL,
+    minutes,
+  });
+  const answered = (
+    before: SizePrices,
+    now: SizePrices,
+    held: HeldDoubt | null,
+    known = QUIET,
+    renamed = false,
+  ) => judge({ before, now, renamed }, held, known);
+
+  test('begins with what is odd, and keeps what was before', () => {
+    expect(answered(USUAL, poison, null)).toEqual({
+      kind: 'begins',
+      doubt: 'implausible',
+      oddity: 'jump',
+      believed: USUAL,
+    });
+  });
+
+  test('stays while the same is said within five minutes, and ends with an answer after them', () => {
+    expect(answered(poison, poison, begun(4.9))).toEqual({ kind: 'stays' });
+    expect(answered(poison, poison, begun(5))).toEqual({ kind: 'ends', back: false });
+  });
+
+  test('ends at once where the prices are as before again, or gone', () => {
+    expect(answered(poison, USUAL, begun(0.1))).toEqual({ kind: 'ends', back: true });
+    expect(answered(poison, prices(), begun(0.1))).toEqual({ kind: 'ends', back: true });
+  });
+
+  test('begins anew with other odd prices, and still knows what was before the first', () => {
+    const worse = prices(...[...USUAL.values()].map((price) => price * 100));
+    expect(answered(poison, worse, begun(60))).toMatchObject({ kind: 'begins', believed: USUAL });
+  });
+
+  test('that a clock ahead of the others has dated begins anew, and does not last for as long as that was ahead', () => {
+    expect(answered(poison, poison, begun(-600))).toMatchObject({
+      kind: 'begins',
+      doubt: 'implausible',
+      believed: USUAL,
+    });
+  });
+
+  test('begins where another product is answered, though its prices might be', () => {
+    const now = new Map([...USUAL, ['41', 4000]]);
+    expect(answered(USUAL, now, null, QUIET, true)).toMatchObject({
+      kind: 'begins',
+      oddity: 'another-product',
+    });
+    expect(answered(USUAL, USUAL, null, QUIET, true)).toEqual({ kind: 'none' });
+  });
+
+  describe('while prices move in masses', () => {
+    const going: KnownMassMove = { since: new Date(0), usual: 0.05 };
+    const moved = new Map([...USUAL, ['41', 4000]]);
+    const massMoved = (minutes: number): HeldDoubt => ({
+      doubt: 'mass-move',
+      oddity: null,
+      believed: USUAL,
+      minutes,
+    });
+
+    test('begins with every move', () => {
+      expect(answered(USUAL, moved, null, going)).toMatchObject({ kind: 'begins', doubt: 'mass-move' });
+      expect(answered(USUAL, USUAL, null, going)).toEqual({ kind: 'none' });
+      expect(answered(prices(), USUAL, null, going)).toEqual({ kind: 'none' });
+    });
+
+    test('ends with a second answer, also where that has moved a little, or is as before', () => {
+      expect(answered(moved, moved, massMoved(1), going)).toEqual({ kind: 'stays' });
+      expect(answered(moved, new Map([...moved, ['42', 4350]]), massMoved(6), going)).toEqual({
+        kind: 'ends',
+        back: false,
+      });
+      expect(answered(moved, USUAL, massMoved(1), going)).toEqual({ kind: 'ends', back: true });
+    });
+  });
+});
