@@ -202,6 +202,10 @@ describe('a doubt', () => {
       oddity: 'another-product',
     });
     expect(answered(USUAL, USUAL, null, QUIET, true)).toEqual({ kind: 'none' });
+    const doubted: HeldDoubt = { ...begun(1), oddity: 'another-product' };
+    expect(answered(now, now, doubted)).toEqual({ kind: 'stays' });
+    expect(answered(now, USUAL, doubted, QUIET, true)).toEqual({ kind: 'ends', back: true });
+    expect(answered(now, now, { ...doubted, minutes: 5 })).toEqual({ kind: 'ends', back: false });
   });
 
   describe('while prices move in masses', () => {

@@ -61,14 +61,16 @@ export function judge(
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
-  const back =
-    held.doubt === 'implausible'
-      ? oddityOf(held.believed, now, usual ?? 0) === null
-      : samePrices(held.believed, now);
-  if (back) return { kind: 'ends', back: true };
+  if (isBack(held, now, usual ?? 0)) return { kind: 'ends', back: true };
   if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
   if (held.minutes < 0) return { kind: 'begins', ...held };
   return held.minutes >= APART_MINUTES ? { kind: 'ends', back: false } : { kind: 'stays' };
+}
+
+/** Where nothing is odd about the numbers themselves, nothing less than those of before says that they were none. */
+function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number): boolean {
+  if (oddity === null || oddity === 'another-product') return samePrices(believed, now);
+  return oddityOf(believed, now, usual) === null;
 }
 
 const isAnotherProduct = ({ before, now, renamed }: Omit<JudgedAnswer, 'sku'>): boolean =>
