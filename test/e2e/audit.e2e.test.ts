@@ -1,3 +1,4 @@
+import { nudge } from '../support/market.ts';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { letAge, metric } from '../contract/harness.ts';
@@ -34,7 +35,7 @@ function move(stack: Stack, count: number): void {
   const some = [...world.truth().values()].filter(
     (row) => row.priceSource === 'snapshot' && row.listed && Object.keys(row.sizeMap).length > 0,
   );
-  for (const row of some.slice(0, count)) world.setPrice(row.sku, Object.keys(row.sizeMap)[0] ?? '', 616_161);
+  for (const row of some.slice(0, count)) nudge(world, row);
 }
 
 test('a sweep that sees moves before the delta is counted as first, in SQL, metrics and status', async () => {

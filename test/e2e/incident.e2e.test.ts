@@ -1,3 +1,4 @@
+import { nudge } from '../support/market.ts';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
@@ -53,7 +54,7 @@ test('while the whole catalog is live-priced calls are small, nothing is lost, a
   const moved = [...world.truth().values()]
     .filter(({ sizeMap }) => Object.keys(sizeMap).length > 0)
     .slice(100, 110);
-  for (const { sku, sizeMap } of moved) world.setPrice(sku, Object.keys(sizeMap)[0] ?? '', 999_999);
+  for (const row of moved) nudge(world, row);
   await everythingDue(stack);
   await stack.caughtUp(60_000);
   const bodies = bulkBodies(stack, from);

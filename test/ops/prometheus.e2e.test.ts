@@ -1,3 +1,4 @@
+import { nudge } from '../support/market.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import { readLivePlan } from '../../src/store/live.ts';
@@ -59,12 +60,12 @@ const has = async (expr: string) => (await prometheus.now(expr)).length > 0;
 const seen = (expr: string) => eventually(() => has(expr), { what: expr, within: 30_000 });
 
 /** Moves the prices of `count` snapshot-priced SKUs. */
-function move(count: number, price: number): void {
+function move(count: number): void {
   const { world } = stack.sandbox;
   const some = [...world.truth().values()].filter(
     (row) => row.priceSource === 'snapshot' && row.listed && Object.keys(row.sizeMap).length > 0,
   );
-  for (const row of some.slice(0, count)) world.setPrice(row.sku, Object.keys(row.sizeMap)[0] ?? '', price);
+  for (const row of some.slice(0, count)) nudge(world, row);
 }
 
 /** What a mirror meets in a bad week, one after the other. Counts of the catalog may be some seconds old: where it matters, SQL is asked. */
@@ -80,7 +81,7 @@ async function live(): Promise<void> {
     sandbox.world.buildSnapshot();
     await runNow(stack, app, 'delta');
   }
-  move(7, 616_161);
+  move(7);
   await letAge(sql, SWEEP_SECONDS);
   await eventually(async () => (await audit()).waiting === 7, { what: 'moves that a refresh sees first' });
   sandbox.world.buildSnapshot();

@@ -1,4 +1,10 @@
-import type { World } from '../../src/sandbox/index.ts';
+import type { TruthRow, World } from '../../src/sandbox/index.ts';
+
+/** Moves the first price of a SKU, by as much as one may move without a second answer being wanted. `more` tells one move from another. */
+export function nudge(world: World, { sku, sizeMap }: Pick<TruthRow, 'sku' | 'sizeMap'>, more = 0): void {
+  for (const [size, price] of Object.entries(sizeMap).slice(0, 1))
+    world.setPrice(sku, size, Math.round((price ?? 1000) * 1.2) + more);
+}
 
 /** Moves of the market that the catalog reports, all of them in the snapshot cohort, and a snapshot with them. */
 export function moveMarket(world: World, round: number): void {
@@ -7,10 +13,7 @@ export function moveMarket(world: World, round: number): void {
     (row) => row.priceSource === 'snapshot' && Object.keys(row.sizeMap).length > 0,
   );
   const from = (start: number, count: number) => priced.slice(start + round * 60, start + round * 60 + count);
-  // By as much as a price may move without a second answer.
-  for (const { sku, sizeMap } of from(0, 40))
-    for (const [size, price] of Object.entries(sizeMap).slice(0, 1))
-      world.setPrice(sku, size, Math.round((price ?? 1000) * 1.2) + round);
+  for (const row of from(0, 40)) nudge(world, row, round);
   for (const { sku } of from(40, 5)) world.remove(sku);
   for (const { sku } of from(45, 5)) world.withdraw(sku);
   for (const { sku } of from(50, 5)) world.cross(sku, 'live');
