@@ -201,7 +201,11 @@ describe('hostile text', () => {
     const { sql } = store;
     const skus = HOSTILE.filter((text) => text !== '');
     await knownSkus(sql, skus);
-    const prices = HOSTILE.map((size, i) => ({ size, price: i, entry: JSON.stringify({ [size]: size }) }));
+    const prices = HOSTILE.map((size, i) => ({
+      size,
+      price: 1000 + i,
+      entry: JSON.stringify({ [size]: size }),
+    }));
     const results = skus.map((sku) =>
       found(sku, prices, { name: sku, product: JSON.stringify({ [sku]: [sku] }) }),
     );
@@ -211,7 +215,7 @@ describe('hostile text', () => {
       const rows = await sql`select size, price, entry from catalog.prices where sku = ${sku} order by price`;
       const wanted = HOSTILE.map((size, i) => ({
         size,
-        price: i,
+        price: 1000 + i,
         entry: JSON.parse(prices[i]!.entry) as unknown,
       }));
       expect(JSON.stringify(rows)).toBe(JSON.stringify(wanted));
