@@ -43,8 +43,13 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'mark_due: a SKU that fails alone is tried at once',
-      'AND d.failures > 0 AND d.largest_call IS NULL THEN NULL',
-      'AND d.failures > 0 THEN NULL',
+      'd.doubt IS NOT NULL) AND d.largest_call IS NULL THEN NULL',
+      'd.doubt IS NOT NULL) THEN NULL',
+    ],
+    [
+      'mark_due: a report waits for what a second answer waits for',
+      '(d.failures > 0 OR d.doubt IS NOT NULL)',
+      'd.failures > 0',
     ],
     [
       'mark_due: null takes the live flag away',

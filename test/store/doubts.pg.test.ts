@@ -88,6 +88,7 @@ describe('numbers that are hardly prices', () => {
     await priced('A');
     await answer([found('A', POISON)]);
     await mark(sql, ['A'], 'changed');
+    expect((await ledger(sql)).get('A')).toMatchObject({ heldFor: null });
     expect(await seen('A')).toMatchObject({ doubt: 'implausible' });
     await sql`update catalog_internal.due set held_until = null`;
     await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'deferred', waitMs: 1 }], REFRESH);

@@ -227,8 +227,6 @@ export async function everything(sql: Sql): Promise<Record<string, unknown>> {
 export async function answerAsked(sql: Sql, ...results: readonly SkuResult[]): Promise<Claim> {
   const skus = results.map(({ sku }) => sku);
   await mark(sql, skus);
-  // What waits for a second answer has waited.
-  await sql`update catalog_internal.due set held_until = null where sku = any(${skus}) and claim is null and doubt is not null`;
   const claim = await claimAll(sql);
   await applyAnswer(sql, claim, results, REFRESH);
   return claim;

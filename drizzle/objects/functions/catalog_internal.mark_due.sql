@@ -1,7 +1,7 @@
 -- Marks SKUs due; nothing else does. Returns how many rows it wrote.
 -- A row that is already due keeps its earlier due_at and its better lane. Every mark moves the generation on, so that
 -- no answer to an earlier request settles it. The wait of a deferred SKU is not shortened, nor that of one with which a call of
--- its own failed, while a SKU that waits after any other error is tried again at once. counts_as_live null leaves the live
+-- its own failed, while a SKU that waits after any other error, or for a second answer, is asked again at once. counts_as_live null leaves the live
 -- flag as it is.
 -- The rank is the weight as it stands once the rows are locked, because locking them may have waited for whoever tells
 -- the ledger of another weight (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
@@ -24,7 +24,7 @@ BEGIN
       live = coalesce(counts_as_live, d.live),
       due_at = least(d.due_at, excluded.due_at),
       generation = d.generation + 1,
-      held_until = CASE WHEN d.claim IS NULL AND d.deferrals = 0 AND d.failures > 0 AND d.largest_call IS NULL THEN NULL ELSE d.held_until END
+      held_until = CASE WHEN d.claim IS NULL AND d.deferrals = 0 AND (d.failures > 0 OR d.doubt IS NOT NULL) AND d.largest_call IS NULL THEN NULL ELSE d.held_until END
     RETURNING sku, rank
   )
   SELECT count(*), array_agg(sku) FILTER (WHERE rank <> 1) FROM written INTO marked, ranked;
