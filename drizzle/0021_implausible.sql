@@ -107,6 +107,115 @@ $$;
 --> statement-breakpoint
 REVOKE ALL ON FUNCTION catalog_internal.mark_due(text[], text, boolean) FROM PUBLIC;
 --> statement-breakpoint
+-- Puts right what a clock that was ahead has written everywhere but by SKU and in the histories (redate_skus, redate_history), once it has been set back. Returns by how many
+-- seconds it was, 0: it was not. That is at most by so much too little as the high-water mark was old.
+CREATE OR REPLACE FUNCTION catalog_internal.set_back_clock() RETURNS float8
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  moment timestamptz;
+  shift interval;
+BEGIN
+  PERFORM FROM catalog_internal.clock FOR UPDATE;
+  LOCK TABLE catalog_internal.lock_pace IN EXCLUSIVE MODE;
+  moment := clock_timestamp();
+  shift := catalog_internal.clock_high_water() - moment;
+  IF shift < interval '2 seconds' THEN
+    RETURN 0;
+  END IF;
+  UPDATE catalog_internal.clock SET high_water = moment, steady_since = moment,
+    set_back_seconds = coalesce(set_back_seconds, 0) + extract(epoch FROM shift);
+  UPDATE catalog_internal.pace_sends SET sent_at = catalog_internal.happened(sent_at, moment, shift) WHERE sent_at > moment;
+  PERFORM catalog_internal.recount_others(moment, shift);
+  UPDATE catalog_internal.pace SET raised_at = catalog_internal.happened(raised_at, moment, shift),
+    half_open_sent_at = catalog_internal.happened(half_open_sent_at, moment, shift),
+    refused_since = catalog_internal.happened(refused_since, moment, shift),
+    refused_at = catalog_internal.happened(refused_at, moment, shift),
+    backoff_until = catalog_internal.awaited(backoff_until, moment, shift);
+  UPDATE catalog_internal.tasks SET next_at = catalog_internal.awaited(next_at, moment, shift),
+    started_at = catalog_internal.happened(started_at, moment, shift),
+    finished_at = catalog_internal.happened(finished_at, moment, shift),
+    succeeded_at = catalog_internal.happened(succeeded_at, moment, shift),
+    -- A run that lives renews its lease.
+    running_until = CASE WHEN running_until > moment THEN least(running_until, moment + interval '20 seconds') END;
+  UPDATE catalog_internal.sync SET manifest_applied_at = catalog_internal.happened(manifest_applied_at, moment, shift),
+    delta_checked_at = catalog_internal.happened(delta_checked_at, moment, shift),
+    snapshot_moved_at = catalog_internal.happened(snapshot_moved_at, moment, shift),
+    catalog_checked_at = catalog_internal.happened(catalog_checked_at, moment, shift),
+    chain_broken_at = catalog_internal.happened(chain_broken_at, moment, shift),
+    token_at = catalog_internal.happened(token_at, moment, shift),
+    built_after = catalog_internal.happened(built_after, moment, shift);
+  UPDATE catalog_internal.live_plan SET solved_at = catalog_internal.happened(solved_at, moment, shift),
+    incident_since = catalog_internal.happened(incident_since, moment, shift),
+    incident_tried_at = catalog_internal.happened(incident_tried_at, moment, shift);
+  UPDATE catalog_internal.live_ceiling SET since = catalog_internal.happened(since, moment, shift),
+    blocked_at = catalog_internal.happened(blocked_at, moment, shift),
+    failed_at = catalog_internal.happened(failed_at, moment, shift),
+    cycle_from = catalog_internal.happened(cycle_from, moment, shift),
+    credit_from = catalog_internal.happened(credit_from, moment, shift);
+  UPDATE catalog_internal.live_calls SET called_at = catalog_internal.happened(called_at, moment, shift) WHERE called_at > moment;
+  UPDATE catalog_internal.unreported_moves SET seen_at = catalog_internal.happened(seen_at, moment, shift),
+    reported_at = catalog_internal.happened(reported_at, moment, shift)
+  WHERE seen_at > moment OR reported_at > moment;
+  UPDATE catalog_internal.mass_move SET since = catalog_internal.happened(since, moment, shift) WHERE since > moment;
+  UPDATE catalog_internal.delta_audit SET since = catalog_internal.happened(since, moment, shift);
+  UPDATE catalog_internal.quarantine SET seen_at = catalog_internal.happened(seen_at, moment, shift) WHERE seen_at > moment;
+  -- Tests of prices whose age that clock told, and draws that it has dated.
+  DELETE FROM catalog_internal.calibration_hours WHERE hour > moment;
+  DELETE FROM catalog_internal.random_looks WHERE look_at > moment;
+  -- The next reader of the status counts anew.
+  DELETE FROM catalog_internal.catalog_counts WHERE counted_at > moment;
+  RETURN extract(epoch FROM shift);
+END
+$$;
+--> statement-breakpoint
+REVOKE ALL ON FUNCTION catalog_internal.set_back_clock() FROM PUBLIC;
+--> statement-breakpoint
+-- Puts right what a clock that was ahead has written of SKUs, of at most so many after the SKU named, and marks them due: nobody knows
+-- how long ago they were asked about. Returns the last of them, null: there are no more.
+CREATE OR REPLACE FUNCTION catalog_internal.redate_skus(shift interval, after text, most integer) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  moment timestamptz := clock_timestamp();
+  ahead text[];
+  asked text[];
+BEGIN
+  SELECT array_agg(sku ORDER BY sku) INTO ahead FROM (
+    SELECT sku FROM catalog.skus
+    -- Prices of those asked again since the clock is right may have changed before.
+    WHERE sku > after AND (
+      greatest(first_seen_at, first_priced_at, priced_at, reported_at, removed_at) > moment OR asked_at > moment - interval '10 minutes'
+    )
+    ORDER BY sku LIMIT most FOR UPDATE
+  ) a;
+  IF ahead IS NULL THEN
+    RETURN NULL;
+  END IF;
+  SELECT array_agg(s.sku) INTO asked FROM unnest(ahead) AS f(sku) JOIN catalog.skus s USING (sku)
+  WHERE s.asked_at > moment AND s.state <> 'removed';
+  UPDATE catalog.skus s SET first_seen_at = catalog_internal.happened(first_seen_at, moment, shift),
+    first_priced_at = catalog_internal.happened(first_priced_at, moment, shift),
+    priced_at = catalog_internal.happened(priced_at, moment, shift),
+    asked_at = catalog_internal.happened(asked_at, moment, shift),
+    reported_at = catalog_internal.happened(reported_at, moment, shift),
+    removed_at = catalog_internal.happened(removed_at, moment, shift)
+  FROM unnest(ahead) AS f(sku)
+  WHERE s.sku = f.sku AND greatest(first_seen_at, first_priced_at, priced_at, asked_at, reported_at, removed_at) > moment;
+  UPDATE catalog.prices p SET changed_at = catalog_internal.happened(changed_at, moment, shift)
+  FROM unnest(ahead) AS f(sku) WHERE p.sku = f.sku AND p.changed_at > moment;
+  UPDATE catalog.products p SET changed_at = catalog_internal.happened(changed_at, moment, shift),
+    refreshed_at = catalog_internal.happened(refreshed_at, moment, shift)
+  FROM unnest(ahead) AS f(sku) WHERE p.sku = f.sku AND greatest(p.changed_at, p.refreshed_at) > moment;
+  UPDATE catalog_internal.due d SET doubted_at = catalog_internal.happened(doubted_at, moment, shift)
+  FROM unnest(ahead) AS f(sku) WHERE d.sku = f.sku AND d.doubted_at > moment;
+  IF asked IS NOT NULL THEN
+    PERFORM catalog_internal.mark_due(asked, 'clock');
+  END IF;
+  RETURN ahead[cardinality(ahead)];
+END
+$$;
+--> statement-breakpoint
+REVOKE ALL ON FUNCTION catalog_internal.redate_skus(interval, text, integer) FROM PUBLIC;
+--> statement-breakpoint
 -- How far each SKU's prices can be trusted, for every other reader of it. `stale` is what current_prices shows;
 -- `fresh` is what the metric fresh_skus counts; `doubt` also covers what these two know nothing of: the catalog as a
 -- whole, and what the sizes mean.
