@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-const MARK_DUE = 'drizzle/0016_strange_databases.sql';
+const MARK_DUE = 'drizzle/0021_implausible.sql';
 const TAKE_REQUEST = 'drizzle/0013_take_request_holds_nothing.sql';
 
 /** Faults that tests once did not notice, found by planting them. */
@@ -99,8 +99,8 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'due ledger: a mark shortens the wait of a SKU with an error that is deferred',
     file: MARK_DUE,
-    from: 'd.claim IS NULL AND d.deferrals = 0 AND d.failures > 0',
-    to: 'd.claim IS NULL AND d.failures > 0',
+    from: 'd.claim IS NULL AND d.deferrals = 0 AND (d.failures > 0',
+    to: 'd.claim IS NULL AND (d.failures > 0',
     tests: ['test/store/due.pg.test.ts'],
   },
   {

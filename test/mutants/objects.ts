@@ -2,6 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
 const DATABASES = 'drizzle/0016_strange_databases.sql';
+const IMPLAUSIBLE = 'drizzle/0021_implausible.sql';
 const P_RIGHT = 'drizzle/0020_p_right.sql';
 const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 const TRUST = [
@@ -14,7 +15,7 @@ const TRUST = [
 /** Faults in views and functions, planted in the migration that makes them as they are now. */
 export const OBJECTS: readonly Mutant[] = [
   ...faultsOf(
-    DATABASES,
+    IMPLAUSIBLE,
     [...DUE, 'test/store/rank.pg.test.ts'],
     [
       'mark_due: a worse mark takes a better lane',
@@ -77,7 +78,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    FUNCTIONS,
+    IMPLAUSIBLE,
     ['test/store/watchlist.pg.test.ts'],
     ['lane_of: a watched SKU is not urgent', "WHEN 'watched' THEN 1 ", "WHEN 'watched' THEN 2 "],
   ),
@@ -114,6 +115,11 @@ export const OBJECTS: readonly Mutant[] = [
     P_RIGHT,
     ['test/store/questions.pg.test.ts', 'test/store/trust.pg.test.ts'],
     [
+      'trust: a size without a price is actionable',
+      't.size_actionable AND p.price IS NOT NULL AS actionable',
+      't.size_actionable AS actionable',
+    ],
+    [
       'skus_past_target: the newest first',
       'WHERE t.past_target ORDER BY t.priced_at LIMIT',
       'WHERE t.past_target ORDER BY t.priced_at DESC LIMIT',
@@ -148,7 +154,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    P_RIGHT,
+    IMPLAUSIBLE,
     TRUST,
     [
       'trust: a pending price is actionable',
@@ -185,11 +191,6 @@ export const OBJECTS: readonly Mutant[] = [
       'trust: metadata that is due makes prices stale',
       "coalesce(d.due_at <= now() AND d.reason <> 'metadata', false) AS reprice_due",
       'coalesce(d.due_at <= now(), false) AS reprice_due',
-    ],
-    [
-      'trust: a size without a price is actionable',
-      't.size_actionable AND p.price IS NOT NULL AS actionable',
-      't.size_actionable AS actionable',
     ],
     [
       'trust: a deferred SKU is in error',
