@@ -175,12 +175,14 @@ async function begin(
   kind: MassMove['kind'],
   { answers, implausible, move }: HourOfMoves,
 ): Promise<MassMoved | null> {
+  // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved meanwhile.
+  const skus = await doubtMoved(sql);
   const begun = await sql`
     update catalog_internal.mass_move
     set since = clock_timestamp(), kind = ${kind}, answers = ${answers}, implausible = ${implausible}, move = ${move}
     where since is null and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
-  return { event: 'began', kind, skus: await doubtMoved(sql), answers, implausible, move };
+  return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move };
 }
 
 /** So many SKUs are doubted at a time: nobody waits for long for the rows of the ledger. */
@@ -247,7 +249,9 @@ export async function readDoubts(sql: Sql): Promise<Doubts> {
     from catalog_internal.mass_move m cross join (
       select (count(*) filter (where doubt = 'implausible'))::int as "implausibleSkus",
         (count(*) filter (where doubt = 'mass-move'))::int as "movedSkus", (array_agg(sku order by doubted_at desc, sku))[1] as last
-      from catalog_internal.due where doubt is not null
+      from catalog_internal.due due
+      -- What has no price any longer is doubted only where it comes back.
+      where doubt is not null and exists (select from catalog.prices p where p.sku = due.sku)
     ) d`;
   const { implausibleSkus, movedSkus, last, since, kind, answers, implausible, move } = row;
   const massMove =

@@ -200,7 +200,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'held.minutes < 0',
       'held.minutes === Infinity',
     ],
-    ["doubts: another account's prices are believed", 'isOurs(sku) ? before : new Map()', 'before'],
+    ["doubts: another account's prices are believed", 'isOurs ? held : new Map()', 'held'],
     [
       'doubts: what was before is forgotten with other odd prices',
       'oddity, believed: held.believed };',

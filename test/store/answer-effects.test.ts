@@ -27,6 +27,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   oddity: null,
   doubtMinutes: null,
   believed: null,
+  vanished: null,
   ...other,
 });
 const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): SkuResult =>

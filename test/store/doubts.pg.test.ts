@@ -95,17 +95,29 @@ describe('numbers that are hardly prices', () => {
     expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
   });
 
-  test('end with a SKU that is removed or not found, whose next prices are first ones', async () => {
-    await priced('A', 'B');
-    await answer([found('A', POISON), found('B', POISON)]);
-    await removeByDelta(store.sql, 'A');
-    await answer([{ sku: 'B', kind: 'not_found' }]);
-    expect([await seen('A'), await seen('B')]).toMatchObject([{ doubt: 'removed' }, { doubt: 'not_found' }]);
-    await answer([found('B', POISON)]);
-    // 41,000 beside 4,000, 4,300 and 4,200 is odd by itself.
-    expect(await seen('B')).toMatchObject({ doubt: 'implausible' });
-    await answer([found('B', USUAL)]);
-    expect(await seen('B')).toMatchObject({ doubt: null });
+  test.each([
+    ['removed', 'removed'],
+    ['not found', 'not_found'],
+    ['answered without a price', null],
+  ])('are doubted where a SKU that was %s comes back with them', async (how, doubt) => {
+    const { sql } = store;
+    const ten = Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, price * 10]));
+    const vanish = async () => {
+      if (how === 'removed') await removeByDelta(sql, 'A');
+      else await answer([how === 'not found' ? { sku: 'A', kind: 'not_found' } : found('A', {})]);
+    };
+    await priced('A');
+    await vanish();
+    expect(await seen('A')).toMatchObject({ doubt, price: null });
+    expect((await answer([found('A', ten)])).doubted).toEqual([{ sku: 'A', oddity: 'jump' }]);
+    // And where the same comes once more after a moment without prices.
+    await vanish();
+    expect(await readDoubts(sql)).toMatchObject({ implausible: 0 });
+    await answer([found('A', ten)]);
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
+    await passMinutes(6);
+    expect(await answer([found('A', ten)])).toMatchObject({ settled: { confirmed: 1, back: 0 } });
+    expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
   });
 
   test('that the seller accepts are prices at once', async () => {

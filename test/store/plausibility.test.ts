@@ -177,9 +177,10 @@ describe('a doubt', () => {
     expect(answered(poison, poison, begun(5))).toEqual({ kind: 'ends', back: false });
   });
 
-  test('ends at once where the prices are as before again, or gone', () => {
+  test('ends at once where the prices are as before again, and not with an answer without any', () => {
     expect(answered(poison, USUAL, begun(0.1))).toEqual({ kind: 'ends', back: true });
-    expect(answered(poison, prices(), begun(0.1))).toEqual({ kind: 'ends', back: true });
+    expect(answered(poison, prices(), begun(0.1))).toEqual({ kind: 'stays' });
+    expect(answered(prices(), poison, begun(0.2))).toEqual({ kind: 'stays' });
   });
 
   test('begins anew with other odd prices, and still knows what was before the first', () => {

@@ -144,7 +144,7 @@ async function lockAnswered(
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
-      ${standingColumns(tx, claim.askedAt)}, d.doubt, d.oddity, d.believed, (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
+      ${standingColumns(tx, claim.askedAt)}, d.doubt, d.oddity, d.believed, v.vanished, (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
@@ -158,6 +158,15 @@ async function lockAnswered(
         catalog_internal.p_right(by_rate, h.cohort = 'reported', true, h.minutes, r, e) as "sizePRight"
       from (select h.cohort in ('live', 'unlisted') as by_rate) b where h.minutes is not null
     ) p on true
+    left join lateral (
+      select jsonb_object_agg(h.size, h.old_price) as vanished
+      from (select where s.first_priced_at is not null and not exists (select from catalog.prices held where held.sku = s.sku) offset 0) gone
+        cross join lateral (
+          select size, old_price, new_price, observed_at = first_value(observed_at) over (order by id desc) as is_last
+          from catalog.price_history where sku = s.sku order by id desc limit 100
+        ) h
+      where h.is_last and h.new_price is null and h.old_price is not null
+    ) v on true
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
       select p.* from (select where r.sku is null and (s.price_source = 'live' or not s.in_manifest or ${everythingLive}) offset 0) unknown

@@ -53,7 +53,8 @@ export function judge(
   { since, usual }: KnownMassMove,
 ): Judgement {
   const { before, now } = answer;
-  if (now.size === 0) return held === null ? { kind: 'none' } : { kind: 'ends', back: true };
+  // Without prices there is nothing to act on; what was doubted is, should it come back.
+  if (now.size === 0) return { kind: held === null ? 'none' : 'stays' };
   const oddity = oddityOf(before, now, usual ?? 0) ?? (isAnotherProduct(answer) ? 'another-product' : null);
   if (held === null) {
     if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: before };
@@ -80,15 +81,23 @@ function samePrices(one: SizePrices, other: SizePrices): boolean {
   return one.size === other.size && [...one].every(([size, price]) => other.get(size) === price);
 }
 
+/** What is known of a SKU before an answer. */
+export interface KnownSku {
+  /** Whether its prices are this account's. */
+  readonly isOurs: boolean;
+  /** Its last prices, where the mirror holds none any longer. */
+  readonly vanished: SizePrices;
+}
+
 /**
- * What is answered of each SKU beside what was held: the mirror's prices, as the differences tell them; none where they are another
- * account's, or nobody knows whose (`isOurs`). Pure.
+ * What is answered of each SKU beside what was held: the mirror's prices, as the differences tell them, or else those that vanished last;
+ * none where they are another account's. Pure.
  */
 export function judgedAnswers(
   answered: readonly SkuResult[],
   differences: readonly PriceDifference[],
   renamed: ReadonlySet<string>,
-  isOurs: (sku: string) => boolean = () => true,
+  known: (sku: string) => KnownSku,
 ): JudgedAnswer[] {
   const records = new Map(
     answered.map((result) => {
@@ -104,12 +113,11 @@ export function judgedAnswers(
     if (oldPrice === null) before?.delete(size);
     else before?.set(size, oldPrice);
   }
-  return [...records].map(([sku, { before, now }]) => ({
-    sku,
-    before: isOurs(sku) ? before : new Map(),
-    now,
-    renamed: renamed.has(sku),
-  }));
+  return [...records].map(([sku, { before, now }]) => {
+    const { isOurs, vanished } = known(sku);
+    const held = before.size > 0 ? before : vanished;
+    return { sku, before: isOurs ? held : new Map(), now, renamed: renamed.has(sku) };
+  });
 }
 
 /** What an answer shows of the market as a whole: judged SKUs that had prices before. */
@@ -141,7 +149,7 @@ export function judgeAll(
     const back = judgement.kind === 'ends' && judgement.back;
     const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible';
     const look = before.size === 0 || back ? null : { odd, move: moveOf(before, now) };
-    return { sku, judgement, againInMs: againIn(judgement, held), look };
+    return { sku, judgement, againInMs: now.size === 0 ? null : againIn(judgement, held), look };
   });
 }
 

@@ -3,6 +3,7 @@ import {
   type HeldDoubt,
   judgeAll,
   type KnownMassMove,
+  type KnownSku,
   judgedAnswers,
   type SkuJudgement,
 } from './doubts.ts';
@@ -100,7 +101,7 @@ export function effectsOf(
       sizes,
     ),
     judged: judgeAll(
-      judgedAnswers(answered, prices, renamedIn(fields), (sku) => (rowOf.get(sku)?.minutes ?? null) !== null),
+      judgedAnswers(answered, prices, renamedIn(fields), (sku) => knownOf(rowOf.get(sku))),
       (sku) => doubtOf(rowOf.get(sku)),
       massMove,
     ),
@@ -120,6 +121,12 @@ function renamedIn(fields: readonly FieldChange[]): ReadonlySet<string> {
   const models = new Set(changed('model'));
   return new Set(changed('name').filter((sku) => models.has(sku)));
 }
+
+const knownOf = (row: LockedSku | undefined): KnownSku => ({
+  // Never asked: an adopted account has to answer first.
+  isOurs: row !== undefined && row.minutes !== null,
+  vanished: new Map(Object.entries(row?.vanished ?? {})),
+});
 
 function doubtOf(row: LockedSku | undefined): HeldDoubt | null {
   if (row === undefined || row.doubt === null) return null;
@@ -174,6 +181,8 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly oddity: Oddity | null;
     readonly doubtMinutes: number | null;
     readonly believed: Readonly<Record<string, number>> | null;
+    /** Where the mirror has no price of it any longer: those that vanished last. */
+    readonly vanished: Readonly<Record<string, number>> | null;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
   };
