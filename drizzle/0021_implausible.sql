@@ -322,6 +322,51 @@ COMMENT ON COLUMN catalog.sku_trust.p_right IS 'Probability that the partner, as
 COMMENT ON COLUMN catalog.sku_trust.size_p_right IS 'The same for one of its sizes: when a SKU moves, not all of its sizes do.';
 COMMENT ON COLUMN catalog.sku_trust.size_actionable IS 'The same as actionable for one of its sizes: doubt is null, and size_p_right is ACTIONABLE_CONFIDENCE at least.';
 --> statement-breakpoint
+-- One row. The pacer makes its own row when it first starts, hence the LEFT JOIN.
+CREATE OR REPLACE VIEW catalog.sync_status AS
+SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_checked_at,
+       k.skus, k.live_skus, k.pending_skus,
+       d.due_skus, d.deferred_skus, d.oldest_due_at,
+       catalog_internal.present_ceiling(p) AS requests_per_minute,
+       CASE WHEN p.backoff_until > now() THEN p.backoff_until END AS backing_off_until,
+       catalog_internal.catalog_state(s) AS catalog_state,
+       l.incident_since,
+       p.refusal, p.refused_since, coalesce(p.episodes, 0) AS refusals
+FROM catalog_internal.sync s
+CROSS JOIN catalog_internal.live_plan l
+LEFT JOIN catalog_internal.pace p ON true
+CROSS JOIN (
+  SELECT count(*) AS skus,
+         count(*) FILTER (WHERE price_source = 'live') AS live_skus,
+         count(*) FILTER (WHERE state = 'pending') AS pending_skus
+  FROM catalog.skus
+) k
+CROSS JOIN (
+  SELECT count(*) FILTER (WHERE due_at <= now() AND (deferrals = 0 AND (doubt IS NULL OR failures > 0) OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())) AS due_skus,
+         count(*) FILTER (WHERE deferrals > 0) AS deferred_skus,
+         min(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at
+  FROM catalog_internal.due
+) d;
+--> statement-breakpoint
+COMMENT ON VIEW catalog.sync_status IS 'How the mirror stands, one row.';
+COMMENT ON COLUMN catalog.sync_status.snapshot_id IS 'Snapshot that the mirror follows: the delta is asked from there.';
+COMMENT ON COLUMN catalog.sync_status.snapshot_generated_at IS 'Build time of the newest snapshot that the manifest route told of.';
+COMMENT ON COLUMN catalog.sync_status.manifest_applied_at IS 'When a manifest was last applied (baseline).';
+COMMENT ON COLUMN catalog.sync_status.delta_checked_at IS 'When the delta was last asked for and applied.';
+COMMENT ON COLUMN catalog.sync_status.skus IS 'SKUs in the mirror, in any state.';
+COMMENT ON COLUMN catalog.sync_status.live_skus IS 'SKUs of price_source live.';
+COMMENT ON COLUMN catalog.sync_status.pending_skus IS 'SKUs not priced yet.';
+COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; one that was deferred, or waits for a second answer, counts once its wait is over.';
+COMMENT ON COLUMN catalog.sync_status.deferred_skus IS 'SKUs that the partner deferred, waiting or due again.';
+COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU that has been due for longest is due; null: nothing is due.';
+COMMENT ON COLUMN catalog.sync_status.requests_per_minute IS 'Requests a minute that the pacer allows the mirror at present.';
+COMMENT ON COLUMN catalog.sync_status.backing_off_until IS 'Until when nobody sends after a refusal; null: no back-off.';
+COMMENT ON COLUMN catalog.sync_status.catalog_state IS 'ok; stale: the catalog routes cannot be trusted to report changes, SKUs are re-priced by age; none: no baseline yet.';
+COMMENT ON COLUMN catalog.sync_status.incident_since IS 'Since when the whole catalog is taken for live-priced: prices age, and are refreshed by worth with all there is; null: no incident.';
+COMMENT ON COLUMN catalog.sync_status.refusal IS 'How the partner refused the last request: throttled-or-forbidden (403), unauthorised (401), authorizer-fault (the authorizer''s 500), account-not-configured; null while requests are let through.';
+COMMENT ON COLUMN catalog.sync_status.refused_since IS 'When the first of the present refusals came; null while requests are let through.';
+COMMENT ON COLUMN catalog.sync_status.refusals IS 'Refusals in a row, with nothing let through in between.';
+--> statement-breakpoint
 DROP FUNCTION catalog_internal.p_right(text, boolean, float8, catalog_internal.live_rates, catalog_internal.held_beliefs);
 --> statement-breakpoint
 -- Everything that is known of one SKU and decides what its prices are worth, for whoever doubts one of them. Null: it is not known.

@@ -167,6 +167,16 @@ export function drawSizes(sizeType: string, rng: Rng): Sizes {
   return sizes;
 }
 
+/** The same sizes, each for up to a tenth more or less. */
+export function movedSizes(sizes: Sizes, rng: Rng): Sizes {
+  return new Map(
+    [...sizes].map(([size, price]) => [
+      size,
+      price === null ? null : Math.max(50, Math.round(price * (0.9 + rng.next() * 0.2))),
+    ]),
+  );
+}
+
 /** The sizes and prices a SKU is born with: a pure function of its seed. */
 export function bornSizes(seed: number): Sizes {
   return drawSizes(bornLine(seed).sizeType, createRng(mix(seed, 2)));

@@ -4,6 +4,7 @@ import {
   drawSizes,
   drawSku,
   HOSTILE_SKUS,
+  movedSizes,
   type Details,
   type Product,
   type Sizes,
@@ -28,6 +29,8 @@ export interface Item {
   /** It has rows in the market-state store, so the next snapshot lists it. */
   rows: boolean;
   market: { readonly sizes: Sizes; changedAt: number } | null;
+  /** What it was offered for when it was withdrawn last; null: it never was. */
+  former: Sizes | null;
   details: Details | null;
   /** Its line in the newest snapshot; `born` = derived from the seed, null = not listed. */
   line: FrozenLine | 'born' | null;
@@ -113,7 +116,9 @@ export class Market {
 
   withdraw(sku: string): void {
     const item = this.#known(sku);
-    this.#touch(item).clear();
+    const sizes = this.#touch(item);
+    if (sizes.size > 0) item.former = new Map(sizes);
+    sizes.clear();
     this.gone.add(item);
   }
 
@@ -125,6 +130,7 @@ export class Market {
     this.gone.add(item);
   }
 
+  /** Offered again, for about as much as before. */
   relist(sku: string): void {
     const item = this.#known(sku);
     const wasRemoved = !item.rows;
@@ -133,8 +139,11 @@ export class Market {
     this.gone.delete(item);
     const sizes = this.#touch(item);
     if (!wasRemoved && sizes.size > 0) return;
+    const former = sizes.size > 0 ? new Map(sizes) : item.former;
     sizes.clear();
-    for (const [size, price] of drawSizes(this.detailsOf(item).sizeType, this.rng)) sizes.set(size, price);
+    const offered =
+      former === null ? drawSizes(this.detailsOf(item).sizeType, this.rng) : movedSizes(former, this.rng);
+    for (const [size, price] of offered) sizes.set(size, price);
   }
 
   add(sku: string | undefined, options: AddOptions): string {
@@ -209,6 +218,7 @@ export class Market {
       priceable: kind.priceable ?? true,
       rows: kind.rows ?? true,
       market: null,
+      former: null,
       details: null,
       line: null,
     };

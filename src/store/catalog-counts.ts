@@ -108,21 +108,23 @@ interface LedgerCount {
 }
 
 /**
- * Counts the due ledger in one scan. due: due now, by reason. deferred: waiting or due again. stale: prices no older than their
+ * Counts the due ledger in one scan. due: due now, by reason; whoever was deferred or
+ * waits for a second answer is so once the wait is over. deferred: waiting or due again. stale: prices no older than their
  * class's target that are stale all the same (as catalog.current_prices has it), because a re-price is due, or because the SKU
  * is refreshed as a live one and the price is older than that allows.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
     with ledger as materialized (
-      select sku, reason, live, due_at, deferrals, failures, held_until, claim
+      select sku, reason, live, due_at, deferrals, failures, doubt, held_until, claim
       from catalog_internal.due where due_at <= now() or deferrals > 0 or live and reason = 'live'
     )
     select 'due' as kind,
       case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as label,
       count(*)::int as count, extract(epoch from now() - min(due_at))::float8 as oldest
     from ledger
-    where due_at <= now() and (deferrals = 0 or held_until is null or claim is not null or held_until <= now())
+    where due_at <= now()
+      and (deferrals = 0 and (doubt is null or failures > 0) or held_until is null or claim is not null or held_until <= now())
     group by label
     union all
     select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(due_at)), 0)::float8

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import { APART_MINUTES, type KnownMassMove, type SkuJudgement } from './answer/doubts.ts';
+import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, type SkuJudgement } from './answer/doubts.ts';
 import type { Sql } from './db.ts';
 
 /*
@@ -7,7 +7,7 @@ import type { Sql } from './db.ts';
  * while it goes on each move is doubted until a second answer says the same. What is counted is what one process has seen within an hour.
  */
 
-const WINDOW_MS = 3_600_000;
+const WINDOW_MS = HOUR_MINUTES * 60_000;
 const SLICES = 60;
 const SLICE_MS = WINDOW_MS / SLICES;
 

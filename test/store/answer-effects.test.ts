@@ -28,6 +28,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   doubtMinutes: null,
   believed: null,
   vanished: null,
+  vanishedMinutes: null,
   ...other,
 });
 const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): SkuResult =>

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { adoptAccount } from '../../src/store/account.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
+import { countCatalog } from '../../src/store/catalog-counts.ts';
 import { acceptDoubted, MoveCounts, readDoubts } from '../../src/store/mass-moves.ts';
 import { stillDue } from '../../src/store/sync-state.ts';
 import { claimAll, found, knownSkus, ledger, mark, REFRESH, removeByDelta, useStore } from './support.ts';
@@ -120,6 +121,23 @@ describe('numbers that are hardly prices', () => {
     expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
   });
 
+  test.each([
+    [59, 1],
+    [61, 0],
+  ])(
+    'of what is offered again after %i minutes count %i times for moves in masses',
+    async (minutes, count) => {
+      const { sql } = store;
+      await priced('A');
+      await answer([found('A', {})]);
+      await passMinutes(minutes);
+      await sql`update catalog.price_history set observed_at = observed_at - make_interval(mins => ${minutes})`;
+      const moves = daemon();
+      expect((await answer([found('A', POISON)], moves)).doubted).toHaveLength(1);
+      expect(moves.hour()).toMatchObject({ answers: count, implausible: count });
+    },
+  );
+
   test('that the seller accepts are prices at once', async () => {
     const { sql } = store;
     await priced('A', 'B');
@@ -146,6 +164,19 @@ describe('numbers that are hardly prices', () => {
     expect((await stillDue(sql, new Date(0))).due).toEqual([]);
     await passMinutes(6);
     expect((await stillDue(sql, new Date(0))).due).toEqual([{ reason: 'changed', count: 1 }]);
+  });
+
+  test('are due for the metrics and for SQL once a second answer counts, as what was deferred', async () => {
+    const { sql } = store;
+    const shown = async () => {
+      const [row] = await sql<{ due: number }[]>`select due_skus::int as due from catalog.sync_status`;
+      return { counted: (await countCatalog(sql)).due.map(({ reason, count }) => [reason, count]), ...row };
+    };
+    await priced('A');
+    await answer([found('A', POISON)]);
+    expect(await shown()).toEqual({ counted: [], due: 0 });
+    await passMinutes(6);
+    expect(await shown()).toEqual({ counted: [['doubted', 1]], due: 1 });
   });
 
   test('are explained: what is odd, since when, and what was before', async () => {

@@ -18,7 +18,7 @@ CROSS JOIN (
   FROM catalog.skus
 ) k
 CROSS JOIN (
-  SELECT count(*) FILTER (WHERE due_at <= now() AND (deferrals = 0 OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())) AS due_skus,
+  SELECT count(*) FILTER (WHERE due_at <= now() AND (deferrals = 0 AND (doubt IS NULL OR failures > 0) OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())) AS due_skus,
          count(*) FILTER (WHERE deferrals > 0) AS deferred_skus,
          min(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at
   FROM catalog_internal.due
@@ -32,7 +32,7 @@ COMMENT ON COLUMN catalog.sync_status.delta_checked_at IS 'When the delta was la
 COMMENT ON COLUMN catalog.sync_status.skus IS 'SKUs in the mirror, in any state.';
 COMMENT ON COLUMN catalog.sync_status.live_skus IS 'SKUs of price_source live.';
 COMMENT ON COLUMN catalog.sync_status.pending_skus IS 'SKUs not priced yet.';
-COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; a deferred SKU counts once its wait is over.';
+COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; one that was deferred, or waits for a second answer, counts once its wait is over.';
 COMMENT ON COLUMN catalog.sync_status.deferred_skus IS 'SKUs that the partner deferred, waiting or due again.';
 COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU that has been due for longest is due; null: nothing is due.';
 COMMENT ON COLUMN catalog.sync_status.requests_per_minute IS 'Requests a minute that the pacer allows the mirror at present.';

@@ -144,7 +144,8 @@ async function lockAnswered(
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
-      ${standingColumns(tx, claim.askedAt)}, d.doubt, d.oddity, d.believed, v.vanished, (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
+      ${standingColumns(tx, claim.askedAt)}, d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
+      (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
@@ -159,10 +160,10 @@ async function lockAnswered(
       from (select h.cohort in ('live', 'unlisted') as by_rate) b where h.minutes is not null
     ) p on true
     left join lateral (
-      select jsonb_object_agg(h.size, h.old_price) as vanished
+      select jsonb_object_agg(h.size, h.old_price) as vanished, (extract(epoch from ${claim.askedAt} - max(h.observed_at)) / 60)::float8 as minutes
       from (select where s.first_priced_at is not null and not exists (select from catalog.prices held where held.sku = s.sku) offset 0) gone
         cross join lateral (
-          select size, old_price, new_price, observed_at = first_value(observed_at) over (order by id desc) as is_last
+          select size, old_price, new_price, observed_at, observed_at = first_value(observed_at) over (order by id desc) as is_last
           from catalog.price_history where sku = s.sku order by id desc limit 100
         ) h
       where h.is_last and h.new_price is null and h.old_price is not null

@@ -8,6 +8,9 @@ export type Doubt = 'implausible' | 'mass-move';
 /** A second answer counts from so many minutes after the first on: what one server has cached, another one may, too. */
 export const APART_MINUTES = 5;
 
+/** Moves in masses are those of so many minutes. */
+export const HOUR_MINUTES = 60;
+
 /** What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move; null: they do not, nobody knows. */
 export interface KnownMassMove {
   readonly since: Date | null;
@@ -44,6 +47,8 @@ export interface JudgedAnswer {
   readonly now: SizePrices;
   /** Whether name and model have both changed. */
   readonly renamed: boolean;
+  /** `before` vanished longer ago than moves of the market are counted for: what is offered again may cost what it likes. */
+  readonly isReturn?: boolean;
 }
 
 /** Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted. Pure. */
@@ -85,8 +90,9 @@ function samePrices(one: SizePrices, other: SizePrices): boolean {
 export interface KnownSku {
   /** Whether its prices are this account's. */
   readonly isOurs: boolean;
-  /** Its last prices, where the mirror holds none any longer. */
+  /** Its last prices, where the mirror holds none any longer, and how long before the request they vanished. */
   readonly vanished: SizePrices;
+  readonly vanishedMinutes: number;
 }
 
 /**
@@ -114,13 +120,15 @@ export function judgedAnswers(
     else before?.set(size, oldPrice);
   }
   return [...records].map(([sku, { before, now }]) => {
-    const { isOurs, vanished } = known(sku);
-    const held = before.size > 0 ? before : vanished;
-    return { sku, before: isOurs ? held : new Map(), now, renamed: renamed.has(sku) };
+    const { isOurs, vanished, vanishedMinutes } = known(sku);
+    const isBack = before.size === 0 && vanished.size > 0;
+    const held = isBack ? vanished : before;
+    const isReturn = isBack && vanishedMinutes > HOUR_MINUTES;
+    return { sku, before: isOurs ? held : new Map(), now, renamed: renamed.has(sku), isReturn };
   });
 }
 
-/** What an answer shows of the market as a whole: judged SKUs that had prices before. */
+/** What an answer shows of the market as a whole: judged SKUs that had prices before, within the hour that moves are counted for. */
 export interface JudgedLook {
   readonly odd: boolean;
   /** By how much its prices have moved, as a median of natural logarithms; null: none has. */
@@ -143,12 +151,12 @@ export function judgeAll(
   massMove: KnownMassMove,
 ): SkuJudgement[] {
   return answers.map((answer) => {
-    const { sku, before, now } = answer;
+    const { sku, before, now, isReturn = false } = answer;
     const held = heldOf(sku);
     const judgement = judge(answer, held, massMove);
     const back = judgement.kind === 'ends' && judgement.back;
     const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible';
-    const look = before.size === 0 || back ? null : { odd, move: moveOf(before, now) };
+    const look = before.size === 0 || back || isReturn ? null : { odd, move: moveOf(before, now) };
     return { sku, judgement, againInMs: now.size === 0 ? null : againIn(judgement, held), look };
   });
 }

@@ -126,6 +126,7 @@ const knownOf = (row: LockedSku | undefined): KnownSku => ({
   // Never asked: an adopted account has to answer first.
   isOurs: row !== undefined && row.minutes !== null,
   vanished: new Map(Object.entries(row?.vanished ?? {})),
+  vanishedMinutes: row?.vanishedMinutes ?? 0,
 });
 
 function doubtOf(row: LockedSku | undefined): HeldDoubt | null {
@@ -181,8 +182,9 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly oddity: Oddity | null;
     readonly doubtMinutes: number | null;
     readonly believed: Readonly<Record<string, number>> | null;
-    /** Where the mirror has no price of it any longer: those that vanished last. */
+    /** Where the mirror has no price of it any longer: those that vanished last, and how many minutes before the request. */
     readonly vanished: Readonly<Record<string, number>> | null;
+    readonly vanishedMinutes: number | null;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
   };
