@@ -68,6 +68,8 @@ const KEPT_UNFOUND_HOURS = 1;
  */
 export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
   return await transaction(sql, async (tx) => {
+    // A connection keeps the plan that was good while there were few: with many, it compares each with each.
+    await tx`set local plan_cache_mode = force_custom_plan`;
     const gone = await scanning(tx<{ sku: string }[]>`
       select s.sku from catalog.skus s join catalog_internal.due d using (sku)
       where not s.in_manifest and s.first_priced_at is null and s.state in ('pending', 'not_found') and d.claim is null

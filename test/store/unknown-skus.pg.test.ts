@@ -65,17 +65,31 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     expect(await known()).toEqual(['B']);
   });
 
-  test('20,000 of them, inserted and deleted, leave nothing behind', async () => {
-    const { sql } = store;
-    await sql`insert into catalog.watchlist (sku) select 'made up ' || n from generate_series(1, 20000) n`;
-    await followWatchlist(sql);
-    await sql`delete from catalog.watchlist`;
-    await followWatchlist(sql);
-    expect(await forgetUnknown(sql, 15_000)).toBe(15_000);
-    expect(await forgetUnknown(sql, 15_000)).toBe(5000);
-    const [left] =
-      await sql`select (select count(*)::int from catalog.skus) + (select count(*)::int from catalog_internal.due)
+  test(
+    '20,000 of them, inserted and deleted, leave nothing behind, soon, also where there were few for long',
+    {
+      timeout: 30_000,
+    },
+    async () => {
+      const { sql } = store;
+      // From the sixth time on Postgres keeps a plan.
+      for (let times = 0; times < 6; times += 1) {
+        await watch(sql, 'one');
+        await followWatchlist(sql);
+        await sql`delete from catalog.watchlist`;
+        await followWatchlist(sql);
+        expect(await forgetUnknown(sql, 15_000)).toBe(1);
+      }
+      await sql`insert into catalog.watchlist (sku) select 'made up ' || n from generate_series(1, 20000) n`;
+      await followWatchlist(sql);
+      await sql`delete from catalog.watchlist`;
+      await followWatchlist(sql);
+      expect(await forgetUnknown(sql, 15_000)).toBe(15_000);
+      expect(await forgetUnknown(sql, 15_000)).toBe(5000);
+      const [left] =
+        await sql`select (select count(*)::int from catalog.skus) + (select count(*)::int from catalog_internal.due)
       + (select count(*)::int from catalog_internal.watched) as rows`;
-    expect(left).toEqual({ rows: 0 });
-  });
+      expect(left).toEqual({ rows: 0 });
+    },
+  );
 });
