@@ -4,8 +4,10 @@ import {
   type KnownOfCeiling,
   learnLiveCeiling,
   type LiveCredit,
+  liveCeilingAt,
   liveCredit,
   meetsCeiling,
+  withoutIdleTime,
 } from '../../src/sync/live/ceiling.ts';
 import { learnLiveBudget } from '../../src/sync/live/learn.ts';
 
@@ -25,6 +27,7 @@ export class LiveKnowledge {
   readonly #callsPerMinute: number;
   #ceiling: LiveCeiling = NO_CEILING;
   #creditFrom = 0;
+  #computedAt: number | null = null;
   /** Calls of the last minute, the oldest first. */
   readonly #recent: {
     readonly at: number;
@@ -44,14 +47,16 @@ export class LiveKnowledge {
     this.#callsPerMinute = options.callsPerMinute;
   }
 
-  get ceiling(): LiveCeiling {
-    return this.#ceiling;
+  /** As it may be tried at `now`, in live computations a minute. */
+  ceilingAt(now: number): number {
+    return liveCeilingAt(withoutIdleTime(this.#ceiling, this.#computedAt, now), now);
   }
 
   #known(now: number): KnownOfCeiling {
     while ((this.#recent[0]?.at ?? Infinity) <= now - MINUTE_MS) this.#recent.shift();
     return {
       ceiling: this.#ceiling,
+      computedAt: this.#computedAt,
       best: this.#recent.reduce((most, { computed }) => Math.max(most, computed), 0),
       partlyDeferred: this.#recent.filter(({ partly }) => partly).length,
       computedRate: Math.max(
@@ -70,7 +75,10 @@ export class LiveKnowledge {
 
   /** What may be asked for at `now`. */
   credit(now: number): LiveCredit {
-    return liveCredit({ ceiling: this.#ceiling, creditFrom: this.#creditFrom, now }, this.#callsPerMinute);
+    return liveCredit(
+      { ceiling: this.#ceiling, computedAt: this.#computedAt, creditFrom: this.#creditFrom, now },
+      this.#callsPerMinute,
+    );
   }
 
   /** Takes what `skus` live SKUs of a call at `now` cost, as claiming them does. */
@@ -102,6 +110,7 @@ export class LiveKnowledge {
       if (this.#ceiling.blockedAt !== null && after.blockedAt === null) this.#creditFrom = now;
       this.#ceiling = after;
     }
+    if (call.computed > 0) this.#computedAt = now;
     const partly = call.computed > 0 && call.deferred > 0 && call.snapshotDeferred === 0;
     this.#recent.push({ at: now, computed: call.computed, partly, others: call.snapshotDeferred > 0 });
   }

@@ -12,6 +12,11 @@ export class Heap {
     return this.#keys[0] ?? Infinity;
   }
 
+  /** The item with the smallest key; undefined where empty. */
+  get top(): number | undefined {
+    return this.#items[0];
+  }
+
   push(key: number, item: number): void {
     let at = this.#keys.length;
     this.#keys.push(key);

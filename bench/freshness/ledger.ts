@@ -16,6 +16,13 @@ import {
   solveThreshold,
 } from '../../src/sync/live/policy.ts';
 import {
+  isBacklog,
+  listedSkus,
+  isBacklogNear,
+  overdueMinutes,
+  idleAfter,
+} from '../../src/sync/live/backlog.ts';
+import {
   FIRST_RATE_PRIOR,
   learnPrior,
   priorLeverage,
@@ -24,17 +31,19 @@ import {
   withPrior,
 } from '../../src/store/rate-prior.ts';
 import { Heap } from './heap.ts';
-import type { Market } from './market.ts';
+import type { LiveMarket, Market } from './market.ts';
 import type { TrustAccount } from './trust.ts';
 
 const RESOLVE_EVERY = 10;
+const RESOLVE_BEHIND_EVERY = 1;
 /** METADATA_INTERVAL's default, and how much of the past counts (past_moves in SQL). */
 const METADATA_MINUTES = 7 * 24 * 60;
 const PAST_MINUTES = 3 * 24 * 60;
 
 /** The live lane of the due ledger, with what is known of each SKU's rate. */
 export class Ledger {
-  readonly #market: Market;
+  readonly #market: LiveMarket;
+  readonly #catchesUp: boolean;
   readonly #index: boolean;
   readonly #heap = new Heap();
   readonly #due: Float64Array;
@@ -45,22 +54,34 @@ export class Ledger {
   #most = Infinity;
   #early = 0;
   #solvedAt = -Infinity;
+  #solveAt = -Infinity;
+  #listed: number[] = [];
+  #listedAt = 0;
+  #idle = 0;
+  #lookedAt = 0;
+  #gap = 0;
+  /** After a wait of so many minutes a SKU comes first. */
+  #overdue = Infinity;
   #prior: RatePrior = FIRST_RATE_PRIOR;
   #lesson = { surprise: 0, leverage: 0, noise: 0 };
   #learnedAt = 0;
 
-  constructor(market: Market, { policy, incident }: Pick<LiveRun, 'policy' | 'incident'>) {
+  constructor(
+    market: LiveMarket,
+    { policy, incident, catchesUp = true }: Pick<LiveRun, 'policy' | 'incident' | 'catchesUp'>,
+  ) {
     this.#market = market;
     this.#index = policy === 'index';
+    this.#catchesUp = this.#index && catchesUp;
     this.#incident = incident !== undefined;
     this.#due = new Float64Array(market.size);
     this.#rates = Array.from({ length: market.size }, (_, i) =>
-      incident === undefined ? PRIOR : pastRate(market, i, incident.sweptMinutes),
+      incident === undefined ? PRIOR : pastRate(incident.market, i, incident.sweptMinutes),
     );
     this.#names = Array.from({ length: market.size }, (_, i) => String(i));
     // A fill has just ended, in this order; of the rates nothing is known.
     for (let i = 0; i < market.size; i += 1)
-      this.#heap.push(this.#incident ? (market.lastRefresh[i] as number) : i / market.size, i);
+      this.#schedule(i, this.#incident ? (market.lastRefresh[i] as number) : i / market.size);
   }
 
   /** As prices are judged by it. */
@@ -69,7 +90,18 @@ export class Ledger {
   }
 
   get nextDue(): number {
+    this.#skim();
     return this.#heap.first;
+  }
+
+  /** What was taken out of turn, and has a new due time, is still in the heap by its former one. */
+  #skim(): void {
+    for (
+      let item = this.#heap.top;
+      item !== undefined && this.#heap.first !== this.#due[item];
+      item = this.#heap.top
+    )
+      this.#heap.pop();
   }
 
   /** Where there are fewer refreshes than wanted, no slot stays empty: the next ones due are taken a little early. */
@@ -79,12 +111,13 @@ export class Ledger {
 
   owed(minute: number, most: number): number {
     // In round robin everything is always due, as its interval is one round.
-    return !this.#index || this.#heap.first <= minute ? most : 0;
+    return !this.#index || this.nextDue <= minute ? most : 0;
   }
 
   plan(minute: number, refreshes: number): void {
     this.#learnPrior(minute);
-    if (!this.#index || minute - this.#solvedAt < RESOLVE_EVERY) return;
+    if (!this.#index || minute < this.#solveAt) return;
+    const elapsed = this.#solvedAt === -Infinity ? 0 : minute - this.#solvedAt;
     const first = this.#solvedAt === -Infinity;
     this.#solvedAt = minute;
     const round = roundMinutes(this.#market.size, refreshes);
@@ -92,6 +125,47 @@ export class Ledger {
     this.#early = earlyMinutes(round);
     this.#threshold = solveThreshold(groupsOf(this.#rates, this.#market.weights), refreshes, this.#most);
     if (first && this.#incident) this.#scheduleAll();
+    this.#solveAt = minute + this.#catchUp(minute, elapsed, refreshes);
+  }
+
+  /** As sync/live/plan.ts does after each solution. Returns in how many minutes the next one is wanted. */
+  #catchUp(minute: number, elapsed: number, refreshesPerMinute: number): number {
+    this.#listed = [];
+    this.#overdue = this.#most;
+    if (!this.#catchesUp) return RESOLVE_EVERY;
+    const due = this.#dueItems(minute);
+    const behind = { due: due.length, refreshesPerMinute };
+    const backlog = isBacklog(behind);
+    this.#idle = idleAfter(this.#idle, { gaps: [this.#gap], elapsed, backlog });
+    this.#gap = 0;
+    const present = idleAfter(this.#idle, { gaps: [minute - this.#lookedAt], elapsed: 0, backlog });
+    this.#overdue = overdueMinutes(this.#most, present);
+    this.#listedAt = minute;
+    if (backlog)
+      this.#listed = chooseLive(
+        due.map((item) => this.#candidate(item, minute)),
+        listedSkus(behind),
+        this.#overdue,
+      )
+        .map(({ sku }) => Number(sku))
+        .toReversed();
+    return isBacklogNear(behind) ? RESOLVE_BEHIND_EVERY : RESOLVE_EVERY;
+  }
+
+  #dueItems(minute: number): number[] {
+    const items: number[] = [];
+    for (let item = 0; item < this.#market.size; item += 1)
+      if ((this.#due[item] as number) <= minute) items.push(item);
+    return items;
+  }
+
+  #candidate(item: number, minute: number) {
+    return {
+      sku: this.#names[item] as string,
+      weight: this.#market.weights[item] as number,
+      rate: this.#rates[item] as Rate,
+      tau: this.#tau(item, minute),
+    };
   }
 
   /** As sync/live/plan.ts places everything when an incident begins. */
@@ -114,30 +188,43 @@ export class Ledger {
     const taken: number[] = [];
     const most = this.#index ? Math.max(SHORTLIST, 3 * count) : count;
     const tooSoon: number[] = [];
-    while (taken.length < most && this.#heap.size > 0) {
+    while (taken.length < most && this.#listed.length > 0) {
+      const item = this.#listed.pop() as number;
+      if ((this.#market.lastRefresh[item] as number) < this.#listedAt) taken.push(item);
+    }
+    const listed = new Set(taken);
+    for (this.#skim(); taken.length < most && this.#heap.size > 0; this.#skim()) {
       const item = this.#heap.pop();
       const soon = this.#index && this.#tau(item, minute) < LEAST_MINUTES;
-      (soon ? tooSoon : taken).push(item);
+      (soon || listed.has(item) ? tooSoon : taken).push(item);
     }
     for (const item of tooSoon) this.#heap.push(this.#due[item] as number, item);
     if (!this.#index) return taken;
     const chosen = new Set(
       chooseLive(
-        taken.map((item) => ({
-          sku: this.#names[item] as string,
-          weight: this.#market.weights[item] as number,
-          rate: this.#rates[item] as Rate,
-          tau: this.#tau(item, minute),
-        })),
+        taken.map((item) => this.#candidate(item, minute)),
         count,
-        this.#most,
+        this.#overdue,
       ).map(({ sku }) => Number(sku)),
     );
-    for (const item of taken) if (!chosen.has(item)) this.#heap.push(this.#due[item] as number, item);
+    for (const item of taken.toReversed()) if (!chosen.has(item)) this.#putBack(item, listed.has(item));
     return [...chosen];
   }
 
+  #putBack(item: number, wasListed: boolean): void {
+    if (wasListed) this.#listed.push(item);
+    else this.#heap.push(this.#due[item] as number, item);
+  }
+
+  /** A SKU that has taken the place of another one was refreshed just now, and nothing is known of it. */
+  replace(item: number, minute: number): void {
+    this.#rates[item] = PRIOR;
+    this.#schedule(item, minute + this.#wait(item));
+  }
+
   settle(item: number, minute: number, changed: boolean): void {
+    this.#gap = Math.max(this.#gap, minute - this.#lookedAt);
+    this.#lookedAt = minute;
     const before = this.#tauBefore[item];
     if (before !== undefined && before < Infinity) {
       this.#notePrior(item, before, changed);
@@ -221,9 +308,15 @@ export interface LiveRun {
    * Everything has just turned live: SKUs were refreshed within the last `sweptMinutes`, and their rates are known from
    * what such refreshes showed in three days; no cap on the wait but the metadata's age.
    */
-  readonly incident?: { readonly sweptMinutes: number };
+  readonly incident?: { readonly sweptMinutes: number; readonly market: Market };
   /** The account with its other users, whose traffic makes the partner refuse calls; absent: nobody is refused. */
   readonly shared?: SharedAccount;
+  /** False: what is due is refreshed by due time, however much that is. */
+  readonly catchesUp?: boolean;
+  /** Nobody can be asked for so long, from this minute on. */
+  readonly outage?: { readonly from: number; readonly minutes: number };
+  /** Looks at the market once a minute. */
+  readonly everyMinute?: (minute: number) => void;
   /** Looks at what prices are worth, now and then. */
   readonly trust?: TrustAccount;
 }

@@ -8,11 +8,11 @@ import {
   sendsPerWindow,
   settled,
 } from '../../src/pace/policy.ts';
-import { liveCeilingAt } from '../../src/sync/live/ceiling.ts';
 import { planBatch } from '../../src/sync/reprice/plan.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
-import type { Account, Market } from './market.ts';
+import { type Account, type LiveMarket, Market } from './market.ts';
+import { World } from './worlds.ts';
 import type { SharedAccount } from './neighbours.ts';
 
 /*
@@ -30,7 +30,11 @@ export interface LiveRefreshes {
 
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 
-export function simulateLive(market: Market, run: LiveRun, accounts: readonly Account[]): LiveRefreshes {
+export function simulateLive(
+  market: LiveMarket,
+  run: LiveRun,
+  accounts: readonly Account[] = [],
+): LiveRefreshes {
   const ledger = new Ledger(market, run);
   const server = new CeilingServer(run.liveBudget, run.liveCeiling);
   const calls = new PacedCalls(run);
@@ -41,13 +45,27 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
   const callsPerMinute = (sendsPerWindow(run.limits) * 60_000) / run.limits.windowMs;
   const known = new LiveKnowledge({ budget: run.liveBudget, mostBudget: run.liveBudget, callsPerMinute });
 
+  let minutesPassed = 0;
+  const pass = (until: number) => {
+    for (; minutesPassed * 60_000 <= until; minutesPassed += 1) run.everyMinute?.(minutesPassed);
+  };
   while (now < end) {
-    if (now >= redrawAt) {
+    pass(now);
+    if (market instanceof Market && now >= redrawAt) {
       market.redraw(now / 60_000);
       redrawAt += (run.redrawEveryMinutes ?? Infinity) * 60_000;
     }
+    if (market instanceof World)
+      for (const item of market.replacedUntil(now / 60_000)) {
+        market.refresh(item, now / 60_000);
+        ledger.replace(item, now / 60_000);
+      }
+    if (isOut(run, now / 60_000)) {
+      now = outageEnd(run) * 60_000;
+      continue;
+    }
     run.trust?.sample(now / 60_000, market, (item) => ledger.rate(item));
-    ledger.plan(now / 60_000, Math.min(callsPerMinute * known.budget, liveCeilingAt(known.ceiling, now)));
+    ledger.plan(now / 60_000, Math.min(callsPerMinute * known.budget, known.ceilingAt(now)));
     const owed = ledger.owed(now / 60_000 + ledger.earlyMinutes, 100);
     const credit = known.credit(now);
     const quota =
@@ -88,7 +106,8 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
     const times = { askedAt: now, answeredAt: now };
     known.learn({ ...times, asked: chosen.length, computed, deferred: deferredLive, snapshotDeferred: 0 });
   }
-  market.close(run.minutes, accounts);
+  pass(end - 1);
+  if (market instanceof Market) market.close(run.minutes, accounts);
   return {
     refreshesPerMinute: half / (run.minutes / 2),
     calls: calls.sent,
@@ -96,6 +115,10 @@ export function simulateLive(market: Market, run: LiveRun, accounts: readonly Ac
     deferred,
   };
 }
+
+const outageEnd = ({ outage }: LiveRun) => (outage === undefined ? 0 : outage.from + outage.minutes);
+const isOut = (run: LiveRun, minute: number) =>
+  minute >= (run.outage?.from ?? Infinity) && minute < outageEnd(run);
 
 /** The production pacer over its log of sends, and what the partner answers to each of them. */
 class PacedCalls {

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 import { printFigures } from '../frame/figure.ts';
-import { runBench } from './results.ts';
+import { PARTS, runBench } from './results.ts';
 
 /*
- * npm run bench:freshness [-- --seed 1 --seeds 5 --json]
+ * npm run bench:freshness [-- --seed 1 --seeds 5 --part 'after an outage' --json]
  * Simulated days through the production pacer, planner, policy and learning. Exit 1 when a figure to reach is missed.
  */
 
@@ -11,6 +11,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '5' },
+    part: { type: 'string', multiple: true, default: Object.keys(PARTS) },
     json: { type: 'boolean', default: false },
   },
 });
@@ -22,5 +23,11 @@ const size = {
   fillSkus: 500_000,
   pacingHours: 24,
   incident: { skus: 500_000, hours: 12, sweptMinutes: 43 },
+  worlds: {
+    large: { skus: 20_000, hours: 40, outageFrom: 36 },
+    small: { skus: 4000, hours: 40, outageFrom: 36 },
+  },
 };
-printFigures(runBench(seeds, size), seeds, values.json);
+for (const part of values.part)
+  if (!(part in PARTS)) throw new Error(`--part: expected one of ${Object.keys(PARTS).join(', ')}`);
+printFigures(runBench(seeds, size, values.part), seeds, values.json);

@@ -6,8 +6,19 @@ export type Weights = 'zipf' | 'watch' | 'uniform';
 const MEDIAN_MINUTES = 360;
 const SIGMA = 1.5;
 
+/** Live SKUs as a mirror meets them. Times in minutes. */
+export interface LiveMarket {
+  readonly size: number;
+  readonly weights: Float64Array;
+  readonly lastRefresh: Float64Array;
+  /** Refresh of a SKU; tells whether its price had moved since the last refresh. */
+  refresh(item: number, now: number, accounts: readonly Account[]): boolean;
+  /** Whether the price is the one that the last refresh found. */
+  isRight(item: number, now: number): boolean;
+}
+
 /** Live SKUs with their true rates, and the account of how fresh the mirror's view of them is. */
-export class Market {
+export class Market implements LiveMarket {
   readonly size: number;
   readonly weights: Float64Array;
   readonly rates: Float64Array;
@@ -90,7 +101,8 @@ export class Market {
   }
 }
 
-function drawWeights(size: number, kind: Weights, random: () => number): Float64Array {
+/** Weights with a mean of 1, dealt out at random. */
+export function drawWeights(size: number, kind: Weights, random: () => number): Float64Array {
   const order = Array.from({ length: size }, (_, i) => i);
   for (let i = size - 1; i > 0; i -= 1) {
     const j = Math.floor(random() * (i + 1));

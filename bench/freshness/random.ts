@@ -18,3 +18,11 @@ export function gauss(random: () => number): number {
 export function exponential(random: () => number, rate: number): number {
   return -Math.log(1 - random()) / rate;
 }
+
+/** Number of events of a Poisson distribution. */
+export function poisson(random: () => number, mean: number): number {
+  const limit = Math.exp(-mean);
+  let count = 0;
+  for (let product = random(); product > limit; product *= random()) count += 1;
+  return count;
+}

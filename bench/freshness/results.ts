@@ -7,6 +7,7 @@ import type { Neighbours } from './neighbours.ts';
 import { simulatePacing } from './pacing.ts';
 import { type BenchSize, LIMITS, LIVE_BUDGET, runLive } from './run.ts';
 import { trustFigures } from './trust-figures.ts';
+import { catchUpFigures, worldFigures } from './world-figures.ts';
 
 /**
  * Of a rolling minute, by somebody who asks evenly: calls here are exactly as far apart as a minute holds 118 of them, so that the first
@@ -32,12 +33,18 @@ export const PARTS: Readonly<Record<string, Part>> = {
   'bursty neighbours': burstyFigures,
   'rates that are redrawn': redrawFigures,
   'everything live': incidentFigures,
+  'after an outage': (seeds, { worlds }) => catchUpFigures(seeds, worlds.large),
+  'other markets': (seeds, { worlds }) => worldFigures(seeds, worlds.small),
   'the fill': packingFigures,
   'the pace': pacingFigures,
 };
 
-export function* runBench(seeds: readonly number[], size: BenchSize): Generator<Figure> {
-  for (const part of Object.values(PARTS)) yield* part(seeds, size);
+export function* runBench(
+  seeds: readonly number[],
+  size: BenchSize,
+  parts: readonly string[] = Object.keys(PARTS),
+): Generator<Figure> {
+  for (const part of parts) yield* PARTS[part]?.(seeds, size) ?? [];
 }
 
 function* liveFigures(
@@ -177,7 +184,7 @@ function* incidentFigures(seeds: readonly number[], { incident }: BenchSize): Ge
           limits: LIMITS,
           liveBudget: LIVE_BUDGET,
           liveCeiling: ceiling,
-          incident,
+          incident: { sweptMinutes: incident.sweptMinutes, market },
         },
         [account],
       );

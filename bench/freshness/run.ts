@@ -5,6 +5,7 @@ import { type Neighbours, SharedAccount } from './neighbours.ts';
 import { knownRatesOptimum } from './optimum.ts';
 import { seeded } from './random.ts';
 import { TrustAccount } from './trust.ts';
+import type { WorldSize } from './world-figures.ts';
 
 export interface BenchSize {
   readonly skus: number;
@@ -14,6 +15,7 @@ export interface BenchSize {
   readonly pacingHours: number;
   /** Everything turns live: how many SKUs, and what is to be reached with them. */
   readonly incident: { readonly skus: number; readonly hours: number; readonly sweptMinutes: number };
+  readonly worlds: { readonly large: WorldSize; readonly small: WorldSize };
 }
 
 export const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
@@ -22,7 +24,7 @@ export const LIVE_BUDGET = 5;
 /** A simulated run of the live SKUs alone; of what comes out the first half of its time is left out, but for `cold`. */
 export function runLive(
   seed: number,
-  size: BenchSize,
+  size: Pick<BenchSize, 'skus' | 'hours'>,
   run: {
     policy: 'index' | 'round-robin';
     weights: Weights;

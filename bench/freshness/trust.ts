@@ -1,6 +1,6 @@
 import { BINS, binOf } from '../../src/store/calibration.ts';
 import { type Rate, unmovedProbability } from '../../src/store/rate-prior.ts';
-import type { Market } from './market.ts';
+import type { LiveMarket } from './market.ts';
 
 /** LIVE_INTERVAL's default: the age up to which a live price was acted on before there was a probability. */
 const TARGET_MINUTES = 30;
@@ -32,7 +32,7 @@ export class TrustAccount {
   }
 
   /** Looks at every price at `minute`, where it is time. */
-  sample(minute: number, market: Market, rateOf: (item: number) => Rate): void {
+  sample(minute: number, market: LiveMarket, rateOf: (item: number) => Rate): void {
     if (minute < this.#nextAt || minute < this.#since) return;
     this.#nextAt = minute + SAMPLED_EVERY;
     for (let item = 0; item < market.size; item += 1) {

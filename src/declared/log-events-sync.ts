@@ -214,7 +214,7 @@ export const REPRICING = {
   'live-plan.done': line(
     ['info', 'debug'],
     'the refresh plan of live SKUs changed (at debug: was recomputed)',
-    [...RUN, 'liveSkus', 'refreshesPerMinute', 'roundMinutes', 'scarce', 'incident', 'scheduled'],
+    [...RUN, 'liveSkus', 'refreshesPerMinute', 'roundMinutes', 'scarce', 'backlog', 'incident', 'scheduled'],
   ),
   'metadata.done': line('debug', 'SKUs with old metadata were made due', [...RUN, 'promoted']),
   'maintenance.done': line('debug', 'expired rows were deleted', [

@@ -146,6 +146,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'samples',
       'calibration_hours',
       'random_looks',
+      'live_backlog',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
     for (const table of ['live_plan', 'live_ceiling', 'call_size', 'delta_audit', 'beliefs', 'mass_move']) {

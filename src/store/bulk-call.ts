@@ -54,7 +54,7 @@ export interface CallInputs {
   readonly suspects: readonly DueSuspects[];
   /** Milliseconds until a SKU comes due or a wait ends (0 = now); null when nothing is scheduled. */
   readonly nextDueMs: number | null;
-  /** The live lane's first SKUs by due time; none where live SKUs are claimed in that order anyway. */
+  /** Live SKUs to choose from: drawn at random, listed of a backlog, then by due time; none where live SKUs are claimed in that order anyway. */
   readonly candidates: readonly LiveCandidate[];
   /** Whether the ledger does not know yet what sellers have done to the watchlist. */
   readonly watchlistMoved: boolean;
@@ -198,27 +198,44 @@ const restedFor = (sql: Sql, minutes: number) =>
 /** Those drawn at random whose time has come, due or not. */
 function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
   return sql`
-    (select due.sku, due.due_at, s.asked_at, true as random
+    (select due.sku, due.due_at, s.asked_at, true as random, null::int as place
      from facts f join catalog_internal.random_looks drawn on f.refresh_threshold is not null and drawn.look_at <= now()
      join catalog_internal.due using (sku) join catalog.skus s using (sku)
      where due.held_until is null and due.largest_call is null and due.live and ${restedFor(sql, restMinutes)}
      order by drawn.look_at limit ${most})`;
 }
 
+function candidatesAtOnce(sql: Sql, { perBudget, configuredBudget, least, most }: CandidateOptions) {
+  return sql`(select least(${most}::int, greatest(${least}::int,
+    ${perBudget}::int * floor(coalesce(live_budget, ${configuredBudget}::real))::int)) from facts)`;
+}
+
+/** The next ones of the list that store/live-backlog.ts makes; none where there is no backlog. */
+function listedCandidates(sql: Sql, options: CandidateOptions) {
+  return sql`
+    (select due.sku, due.due_at, s.asked_at, false as random, listed.place
+     from facts f join catalog_internal.live_backlog listed on f.refresh_threshold is not null
+     join catalog_internal.due using (sku) join catalog.skus s using (sku)
+     where due.held_until is null and due.largest_call is null and due.live and due.lane = ${laneNumber('live')}
+       and due.due_at <= now() and (s.asked_at is null or s.asked_at < listed.listed_at) and ${restedFor(sql, options.restMinutes)}
+     order by listed.place limit ${candidatesAtOnce(sql, options)})`;
+}
+
 function liveCandidates(sql: Sql, options: CandidateOptions) {
   const live = laneNumber('live');
-  const { perBudget, configuredBudget, least, most, restMinutes } = options;
-  const rested = restedFor(sql, restMinutes);
-  const limit = sql`(select least(${most}::int, greatest(${least}::int,
-    ${perBudget}::int * floor(coalesce(live_budget, ${configuredBudget}::real))::int)) from facts)`;
+  const { most } = options;
+  const rested = restedFor(sql, options.restMinutes);
+  const limit = candidatesAtOnce(sql, options);
   return sql`
     select coalesce(json_agg(json_build_object('sku', d.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha,
       'beta', r.beta, 'minutes', (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8,
-      'random', d.random) order by d.random desc, d.due_at), '[]')
+      'random', d.random) order by d.random desc, d.place, d.due_at), '[]')
     from (
       ${drawnCandidates(sql, options)}
       union all
-      (select *, false as random from (
+      ${listedCandidates(sql, options)}
+      union all
+      (select *, false as random, null::int as place from (
         (select waiting.sku, waiting.due_at, waiting.asked_at
          from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
          cross join lateral (

@@ -111,6 +111,11 @@ export async function claimDue(
       order by sku for update skip locked
     ),
     suspects as materialized (${suspectsOf(sql, suspects)}),
+    -- Whoever is claimed leaves the list of a backlog; what another claim is about to take off is passed by.
+    unlisted as (
+      delete from catalog_internal.live_backlog
+      where ctid = any(array(select ctid from catalog_internal.live_backlog where sku = any(${named as string[]}) for update skip locked))
+    ),
     claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at),
     claimed as (
       -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.

@@ -68,6 +68,8 @@ export interface LivePlan {
   readonly refreshThreshold: number | null;
   readonly maxIntervalMinutes: number | null;
   readonly earlyMinutes: number | null;
+  /** After how long a wait a SKU is refreshed before all others; null likewise. */
+  readonly overdueMinutes: number | null;
   /** Whether an incident has begun or ended since the last solution. */
   readonly unsolved: boolean;
   /** Set while every SKU is treated as live-priced. */
@@ -75,6 +77,8 @@ export interface LivePlan {
   readonly ceiling: LiveCeiling;
   /** What may be asked for under the ceiling has grown since. Epoch milliseconds. */
   readonly creditFrom: number;
+  /** When something was computed live last, in epoch milliseconds; null: nobody knows. */
+  readonly computedAt: number | null;
   /** Live computations of the last minute. */
   readonly computed: number;
   /** Live computations a minute while there were any: as in the last minute or in its last ten seconds, whichever is more. */
@@ -92,17 +96,19 @@ export interface LivePlan {
 export function livePlanRow(sql: Sql) {
   return sql`
     select refresh_threshold as "refreshThreshold", max_interval_minutes as "maxIntervalMinutes", early_minutes as "earlyMinutes",
-      solved_at is null as unsolved, ceiling.ceiling, ceiling.credit_from as "creditFrom",
+      overdue_minutes as "overdueMinutes", solved_at is null as unsolved, ceiling.ceiling, ceiling.credit_from as "creditFrom",
       case when incident_because is not null then json_build_object('because', incident_because,
         'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
+      (extract(epoch from greatest(refreshed_at, recent.computed_at)) * 1000)::float8 as "computedAt",
       recent.computed, recent.best, recent."computedRate", recent."partlyDeferred", recent."othersDeferred",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (
       select ${ceilingColumns(sql)} as ceiling, (extract(epoch from credit_from) * 1000)::float8 as credit_from
       from catalog_internal.live_ceiling
     ) ceiling, (
-      select coalesce(sum(computed), 0)::int as computed, coalesce(max(computed), 0) as best,
+      select (select max(called_at) from catalog_internal.live_calls where computed > 0) as computed_at,
+        coalesce(sum(computed), 0)::int as computed, coalesce(max(computed), 0) as best,
         greatest(0, sum(computed) / greatest(extract(epoch from now() - min(called_at)), 1) * 60,
           sum(computed) filter (where called_at > now() - interval '10 seconds') * 6)::float8 as "computedRate",
         (count(*) filter (where computed > 0 and deferred > 0 and snapshot_deferred = 0))::int as "partlyDeferred",
@@ -119,15 +125,25 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
 /** A solution: the refresh threshold and the longest allowed wait; null where refreshes suffice for every SKU. */
 export type RefreshThreshold = Pick<LivePlan, 'refreshThreshold' | 'maxIntervalMinutes' | 'earlyMinutes'>;
 
+/** For how long nothing was refreshed (sync/live/backlog.ts), and what follows. */
+export interface Idle {
+  readonly minutes: number;
+  readonly overdueMinutes: number | null;
+  /** The last refresh that is taken into account; null: none. */
+  readonly refreshedAt: Date | null;
+}
+
 /** Stores a solution, unless an incident began or ended since the plan it was made from. */
 export async function storeRefreshThreshold(
   sql: Sql,
   solved: RefreshThreshold,
+  idle: Idle,
   incidentSince: number | null,
 ): Promise<void> {
   await sql`
     update catalog_internal.live_plan set refresh_threshold = ${solved.refreshThreshold}, max_interval_minutes = ${solved.maxIntervalMinutes},
-      early_minutes = ${solved.earlyMinutes}, solved_at = now()
+      early_minutes = ${solved.earlyMinutes}, overdue_minutes = ${idle.overdueMinutes}, idle_minutes = ${idle.minutes},
+      refreshed_at = ${idle.refreshedAt}, solved_at = now()
     where (extract(epoch from incident_since) * 1000)::float8 is not distinct from ${incidentSince}::float8`;
 }
 

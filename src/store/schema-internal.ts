@@ -199,6 +199,11 @@ export const livePlan = internal.table(
     maxIntervalMinutes: doublePrecision('max_interval_minutes'),
     /** How many minutes before its time a SKU may be refreshed; null likewise. */
     earlyMinutes: doublePrecision('early_minutes'),
+    /** After how many minutes without a refresh a SKU comes before all others (sync/live/backlog.ts); null likewise. */
+    overdueMinutes: doublePrecision('overdue_minutes'),
+    /** For how long nothing was refreshed, as far as its effects last, and the last refresh that has been taken into account for that. */
+    idleMinutes: doublePrecision('idle_minutes'),
+    refreshedAt: instant('refreshed_at'),
     solvedAt: instant('solved_at'),
     /** Since when, and by which evidence, everything is taken for live-priced (sync/live/incident.ts); null = no incident. */
     incidentSince: instant('incident_since'),

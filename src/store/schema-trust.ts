@@ -4,6 +4,7 @@ import {
   boolean,
   check,
   doublePrecision,
+  index,
   integer,
   primaryKey,
   real,
@@ -73,6 +74,17 @@ export const randomLooks = internal.table('random_looks', {
   sku: key().primaryKey(),
   lookAt: instant('look_at').notNull(),
 });
+
+/** While more is due than live refreshes can do: its most valuable SKUs, to be refreshed in this order before all others. */
+export const liveBacklog = internal.table(
+  'live_backlog',
+  {
+    sku: key().primaryKey(),
+    place: integer().notNull(),
+    listedAt: instant('listed_at').notNull(),
+  },
+  (t) => [index('live_backlog_place').on(t.place)],
+);
 
 /** One row: whether prices move implausibly in masses (store/mass-moves.ts), and how far they usually do. */
 export const massMove = internal.table(

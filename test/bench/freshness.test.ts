@@ -7,6 +7,8 @@ const HERE = [
   ['bursty neighbours', 4],
   ['rates that are redrawn', 1],
   ['everything live', 4],
+  ['after an outage', 16],
+  ['other markets', 60],
   ['the fill', 8],
   ['the pace', 12],
 ] as const;

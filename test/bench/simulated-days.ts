@@ -8,6 +8,10 @@ const SIZE = {
   fillSkus: 40_000,
   pacingHours: 4,
   incident: { skus: 20_000, hours: 2, sweptMinutes: 43 },
+  worlds: {
+    large: { skus: 4000, hours: 16, outageFrom: 12 },
+    small: { skus: 4000, hours: 4, outageFrom: 1 },
+  },
 };
 
 /**
@@ -15,7 +19,7 @@ const SIZE = {
  * that no price is as old as LIVE_INTERVAL.
  */
 const NEEDS_THE_FULL_LENGTH =
-  /redrawn|against by age|mislisted|from cold|closed|ceiling 200: (?:longest|deferred|part of the ceiling used)/;
+  /redrawn|course of things|against by age|mislisted|from cold|closed|ceiling 200: (?:longest|deferred|part of the ceiling used)/;
 
 /** Simulates one part of the bench; it has so many figures, and misses none. */
 export function expectFiguresReached(part: keyof typeof PARTS, count: number): void {

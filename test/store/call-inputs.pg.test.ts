@@ -4,6 +4,7 @@ import { unscheduledLive } from '../../src/store/live-order.ts';
 import { callInputs, knownSkus, mark, useStore } from './support.ts';
 
 const store = useStore();
+const NOT_IDLE = { minutes: 0, overdueMinutes: null, refreshedAt: null };
 const NO_THRESHOLD = { refreshThreshold: null, maxIntervalMinutes: null, earlyMinutes: null };
 
 describe('what a call is planned from', () => {
@@ -51,10 +52,10 @@ describe('the plan of live refreshes', () => {
   test('is not stored where an incident has begun or ended since it was made', async () => {
     const { sql } = store;
     await sql`update catalog_internal.live_plan set incident_because = 'live-count', incident_since = to_timestamp(1000), solved_at = null`;
-    await storeRefreshThreshold(sql, { ...NO_THRESHOLD, refreshThreshold: 1 }, null);
-    await storeRefreshThreshold(sql, { ...NO_THRESHOLD, refreshThreshold: 2 }, 2_000_000);
+    await storeRefreshThreshold(sql, { ...NO_THRESHOLD, refreshThreshold: 1 }, NOT_IDLE, null);
+    await storeRefreshThreshold(sql, { ...NO_THRESHOLD, refreshThreshold: 2 }, NOT_IDLE, 2_000_000);
     expect(await readLivePlan(sql)).toMatchObject({ refreshThreshold: null, unsolved: true });
-    await storeRefreshThreshold(sql, { ...NO_THRESHOLD, refreshThreshold: 3 }, 1_000_000);
+    await storeRefreshThreshold(sql, { ...NO_THRESHOLD, refreshThreshold: 3 }, NOT_IDLE, 1_000_000);
     expect(await readLivePlan(sql)).toMatchObject({ refreshThreshold: 3, unsolved: false });
   });
 

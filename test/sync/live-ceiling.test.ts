@@ -7,6 +7,7 @@ import {
   liveCeilingAt,
   liveCredit,
   meetsCeiling,
+  withoutIdleTime,
 } from '../../src/sync/live/ceiling.ts';
 import { LiveKnowledge } from '../../bench/ceiling/knowledge.ts';
 
@@ -14,7 +15,13 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const CAPACITY = 590;
 const CALLS = 118;
-const PLAN = { best: 5, partlyDeferred: 0, othersDeferred: 0, computedRate: 400 };
+const PLAN = {
+  best: 5,
+  partlyDeferred: 0,
+  othersDeferred: 0,
+  computedRate: 400,
+  computedAt: null as number | null,
+};
 
 const call = (asked: number, computed: number, at: number, more: Partial<CeilingEvidence> = {}) => ({
   askedAt: at,
@@ -80,7 +87,9 @@ describe('the ceiling on live computations', () => {
     expect(learned(NO_CEILING, call(5, 5, 0))).toBeNull();
     const suspected = learned(NO_CEILING, call(5, 0, 10)) as LiveCeiling;
     expect(suspected).toEqual({ ...NO_CEILING, step: 1, failedAt: 10 });
-    expect(liveCredit({ ceiling: suspected, creditFrom: 0, now: MINUTE }, CALLS).skus).toBe(Infinity);
+    expect(liveCredit({ ceiling: suspected, computedAt: null, creditFrom: 0, now: MINUTE }, CALLS).skus).toBe(
+      Infinity,
+    );
     expect(learned(suspected, call(5, 0, MINUTE + 11))).toMatchObject({ perMinute: null, blockedAt: null });
     expect(learned(suspected, call(5, 0, MINUTE + 10))).toMatchObject({
       perMinute: 400,
@@ -132,9 +141,50 @@ describe('the ceiling on live computations', () => {
   });
 });
 
+describe('a time in which nothing is computed', () => {
+  const ceiling = known({ step: 3, since: 10 * MINUTE, cycleFrom: 9 * MINUTE });
+  const at = 132 * MINUTE;
+  const computedAt = 12 * MINUTE;
+
+  test('shows nothing of the ceiling: it is what it was before, and one of two minutes is none', () => {
+    const after = withoutIdleTime(ceiling, computedAt, at);
+    expect(after).toEqual({ ...ceiling, since: 130 * MINUTE, cycleFrom: 129 * MINUTE });
+    expect(liveCeilingAt(after, at)).toBe(liveCeilingAt(ceiling, computedAt));
+    expect(withoutIdleTime(ceiling, computedAt, 14 * MINUTE)).toBe(ceiling);
+  });
+
+  test.each([
+    ['no ceiling is known', { ...ceiling, perMinute: null }, computedAt],
+    ['it is met, which lasts as long as it lasts', { ...ceiling, blockedAt: 13 * MINUTE }, computedAt],
+    ['nobody knows when it began', ceiling, null],
+  ])('changes nothing where %s', (_, before, since) => {
+    expect(withoutIdleTime(before, since, at)).toBe(before);
+  });
+
+  test('is left out for good by the first call after it', () => {
+    const after = learned(ceiling, call(5, 5, at), { computedAt }) as LiveCeiling;
+    expect(after).toEqual({ ...ceiling, step: 4, since: 130 * MINUTE, cycleFrom: 129 * MINUTE });
+    expect(learned(after, call(5, 5, at + SECOND), { computedAt: at })).toBeNull();
+    // Before, it had been forgotten by then.
+    expect(learned(ceiling, call(5, 5, at))).toEqual({ ...NO_CEILING, step: 4 });
+  });
+
+  test('of which the first call shows that it is not over does not make the ceiling grow, either', () => {
+    const met = learned(ceiling, call(5, 0, at), { computedAt }) as LiveCeiling;
+    expect(met).toMatchObject({ perMinute: 200, blockedAt: at, since: 130 * MINUTE });
+  });
+
+  test('gives no credit for more than before', () => {
+    const credit = (now: number, computed: number | null) =>
+      liveCredit({ ceiling, computedAt: computed, creditFrom: now - 1, now }, CALLS).spend?.skuMs;
+    expect(credit(at, computedAt)).toBe(credit(computedAt, computedAt));
+    expect(credit(at, null)).toBeLessThan(1);
+  });
+});
+
 describe('what may be asked for', () => {
   const credit = (ceiling: LiveCeiling, creditFrom: number, now: number) =>
-    liveCredit({ ceiling, creditFrom, now }, CALLS);
+    liveCredit({ ceiling, computedAt: null, creditFrom, now }, CALLS);
 
   test('grows evenly, and what is not asked in time is not saved up', () => {
     const ceiling = known({ perMinute: 60 / 0.995 });
@@ -194,7 +244,7 @@ test('whatever calls show, in whatever order they are answered: once nothing is 
       }
       now += 90 * SECOND;
       const from = now;
-      while (mirror.ceiling.perMinute !== null) {
+      while (Number.isFinite(mirror.ceilingAt(now))) {
         const { skus, waitMs } = mirror.credit(now);
         expect(skus >= 1 || waitMs > 0).toBe(true);
         now += Math.max(SECOND, waitMs);

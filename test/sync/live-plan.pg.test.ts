@@ -78,7 +78,7 @@ describe('the plan of live refreshes', () => {
     await store.sql`insert into catalog_internal.live_rates values ('S43', 10, 60)`;
     const ctx = context({ LIVE_INTERVAL: '1s' });
     await planLive(ctx);
-    await store.sql`update catalog_internal.live_plan set max_interval_minutes = 1000`;
+    await store.sql`update catalog_internal.live_plan set max_interval_minutes = 1000, overdue_minutes = 1000`;
     const { live: plan, candidates } = await callInputs(store.sql);
     expect(chooseForQuota(plan, candidates, 2)).toEqual(['S42', 'S43']);
   });

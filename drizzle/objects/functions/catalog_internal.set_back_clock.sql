@@ -37,7 +37,8 @@ BEGIN
     built_after = catalog_internal.happened(built_after, moment, shift);
   UPDATE catalog_internal.live_plan SET solved_at = catalog_internal.happened(solved_at, moment, shift),
     incident_since = catalog_internal.happened(incident_since, moment, shift),
-    incident_tried_at = catalog_internal.happened(incident_tried_at, moment, shift);
+    incident_tried_at = catalog_internal.happened(incident_tried_at, moment, shift),
+    refreshed_at = catalog_internal.happened(refreshed_at, moment, shift);
   UPDATE catalog_internal.live_ceiling SET since = catalog_internal.happened(since, moment, shift),
     blocked_at = catalog_internal.happened(blocked_at, moment, shift),
     failed_at = catalog_internal.happened(failed_at, moment, shift),
@@ -53,6 +54,7 @@ BEGIN
   -- Tests of prices whose age that clock told, and draws that it has dated.
   DELETE FROM catalog_internal.calibration_hours WHERE hour > moment;
   DELETE FROM catalog_internal.random_looks WHERE look_at > moment;
+  DELETE FROM catalog_internal.live_backlog WHERE listed_at > moment;
   -- The next reader of the status counts anew.
   DELETE FROM catalog_internal.catalog_counts WHERE counted_at > moment;
   RETURN extract(epoch FROM shift);

@@ -42,6 +42,20 @@ const FEW = 0.2;
 /** Where it has grown beyond what all calls can ask by this factor, there is no ceiling. */
 const BEYOND_CAPACITY = 1.03;
 
+/** A longer time without a computation is idle. */
+const IDLE_MS = 120_000;
+
+/**
+ * The ceiling without the idle time that goes on at `now`, or is over just then: nothing was tried in it, so it shows nothing.
+ * `computedAt`: when something was computed last; null: that is not known.
+ */
+export function withoutIdleTime(ceiling: LiveCeiling, computedAt: number | null, now: number): LiveCeiling {
+  if (ceiling.perMinute === null || ceiling.blockedAt !== null || computedAt === null) return ceiling;
+  const idleMs = now - Math.max(computedAt, ceiling.since);
+  if (idleMs <= IDLE_MS) return ceiling;
+  return { ...ceiling, since: ceiling.since + idleMs, cycleFrom: ceiling.cycleFrom + idleMs };
+}
+
 /** The ceiling as it may be tried at `now`, in live computations a minute; Infinity where none was met. */
 export function liveCeilingAt({ perMinute, since, alike }: LiveCeiling, now: number): number {
   if (perMinute === null) return Infinity;
@@ -69,7 +83,7 @@ export interface CeilingEvidence {
 /** What is known of earlier calls when a call is weighed. */
 export type KnownOfCeiling = Pick<
   LivePlan,
-  'ceiling' | 'best' | 'partlyDeferred' | 'othersDeferred' | 'computedRate'
+  'ceiling' | 'best' | 'partlyDeferred' | 'othersDeferred' | 'computedRate' | 'computedAt'
 >;
 
 /**
@@ -98,10 +112,12 @@ export function learnLiveCeiling(
   call: CeilingEvidence,
   capacity: number,
 ): LiveCeiling | null {
+  const before = withoutIdleTime(plan.ceiling, plan.computedAt, call.askedAt);
   const after = meetsCeiling(call, plan)
-    ? blocked(plan.ceiling, call.askedAt, Math.min(capacity, plan.computedRate))
-    : passed(plan.ceiling, call, capacity);
-  return after === null ? null : { ...after, step: plan.ceiling.step + 1 };
+    ? blocked(before, call.askedAt, Math.min(capacity, plan.computedRate))
+    : passed(before, call, capacity);
+  if (after === null && before === plan.ceiling) return null;
+  return { ...(after ?? before), step: plan.ceiling.step + 1 };
 }
 
 function blocked(before: LiveCeiling, askedAt: number, most: number): LiveCeiling | null {
@@ -169,9 +185,15 @@ export interface LiveCredit {
 
 /** What may be asked for under the ceiling now: its even share, and one SKU at times while it is blocked. */
 export function liveCredit(
-  { ceiling, creditFrom, now }: Pick<LivePlan, 'ceiling' | 'creditFrom' | 'now'>,
+  {
+    ceiling: known,
+    computedAt,
+    creditFrom,
+    now,
+  }: Pick<LivePlan, 'ceiling' | 'computedAt' | 'creditFrom' | 'now'>,
   callsPerMinute: number,
 ): LiveCredit {
+  const ceiling = withoutIdleTime(known, computedAt, now);
   if (ceiling.perMinute === null) return { skus: Infinity, waitMs: 0, spend: null };
   if (ceiling.blockedAt !== null) {
     const triedAt = Math.max(creditFrom, ceiling.failedAt ?? 0);

@@ -4,14 +4,16 @@ import {
   type LivePlan,
   type LearnedRefresh,
   type RefreshThreshold,
+  type Idle,
   pruneLiveCalls,
   rateGroups,
   readLivePlan,
   storeRefreshThreshold,
 } from '../../store/live.ts';
+import type { Sql } from '../../store/db.ts';
 import { readSyncState } from '../../store/sync-state.ts';
 import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
-import { liveCeilingAt } from './ceiling.ts';
+import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';
 import {
   chooseLive,
   drawnPart,
@@ -30,13 +32,16 @@ import {
   solveThreshold,
 } from './policy.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
+import { isBacklog, listedSkus, isBacklogNear, overdueMinutes, idleAfter } from './backlog.ts';
+import { clearBacklog, listBacklog, readBacklog } from '../../store/live-backlog.ts';
 import { drawLooks, learnBeliefs } from '../../store/beliefs.ts';
 import type { TaskOutcome } from '../outcome.ts';
 import type { CandidateOptions } from '../../store/bulk-call.ts';
 import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live-order.ts';
 
 const SOLVE_EVERY_MS = 600_000;
-const FIRST_SOLVE_EVERY_MS = 60_000;
+/** Until there is something to solve, and while there is a backlog. */
+const SOON_MS = 60_000;
 
 /**
  * Solves what a live refresh must gain to be worth it (live-policy.ts). Where the refreshes there are suffice for every SKU's
@@ -46,35 +51,69 @@ const FIRST_SOLVE_EVERY_MS = 60_000;
 export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const [plan, state] = await Promise.all([readLivePlan(sql), readSyncState(sql)]);
-  await pruneLiveCalls(sql);
   const incident = plan.incident !== null;
   if (!incident && plan.unsolved) await releaseSnapshots(ctx);
   const groups = await rateGroups(sql, PRIOR, incident);
   const skus = groups.reduce((n, { count }) => n + count, 0);
   const budget = Math.floor(state.liveBudget ?? settings.bulk.liveBudget);
-  const refreshes = Math.min(settings.callsPerMinute * budget, liveCeilingAt(plan.ceiling, plan.now));
+  const refreshes = Math.min(
+    settings.callsPerMinute * budget,
+    liveCeilingAt(withoutIdleTime(plan.ceiling, plan.computedAt, plan.now), plan.now),
+  );
   const solved = solve(groups, skus, refreshes, settings, incident);
+  const { idle, ...backlog } = await catchUp(sql, solved, refreshes);
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
   const scheduled = incident || plan.unsolved ? await scheduleAll(ctx, wait, plan.unsolved, incident) : 0;
-  await storeRefreshThreshold(sql, solved, plan.incident?.since ?? null);
+  await storeRefreshThreshold(sql, solved, idle, plan.incident?.since ?? null);
+  await pruneLiveCalls(sql);
   await learnBeliefs(sql);
+  const nextInMs = skus === 0 || backlog.isNear ? SOON_MS : SOLVE_EVERY_MS;
   // Where all are refreshed in turn, each refresh is as good a sample.
   if (solved.refreshThreshold !== null)
     await drawLooks(sql, {
-      part: drawnPart(skus, refreshes, SOLVE_EVERY_MS / 60_000),
-      minutes: SOLVE_EVERY_MS / 60_000,
+      part: drawnPart(skus, refreshes, nextInMs / 60_000),
+      minutes: nextInMs / 60_000,
       seed: Math.floor(ctx.random() * 2 ** 31),
     });
   return {
     kind: 'done',
-    nextInMs: skus === 0 ? FIRST_SOLVE_EVERY_MS : SOLVE_EVERY_MS,
+    nextInMs,
     counts: {
       liveSkus: skus,
       refreshesPerMinute: Math.round(refreshes),
       roundMinutes: Math.ceil(roundMinutes(skus, refreshes)),
       scarce: Number(solved.refreshThreshold !== null),
+      backlog: backlog.due,
       ...(incident ? { incident: plan.incident.because, scheduled } : {}),
     },
+  };
+}
+
+/**
+ * Lists the most valuable of what is due, where that is a backlog (backlog.ts). `due`: how many SKUs there are in it, 0: there is none.
+ */
+async function catchUp(
+  sql: Sql,
+  { refreshThreshold, maxIntervalMinutes }: RefreshThreshold,
+  refreshesPerMinute: number,
+): Promise<{ readonly idle: Idle; readonly due: number; readonly isNear: boolean }> {
+  const found = await readBacklog(sql);
+  const { refreshedAt } = found;
+  if (refreshThreshold === null || maxIntervalMinutes === null) {
+    await clearBacklog(sql);
+    return { idle: { minutes: 0, overdueMinutes: null, refreshedAt }, due: 0, isNear: false };
+  }
+  const now = { due: found.due, refreshesPerMinute };
+  const backlog = isBacklog(now);
+  const minutes = idleAfter(found.idle, { ...found, backlog });
+  const present = idleAfter(minutes, { gaps: [found.sinceLast], elapsed: 0, backlog });
+  const overdue = overdueMinutes(maxIntervalMinutes, present);
+  if (backlog) await listBacklog(sql, { count: listedSkus(now), overdueMinutes: overdue, prior: PRIOR });
+  else await clearBacklog(sql);
+  return {
+    idle: { minutes, overdueMinutes: overdue, refreshedAt },
+    due: backlog ? found.due : 0,
+    isNear: isBacklogNear(now),
   };
 }
 
@@ -165,7 +204,7 @@ export function chooseForQuota(
     tau: candidate.minutes ?? Infinity,
     random: candidate.random ?? false,
   }));
-  return chooseLive(choice, count, plan.maxIntervalMinutes).map(({ sku }) => sku);
+  return chooseLive(choice, count, plan.overdueMinutes ?? plan.maxIntervalMinutes).map(({ sku }) => sku);
 }
 
 const AT_ONCE = 10_000;

@@ -1,0 +1,128 @@
+import { drawWeights, type LiveMarket } from './market.ts';
+import { seeded } from './random.ts';
+import { Drawing, type Move, type WorldKind } from './world-moves.ts';
+
+/** The kinds of markets that figures are wanted for. */
+export const WORLDS = {
+  stationary: { lines: false },
+  cycle: { cycle: 0.8 },
+  bursts: { bursts: [0.5, 0.8] },
+  regimes: { regimes: true },
+  releases: { releases: true },
+  'heavy tail': { medianMinutes: 120, sigma: 2.25, asleep: 0.6 },
+  'flash moves': { flash: true },
+  churn: { churn: true },
+  clocks: { clocks: true },
+  'all of it': {
+    sigma: 2,
+    asleep: 0.4,
+    cycle: 0.8,
+    bursts: [0.5, 0.8],
+    regimes: true,
+    releases: true,
+    flash: true,
+    churn: true,
+    clocks: true,
+    popular: 0.3,
+  },
+} as const satisfies Readonly<Record<string, WorldKind>>;
+export type WorldName = keyof typeof WORLDS;
+
+/** Live SKUs of such a market, and what the mirror holds of each. */
+export class World implements LiveMarket {
+  readonly size: number;
+  readonly weights: Float64Array;
+  /** Mean moves a minute of each SKU, releases included. */
+  readonly rates: Float64Array;
+  readonly lastRefresh: Float64Array;
+  /** Weighted part of the SKUs that were right, by hour. */
+  readonly hours: number[] = [];
+  #worst = 0;
+  #refreshes = 0;
+  readonly #moves: readonly (readonly Move[])[];
+  readonly #at: Uint32Array;
+  readonly #value: Float64Array;
+  readonly #held: Float64Array;
+  readonly #replaced: { readonly at: number; readonly item: number; readonly rate: number }[];
+  #replacedUntil = 0;
+  #minutes = 0;
+
+  constructor(size: number, name: WorldName, hours: number, seed: number) {
+    const draw = new Drawing(WORLDS[name], hours * 60, seeded(seed));
+    this.size = size;
+    this.weights = drawWeights(size, 'zipf', draw.random);
+    this.rates = draw.rates(this.weights);
+    const replaced = draw.replaced(size);
+    this.#moves = draw.moves(this.rates, replaced);
+    this.#replaced = replaced.map((each) => ({ ...each, rate: draw.withReleases(each.rate) }));
+    this.lastRefresh = new Float64Array(size);
+    this.#at = new Uint32Array(size);
+    this.#value = new Float64Array(size);
+    this.#held = new Float64Array(size);
+    for (const [item, rate] of this.rates.entries()) this.rates[item] = draw.withReleases(rate);
+  }
+
+  #advance(item: number, now: number): void {
+    const moves = this.#moves[item] ?? [];
+    let at = this.#at[item] as number;
+    for (let next = moves[at]; next !== undefined && next.at <= now; next = moves[at]) {
+      this.#value[item] = next.value;
+      at += 1;
+    }
+    this.#at[item] = at;
+  }
+
+  /** SKUs that were replaced by new ones since it was last asked: they are refreshed at once, and nothing is known of them. */
+  replacedUntil(now: number): number[] {
+    const items: number[] = [];
+    for (
+      let next = this.#replaced[this.#replacedUntil];
+      next !== undefined && next.at <= now;
+      next = this.#replaced[this.#replacedUntil]
+    ) {
+      this.rates[next.item] = next.rate;
+      items.push(next.item);
+      this.#replacedUntil += 1;
+    }
+    return items;
+  }
+
+  refresh(item: number, now: number): boolean {
+    this.#refreshes += 1;
+    this.#worst = Math.max(this.#worst, now - (this.lastRefresh[item] as number));
+    this.#advance(item, now);
+    this.lastRefresh[item] = now;
+    const moved = this.#value[item] !== this.#held[item];
+    this.#held[item] = this.#value[item] as number;
+    return moved;
+  }
+
+  isRight(item: number, now: number): boolean {
+    this.#advance(item, now);
+    return this.#value[item] === this.#held[item];
+  }
+
+  /** Looks at all SKUs, once a minute. */
+  sample(now: number): void {
+    let [right, all] = [0, 0];
+    for (let item = 0; item < this.size; item += 1) {
+      const weight = this.weights[item] as number;
+      all += weight;
+      if (this.isRight(item, now)) right += weight;
+    }
+    const hour = Math.floor(this.#minutes / 60);
+    this.hours[hour] = (this.hours[hour] ?? 0) + right / all / 60;
+    this.#minutes += 1;
+  }
+
+  /** Mean of hours, `from` and before `until`. */
+  freshness(from: number, until: number): number {
+    const hours = this.hours.slice(from, until);
+    return hours.reduce((sum, hour) => sum + hour, 0) / hours.length;
+  }
+
+  /** The longest time between two refreshes of a SKU so far, in rounds of as many refreshes as there are SKUs. */
+  worstRounds(now: number): number {
+    return (this.#worst * this.#refreshes) / now / this.size;
+  }
+}

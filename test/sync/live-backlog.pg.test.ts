@@ -1,0 +1,161 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { claimDue } from '../../src/store/due.ts';
+import { listBacklog } from '../../src/store/live-backlog.ts';
+import { readLivePlan } from '../../src/store/live.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import { chooseForQuota, planLive } from '../../src/sync/live/plan.ts';
+import { chooseLive, PRIOR } from '../../src/sync/live/policy.ts';
+import { callInputs, LEASE_MS, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+import { runs } from '../support/soak.ts';
+
+const store = useStore();
+
+/** Ten calls of five live SKUs a minute. */
+const context = (): SyncContext =>
+  ({
+    sql: store.sql,
+    random: () => 0.5,
+    settings: settingsWith({ LIVE_INTERVAL: '1m', PARTNER_RATE_LIMIT: '12', PARTNER_RATE_SHARE: '1' }),
+    emit: () => {},
+  }) as unknown as SyncContext;
+
+/** Live SKUs S000 … that were refreshed `minutes` ago and are due since, the first of them for longest. */
+async function due(count: number, minutes = 10): Promise<void> {
+  await store.sql`
+    insert into catalog.skus (sku, state, price_source, in_manifest, asked_at, priced_at, first_priced_at)
+    select 'S' || lpad(n::text, 3, '0'), 'priced', 'live', true, t, t, t
+    from generate_series(0, ${count - 1}::int) n cross join lateral (select now() - make_interval(mins => ${minutes}) as t) asked`;
+  await store.sql`select catalog_internal.mark_due((select array_agg(sku) from catalog.skus), 'live', true)`;
+  await store.sql`update catalog_internal.live_plan set solved_at = now()`;
+  await store.sql`
+    update catalog_internal.due set due_at = now() - interval '9 minutes' + make_interval(secs => right(sku, 3)::int)`;
+}
+
+const listed = async () =>
+  (await store.sql<{ sku: string }[]>`select sku from catalog_internal.live_backlog order by place`).map(
+    ({ sku }) => sku,
+  );
+
+/** SKUs that change every ten minutes or so, each a little less often than the one before, where others change every two hours, perhaps. */
+const lively = (...skus: readonly string[]) =>
+  store.sql`insert into catalog_internal.live_rates ${store.sql(skus.map((sku, n) => ({ sku, alpha: 10, beta: 100 + n })))}`;
+
+describe('while more is due than can be refreshed', () => {
+  test('the most valuable SKUs are refreshed first, however late they are due, for two minutes; then by due time', async () => {
+    await due(300);
+    await lively('S250', 'S280');
+    expect(await planLive(context())).toMatchObject({ nextInMs: 60_000, counts: { backlog: 300 } });
+    expect(await listed()).toHaveLength(100);
+    expect((await listed()).slice(0, 2)).toEqual(['S250', 'S280']);
+    const { live, candidates } = await callInputs(store.sql);
+    expect(chooseForQuota(live, candidates, 2)).toEqual(['S250', 'S280']);
+    await store.sql`delete from catalog_internal.live_backlog`;
+    const { candidates: oldest } = await callInputs(store.sql);
+    expect(oldest.slice(0, 3).map(({ sku }) => sku)).toEqual(['S000', 'S001', 'S002']);
+  });
+
+  test('nobody is chosen twice from it: who is claimed leaves the list, and who was asked since is passed by', async () => {
+    await due(300);
+    await lively('S250', 'S280', 'S290');
+    await planLive(context());
+    await claimDue(store.sql, { named: ['S250'] }, LEASE_MS);
+    expect(await listed()).not.toContain('S250');
+    await store.sql`update catalog.skus set asked_at = now() + interval '1 second' where sku = 'S280'`;
+    const { candidates } = await callInputs(store.sql);
+    expect(candidates[0]?.sku).toBe('S290');
+  });
+
+  test('a claim is not held up by another one that is taking the same SKU off the list', async () => {
+    await due(300);
+    await planLive(context());
+    const [first = ''] = await listed();
+    await store.sql.begin(async (tx) => {
+      await tx`select from catalog_internal.live_backlog where sku = ${first} for update`;
+      expect(await claimDue(store.sql, { named: [first] }, LEASE_MS)).toMatchObject({
+        skus: [{ sku: first }],
+      });
+    });
+  });
+
+  test('the list is made anew each minute, and gone with the backlog', async () => {
+    await due(300);
+    await planLive(context());
+    const before = await listed();
+    await store.sql`update catalog.skus set asked_at = now() where sku = any(${before})`;
+    await store.sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku = any(${before})`;
+    await planLive(context());
+    const after = await listed();
+    expect(after.filter((sku) => before.includes(sku))).toEqual([]);
+    expect(after).toHaveLength(100);
+    await store.sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku > 'S010'`;
+    expect(await planLive(context())).toMatchObject({ nextInMs: 600_000, counts: { backlog: 0 } });
+    expect(await listed()).toEqual([]);
+  });
+
+  test('who waits because nothing could be refreshed comes first only after twice as long', async () => {
+    await due(300, 125);
+    await store.sql`update catalog_internal.live_plan set refreshed_at = now() - interval '2 hours', solved_at = now() - interval '2 hours'`;
+    await planLive(context());
+    const [plan] = await store.sql`
+      select idle_minutes::int as idle, (overdue_minutes - max_interval_minutes)::int as more from catalog_internal.live_plan`;
+    expect(plan).toEqual({ idle: 0, more: 240 });
+    // The first refresh after it.
+    await store.sql`
+      insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
+      values (now() - interval '5 seconds', 5, 0, 0, 0), (now(), 0, 5, 0, 0)`;
+    await planLive(context());
+    expect(
+      await store.sql`
+        select idle_minutes::int as idle, extract(epoch from now() - refreshed_at)::int as seconds, (overdue_minutes - max_interval_minutes)::int as more
+        from catalog_internal.live_plan`,
+    ).toEqual([{ idle: 120, seconds: expect.closeTo(5, -1) as number, more: 240 }]);
+    expect((await readLivePlan(store.sql)).overdueMinutes).toBeGreaterThan(240);
+  });
+});
+
+test('the list is in the order in which the planner chooses', async () => {
+  const { sql } = store;
+  const sku = fc.record({
+    weight: fc.constantFrom(1, 1, 3, 50),
+    alpha: fc.double({ min: 0.2, max: 20, noNaN: true }),
+    beta: fc.double({ min: 1, max: 4320, noNaN: true }),
+    minutes: fc.option(fc.integer({ min: 1, max: 3000 })),
+    learned: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(sku, { minLength: 1, maxLength: 20 }),
+      fc.integer({ min: 1, max: 20 }),
+      fc.constantFrom(100, 1000, 5000),
+      async (drawn, count, overdue) => {
+        await sql`delete from catalog.skus`;
+        await sql`delete from catalog_internal.watched`;
+        const rows = drawn.map((row, n) => ({ ...row, sku: `S${String(n).padStart(2, '0')}` }));
+        for (const { sku: name, weight, alpha, beta, minutes, learned } of rows) {
+          await sql`
+            insert into catalog.skus (sku, price_source, in_manifest, asked_at)
+            values (${name}, 'live', true, clock_timestamp() - make_interval(mins => ${minutes}))`;
+          if (learned)
+            await sql`insert into catalog_internal.live_rates (sku, alpha, beta) values (${name}, ${alpha}, ${beta})`;
+          await sql`insert into catalog_internal.watched (sku, weight) values (${name}, ${weight})`;
+        }
+        await sql`select catalog_internal.mark_due((select array_agg(sku) from catalog.skus), 'live', true)`;
+        await listBacklog(sql, { count, overdueMinutes: overdue, prior: PRIOR });
+        const chosen = chooseLive(
+          rows.map(({ sku: name, weight, alpha, beta, minutes, learned }) => ({
+            sku: name,
+            weight,
+            rate: learned ? { alpha, beta } : PRIOR,
+            tau: minutes ?? Infinity,
+          })),
+          count,
+          overdue,
+        );
+        expect(await listed()).toEqual(chosen.map((one) => one.sku));
+      },
+    ),
+    { numRuns: runs(40) },
+  );
+});
