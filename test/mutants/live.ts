@@ -143,5 +143,57 @@ export const LIVE: readonly Mutant[] = [
       'const patienceMs = PATIENCE * (triedAt - ceiling.blockedAt);',
       'const patienceMs = 0;',
     ],
+    [
+      'ceiling: idle time shows that there is none',
+      'if (idleMs <= IDLE_MS) return ceiling;',
+      'return ceiling;',
+    ],
+    [
+      'ceiling: a block is idle time',
+      'ceiling.perMinute === null || ceiling.blockedAt !== null || computedAt === null',
+      'ceiling.perMinute === null || computedAt === null',
+    ],
+    [
+      'ceiling: idle time is left out until the first call only',
+      'if (after === null && before === plan.ceiling) return null;',
+      'if (after === null) return null;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/backlog.ts',
+    ['test/sync/backlog.test.ts'],
+    ['backlog: of three minutes is none', 'due >= BACKLOG_MINUTES *', 'due > BACKLOG_MINUTES *'],
+    ['backlog: idle time is over in a backlog, too', 'return backlog ? grown :', 'return false ? grown :'],
+    ['backlog: each minute counts as idle', 'gap > IDLE_MINUTES ? gap : 0', 'gap'],
+    ['backlog: idle time makes nobody wait', 'return most + 2 * idle;', 'return most;'],
+  ),
+  ...faultsOf(
+    'src/store/live-backlog.ts',
+    ['test/sync/live-backlog.pg.test.ts'],
+    [
+      'backlog: who has waited for too long comes last',
+      'order by overdue desc, gain desc, sku)',
+      'order by gain desc, sku)',
+    ],
+    [
+      'backlog: what was listed a minute ago stays listed',
+      'where listed_at < (select max(listed_at)',
+      'where listed_at > (select max(listed_at)',
+    ],
+    ['backlog: weights do not count', 'w.weight * (w.beta', '(w.beta'],
+    [
+      'backlog: a gap is one of the last call only',
+      'lag(c.called_at, 1, p.refreshed_at)',
+      'lag(c.called_at)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/due.ts',
+    ['test/sync/live-backlog.pg.test.ts'],
+    [
+      'backlog: a claim waits for another one',
+      'sku = any(${named as string[]}) for update skip locked))\n    ),\n    claim as',
+      'sku = any(${named as string[]}) for update))\n    ),\n    claim as',
+    ],
   ),
 ];
