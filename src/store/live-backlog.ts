@@ -29,7 +29,8 @@ export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
     with calls as materialized (
       select c.called_at, extract(epoch from c.called_at - lag(c.called_at, 1, p.refreshed_at) over (order by c.called_at)) / 60 as gap
       from catalog_internal.live_plan p join catalog_internal.live_calls c on c.called_at > coalesce(p.refreshed_at, '-infinity')
-      where c.computed > 0
+      -- What a clock that was ahead has written is none of it.
+      where c.computed > 0 and c.called_at <= clock_timestamp()
     ),
     last as materialized (
       select greatest((select max(called_at) from calls), p.refreshed_at) as at from catalog_internal.live_plan p

@@ -22,6 +22,7 @@ test('after two hours without an answer the SKUs that matter most are refreshed 
   await sql`
     update catalog_internal.live_calls set called_at = called_at - interval '2 hours'`;
   await sql`update catalog.products set refreshed_at = refreshed_at - interval '2 hours'`;
+  await sql`update catalog_internal.tasks set next_at = next_at - interval '2 hours'`;
   await sql`update catalog_internal.pace_sends set sent_at = sent_at - interval '2 hours'`;
   // As scattered as a schedule is: the watched ones are the last to be due.
   await sql`

@@ -49,7 +49,12 @@ describe.concurrent('demo', () => {
       const folder = await workplace(context);
       const prefix = { QUEUE_PREFIX: `test-demo-${process.pid}` };
       const args = ['demo', '--once', '--skus', '300'];
-      const ran = await runProgram(args, { ...prefix, ...env }, { cwd: folder, ...nobody });
+      // Whether it ends is asked here, not how soon on a machine that does much else.
+      const ran = await runProgram(
+        args,
+        { ...prefix, ...env },
+        { cwd: folder, timeoutMs: 150_000, ...nobody },
+      );
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
       expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(true|false)$/m);
@@ -178,7 +183,10 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     await using killed = startProgram(['run'], env, nobody);
     await eventually(() => stack.sandbox.counts('bulk') > 0, { what: 'a call' });
     await killed.end('SIGKILL');
-    expect(await runProgram(['run', '--once'], env, nobody)).toMatchObject({ code: 0, stderr: '' });
+    expect(await runProgram(['run', '--once'], env, { ...nobody, timeoutMs: 150_000 })).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
     expect(stack.sandbox.counts('file')).toBe(1);
     await nothingRuns(join(folder, 'postgres'));
   });

@@ -22,6 +22,7 @@ const TABLES = [
   'catalog_internal.due',
   'catalog_internal.live_rates',
   'catalog_internal.random_looks',
+  'catalog_internal.live_backlog',
   'catalog_internal.unreported_moves',
 ];
 
@@ -52,6 +53,7 @@ async function priced(...skus: string[]): Promise<void> {
   await answerAsked(sql, ...skus.map((sku) => found(sku, { 8: 80, 9: null }, { name: sku })));
   await sql`insert into catalog_internal.live_rates (sku, alpha, beta) select sku, 1, 1 from catalog.skus`;
   await sql`insert into catalog_internal.random_looks (sku, look_at) select sku, now() from catalog.skus`;
+  await sql`insert into catalog_internal.live_backlog (sku, place, listed_at) select sku, 1, now() from catalog.skus`;
   await sql`insert into catalog_internal.unreported_moves (sku, seen_at) select sku, now() from catalog.skus`;
 }
 
