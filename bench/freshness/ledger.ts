@@ -1,5 +1,3 @@
-import type { PaceLimits } from '../../src/pace/policy.ts';
-import type { SharedAccount } from './neighbours.ts';
 import {
   chooseLive,
   earlyMinutes,
@@ -31,8 +29,8 @@ import {
   withPrior,
 } from '../../src/store/rate-prior.ts';
 import { Heap } from './heap.ts';
+import type { LiveRun } from './live-run.ts';
 import type { LiveMarket, Market } from './market.ts';
-import type { TrustAccount } from './trust.ts';
 
 const RESOLVE_EVERY = 10;
 const RESOLVE_BEHIND_EVERY = 1;
@@ -136,9 +134,14 @@ export class Ledger {
     const due = this.#dueItems(minute);
     const behind = { due: due.length, refreshesPerMinute };
     const backlog = isBacklog(behind);
-    this.#idle = idleAfter(this.#idle, { gaps: [this.#gap], elapsed, backlog });
+    const waiting = due.reduce((most, item) => Math.max(most, minute - (this.#due[item] as number)), 0);
+    this.#idle = idleAfter(this.#idle, { gaps: [Math.min(this.#gap, waiting)], elapsed, backlog });
     this.#gap = 0;
-    const present = idleAfter(this.#idle, { gaps: [minute - this.#lookedAt], elapsed: 0, backlog });
+    const present = idleAfter(this.#idle, {
+      gaps: [Math.min(minute - this.#lookedAt, waiting)],
+      elapsed: 0,
+      backlog,
+    });
     this.#overdue = overdueMinutes(this.#most, present);
     this.#listedAt = minute;
     if (backlog)
@@ -294,29 +297,4 @@ function groupsOf(rates: readonly Rate[], weights: Float64Array): RateGroup[] {
     lambda: lambda / count,
     weight: weight / count,
   }));
-}
-
-export interface LiveRun {
-  readonly policy: 'index' | 'round-robin';
-  readonly minutes: number;
-  readonly limits: PaceLimits;
-  /** The partner's live computations a call, and in a rolling minute (null: no ceiling). */
-  readonly liveBudget: number;
-  readonly liveCeiling: number | null;
-  readonly redrawEveryMinutes?: number;
-  /**
-   * Everything has just turned live: SKUs were refreshed within the last `sweptMinutes`, and their rates are known from
-   * what such refreshes showed in three days; no cap on the wait but the metadata's age.
-   */
-  readonly incident?: { readonly sweptMinutes: number; readonly market: Market };
-  /** The account with its other users, whose traffic makes the partner refuse calls; absent: nobody is refused. */
-  readonly shared?: SharedAccount;
-  /** False: what is due is refreshed by due time, however much that is. */
-  readonly catchesUp?: boolean;
-  /** Nobody can be asked for so long, from this minute on. */
-  readonly outage?: { readonly from: number; readonly minutes: number };
-  /** Looks at the market once a minute. */
-  readonly everyMinute?: (minute: number) => void;
-  /** Looks at what prices are worth, now and then. */
-  readonly trust?: TrustAccount;
 }

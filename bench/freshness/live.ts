@@ -1,4 +1,5 @@
-import { Ledger, type LiveRun } from './ledger.ts';
+import { Ledger } from './ledger.ts';
+import type { LiveRun } from './live-run.ts';
 import {
   decide,
   guardMs,

@@ -11,6 +11,8 @@ import type { Rate } from './rate-prior.ts';
 export interface FoundBacklog {
   /** Live SKUs that are due, and neither claimed nor waiting. */
   readonly due: number;
+  /** How long the first of them has been due. */
+  readonly waiting: number;
   /** Between one answered live call and the next since then, longest first; those of a minute and more. */
   readonly gaps: readonly number[];
   /** Since the last one. */
@@ -35,11 +37,12 @@ export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
     last as materialized (
       select greatest((select max(called_at) from calls), p.refreshed_at) as at from catalog_internal.live_plan p
     )
-    select (select count(*)::int from catalog_internal.due d where ${isDue(sql)}) as due,
+    select waiting.due, coalesce(extract(epoch from clock_timestamp() - waiting.since) / 60, 0)::float8 as waiting,
       array(select gap::float8 from calls where gap >= 1 order by gap desc) as gaps,
       coalesce(extract(epoch from clock_timestamp() - last.at) / 60, 0)::float8 as "sinceLast", coalesce(p.idle_minutes, 0) as idle,
       coalesce(extract(epoch from clock_timestamp() - p.solved_at) / 60, 0)::float8 as elapsed, last.at as "refreshedAt"
-    from catalog_internal.live_plan p, last`);
+    from catalog_internal.live_plan p, last,
+      (select count(*)::int as due, min(d.due_at) as since from catalog_internal.due d where ${isDue(sql)}) waiting`);
   return row;
 }
 

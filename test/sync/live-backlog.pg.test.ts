@@ -96,6 +96,7 @@ describe('while more is due than can be refreshed', () => {
 
   test('who waits because nothing could be refreshed comes first only after twice as long', async () => {
     await due(300, 125);
+    await store.sql`update catalog_internal.due set due_at = due_at - interval '2 hours'`;
     await store.sql`update catalog_internal.live_plan set refreshed_at = now() - interval '2 hours', solved_at = now() - interval '2 hours'`;
     await planLive(context());
     const [plan] = await store.sql`
@@ -113,6 +114,15 @@ describe('while more is due than can be refreshed', () => {
     ).toEqual([{ idle: 120, seconds: expect.closeTo(5, -1) as number, more: 240 }]);
     expect((await readLivePlan(store.sql)).overdueMinutes).toBeGreaterThan(240);
   });
+});
+
+test('nobody has waited while nothing was due: live SKUs that are new after days without any', async () => {
+  await due(300, 20);
+  await store.sql`update catalog_internal.live_plan set refreshed_at = now() - interval '3 days'`;
+  await planLive(context());
+  const [plan] = await store.sql`
+    select (overdue_minutes - max_interval_minutes)::int as more from catalog_internal.live_plan`;
+  expect(plan).toEqual({ more: 18 });
 });
 
 test('the list is in the order in which the planner chooses', async () => {

@@ -105,8 +105,11 @@ async function catchUp(
   }
   const now = { due: found.due, refreshesPerMinute };
   const backlog = isBacklog(now);
-  const minutes = idleAfter(found.idle, { ...found, backlog });
-  const present = idleAfter(minutes, { gaps: [found.sinceLast], elapsed: 0, backlog });
+  // While nothing was due, nobody has waited.
+  const waited = (gap: number) => Math.min(gap, found.waiting);
+  const { elapsed } = found;
+  const minutes = idleAfter(found.idle, { gaps: found.gaps.map(waited), elapsed, backlog });
+  const present = idleAfter(minutes, { gaps: [waited(found.sinceLast)], elapsed: 0, backlog });
   const overdue = overdueMinutes(maxIntervalMinutes, present);
   if (backlog) await listBacklog(sql, { count: listedSkus(now), overdueMinutes: overdue, prior: PRIOR });
   else await clearBacklog(sql);
