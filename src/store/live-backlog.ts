@@ -28,20 +28,23 @@ const isDue = (sql: Sql) =>
 
 export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
   const [row] = await scanning(sql<[FoundBacklog]>`
-    with calls as materialized (
-      select c.called_at, extract(epoch from c.called_at - lag(c.called_at, 1, p.refreshed_at) over (order by c.called_at)) / 60 as gap
-      from catalog_internal.live_plan p join catalog_internal.live_calls c on c.called_at > coalesce(p.refreshed_at, '-infinity')
+    with plan as materialized (
       -- What a clock that was ahead has written is none of it.
+      select solved_at, idle_minutes, case when refreshed_at <= clock_timestamp() then refreshed_at end as refreshed_at from catalog_internal.live_plan
+    ),
+    calls as materialized (
+      select c.called_at, extract(epoch from c.called_at - lag(c.called_at, 1, p.refreshed_at) over (order by c.called_at)) / 60 as gap
+      from plan p join catalog_internal.live_calls c on c.called_at > coalesce(p.refreshed_at, '-infinity')
       where c.computed > 0 and c.called_at <= clock_timestamp()
     ),
     last as materialized (
-      select greatest((select max(called_at) from calls), p.refreshed_at) as at from catalog_internal.live_plan p
+      select greatest((select max(called_at) from calls), p.refreshed_at) as at from plan p
     )
     select waiting.due, coalesce(extract(epoch from clock_timestamp() - waiting.since) / 60, 0)::float8 as waiting,
       array(select gap::float8 from calls where gap >= 1 order by gap desc) as gaps,
       coalesce(extract(epoch from clock_timestamp() - last.at) / 60, 0)::float8 as "sinceLast", coalesce(p.idle_minutes, 0) as idle,
       coalesce(extract(epoch from clock_timestamp() - p.solved_at) / 60, 0)::float8 as elapsed, last.at as "refreshedAt"
-    from catalog_internal.live_plan p, last,
+    from plan p, last,
       (select count(*)::int as due, min(d.due_at) as since from catalog_internal.due d where ${isDue(sql)}) waiting`);
   return row;
 }
@@ -62,7 +65,7 @@ export async function listBacklog(
     prior,
   }: { readonly count: number; readonly overdueMinutes: number; readonly prior: Rate },
 ): Promise<void> {
-  await scanning(sql`
+  const listed = await scanning(sql<{ at: string }[]>`
     insert into catalog_internal.live_backlog as b (sku, place, listed_at)
     select sku, row_number() over (order by overdue desc, gain desc, sku), now() from (
       select d.sku, w.tau >= ${overdueMinutes} as overdue, case when w.tau >= ${overdueMinutes} then w.tau else ${gain(sql)} end as gain
@@ -77,9 +80,10 @@ export async function listBacklog(
       order by overdue desc, gain desc, d.sku limit ${count}
     ) best
     order by sku
-    on conflict (sku) do update set place = excluded.place, listed_at = excluded.listed_at`);
-  await sql`
-    delete from catalog_internal.live_backlog where listed_at < (select max(listed_at) from catalog_internal.live_backlog)`;
+    on conflict (sku) do update set place = excluded.place, listed_at = excluded.listed_at
+    returning listed_at::text as at`);
+  // Also what a clock that was ahead has dated.
+  await sql`delete from catalog_internal.live_backlog where listed_at::text is distinct from ${listed[0]?.at ?? null}::text`;
 }
 
 /** SQL: refreshValue of sync/live/policy.ts. */

@@ -143,7 +143,7 @@ export async function storeRefreshThreshold(
   await sql`
     update catalog_internal.live_plan set refresh_threshold = ${solved.refreshThreshold}, max_interval_minutes = ${solved.maxIntervalMinutes},
       early_minutes = ${solved.earlyMinutes}, overdue_minutes = ${idle.overdueMinutes}, idle_minutes = ${idle.minutes},
-      refreshed_at = least(${idle.refreshedAt}::timestamptz, now()), solved_at = now()
+      refreshed_at = ${idle.refreshedAt}, solved_at = now()
     where (extract(epoch from incident_since) * 1000)::float8 is not distinct from ${incidentSince}::float8`;
 }
 

@@ -177,8 +177,8 @@ export const LIVE: readonly Mutant[] = [
     ],
     [
       'backlog: what was listed a minute ago stays listed',
-      'where listed_at < (select max(listed_at)',
-      'where listed_at > (select max(listed_at)',
+      'listed_at::text is distinct from',
+      'listed_at::text is not distinct from',
     ],
     ['backlog: weights do not count', 'w.weight * (w.beta', '(w.beta'],
     [

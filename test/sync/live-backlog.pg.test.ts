@@ -94,6 +94,19 @@ describe('while more is due than can be refreshed', () => {
     expect(await listed()).toEqual([]);
   });
 
+  test('a list and a refresh that a clock dated that was ahead are of no account once it is right', async () => {
+    await due(300);
+    await planLive(context());
+    await store.sql`update catalog_internal.live_backlog set listed_at = now() + interval '8 days' where place > 50`;
+    await store.sql`update catalog_internal.live_plan set refreshed_at = now() + interval '8 days'`;
+    await store.sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku > 'S200'`;
+    await planLive(context());
+    expect(await listed()).toHaveLength(100);
+    const [row] = await store.sql`
+      select (select count(*)::int from catalog_internal.live_backlog where listed_at > now()) as ahead, refreshed_at from catalog_internal.live_plan`;
+    expect(row).toEqual({ ahead: 0, refreshed_at: null });
+  });
+
   test('who waits because nothing could be refreshed comes first only after twice as long', async () => {
     await due(300, 125);
     await store.sql`update catalog_internal.due set due_at = due_at - interval '2 hours'`;
