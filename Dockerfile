@@ -29,7 +29,7 @@ COPY LICENSE ./
 COPY drizzle ./drizzle
 # Copied files keep the modes of the checkout, which under umask 077 only root could read.
 RUN chmod -R a+rX . && \
-    printf '#!/bin/sh\nexec node /app/dist/bin.js "$@"\n' >/usr/local/bin/catalog-mirror && \
+    printf '#!/bin/sh\nexec node -- /app/dist/bin.js "$@"\n' >/usr/local/bin/catalog-mirror && \
     chmod 755 /usr/local/bin/catalog-mirror
 
 FROM ${NODE_IMAGE}
@@ -55,7 +55,7 @@ HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --start-interval=2s 
     exec node dist/main.js healthcheck
 # Exec form: node is process 1 and receives SIGTERM itself. With Node's default semi-space of 16 MB a manifest takes 40 MB more.
 # SIGUSR1 opens no debugger.
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "dist/main.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "--", "dist/main.js"]
 CMD ["run"]
 
 # Last, because they differ with every build: the layers above stay as they are. `npm run docs` writes version and addresses.

@@ -22,6 +22,8 @@ const LONGEST = [
   'test/sim/day',
   'test/sim/weather',
   'test/process/failpoints',
+  'test/process/kill',
+  'test/faults/partner-socket',
   'test/process/embedded',
   'test/faults/queue-clocks',
   'test/faults/silent-connections.e2e',
@@ -29,6 +31,8 @@ const LONGEST = [
   'test/status/pictures',
   'test/status/page',
   'test/contract/catalog-age',
+  'test/contract/readiness',
+  'test/e2e/audit',
   'test/store/audit-model',
   'test/hostile/manifest-files',
   'test/doctor/doctor',
@@ -37,20 +41,32 @@ const LONGEST = [
   'test/sync/capacity',
 ];
 
-/** What takes minutes of a processor: `npm run test:long` runs it, and `.ci/run` that, too. */
+/**
+ * What takes minutes of a processor, and what kills, cuts off and crowds programs of its own: `npm run test:long` runs it, and `.ci/run`
+ * as much of that as it has time for.
+ */
 const LONG = [
   'test/bench/freshness*.test.ts',
   'test/bench/ceiling.test.ts',
+  'test/bench/ingest.pg.test.ts',
+  'test/e2e/hints.e2e.test.ts',
+  'test/embedded/*.e2e.test.ts',
+  'test/faults/*.e2e.test.ts',
+  'test/hostile/*.pg.test.ts',
   'test/ops/fleets.test.ts',
   'test/ops/pictures.e2e.test.ts',
   'test/package/pack.e2e.test.ts',
-  'test/process/failpoints.e2e.test.ts',
+  'test/process/{failpoints,kill,outages,replicas,stop}.e2e.test.ts',
+  'test/security/{http-crowd,tls,traps}.e2e.test.ts',
   'test/sim/day.pg.test.ts',
   'test/sim/weather.pg.test.ts',
   'test/status/pictures.e2e.test.ts',
 ];
-/** What plays three times as much there. */
-const LONGER = ['test/sim/one-daemon.pg.test.ts', 'test/sim/two-daemons.pg.test.ts'];
+/** What draws two or three times as many histories there. */
+const LONGER = [
+  'test/sim/{one-daemon,two-daemons}.pg.test.ts',
+  'test/store/{answers,audit,baseline,due}-model.pg.test.ts',
+];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 
 /*
  * node .ci/counts.ts REPORT...
- * Prints what passed only when it was tried again, which is a race to be found, and as the last line the counts of the runs together. A
- * REPORT is what vitest's JSON reporter has written; where there is none the run has failed.
+ * Prints what passed only when it was tried again, which is a race to be found, what failed and why, and as the last line the counts of the
+ * runs together. A REPORT is what vitest's JSON reporter has written; where there is none the run has failed.
  */
 
 interface Report {
@@ -22,14 +22,24 @@ interface Report {
 
 const reports = process.argv.slice(2).map((file) => JSON.parse(readFileSync(file, 'utf8')) as Report);
 const sum = (of: (report: Report) => number) => reports.reduce((total, report) => total + of(report), 0);
-const again = reports
-  .flatMap(({ testResults }) => testResults)
-  .flatMap(({ name, assertionResults }) =>
-    assertionResults
-      .filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0)
-      .map(({ fullName, failureMessages }) => `${name}: ${fullName}: ${failureMessages[0]?.split('\n')[0]}`),
-  );
-for (const line of again) process.stdout.write(`tried again: ${line}\n`);
+const results = reports.flatMap(({ testResults }) =>
+  testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults.map((result) => ({ file: name, ...result })),
+  ),
+);
+const again = results.filter(
+  ({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0,
+);
+const failed = results.filter(({ status }) => status === 'failed');
+/** The last lines of a run are what one sees of it: what happened is said here once more, by so many lines of the first message. */
+const tell = (what: string, of: typeof results, lines: number) => {
+  for (const { file, fullName, failureMessages } of of) {
+    const message = failureMessages[0]?.split('\n').slice(0, lines).join('\n  ');
+    process.stdout.write(`${what}: ${file}: ${fullName}: ${message}\n`);
+  }
+};
+tell('tried again', again, 1);
+tell('failed', failed, 12);
 const counts = [
   `${sum(({ numPassedTests }) => numPassedTests)} passed`,
   `${sum(({ numFailedTests }) => numFailedTests)} failed`,

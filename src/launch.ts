@@ -58,3 +58,11 @@ export function tooOld(version: string, execPath: string, brought: string | null
     '',
   ].join('\n');
 }
+
+/** The variables of a process as Linux shows them in `/proc/<pid>/environ`: those that it was started with. */
+export function environmentIn(text: string): Record<string, string> {
+  const pairs = text.split('\0').filter((pair) => pair.indexOf('=') > 0);
+  return Object.fromEntries(
+    pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
+  );
+}

@@ -1,5 +1,6 @@
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
+import { withEnvFiles } from './cli/env-file.ts';
 import { NoMirror } from './cli/no-mirror.ts';
 import { printError, scrubDebugOutput } from './cli/print-error.ts';
 import { endOnCrash } from './cli/process.ts';
@@ -9,7 +10,8 @@ import { VERSION } from './version.ts';
 const EXIT_GRACE_MS = 1000;
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
-async function main(argv: readonly string[]): Promise<number> {
+async function main(words: readonly string[]): Promise<number> {
+  const argv = withEnvFiles(words);
   const [first = '--help', ...rest] = argv;
   if (first === '--version' || first === '-V') return (print(VERSION), EXIT.ok);
   const asksForHelp = first === '--help' || first === '-h' || first === 'help';

@@ -1,14 +1,13 @@
 import {
   chooseLive,
   earlyMinutes,
+  learnHintedMove,
   learnRate,
   LEAST_MINUTES,
   MOST_ROUNDS,
   nextRefreshMinutes,
   PRIOR,
   type Rate,
-  rateFromPast,
-  type RateGroup,
   roundMinutes,
   SHORTLIST,
   solveThreshold,
@@ -29,17 +28,24 @@ import {
   withPrior,
 } from '../../src/store/rate-prior.ts';
 import { Heap } from './heap.ts';
+import { groupsOf, pastRate } from './known-rates.ts';
+import { Hints } from './hints.ts';
+import { type LedgerOfLines, Lines } from './lines.ts';
 import type { LiveRun } from './live-run.ts';
-import type { LiveMarket, Market } from './market.ts';
+import type { LiveMarket } from './market.ts';
+import { World } from './worlds.ts';
 
 const RESOLVE_EVERY = 10;
 const RESOLVE_BEHIND_EVERY = 1;
-/** METADATA_INTERVAL's default, and how much of the past counts (past_moves in SQL). */
+/** METADATA_INTERVAL's default. */
 const METADATA_MINUTES = 7 * 24 * 60;
-const PAST_MINUTES = 3 * 24 * 60;
 
 /** The live lane of the due ledger, with what is known of each SKU's rate. */
 export class Ledger {
+  /** What is known of lines that move together; absent where nobody goes by it. */
+  readonly lines: Lines | undefined;
+  /** What hints say, and what is known of their sources; absent where there are none. */
+  readonly hints: Hints | undefined;
   readonly #market: LiveMarket;
   readonly #catchesUp: boolean;
   readonly #index: boolean;
@@ -66,9 +72,17 @@ export class Ledger {
 
   constructor(
     market: LiveMarket,
-    { policy, incident, catchesUp = true }: Pick<LiveRun, 'policy' | 'incident' | 'catchesUp'>,
+    {
+      policy,
+      incident,
+      catchesUp = true,
+      releases = false,
+      hints,
+    }: Pick<LiveRun, 'policy' | 'incident' | 'catchesUp' | 'releases' | 'hints'>,
   ) {
     this.#market = market;
+    this.lines = releases && market instanceof World ? new Lines(market, this.#forLines()) : undefined;
+    this.hints = hints === undefined ? undefined : new Hints(market, hints, this.#forLines());
     this.#index = policy === 'index';
     this.#catchesUp = this.#index && catchesUp;
     this.#incident = incident !== undefined;
@@ -80,6 +94,30 @@ export class Ledger {
     // A fill has just ended, in this order; of the rates nothing is known.
     for (let i = 0; i < market.size; i += 1)
       this.#schedule(i, this.#incident ? (market.lastRefresh[i] as number) : i / market.size);
+  }
+
+  #forLines(): LedgerOfLines {
+    const [threshold, most] = [() => this.#threshold, () => this.#most];
+    return {
+      get refreshThreshold() {
+        return threshold();
+      },
+      get maxIntervalMinutes() {
+        return most();
+      },
+      rate: (item) => this.#rates[item] as Rate,
+      dueAt: (item) => this.#due[item] as number,
+      wait: (item) => this.#wait(item),
+      // Never a due time that it has had already: that one is still in the heap.
+      schedule: (item, due) => {
+        if (due !== this.#due[item]) this.#schedule(item, due + 1e-6);
+      },
+    };
+  }
+
+  /** Takes the hints that have come until now. */
+  hint(minute: number): void {
+    this.hints?.take(minute);
   }
 
   /** As prices are judged by it. */
@@ -121,7 +159,9 @@ export class Ledger {
     const round = roundMinutes(this.#market.size, refreshes);
     this.#most = this.#incident ? Math.max(MOST_ROUNDS * round, METADATA_MINUTES) : MOST_ROUNDS * round;
     this.#early = earlyMinutes(round);
-    this.#threshold = solveThreshold(groupsOf(this.#rates, this.#market.weights), refreshes, this.#most);
+    const setAside = (this.lines?.setAside(minute) ?? 0) + (this.hints?.setAside(minute) ?? 0);
+    const groups = groupsOf(this.#rates, this.#market.weights);
+    this.#threshold = solveThreshold(groups, refreshes, this.#most, setAside);
     if (first && this.#incident) this.#scheduleAll();
     this.#solveAt = minute + this.#catchUp(minute, elapsed, refreshes);
   }
@@ -168,6 +208,7 @@ export class Ledger {
       weight: this.#market.weights[item] as number,
       rate: this.#rates[item] as Rate,
       tau: this.#tau(item, minute),
+      hazard: (this.lines?.hazards[item] ?? 0) + (this.hints?.hazards[item] ?? 0),
     };
   }
 
@@ -222,6 +263,8 @@ export class Ledger {
   /** A SKU that has taken the place of another one was refreshed just now, and nothing is known of it. */
   replace(item: number, minute: number): void {
     this.#rates[item] = PRIOR;
+    this.lines?.forget(item);
+    this.hints?.forget(item);
     this.#schedule(item, minute + this.#wait(item));
   }
 
@@ -229,11 +272,16 @@ export class Ledger {
     this.#gap = Math.max(this.#gap, minute - this.#lookedAt);
     this.#lookedAt = minute;
     const before = this.#tauBefore[item];
-    if (before !== undefined && before < Infinity) {
-      this.#notePrior(item, before, changed);
-      this.#rates[item] = learnRate(this.#rates[item] as Rate, before, changed);
+    const line = before === undefined ? undefined : this.lines?.settle(item, minute, before);
+    const own = before === undefined ? 1 : unmovedProbability(this.rate(item), before);
+    const isHinted = this.hints?.settle(item, own, changed) ?? false;
+    if (before !== undefined && before < Infinity && line?.explained !== true) {
+      const rate = this.#rates[item] as Rate;
+      if (!isHinted) this.#notePrior(item, before, changed);
+      this.#rates[item] = isHinted ? learnHintedMove(rate, before) : learnRate(rate, before, changed);
     }
-    this.#schedule(item, this.#index ? minute + this.#wait(item) : minute);
+    const wait = Math.min(this.#wait(item), line?.again ?? Infinity);
+    this.#schedule(item, this.#index ? minute + wait : minute);
   }
 
   /** As store/calibration.ts and store/beliefs.ts do. */
@@ -269,32 +317,4 @@ export class Ledger {
     this.#due[item] = due;
     this.#heap.push(due, item);
   }
-}
-
-function pastRate(market: Market, item: number, sweptMinutes: number): Rate {
-  const refreshes = Math.floor(PAST_MINUTES / sweptMinutes);
-  return rateFromPast(market.pastMoves(item, refreshes, sweptMinutes), PAST_MINUTES);
-}
-
-/** SKUs by rate and weight in half powers of two, as store/live.ts groups them in SQL. */
-function groupsOf(rates: readonly Rate[], weights: Float64Array): RateGroup[] {
-  const groups = new Map<number, { count: number; lambda: number; weight: number }>();
-  for (let i = 0; i < rates.length; i += 1) {
-    const { alpha, beta } = rates[i] as Rate;
-    const lambda = alpha / beta;
-    const weight = weights[i] as number;
-    const key = Math.round(Math.log2(lambda) * 2) * 1000 + Math.round(Math.log2(weight) * 2);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, { count: 1, lambda, weight });
-    else {
-      group.count += 1;
-      group.lambda += lambda;
-      group.weight += weight;
-    }
-  }
-  return [...groups.values()].map(({ count, lambda, weight }) => ({
-    count,
-    lambda: lambda / count,
-    weight: weight / count,
-  }));
 }

@@ -1,4 +1,5 @@
 import type { PaceLimits } from '../../src/pace/policy.ts';
+import type { HintStream } from './hints.ts';
 import type { Market } from './market.ts';
 import type { SharedAccount } from './neighbours.ts';
 import type { TrustAccount } from './trust.ts';
@@ -21,6 +22,10 @@ export interface LiveRun {
   readonly shared?: SharedAccount;
   /** False: what is due is refreshed by due time, however much that is. */
   readonly catchesUp?: boolean;
+  /** True: SKUs of a line that moves are refreshed at once (worlds.ts). */
+  readonly releases?: boolean;
+  /** Hints at SKUs that have perhaps moved, as they come. */
+  readonly hints?: HintStream;
   /** Nobody can be asked for so long, from this minute on. */
   readonly outage?: { readonly from: number; readonly minutes: number };
   /** Looks at the market once a minute. */

@@ -1,4 +1,5 @@
 import { Ledger } from './ledger.ts';
+import type { SourceSoFar } from './hints.ts';
 import type { LiveRun } from './live-run.ts';
 import {
   decide,
@@ -10,6 +11,7 @@ import {
   settled,
 } from '../../src/pace/policy.ts';
 import { planBatch } from '../../src/sync/reprice/plan.ts';
+import type { LineTurn } from '../../src/sync/live/releases.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import { type Account, type LiveMarket, Market } from './market.ts';
@@ -27,8 +29,14 @@ export interface LiveRefreshes {
   readonly calls: number;
   readonly refused: number;
   readonly deferred: number;
+  /** What became of lines, and how many SKUs were refreshed early for it; zero where nobody goes by lines. */
+  readonly turns: Readonly<Record<LineTurn, number>>;
+  readonly pulled: number;
+  /** What is known at the end of each source of hints, and how many of its hints have brought a refresh forward. */
+  readonly sources: ReadonlyMap<string, SourceSoFar>;
 }
 
+const NO_TURNS = { suspected: 0, confirmed: 0, dismissed: 0 };
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 
 export function simulateLive(
@@ -61,6 +69,7 @@ export function simulateLive(
         market.refresh(item, now / 60_000);
         ledger.replace(item, now / 60_000);
       }
+    ledger.hint(now / 60_000);
     if (isOut(run, now / 60_000)) {
       now = outageEnd(run) * 60_000;
       continue;
@@ -114,6 +123,9 @@ export function simulateLive(
     calls: calls.sent,
     refused: calls.refused,
     deferred,
+    turns: ledger.lines?.turns ?? NO_TURNS,
+    pulled: ledger.lines?.pulled ?? 0,
+    sources: ledger.hints?.sources ?? new Map(),
   };
 }
 

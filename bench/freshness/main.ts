@@ -27,6 +27,8 @@ const size = {
     large: { skus: 20_000, hours: 40, outageFrom: 36 },
     small: { skus: 4000, hours: 40, outageFrom: 36 },
   },
+  releases: { skus: 4000, hours: 48 },
+  hints: { skus: 4000, hours: 48 },
 };
 for (const part of values.part)
   if (!(part in PARTS)) throw new Error(`--part: expected one of ${Object.keys(PARTS).join(', ')}`);

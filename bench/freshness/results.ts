@@ -1,19 +1,21 @@
 import { sendsPerWindow } from '../../src/pace/policy.ts';
 import { figure, type Figure } from '../frame/figure.ts';
+import { hintFigures } from './hint-figures.ts';
 import { simulateLive } from './live.ts';
 import { Account, Market } from './market.ts';
 import { simulateFill } from './packing.ts';
 import type { Neighbours } from './neighbours.ts';
 import { simulatePacing } from './pacing.ts';
+import { releaseFigures } from './release-figures.ts';
 import { type BenchSize, LIMITS, LIVE_BUDGET, runLive } from './run.ts';
 import { trustFigures } from './trust-figures.ts';
 import { catchUpFigures, worldFigures } from './world-figures.ts';
 
 /**
- * Of a rolling minute, by somebody who asks evenly: calls here are exactly as far apart as a minute holds 118 of them, so that the first
- * of them still counts, or not, and with it two SKUs of two hundred.
+ * Of a rolling minute, by somebody who asks evenly. At most 0.992 can be used with calls at the full pace: it sends 118 in 60.5 seconds,
+ * which may all fall into one minute, and no 118 calls in a row have more answered than the minute allows.
  */
-const CEILING_USED = 0.98;
+const CEILING_USED = 0.985;
 /** The first minutes count, in which it is learned. */
 const CEILING_USED_BY_A_FILL = 0.97;
 /** Over the whole catalog SKUs change less often than those that are always live: a median of once in three days. */
@@ -35,6 +37,8 @@ export const PARTS: Readonly<Record<string, Part>> = {
   'everything live': incidentFigures,
   'after an outage': (seeds, { worlds }) => catchUpFigures(seeds, worlds.large),
   'other markets': (seeds, { worlds }) => worldFigures(seeds, worlds.small),
+  'releases of lines': (seeds, { releases }) => releaseFigures(seeds, releases),
+  hints: (seeds, { hints }) => hintFigures(seeds, hints),
   'the fill': packingFigures,
   'the pace': pacingFigures,
 };

@@ -4,6 +4,8 @@ import { Account, Market, type Weights } from './market.ts';
 import { type Neighbours, SharedAccount } from './neighbours.ts';
 import { knownRatesOptimum } from './optimum.ts';
 import { seeded } from './random.ts';
+import type { HintSize } from './hint-figures.ts';
+import type { ReleaseSize } from './release-figures.ts';
 import { TrustAccount } from './trust.ts';
 import type { WorldSize } from './world-figures.ts';
 
@@ -16,6 +18,8 @@ export interface BenchSize {
   /** Everything turns live: how many SKUs, and what is to be reached with them. */
   readonly incident: { readonly skus: number; readonly hours: number; readonly sweptMinutes: number };
   readonly worlds: { readonly large: WorldSize; readonly small: WorldSize };
+  readonly releases: ReleaseSize;
+  readonly hints: HintSize;
 }
 
 export const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };

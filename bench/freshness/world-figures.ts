@@ -10,9 +10,9 @@ import { World, type WorldName, WORLDS } from './worlds.ts';
  * after an outage of two hours.
  */
 
-const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
+export const BENCH_LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
 /** Of 20,000 SKUs: live SKUs of a call, and what a hidden ceiling allows in a minute. With fewer SKUs both are smaller. */
-const FULL = { skus: 20_000, liveBudget: 5, ceiling: 200 };
+export const FULL = { skus: 20_000, liveBudget: 5, ceiling: 200 };
 
 export interface WorldSize {
   readonly skus: number;
@@ -42,7 +42,7 @@ function runWorld({ name, ceiling, size, by }: Run, seed: number): Ran {
   const world = new World(skus, name, hours, seed);
   const liveBudget = Math.round((FULL.liveBudget * skus) / FULL.skus);
   const liveCeiling = ceiling ? (FULL.ceiling * skus) / FULL.skus : null;
-  const refreshesPerMinute = liveCeiling ?? sendsPerWindow(LIMITS) * liveBudget;
+  const refreshesPerMinute = liveCeiling ?? sendsPerWindow(BENCH_LIMITS) * liveBudget;
   const outage = { from: outageFrom * 60, minutes: 120 };
   let worst = 0;
   if (by === 'known rates') simulateKnown(world, { minutes: hours * 60, refreshesPerMinute, outage });
@@ -50,7 +50,7 @@ function runWorld({ name, ceiling, size, by }: Run, seed: number): Ran {
     simulateLive(world, {
       policy: 'index',
       minutes: hours * 60,
-      limits: LIMITS,
+      limits: BENCH_LIMITS,
       liveBudget,
       liveCeiling,
       outage,

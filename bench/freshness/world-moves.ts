@@ -1,4 +1,4 @@
-import { exponential, gauss, poisson } from './random.ts';
+import { exponential, gauss, poisson, seeded } from './random.ts';
 
 /*
  * How moves of live SKUs come in markets that are not stationary: as events, all drawn beforehand from one source. Mean rates are those of
@@ -7,7 +7,7 @@ import { exponential, gauss, poisson } from './random.ts';
 
 const DAY = 24 * 60;
 /** SKUs of a line (one brand and model), and the part of the log variance of rates that its SKUs share. */
-const LINE = 200;
+export const LINE = 200;
 const LINE_PART = 0.3;
 /** Asleep: one move a month. */
 const ASLEEP_RATE = 1 / (30 * DAY);
@@ -46,7 +46,15 @@ export interface WorldKind {
 export interface Move {
   readonly at: number;
   readonly value: number;
+  /** The part of its sizes that move. */
+  readonly part: number;
 }
+
+/** A release moves most of a SKU's sizes, a flash one; one of four other moves half of them or more. */
+const LEAST_RELEASED = 0.6;
+const FLASH_PART = 1 / 15;
+const ownPart = (value: number) => Math.max(FLASH_PART, seeded(value)() ** 2.5);
+const releasedPart = (value: number) => LEAST_RELEASED + (1 - LEAST_RELEASED) * seeded(value)();
 
 /** How a world comes about: everything in it is drawn from one source. */
 export class Drawing {
@@ -107,8 +115,11 @@ export class Drawing {
         ...this.#own(rate, young, this.#minutes),
       ];
     }
-    if (this.#kind.releases === true) this.#release(lasting);
-    return lasting.map((times, item) => this.#valued(this.#ticking(times, item), rates[item] ?? 0));
+    const released = new Set<number>();
+    if (this.#kind.releases === true) this.#release(lasting, released);
+    return lasting.map((times, item) =>
+      this.#valued(...this.#ticking(times, item, released), rates[item] ?? 0),
+    );
   }
 
   /** Moves that a SKU makes by itself, at a mean of `rate` (releases apart). */
@@ -153,7 +164,7 @@ export class Drawing {
     return all.toSorted((a, b) => a - b);
   }
 
-  #release(lasting: number[][]): void {
+  #release(lasting: number[][], released: Set<number>): void {
     for (let line = 0; line < lasting.length; line += LINE) {
       const every = 1 / RELEASE.every;
       for (
@@ -162,20 +173,35 @@ export class Drawing {
         at += exponential(this.random, every)
       )
         for (let item = line; item < Math.min(line + LINE, lasting.length); item += 1)
-          if (this.random() < RELEASE.part)
-            lasting[item]?.push(at + exponential(this.random, 1 / RELEASE.delay));
+          if (this.random() < RELEASE.part) {
+            const time = at + exponential(this.random, 1 / RELEASE.delay);
+            lasting[item]?.push(time);
+            released.add(time);
+          }
     }
   }
 
-  #ticking(times: readonly number[], item: number): number[] {
+  /** When a SKU moves, and which of these times a release has brought about. */
+  #ticking(
+    times: readonly number[],
+    item: number,
+    released: ReadonlySet<number>,
+  ): [number[], ReadonlySet<number>] {
     const sorted = times.toSorted((a, b) => a - b);
-    if (this.#kind.clocks !== true || item % 2 === 0) return sorted;
+    if (this.#kind.clocks !== true || item % 2 === 0) return [sorted, released];
     const phase = this.random() * TICK_PHASE;
-    return [...new Set(sorted.map((time) => Math.ceil(time / TICK) * TICK + phase))];
+    const ticked = (time: number) => Math.ceil(time / TICK) * TICK + phase;
+    return [
+      [...new Set(sorted.map(ticked))],
+      new Set(sorted.filter((time) => released.has(time)).map(ticked)),
+    ];
   }
 
-  #valued(times: readonly number[], rate: number): Move[] {
-    const moves: Move[] = times.map((at) => ({ at, value: (this.#values += 1) }));
+  #valued(times: readonly number[], released: ReadonlySet<number>, rate: number): Move[] {
+    const moves = times.map((at): Move => {
+      const value = (this.#values += 1);
+      return { at, value, part: released.has(at) ? releasedPart(value) : ownPart(value) };
+    });
     if (this.#kind.flash !== true) return moves;
     const flashes: number[] = [];
     this.#poisson(rate, 0, this.#minutes, flashes);
@@ -183,9 +209,10 @@ export class Drawing {
     let before = -1;
     for (const at of flashes) {
       while ((times[before + 1] ?? Infinity) <= at) before += 1;
-      all.push({ at, value: (this.#values += 1) });
+      all.push({ at, value: (this.#values += 1), part: FLASH_PART });
       const back = at + FLASH_MINUTES;
-      if ((times[before + 1] ?? Infinity) > back) all.push({ at: back, value: moves[before]?.value ?? 0 });
+      if ((times[before + 1] ?? Infinity) > back)
+        all.push({ at: back, value: moves[before]?.value ?? 0, part: 0 });
     }
     return all.toSorted((a, b) => a.at - b.at);
   }

@@ -1,6 +1,6 @@
 import { drawWeights, type LiveMarket } from './market.ts';
 import { seeded } from './random.ts';
-import { Drawing, type Move, type WorldKind } from './world-moves.ts';
+import { Drawing, LINE, type Move, type WorldKind } from './world-moves.ts';
 
 /** The kinds of markets that figures are wanted for. */
 export const WORLDS = {
@@ -37,12 +37,17 @@ export class World implements LiveMarket {
   readonly lastRefresh: Float64Array;
   /** Weighted part of the SKUs that were right, by hour. */
   readonly hours: number[] = [];
+  /** Weighted part of the sizes that were wrong, likewise. */
+  readonly #wrong: number[] = [];
   #worst = 0;
   #refreshes = 0;
   readonly #moves: readonly (readonly Move[])[];
   readonly #at: Uint32Array;
   readonly #value: Float64Array;
   readonly #held: Float64Array;
+  /** The part of its sizes that has moved since its last refresh, and what the last refresh has found of it. */
+  readonly #part: Float64Array;
+  readonly #found: Float64Array;
   readonly #replaced: { readonly at: number; readonly item: number; readonly rate: number }[];
   #replacedUntil = 0;
   #minutes = 0;
@@ -59,6 +64,8 @@ export class World implements LiveMarket {
     this.#at = new Uint32Array(size);
     this.#value = new Float64Array(size);
     this.#held = new Float64Array(size);
+    this.#part = new Float64Array(size);
+    this.#found = new Float64Array(size);
     for (const [item, rate] of this.rates.entries()) this.rates[item] = draw.withReleases(rate);
   }
 
@@ -67,6 +74,7 @@ export class World implements LiveMarket {
     let at = this.#at[item] as number;
     for (let next = moves[at]; next !== undefined && next.at <= now; next = moves[at]) {
       this.#value[item] = next.value;
+      this.#part[item] = 1 - (1 - (this.#part[item] as number)) * (1 - next.part);
       at += 1;
     }
     this.#at[item] = at;
@@ -94,7 +102,23 @@ export class World implements LiveMarket {
     this.lastRefresh[item] = now;
     const moved = this.#value[item] !== this.#held[item];
     this.#held[item] = this.#value[item] as number;
+    this.#found[item] = moved ? (this.#part[item] as number) : 0;
+    this.#part[item] = 0;
     return moved;
+  }
+
+  /** All moves of a SKU that last, in order of their times. */
+  movesOf(item: number): readonly Move[] {
+    return (this.#moves[item] ?? []).filter(({ part }) => part > 0);
+  }
+
+  lineOf(item: number): number {
+    return Math.floor(item / LINE);
+  }
+
+  /** Of how many sizes the last refresh of a SKU has found moved. */
+  foundPart(item: number): number {
+    return this.#found[item] as number;
   }
 
   isRight(item: number, now: number): boolean {
@@ -104,21 +128,27 @@ export class World implements LiveMarket {
 
   /** Looks at all SKUs, once a minute. */
   sample(now: number): void {
-    let [right, all] = [0, 0];
+    let [right, wrong, all] = [0, 0, 0];
     for (let item = 0; item < this.size; item += 1) {
       const weight = this.weights[item] as number;
       all += weight;
       if (this.isRight(item, now)) right += weight;
+      else wrong += weight * (this.#part[item] as number);
     }
     const hour = Math.floor(this.#minutes / 60);
     this.hours[hour] = (this.hours[hour] ?? 0) + right / all / 60;
+    this.#wrong[hour] = (this.#wrong[hour] ?? 0) + wrong / all / 60;
     this.#minutes += 1;
   }
 
   /** Mean of hours, `from` and before `until`. */
   freshness(from: number, until: number): number {
-    const hours = this.hours.slice(from, until);
-    return hours.reduce((sum, hour) => sum + hour, 0) / hours.length;
+    return mean(this.hours.slice(from, until));
+  }
+
+  /** The part of the sizes that were wrong: what prices are wrong by, where each move of one is as far as any other. */
+  error(from: number, until: number): number {
+    return mean(this.#wrong.slice(from, until));
   }
 
   /** The longest time between two refreshes of a SKU so far, in rounds of as many refreshes as there are SKUs. */
@@ -126,3 +156,5 @@ export class World implements LiveMarket {
     return (this.#worst * this.#refreshes) / now / this.size;
   }
 }
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,5 +1,6 @@
 import { MemberWatch } from '../../src/store/answer/members.ts';
 import { LookCounts } from '../../src/store/calibration.ts';
+import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { loadConfig } from '../../src/config/config.ts';
@@ -55,6 +56,7 @@ const outcome = await syncManifest(
     random: () => 0.5,
     members: new MemberWatch(),
     looks: new LookCounts(systemClock),
+    hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),
     emit: () => undefined,

@@ -34,7 +34,8 @@ export function environmentExample(): string {
   const head = [
     '# Settings of catalog-mirror. Copy this file, and fill in what is required:',
     '#   cp .env.example mirror.env && chmod 600 mirror.env',
-    '#   docker run --env-file mirror.env …, or EnvironmentFile= of systemd. The program itself reads no file of this kind.',
+    '#   catalog-mirror run --env-file mirror.env, docker run --env-file mirror.env …, or EnvironmentFile= of systemd.',
+    '# A value is the rest of its line; leave out quotes, which Docker keeps.',
     '# What is commented out has the default that is shown. `npm run docs` writes this file.',
   ];
   return `${[head.join('\n'), ...Object.entries<Setting>(SETTINGS).map(entry)].join('\n\n')}\n`;

@@ -69,6 +69,12 @@ const MARKS: readonly Mark[] = [
     colour: 'orange',
   },
   {
+    name: 'Pauses',
+    expr: `${read('paused')} == 1`,
+    title: 'Requests are paused',
+    colour: 'purple',
+  },
+  {
     name: 'Incidents',
     expr: `${read('incident', 'because')} == 1`,
     title: 'Incident: the whole catalog is live-priced ({{because}})',

@@ -79,6 +79,11 @@ export function readIncrease<N extends With<'read'>>(
   return `max${by(labels)} (increase(${selected(of, MIRROR)}[${window}]))`;
 }
 
+/** How often a minute a counter that is read from Postgres rose, by labels. */
+export function readPerMinute<N extends With<'read'>>(of: Selected<N>, ...labels: LabelOf<N>[]): string {
+  return `60 * max${by(labels)} (rate(${selected(of, MIRROR)}[$__rate_interval]))`;
+}
+
 /** How often a minute the chosen daemons counted something, by labels. */
 export function perMinute<N extends With<'on'>>(of: Selected<N>, labels: readonly LabelOf<N>[] = []): string {
   return `60 * sum${by(labels)} (rate(${selected(of, CHOSEN)}[$__rate_interval]))`;

@@ -29,7 +29,7 @@ import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 /** Every panel asks the data source chosen at the top. */
 export const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const;
 
-export type Colour = 'green' | 'blue' | 'yellow' | 'orange' | 'red';
+export type Colour = 'green' | 'blue' | 'yellow' | 'orange' | 'red' | 'purple';
 export type Unit = 'short' | 'percentunit' | 's' | 'cpm' | 'bytes' | 'bool';
 
 export interface Query {

@@ -22,7 +22,8 @@ export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
   finding: 'at least one check is FAIL',
   claim: 'prices are not as likely right as was claimed: the claim is outside of the interval',
   unanswered: 'the daemon does not answer, or is not live',
-  degraded: 'filling or degraded: prices miss their freshness targets or soon will; sync is still working',
+  degraded:
+    'filling, degraded or paused: prices miss their freshness targets or soon will; sync is working, or somebody has paused it',
   broken: 'broken: sync has stopped and needs an operator',
   timeout: '--timeout expired; stderr lists the work that is still pending',
   usage: 'invalid option, argument or setting; each one is named, and nothing was changed',
@@ -88,7 +89,7 @@ export function readArguments(
     allowPositionals: true,
     tokens: true,
   });
-  const flags = Object.keys(command.options).map((option) => `--${option}`);
+  const flags = [...Object.keys(command.options), 'env-file', 'help'].map((option) => `--${option}`);
   const problems: string[] = [];
   const values: Record<string, string | boolean | undefined> = {};
   const positionals: string[] = [];
@@ -190,7 +191,7 @@ export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
       ]),
     ),
     '',
-    'Run `catalog-mirror <command> --help` for its options. Settings come from the environment; see the README.',
+    'Run `catalog-mirror <command> --help` for its options. Settings come from the environment, and from\n`--env-file <file>`; `catalog-mirror config` shows them.',
   ].join('\n');
 }
 
@@ -207,7 +208,11 @@ export function helpOf(name: string, command: Command): string {
     ...usage.split('\n').map((line) => `  catalog-mirror ${line}`),
     '',
     'Options:',
-    ...inColumns([...options, ['--help', 'show this help']]),
+    ...inColumns([
+      ...options,
+      ['--env-file <file>', 'read settings from this file, too; the environment takes precedence over it'],
+      ['--help', 'show this help'],
+    ]),
     ...(command.moreHelp ?? []),
     '',
     'Examples:',

@@ -11,8 +11,11 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   sql: async () => (await import('./sql.ts')).sql,
   verify: async () => (await import('./verify.ts')).verify,
   plan: async () => (await import('./plan.ts')).plan,
+  config: async () => (await import('./config.ts')).config,
   migrate: async () => (await import('./migrate.ts')).migrate,
   refresh: async () => (await import('./refresh.ts')).refresh,
+  pause: async () => (await import('./pause.ts')).pause,
+  resume: async () => (await import('./pause.ts')).resume,
   healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
   completion: async () => (await import('./completion.ts')).createCompletion(loadCommands),
 };

@@ -32,7 +32,12 @@ export function createCompletion(commands: () => Promise<Commands>): Command {
   };
 }
 
-const EVERYWHERE = { help: 'show help for the command', version: 'print the version' };
+const ENV_FILE = 'env-file';
+const EVERYWHERE = {
+  [ENV_FILE]: 'read settings from this file, too',
+  help: 'show help for the command',
+  version: 'print the version',
+};
 
 /** Options of a command: whether each takes a value, or may, and its known values. */
 function optionsOf(command: Command) {
@@ -40,8 +45,9 @@ function optionsOf(command: Command) {
     flag: `--${option}`,
     says,
     choices: command.choices?.[option] ?? [],
+    isFile: option === ENV_FILE,
     value:
-      command.options[option]?.type === 'string'
+      option === ENV_FILE || command.options[option]?.type === 'string'
         ? ('needed' as const)
         : command.optionalValues?.includes(option) === true
           ? ('possible' as const)
@@ -83,6 +89,7 @@ ${cases.join('\n')}
   [[ $previous != = ]] || option=\${COMP_WORDS[COMP_CWORD - 2]}
   if [[ $previous == = || $current == = || " $valued " == *" $option "* ]]; then
     words=''
+    if [[ $option == --${ENV_FILE} ]]; then COMPREPLY=($(compgen -f -- "\${current#=}")); return; fi
     case "$command $option" in
 ${choices.join('\n')}
     esac
@@ -103,8 +110,8 @@ function zshScript(commands: Commands): string {
   const described = [...commands].map(([name, { summary }]) => `    ${quoted(`${name}:${summary}`)}`);
   const escaped = (text: string) => text.replace(/[[\]:\\]/g, String.raw`\$&`);
   const cases = [...commands].map(([name, command]) => {
-    const options = optionsOf(command).map(({ flag, says, value, choices }) => {
-      const known = choices.length === 0 ? ' ' : `(${choices.join(' ')})`;
+    const options = optionsOf(command).map(({ flag, says, value, choices, isFile }) => {
+      const known = isFile ? '_files' : choices.length === 0 ? ' ' : `(${choices.join(' ')})`;
       const takes = { needed: `:value:${known}`, possible: `::value:${known}` };
       return quoted(
         `${flag}${value === null ? '' : '='}[${escaped(says)}]${value === null ? '' : takes[value]}`,

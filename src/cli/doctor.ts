@@ -46,6 +46,9 @@ export const doctor: Command = {
     requests: `maximum number of requests to the partner, 0 to ${MOST_REQUESTS} (default ${REQUESTS}); they count against the rate limit`,
     json: 'print JSON',
   },
+  moreHelp: [
+    'While requests are paused (`catalog-mirror pause`), it sends none either, and checks all but the partner.',
+  ],
   positionals: false,
   async run({ values, print }) {
     const problems: string[] = [];

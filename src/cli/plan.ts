@@ -1,26 +1,38 @@
 import { loadConfig, type MirrorConfig, processSources } from '../config/config.ts';
-import { formatAge, formatDuration, parseDuration } from '../lib/duration.ts';
+import { parseDuration } from '../lib/duration.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
-import { readCatalogSize } from '../store/catalog-counts.ts';
-import { type Capacity, type CapacityInput, capacityOf, type ClassCapacity } from '../sync/live/capacity.ts';
+import { type CatalogSize, readCatalogSize } from '../store/catalog-counts.ts';
+import type { Sql } from '../store/db.ts';
+import { type LearnedRates, readLearnedRates } from '../store/learned-rates.ts';
+import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capacity.ts';
+import { gainsOf, type WhatIf } from '../sync/live/gains.ts';
 import { MOST_UNDER_WAY } from '../sync/reprice/slice.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
+import { gainLines, planScreen } from './plan/screen.ts';
 
 const MORE_REQUESTS = 10;
+const WATCHED_SKUS = 100;
+/** As examples of the watchlist in the documentation have it. */
+const WATCHED_WEIGHT = 10;
+const HINTED_PART = 0.5;
+/** Rates are those of the mirror once so many of the live SKUs have shown theirs. */
+const KNOWN_PART = 0.5;
 const SNAPSHOT_MINUTES = 360;
+const LIVE_MOVES_EVERY = 360;
 const SECOND_MS = 1000;
 const MINUTE_MS = 60_000;
 
 export const plan: Command = {
   summary: 'estimate load time, price age and freshness for a request budget',
-  usage: 'plan [--skus N --live-share 0.05] [--requests N] [--answer-time 10s] [--json]',
+  usage: 'plan [--skus N --live-share 0.05] [--requests N] [--answer-time 10s] [--watch N] [--json]',
   examples: [
     ['catalog-mirror plan', 'for the mirrored catalog'],
     ['catalog-mirror plan --skus 500000', 'for a catalog of this size, before the first sync'],
     ['catalog-mirror plan --skus 500000 --requests 60', 'with 60 requests a minute'],
     ['catalog-mirror plan --skus 500000 --answer-time 10s', 'where the partner takes ten seconds to answer'],
+    ['catalog-mirror plan --watch 500', 'what a watchlist of 500 live SKUs would gain'],
   ],
   exits: ['ok', 'failed', 'usage'],
   options: {
@@ -31,6 +43,9 @@ export const plan: Command = {
     'live-ceiling': { type: 'string' },
     'live-moves-every': { type: 'string' },
     'snapshot-moves-every': { type: 'string' },
+    watch: { type: 'string' },
+    'hint-recall': { type: 'string' },
+    'hint-precision': { type: 'string' },
     json: { type: 'boolean' },
   },
   optionHelp: {
@@ -41,22 +56,37 @@ export const plan: Command = {
       'how long the partner takes to answer a bulk call, such as 6s: how many are under way, and if that limits them',
     'live-ceiling':
       'live computations per minute that the partner allows (default: as learned, else unlimited)',
-    'live-moves-every': 'how often the price of the median live SKU changes (default 6h)',
+    'live-moves-every':
+      'how often the price of the median live SKU changes (default: as its refreshes have shown, else 6h)',
     'snapshot-moves-every': 'how often the price of the median snapshot-priced SKU changes (default 3d)',
+    watch: `live SKUs in a watchlist, of weight ${WATCHED_WEIGHT}, of which the gain is estimated (default ${WATCHED_SKUS})`,
+    'hint-recall': 'part of the moves of live prices that a source of hints would tell of (default 0.5)',
+    'hint-precision': 'part of what it would tell of that are moves (default 0.5)',
     json: 'print JSON',
   },
   positionals: false,
   async run({ values, print }) {
     const asked = readOptions(values);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    const input = await inputOf(asked, config);
+    const { input, isLearned } = await inputOf(asked, config);
     const [now, more] = [0, MORE_REQUESTS].map((extra) =>
       capacityOf({ ...input, requestsPerMinute: input.requestsPerMinute + extra }),
     ) as [Capacity, Capacity];
+    const gains = gainsOf(input, asked.whatIf);
+    const { liveGroups: _, ...shown } = input;
     print(
       values['json'] === true
-        ? JSON.stringify({ input, now, withTenMore: more })
-        : planScreen(input, now, more),
+        ? JSON.stringify({
+            input: { ...shown, isLearned },
+            now,
+            withTenMore: more,
+            whatIf: asked.whatIf,
+            gains,
+          })
+        : [
+            planScreen(input, now, more),
+            ...(gains === null ? [] : ['', ...gainLines(gains, asked.whatIf)]),
+          ].join('\n'),
     );
     return EXIT.ok;
   },
@@ -69,8 +99,10 @@ interface Asked {
   readonly requests: number | null;
   readonly answerSeconds: number | null;
   readonly liveCeiling: number | null;
-  readonly liveMovesEvery: number;
+  /** Null: not given, and what refreshes have shown counts. */
+  readonly liveMovesEvery: number | null;
   readonly snapshotMovesEvery: number;
+  readonly whatIf: WhatIf;
 }
 
 function readOptions(values: CommandArgs['values']): Asked {
@@ -94,8 +126,17 @@ function readOptions(values: CommandArgs['values']): Asked {
         ? null
         : duration('answer-time', String(answerTime), '500ms, 6s or 1m') / SECOND_MS,
     liveCeiling: number('live-ceiling', { min: 1, max: 1e6, whole: false }),
-    liveMovesEvery: minutes('live-moves-every', '6h'),
+    liveMovesEvery: values['live-moves-every'] === undefined ? null : minutes('live-moves-every', ''),
     snapshotMovesEvery: minutes('snapshot-moves-every', '3d'),
+    whatIf: {
+      requests: MORE_REQUESTS,
+      watched: number('watch', { min: 1, max: 1e9 }) ?? WATCHED_SKUS,
+      weight: WATCHED_WEIGHT,
+      hints: {
+        recall: number('hint-recall', { min: 0, max: 1, whole: false }) ?? HINTED_PART,
+        precision: number('hint-precision', { min: 0.001, max: 1, whole: false }) ?? HINTED_PART,
+      },
+    },
   };
   if (problems.length > 0) throw new UsageError(problems);
   return asked;
@@ -107,19 +148,31 @@ function withoutMirror(error: unknown): never {
   throw error instanceof NoMirror ? new UsageError([error.message, PASS_SKUS]) : error;
 }
 
-async function inputOf(asked: Asked, config: MirrorConfig): Promise<CapacityInput> {
+/** Reads the mirror's size and rates, in one go. */
+async function readMirror(sql: Sql): Promise<CatalogSize & { readonly rates: LearnedRates | null }> {
+  const [size, rates] = await Promise.all([readCatalogSize(sql), readLearnedRates(sql)]);
+  return { ...size, rates };
+}
+
+async function inputOf(
+  asked: Asked,
+  config: MirrorConfig,
+): Promise<{ readonly input: CapacityInput; readonly isLearned: boolean }> {
   const { bulk, intervals } = config;
   const known =
     asked.skus === null
-      ? await withMirror(config, readCatalogSize).catch(withoutMirror)
+      ? await withMirror(config, readMirror).catch(withoutMirror)
       : {
           skus: asked.skus,
           live: asked.skus * (asked.liveShare ?? 0.05),
           liveBudget: null,
           liveCeiling: null,
+          rates: null,
         };
   if (known.skus === 0) throw new UsageError([`the mirror is empty: ${PASS_SKUS}`]);
-  return {
+  const { rates } = known;
+  const isLearned = asked.liveMovesEvery === null && rates !== null && rates.knownPart >= KNOWN_PART;
+  const input = {
     skus: known.skus,
     liveShare: asked.liveShare ?? known.live / known.skus,
     requestsPerMinute: asked.requests ?? sendsPerMinute(paceLimits(config)),
@@ -135,71 +188,17 @@ async function inputOf(asked: Asked, config: MirrorConfig): Promise<CapacityInpu
     metadataMinutes: intervals.metadataMs / MINUTE_MS,
     deltaMinutes: intervals.deltaMs / MINUTE_MS,
     snapshotMinutes: SNAPSHOT_MINUTES,
-    liveMovesEvery: asked.liveMovesEvery,
+    liveGroups: isLearned ? rates.groups : null,
+    liveMovesEvery: isLearned ? medianMinutes(rates.groups) : (asked.liveMovesEvery ?? LIVE_MOVES_EVERY),
     snapshotMovesEvery: asked.snapshotMovesEvery,
   };
+  return { input, isLearned };
 }
 
-/** The plan as text: the input, its estimates, and beside them those for ten more requests a minute. */
-export function planScreen(input: CapacityInput, now: Capacity, more: Capacity): string {
-  const count = (n: number) => Math.round(n).toLocaleString('en-US');
-  const age = (minutes: number) => formatAge(minutes * 60);
-  const part = (value: number) => `${(value * 100).toFixed(2)} %`;
-  const row = (what: string, value: (capacity: Capacity) => string) =>
-    `${what.padEnd(38)}${value(now).padStart(12)}${value(more).padStart(16)}`;
-  const klass = (name: string, of: (capacity: Capacity) => ClassCapacity) => [
-    row(`${name}: mean price age`, (c) => age(of(c).meanAge)),
-    row(`${name}: oldest price`, (c) => age(of(c).worstAge)),
-    row(`${name}: prices correct`, (c) => part(of(c).freshness)),
-  ];
-  return [
-    `${count(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkMaxSkus} SKUs per call, ${input.liveBudget} of them live${input.liveCeiling === null ? '' : `, at most ${count(input.liveCeiling)} live per minute`}`,
-    `price changes: every ${age(input.liveMovesEvery)} (median live SKU), every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU)`,
-    '',
-    row('requests per minute', (c) => c.requestsPerMinute.toFixed(0)),
-    ...(now.underWay === null
-      ? []
-      : [
-          row('calls under way: needed', (c) => count(c.underWay?.needed ?? 0)),
-          row(`calls per minute with ${input.mostUnderWay} under way`, (c) =>
-            count(c.underWay?.mostPerMinute ?? 0),
-          ),
-        ]),
-    row('initial load: calls', (c) => count(c.fillCalls)),
-    row('initial load: time', (c) => age(c.fillMinutes)),
-    row('live: refreshes per minute', (c) => c.liveRefreshes.toFixed(0)),
-    row('live: time for one round', (c) => age(c.roundMinutes)),
-    ...klass('live', (c) => c.live),
-    ...klass('snapshot', (c) => c.snapshot),
-    row('calls per minute after the load', (c) => c.callsPerMinute.toFixed(0)),
-    '',
-    conclusion(input, now, more),
-    ...answers(input, now),
-  ].join('\n');
-}
-
-/** What answers of the asked length mean; nothing where none was asked for. */
-function answers({ answerSeconds, mostUnderWay }: CapacityInput, { underWay }: Capacity): string[] {
-  if (underWay === null || answerSeconds === null) return [];
-  const length = formatDuration(answerSeconds * SECOND_MS);
-  return underWay.limits
-    ? [
-        `At answers of ${length} a daemon makes ${Math.floor(underWay.mostPerMinute)} calls per minute, because at most ${mostUnderWay} are under way; another replica makes as many more.`,
-      ]
-    : [
-        `At answers of ${length} the budget needs ${underWay.needed} of the ${mostUnderWay} calls that may be under way: their length limits nothing.`,
-      ];
-}
-
-function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string {
-  const interval = formatAge(input.liveMinutes * 60);
-  if (now.meetsLiveInterval)
-    return `The budget is enough to refresh every live SKU within LIVE_INTERVAL (${interval}).`;
-  const needed = Math.ceil(now.live.skus / input.liveMinutes / input.liveBudget);
-  const ceiling = input.liveCeiling !== null && input.liveCeiling < now.live.skus / input.liveMinutes;
-  const gain = ((more.live.freshness - now.live.freshness) * 100).toFixed(2);
-  return [
-    `The budget is too small to refresh every live SKU within LIVE_INTERVAL (${interval}): ${ceiling ? "the partner's ceiling on live computations is too low" : `that takes ${needed} requests per minute`}.`,
-    `Live SKUs are refreshed ${input.livePolicy === 'index' ? 'by expected gain' : 'in turn'}; ten more requests per minute add ${gain} points to the freshness of live prices.`,
-  ].join('\n');
+/** Minutes between two moves of the SKU in the middle. */
+function medianMinutes(groups: LearnedRates['groups']): number {
+  const slowest = groups.toSorted((a, b) => a.lambda - b.lambda);
+  let left = groups.reduce((sum, { count }) => sum + count, 0) / 2;
+  const middle = slowest.find(({ count }) => (left -= count) <= 0);
+  return 1 / (middle?.lambda ?? 1 / LIVE_MOVES_EVERY);
 }

@@ -3,6 +3,7 @@ import { acceptDoubted } from '../store/mass-moves.ts';
 import { refreshAll, type Refreshed, refreshManifest, refreshSkus } from '../store/refresh.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
+import { pausedLine } from './paused.ts';
 
 const LONGEST_SKU = 512;
 const skusAre = (n: number, more = ''): string => `${n} ${more}${n === 1 ? 'SKU is' : 'SKUs are'}`;
@@ -81,6 +82,8 @@ export const refresh: Command = {
       }
       if (values['all'] === true) tell(await refreshAll(sql, 'prices'), 'more ', 'due');
       if (values['metadata'] === true) tell(await refreshAll(sql, 'metadata'), 'more ', 'due for metadata');
+      const paused = await pausedLine(sql);
+      if (paused !== null) print(`${paused}; nothing is fetched before that`);
     });
     return EXIT.ok;
   },

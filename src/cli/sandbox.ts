@@ -63,6 +63,8 @@ export const sandbox: Command = {
     'live-ceiling': { type: 'string' },
     'market-interval': { type: 'string' },
     'snapshot-interval': { type: 'string' },
+    'hint-recall': { type: 'string' },
+    'hint-precision': { type: 'string' },
     orders: { type: 'string' },
     listings: { type: 'string' },
     vacation: { type: 'boolean' },
@@ -98,6 +100,8 @@ export const sandbox: Command = {
     'market-interval':
       'time between market changes: prices, sales, orders; 0: only by POST /sandbox/step (5s)',
     'snapshot-interval': 'time between catalog snapshots; 0: only by POST /sandbox/snapshots (1m)',
+    'hint-recall': 'part of the moves of live SKUs that GET /sandbox/hints tells of (0.5)',
+    'hint-precision': 'part of what it tells that is true, from 0.01 on (0.5)',
     orders: 'orders of the account at start (250)',
     listings: 'live listings of the account at start (600)',
     vacation: 'put the account in vacation mode: no ask listing is created',
@@ -155,8 +159,8 @@ function readOptions(values: Values): { options: SandboxOptions; problems: strin
   const problems: string[] = [];
   const whole = (name: string, fallback: number, min: number, max: number) =>
     numberOption(values, name, fallback, { min, max }, problems);
-  const part = (name: string, fallback: number) =>
-    numberOption(values, name, fallback, { min: 0, max: 1, whole: false }, problems);
+  const part = (name: string, fallback: number, min = 0) =>
+    numberOption(values, name, fallback, { min, max: 1, whole: false }, problems);
   const duration = (name: string, fallback: number) => {
     const given = values[name];
     const ms = given === undefined ? fallback : parseDuration(String(given));
@@ -187,6 +191,8 @@ function readOptions(values: Values): { options: SandboxOptions; problems: strin
       values['live-ceiling'] === undefined ? null : whole('live-ceiling', 0, 0, 1_000_000),
     marketIntervalMs: duration('market-interval', 5000),
     snapshotIntervalMs: duration('snapshot-interval', 60_000),
+    hintRecall: part('hint-recall', 0.5),
+    hintPrecision: part('hint-precision', 0.5, 0.01),
     orders: whole('orders', 250, 0, 1_000_000),
     listings: whole('listings', 600, 0, 1_000_000),
     vacation: values['vacation'] === true,

@@ -26,6 +26,7 @@ const EXIT_OF: Readonly<Record<MirrorState, number>> = {
   healthy: EXIT.ok,
   filling: EXIT.degraded,
   degraded: EXIT.degraded,
+  paused: EXIT.degraded,
   broken: EXIT.broken,
 };
 

@@ -9,6 +9,7 @@ import { countDaemons } from '../store/instance.ts';
 import { drawSample, markForVerification, readVerified } from '../store/verification.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
+import { pausedLine } from './paused.ts';
 import { stopSignal } from './process.ts';
 import { verified, type Verified } from './verify/figures.ts';
 import { reportOf, verificationOf } from './verify/report.ts';
@@ -81,6 +82,11 @@ async function verification(sql: Sql, { skus, seed, signal }: Sample) {
   if ((await countDaemons(sql)) === 0)
     throw Object.assign(new Error('no daemon is running on this mirror, so nothing would be asked'), {
       hint: 'start the daemon, then try again',
+    });
+  const paused = await pausedLine(sql);
+  if (paused !== null)
+    throw Object.assign(new Error(`${paused}, so nothing would be asked`), {
+      hint: 'run `catalog-mirror resume`, then try again',
     });
   const begun = systemClock.monotonic();
   const sample = await drawSample(sql, { skus, seed });

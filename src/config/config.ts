@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { connectionOf } from '../lib/tls.ts';
+import { addedByFiles, readEnvFiles } from './env-file.ts';
 import { isLoopbackUrl } from '../partner/origin.ts';
 import { combined } from './combinations.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile, unknownNames } from './environment.ts';
@@ -88,6 +89,24 @@ export const processSources: { readonly env: Environment; readonly readFile: Rea
   env: process.env,
   readFile: (path) => readFileSync(path, 'utf8'),
 };
+
+/** Files of variables that the process was given, by variable. */
+const envFiles = new Map<string, string>();
+
+/** The file of `--env-file` that a variable is from; null where none is. */
+export const envFileOf = (variable: string): string | null => envFiles.get(variable) ?? null;
+
+/** Adds the variables of these files to the process's environment, which takes precedence over them. Returns what is wrong with the files. */
+export function useEnvFiles(paths: readonly string[]): string[] {
+  const { env, readFile } = processSources;
+  const { files, problems } = readEnvFiles(paths, readFile);
+  const secrets = VARIABLES.filter(({ secret }) => secret).map(({ name }) => name);
+  for (const [name, { value, path }] of addedByFiles(env, files, secrets)) {
+    process.env[name] = value;
+    envFiles.set(name, path);
+  }
+  return problems;
+}
 
 /** Which commands need a setting, by the first part of its path; where nothing is said, those that use the mirror. */
 const NEEDS: Readonly<Record<string, Need>> = { partner: 'all', access: 'all', http: 'http', log: 'http' };

@@ -13,6 +13,7 @@ import type { Sql } from '../store/db.ts';
 import { dueNow } from '../store/due.ts';
 import { MemberWatch } from '../store/answer/members.ts';
 import { LookCounts } from '../store/calibration.ts';
+import { HintCounts } from '../store/hints.ts';
 import { MoveCounts } from '../store/mass-moves.ts';
 import { DueFloors } from '../store/due-floors.ts';
 import { readLockHolders } from '../store/lock-holders.ts';
@@ -29,6 +30,7 @@ import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
 import { createClockWatch, type ClockWatch } from './clock-watch.ts';
 import { createHealth, type HealthReader } from './health.ts';
 import type { Parts } from './parts.ts';
+import { createPauseWatch } from './pause-watch.ts';
 import { createSampler } from './sampler.ts';
 import { createStatusPages } from './status-page.ts';
 import {
@@ -169,6 +171,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     emit: telemetry.onSync,
     members: new MemberWatch(),
     looks: new LookCounts(clock),
+    hints: new HintCounts(clock),
     moves: new MoveCounts(clock),
     floors: new DueFloors(clock),
   };
@@ -209,6 +212,7 @@ function startWatches(
     telemetry.onLocks(await readLockHolders(sync.sql));
   });
   every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
+  every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
   every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health));
   return watchJobs(parts, runner, onStop);
 }

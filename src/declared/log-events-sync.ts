@@ -33,6 +33,18 @@ export const PARTNER = {
     ['requestsPerWindow', ...OVER],
     'sending resumes at half the previous rate and ramps up',
   ),
+  'requests.paused': line(
+    'info',
+    'requests to the partner are paused, as somebody has asked for',
+    ['by', 'pausedSince', 'pausedUntil'],
+    'requests under way are finished; the others go from pausedUntil on, or after `catalog-mirror resume`',
+  ),
+  'requests.resumed': line(
+    'info',
+    'requests to the partner go again: the pause is over',
+    ['by', 'pausedSince', 'lastedSeconds'],
+    'what has become due meanwhile is fetched by worth; `by` is null where the pause has ended by itself',
+  ),
   'bulk.unaccounted': line(
     ['warn', 'debug'],
     'bulk answers do not match their requests',
@@ -203,6 +215,24 @@ export const REPRICING = {
     ['budget'],
     null,
     HOUR_MS,
+  ),
+  'release.suspected': line(
+    'debug',
+    'some SKUs of a line (brand and model) have moved at once: a few others are refreshed',
+    ['brand', 'model', 'skus'],
+  ),
+  'release.confirmed': line(
+    ['info', 'debug'],
+    'the SKUs of a line (brand and model) move together: the others are refreshed sooner',
+    ['brand', 'model', 'skus'],
+    null,
+    HOUR_MS,
+  ),
+  'release.dismissed': line('debug', 'the others of a suspected line have not moved', ['brand', 'model']),
+  'hint.source': line(
+    'info',
+    'somebody whose name is new has given hints (catalog.hint): how often they are right is learned',
+    ['source'],
   ),
   'live-ceiling.learned': line(
     ['info', 'debug'],

@@ -1,5 +1,6 @@
 import { takeTurn } from '../store/locks.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../store/db.ts';
+import { type Pause, pauseJson } from '../store/pause.ts';
 
 /** The pace row, times in epoch milliseconds of the database's clock. */
 export interface PaceRow {
@@ -22,6 +23,8 @@ export interface PaceView {
   readonly sends: readonly number[];
   /** How many the account's other users sent in it, through catalog.take_request. */
   readonly others: number;
+  /** The last pause that somebody asked for; whether it holds is for pace/pause.ts to say. */
+  readonly pause: Pause | null;
   readonly now: number;
 }
 
@@ -76,7 +79,8 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
       (select coalesce(array_agg(extract(epoch from sent_at)::float8 * 1000 order by sent_at), '{}')
        from catalog_internal.pace_sends
        where sent_at > clock_timestamp() - make_interval(secs => ${spanMs / 1000}) and not other_user) as sends,
-      (select sent from catalog_internal.others_sent(make_interval(secs => ${spanMs / 1000}))) as others`;
+      (select sent from catalog_internal.others_sent(make_interval(secs => ${spanMs / 1000}))) as others,
+      ${pauseJson(sql)} as pause`;
   return row as unknown as PaceView;
 }
 

@@ -16,9 +16,10 @@ import type { Permit } from '../partner/client.ts';
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts';
 import type { Sql } from '../store/db.ts';
 import { unsend, withPace } from './ledger.ts';
+import { whilePaused } from './pause.ts';
 
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
-export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe'];
+export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
 
 /** From the decision to the sending of a request, which claims its SKUs in between: the window was read at the decision. */
 const LAPSES_AFTER_MS = 2000;
@@ -87,8 +88,9 @@ interface Tried {
 async function tryOnce(sql: Sql, clock: Clock, limits: PaceLimits, lane: string): Promise<Tried> {
   const spanMs = limits.windowMs + guardMs(limits);
   const { result, sendId } = await withPace<Omit<Tried, 'sendId'>>(sql, spanMs, (view) => {
-    const { state, sends, others, now } = view;
-    const decision = decide(limits, state ?? initialPace(limits, now), sends, now, others);
+    const { state, sends, others, now, pause } = view;
+    const decision =
+      whilePaused(pause, now) ?? decide(limits, state ?? initialPace(limits, now), sends, now, others);
     const decidedAt = clock.monotonic();
     if (!decision.go) return { result: { decision, now, decidedAt, nextFrom: -Infinity } };
     const next = decide(limits, decision.state, [...sends, now], now, others);
@@ -154,7 +156,9 @@ class PacedProcess {
         await ended.cancel();
         continue;
       }
-      if (clock.monotonic() + ended.forMs > end) return { kind: 'wait', ...ended };
+      // A pause is nothing to hold a worker for: it may last for hours, or end at any moment.
+      if (ended.because === 'paused' || clock.monotonic() + ended.forMs > end)
+        return { kind: 'wait', ...ended };
       await clock.sleep(ended.forMs, signal);
     }
   }

@@ -34,7 +34,8 @@ export interface PaceState {
   readonly resumeAt: number | null;
 }
 
-export type PaceWait = 'spacing' | 'window' | 'silence' | 'probe';
+/** Paused: somebody has asked for it (pace/pause.ts). */
+export type PaceWait = 'spacing' | 'window' | 'silence' | 'probe' | 'paused';
 export type PaceDecision =
   | { readonly go: true; readonly state: PaceState }
   | { readonly go: false; readonly at: number; readonly because: PaceWait };

@@ -1,5 +1,6 @@
 import type { readPace } from './ledger.ts';
 import { ceilingAt, initialPace, ownMost, type PaceLimits } from './policy.ts';
+import { type PauseStatus, pauseStatus } from './pause.ts';
 import { explainRefusal, type Refusal, refusalOf } from './refusal.ts';
 
 /** The pace as people and programs are shown it. Requests of one rolling window. */
@@ -14,6 +15,8 @@ export interface PaceStatus {
   /** The current refusals, as a sentence and in parts; null while requests succeed. */
   readonly refusal: string | null;
   readonly refused: Refusal | null;
+  /** The pause that somebody asked for; null while requests may go. */
+  readonly paused: PauseStatus | null;
 }
 
 /** Turns the stored pace into what is shown of it; the arithmetic is the policy's. */
@@ -21,7 +24,7 @@ export type PaceReader = (view: Awaited<ReturnType<typeof readPace>>) => PaceSta
 
 /** How the pace row reads to people: present ceiling, back-off, and what may be said of a refusal. */
 export function paceReader(limits: PaceLimits): PaceReader {
-  return ({ state, sends, others, now }) => {
+  return ({ state, sends, others, now, pause }) => {
     const pace = state ?? initialPace(limits, now);
     return {
       ceilingPerMinute: (ceilingAt(limits, pace, now) * 60_000) / limits.windowMs,
@@ -32,6 +35,7 @@ export function paceReader(limits: PaceLimits): PaceReader {
       limitInWindow: limits.account?.limit ?? limits.maxPerWindow,
       refusal: explainRefusal(limits, pace),
       refused: refusalOf(limits, pace),
+      paused: pauseStatus(pause, now),
     };
   };
 }

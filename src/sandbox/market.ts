@@ -63,6 +63,8 @@ export class Market {
   readonly items: Item[] = [];
   /** Items moved since the last snapshot. */
   readonly dirty = new Set<Item>();
+  /** Items whose prices have moved since hints were given, in this order. */
+  readonly moved = new Set<Item>();
   /** Items that were withdrawn or removed, oldest first: candidates for a relisting. */
   readonly gone = new Set<Item>();
   /** The items of examples.ts: no random move touches them. */
@@ -101,11 +103,15 @@ export class Market {
   }
 
   setPrice(sku: string, size: string, price: number | null): void {
-    this.#touch(this.#known(sku)).set(size, price);
+    const item = this.#known(sku);
+    const sizes = this.#touch(item);
+    if (sizes.get(size) !== price) this.#noteMove(item);
+    sizes.set(size, price);
   }
 
   dropSize(sku: string, size: string): void {
-    this.#touch(this.#known(sku)).delete(size);
+    const item = this.#known(sku);
+    if (this.#touch(item).delete(size)) this.#noteMove(item);
   }
 
   cross(sku: string, to: PriceSource): void {
@@ -117,7 +123,10 @@ export class Market {
   withdraw(sku: string): void {
     const item = this.#known(sku);
     const sizes = this.#touch(item);
-    if (sizes.size > 0) item.former = new Map(sizes);
+    if (sizes.size > 0) {
+      item.former = new Map(sizes);
+      this.#noteMove(item);
+    }
     sizes.clear();
     this.gone.add(item);
   }
@@ -138,6 +147,7 @@ export class Market {
     item.priceable = true;
     this.gone.delete(item);
     const sizes = this.#touch(item);
+    this.#noteMove(item);
     if (!wasRemoved && sizes.size > 0) return;
     const former = sizes.size > 0 ? new Map(sizes) : item.former;
     sizes.clear();
@@ -197,6 +207,11 @@ export class Market {
     item.market.changedAt = this.#settings.now();
     this.dirty.add(item);
     return item.market.sizes;
+  }
+
+  #noteMove(item: Item): void {
+    this.moved.delete(item);
+    this.moved.add(item);
   }
 
   #freshSku(): string {

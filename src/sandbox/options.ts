@@ -73,6 +73,10 @@ export interface SandboxOptions {
   /** Age from which the newest snapshot answers 0014; null = never. */
   staleAfterMs?: number | null;
   initialSnapshot?: boolean;
+  /** Part of the moves of live SKUs that the source of hints tells of. */
+  hintRecall?: number;
+  /** Part of what it tells that is true; above 0. */
+  hintPrecision?: number;
   orders?: number;
   listings?: number;
   /** Orders at start that belong to another supplier, and as many listings. */
@@ -147,6 +151,8 @@ export function resolveOptions(options: SandboxOptions): Settings {
     snapshotIntervalMs: 0,
     staleAfterMs: null,
     initialSnapshot: true,
+    hintRecall: 0.5,
+    hintPrecision: 0.5,
     orders: 250,
     listings: 600,
     foreignOrders: 20,

@@ -1,7 +1,9 @@
 import type { Details, Product, Sizes } from './catalogue.ts';
 import { ExampleMoves } from './examples.ts';
+import { HintTeller, type ToldHints } from './hints.ts';
 import { Market, type AddOptions, type Item, type PriceSource } from './market.ts';
 import { stepMarket } from './moves.ts';
+import { type ProductLine, type Released, releaseLine } from './releases.ts';
 import type { Settings } from './options.ts';
 import type { Rng } from './rng.ts';
 import { SnapshotChain, type CatalogCode, type Delta, type Snapshot } from './snapshots.ts';
@@ -52,11 +54,13 @@ export class World {
   readonly #chain: SnapshotChain;
   readonly #moves: number;
   readonly #examples: ExampleMoves;
+  readonly #hints: HintTeller;
 
   constructor(settings: Settings) {
     this.#moves = settings.marketMoves;
     this.#market = new Market(settings);
     this.#examples = new ExampleMoves(this.#market);
+    this.#hints = new HintTeller(this.#market, settings);
     this.#chain = new SnapshotChain(this.#market, settings);
     if (settings.initialSnapshot) this.#chain.build();
   }
@@ -65,6 +69,17 @@ export class World {
   step(moves: number = this.#moves): void {
     stepMarket(this.#market, moves);
     this.#examples.step();
+    this.#hints.tell();
+  }
+
+  /** What the source of hints has told after an id; without one all that is kept. */
+  hints(after = 0): ToldHints {
+    return this.#hints.after(after);
+  }
+
+  /** A release: most sizes of most listed SKUs of a line move now. Null: there is no such line; without names the one with most live SKUs. */
+  release(line: Partial<ProductLine> = {}): Released | null {
+    return releaseLine(this.#market, line);
   }
 
   /** Sets the price of a size (whole baht; null = an entry without a price); opens the size where it is missing. */

@@ -1,6 +1,7 @@
 import type { DeltaAudit } from '../store/audit.ts';
 import type { CohortCalibration } from '../store/calibration.ts';
 import type { AgeDistribution } from '../store/catalog-counts.ts';
+import type { HintStats } from '../store/hint-sources.ts';
 import { formatAge, formatDuration } from '../lib/duration.ts';
 import type { Targets } from '../store/sync-state.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
@@ -74,6 +75,25 @@ export function calibrationLine(calibration: readonly CohortCalibration[]): stri
   return each.length === 0 ? 'no refresh has tested it yet' : each.join('; ');
 }
 
+/** Sources beyond these are counted: their names may be long, and there may be 51. */
+const SHOWN_SOURCES = 3;
+
+/** Who has given hints, and how often each was right; null: nobody. */
+export function hintsLine({ unread, sources }: HintStats): string | null {
+  if (unread === 0 && sources.length === 0) return null;
+  const others = sources.length - SHOWN_SOURCES;
+  return [
+    ...sources
+      .slice(0, SHOWN_SOURCES)
+      .map(
+        ({ source, hints, refreshesBroughtForward, precision, recall }) =>
+          `${source} right ${percent(precision, 1)} of the time, told of ${percent(recall, 1)} of all moves (${count(hints)} hints, ${count(refreshesBroughtForward)} refreshes brought forward)`,
+      ),
+    ...(others > 0 ? [`${others} other ${others === 1 ? 'source' : 'sources'}`] : []),
+    ...(unread > 0 ? [`${count(unread)} not read yet`] : []),
+  ].join('; ');
+}
+
 const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;
 
 /** When the backlog will be finished, in words; empty where nothing is due. */
@@ -99,7 +119,7 @@ export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
 
 export function paceLine({ pace }: MirrorStats, now: Date): string {
   const backingOff = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
-  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${backingOff > 0 ? `; back-off ends in ${formatAge(backingOff)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
+  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${pace.paused === null ? '' : '; paused'}${backingOff > 0 ? `; back-off ends in ${formatAge(backingOff)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
 }
 
 /** Counts younger than this are shown without their age. */
@@ -176,7 +196,8 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   if (stopped !== null)
     return { owed, minutes: null, least: null, most: null, sure: 'unknown', because: [stopped] };
   const { backingOffUntil, ceilingPerMinute } = stats.pace;
-  const backoff = Math.max(0, (backingOffUntil?.getTime() ?? 0) - now.getTime()) / 60_000;
+  const sendsFrom = Math.max(backingOffUntil?.getTime() ?? 0, stats.pace.paused?.until?.getTime() ?? 0);
+  const backoff = Math.max(0, sendsFrom - now.getTime()) / 60_000;
   const liveMinutes = live / (stats.live.ceilingPerMinute ?? Infinity);
   const at = (callsPerMinute: number) => backoff + Math.max(calls / callsPerMinute, liveMinutes);
   const present = Math.max(ceilingPerMinute, 0.1);
@@ -184,6 +205,7 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const most = left > present * LEFT_OVER ? at(left) : null;
   const least = at(Math.max(present, fullPerMinute));
   const because = [
+    ...(stats.pace.paused === null ? [] : ['requests are paused']),
     ...(stats.pace.refused === null ? [] : ['requests are being rejected']),
     ...(stats.incident === null ? [] : ['the whole catalog is live-priced']),
     ...(status.failedCalls === 0 ? [] : ['bulk calls are failing']),
@@ -195,6 +217,7 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
 
 function whyNothingMoves({ stats, daemons, failedCalls }: Input): string | null {
   if (daemons === 0) return 'no daemon is running';
+  if (stats.pace.paused !== null && stats.pace.paused.until === null) return 'requests are paused';
   if (failedCalls >= FAILURES_BEFORE_PAUSE) return 'bulk calls are failing';
   const { suspected } = stats.pace.refused ?? {};
   if (suspected === 'account') return 'the supplier account is not configured';

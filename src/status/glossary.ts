@@ -19,6 +19,10 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
   ['deferred', 'the partner put the SKU off; it is asked again after `DEFERRED_INTERVAL`'],
   ['back-off', 'all requests pause after a rejected one (`PARTNER_BACKOFF`), and resume at a lower rate'],
   [
+    'paused',
+    'somebody has asked for no requests at all (`catalog-mirror pause`), until its end or `catalog-mirror resume`',
+  ],
+  [
     'ceiling',
     'requests a minute that the mirror sends at most at present: its share of the account limit, lower after a rejection',
   ],
@@ -36,5 +40,9 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
   [
     'audit',
     'of the reports of the delta, those that a refresh confirmed and those after which nothing had changed; of changes, those that a refresh saw before the delta, those it never reported, and those still open',
+  ],
+  [
+    'hints',
+    'what your other services have told by `catalog.hint`: how often each source was right that a SKU had moved, and the part of all moves that it told of',
   ],
 ];

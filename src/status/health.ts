@@ -5,6 +5,7 @@ import { snapshotHolderText } from '../store/snapshot-holder.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 import { count, sum } from './format.ts';
+import { whilePaused } from './pause.ts';
 import { clockReasons, DOCTOR, failuresOf, isDeltaLate, progressReasons } from './progress.ts';
 import {
   broken,
@@ -66,24 +67,24 @@ export const isFilling = (pending: number, all: number): boolean => pending > al
 export function judge(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health {
   const found = [
     ...ownReasons(facts, own),
-    ...(facts === null
-      ? []
-      : [
-          ...lockReasons(facts),
-          ...held([snapshotHeld(facts)]),
-          ...clockReasons(facts),
-          ...progressReasons(facts),
-          ...refusalReasons(facts),
-          ...catalogReasons(facts),
-          ...backlogReasons(facts),
-          ...watchlistReasons(facts),
-          ...massMoveReasons(facts),
-          ...notStoredReasons(facts),
-        ]),
+    ...(facts === null ? [] : whilePaused(mirrorReasons(facts), facts.pace.paused, facts.now)),
   ];
   const reasons = MIRROR_STATES.toReversed().flatMap((state) => found.filter(({ level }) => level === state));
   return { state: reasons[0]?.level ?? 'healthy', reasons };
 }
+
+const mirrorReasons = (facts: Facts): Reason[] => [
+  ...lockReasons(facts),
+  ...held([snapshotHeld(facts)]),
+  ...clockReasons(facts),
+  ...progressReasons(facts),
+  ...refusalReasons(facts),
+  ...catalogReasons(facts),
+  ...backlogReasons(facts),
+  ...watchlistReasons(facts),
+  ...massMoveReasons(facts),
+  ...notStoredReasons(facts),
+];
 
 const UNREADY: ReadonlySet<ReasonCode> = new Set([
   'postgres-unavailable',
@@ -276,7 +277,7 @@ function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
 function backlogReasons({ counts, sync }: Facts): Reason[] {
   if (sync.manifestAppliedAt === null) return [];
   // A count from before the first baseline knows no SKU; the next one is under way.
-  const isNews = counts !== null && (counts.skus.length > 0 || counts.countedAt >= sync.manifestAppliedAt);
+  const isNews = counts !== null && (counts.skus.length > 0 || counts.ofManifest !== null);
   if (!isNews)
     return [
       filling('filling', 'initial load: the catalog is being counted for the first time', 'wait for it'),

@@ -4,7 +4,8 @@ import type { Health } from './health.ts';
 
 /** The form for programs; its members are documented in docs/status.md and only ever added to. */
 export function asJson(status: Status, health: Health, now: Date): Record<string, unknown> {
-  const { stats, sync, tasks, targets, daemons, failedCalls } = status;
+  const { sync, tasks, targets, daemons, failedCalls } = status;
+  const { ofManifest: _, ...stats } = status.stats;
   return {
     ...health,
     at: now,

@@ -10,6 +10,7 @@ const STATE_COLOURS: Readonly<Record<MirrorState, readonly [light: string, dark:
   healthy: ['#1f7a4d', '#57c78f', '2f9e68'],
   filling: ['#2f62a8', '#7fb0f0', '3b6fb6'],
   degraded: ['#8f5300', '#eeb04f', 'd98a1c'],
+  paused: ['#6b4fa0', '#b9a2ee', '7d5fb8'],
   broken: ['#b3261e', '#ff8a80', 'd0362c'],
 };
 

@@ -19,6 +19,7 @@ import {
   countedLine,
   estimateBacklog,
   estimateLine,
+  hintsLine,
   incidentLine,
   interval,
   liveLine,
@@ -232,6 +233,7 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
   const at = (moment: Date) => `${formatAge(secondsBetween(moment, now))} ago`;
   const counted = countedLine(stats, now);
+  const hints = hintsLine(stats.hints);
   return html`<section id="catalog" class="card">
     <h2>Catalog</h2>
     <dl>
@@ -267,6 +269,12 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
       <dd>${calibrationLine(stats.calibration)}</dd>
       ${term('audit', 'how well the reports of the delta and what refreshes find agree')}
       <dd>${auditLine(stats.deltaAudit)}</dd>
+      ${
+        hints === null
+          ? null
+          : html`${term('hints', 'who has told that SKUs have probably moved (catalog.hint), and how often that was so')}
+              <dd>${hints}</dd>`
+      }
     </dl>
   </section>`;
 }

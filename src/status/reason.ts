@@ -1,9 +1,9 @@
 /**
  * The state of the mirror, best to worst. healthy: prices are within their freshness targets and sync is running. filling: the
- * initial load is running. degraded: prices are older than their targets or soon will be, and the mirror works on it. broken: sync
- * has stopped and needs an operator.
+ * initial load is running. degraded: prices are older than their targets or soon will be, and the mirror works on it. paused:
+ * somebody has asked for no requests, so prices get older. broken: sync has stopped and needs an operator.
  */
-export const MIRROR_STATES = ['healthy', 'filling', 'degraded', 'broken'] as const;
+export const MIRROR_STATES = ['healthy', 'filling', 'degraded', 'paused', 'broken'] as const;
 export type MirrorState = (typeof MIRROR_STATES)[number];
 type Level = Exclude<MirrorState, 'healthy'>;
 
@@ -14,6 +14,7 @@ export const REASON_CODES = [
   'store-paused',
   'locked',
   'snapshot-held',
+  'paused',
   'clock',
   'queues-silent',
   'no-baseline',
@@ -59,6 +60,7 @@ const reason =
   });
 export const filling = reason('filling');
 export const degraded = reason('degraded');
+export const paused = reason('paused');
 export const broken = reason('broken');
 
 /** Of reasons that may hold, those that do. */

@@ -4,6 +4,7 @@ import type { Reason, ReasonCode } from './reason.ts';
 const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'postgres-unavailable': 'stats-unavailable',
   'store-paused': 'store-paused',
+  paused: 'paused',
   locked: 'backlog-stuck',
   'no-baseline': 'manifest-failing',
   stopped: 'delta-stalled',

@@ -10,6 +10,7 @@ import {
   countedLine,
   estimateBacklog,
   estimateLine,
+  hintsLine,
   incidentLine,
   interval,
   liveLine,
@@ -33,6 +34,7 @@ const TINTS: Readonly<Record<MirrorState, Tint>> = {
   healthy: 'green',
   filling: 'cyan',
   degraded: 'yellow',
+  paused: 'yellow',
   broken: 'red',
 };
 
@@ -207,6 +209,7 @@ function freshnessParts({ stats, targets }: Status): Part[] {
 
 function backlogParts(status: Status, now: Date): Part[] {
   const { stats } = status;
+  const hints = hintsLine(stats.hints);
   const estimate = estimateBacklog(status, now);
   const words = estimateLine(estimate);
   const waiting = stats.deferredSkus === 0 ? '' : `, oldest ${formatAge(stats.oldestDeferredAgeSeconds)}`;
@@ -225,6 +228,7 @@ function backlogParts(status: Status, now: Date): Part[] {
     },
     { label: 'deferred', text: `${count(stats.deferredSkus)}${waiting}` },
     { label: 'audit', text: auditLine(stats.deltaAudit) },
+    ...(hints === null ? [] : [{ label: 'hints', text: hints }]),
   ];
 }
 

@@ -3,6 +3,7 @@ import type { Doubt } from '../store/answer/doubts.ts';
 import type { DeltaAudit } from '../store/audit.ts';
 import type { CohortCalibration } from '../store/calibration.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
+import type { HintStats } from '../store/hint-sources.ts';
 import type { IncidentCause } from '../store/incident.ts';
 import type { LivePlan } from '../store/live.ts';
 import type { TaskState } from '../store/tasks.ts';
@@ -31,6 +32,8 @@ export interface MirrorStats extends CatalogCounts {
   readonly doubted: Readonly<Record<Doubt, number>>;
   /** How well p_right has held, by cohort. */
   readonly calibration: readonly CohortCalibration[];
+  /** What sellers have told, and how often they were right. */
+  readonly hints: HintStats;
   readonly tasks: readonly TaskState[];
 }
 
@@ -39,7 +42,7 @@ export function statsOf(
   { sync, tasks, pace, doubts }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
-  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration'>,
+  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints'>,
   liveBudget: number,
 ): MirrorStats {
   return {

@@ -2,6 +2,7 @@ import { readDeltaAudit } from '../store/audit.ts';
 import { readCalibration } from '../store/calibration.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { Sql } from '../store/db.ts';
+import { readHintStats } from '../store/hint-sources.ts';
 import type { Facts, ReadFacts } from './facts.ts';
 import { type MirrorStats, statsOf } from './stats.ts';
 
@@ -30,9 +31,13 @@ export async function readStatus(
   { limits, bulkMaxSkus, liveBudget }: StatusSettings,
 ): Promise<Status> {
   const { sync, tasks, targets, failedCalls, daemons } = facts;
-  const [deltaAudit, calibration] = await Promise.all([readDeltaAudit(sql), readCalibration(sql)]);
+  const [deltaAudit, calibration, hints] = await Promise.all([
+    readDeltaAudit(sql),
+    readCalibration(sql),
+    readHintStats(sql),
+  ]);
   return {
-    stats: statsOf(facts, counts, plan, { deltaAudit, calibration }, liveBudget),
+    stats: statsOf(facts, counts, plan, { deltaAudit, calibration, hints }, liveBudget),
     sync,
     tasks,
     failedCalls,

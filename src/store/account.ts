@@ -147,9 +147,21 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'calibration_hours',
       'random_looks',
       'live_backlog',
+      'live_lines',
+      'hints',
+      'waiting_hints',
+      'hint_sources',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
-    for (const table of ['live_plan', 'live_ceiling', 'call_size', 'delta_audit', 'beliefs', 'mass_move']) {
+    for (const table of [
+      'live_plan',
+      'live_ceiling',
+      'call_size',
+      'delta_audit',
+      'beliefs',
+      'mass_move',
+      'releases',
+    ]) {
       await tx`delete from ${tx(`catalog_internal.${table}`)}`;
       await tx`insert into ${tx(`catalog_internal.${table}`)} default values`;
     }

@@ -72,17 +72,18 @@ export const REPORTED_UNSEEN = `
   limit 1`;
 
 /**
- * $1 when the manifest was asked for, $2 the newest claim when its snapshot was known to be there, $3 the token at $1.
+ * $1 when the manifest was asked for, $2 the newest claim when its snapshot was known to be there, $3 the token at $1, $4 when the snapshot was built.
  * Locks the SKUs that differ, in order of sku. SKUs that a delta reported after $1 are left out, as the delta is newer; but where
  * its token is replaced by the manifest's, the deltas that follow go on from the manifest, so its lines count, and the SKUs are asked about.
  * `kind`: what differs; `mark`: the reason to price the SKU, null where that is provably needless (partner rule 4.2.5: the
  * hash covers price state), that is where neither hash nor cohort moved, or where the price was claimed after $2. A SKU back from being
- * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed on schedule only.
+ * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed on schedule only. `is_newer`, `may_be_resized`: what
+ * the line of a live SKU tells that its last refresh cannot have shown (manifest-hints.ts).
  */
 export const DIFF = `
   create temporary table diff on commit drop as
   with locked as materialized (
-    select ctid as row_id, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, reported_at
+    select ctid as row_id, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, reported_at, asked_at
     from catalog.skus where sku in (select sku from differing union all select sku from rejected_skus) order by sku for update
   ),
   compared as (
@@ -95,7 +96,9 @@ export const DIFF = `
       s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at as rest_moved,
       -- Stands still while the SKU is locked: its answers lock that first.
       coalesce(l.asked_claim > $2::bigint, false) as asked_since,
-      sku in (select sku from duplicates) or coalesce(m.reported_at >= $1::timestamptz, false) as is_doubtful
+      sku in (select sku from duplicates) or coalesce(m.reported_at >= $1::timestamptz, false) as is_doubtful,
+      m.state = 'priced' and m.in_manifest and m.price_source = 'live' and s.price_source = 'live' as stays_live,
+      s.updated_at > m.updated_at as is_later, s.sizes is distinct from m.sizes as has_other_sizes, m.asked_at
     from differing s
     left join locked m using (sku)
     left join catalog_internal.due l using (sku)
@@ -112,7 +115,11 @@ export const DIFF = `
       when crossed then 'changed'
       when (hash_moved and price_source = 'snapshot' or was_unlisted) and not asked_since then 'changed'
     end as mark,
-    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since and not is_doubtful as skipped
+    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since and not is_doubtful as skipped,
+    (stays_live and not is_doubtful and is_later and updated_at > asked_at) is true as is_newer,
+    (stays_live and not is_doubtful and case when has_other_sizes then coalesce($4::timestamptz, updated_at, 'infinity') > asked_at
+      else is_later and updated_at > asked_at end) is true as may_be_resized,
+    has_other_sizes
   from compared
   where (is_absent and not was_unlisted and sku not in (select sku from rejected_skus))
     or (not is_absent and (is_new or crossed or hash_moved or was_unlisted or rest_moved or is_doubtful))`;

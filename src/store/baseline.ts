@@ -13,6 +13,7 @@ import {
   SCAN_WITHIN_MS,
   type Sql,
 } from './db.ts';
+import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
 import { isConnectionLost, sqlState } from './sql-errors.ts';
 import { LOCK_NEW_SKUS } from './locks.ts';
 
@@ -53,6 +54,8 @@ export interface BaselineToken {
   readonly tokenAtRequest: string | null;
   readonly lines: number;
   readonly livePricedSkuCount: number | null;
+  /** How its lines hint at live SKUs; null: not at all. */
+  readonly hinting?: ManifestHinting | null;
 }
 
 export interface BaselineApplied {
@@ -83,6 +86,7 @@ export class Baseline {
   readonly #client: LoneClient;
   readonly #databaseUrl: DatabaseUrl;
   #staged = 0;
+  #live = 0;
   /** Rows in COPY's text format that are yet to be sent: the first `#filled` bytes. */
   #rows = Buffer.allocUnsafeSlow(COPY_BYTES);
   #filled = 0;
@@ -115,6 +119,7 @@ export class Baseline {
   /** Stages lines, and the SKUs of rejected lines, whose rows are then left as they are, and asked about. */
   async stage(lines: readonly StagedLine[], rejectedSkus: readonly string[]): Promise<void> {
     this.#staged += lines.length;
+    for (const { priceSource } of lines) this.#live += Number(priceSource === 'live');
     // Written at once into one buffer: what waits on the heap makes it grow, and it stays grown.
     const text = lines.map(copyText).join('');
     const bytes = Buffer.byteLength(text);
@@ -198,18 +203,19 @@ export class Baseline {
 
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
     const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
+    const { snapshotId, generatedAt, seenClaim, requestedAt, tokenAtRequest, hinting } = token;
     await run('begin');
     const { rows: superseding } = await run(
       'select from catalog_internal.sync where manifest_applied_at > $1 for update',
-      [token.requestedAt],
+      [requestedAt],
     );
     if (superseding.length > 0) throw new BaselineSuperseded();
     await run('select from catalog_internal.sync for update');
     await run(LOCK_NEW_SKUS);
     // In a few steps of two deltas and a broken chain: the lines of what they reported are not at hand any more.
-    const { rows: missed } = await run(statements.REPORTED_UNSEEN, [token.requestedAt, token.tokenAtRequest]);
+    const { rows: missed } = await run(statements.REPORTED_UNSEEN, [requestedAt, tokenAtRequest]);
     if (missed.length > 0) throw new BaselineSuperseded();
-    await run(statements.DIFF, [token.requestedAt, token.seenClaim, token.tokenAtRequest]);
+    await run(statements.DIFF, [requestedAt, seenClaim, tokenAtRequest, generatedAt]);
     await run('analyze diff');
     await run(statements.LOCK_LEDGER);
     await run(statements.INSERT_NEW);
@@ -221,15 +227,11 @@ export class Baseline {
     await run(statements.SWEEP_RELISTED);
     const unread = await this.#markRejected(run, token);
     failpoint('manifest.marked');
-    await run(REBASE_AUDIT, [token.snapshotId, token.tokenAtRequest]);
+    await run(REBASE_AUDIT, [snapshotId, tokenAtRequest]);
     const { rows } = await run(statements.COUNT_DIFF);
-    await run(statements.MOVE_TOKEN, [
-      token.snapshotId,
-      token.generatedAt,
-      token.tokenAtRequest,
-      token.lines,
-      token.livePricedSkuCount,
-    ]);
+    if (hinting) await hintByManifest(run, hinting, { generatedAt, live: this.#live });
+    const { lines, livePricedSkuCount } = token;
+    await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
     const { rows: transactions } = await run('select pg_current_xact_id()::text as id');
     const { id } = transactions[0] as { id: string };
     failpoint('manifest.token-moved');

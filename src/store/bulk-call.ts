@@ -10,6 +10,7 @@ import {
   momentOf,
   releasingHeld,
 } from './due.ts';
+import { HINTS_CAME } from './hints.ts';
 import { type LiveCandidate, type LivePlan, livePlanRow } from './live.ts';
 import type { SyncState } from './sync-state.ts';
 import { type CallPause, callPauseRow } from './tasks.ts';
@@ -58,6 +59,8 @@ export interface CallInputs {
   readonly candidates: readonly LiveCandidate[];
   /** Whether the ledger does not know yet what sellers have done to the watchlist. */
   readonly watchlistMoved: boolean;
+  /** Whether sellers have given hints that are not read yet. */
+  readonly hintsCame: boolean;
 }
 
 /** Rows released before each call; were there more, the next reading releases them. */
@@ -104,6 +107,7 @@ export async function readCallInputs(
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
       (${liveCandidates(sql, options.candidates)}) as candidates, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
+      ${sql.unsafe(HINTS_CAME)} as "hintsCame",
       (${ledgerReading(sql)}) as reading`;
   const laneOf = (number: number): Lane => DUE_LANES[number - 1] ?? 'sweep';
   const firsts = reading.firsts.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) }));
@@ -229,7 +233,7 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
   return sql`
     select coalesce(json_agg(json_build_object('sku', d.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha,
       'beta', r.beta, 'minutes', (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8,
-      'random', d.random) order by d.random desc, d.place, d.due_at), '[]')
+      'random', d.random, 'hazard', nullif(coalesce(r.hazard, 0) + coalesce(r.hint_hazard, 0), 0)) order by d.random desc, d.place, d.due_at), '[]')
     from (
       ${drawnCandidates(sql, options)}
       union all

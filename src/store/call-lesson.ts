@@ -2,6 +2,7 @@ import type { CallSize } from './bulk-call.ts';
 import type { Sql } from './db.ts';
 import { type Claim, lockingClaim } from './due.ts';
 import type { IncidentCause } from './incident.ts';
+import { type LineChange, storedLines, storingLines } from './live-lines.ts';
 import { type LiveCall, type LiveCeiling, storingCeiling } from './live.ts';
 
 /*
@@ -74,6 +75,8 @@ export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<voi
 export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
   /** What the SKUs' calls were limited to, where they had been in a failed call. */
   readonly cleared: number | null;
+  /** Lines of its live SKUs; without them none. */
+  readonly lines?: readonly LineChange[];
 }
 
 export interface StoredLesson {
@@ -83,6 +86,8 @@ export interface StoredLesson {
   readonly ceilingMoved: boolean;
   /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them; null where this call deferred none. */
   readonly deferrals: { readonly asked: number; readonly deferred: number } | null;
+  /** Ids of the lines that are stored: no other call has changed them since they were read. */
+  readonly lines: readonly string[];
 }
 
 /** The statement that logs the call sees the log as it was before. */
@@ -103,7 +108,7 @@ function deferralsSince(sql: Sql, call: LiveCall | null) {
 export async function storeLesson(
   sql: Sql,
   lesson: Lesson,
-  { failures, callSize, cleared }: WorkedCall,
+  { failures, callSize, cleared, lines = [] }: WorkedCall,
 ): Promise<StoredLesson> {
   const { call, budget, ceiling, ceilingStep, incident, trial } = lesson;
   const to = incident?.to ?? null;
@@ -142,6 +147,7 @@ export async function storeLesson(
     ),
     limited as (${storingCeiling(sql, ceiling)} returning 1),
     sized as (${storingCallSize(sql, callSize)}),
+    ${storingLines(sql, lines)},
     halved as (
       update catalog_internal.due d set largest_call = (largest_call + 1) / 2
       where d.ctid = any(array(
@@ -164,7 +170,8 @@ export async function storeLesson(
         or task in ('live-plan', 'delta') and exists (select from turned)
     )
     select exists (select from turned) as turned, case when ${deferring} then (${deferralsSince(sql, call)}) end as deferrals,
-      step <> ${ceilingStep}::int or ${ceiling !== null} and not exists (select from limited) as "ceilingMoved"
+      step <> ${ceilingStep}::int or ${ceiling !== null} and not exists (select from limited) as "ceilingMoved",
+      ${storedLines(sql)} as lines
     from catalog_internal.live_ceiling`;
   return stored;
 }

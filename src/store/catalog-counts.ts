@@ -50,7 +50,8 @@ async function scan(tx: Tx): Promise<CatalogCounts> {
   // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
   const [[begun], groups, ledger, trust, [ended]] = await Promise.all([
-    tx<[{ at: Date }]>`select now() as at`,
+    tx<[{ at: Date; ofManifest: string | null }]>`
+      select now() as at, manifest_applied_at::text as "ofManifest" from catalog_internal.sync`,
     countSkus(tx),
     countLedger(tx),
     countTrusted(tx),
@@ -61,6 +62,7 @@ async function scan(tx: Tx): Promise<CatalogCounts> {
   return {
     countedAt: begun.at,
     countedInMs: ended.ms,
+    ofManifest: begun.ofManifest,
     ...countsOf(
       groups,
       of('stale').map(({ label, count }) => ({ priceSource: label, count })),
@@ -204,7 +206,10 @@ async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCou
     where f.counted_at < excluded.counted_at`;
 }
 
-/** Counts, how long ago by the database's clock, and whether a manifest was applied since. */
+/** A daemon of an older version, which may have counted last, knows nothing of them. */
+type Later = 'trust' | 'ofManifest';
+
+/** Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last. */
 interface StoredCounts {
   readonly counts: CatalogCounts;
   readonly ageMs: number;
@@ -217,20 +222,18 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
     {
       countedAt: Date;
       countedInMs: number;
-      counts: Omit<CatalogCounts, 'countedAt' | 'countedInMs' | 'trust'> &
-        Partial<Pick<CatalogCounts, 'trust'>>;
+      counts: Omit<CatalogCounts, 'countedAt' | 'countedInMs' | Later> & Partial<Pick<CatalogCounts, Later>>;
       ageMs: number;
       outdated: boolean;
     }[]
   >`
     select counted_at as "countedAt", counted_in_ms as "countedInMs", counts,
       (extract(epoch from clock_timestamp() - counted_at) * 1000)::float8 as "ageMs",
-      coalesce(counted_at < (select manifest_applied_at from catalog_internal.sync), false) as outdated
+      (counts ->> 'ofManifest')::timestamptz is distinct from (select manifest_applied_at from catalog_internal.sync) as outdated
     from catalog_internal.catalog_counts`;
   if (row === undefined) return null;
   const { countedAt, countedInMs, counts, ageMs, outdated } = row;
-  // A daemon of an older version, which may have counted last, knows nothing of `trust`.
-  return { counts: { countedAt, countedInMs, trust: [], ...counts }, ageMs, outdated };
+  return { counts: { countedAt, countedInMs, trust: [], ofManifest: null, ...counts }, ageMs, outdated };
 }
 
 /** A count that takes no longer than this is repeated for every reader; during a longer one they are shown the last result. */
@@ -243,7 +246,7 @@ const TOO_OLD_MS = 120_000;
 /** What to do with the counts that are there: show them, show them while new ones are counted, or wait for new ones. */
 export type CountsPlan = 'show' | 'show-and-count' | 'count';
 
-/** Decides by the time since the last counts were taken, how long that took, and whether a manifest was applied since; null: there are none. */
+/** Decides by the time since the last counts were taken, how long that took, and whether another manifest was applied; null: there are none. */
 export function planCounts(
   last: { readonly ageMs: number; readonly countedInMs: number; readonly outdated?: boolean } | null,
 ): CountsPlan {
@@ -334,6 +337,11 @@ export interface AgeDistribution {
 export interface CatalogCounts {
   readonly countedAt: Date;
   readonly countedInMs: number;
+  /**
+   * When the manifest was applied that the counted catalog is of, as the database writes it; null before the first. It is dated by the
+   * beginning of a transaction that takes minutes, so whether that was counted no comparison with `countedAt` tells.
+   */
+  readonly ofManifest: string | null;
   readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
   readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
   readonly freshSkus: readonly { priceSource: string; count: number }[];

@@ -90,9 +90,11 @@ export async function releaseSnapshot(
     with piece as materialized (
       select d.sku, s.asked_at, case when s.in_manifest then ${snapshotReason} else 'unlisted' end as reason,
         case when s.in_manifest then ${snapshotMs / 1000}::float8 else ${liveMs / 1000}::float8 end as every
-      from catalog_internal.due d join catalog.skus s using (sku)
+      from catalog_internal.due d cross join lateral (
+        -- OFFSET 0: each by its key. Before its tables are analyzed a plan may read all of one for each row of the other.
+        select * from catalog.skus where sku = d.sku and state = 'priced' and price_source is distinct from 'live' offset 0
+      ) s
       where d.sku > ${options.after} and d.live and d.reason = 'live' and d.deferrals = 0 and d.claim is null
-        and s.state = 'priced' and s.price_source is distinct from 'live'
       order by d.sku limit ${options.limit} for update of d
     ),
     released as (

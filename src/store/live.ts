@@ -1,5 +1,8 @@
+import type { HintTest, WaitingHint } from './hint-state.ts';
 import { scanning, type Sql, type Tx } from './db.ts';
 import type { Incident } from './incident.ts';
+import type { HeldLine, Releases, Wholesale } from './line-state.ts';
+import { releasesRow } from './live-lines.ts';
 
 /**
  * The partner's ceiling on live computations, as learned (partner rules 4.1.3, 8.open). Times are epoch milliseconds, by the
@@ -88,6 +91,8 @@ export interface LivePlan {
   /** Calls of the last minute of which a part of the live SKUs was deferred and no other, and those that deferred others. */
   readonly partlyDeferred: number;
   readonly othersDeferred: number;
+  /** What is known of lines of live SKUs that move together. */
+  readonly releases: Releases;
   /** Database time in epoch milliseconds. */
   readonly now: number;
 }
@@ -101,7 +106,7 @@ export function livePlanRow(sql: Sql) {
         'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
       (extract(epoch from greatest(refreshed_at, recent.computed_at)) * 1000)::float8 as "computedAt",
-      recent.computed, recent.best, recent."computedRate", recent."partlyDeferred", recent."othersDeferred",
+      (${releasesRow(sql)}) as releases, recent.computed, recent.best, recent."computedRate", recent."partlyDeferred", recent."othersDeferred",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (
       select ${ceilingColumns(sql)} as ceiling, (extract(epoch from credit_from) * 1000)::float8 as credit_from
@@ -194,6 +199,17 @@ export interface LiveRefresh extends LiveCandidate {
   /** Of the refreshes before that found a move: sizes, and those that had moved; null where nothing is known yet. */
   readonly sizesSeen?: number | null;
   readonly sizesMoved?: number | null;
+  /** When it was asked, in minutes since 1970. */
+  readonly at?: number;
+  /** Its line; null where it has none, or is not listed as live. */
+  readonly line?: HeldLine | null;
+  /** How often it has moved wholesale by itself, in how many minutes; null where nothing is known yet. */
+  readonly wholesaleMoves?: number | null;
+  readonly wholesaleMinutes?: number | null;
+  /** Hints at it since the refresh before; null: none. */
+  readonly hints?: readonly WaitingHint[] | null;
+  /** Mean minutes between two changes of a SKU of which nothing is known (store/rate-prior.ts). */
+  readonly priorMinutes?: number;
 }
 
 /** What was learned from a refresh, and when the next one is due. */
@@ -203,6 +219,10 @@ export interface LearnedRefresh {
   readonly beta: number;
   readonly sizesSeen: number;
   readonly sizesMoved: number;
+  /** How often it moves wholesale by itself; absent: nobody knows. */
+  readonly wholesale?: Wholesale;
+  /** What it shows of the sources that had hinted at it. */
+  readonly hintTests?: readonly HintTest[];
   readonly nextMs: number;
 }
 
@@ -219,19 +239,31 @@ export interface LiveCandidate {
   readonly minutes: number | null;
   /** It was drawn at random, and this is the time to look at it, whatever that is worth. */
   readonly random?: boolean;
+  /** It has moved with its line, or as somebody hints, with a probability of 1 − e^−hazard; null: nothing says so. */
+  readonly hazard?: number | null;
 }
 
-/** Writes what was learned of live SKUs from one answer. */
+/** Writes what was learned of live SKUs from one answer. After their products, which say what lines they are of. */
 export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;
   await tx`
-    insert into catalog_internal.live_rates as r (sku, alpha, beta, sizes_seen, sizes_moved)
-    select * from unnest(${rates.map(({ sku }) => sku)}::text[], ${rates.map(({ alpha }) => alpha)}::float8[],
+    insert into catalog_internal.live_rates as r (sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, line)
+    select n.*, catalog_internal.line_of(p.brand, p.model) from unnest(${rates.map(({ sku }) => sku)}::text[], ${rates.map(({ alpha }) => alpha)}::float8[],
       ${rates.map(({ beta }) => beta)}::float8[], ${rates.map(({ sizesSeen }) => sizesSeen)}::real[],
-      ${rates.map(({ sizesMoved }) => sizesMoved)}::real[]) as n(sku, alpha, beta, sizes_seen, sizes_moved)
+      ${rates.map(({ sizesMoved }) => sizesMoved)}::real[], ${rates.map(({ wholesale }) => wholesale?.moves ?? null)}::real[],
+      ${rates.map(({ wholesale }) => wholesale?.minutes ?? null)}::real[])
+      as n(sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes)
+    left join catalog.products p using (sku)
     order by sku
     on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta, sizes_seen = excluded.sizes_seen,
-      sizes_moved = excluded.sizes_moved`;
+      sizes_moved = excluded.sizes_moved, wholesale_moves = excluded.wholesale_moves, wholesale_minutes = excluded.wholesale_minutes,
+      line = excluded.line, hazard = null, hint_hazard = null`;
+}
+
+/** SKUs were refreshed that are not live any longer: whether their line moves, or somebody hinted at them, says nothing of them. */
+export async function forgetHazards(tx: Tx, skus: readonly string[]): Promise<void> {
+  if (skus.length === 0) return;
+  await tx`update catalog_internal.live_rates set hazard = null, hint_hazard = null where sku = any(${skus as string[]})`;
 }
 
 /** Takes SKUs that were refreshed off the list of those drawn at random. */

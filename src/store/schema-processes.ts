@@ -38,6 +38,22 @@ export const pace = internal.table(
   (t) => [check('pace_one_row', sql`${t.id}`)],
 );
 
+/** At most one row: the last pause that somebody asked for. It holds while `until` is to come (infinity: for ever) and nobody has resumed. */
+export const pause = internal.table(
+  'pause',
+  {
+    id: boolean().primaryKey().default(true),
+    since: instant('since').notNull(),
+    /** When it was last asked for: by it a clock that was ahead is told from one that was not. */
+    setAt: instant('set_at').notNull(),
+    until: instant('until').notNull(),
+    pausedBy: text('paused_by').notNull(),
+    /** Who ended it; null: nobody, so it holds or has ended by itself. */
+    resumedBy: text('resumed_by'),
+  },
+  (t) => [check('pause_one_row', sql`${t.id}`)],
+);
+
 /** One row: what the daemons know of Postgres's clock, by which all times of the mirror are (sync/clocks.ts). */
 export const clock = internal.table(
   'clock',

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { LookCounts } from '../store/calibration.ts';
+import type { HintCounts } from '../store/hints.ts';
 import type { MemberWatch } from '../store/answer/members.ts';
 import type { MoveCounts } from '../store/mass-moves.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
@@ -88,6 +89,7 @@ export interface SyncContext {
   readonly emit: (event: SyncEvent) => void;
   readonly members: MemberWatch;
   readonly looks: LookCounts;
+  readonly hints: HintCounts;
   readonly moves: MoveCounts;
   readonly floors: DueFloors;
 }

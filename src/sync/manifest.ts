@@ -5,6 +5,7 @@ import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/baseline.ts';
 import { noteCatalogFault } from '../store/delta.ts';
+import { readManifestSources } from '../store/manifest-hints.ts';
 import { quarantine } from '../store/quarantine.ts';
 import {
   noteCatalogCheck,
@@ -16,6 +17,7 @@ import {
 import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
 import { ask, type Asked, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
+import { mostByManifest } from './live/manifest-hints.ts';
 import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-decision.ts';
 import { type Failure, failureOf, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
 
@@ -89,6 +91,7 @@ async function baselineOnce(
       maxShrink: ctx.settings.catalog.manifestMaxShrink,
     });
     if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
+    const records = await readManifestSources(ctx.sql);
     const applied = await baseline.merge({
       snapshotId: meta.snapshotId,
       generatedAt: meta.generatedAt,
@@ -97,6 +100,10 @@ async function baselineOnce(
       tokenAtRequest: moment.token,
       lines: downloaded.lines,
       livePricedSkuCount: meta.livePricedSkuCount,
+      hinting: records && {
+        most: (told) => mostByManifest(records, told),
+        seed: Math.floor(ctx.random() * 2 ** 31),
+      },
     });
     failpoint('manifest.committed');
     // Whatever the catalog reported since the snapshot was built is asked for at once.

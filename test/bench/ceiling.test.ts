@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { PARTNERS } from '../../bench/ceiling/limiters.ts';
+import { type LimitedPartner, PARTNERS } from '../../bench/ceiling/limiters.ts';
 import { ceilingFigures } from '../../bench/ceiling/results.ts';
+import { simulateCeiling } from '../../bench/ceiling/simulate.ts';
 
 test('of what each of sixteen partners allows, the production code learns to use what it is to reach', () => {
   expect(PARTNERS).toHaveLength(16);
@@ -8,6 +9,20 @@ test('of what each of sixteen partners allows, the production code learns to use
   expect(figures.filter(({ reach }) => reach !== undefined)).toHaveLength(3 * PARTNERS.length);
   expect(figures.filter(({ ok }) => !ok)).toEqual([]);
 });
+
+test.each(['rolling 200 in 60 s', 'fixed 200 in 60 s'])(
+  '%s, as it stays for hours, is used to all but a hundredth, with one deferral in 500',
+  (name) => {
+    const partner = PARTNERS.find((one) => one.name === name) as LimitedPartner;
+    const { all, deferred } = simulateCeiling(partner, {
+      hours: 6,
+      answers: { fromMs: 100, toMs: 1000 },
+      seed: 3,
+    });
+    expect(all).toBeGreaterThanOrEqual(0.99);
+    expect(deferred).toBeLessThanOrEqual(0.002);
+  },
+);
 
 test('each limiter gives no more than it allows', () => {
   for (const { name, limiter } of PARTNERS) {

@@ -9,6 +9,8 @@ const HERE = [
   ['everything live', 4],
   ['after an outage', 16],
   ['other markets', 60],
+  ['releases of lines', 34],
+  ['hints', 34],
   ['the fill', 8],
   ['the pace', 12],
 ] as const;

@@ -12,14 +12,16 @@ const SIZE = {
     large: { skus: 4000, hours: 16, outageFrom: 12 },
     small: { skus: 4000, hours: 4, outageFrom: 1 },
   },
+  releases: { skus: 2000, hours: 12 },
+  hints: { skus: 2000, hours: 6 },
 };
 
 /**
- * Too short for rates to be learned well, for a fill to outlast its deferrals, and for those five minutes not to count; and so few SKUs
+ * Too short for rates and wholesale moves to be learned well, for a fill to outlast its deferrals, and for those five minutes not to count; and so few SKUs
  * that no price is as old as LIVE_INTERVAL.
  */
 const NEEDS_THE_FULL_LENGTH =
-  /redrawn|course of things|against by age|mislisted|from cold|closed|ceiling 200: (?:longest|deferred|part of the ceiling used)/;
+  /redrawn|course of things|against by age|mislisted|from cold|closed|above known rates|points lost|ceiling 200: (?:longest|deferred|part of the ceiling used)|lines, .*dismissed|lines, releases, no ceiling: points|lines, all of it, no ceiling: part|lines, (?:stationary|regimes), ceiling: points/;
 
 /** Simulates one part of the bench; it has so many figures, and misses none. */
 export function expectFiguresReached(part: keyof typeof PARTS, count: number): void {

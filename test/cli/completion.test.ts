@@ -9,6 +9,7 @@ const COMMANDS = await loadCommands();
 const NAMES = [...COMMANDS.keys()];
 const flagsOf = (name: string) => [
   ...Object.keys(COMMANDS.get(name)?.optionHelp ?? {}).map((option) => `--${option}`),
+  '--env-file',
   '--help',
   '--version',
 ];
@@ -28,7 +29,7 @@ async function script(shell: string): Promise<string> {
 /** A line as far as it is typed when Tab is pressed, and what may stand there. */
 const CASES: readonly (readonly [typed: string, offered: readonly string[]])[] = [
   ['', [...NAMES, 'help']],
-  ['re', ['refresh']],
+  ['re', ['refresh', 'resume']],
   ['xyz', []],
   ['--on', ['--once']],
   ['--once --t', ['--timeout']],
@@ -44,6 +45,7 @@ const CASES: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['sandbox --port ', []],
   ['sandbox --port=', []],
   ['run --timeout 5', []],
+  ['status --env-file tsconfig.b', ['tsconfig.build.json']],
   ['sandbox --port 0 --see', ['--seed']],
 ];
 

@@ -8,6 +8,7 @@ import {
   helpOfAll,
   readArguments,
 } from '../../src/cli/command.ts';
+import { takeEnvFiles } from '../../src/cli/env-file.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
 
 const COMMANDS = await loadCommands();
@@ -34,7 +35,9 @@ test.each(examples)('%s: the example `%s` is one that it reads', (name, line) =>
   const [first, ...args] = words.trim().split(' ');
   expect(first).toBe(name);
   const command = COMMANDS.get(name);
-  expect(command && readArguments(command, args).positionals.every((word) => word !== '')).toBe(true);
+  expect(
+    command && readArguments(command, takeEnvFiles(args).rest).positionals.every((word) => word !== ''),
+  ).toBe(true);
 });
 
 test('the help of all names every command, and every exit code with whose it is', () => {

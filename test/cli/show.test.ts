@@ -52,6 +52,8 @@ function explained(more: Parts = {}): Explained {
         cohort: 'live',
         minutes_between_changes: 66,
         own_rate: true,
+        moved_with_line: null,
+        hinted_by: null,
         sizes_that_move: 0.25,
         looks: 12_345,
         right_share: 0.931,
@@ -135,6 +137,29 @@ describe('it tells', () => {
     [{ report: { reported_at: minutesAgo(9), asked_since: true } }, 'and it was asked about since'],
     [{ report: { removed_at: minutesAgo(9) } }, 'removed 9m ago'],
     [{ belief: { own_rate: false } }, 'as SKUs of which nothing is known'],
+    [
+      { belief: { moved_with_line: 0.6 } },
+      'SKUs of its brand and model move at present: it has, too, with 60.0 %',
+    ],
+    [
+      {
+        belief: {
+          hinted_by: [
+            { source: 'orders', at: minutesAgo(2), moved: 0.52 },
+            { source: 'sales', at: minutesAgo(1), moved: 0.3 },
+          ],
+        },
+      },
+      'hinted    by orders 2m ago (right 52.0 % of the time), sales 60s ago (right 30.0 % of the time)\n',
+    ],
+    [
+      {
+        belief: {
+          hinted_by: Array.from({ length: 7 }, (_, n) => ({ source: `s${n}`, at: minutesAgo(2), moved: 0 })),
+        },
+      },
+      's4 2m ago (right 0.0 % of the time), 2 more\n',
+    ],
     [{ belief: { minutes_between_changes: null } }, 'when a snapshot is built'],
     [{ belief: { looks: null, right_share: null, claimed_share: null } }, 'no refresh has tested the cohort'],
     [{ next: { under_way: true } }, 'being asked at this moment'],

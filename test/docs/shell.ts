@@ -1,5 +1,6 @@
 import { loadCommands } from '../../src/cli/commands.ts';
 import { readArguments } from '../../src/cli/command.ts';
+import { takeEnvFiles } from '../../src/cli/env-file.ts';
 import { VARIABLES } from '../../src/config/config.ts';
 import { parse } from 'yaml';
 import { type CodeBlock, codeBlocks, read } from './markdown.ts';
@@ -48,7 +49,8 @@ export function callsIn(command: string): string[][] {
 }
 
 /** Throws where the program would refuse these arguments. */
-export function checkCall([name = 'run', ...args]: readonly string[]): void {
+export function checkCall(words: readonly string[]): void {
+  const [name = 'run', ...args] = takeEnvFiles(words).rest;
   if (['help', '--help', '--version'].includes(name)) return;
   const command = COMMANDS.get(name.startsWith('-') ? 'run' : name);
   if (command === undefined) throw new Error(`no such command: ${name}`);
@@ -105,6 +107,11 @@ export const NOT_RUN: readonly {
     },
   },
   { like: /\bdocker compose\b/, because: 'needs a container engine', check: checkCompose },
+  {
+    like: /^catalog-mirror .*--env-file mirror\.env/,
+    because: 'reads a file of the reader; test/cli/config.e2e.test.ts does it',
+    check: (text) => callsIn(text).forEach(checkCall),
+  },
   {
     like: /^docker (?:build|buildx build|run) /,
     because: 'needs a container engine; .ci/image tries it with one',

@@ -1,5 +1,6 @@
 import { MemberWatch } from '../../src/store/answer/members.ts';
 import { LookCounts } from '../../src/store/calibration.ts';
+import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -76,6 +77,7 @@ const ctx: SyncContext = {
   random: () => 0.5,
   members: new MemberWatch(),
   looks: new LookCounts(systemClock),
+  hints: new HintCounts(systemClock),
   moves: new MoveCounts(systemClock),
   floors: new DueFloors(systemClock),
   emit: telemetry.onSync,

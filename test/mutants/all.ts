@@ -1,10 +1,13 @@
 import { ANSWER_SQL } from './answers.ts';
 import { BASELINES } from './baselines.ts';
+import { CALIBRATION_FAULTS } from './calibration.ts';
 import { CLOCKS } from './clocks.ts';
 import { COMMANDS } from './commands.ts';
 import { CONNECTIONS } from './connections.ts';
 import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
+import { ENVIRONMENT } from './environment.ts';
+import { HINTS } from './hints.ts';
 import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
 import { INPUTS } from './inputs.ts';
@@ -15,7 +18,9 @@ import type { Mutant } from './mutant.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
+import { PAUSES } from './pauses.ts';
 import { READINGS } from './readings.ts';
+import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';
 import { SCHEDULING } from './scheduling.ts';
 import { SQL } from './sql.ts';
@@ -27,19 +32,24 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   connections: CONNECTIONS,
   locks: LOCKS,
   safety: SAFETY,
+  hints: HINTS,
   holes: HOLES,
   http: HTTP,
   decisions: DECISIONS,
   live: LIVE,
+  releases: RELEASES,
   readings: READINGS,
   judgements: JUDGEMENTS,
   scheduling: SCHEDULING,
   inputs: INPUTS,
   answers: ANSWER_SQL,
+  calibration: CALIBRATION_FAULTS,
   sql: SQL,
   baselines: BASELINES,
   objects: OBJECTS,
   neighbours: NEIGHBOURS,
   clocks: CLOCKS,
   databases: DATABASES,
+  pauses: PAUSES,
+  environment: ENVIRONMENT,
 };

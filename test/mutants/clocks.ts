@@ -52,31 +52,6 @@ export const CLOCKS: readonly Mutant[] = [
     'drizzle/0015_clock.sql',
     STORE,
     [
-      'clock: sends stay in the future',
-      'UPDATE catalog_internal.pace_sends SET sent_at = catalog_internal.happened(sent_at, moment, shift) WHERE sent_at > moment;',
-      '',
-    ],
-    [
-      "clock: others' requests are forgotten",
-      '  PERFORM catalog_internal.recount_others(moment, shift);\n',
-      '',
-    ],
-    [
-      'clock: tasks wait as long as it was ahead',
-      'SET next_at = catalog_internal.awaited(next_at, moment, shift),',
-      'SET',
-    ],
-    [
-      'clock: leases outlast their daemons',
-      "THEN least(running_until, moment + interval '20 seconds') END",
-      'THEN running_until END',
-    ],
-    [
-      'clock: a back-off lasts as long as it was ahead',
-      'backoff_until = catalog_internal.awaited(backoff_until, moment, shift)',
-      'backoff_until = backoff_until',
-    ],
-    [
       'clock: SKUs asked meanwhile are sure',
       "    PERFORM catalog_internal.mark_due(asked, 'clock');\n",
       '    NULL;\n',
@@ -115,6 +90,45 @@ export const CLOCKS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'drizzle/0026_pause.sql',
+    STORE,
+    [
+      'clock: sends stay in the future',
+      'UPDATE catalog_internal.pace_sends SET sent_at = catalog_internal.happened(sent_at, moment, shift) WHERE sent_at > moment;',
+      '',
+    ],
+    [
+      "clock: others' requests are forgotten",
+      '  PERFORM catalog_internal.recount_others(moment, shift);\n',
+      '',
+    ],
+    [
+      'clock: tasks wait as long as it was ahead',
+      'SET next_at = catalog_internal.awaited(next_at, moment, shift),',
+      'SET',
+    ],
+    [
+      'clock: leases outlast their daemons',
+      "THEN least(running_until, moment + interval '20 seconds') END",
+      'THEN running_until END',
+    ],
+    [
+      'clock: a back-off lasts as long as it was ahead',
+      'backoff_until = catalog_internal.awaited(backoff_until, moment, shift)',
+      'backoff_until = backoff_until',
+    ],
+    [
+      'clock: ahead between two looks, nobody knows',
+      '    (SELECT max(sent_at) FROM catalog_internal.pace_sends),\n',
+      '',
+    ],
+    [
+      'clock: a sync tells nothing of it',
+      'SELECT greatest(manifest_applied_at, delta_checked_at, snapshot_moved_at, catalog_checked_at, token_at)',
+      'SELECT manifest_applied_at',
+    ],
+  ),
+  ...faultsOf(
     'src/queues/runner.ts',
     ['test/queues/schedules.test.ts', 'test/faults/queue-clocks.e2e.test.ts'],
     ['runner: what the queues do not bring is not done', 'if (quiet.length === 0) return;', 'return;'],
@@ -143,16 +157,6 @@ export const CLOCKS: readonly Mutant[] = [
   ...faultsOf(
     'drizzle/0019_marks_of_a_wrong_clock.sql',
     STORE,
-    [
-      'clock: ahead between two looks, nobody knows',
-      '    (SELECT max(sent_at) FROM catalog_internal.pace_sends),\n',
-      '',
-    ],
-    [
-      'clock: a sync tells nothing of it',
-      'SELECT greatest(manifest_applied_at, delta_checked_at, snapshot_moved_at, catalog_checked_at, token_at)',
-      'SELECT manifest_applied_at',
-    ],
     ['clock: marks stay in the future', 'ELSE least(d.due_at, moment)', 'ELSE d.due_at'],
     [
       'clock: plans stay in the future',

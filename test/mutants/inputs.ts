@@ -183,8 +183,8 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'live order: live SKUs go back to a sweep',
-      "and s.state = 'priced' and s.price_source is distinct from 'live'\n      order by d.sku limit",
-      "and s.state = 'priced'\n      order by d.sku limit",
+      "state = 'priced' and price_source is distinct from 'live' offset 0",
+      "state = 'priced' offset 0",
     ],
     [
       'live order: unlisted SKUs go back to a sweep',

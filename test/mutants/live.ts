@@ -79,8 +79,19 @@ export const LIVE: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/live/ceiling.ts',
     CEILING,
-    ['ceiling: is spent without caution', 'perMinute * (1 - CAUTION + GROWTH', 'perMinute * (1 + GROWTH'],
+    ['ceiling: is spent without caution', 'perMinute * (1 - caution + GROWTH', 'perMinute * (1 + GROWTH'],
+    ['ceiling: agreement takes off no caution', 'CAUTION / (1 + alike)', 'CAUTION'],
     ['ceiling: agreement does not slow its growth', '/ (1 + LONGER_FOR_ALIKE * alike);', ';'],
+    [
+      'ceiling: agreement does not delay its growth',
+      'const heldFor = HELD_MINUTES * alike;',
+      'const heldFor = 0;',
+    ],
+    [
+      'ceiling: a cycle is compared with what it had grown to',
+      'const measuredBefore = perMinute ?? last;',
+      'const measuredBefore = last;',
+    ],
     [
       'ceiling: a call that deferred others meets it',
       'if (deferred === 0 || snapshotDeferred > 0) return false;',

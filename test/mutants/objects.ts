@@ -211,14 +211,14 @@ export const OBJECTS: readonly Mutant[] = [
       'greatest(s.snapshot_generated_at, s.snapshot_moved_at)\n',
       '(s.snapshot_generated_at)\n',
     ],
-    [
-      'trust_terms: a fault of the catalog is a late delta',
-      'WHEN s.catalog_fault IS NULL\n         AND coalesce',
-      'WHEN coalesce',
-    ],
   ),
+  ...faultsOf('drizzle/0026_pause.sql', TRUST, [
+    'trust_terms: a fault of the catalog is a late delta',
+    'WHEN s.catalog_fault IS NULL\n         AND coalesce',
+    'WHEN coalesce',
+  ]),
   ...faultsOf(
-    'drizzle/0000_baseline.sql',
+    'drizzle/0026_pause.sql',
     [
       'test/store/trust-corners.pg.test.ts',
       'test/store/schema.pg.test.ts',
@@ -226,8 +226,8 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'sync_status: deferred SKUs are due',
-      '(deferrals = 0 OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())',
-      '(deferrals >= 0 OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())',
+      '(deferrals = 0 AND (doubt IS NULL OR failures > 0) OR held_until IS NULL',
+      '(deferrals >= 0 AND (doubt IS NULL OR failures > 0) OR held_until IS NULL',
     ],
     [
       'sync_status: the oldest is the newest',

@@ -42,8 +42,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'rates: more refreshes are promised than there are',
-      '> SPENT_PART * refreshes) low',
-      '> 1.1 * refreshes) low',
+      'SPENT_PART * refreshes - setAside);',
+      '1.1 * refreshes - setAside);',
     ],
     [
       'rates: a SKU of a moment ago is chosen',

@@ -37,10 +37,11 @@ test('a run whose tests pass at once says so', () => {
   expect(counted([passed, passed])).toEqual(['2 passed, 0 failed, 0 skipped']);
 });
 
-test('the counts of two runs are one line, whichever of them fails', () => {
-  const failed = { status: 'failed', failureMessages: ['Error: always'] };
-  expect(counted([passed, failed], [passed])).toEqual(['2 passed, 1 failed, 0 skipped']);
-  expect(counted([passed], [failed, passed])).toEqual(['2 passed, 1 failed, 0 skipped']);
+test('of two runs the last line has the counts, whichever of them fails; what failed is named before it', () => {
+  const failed = { status: 'failed', failureMessages: ['Error: always\n    at a line', 'Error: again'] };
+  const named = (at: number) => [`failed: a.test.ts: test ${at}: Error: always`, '      at a line'];
+  expect(counted([passed, failed], [passed])).toEqual([...named(1), '2 passed, 1 failed, 0 skipped']);
+  expect(counted([passed], [failed, passed])).toEqual([...named(0), '2 passed, 1 failed, 0 skipped']);
 });
 
 test('what passed only at the second try is named, and is in the counts', () => {
@@ -48,6 +49,7 @@ test('what passed only at the second try is named, and is in the counts', () => 
   const failed = { status: 'failed', failureMessages: ['Error: always'] };
   expect(counted([passed, again, failed, { status: 'pending', failureMessages: [] }])).toEqual([
     'tried again: a.test.ts: test 1: AssertionError: one of two',
+    'failed: a.test.ts: test 2: Error: always',
     '2 passed, 1 failed, 1 skipped, 1 of the passed only at the second try',
   ]);
 });

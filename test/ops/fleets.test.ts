@@ -64,6 +64,7 @@ function healthy(job: string, instance: string, minutes: number): Series[] {
     ['catalog_mirror_deferred_skus', '', always(0)],
     ['catalog_mirror_oldest_deferred_age_seconds', '', always(0)],
     ['catalog_mirror_backing_off', '', always(0)],
+    ['catalog_mirror_paused', '', always(0)],
     ['catalog_mirror_credential_suspected', '', always(0)],
     ['catalog_mirror_incident', 'because="live-count"', always(0)],
     ['catalog_mirror_task_failures', 'task="manifest"', always(0)],
@@ -87,6 +88,8 @@ function healthy(job: string, instance: string, minutes: number): Series[] {
 const ABSENT_WHEN_WELL = [
   'catalog_mirror_refused_since_timestamp_seconds',
   'catalog_mirror_live_longest_wait_seconds',
+  'catalog_mirror_paused_since_timestamp_seconds',
+  'catalog_mirror_paused_until_timestamp_seconds',
 ];
 
 const minutesOf = (time: string) => Number.parseFloat(time) * (time.endsWith('h') ? 60 : 1);

@@ -2,6 +2,7 @@ import { nudge } from '../support/market.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import { readLivePlan } from '../../src/store/live.ts';
+import { pauseRequests, resumeRequests } from '../../src/store/pause.ts';
 import { refreshManifest } from '../../src/store/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { bendLines, letAge, runNow } from '../contract/harness.ts';
@@ -68,6 +69,13 @@ function move(count: number): void {
   for (const row of some.slice(0, count)) nudge(world, row);
 }
 
+/** Hints of a service that is right half of the time. */
+async function hint(): Promise<void> {
+  const { sandbox, sql } = stack;
+  for (const { sku } of sandbox.world.hints(0).hints) await sql`select catalog.hint(${sku}, 'orders')`;
+  await seen('catalog_mirror_hints_total > 0');
+}
+
 /** What a mirror meets in a bad week, one after the other. Counts of the catalog may be some seconds old: where it matters, SQL is asked. */
 async function live(): Promise<void> {
   const { sandbox, sql } = stack;
@@ -102,6 +110,8 @@ async function live(): Promise<void> {
   // Counted by the daemon, and written every ten seconds.
   await seen('catalog_mirror_calibration_looks > 0');
 
+  await hint();
+
   // Live refreshes that do not suffice, and more bad lines than a ticket takes.
   await eventually(async () => (await readLivePlan(sql)).ceiling.perMinute !== null, { what: 'a ceiling' });
   // To know it exactly takes the mirror some of the partner's windows, which are minutes.
@@ -119,6 +129,13 @@ async function live(): Promise<void> {
   sandbox.faults.clear();
   await seen('catalog_mirror_refusals == 0 and catalog_mirror_backing_off == 0');
   await seen('ALERTS{alertname="CatalogMirrorQuarantine", alertstate="firing"}');
+
+  // An operator's pause.
+  await pauseRequests(sql, { forMs: 3_600_000, by: 'operator' });
+  await seen(
+    'catalog_mirror_paused_since_timestamp_seconds and catalog_mirror_paused_until_timestamp_seconds',
+  );
+  await resumeRequests(sql, 'operator');
 }
 
 describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { broughtNode, launchOf, missingFlags, NODE_FLAGS, tooOld } from '../../src/launch.ts';
+import { broughtNode, environmentIn, launchOf, missingFlags, NODE_FLAGS, tooOld } from '../../src/launch.ts';
 
 test.each([
   ['v20.20.2', [], false, 'too-old'],
@@ -43,13 +43,17 @@ test('a flag of the user is kept, and the others are added', () => {
   expect(missingFlags(['--max_semi_space_size=32'])).toEqual(['--disable-sigusr1']);
 });
 
+test('the environment that a process was started with is what Linux has of it', () => {
+  expect(environmentIn('A=1\0B=\0C=x=y\nz\0=odd\0odd\0')).toEqual({ A: '1', B: '', C: 'x=y\nz' });
+});
+
 test('npm start, the demo and the image start with the same flags', () => {
   const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  const program = `exec node ${NODE_FLAGS.join(' ')} src/main.ts`;
+  const program = `exec node ${NODE_FLAGS.join(' ')} -- src/main.ts`;
   // Without words it is `run`, and not the help that the program shows by itself.
   expect(scripts['start']).toBe(`start() { [ $# -gt 0 ] || set -- run; ${program} "$@"; }; start`);
   expect(scripts['demo']).toBe(`${program} demo`);
-  const words = ['node', ...NODE_FLAGS, 'dist/main.js'].map((word) => `"${word}"`);
+  const words = ['node', ...NODE_FLAGS, '--', 'dist/main.js'].map((word) => `"${word}"`);
   expect(read('Dockerfile')).toContain(`ENTRYPOINT [${words.join(', ')}]\nCMD ["run"]\n`);
 });

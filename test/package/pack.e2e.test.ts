@@ -36,7 +36,7 @@ let files: string[];
 /** Packs what the repository would, without touching its `dist` or letting its scripts patch node_modules under other tests. */
 async function pack(): Promise<string> {
   const stage = join(folder, 'stage');
-  for (const path of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'drizzle'])
+  for (const path of ['package.json', '.env.example', 'README.md', 'CHANGELOG.md', 'LICENSE', 'drizzle'])
     cpSync(join(ROOT, path), join(stage, path), { recursive: true });
   for (const dependency of bundleDependencies)
     cpSync(join(ROOT, 'node_modules', dependency), join(stage, 'node_modules', dependency), {
@@ -99,6 +99,7 @@ describe.concurrent('the package', () => {
   test('has the compiled program, its migrations, the patched driver, and nothing else', ({ expect }) => {
     const expected = [
       'package.json',
+      '.env.example',
       'README.md',
       'CHANGELOG.md',
       'LICENSE',

@@ -208,6 +208,10 @@ describe.concurrent('commands beside a daemon', () => {
   }) => {
     const told = await runProgram(['plan', '--skus', '500000', '--live-share', '0.05', '--requests', '118']);
     expect(told.code).toBe(0);
+    expect(told.stdout).toMatch(/^price changes: every 6.0h \(median live SKU, assumed\)/m);
+    expect(told.stdout).toMatch(
+      /^ {2}a watchlist of 100 of these SKUs, of weight 10 +97\.\d\d % of the time for these, - 0\.08 points/m,
+    );
     expect(told.stdout).toMatch(/^initial load: calls +5,000 +5,000$/m);
     expect(told.stdout).toContain(
       'The budget is too small to refresh every live SKU within LIVE_INTERVAL (30m): that takes 167',
@@ -221,7 +225,12 @@ describe.concurrent('commands beside a daemon', () => {
       now: Record<string, unknown>;
       withTenMore: Record<string, unknown>;
     };
-    expect(json.input).toMatchObject({ skus: 400, liveShare: 0.1 });
+    expect(json.input).toMatchObject({ skus: 400, liveShare: 0.1, isLearned: false });
+    await stack.sql`insert into catalog_internal.live_rates (sku, alpha, beta)
+      select sku, 2, 20000 from catalog.skus where price_source = 'live' on conflict (sku) do update set alpha = 2, beta = 20000`;
+    const learned = (await runProgram(['plan', '--watch', '7'], stack.env)).stdout;
+    expect(learned).toMatch(/^price changes: every 7d \(median live SKU, as refreshes have shown\)/m);
+    expect(learned).toContain('a watchlist of 7 of these SKUs');
     expect(json.now['meetsLiveInterval']).toBe(true);
     expect(Number(json.withTenMore['requestsPerMinute'])).toBe(Number(json.now['requestsPerMinute']) + 10);
     const slow = await runProgram(['plan', '--skus', '500000', '--requests', '118', '--answer-time', '1m']);

@@ -58,7 +58,10 @@ describe.concurrent('demo', () => {
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
       expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(true|false)$/m);
-      expect(ran.stdout).toMatch(/^ +\d+s {2}\w+: 3\d\d SKUs, \d+ due, \d+ price changes? recorded/m);
+      // The market moves before the manifest comes, too: a SKU may be gone by then.
+      const [, skus] =
+        /^ +\d+s {2}\w+: (\d+) SKUs, \d+ due, [\d,]+ price changes? recorded/m.exec(ran.stdout) ?? [];
+      expect(Number(skus)).toBeGreaterThan(290);
       // What is gone when it ends is not offered.
       expect(ran.stdout).not.toMatch(/http:|postgres:/);
       await nothingRuns(join(folder, '.catalog-mirror', 'demo', 'postgres'));

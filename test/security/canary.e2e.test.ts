@@ -181,7 +181,7 @@ describe.concurrent('canaries', () => {
           await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest' and outcome = 'done'`;
           return hits.every((count) => count() > 0);
         },
-        { what: 'every error', within: 80_000 },
+        { what: 'every error', within: 120_000 },
       );
       await eventually(() => holds(sql, FILLED), { what: 'the fill' });
       // It is counted now and then: a page from before the first count shows none of it.

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { MemberWatch } from '../../src/store/answer/members.ts';
 import { LookCounts } from '../../src/store/calibration.ts';
+import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
@@ -126,6 +127,7 @@ export class Rig {
       settings: settingsWith({ ...SETTINGS, PARTNER_BASE_URL: this.partner.base, ...settings }),
       members: new MemberWatch(),
       looks: new LookCounts(this.time),
+      hints: new HintCounts(this.time),
       moves: new MoveCounts(this.time),
       floors: new DueFloors(this.time),
       emit: (event) => this.#count(event),

@@ -23,7 +23,13 @@ export async function tableSizes(sql: Sql): Promise<Sample> {
   );
 }
 
-/** What was larger in the last third than in the first, by more than comes and goes. */
+/** Larger than in the middle third by this part: still growing. */
+const STILL_GROWING = 0.1;
+
+/**
+ * What was larger in the last third than in the first, by more than comes and goes, and than in the middle: a table that a mass of changes
+ * has made large once keeps its room, and uses it again.
+ */
 export function grown(samples: readonly Sample[]): string[] {
   const third = Math.floor(samples.length / 3);
   if (third === 0) return [];
@@ -32,10 +38,11 @@ export function grown(samples: readonly Sample[]): string[] {
   const names = new Set(samples.flatMap((sample) => Object.keys(sample)));
   return [...names].flatMap((name) => {
     const first = most(samples.slice(0, third), name);
+    const middle = most(samples.slice(third, -third), name);
     const last = most(samples.slice(-third), name);
     const [, more, times] = ALLOWED.find(([of]) => of.test(name)) ?? [/./, 0, 1];
-    return last > first + more && last > first * times
-      ? [`${name}: ${shown(name, first)} → ${shown(name, last)}`]
+    return last > first + more && last > first * times && last > middle * (1 + STILL_GROWING)
+      ? [`${name}: ${[first, middle, last].map((value) => shown(name, value)).join(' → ')}`]
       : [];
   });
 }

@@ -22,7 +22,7 @@ function ages(counts: readonly number[]): MirrorStats['metadataAge'] {
   return { buckets, count, sumSeconds: count * 100 };
 }
 
-const WINDOW = { othersInWindow: 0, mostInWindow: 118, limitInWindow: 200 };
+const WINDOW = { othersInWindow: 0, mostInWindow: 118, limitInWindow: 200, paused: null };
 
 const NO_PRICES = { priceAge: [], freshSkus: [], metadataAge: ages([]), oldestMetadataAgeSeconds: 0 };
 
@@ -72,6 +72,7 @@ const STATS: MirrorStats = {
   liveBudgetPerCall: 5,
   live: { ...EVERY_MEMBER.live, computedPerMinute: 34, ceilingPerMinute: null, longestWaitSeconds: null },
   incident: null,
+  hints: { unread: 0, sources: [] },
   deltaAudit: {
     since: ago(86_400),
     reportsConfirmed: 800,
@@ -263,6 +264,23 @@ export const CASES = {
       },
     },
   }),
+  paused: mirrorWith({
+    stats: {
+      pace: {
+        ...STATS.pace,
+        usedInWindow: 0,
+        paused: { since: ago(7200), until: ahead(3600), by: 'ann@desk' },
+      },
+      due: [{ reason: 'live', count: 900, oldestAgeSeconds: 6900 }],
+      deltaCheckedAt: ago(7230),
+    },
+    tasks: withTask('delta', { nextAt: ahead(4), outcome: 'paused', succeededAt: ago(7230) }),
+  }),
+  'paused and forgotten': mirrorWith({
+    stats: {
+      pace: { ...STATS.pace, usedInWindow: 0, paused: { since: ago(100_000), until: null, by: 'ann@desk' } },
+    },
+  }),
   incident: mirrorWith({
     stats: {
       incident: { since: ago(5400), because: 'live-count' },
@@ -298,6 +316,7 @@ export const EVERYTHING: Status = mirrorWith({
   stats: {
     live: { ...EVERY_MEMBER.live, computedPerMinute: 190, ceilingPerMinute: 200, longestWaitSeconds: 18_000 },
     incident: { since: ago(5400), because: 'deferrals' },
-    pace: CASES['backing off'].stats.pace,
+    pace: { ...CASES['backing off'].stats.pace, paused: CASES.paused.stats.pace.paused },
+    hints: EVERY_MEMBER.hints,
   },
 });

@@ -253,7 +253,7 @@ describe('mirrors that no daemon leaves behind', () => {
 
   test('a count from before the first baseline says nothing of the catalog', () => {
     const status = mirrorWith({
-      stats: { skus: [], due: [], countedAt: at(-60), manifestAppliedAt: at(-20) },
+      stats: { skus: [], due: [], countedAt: at(-10), ofManifest: null, manifestAppliedAt: at(-20) },
     });
     expect(healthOf(status)).toMatchObject({ state: 'filling', reasons: [{ code: 'filling' }] });
   });

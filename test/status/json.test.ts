@@ -44,7 +44,7 @@ test('docs/status.md names every state and every reason', () => {
 
 test('times are ISO 8601 and the figures are figures', () => {
   expect(json()).toMatchObject({
-    state: 'degraded',
+    state: 'paused',
     at: '2026-11-21T12:00:00.000Z',
     deltaCheckedAt: '2026-11-21T11:58:20.000Z',
     backlog: { owed: 70, sure: 'rough' },

@@ -15,6 +15,11 @@ const EVIL = `<script>alert(1)</script>"'\`&</code><img src=x onerror=alert(1)>\
 const change = { sku: EVIL, name: EVIL, size: EVIL, oldPrice: 1, newPrice: null, observedAt: NOW };
 const problem = { at: NOW, level: 'warn', event: EVIL, message: EVIL, hint: EVIL, times: 2 };
 
+const hintsOf = (source: string) => ({
+  unread: 0,
+  sources: [{ source, hints: 1, refreshesBroughtForward: 1, precision: 0.5, recall: 0.5, waiting: 1 }],
+});
+
 /** What elements a browser would make of it: their names, and the names of their attributes. */
 const tagsOf = (text: string) =>
   [...text.matchAll(/<\/?([a-z][a-z0-9]*)((?:"[^"]*"|'[^']*'|[^>"'])*)>/gi)].map(
@@ -28,6 +33,7 @@ test('SKUs, names, sizes, outcomes and messages of others are text and nothing e
       due: [{ reason: EVIL, count: 1, oldestAgeSeconds: 1 }],
       skus: [{ state: EVIL, priceSource: 'live', count: 1 }],
       pace: { ...CASES['backing off'].stats.pace, refusal: EVIL },
+      hints: hintsOf(EVIL),
     },
     sync: { catalogFault: EVIL, manifestRefused: EVIL },
     tasks: EVERYTHING.tasks.map((one) => ({ ...one, outcome: EVIL, failures: 3 })),
@@ -40,6 +46,7 @@ test('SKUs, names, sizes, outcomes and messages of others are text and nothing e
       due: [{ reason: 'x', count: 1, oldestAgeSeconds: 1 }],
       skus: [{ state: 'x', priceSource: 'live', count: 1 }],
       pace: { ...evil.stats.pace, refusal: 'x' },
+      hints: hintsOf('x'),
     },
     sync: { catalogFault: 'x', manifestRefused: 'x' },
     tasks: evil.tasks.map((one) => ({ ...one, outcome: 'x' })),

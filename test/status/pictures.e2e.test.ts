@@ -22,9 +22,9 @@ const KEPT = new URL('golden/pictures/', import.meta.url).pathname;
 const CELLS = { width: 60, height: 90 };
 /**
  * Difference of a colour channel, of 255, that pictures of the same page may have: in the mean, and in the worst twelfth. Measured here: other
- * fonts up to 2.9 and 3.8; of the faults in the last tests of this file, the least 6.3 and 11.
+ * fonts up to 4.7 and 6.6; of the faults in the last tests of this file, the least 7.4 and 10.8.
  */
-const MOST = { mean: 4.5, worst: 8 };
+const MOST = { mean: 6, worst: 8.8 };
 
 const LOOKS = [390, 1280].flatMap((width) =>
   (['light', 'dark'] as const).map((scheme) => ({ width, scheme })),

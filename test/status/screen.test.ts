@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Terminal } from '../../src/status/style.ts';
+import type { HintStats } from '../../src/store/hint-sources.ts';
 import { awayScreen, screen } from '../../src/status/screen.ts';
 import { judge, NO_OWN_FACTS } from '../../src/status/health.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
@@ -65,4 +66,39 @@ test('half of the share fills half of the bar', () => {
   const status = mirrorWith({ stats: { pace: { ...CASES.healthy.stats.pace, usedInWindow: 59 } } });
   const text = screen(status, healthOf(status), NOW, PIPE);
   expect(text).toMatch(/^ +used +█{20} +59\/118 of the share$/m);
+});
+
+describe('hints', () => {
+  const line = (hints: HintStats) => {
+    const status = mirrorWith({ stats: { hints } });
+    return /^hints .*$/m.exec(screen(status, healthOf(status), NOW, PIPE))?.[0] ?? null;
+  };
+  const source = (name: string) => ({
+    source: name,
+    hints: 4000,
+    refreshesBroughtForward: 120,
+    precision: 0.52,
+    recall: 0.487,
+    waiting: 9,
+  });
+
+  test('have no line where nobody has given any', () => {
+    expect(line({ unread: 0, sources: [] })).toBeNull();
+    expect(line({ unread: 1200, sources: [] })).toBe('hints       1,200 not read yet');
+  });
+
+  test('are told of by source, the first three by name', () => {
+    expect(line({ unread: 0, sources: [source('orders')] })).toBe(
+      'hints       orders right 52.0 % of the time, told of 48.7 % of all moves (4,000 hints, 120 refreshes brought forward)',
+    );
+    const all = line({ unread: 2, sources: ['a', 'b', 'c', 'd\ne', 'f'].map(source) });
+    expect(all?.match(/right/g)).toHaveLength(3);
+    expect(all).toMatch(/; 2 other sources; 2 not read yet$/);
+  });
+
+  test('of a source whose name has line breaks are on one line', () => {
+    expect(line({ unread: 0, sources: [source('two\nlines\u001B[2J')] })).toContain(
+      'two\uFFFDlines\uFFFD[2J right',
+    );
+  });
 });

@@ -153,6 +153,7 @@ export const VIEWS = {
     problems: THROTTLED,
     runbookUrlBase: 'https://wiki.example.com/runbooks',
   }),
+  paused: pageView({ status: CASES.paused, samples: someDay(), changes: CHANGES }),
   broken: pageView({ status: CASES['daemon long gone'], samples: someDay().slice(0, 200), changes: CHANGES }),
 } as const satisfies Record<MirrorState, PageView>;
 

@@ -27,6 +27,7 @@ import {
   removeByDelta,
   useStore,
 } from './support.ts';
+import { runs } from '../support/soak.ts';
 
 const store = useStore();
 const SKUS = ['A', 'NULL', 'b\'\\"', '__proto__'];
@@ -222,6 +223,6 @@ test('any sequence of answers, late ones, replays and removals leaves prices, st
       }
       expect(await shown()).toEqual(model.shown());
     }),
-    { numRuns: 60 },
+    { numRuns: runs(30, 60) },
   );
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { useStore } from './support.ts';
 import { type Counts, World } from './audit-world.ts';
+import { runs } from '../support/soak.ts';
 
 const store = useStore();
 const SKUS = ['A', 'B', 'C', 'D'];
@@ -114,7 +115,7 @@ test('over any history nobody is blamed who did nothing wrong', { timeout: 280_0
     total.dropped += world.dropped;
     total.noops += world.noops;
   });
-  await fc.assert(property, { numRuns: 60, endOnFailure: false });
+  await fc.assert(property, { numRuns: runs(30, 60), endOnFailure: false });
   // The histories are of use only where all of it happens; a move that is never reported does five times in sixty of them.
   for (let more = 0; more < 10 && Math.min(...Object.values(total)) === 0; more += 1)
     await fc.assert(property, { numRuns: 10, endOnFailure: false });
@@ -156,7 +157,7 @@ test(
           waiting: more < 2 ? of('went-back').length : 0,
         });
       }),
-      { numRuns: 25, endOnFailure: false },
+      { numRuns: runs(12, 25), endOnFailure: false },
     );
   },
 );

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { StagedLine } from '../../src/store/baseline.ts';
 import { baseline, line } from './manifest.ts';
 import { empty, type TestStore, useStore } from './support.ts';
+import { runs } from '../support/soak.ts';
 
 const store = useStore();
 const SKUS = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
@@ -182,6 +183,6 @@ test('whatever the mirror holds and whatever a manifest lists, the merge leaves 
         marked: wanted.filter(([, { marked }]) => marked !== null).length,
       });
     }),
-    { numRuns: 80 },
+    { numRuns: runs(40, 80) },
   );
 });

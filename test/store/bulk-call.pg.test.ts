@@ -146,6 +146,7 @@ async function byParts(sql: Sql, facts: Facts) {
       beta,
       minutes: asked,
       random: false,
+      hazard: null,
     }));
   return {
     pause,
@@ -249,8 +250,8 @@ describe('what a call is planned from', () => {
     expect((await callInputs(store.sql, { candidates: two })).candidates).toEqual([]);
     await chooseByValue();
     expect((await callInputs(store.sql, { candidates: two })).candidates).toEqual([
-      { sku: 'C', weight: 1, alpha: 3, beta: 40, minutes: null, random: false },
-      { sku: 'B', weight: 1, alpha: null, beta: null, minutes: null, random: false },
+      { sku: 'C', weight: 1, alpha: 3, beta: 40, minutes: null, random: false, hazard: null },
+      { sku: 'B', weight: 1, alpha: null, beta: null, minutes: null, random: false, hazard: null },
     ]);
   });
 

@@ -75,7 +75,7 @@ describe('calibration', () => {
   test('of a cohort is the mean distance over the tenths', async () => {
     const { sql } = store;
     await storeLooks(sql, [
-      counted({ looks: 300, right: 297, claimed: 294 }),
+      counted({ looks: 300, right: 294, claimed: 297 }),
       counted({ bin: 3, right: 40, claimed: 35 }),
     ]);
     await storeLooks(sql, [counted({ cohort: 'snapshot', right: 100, claimed: 99.5 })]);
@@ -83,8 +83,8 @@ describe('calibration', () => {
     expect(live).toEqual({
       cohort: 'live',
       looks: 400,
-      rightShare: expect.closeTo(337 / 400, 6),
-      claimedShare: expect.closeTo(329 / 400, 6),
+      rightShare: expect.closeTo(334 / 400, 6),
+      claimedShare: expect.closeTo(332 / 400, 6),
       error: expect.closeTo((300 * 0.01 + 100 * 0.05) / 400, 6),
     });
     expect(snapshot).toMatchObject({ cohort: 'snapshot', looks: 100, error: expect.closeTo(0.005, 6) });

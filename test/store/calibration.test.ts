@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { sizesFound, testsOf } from '../../src/store/answer/looks.ts';
-import { BINS, binOf, LookCounts, type LookTest } from '../../src/store/calibration.ts';
+import { BINS, binOf, LookCounts, type LookTest, priorLessonOf } from '../../src/store/calibration.ts';
 import { found } from './support.ts';
 
 const look = (probability: number, more: Partial<LookTest> = {}): LookTest => ({
@@ -60,6 +60,27 @@ describe('what looks have tested', () => {
       minutes: 20,
       missed: 1,
       leverage: 0,
+    });
+  });
+
+  test('has each of its sizes claimed, and waited for', () => {
+    const { clock, counts } = counting();
+    counts.note([look(0.9, { cohort: 'live sizes', looks: 20, right: 19 })]);
+    clock.at = 10_000;
+    expect(counts.take()).toMatchObject([{ looks: 20, right: 19, claimed: 18, minutes: 200 }]);
+  });
+
+  test('says how surprising it is, by the noise of what was claimed', () => {
+    const many = { cohort: 'live', bin: 9, looks: 100, right: 80, claimed: 90, minutes: 0, missed: 0 };
+    expect(
+      priorLessonOf([
+        { ...many, leverage: 7 },
+        { ...many, leverage: 0 },
+      ]),
+    ).toEqual({
+      surprise: -10,
+      leverage: 7,
+      noise: expect.closeTo(100 * 0.9 * 0.1),
     });
   });
 
@@ -151,6 +172,17 @@ describe('a look', () => {
       'random',
       'random sizes',
     ]);
+  });
+
+  test('teaches the prior of rates once, where prices change by rates of their own', () => {
+    const leverages = (more: object) =>
+      testsOf([{ ...held, random: true, ...more }], sizes).flatMap(({ cohort, leverage = 0 }) =>
+        leverage === 0 ? [] : [cohort],
+      );
+    expect(leverages({})).toEqual(['live']);
+    expect(leverages({ cohort: 'unlisted' })).toEqual(['unlisted']);
+    expect(leverages({ cohort: 'snapshot' })).toEqual([]);
+    expect(leverages({ cohort: 'reported' })).toEqual([]);
   });
 
   test('tests nothing where no price was held', () => {

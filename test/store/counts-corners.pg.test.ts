@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countCatalog, storedCounts } from '../../src/store/catalog-counts.ts';
+import { countCatalog, readCounts, storedCounts } from '../../src/store/catalog-counts.ts';
 import { knownSkus, mark, useStore } from './support.ts';
 
 const store = useStore();
@@ -25,4 +25,17 @@ test('a count that took long takes no newer one away', async () => {
   await knownSkus(sql, ['B']);
   await countCatalog(sql);
   expect((await storedCounts(sql))?.counts).toMatchObject({ countedInMs: 77, skus: [{ count: 1 }] });
+});
+
+test('a count that was begun while a manifest was being applied is not taken for a count of it', async () => {
+  const { sql } = store;
+  await sql.begin(async (tx) => {
+    await tx`update catalog_internal.sync set manifest_applied_at = now()`;
+    await knownSkus(tx, ['A']);
+    expect((await countCatalog(sql)).skus).toEqual([]);
+  });
+  await sql`update catalog_internal.catalog_counts set counted_in_ms = 1000`;
+  expect((await readCounts(sql, 'seldom')).skus).toMatchObject([{ count: 1 }]);
+  await sql`update catalog_internal.catalog_counts set counted_in_ms = 1000, counts = counts || '{"deferredSkus": 999}'`;
+  expect((await readCounts(sql, 'seldom')).deferredSkus).toBe(999);
 });

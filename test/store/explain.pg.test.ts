@@ -65,6 +65,20 @@ test('tells what is believed of a live SKU, from its own refreshes and before an
   });
 });
 
+test('tells who has hinted at it, and how often they are right', async () => {
+  const { sql } = store;
+  await standing(store, line('L', { priceSource: 'live' }));
+  expect((await explained('L')).belief.hinted_by).toBeNull();
+  await sql`
+    insert into catalog_internal.waiting_hints (sku, source, hinted_at, hazard)
+    values ('L', 'sales', now(), -ln(0.48)), ('L', 'orders', now() - interval '1 minute', -ln(0.7))`;
+  const belief = await explained('L').then((it) => it.belief);
+  expect(belief.hinted_by).toEqual([
+    { source: 'orders', at: expect.any(String) as string, moved: expect.closeTo(0.3, 9) as number },
+    { source: 'sales', at: expect.any(String) as string, moved: expect.closeTo(0.52, 9) as number },
+  ]);
+});
+
 test('tells what keeps the next refresh waiting, and what was removed', async () => {
   const { sql } = store;
   await standing(store, line('A'), line('B'));

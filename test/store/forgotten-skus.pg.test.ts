@@ -23,6 +23,8 @@ const TABLES = [
   'catalog_internal.live_rates',
   'catalog_internal.random_looks',
   'catalog_internal.live_backlog',
+  'catalog_internal.hints',
+  'catalog_internal.waiting_hints',
   'catalog_internal.unreported_moves',
 ];
 
@@ -54,6 +56,8 @@ async function priced(...skus: string[]): Promise<void> {
   await sql`insert into catalog_internal.live_rates (sku, alpha, beta) select sku, 1, 1 from catalog.skus`;
   await sql`insert into catalog_internal.random_looks (sku, look_at) select sku, now() from catalog.skus`;
   await sql`insert into catalog_internal.live_backlog (sku, place, listed_at) select sku, 1, now() from catalog.skus`;
+  await sql`insert into catalog_internal.hints (sku, source, hinted_at) select sku, 'orders', now() from catalog.skus`;
+  await sql`insert into catalog_internal.waiting_hints (sku, source, hinted_at, hazard) select sku, 'orders', now(), 1 from catalog.skus`;
   await sql`insert into catalog_internal.unreported_moves (sku, seen_at) select sku, now() from catalog.skus`;
 }
 

@@ -2,6 +2,7 @@ import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimDue } from '../../src/store/due.ts';
+import { readLearnedRates } from '../../src/store/learned-rates.ts';
 import { pruneLiveCalls, rateGroups, readLivePlan } from '../../src/store/live.ts';
 import { NO_METADATA, useStore } from './support.ts';
 
@@ -52,7 +53,9 @@ test('what a refresh learned is kept, and says when the next refresh is due', as
     { sku: 'A', weight: 7, alpha: null, minutes: null, moved: false },
     { sku: 'B', weight: 1, alpha: null, minutes: null, moved: false },
   ]);
-  expect(await store.sql`select * from catalog_internal.live_rates order by sku`).toEqual([
+  expect(
+    await store.sql`select sku, alpha, beta, sizes_seen, sizes_moved from catalog_internal.live_rates order by sku`,
+  ).toEqual([
     { sku: 'A', alpha: 2, beta: 30, sizes_seen: 0, sizes_moved: 0 },
     { sku: 'B', alpha: 2, beta: 30, sizes_seen: 0, sizes_moved: 0 },
   ]);
@@ -152,5 +155,26 @@ test('the plan shows recent live computations and deferrals, and the ceiling', a
   expect(await store.sql`select computed from catalog_internal.live_calls order by id`).toEqual([
     { computed: 5 },
     { computed: 3 },
+  ]);
+});
+
+test('estimates go by the rates that p_right goes by, and say of how many SKUs they are known', async () => {
+  const { sql } = store;
+  expect(await readLearnedRates(sql)).toEqual({ groups: [], knownPart: 0 });
+  await liveSkus('A', 'B', 'C', 'D');
+  await sql`update catalog.skus set state = 'priced'`;
+  await sql`update catalog_internal.beliefs set live_prior_minutes = 60`;
+  await sql`
+    insert into catalog_internal.live_rates (sku, alpha, beta) values ('A', 1, 1120), ('B', 5, 200), ('C', 1, 140)`;
+  const { groups, knownPart } = await readLearnedRates(sql);
+  expect(knownPart).toBe(0.5);
+  const found = groups
+    .toSorted((a, b) => a.lambda - b.lambda)
+    .map(({ count, lambda }) => [count, 1 / lambda]);
+  expect(found).toEqual([
+    [1, expect.closeTo(1060)],
+    [1, expect.closeTo(80)],
+    [1, expect.closeTo(60)],
+    [1, expect.closeTo(28)],
   ]);
 });

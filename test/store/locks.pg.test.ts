@@ -7,6 +7,8 @@ import { connect, type Sql } from '../../src/store/db.ts';
 import { sqlState } from '../../src/store/sql-errors.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/due.ts';
+import { QUIET_LINE } from '../../src/store/line-state.ts';
+import { moveMembers, storeLines } from '../../src/store/live-lines.ts';
 import { releaseSnapshot, scheduleLive } from '../../src/store/live-order.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { forgetUnknown, readWatchlist } from '../../src/store/watchlist.ts';
@@ -86,6 +88,25 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
         some(draw).map((sku) => ({ sku, generation: 1 + draw(5), alpha: 1, beta: 1, inMs: 10 })),
       ),
     () =>
+      moveMembers(
+        sql,
+        some(draw).map((sku) => ({
+          sku,
+          generation: 1 + draw(5),
+          inMinutes: draw(10),
+          hazard: draw(2) === 0 ? null : 1,
+        })),
+        NO_TURN,
+      ),
+    () =>
+      storeLines(
+        sql,
+        [1, 2, 3, 4, 5].slice(draw(5)).map((id) => {
+          const from = draw(3);
+          return { id: String(id), brand: 'B', model: 'M', from, to: { ...QUIET_LINE, step: from + 1 } };
+        }),
+      ),
+    () =>
       baseline(
         store.url,
         some(draw).map((sku) => line(sku, { hash: `h${draw(3)}` })),
@@ -95,6 +116,8 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
       }),
   ];
 }
+
+const NO_TURN = { suspected: 0, confirmed: 0, dismissed: 0, threshold: 6, early: 0, earlyAt: 0 };
 
 /** Sellers in turns: what they lock of the list is their own affair. */
 async function sell(sql: Sql, draw: Draw): Promise<void> {

@@ -25,6 +25,8 @@ interface LiveCase {
   readonly minutes: number;
   readonly believed: number;
   readonly prior: number;
+  readonly hazard: number | null;
+  readonly hinted: number | null;
 }
 
 const liveCase: fc.Arbitrary<LiveCase> = fc
@@ -35,6 +37,8 @@ const liveCase: fc.Arbitrary<LiveCase> = fc
     minutes,
     believed: part,
     prior: double(0.5, 20_000).map((value) => Math.max(0.5, value)),
+    hazard: fc.option(double(0, 5)),
+    hinted: fc.option(double(0, 4)),
   })
   .map(({ part: moved, ...more }) => ({ ...more, moved: moved * more.seen }));
 
@@ -73,9 +77,9 @@ async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
   return await store.sql<Answer[]>`
     select catalog_internal.p_right(true, false, false, minutes, r, e) as sku, catalog_internal.p_right(true, false, true, minutes, r, e) as size
     from unnest(${column((c) => c.alpha)}::float8[], ${column((c) => c.beta)}::float8[], ${column((c) => c.seen)}::real[],
-      ${column((c) => c.moved)}::real[], ${column((c) => c.minutes)}::float8[], ${column((c) => c.believed)}::float8[], ${column((c) => c.prior)}::float8[])
-      with ordinality as c(alpha, beta, seen, moved, minutes, believed, prior, at)
-    cross join lateral (select row('A', alpha, beta, seen, moved)::catalog_internal.live_rates as r) rates
+      ${column((c) => c.moved)}::real[], ${column((c) => c.minutes)}::float8[], ${column((c) => c.believed)}::float8[], ${column((c) => c.prior)}::float8[],
+      ${cases.map((c) => c.hazard)}::float8[], ${cases.map((c) => c.hinted)}::float8[]) with ordinality as c(alpha, beta, seen, moved, minutes, believed, prior, hazard, hinted, at)
+    cross join lateral (select row('A', alpha, beta, seen, moved, hazard, null, null, null, hinted)::catalog_internal.live_rates as r) rates
     cross join lateral (select row(believed, 0, 0, 0, 0, 0, prior, 0, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
     order by at`;
 }
@@ -110,13 +114,17 @@ describe('the probability of a price', () => {
         const answers = await ofLive(cases);
         for (const [
           at,
-          { alpha, beta, prior, seen: sizes, moved, minutes: tau, believed },
+          { alpha, beta, prior, seen: sizes, moved, minutes: tau, believed, hazard, hinted },
         ] of cases.entries()) {
           // What Postgres keeps of them.
           const [held, ofThem] = [Math.fround(sizes), Math.fround(moved)];
           const sizePart = (ofThem + 20 * believed) / (held + 20);
           const expected = [1, sizePart].map((each) =>
-            Math.max(LEAST, unmovedProbability(withPrior({ alpha, beta }, { minutes: prior }), tau, each)),
+            Math.max(
+              LEAST,
+              unmovedProbability(withPrior({ alpha, beta }, { minutes: prior }), tau, each) *
+                Math.exp(-(hazard ?? 0) - (hinted ?? 0)),
+            ),
           );
           const { sku, size } = answers[at] as Answer;
           expect(sku).toBeCloseTo(expected[0] as number, 9);

@@ -105,6 +105,16 @@ describe('the prior of all', () => {
     expect(one.minutes).toBeGreaterThan(29);
   });
 
+  test('is the surer the more refreshes have found, and drifts while none do', () => {
+    const prior = { minutes: 30, variance: 0.5 };
+    const after = (many: number) =>
+      learnPrior(prior, { surprise: 0, leverage: 0.2 * many, noise: 0.09 * many }).variance;
+    expect(after(0)).toBeCloseTo(prior.variance, 1);
+    expect(after(0)).toBeGreaterThan(prior.variance);
+    expect(after(10)).toBeLessThan(prior.variance / 2);
+    expect(after(1000)).toBeLessThan(0.01);
+  });
+
   /** A market in which every SKU moves once in `minutes` on average, each at a rate of its own; refreshed every twenty minutes. */
   function learned(
     minutes: number,

@@ -2,7 +2,7 @@ import type { SkuResult, NextRefresh, PriceRow, ProductRow } from '../../src/sto
 import { eachColumn } from '../../src/declared/metadata.ts';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Queryable, type Sql } from '../../src/store/db.ts';
 import { type Claim, claimDue, DUE_LANES, type Quota } from '../../src/store/due.ts';
 import { type CallInputOptions, type CallInputs, readCallInputs } from '../../src/store/bulk-call.ts';
 import { storeFailedCall } from '../../src/store/call-lesson.ts';
@@ -85,7 +85,7 @@ export async function empty(sql: Sql): Promise<void> {
 
 /** Puts SKUs into the mirror, and what is not said is as a manifest's fill leaves it. */
 export async function knownSkus(
-  sql: Sql,
+  sql: Queryable,
   skus: readonly string[],
   more: { priceSource?: 'snapshot' | 'live' | null; hash?: string | null; listed?: boolean } = {},
 ): Promise<void> {

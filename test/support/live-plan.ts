@@ -1,4 +1,5 @@
 import { type LivePlan, NO_CEILING } from '../../src/store/live.ts';
+import { NO_RELEASES } from '../../src/sync/live/releases.ts';
 
 /** A plan while nothing is scarce, nothing was deferred, and no ceiling is known. */
 export const QUIET_PLAN: Omit<LivePlan, 'now'> = {
@@ -16,4 +17,5 @@ export const QUIET_PLAN: Omit<LivePlan, 'now'> = {
   best: 0,
   partlyDeferred: 0,
   othersDeferred: 0,
+  releases: NO_RELEASES,
 };

@@ -65,7 +65,8 @@ export function startProgram(args: readonly string[], env: Env = {}, options: St
   const { bin, failpoint, preload, ...rest } = options;
   const modules = [...(failpoint === undefined ? [] : [ARM]), ...(preload === undefined ? [] : [preload])];
   const imports = modules.flatMap((module) => ['--import', module]);
-  const [file, first] = bin === undefined ? [process.execPath, [...NODE_FLAGS, ...imports, MAIN]] : [bin, []];
+  const [file, first] =
+    bin === undefined ? [process.execPath, [...NODE_FLAGS, ...imports, '--', MAIN]] : [bin, []];
   const child = spawn(file, [...first, ...args], {
     cwd: ROOT,
     ...rest,

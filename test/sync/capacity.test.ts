@@ -22,6 +22,7 @@ const INPUT: CapacityInput = {
   metadataMinutes: 7 * DAY,
   deltaMinutes: 5,
   snapshotMinutes: 360,
+  liveGroups: null,
   liveMovesEvery: 360,
   snapshotMovesEvery: 3 * DAY,
 };

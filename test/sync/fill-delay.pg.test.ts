@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { MemberWatch } from '../../src/store/answer/members.ts';
 import { LookCounts } from '../../src/store/calibration.ts';
+import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -109,6 +110,7 @@ function replica(url: string, callsPerMinute = 100_000): SyncContext {
     random: Math.random,
     members: new MemberWatch(),
     looks: new LookCounts(systemClock),
+    hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),
     emit: () => {},

@@ -108,6 +108,17 @@ describe('the ceiling on live computations', () => {
     expect(after?.since).toBe(101 * SECOND);
   });
 
+  test('cycles are alike where they measure the same, however far it had grown between', () => {
+    const grown = known({ since: 0, cycleFrom: 0, blockedAt: 4 * MINUTE, failedAt: 4 * MINUTE });
+    expect(liveCeilingAt(grown, 4 * MINUTE)).toBeGreaterThan(1.1 * 200);
+    const same = learned(grown, call(1, 1, 4.3 * MINUTE));
+    expect(same?.perMinute).toBeCloseTo(200, -1);
+    expect(same?.alike).toBe(1);
+    const other = learned(grown, call(1, 1, 5 * MINUTE));
+    expect(other?.perMinute).toBeCloseTo(172, 0);
+    expect(other?.alike).toBe(0);
+  });
+
   test('calls that were under way show that a block is over, if they were asked after the last that met it', () => {
     const blocked = known({ blockedAt: 90 * SECOND, failedAt: 90 * SECOND });
     expect(learned(blocked, call(2, 2, 89 * SECOND, { answeredAt: 95 * SECOND }))).toBeNull();
@@ -128,10 +139,14 @@ describe('the ceiling on live computations', () => {
     expect(learned(known(half), ended)?.perMinute).toBeCloseTo(liveCeilingAt(known(), MINUTE) / 5);
   });
 
-  test('grows, after some minutes ever faster, and slower where cycles were alike', () => {
+  test('grows, after some minutes ever faster, and later and slower where cycles were alike', () => {
     expect(liveCeilingAt(known(), 0)).toBe(199);
     expect(liveCeilingAt(known(), 2 * MINUTE)).toBeCloseTo(204, 0);
-    expect(liveCeilingAt(known({ alike: 5 }), 2 * MINUTE)).toBeCloseTo(200.5, 0);
+    const agreed = known({ alike: 5 });
+    expect(liveCeilingAt(agreed, 0)).toBeCloseTo(200 * (1 - 0.005 / 6), 10);
+    expect(liveCeilingAt(agreed, 5 * MINUTE)).toBe(liveCeilingAt(agreed, 0));
+    const sinceHeld = liveCeilingAt(agreed, 6.5 * MINUTE) - liveCeilingAt(agreed, 5 * MINUTE);
+    expect(sinceHeld).toBeCloseTo(liveCeilingAt(known(), MINUTE) - liveCeilingAt(known(), 0), 10);
     expect(liveCeilingAt(known(), 10 * MINUTE)).toBeGreaterThan(800);
   });
 

@@ -4,6 +4,7 @@ import {
   chooseLive,
   drawnPart,
   learnMovedSizes,
+  learnHintedMove,
   learnRate,
   refreshValue,
   MOST_ROUNDS,
@@ -35,6 +36,16 @@ describe('the belief about a rate', () => {
         }
       }),
     );
+  });
+
+  test('is told of a move that was hinted at exactly when it was: so many moves in so much time', () => {
+    let rate = PRIOR;
+    for (let refresh = 0; refresh < 100; refresh += 1) rate = learnHintedMove(rate, 5);
+    expect(rate.beta / rate.alpha).toBeCloseTo(5, 0);
+    expect(learnHintedMove(PRIOR, 0)).toEqual(PRIOR);
+    // At some time in the wait there may have been more than one.
+    const [hinted, found] = [learnHintedMove(PRIOR, 600), learnRate(PRIOR, 600, true)];
+    expect(hinted.alpha / hinted.beta).toBeLessThan(found.alpha / found.beta);
   });
 
   test('finds the true rate of a steady SKU', () => {

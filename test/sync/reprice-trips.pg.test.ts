@@ -24,12 +24,15 @@ let events: SyncEvent[];
 /** What becomes of live SKUs. */
 let live: 'priced' | 'deferred';
 let price: number;
+/** Brand and model of all records. */
+let line: string | null;
 
 beforeEach(async () => {
   client = countingClient(store.url);
   events = [];
   live = 'priced';
   price = 100;
+  line = null;
   await knownSkus(store.sql, SNAPSHOT);
   await knownSkus(store.sql, LIVE, { priceSource: 'live' });
   // With a price of a refresh, live SKUs are chosen by value.
@@ -41,7 +44,13 @@ function record(): LowestRecord {
   price += 1;
   return {
     sizes: new Map([['42', { price, entry: null }]]),
-    metadata: { ...eachColumn(() => null), name: `at ${price}`, size_map_size_type: 'us' },
+    metadata: {
+      ...eachColumn(() => null),
+      name: `at ${price}`,
+      size_map_size_type: 'us',
+      brand: line,
+      model: line,
+    },
     product: { name: `at ${price}` },
   };
 }
@@ -126,6 +135,30 @@ describe('a bulk call', () => {
     expect(events).toMatchObject([{ event: 'bulk.applied', asked: 20, resolved: 20, late: 0 }]);
     expect(await liveCalls()).toEqual({ computed: 5, deferred: 0 });
     expect(await budget()).not.toBe(before);
+  });
+
+  test('takes no more where its live SKUs are of a line, and two more where that is suspected to move', async () => {
+    const ctx = context();
+    const others = Array.from({ length: 20 }, (_, i) => `LL${i}`);
+    await knownSkus(store.sql, others, { priceSource: 'live' });
+    await mark(store.sql, others, 'live', true);
+    line = 'Acme';
+    const phase = async () => {
+      const [row] = await store.sql<{ phase: string }[]>`select phase from catalog_internal.live_lines`;
+      return row?.phase;
+    };
+    const taken = { quiet: [] as number[], turned: [] as number[] };
+    // Every size moves with each answer, so that the line is suspected again and again; the first time prepares the statements.
+    for (let call = 0; call < 20; call += 1) {
+      const { trips } = await iteration(ctx);
+      const after = await phase();
+      if (after === 'quiet') taken.quiet.push(trips);
+      else if (after !== undefined) taken.turned.push(trips);
+      await store.sql`
+        update catalog_internal.live_lines set phase = 'quiet', since = null, evidence = 0, answers = 0, moved = 0`;
+    }
+    expect(Math.min(...taken.turned)).toBe(11);
+    expect(Math.max(0, ...taken.quiet.slice(1))).toBeLessThanOrEqual(9);
   });
 
   test('takes no more where its live SKUs are deferred', async () => {

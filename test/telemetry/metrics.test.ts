@@ -86,6 +86,12 @@ describe('the mirror at scrape time', () => {
         'catalog_mirror_moves_seen_first_total{reported="never"} 1',
         'catalog_mirror_moves_seen_first_seconds_total 3600.5',
         'catalog_mirror_unreported_moves 3',
+        'catalog_mirror_hints_total{source="orders"} 400',
+        'catalog_mirror_hint_refreshes_total{source="orders"} 120',
+        'catalog_mirror_hint_precision_ratio{source="orders"} 0.52',
+        'catalog_mirror_hint_recall_ratio{source="orders"} 0.48',
+        'catalog_mirror_waiting_hints{source="orders"} 9',
+        'catalog_mirror_unread_hints 12',
         'catalog_mirror_backing_off 1',
         'catalog_mirror_mirror_stats_available 1',
       ]),
@@ -136,6 +142,8 @@ describe('the mirror at scrape time', () => {
     metrics.setMirror(scrapeOf(STATS));
     metrics.setMirror(scrapeOf({ ...STATS, due: [] }));
     expect(await metrics.text()).not.toContain('reason="watched"');
+    metrics.setMirror(scrapeOf({ ...STATS, hints: { unread: 0, sources: [] } }));
+    expect(await metrics.text()).not.toContain('source="orders"');
     metrics.setMirror(scrapeOf(null));
     const lines = own(await metrics.text());
     expect(lines.filter((line) => /_skus\{reason|_age_seconds|timestamp|mirror_skus/.test(line))).toEqual([]);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { kindsOf, ROUTES } from '../../src/partner/errors.ts';
 import { REJECTIONS } from '../../src/partner/manifest-lines.ts';
 import { createMetrics, METRICS } from '../../src/telemetry/metrics/metrics.ts';
-import { everyMetric, NOW, own } from './stats.ts';
+import { everyMetric, NOW, own, scrapeOf, STATS } from './stats.ts';
 
 const PREFIX = 'catalog_mirror_';
 const create = () => createMetrics({ version: '1.2.3', now: () => NOW });
@@ -51,9 +51,42 @@ test('every metric shows what it is fed in test/telemetry/every-metric.txt', asy
   expect(Object.keys(METRICS).filter((name) => !fed(name))).toEqual([]);
 });
 
+/** Names of sources as sellers may choose them. */
+const STRANGE = [
+  'line\nbreak',
+  'carriage\rreturn',
+  'a "quoted" {name="x"} 1',
+  String.raw`back\slash\n`,
+  '\u2028\u0001\t#',
+  '商'.repeat(60),
+  '👟'.repeat(60),
+];
+
+/** A scrape with these sources of hints. */
+async function withSources(sources: readonly string[]): Promise<string> {
+  const metrics = create();
+  const numbers = { hints: 1, refreshesBroughtForward: 1, precision: 0.5, recall: 0.5, waiting: 1 };
+  metrics.setMirror(
+    scrapeOf({ ...STATS, hints: { unread: 0, sources: sources.map((source) => ({ source, ...numbers })) } }),
+  );
+  return await metrics.text();
+}
+
+test('a source of hints has one series a metric, whatever its name', async () => {
+  const lines = own(await withSources(STRANGE)).filter((line) => line.includes('hints_total'));
+  const names = lines.map(
+    (line) => /^catalog_mirror_hints_total\{source=("(?:[^"\\]|\\.)*")\} 1$/su.exec(line)?.[1] ?? '',
+  );
+  const read = names.map((name) =>
+    name.slice(1, -1).replace(/\\(.)/g, (_, letter: string) => (letter === 'n' ? '\n' : letter)),
+  );
+  expect(read).toEqual(STRANGE);
+});
+
 const promtool = spawnSync('promtool', ['--version']).error === undefined;
 test.skipIf(!promtool).each([
   ['our metrics', () => everyMetric()],
+  ['sources of strange names', () => withSources(STRANGE)],
   ['a whole scrape, the metrics of Node.js included', () => createMetrics({ version: '1' }).text()],
 ])('promtool finds nothing to say about %s', async (_, text) => {
   const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {

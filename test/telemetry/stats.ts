@@ -18,6 +18,7 @@ export const ages = {
 export const STATS: MirrorStats = {
   countedAt: new Date('2026-11-20T23:59:30Z'),
   countedInMs: 1500,
+  ofManifest: '2026-11-20 01:00:00+00',
   snapshotId: 's1',
   snapshotGeneratedAt: new Date('2026-11-20T00:00:00.250Z'),
   manifestAppliedAt: new Date('2026-11-20T01:00:00Z'),
@@ -44,6 +45,7 @@ export const STATS: MirrorStats = {
     limitInWindow: 200,
     refusal: null,
     refused: null,
+    paused: null,
   },
   liveBudgetPerCall: 5,
   live: { computedPerMinute: 12, ceilingPerMinute: 196, longestWaitSeconds: null },
@@ -59,6 +61,19 @@ export const STATS: MirrorStats = {
     movesWaiting: 3,
   },
   calibration: [{ cohort: 'live', looks: 2000, rightShare: 0.91, claimedShare: 0.9, error: 0.02 }],
+  hints: {
+    unread: 12,
+    sources: [
+      {
+        source: 'orders',
+        hints: 400,
+        refreshesBroughtForward: 120,
+        precision: 0.52,
+        recall: 0.48,
+        waiting: 9,
+      },
+    ],
+  },
   tasks: [],
 };
 
@@ -79,6 +94,7 @@ const EVERYTHING: MirrorStats = {
   deltaCheckedAt: new Date(NOW),
   pace: {
     ...STATS.pace,
+    paused: { since: new Date(NOW), until: new Date(NOW), by: 'ann@desk' },
     refused: {
       outcome: 'unauthorised',
       times: 1,
@@ -122,6 +138,9 @@ const OBSERVATIONS: readonly Observation[] = [
     unpricedEntries: 10,
     reportSeconds: [1, 100, 100_000],
   },
+  { event: 'release.suspected', brand: 'Nike', model: 'Dunk Low', skus: 8 },
+  { event: 'release.confirmed', brand: 'Nike', model: 'Dunk Low', skus: 120 },
+  { event: 'release.dismissed', brand: 'Nike', model: 'Dunk Low' },
   { event: 'manifest.downloaded', outcome: 'file-corrupt', status: 200, ms: 45_000 },
   { event: 'manifest.rejected-lines', rejected: 3, reasons: { 'bad-sku': 1, 'not-json': 2 } },
   {

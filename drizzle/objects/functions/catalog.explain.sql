@@ -29,6 +29,11 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
       'minutes_between_changes', CASE WHEN c.cohort IN ('live', 'unlisted')
         THEN (coalesce(l.beta, 120) + least(120, coalesce(l.beta, 120)) * (e.live_prior_minutes / 120 - 1)) / coalesce(l.alpha, 1) END,
       'own_rate', l.sku IS NOT NULL,
+      'moved_with_line', CASE WHEN c.cohort IN ('live', 'unlisted') AND l.hazard > 0 THEN 1 - exp(-least(60, l.hazard)) END,
+      'hinted_by', (
+        SELECT jsonb_agg(jsonb_build_object('source', q.source, 'at', q.hinted_at, 'moved', 1 - exp(-q.hazard)) ORDER BY q.hinted_at, q.source)
+        FROM catalog_internal.waiting_hints q WHERE q.sku = s.sku
+      ),
       'sizes_that_move', CASE WHEN c.cohort IN ('live', 'unlisted')
         THEN (coalesce(l.sizes_moved, 0) + 20 * e.live_moved_part) / (coalesce(l.sizes_seen, 0) + 20) ELSE e.snapshot_moved_part END,
       'looks', k.looks, 'right_share', k.right_share, 'claimed_share', k.claimed_share

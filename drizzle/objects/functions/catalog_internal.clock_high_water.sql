@@ -1,4 +1,4 @@
--- The latest time that Postgres's clock is known to have shown: as a daemon has noted, or as what the last requests, runs of tasks and syncs
+-- The latest time that Postgres's clock is known to have shown: as a daemon has noted, or as what the last requests, pause, runs of tasks and syncs
 -- were dated, which may have come between two looks at a clock that was ahead for a moment.
 CREATE OR REPLACE FUNCTION catalog_internal.clock_high_water() RETURNS timestamptz
 LANGUAGE sql STABLE
@@ -6,6 +6,7 @@ RETURN (
   SELECT greatest(
     high_water,
     (SELECT max(sent_at) FROM catalog_internal.pace_sends),
+    (SELECT set_at FROM catalog_internal.pause),
     (SELECT max(greatest(started_at, finished_at)) FROM catalog_internal.tasks),
     (SELECT greatest(manifest_applied_at, delta_checked_at, snapshot_moved_at, catalog_checked_at, token_at) FROM catalog_internal.sync)
   )

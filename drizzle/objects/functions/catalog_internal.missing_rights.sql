@@ -7,7 +7,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   ), relations AS (
     SELECT oid, relname FROM pg_class WHERE relnamespace = 'catalog'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
   ), functions AS (
-    SELECT oid, coalesce(proacl, acldefault('f', proowner)) AS acl, CASE proname WHEN 'take_request' THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
+    SELECT oid, coalesce(proacl, acldefault('f', proowner)) AS acl, CASE WHEN proname IN ('take_request', 'hint') THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
     FROM pg_proc WHERE pronamespace = 'catalog'::regnamespace
   )
   SELECT format('GRANT USAGE ON SCHEMA catalog TO %I', role) FROM roles WHERE NOT has_schema_privilege(role, 'catalog', 'USAGE')

@@ -22,6 +22,11 @@ BEGIN
     refused_since = catalog_internal.happened(refused_since, moment, shift),
     refused_at = catalog_internal.happened(refused_at, moment, shift),
     backoff_until = catalog_internal.awaited(backoff_until, moment, shift);
+  -- As long as it was asked for, and no longer; one of before the clock was ahead keeps its end.
+  UPDATE catalog_internal.pause SET
+    until = CASE WHEN until < 'infinity' THEN catalog_internal.happened(set_at, moment, shift) + (until - set_at) ELSE until END,
+    set_at = catalog_internal.happened(set_at, moment, shift), since = catalog_internal.happened(since, moment, shift)
+  WHERE set_at > moment;
   UPDATE catalog_internal.tasks SET next_at = catalog_internal.awaited(next_at, moment, shift),
     started_at = catalog_internal.happened(started_at, moment, shift),
     finished_at = catalog_internal.happened(finished_at, moment, shift),
@@ -44,6 +49,21 @@ BEGIN
     failed_at = catalog_internal.happened(failed_at, moment, shift),
     cycle_from = catalog_internal.happened(cycle_from, moment, shift),
     credit_from = catalog_internal.happened(credit_from, moment, shift);
+  -- Calls that store a line, or count a release, are not waited for: what they date is taken for new (src/sync/live/releases.ts).
+  UPDATE catalog_internal.live_lines SET weighed_at = catalog_internal.happened(weighed_at, moment, shift),
+    since = catalog_internal.happened(since, moment, shift)
+  WHERE ctid = ANY (ARRAY(SELECT ctid FROM catalog_internal.live_lines WHERE weighed_at > moment OR since > moment FOR UPDATE SKIP LOCKED));
+  UPDATE catalog_internal.releases SET early_at = catalog_internal.happened(early_at, moment, shift)
+  WHERE id IN (SELECT id FROM catalog_internal.releases WHERE early_at > moment FOR UPDATE SKIP LOCKED);
+  -- Nor is whoever reads hints, or keeps them locked; a hint that is dated ahead is one since the last refresh.
+  IF catalog_internal.lock_hint_sources() THEN
+    UPDATE catalog_internal.hints SET hinted_at = catalog_internal.happened(hinted_at, moment, shift)
+    WHERE id IN (SELECT id FROM catalog_internal.hints WHERE hinted_at > moment FOR UPDATE SKIP LOCKED);
+    UPDATE catalog_internal.waiting_hints SET hinted_at = catalog_internal.happened(hinted_at, moment, shift)
+    WHERE ctid = ANY (ARRAY(SELECT ctid FROM catalog_internal.waiting_hints WHERE hinted_at > moment FOR UPDATE SKIP LOCKED));
+    UPDATE catalog_internal.hint_sources SET last_hint = catalog_internal.happened(last_hint, moment, shift)
+    WHERE source IN (SELECT source FROM catalog_internal.hint_sources WHERE last_hint > moment FOR UPDATE SKIP LOCKED);
+  END IF;
   UPDATE catalog_internal.live_calls SET called_at = catalog_internal.happened(called_at, moment, shift) WHERE called_at > moment;
   UPDATE catalog_internal.unreported_moves SET seen_at = catalog_internal.happened(seen_at, moment, shift),
     reported_at = catalog_internal.happened(reported_at, moment, shift)

@@ -11,10 +11,12 @@ DECLARE
   g catalog_internal.settings;
   s catalog_internal.sync;
   p catalog_internal.pace;
+  paused_until timestamptz;
 BEGIN
   SELECT * INTO g FROM catalog_internal.settings;
   SELECT * INTO s FROM catalog_internal.sync;
   SELECT * INTO p FROM catalog_internal.pace;
+  SELECT until INTO paused_until FROM catalog_internal.pause WHERE resumed_by IS NULL AND until > now();
   live_target := make_interval(secs => g.live_interval);
   snapshot_target := make_interval(secs => catalog_internal.snapshot_target(g));
   incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
@@ -27,9 +29,10 @@ BEGIN
     WHEN catalog_internal.catalog_state(s) = 'stale' THEN 'catalog_stale'
   END;
   -- With a daemon there, this task ends every minute.
-  at_work := p.refusal IS NULL
+  at_work := p.refusal IS NULL AND paused_until IS DISTINCT FROM 'infinity'
     AND coalesce((SELECT finished_at BETWEEN now() - interval '5 minutes' AND clock_timestamp() + interval '1 minute' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
-  backoff_until := CASE WHEN p.backoff_until > now() THEN p.backoff_until END;
+  -- A pause that ends by itself is waited for as a back-off is.
+  backoff_until := greatest(CASE WHEN p.backoff_until > now() THEN p.backoff_until END, paused_until);
 END
 $$;
 

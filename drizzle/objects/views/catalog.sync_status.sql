@@ -1,4 +1,4 @@
--- One row. The pacer makes its own row when it first starts, hence the LEFT JOIN.
+-- One row. The pacer makes its own row when it first starts, and the pause the first time that somebody asks for one: hence the LEFT JOINs.
 CREATE OR REPLACE VIEW catalog.sync_status AS
 SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_checked_at,
        k.skus, k.live_skus, k.pending_skus,
@@ -7,10 +7,12 @@ SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_ch
        CASE WHEN p.backoff_until > now() THEN p.backoff_until END AS backing_off_until,
        catalog_internal.catalog_state(s) AS catalog_state,
        l.incident_since,
-       p.refusal, p.refused_since, coalesce(p.episodes, 0) AS refusals
+       p.refusal, p.refused_since, coalesce(p.episodes, 0) AS refusals,
+       z.since AS paused_since, z.until AS paused_until
 FROM catalog_internal.sync s
 CROSS JOIN catalog_internal.live_plan l
 LEFT JOIN catalog_internal.pace p ON true
+LEFT JOIN catalog_internal.pause z ON z.resumed_by IS NULL AND z.until > now()
 CROSS JOIN (
   SELECT count(*) AS skus,
          count(*) FILTER (WHERE price_source = 'live') AS live_skus,
@@ -42,3 +44,5 @@ COMMENT ON COLUMN catalog.sync_status.incident_since IS 'Since when the whole ca
 COMMENT ON COLUMN catalog.sync_status.refusal IS 'How the partner refused the last request: throttled-or-forbidden (403), unauthorised (401), authorizer-fault (the authorizer''s 500), account-not-configured; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refused_since IS 'When the first of the present refusals came; null while requests are let through.';
 COMMENT ON COLUMN catalog.sync_status.refusals IS 'Refusals in a row, with nothing let through in between.';
+COMMENT ON COLUMN catalog.sync_status.paused_since IS 'Since when `catalog-mirror pause` keeps all requests back; null: not paused.';
+COMMENT ON COLUMN catalog.sync_status.paused_until IS 'When the pause ends by itself; infinity: with `catalog-mirror resume`; null: not paused.';

@@ -36,7 +36,7 @@ export const trust: Row = {
     stat({
       title: 'State',
       description:
-        'healthy; filling: initial load; degraded: prices miss their targets or soon will; broken: sync has stopped. The status page lists the reasons. If daemons differ, all their states are shown.',
+        'healthy; filling: initial load; degraded: prices miss their targets or soon will; paused: somebody has asked for no requests; broken: sync has stopped. The status page lists the reasons. If daemons differ, all their states are shown.',
       unit: 'short',
       queries: [{ expr: `${read('state', 'state')} == 1`, legend: '{{state}}' }],
       width: 4,
@@ -44,6 +44,7 @@ export const trust: Row = {
         healthy: 'green',
         filling: 'blue',
         degraded: 'orange',
+        paused: 'purple',
         broken: 'red',
       },
       noValue: 'not known',

@@ -33,6 +33,7 @@ const TINTS: Readonly<Record<Health['state'], Tint>> = {
   healthy: 'green',
   filling: 'cyan',
   degraded: 'yellow',
+  paused: 'yellow',
   broken: 'red',
 };
 

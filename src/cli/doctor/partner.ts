@@ -274,6 +274,12 @@ export function refusal(error: PartnerError, refused: Refused | null, now: numbe
 
 /** The line for a request that may not be sent for another `forMs`, and why: `because` is the pacer's reason to wait. */
 export function putOff(because: string, forMs: number, refused: Refused | null, now: number): CheckResult {
+  if (because === 'paused')
+    return warn(
+      'partner',
+      'not checked: requests are paused, as somebody has asked for (`catalog-mirror status` says who)',
+      'run `catalog-mirror resume`, then doctor again',
+    );
   if (because === 'probe')
     return warn(
       'credential',

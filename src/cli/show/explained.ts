@@ -44,6 +44,12 @@ export interface Explained {
     readonly cohort: string;
     readonly minutes_between_changes: number | null;
     readonly own_rate: boolean;
+    /** With which probability it has moved with its line (brand and model) since its last answer; null: its line does not move. */
+    readonly moved_with_line: number | null;
+    /** Who has hinted at it since its last answer, and how often each of them is right (`moved`); null: nobody. */
+    readonly hinted_by:
+      | readonly { readonly source: string; readonly at: string; readonly moved: number }[]
+      | null;
     readonly sizes_that_move: number;
     readonly looks: number | null;
     readonly right_share: number | null;

@@ -51,6 +51,7 @@ export function storyOf(explained: Explained, width: number | null): string[] {
     ['right', rightOf(explained)],
     ...oddLine(explained),
     ['believed', beliefOf(explained)],
+    ...hintedLine(explained),
     ['tested', testedOf(explained)],
     ['next', nextOf(explained)],
   ];
@@ -149,10 +150,33 @@ function oddLine(explained: Explained): [string, string][] {
 }
 
 function beliefOf({ belief }: Explained): string {
-  const { minutes_between_changes: minutes, own_rate: isOwn, sizes_that_move: part } = belief;
+  const {
+    minutes_between_changes: minutes,
+    own_rate: isOwn,
+    sizes_that_move: part,
+    moved_with_line: withLine,
+  } = belief;
   const sizes = `with ${percent(part)} of its sizes`;
   if (minutes === null) return `it changes when a snapshot is built, which the delta reports; ${sizes}`;
-  return `a change every ${formatAge(minutes * 60)}, ${sizes}, ${isOwn ? 'learned from its own refreshes' : 'as SKUs of which nothing is known'}`;
+  const line =
+    withLine === null
+      ? ''
+      : `; SKUs of its brand and model move at present: it has, too, with ${percent(withLine)}`;
+  return `a change every ${formatAge(minutes * 60)}, ${sizes}, ${isOwn ? 'learned from its own refreshes' : 'as SKUs of which nothing is known'}${line}`;
+}
+
+/** Sources beyond these are counted. */
+const SHOWN_SOURCES = 5;
+
+/** Who says that it has moved since its last answer. */
+function hintedLine(explained: Explained): [string, string][] {
+  const sources = explained.belief.hinted_by ?? [];
+  if (sources.length === 0) return [];
+  const shown = sources
+    .slice(0, SHOWN_SOURCES)
+    .map(({ source, at, moved }) => `${source} ${ago(explained, at)} (right ${percent(moved)} of the time)`);
+  const others = sources.length - SHOWN_SOURCES;
+  return [['hinted', `by ${[...shown, ...(others > 0 ? [`${others} more`] : [])].join(', ')}`]];
 }
 
 function testedOf({ belief }: Explained): string {

@@ -54,6 +54,23 @@ export const step: ControlHandler = (target, { body }) => {
   return done({ steps, snapshot_id: target.state.world.newestSnapshot() });
 };
 
+/** POST /sandbox/releases: most sizes of most SKUs of one line (brand and model) move now. */
+export const release: ControlHandler = ({ state }, { body }) => {
+  const asked = readMembers(body, { brand: text, model: text });
+  const released = state.world.release(asked);
+  if (released === null) throw new ControlProblem(404, 'no SKU of that brand and model is on offer');
+  const { brand, model, skus } = released;
+  return done({ brand, model, skus: skus.length });
+};
+
+/** GET /sandbox/hints: which SKUs have probably moved, as a source of hints tells it; `?after=` the `next` of the answer before. */
+export const listHints: ControlHandler = ({ state }, { query }) => {
+  const after = query.get('after') ?? '0';
+  if (!/^\d{1,15}$/.test(after)) throw new ControlProblem(400, 'after must be the next of an answer, or 0');
+  const { hints, next, missed } = state.world.hints(Number(after));
+  return done({ hints: hints.map(({ id, sku, at }) => ({ id, sku, at: written(at) })), next, missed });
+};
+
 /** POST /sandbox/clock: goes ahead by a time or to a moment, through everything that happens on the way. */
 export const moveClock: ControlHandler = ({ clock }, { body }) => {
   const { advance, to } = readMembers(body, { advance: duration, to: moment });

@@ -8,7 +8,9 @@ import { refusalOf } from './guard.ts';
 import {
   buildSnapshot,
   dropSnapshots,
+  listHints,
   moveClock,
+  release,
   reset,
   setCatalog,
   setSku,
@@ -54,6 +56,8 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
     handle: step,
     example: () => ({ body: { steps: 10, snapshot: true } }),
   },
+  { method: 'POST', path: '/sandbox/releases', summary: 'a line (brand and model) moves', handle: release },
+  { method: 'GET', path: '/sandbox/hints', summary: 'SKUs that have probably moved', handle: listHints },
   {
     method: 'POST',
     path: '/sandbox/clock',

@@ -12,7 +12,9 @@ import { storeLooks } from '../calibration.ts';
 import { correctedMeanings, writeChanges } from '../changes.ts';
 import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
-import { forgetDrawn, writeRates } from '../live.ts';
+import { forgetHints, hintsAt, hintsOf, storeHintTests } from '../hints.ts';
+import { lineColumns } from '../live-lines.ts';
+import { forgetDrawn, forgetHazards, writeRates } from '../live.ts';
 import { followMoves } from '../mass-moves.ts';
 
 /**
@@ -30,9 +32,8 @@ export async function applyAnswer(
   next: NextRefresh,
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
-  const { lockedAt, reported, moved, muted, tests, judged, massMove, ...applied } = await transaction(
-    sql,
-    async (tx, last) => {
+  const { lockedAt, reported, moved, muted, tests, hintTests, liveMoves, judged, massMove, ...applied } =
+    await transaction(sql, async (tx, last) => {
       const [{ locked, lockedAt, at, massMove }, prices, products, muted] = await Promise.all([
         lockAnswered(tx, claim, next.everythingLive ?? false),
         comparePrices(tx, settled),
@@ -55,16 +56,21 @@ export async function applyAnswer(
         moved: outcome.members,
         muted,
         tests: outcome.tests,
+        hintTests: outcome.hintTests,
+        liveMoves: outcome.liveMoves,
         judged: outcome.judged,
         massMove,
+        lines: outcome.lines,
       };
-    },
-  );
+    });
   const members = await noteMembers(sql, moved, muted, next);
   next.looks?.note(tests);
   const counts = next.looks?.take() ?? [];
   // What was applied stays applied: counts that cannot be written now are written with the next ones.
   await storeLooks(sql, counts).catch(() => next.looks?.giveBack(counts));
+  next.hints?.note(hintTests, liveMoves);
+  const shown = next.hints?.take() ?? null;
+  if (shown !== null && !(await storeHintTests(sql, shown).catch(() => false))) next.hints?.giveBack(shown);
   const sinceLock = (performance.now() - lockedAt) / 1000;
   // As little as those counts may this fail what was applied: the next answer tries again.
   const massMoved = await followMoves(sql, next.moves, judged, massMove).catch(() => null);
@@ -97,13 +103,15 @@ async function writeEffects(
   effects: AnswerEffects,
   next: NextRefresh,
 ): Promise<void> {
-  const { answered, overtaken, prices, moves, moved, fields, ahead, findings, drawn } = effects;
+  const { answered, overtaken, prices, moves, moved, fields, ahead, findings, drawn, boosted } = effects;
   await Promise.all([
     writePrices(tx, prices, at),
     writeDoubts(tx, effects.judged, at),
     writeProducts(tx, answered, effects, at),
     writeStates(tx, answered, moved, at),
     writeRates(tx, ahead),
+    forgetHazards(tx, boosted),
+    forgetHints(tx, effects.hinted),
     forgetDrawn(tx, drawn),
     settleAnswered(tx, claim, effects, next),
     giveBack(tx, claim, overtaken),
@@ -131,12 +139,15 @@ async function lockAnswered(
   const generations = claim.skus.map(({ generation }) => generation);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
   // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
-  const [, locked, [{ at, ...massMove }]] = await Promise.all([
+  const [, found, [{ hints }], [{ at, ...massMove }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
-    tx<LockedSku[]>`
+    tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
-      r.alpha, r.beta, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", coalesce(w.weight, 1)::float8 as weight,
+      r.alpha, r.beta, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
+      r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
+      case when n.line is not null then json_build_object('id', n.line::text, 'brand', p0.brand, 'model', p0.model,
+        'state', ${lineColumns(tx)}) end as line, coalesce(w.weight, 1)::float8 as weight,
       e.live_prior_minutes as "priorMinutes", past.moves as "pastMoves", past.minutes as "pastMinutes",
       (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
       h.cohort, p."pRight", p."sizePRight",
@@ -149,6 +160,9 @@ async function lockAnswered(
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
+    left join catalog.products p0 on p0.sku = d.sku and s.price_source = 'live'
+    cross join lateral (select catalog_internal.line_of(p0.brand, p0.model) as line) n
+    left join catalog_internal.live_lines l on l.line = n.line
     cross join catalog_internal.price_beliefs() e
     cross join lateral (
       select catalog_internal.cohort_of(s.price_source, s.in_manifest, d.live, d.reason = 'changed') as cohort,
@@ -175,10 +189,12 @@ async function lockAnswered(
     ) past on true
     where d.claim = ${claim.number}
     order by d.sku for update of d`,
+    hintsAt(tx, asked),
     tx<
       [{ at: Date } & KnownMassMove]
     >`select least(${claim.askedAt}, clock_timestamp()) as at, since, usual from catalog_internal.mass_move`,
   ]);
+  const locked = found.map((row) => ({ ...row, hints: hintsOf(hints, row.sku) }));
   return { locked, lockedAt: performance.now(), at, massMove };
 }
 

@@ -9,11 +9,12 @@ import {
 } from './doubts.ts';
 import type { Oddity } from './plausibility.ts';
 import { type Held, sizesFound, testsOf } from './looks.ts';
-import type { SkuResult, NextRefresh } from './types.ts';
+import type { SkuResult, NextRefresh, ToldByLine, WeighedLine } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
 import type { LookTest } from '../calibration.ts';
+import type { HintTest } from '../hint-state.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
@@ -39,6 +40,14 @@ export interface AnswerEffects {
   /** Of each record, which members have moved. */
   readonly members: readonly Moved[];
   readonly ahead: readonly LearnedRefresh[];
+  /** Lines of which live SKUs were refreshed. */
+  readonly lines: readonly WeighedLine[];
+  /** What the answer shows of the sources of hints, how many refreshes of live SKUs have found a move, and SKUs with hints. */
+  readonly hintTests: readonly HintTest[];
+  readonly liveMoves: number;
+  readonly hinted: readonly string[];
+  /** SKUs with a hazard that are not in `ahead`. */
+  readonly boosted: readonly string[];
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
   /** What the answer tests of the probabilities that were held. */
   readonly tests: readonly LookTest[];
@@ -56,7 +65,7 @@ export function effectsOf(
   locked: readonly LockedSku[],
   settled: readonly SkuResult[],
   { prices, products }: Differences,
-  next: Pick<NextRefresh, 'live' | 'members'>,
+  next: Pick<NextRefresh, 'live' | 'lines' | 'members'>,
   { muted = new Set(), massMove = { since: null, usual: null } }: Known = {},
 ): AnswerEffects {
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
@@ -76,6 +85,12 @@ export function effectsOf(
   ].filter(ours);
   const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
   const sizes = sizesFound(answered, prices);
+  const refreshes = locked
+    .filter(({ live, cohort, answerable }) => (live || cohort === 'unlisted') && answerable)
+    .map((row) => ({ ...row, moved: moved.has(row.sku), sizes: sizes.get(row.sku) }));
+  const { lines, told } = next.lines?.(refreshes) ?? { lines: [], told: new Map<string, ToldByLine>() };
+  const ahead = refreshes.flatMap((refresh) => next.live?.(refresh, told.get(refresh.sku)) ?? []);
+  const isAhead = new Set(ahead.map(({ sku }) => sku));
   const looks = answered.flatMap(({ sku, kind }) => {
     const row = rowOf.get(sku);
     return row === undefined
@@ -92,9 +107,14 @@ export function effectsOf(
     renewed: new Set([...changed, ...products.members.keys()]),
     changed,
     members: movedMembers(answered, prices, products),
-    ahead: locked
-      .filter(({ live, cohort, answerable }) => (live || cohort === 'unlisted') && answerable)
-      .flatMap((row) => next.live?.({ ...row, moved: moved.has(row.sku), sizes: sizes.get(row.sku) }) ?? []),
+    ahead,
+    lines,
+    hintTests: ahead.flatMap(({ hintTests = [] }) => hintTests),
+    liveMoves: refreshes.filter(({ sku, moved: found }) => found && isAhead.has(sku)).length,
+    hinted: looks.flatMap(({ sku, hints }) => (hints ? [sku] : [])),
+    boosted: looks.flatMap(({ sku, hazard = null, hints }) =>
+      (hazard !== null || hints) && !isAhead.has(sku) ? [sku] : [],
+    ),
     findings: looks.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
     tests: testsOf(
       looks.filter(({ seenBefore }) => seenBefore),

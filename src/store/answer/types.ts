@@ -1,8 +1,10 @@
 import type { MemberWatch, Turned } from './members.ts';
 import type { LookCounts } from '../calibration.ts';
+import type { HintCounts } from '../hints.ts';
 import type { MassMoved, MoveCounts } from '../mass-moves.ts';
 import type { Oddity } from './plausibility.ts';
 import type { Metadata } from '../../declared/metadata.ts';
+import type { HeldLine, Wholesale } from '../line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 
 /** One size of a record, as it is to be stored. */
@@ -38,12 +40,19 @@ export interface NextRefresh {
   readonly members?: MemberWatch;
   /** Counts what looks test of the probabilities held before them; without it nothing is counted. */
   readonly looks?: LookCounts;
+  /** Counts what refreshes show of the sources of hints; without it nothing is counted. */
+  readonly hints?: HintCounts;
   /** Notices moves in masses; without it none are. */
   readonly moves?: MoveCounts;
   /** Live, and without a plan for each: SKUs that no manifest lists. */
   readonly liveMs: number;
-  /** Learns from a refresh of a live SKU, and says when the next one is due where that is not after `liveMs`. */
-  readonly live?: (refresh: LiveRefresh) => LearnedRefresh;
+  /**
+   * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where that is not after
+   * `liveMs`.
+   */
+  readonly live?: (refresh: LiveRefresh, told?: ToldByLine) => LearnedRefresh;
+  /** Weighs the refreshes of live SKUs by their lines; without it none are. */
+  readonly lines?: (refreshes: readonly LiveRefresh[]) => WeighedLines;
   /** Snapshot-priced: by sweep, or where that is off by the age of the metadata. */
   readonly snapshotMs: number;
   readonly snapshotReason: 'sweep' | 'metadata';
@@ -52,7 +61,39 @@ export interface NextRefresh {
   readonly everythingLive?: boolean;
 }
 
+/** Lines with the refreshes of an answer, in order of their ids, and what they say of each by SKU. */
+export interface WeighedLines {
+  readonly lines: readonly WeighedLine[];
+  readonly told: ReadonlyMap<string, ToldByLine>;
+}
+
+/** What its line says of a refresh. */
+export interface ToldByLine {
+  /** The line's release explains what it found. */
+  readonly explained: boolean;
+  /** In how many minutes the SKU is refreshed again, because its line moves and it has not; null: no sooner than else. */
+  readonly againIn: number | null;
+  /** What is known of the SKU's own wholesale moves now. */
+  readonly wholesale: Wholesale;
+}
+
+/** A line with those of its SKUs that an answer has refreshed, as it was known when the answer was applied. */
+export interface WeighedLine extends HeldLine {
+  readonly refreshes: readonly LineRefresh[];
+}
+
+/** What a refresh of a SKU has found, `minutes` after the one before. Times in minutes. */
+export interface LineRefresh {
+  readonly at: number;
+  readonly minutes: number;
+  /** Of the sizes that had a price, how many there were, and how many moved. */
+  readonly sizes: { readonly held: number; readonly moved: number };
+  readonly wholesale: Wholesale;
+}
+
 export interface Applied {
+  /** Lines of which live SKUs were refreshed: to be weighed, and stored with what the call teaches. */
+  readonly lines: readonly WeighedLine[];
   /** Members that the answer has shown to move with each refresh, or no longer to do so. */
   readonly members: Turned;
   /** SKUs whose claim was still ours. The rest of the answer came too late and changed nothing. */

@@ -29,6 +29,8 @@ export interface CapacityInput {
   readonly deltaMinutes: number;
   /** From one snapshot to the next (partner rule 8.manifest-interval). */
   readonly snapshotMinutes: number;
+  /** Live SKUs by what their refreshes have taught; null: nothing is known, and `liveMovesEvery` says what is assumed. */
+  readonly liveGroups: readonly RateGroup[] | null;
   /** Median minutes between two price changes of a SKU. */
   readonly liveMovesEvery: number;
   readonly snapshotMovesEvery: number;
@@ -121,26 +123,37 @@ export function capacityOf(input: CapacityInput): Capacity {
 
 function liveCapacity(input: CapacityInput, skus: number, refreshes: number, meets: boolean): ClassCapacity {
   if (skus === 0) return { skus, meanAge: 0, worstAge: 0, freshness: 1 };
-  const groups = groupsOf(skus, input.liveMovesEvery);
-  const waits = meets
-    ? groups.map(() => input.liveMinutes)
-    : scarceWaits(input.livePolicy, groups, skus, refreshes);
+  const groups = liveGroupsOf(input, skus);
+  const waits = liveWaits(input, groups, refreshes, meets);
   const mean = (value: (group: RateGroup, wait: number) => number) =>
     groups.reduce((sum, group, i) => sum + group.count * value(group, waits[i] as number), 0) / skus;
   return {
     skus,
     meanAge: mean((_, wait) => wait / 2),
     worstAge: Math.max(...waits),
-    freshness: mean(({ lambda }, wait) => rightPart(lambda, wait, Infinity, 0)),
+    freshness: mean(({ lambda }, wait) => refreshedPart(lambda, wait)),
   };
 }
 
-function scarceWaits(
-  policy: CapacityInput['livePolicy'],
-  groups: readonly RateGroup[],
+/** The live SKUs: those of the mirror, as many as are asked about, or of an assumed market. */
+export function liveGroupsOf(
+  { liveGroups, liveMovesEvery }: Pick<CapacityInput, 'liveGroups' | 'liveMovesEvery'>,
   skus: number,
+): readonly RateGroup[] {
+  if (liveGroups === null) return groupsOf(skus, liveMovesEvery);
+  const known = liveGroups.reduce((sum, { count }) => sum + count, 0);
+  return liveGroups.map((group) => ({ ...group, count: (group.count * skus) / known }));
+}
+
+/** Minutes between two refreshes of a SKU of each group, with so many `refreshes` a minute for all. `meets`: they suffice for LIVE_INTERVAL. */
+export function liveWaits(
+  { livePolicy: policy, liveMinutes }: Pick<CapacityInput, 'livePolicy' | 'liveMinutes'>,
+  groups: readonly RateGroup[],
   refreshes: number,
+  meets: boolean,
 ): number[] {
+  if (meets) return groups.map(() => liveMinutes);
+  const skus = groups.reduce((sum, { count }) => sum + count, 0);
   const round = roundMinutes(skus, refreshes);
   if (policy === 'round-robin') return groups.map(() => round);
   const most = MOST_ROUNDS * round;
@@ -179,6 +192,12 @@ function sweepOf(
   return { capacity: { skus, meanAge: period / 2, worstAge: period, freshness }, callsPerMinute };
 }
 
+/** Part of the time that a price is right which moves `lambda` times a minute, and is refreshed every `every` minutes. */
+export function refreshedPart(lambda: number, every: number): number {
+  const moves = lambda * every;
+  return moves > 0 ? -Math.expm1(-moves) / moves : 1;
+}
+
 const STEPS = 200;
 
 /**
@@ -187,7 +206,6 @@ const STEPS = 200;
  * e^(−λ·age), the age being the smaller one of two that are evenly spread.
  */
 function rightPart(lambda: number, every: number, snapshot: number, delay: number): number {
-  if (snapshot === Infinity) return -Math.expm1(-lambda * every) / (lambda * every);
   const most = Math.min(every, snapshot + delay);
   const older = (age: number) => (1 - age / every) * Math.min(1, 1 - (age - delay) / snapshot);
   let sum = 0;

@@ -8,16 +8,20 @@ import { type LiveCeiling, type LivePlan, type LiveSpend, NO_CEILING } from '../
  * nothing is deferred, until the next block measures it again. Pure; times in epoch milliseconds of the database's clock.
  */
 
-/** Spent at first: so much less than was measured. */
+/** Spent at first: so much less than was measured, and the less of that the more cycles in a row were alike. */
 const CAUTION = 0.005;
 /** Growth in the minutes without a block: linear, and after some minutes ever faster, so that a ceiling that was raised is found. */
 const GROWTH = 0.008;
 const FURTHER_GROWTH = 0.001;
 const FURTHER_POWER = 3.5;
-/** Cycles within this part of each other are alike. Each of so many in a row has the growth take longer by this part. */
+/**
+ * Cycles that measure the same, to within this part, are alike. Each of so many in a row has growth begin so many minutes later, as
+ * each block costs computations and shows little new; and take longer by this part.
+ */
 const ALIKE_PART = 0.04;
 const MOST_ALIKE = 5;
-const LONGER_FOR_ALIKE = 0.3;
+const HELD_MINUTES = 1;
+const LONGER_FOR_ALIKE = 0.1;
 /** A cycle that differs from those before takes off so much at most; when none was alike, more. */
 const DROP = 0.04;
 const FIRST_DROP = 0.8;
@@ -59,8 +63,10 @@ export function withoutIdleTime(ceiling: LiveCeiling, computedAt: number | null,
 /** The ceiling as it may be tried at `now`, in live computations a minute; Infinity where none was met. */
 export function liveCeilingAt({ perMinute, since, alike }: LiveCeiling, now: number): number {
   if (perMinute === null) return Infinity;
-  const minutes = Math.max(0, now - since) / 60_000 / (1 + LONGER_FOR_ALIKE * alike);
-  return perMinute * (1 - CAUTION + GROWTH * minutes + FURTHER_GROWTH * minutes ** FURTHER_POWER);
+  const heldFor = HELD_MINUTES * alike;
+  const minutes = Math.max(0, (now - since) / 60_000 - heldFor) / (1 + LONGER_FOR_ALIKE * alike);
+  const caution = CAUTION / (1 + alike);
+  return perMinute * (1 - caution + GROWTH * minutes + FURTHER_GROWTH * minutes ** FURTHER_POWER);
 }
 
 /** What an answered call showed of the ceiling. */
@@ -153,12 +159,14 @@ function afterCycle(
   endedAt: number,
   answeredAt: number,
 ): LiveCeiling {
-  const { cycleFrom, since, alike } = before;
+  const { perMinute, cycleFrom, since, alike } = before;
   const [first, last] = [liveCeilingAt(before, since), liveCeilingAt(before, blockedAt)];
   const lengthMs = Math.max(1, endedAt - cycleFrom);
   const openMs = blockedAt - cycleFrom;
   const measured = openMs > 0 ? ((first + last) / 2) * (openMs / lengthMs) : last;
-  const isAlike = Math.abs(measured - last) <= ALIKE_PART * last;
+  // Not with what it had grown to: after long growth no cycle would measure that.
+  const measuredBefore = perMinute ?? last;
+  const isAlike = Math.abs(measured - measuredBefore) <= ALIKE_PART * measuredBefore;
   const confirmed = lengthMs < LEAST_CYCLE_MS ? alike : Math.min(MOST_ALIKE, alike + 1);
   const firstDrop = lengthMs < LEAST_CYCLE_MS ? SHORT_DROP : FIRST_DROP;
   const drop = alike > 0 ? DROP : firstDrop;

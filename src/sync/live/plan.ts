@@ -11,6 +11,7 @@ import {
   storeRefreshThreshold,
 } from '../../store/live.ts';
 import type { Sql } from '../../store/db.ts';
+import { RATES_START_AT, unmovedProbability, withPrior } from '../../store/rate-prior.ts';
 import { readSyncState } from '../../store/sync-state.ts';
 import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
 import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';
@@ -19,13 +20,13 @@ import {
   drawnPart,
   earlyMinutes,
   learnMovedSizes,
+  learnHintedMove,
   learnRate,
   LEAST_MINUTES,
   MOST_ROUNDS,
   nextRefreshMinutes,
   PRIOR,
   type Rate,
-  rateFromPast,
   type RateGroup,
   roundMinutes,
   SHORTLIST,
@@ -35,6 +36,14 @@ import { TRIAL_BUDGETS } from './incident.ts';
 import { isBacklog, listedSkus, isBacklogNear, overdueMinutes, idleAfter } from './backlog.ts';
 import { clearBacklog, listBacklog, readBacklog } from '../../store/live-backlog.ts';
 import { drawLooks, learnBeliefs } from '../../store/beliefs.ts';
+import { forgetOldHints } from '../../store/hints.ts';
+import { readWholesale, storeWholesaleRate } from '../../store/live-lines.ts';
+import type { ToldByLine } from '../../store/answer/types.ts';
+import { setAside } from './boost.ts';
+import { byItself } from './lines.ts';
+import { isHinted, testHints } from './hints.ts';
+import { rateOf } from './rate.ts';
+import { wholesaleRate } from './releases.ts';
 import type { TaskOutcome } from '../outcome.ts';
 import type { CandidateOptions } from '../../store/bulk-call.ts';
 import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live-order.ts';
@@ -60,13 +69,16 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
     settings.callsPerMinute * budget,
     liveCeilingAt(withoutIdleTime(plan.ceiling, plan.computedAt, plan.now), plan.now),
   );
-  const solved = solve(groups, skus, refreshes, settings, incident);
+  const aside = setAside(plan.releases, plan.now / 60_000);
+  const solved = solve(groups, skus, refreshes, settings, { incident, aside });
   const { idle, ...backlog } = await catchUp(sql, solved, refreshes);
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
   const scheduled = incident || plan.unsolved ? await scheduleAll(ctx, wait, plan.unsolved, incident) : 0;
   await storeRefreshThreshold(sql, solved, idle, plan.incident?.since ?? null);
   await pruneLiveCalls(sql);
   await learnBeliefs(sql);
+  await storeWholesaleRate(sql, wholesaleRate(await readWholesale(sql)));
+  await forgetOldHints(sql);
   const nextInMs = skus === 0 || backlog.isNear ? SOON_MS : SOLVE_EVERY_MS;
   // Where all are refreshed in turn, each refresh is as good a sample.
   if (solved.refreshThreshold !== null)
@@ -126,7 +138,7 @@ function solve(
   skus: number,
   refreshes: number,
   settings: SyncSettings,
-  incident: boolean,
+  { incident, aside }: { readonly incident: boolean; readonly aside: number },
 ): RefreshThreshold {
   const round = roundMinutes(skus, refreshes);
   if (settings.intervals.livePolicy !== 'index' || round * 60_000 <= settings.intervals.liveMs)
@@ -134,34 +146,41 @@ function solve(
   const cap = MOST_ROUNDS * round;
   const maxIntervalMinutes = incident ? Math.max(cap, settings.intervals.metadataMs / 60_000) : cap;
   return {
-    refreshThreshold: solveThreshold(groups, refreshes, maxIntervalMinutes),
+    refreshThreshold: solveThreshold(groups, refreshes, maxIntervalMinutes, aside),
     maxIntervalMinutes,
     earlyMinutes: earlyMinutes(round),
   };
 }
 
-/** What a refresh of a live SKU teaches, and when the next one is due under this plan. */
+/** What a refresh of a live SKU teaches, and when the next one is due under this plan. `told`: what its line says of it. */
 export function learnRefresh(
   plan: LivePlan,
   settings: SyncSettings,
-): (refresh: LiveRefresh) => LearnedRefresh {
-  return (refresh) => {
+): (refresh: LiveRefresh, told?: ToldByLine) => LearnedRefresh {
+  return (refresh, told = byItself(refresh)) => {
     const before = rateOf(refresh);
-    // The first fetch ever has no refresh before it to compare with.
-    const rate = refresh.minutes === null ? before : learnRate(before, refresh.minutes, refresh.moved);
-    const sizes = learnMovedSizes(
-      { seen: refresh.sizesSeen ?? 0, moved: refresh.sizesMoved ?? 0 },
-      before,
-      refresh.minutes ?? 0,
-      refresh.sizes ?? { held: 0, moved: 0 },
-    );
-    const learned = { ...rate, sizesSeen: sizes.seen, sizesMoved: sizes.moved };
-    return {
-      sku: refresh.sku,
-      ...learned,
-      nextMs: waitMinutes(plan, settings, refresh.weight, rate) * 60_000,
-    };
+    const seen = { seen: refresh.sizesSeen ?? 0, moved: refresh.sizesMoved ?? 0 };
+    const { sku, weight, minutes, moved } = refresh;
+    // The first fetch ever has no refresh before it to compare with; what a release explains says nothing of the SKU's own moves.
+    const hinted = hintedBy(refresh, before);
+    const isOwn = minutes !== null && !told.explained;
+    const rate = isOwn ? learnedRate(before, minutes, moved, hinted.explains) : before;
+    const found = refresh.sizes ?? { held: 0, moved: 0 };
+    const sizes = isOwn ? learnMovedSizes(seen, before, minutes, found) : seen;
+    const wait = Math.min(waitMinutes(plan, settings, weight, rate), told.againIn ?? Infinity);
+    const learned = { ...rate, sizesSeen: sizes.seen, sizesMoved: sizes.moved, wholesale: told.wholesale };
+    return { sku, ...learned, hintTests: hinted.tests, nextMs: wait * 60_000 };
   };
+}
+
+const learnedRate = (before: Rate, minutes: number, moved: boolean, hinted: boolean) =>
+  moved && hinted ? learnHintedMove(before, minutes) : learnRate(before, minutes, moved);
+
+/** What hints at a SKU say of its refresh, and the refresh of them. */
+function hintedBy({ hints, minutes, moved, priorMinutes = RATES_START_AT }: LiveRefresh, rate: Rate) {
+  if (minutes === null) return { explains: false, tests: [] };
+  const unmoved = unmovedProbability(withPrior(rate, { minutes: priorMinutes }), Math.max(0, minutes));
+  return { explains: isHinted(hints ?? [], unmoved), tests: testHints(hints ?? [], unmoved, moved) };
 }
 
 function waitMinutes(plan: RefreshThreshold, settings: SyncSettings, weight: number, rate: Rate): number {
@@ -205,23 +224,13 @@ export function chooseForQuota(
     weight: candidate.weight,
     rate: rateOf(candidate),
     tau: candidate.minutes ?? Infinity,
+    hazard: candidate.hazard ?? 0,
     random: candidate.random ?? false,
   }));
   return chooseLive(choice, count, plan.overdueMinutes ?? plan.maxIntervalMinutes).map(({ sku }) => sku);
 }
 
 const AT_ONCE = 10_000;
-
-/** What is believed of a SKU's rate of change: what refreshes have taught, else what its past says. */
-export function rateOf({
-  alpha,
-  beta,
-  pastMoves,
-  pastMinutes,
-}: Pick<LiveCandidate, 'alpha' | 'beta' | 'pastMoves' | 'pastMinutes'>): Rate {
-  if (alpha !== null && beta !== null) return { alpha, beta };
-  return rateFromPast(pastMoves ?? 0, pastMinutes ?? 0);
-}
 
 /**
  * Schedules SKUs in the order of live refreshes, each as long after its last look as `waitMinutes` says: with `all`

@@ -21,8 +21,9 @@ export const LEAST_MINUTES = 1;
 export const MOST_ROUNDS = 3;
 /** Candidates to choose from, in order of their due times: enough to catch up by value after a back-off. */
 export const SHORTLIST = 16;
-/** Part of the refreshes that the schedule spends; the rest absorbs what comes late. */
-const SPENT_PART = 0.97;
+/** Part of the refreshes that the schedule spends; the rest absorbs what comes late. Where releases take a part of them, this much is left. */
+export const SPENT_PART = 0.97;
+const LEAST_SPENT_PART = 0.8;
 
 /** Nothing known: a change in two hours, perhaps (of the priors tried, the one the benchmark likes best). */
 export const PRIOR: Rate = { alpha: PRIOR_SHAPE, beta: PRIOR_SHAPE * RATES_START_AT };
@@ -40,6 +41,14 @@ export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
   const variance = second - mean ** 2;
   if (!(variance > 0) || !(mean > 0)) return rate;
   return bounded({ alpha: mean ** 2 / variance, beta: mean / variance });
+}
+
+/**
+ * The belief after a refresh that a hint has brought about `tau` minutes after the one before, and that found the move it told of: the move
+ * came at the end of these minutes. Whose moves are all hinted at, and taught nothing, would be believed to rest, and worth every hint.
+ */
+export function learnHintedMove(rate: Rate, tau: number): Rate {
+  return tau <= 0 ? rate : bounded({ alpha: rate.alpha + 1, beta: rate.beta + tau });
 }
 
 /** Sizes are remembered like so many of them: what a SKU's moves are like may change. */
@@ -87,6 +96,43 @@ export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number)
   return weight * (beta * spread - tau * Math.exp(-alpha * r));
 }
 
+/**
+ * The same for a SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts): what is gained lasts
+ * until the next move, or the longest wait `most`.
+ */
+export function boostedValue(
+  weight: number,
+  { alpha, beta }: Rate,
+  tau: number,
+  hazard: number,
+  most: number,
+): number {
+  const lambda = alpha / beta;
+  const moves = lambda * tau + hazard;
+  return (weight * (1 - Math.exp(-moves) * (1 + moves))) / (lambda + 1 / most);
+}
+
+/** How many minutes after its last refresh that value is what one more refresh anywhere gains, given the refresh threshold. */
+export function boostedMinutes(
+  weight: number,
+  { alpha, beta }: Rate,
+  hazard: number,
+  mu: number,
+  most: number,
+): number {
+  const lambda = alpha / beta;
+  // At the end of the wait that nextRefreshMinutes gives a refresh is worth half the threshold.
+  const wanted = ((mu / 2) * (lambda + 1 / most)) / weight;
+  if (wanted >= 1) return most;
+  let [low, high] = [0, 50];
+  for (let step = 0; step < 40; step += 1) {
+    const middle = (low + high) / 2;
+    if (1 - Math.exp(-middle) * (1 + middle) < wanted) low = middle;
+    else high = middle;
+  }
+  return Math.min(most, Math.max(0, (high - hazard) / lambda));
+}
+
 /** Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample; so many a day at least. */
 const DRAWN_PART = 0.005;
 const LEAST_DRAWN_A_DAY = 50;
@@ -125,10 +171,17 @@ export function roundMinutes(skus: number, refreshes: number): number {
 
 /**
  * The threshold `mu` (the Lagrange multiplier of the refresh budget) at which all SKUs together ask for 97 % of the `refreshes` a minute there are, none waiting longer
- * than `most` minutes. Where even the longest allowed waits ask for more, the largest sensible `mu`.
+ * than `most` minutes; `setAside` of them a minute are left to others. Where even the longest allowed waits ask for more, the largest
+ * sensible `mu`.
  */
-export function solveThreshold(groups: readonly RateGroup[], refreshes: number, most: number): number {
+export function solveThreshold(
+  groups: readonly RateGroup[],
+  refreshes: number,
+  most: number,
+  setAside = 0,
+): number {
   if (groups.length === 0) return 1;
+  const spent = Math.max(LEAST_SPENT_PART * refreshes, SPENT_PART * refreshes - setAside);
   const asked = (mu: number) =>
     groups.reduce(
       (sum, { count, lambda, weight }) => sum + count * refreshesPerMinute(lambda, weight, mu, most),
@@ -138,7 +191,7 @@ export function solveThreshold(groups: readonly RateGroup[], refreshes: number, 
   let [low, high] = [-60, 60];
   for (let step = 0; step < 60; step += 1) {
     const middle = (low + high) / 2;
-    if (asked(Math.exp(middle)) > SPENT_PART * refreshes) low = middle;
+    if (asked(Math.exp(middle)) > spent) low = middle;
     else high = middle;
   }
   return Math.exp(high);
@@ -155,6 +208,8 @@ export interface Candidate {
   readonly rate: Rate;
   /** Minutes since the last refresh; Infinity where there was none. */
   readonly tau: number;
+  /** It has moved with a probability of 1 − e^−hazard, because its line does. */
+  readonly hazard?: number;
   /** To be refreshed first, whatever it is worth. */
   readonly random?: boolean;
 }
@@ -168,11 +223,16 @@ export function chooseLive(candidates: readonly Candidate[], count: number, most
     .filter(({ tau }) => tau >= LEAST_MINUTES)
     .map((candidate) => {
       const overdue = candidate.tau >= most;
-      const value = overdue ? candidate.tau : refreshValue(candidate.weight, candidate.rate, candidate.tau);
+      const value = overdue ? candidate.tau : candidateValue(candidate, most);
       const rank = candidate.random === true ? 2 : Number(overdue);
       return { candidate, rank, value };
     })
     .toSorted((a, b) => (a.rank === b.rank ? b.value - a.value || 0 : b.rank - a.rank))
     .slice(0, count)
     .map(({ candidate }) => candidate);
+}
+
+function candidateValue({ weight, rate, tau, hazard }: Candidate, most: number): number {
+  if (hazard === undefined || hazard <= 0) return refreshValue(weight, rate, tau);
+  return boostedValue(weight, rate, tau, hazard, most);
 }

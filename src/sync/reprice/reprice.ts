@@ -2,6 +2,7 @@ import { failpoint } from '../../lib/failpoint.ts';
 import type { Acquired, SentPermit } from '../../pace/pacer.ts';
 import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
+import type { Applied } from '../../store/answer/types.ts';
 import { type CallInputs, readCallInputs } from '../../store/bulk-call.ts';
 import { storeFailedCall, storeLesson } from '../../store/call-lesson.ts';
 import { isConnectionLost, rejection, storeFailure } from '../../store/sql-errors.ts';
@@ -22,7 +23,10 @@ import {
   type Shown,
   type ShownByCall,
 } from '../live/learn.ts';
+import { weighLines } from '../live/lines.ts';
 import { learnRefresh } from '../live/plan.ts';
+import { followHints } from './hints.ts';
+import { followLines, turnedLines } from './lines.ts';
 import { type Failure, failureOf, PATIENCE_MS } from '../outcome.ts';
 import { afterFailedCall, type FailedKind, sizeAfter } from './call-size.ts';
 import { inputOptions, type NoCall, planCall, type PlannedCall, type IterationState } from './plan.ts';
@@ -89,9 +93,9 @@ export async function repriceOnce(
     const tookMs = ctx.clock.monotonic() - sentAt;
     failpoint('bulk.answered');
     const reconciliation = reconcile(skus, answer);
-    const rejected = await settle(ctx, claim, reconciliation, planned).then(() => null, rejectionOrThrow);
-    if (rejected !== null) return await giveBack(ctx, claim, notStored(rejected), planned);
-    await learnFrom(ctx, claim, { ...reconciliation, tookMs }, planned);
+    const settled = await settle(ctx, claim, reconciliation, planned).catch(rejectionOrThrow);
+    if ('state' in settled) return await giveBack(ctx, claim, notStored(settled), planned);
+    await learnFrom(ctx, claim, { ...reconciliation, ...settled, tookMs }, planned);
     failpoint('bulk.learned');
   } catch (error) {
     if (error instanceof PartnerError) return await callFailed(ctx, claim, error, planned);
@@ -119,12 +123,14 @@ type Permitted =
   | { readonly kind: 'granted'; readonly permit: SentPermit }
   | Extract<Acquired, { readonly kind: 'wait' }>;
 
-/** Reads what a call is planned from, after what sellers have done to the watchlist meanwhile. */
+/** Reads what a call is planned from, after what sellers have done to the watchlist meanwhile, and hinted at. */
 async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   const options = inputOptions(ctx.settings);
   const inputs = await readCallInputs(ctx.sql, options, ctx.floors);
-  if (!inputs.watchlistMoved) return inputs;
-  await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false });
+  if (!inputs.watchlistMoved && !inputs.hintsCame) return inputs;
+  if (inputs.watchlistMoved)
+    await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false });
+  if (inputs.hintsCame) await followHints(ctx, inputs.live);
   ctx.floors.reset();
   return await readCallInputs(ctx.sql, options, ctx.floors);
 }
@@ -135,7 +141,7 @@ async function settle(
   claim: Claim,
   reconciliation: Reconciliation,
   { plan }: PlannedCall,
-): Promise<void> {
+): Promise<Pick<Applied, 'lines'>> {
   const { sql, settings, random } = ctx;
   let unpricedEntries = 0;
   const results = claim.skus.map((asked) => {
@@ -146,13 +152,16 @@ async function settle(
   const applied = await applyAnswer(sql, claim, results, {
     ...nextRefresh(settings),
     live: learnRefresh(plan, settings),
+    lines: (refreshes) => weighLines(plan, refreshes),
     everythingLive: plan.incident !== null,
     members: ctx.members,
     looks: ctx.looks,
+    hints: ctx.hints,
     moves: ctx.moves,
   });
   failpoint('bulk.committed');
   tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });
+  return applied;
 }
 
 /** Gives a claim back as it was. */
@@ -168,7 +177,7 @@ async function release({ sql, floors }: SyncContext, claim: Claim): Promise<void
 async function learnFrom(
   ctx: SyncContext,
   claim: Claim,
-  { skuAnswers, tookMs }: Reconciliation & { readonly tookMs: number },
+  { skuAnswers, lines, tookMs }: Reconciliation & Pick<Applied, 'lines'> & { readonly tookMs: number },
   planned: PlannedCall,
 ): Promise<void> {
   const shown = (live: boolean) =>
@@ -195,8 +204,10 @@ async function learnFrom(
     failures,
     callSize: sizeAfter(callSize, ctx.settings.bulk.maxSkus, call),
     cleared: suspects?.largestCall ?? null,
+    lines: turnedLines(lines, planned.plan.releases).map(({ change }) => change),
   });
   if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
+  await followLines(ctx, planned.plan, lines, stored.lines);
   for (const event of taught.events) ctx.emit(event);
   if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
   if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);

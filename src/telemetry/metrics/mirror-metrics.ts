@@ -1,3 +1,4 @@
+import type { HintSource } from '../../store/hint-sources.ts';
 import { STORE_FAILURES } from '../../store/sql-errors.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../status/reason.ts';
 import type { MirrorStats } from '../../status/stats.ts';
@@ -19,6 +20,12 @@ const is = <const L extends string>(label: L, value: string | null) =>
 function isBackingOff({ pace }: MirrorStats, now: number): boolean {
   return pace.backingOffUntil !== null && pace.backingOffUntil.getTime() > now;
 }
+
+/** A number of each source of hints that is known now; their names are sellers' own. */
+const bySource =
+  (of: (source: HintSource) => number) =>
+  ({ hints }: MirrorStats) =>
+    hints.sources.map((source) => ({ labels: { source: source.source }, value: of(source) }));
 
 /** Metrics of the mirror, read at each scrape; but for those of the daemon itself (ownGauge) all show the same. Read them with `max`. */
 export const MIRROR_METRICS = {
@@ -164,6 +171,35 @@ export const MIRROR_METRICS = {
     labels: unlisted('cohort'),
     read: (s) => s.calibration.map(({ cohort, error }) => ({ labels: { cohort }, value: error })),
   }),
+  hints_total: storedCounter({
+    help: 'Hints of sellers (catalog.hint) that the mirror has read, by source. Sources beyond the fiftieth are one, other.',
+    labels: unlisted('source'),
+    read: bySource(({ hints }) => hints),
+  }),
+  hint_refreshes_total: storedCounter({
+    help: 'Refreshes of live SKUs that hints have brought forward, by source.',
+    labels: unlisted('source'),
+    read: bySource(({ refreshesBroughtForward }) => refreshesBroughtForward),
+  }),
+  hint_precision_ratio: gauge({
+    help: "How often a SKU had moved that the source hinted at, beyond what the SKU's own rate says (catalog.hint_sources); 0.3 before refreshes have tested it.",
+    labels: unlisted('source'),
+    read: bySource(({ precision }) => precision),
+  }),
+  hint_recall_ratio: gauge({
+    help: 'Part of all moves of live SKUs that the source told of (catalog.hint_sources).',
+    labels: unlisted('source'),
+    read: bySource(({ recall }) => recall),
+  }),
+  waiting_hints: gauge({
+    help: 'Hints that the mirror has read and whose live SKU has not been refreshed since, by source.',
+    labels: unlisted('source'),
+    read: bySource(({ waiting }) => waiting),
+  }),
+  unread_hints: gauge({
+    help: 'Hints that sellers have given and the mirror has not read yet; catalog.hint takes no more where 100,000 wait.',
+    read: (s) => s.hints.unread,
+  }),
   live_budget_per_call: gauge({
     help: 'Live SKUs currently put into one bulk call.',
     read: (s) => s.liveBudgetPerCall,
@@ -186,7 +222,7 @@ export const MIRROR_METRICS = {
     read: (s) => is('because', s.incident?.because ?? null),
   }),
   state: ownGauge({
-    help: 'State of the mirror (healthy, filling, degraded or broken) as this daemon judges it: 1 for the current one, else 0.',
+    help: 'State of the mirror (healthy, filling, degraded, paused or broken) as this daemon judges it: 1 for the current one, else 0.',
     labels: each({ state: MIRROR_STATES }),
     read: ({ health }) => is('state', health?.state ?? null),
   }),
@@ -230,6 +266,18 @@ export const MIRROR_METRICS = {
       { labels: { of: 'account' }, value: pace.limitInWindow },
       { labels: { of: 'mirror' }, value: pace.mostInWindow },
     ],
+  }),
+  paused: gauge({
+    help: '1 while `catalog-mirror pause` keeps all requests back, else 0.',
+    read: (s) => (s.pace.paused === null ? 0 : 1),
+  }),
+  paused_since_timestamp_seconds: gauge({
+    help: 'Time from which requests are paused; no series while they are not.',
+    read: (s) => seconds(s.pace.paused?.since ?? null),
+  }),
+  paused_until_timestamp_seconds: gauge({
+    help: 'Time at which the pause ends by itself; no series while requests are not paused, or are until `catalog-mirror resume`.',
+    read: (s) => seconds(s.pace.paused?.until ?? null),
   }),
   backing_off: gauge({
     help: '1 while a rejected request makes all daemons back off, else 0.',

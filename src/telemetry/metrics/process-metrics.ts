@@ -71,6 +71,19 @@ export const PROCESS_METRICS = {
     buckets: REPORT_BUCKETS,
     on: { 'bulk.applied': ({ reportSeconds }) => reportSeconds.map((value) => ({ value })) },
   }),
+  releases_total: counter({
+    help: 'Lines (brand and model) of live SKUs that were suspected to move together, and those of which that was confirmed or dismissed.',
+    labels: each({ outcome: ['suspected', 'confirmed', 'dismissed'] }),
+    on: {
+      'release.suspected': () => [{ labels: { outcome: 'suspected' }, value: 1 }],
+      'release.confirmed': () => [{ labels: { outcome: 'confirmed' }, value: 1 }],
+      'release.dismissed': () => [{ labels: { outcome: 'dismissed' }, value: 1 }],
+    },
+  }),
+  release_refreshes_total: counter({
+    help: 'Live refreshes that came early because their line moves, or was suspected to.',
+    on: { 'release.suspected': ({ skus }) => Number(skus), 'release.confirmed': ({ skus }) => Number(skus) },
+  }),
   unpriced_entries_total: counter({
     help: 'size_map entries without a readable price.',
     on: { 'bulk.applied': ({ unpricedEntries }) => unpricedEntries },

@@ -1,0 +1,38 @@
+-- A seller tells that a SKU has probably moved. It is only written down: nothing that anybody else writes or locks is waited for, and nobody
+-- waits for the caller's transaction, however long it stays open. The mirror reads it once that is committed.
+CREATE OR REPLACE FUNCTION catalog.hint(sku text, source text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  named text := btrim(hint.source, E' \t\r\n');
+BEGIN
+  -- Names of the mirror's own sources are not a seller's to use.
+  IF named IS NULL OR length(named) NOT BETWEEN 1 AND 60 OR named ~ '^(manifest|delta)\.' OR NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = hint.sku) THEN
+    RETURN false;
+  END IF;
+  BEGIN
+    LOCK TABLE catalog_internal.hints IN ROW EXCLUSIVE MODE NOWAIT;
+  EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+  END;
+  IF EXISTS (SELECT FROM catalog_internal.hints h WHERE h.sku = hint.sku AND h.source = named) THEN
+    RETURN true;
+  END IF;
+  -- As many as their ids are apart, at most: to count them would take longer with each.
+  IF (SELECT max(id) - min(id) FROM catalog_internal.hints) >= 100000 THEN
+    RETURN false;
+  END IF;
+  INSERT INTO catalog_internal.hints (sku, source, hinted_at) VALUES (hint.sku, named, clock_timestamp());
+  RETURN true;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog.hint(text, text) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_watcher') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.hint(text, text) TO catalog_watcher;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.hint(text, text) IS 'Tells the mirror that a SKU has probably moved, for whoever has seen a sign of it. source is a name of your choice, of 60 characters at most: how often each source is right is learned (catalog.hint_sources). Names that begin with manifest. or delta. are the mirror''s own. False: it was not taken, as the SKU is not known, the source has no such name, 100,000 hints wait, or somebody keeps them locked.';

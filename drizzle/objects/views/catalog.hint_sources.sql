@@ -1,0 +1,24 @@
+-- What src/store/hints.ts keeps of each source of hints, as a seller reads it.
+CREATE OR REPLACE VIEW catalog.hint_sources AS
+SELECT
+  source,
+  hints,
+  pulled AS refreshes_brought_forward,
+  tested AS refreshes_tested,
+  -- As hintPrecision and hintRecall of src/sync/live/hints.ts.
+  p.precision,
+  CASE WHEN moves > 0 THEN least(1, p.precision * tested / moves) ELSE 0 END AS recall,
+  last_hint
+FROM catalog_internal.hint_sources
+CROSS JOIN LATERAL (
+  SELECT least(0.95, greatest(0, 1 - (4 * 0.7 + unmoved) / (4 + expected)))::float8 AS precision
+) p;
+
+COMMENT ON VIEW catalog.hint_sources IS 'Who has called catalog.hint, and what refreshes have shown of it; manifest.updated_at and manifest.sizes are what lines of manifests tell. Of more than 50 sources the others are one, other.';
+COMMENT ON COLUMN catalog.hint_sources.source IS 'The name that its callers have given, or the part of a manifest that it is.';
+COMMENT ON COLUMN catalog.hint_sources.last_hint IS 'When the last hint was read that it gave.';
+COMMENT ON COLUMN catalog.hint_sources.hints IS 'Hints that the mirror has read, those at SKUs that are not live included.';
+COMMENT ON COLUMN catalog.hint_sources.refreshes_brought_forward IS 'Hints that have brought the refresh of their SKU forward.';
+COMMENT ON COLUMN catalog.hint_sources.refreshes_tested IS 'Refreshes of SKUs that it had hinted at, as far as they are remembered: 500 at most.';
+COMMENT ON COLUMN catalog.hint_sources.precision IS 'How often such a SKU has moved, beyond what its own rate of change says.';
+COMMENT ON COLUMN catalog.hint_sources.recall IS 'The part of all moves of live SKUs that the source told of.';

@@ -1,0 +1,101 @@
+import { type Environment, given, type ReadFile } from './environment.ts';
+import { readSecret } from './secrets.ts';
+import { type Setting, SETTINGS } from './settings.ts';
+
+export const SOURCES = ['default', 'environment', 'env-file', 'secret-file'] as const;
+
+/** A setting as it is in force, for people. Nothing of it is secret. */
+export interface ShownSetting {
+  readonly name: string;
+  /** As a person would write it, with what is secret in it masked; null where it is not set, or cannot be shown. */
+  readonly value: string | null;
+  readonly source: (typeof SOURCES)[number];
+  /** The file given by `--env-file`, or the file that holds the secret. */
+  readonly file: string | null;
+  /** What applies because it is not set; null where it is, or has to be. */
+  readonly unset: string | null;
+}
+
+/** What is shown in the place of a secret, however long it is. */
+export const MASK = '********';
+
+/** A text with all credentials in its URLs masked: passwords, a login without one, and every query; a URL whole where they cannot be told apart. */
+export function maskUrls(text: string): string {
+  return text
+    .split(/,(?=\s*[a-z][a-z0-9+.-]*:\/\/)/i)
+    .map(maskUrl)
+    .join(',');
+}
+
+function maskUrl(text: string): string {
+  // An @ behind the host belongs to a login that was not encoded, of which nobody knows where it ends.
+  if (/:\/\/[^\s/?#]*[/?#].*@/.test(text)) return MASK;
+  return text
+    .replaceAll(/(?<=:\/\/)[^\s/?#]*(?=@)/g, (login) =>
+      login.includes(':') ? `${login.slice(0, login.indexOf(':'))}:${MASK}` : MASK,
+    )
+    .replaceAll(/([?&][^=&\s#]*=)[^&\s#]*/g, `$1${MASK}`);
+}
+
+/** Parameters of a connection URL that say how to connect, and nothing secret. */
+const PLAIN_PARAMETERS =
+  /^(?:sslmode|sslrootcert|application_name|host|port|connect_timeout|target_session_attrs|family)$/;
+
+/** A connection URL with its password masked, wherever it stands; the mask alone where it cannot be taken apart. */
+export function maskConnection(url: string): string {
+  const parts = /^([a-z][a-z0-9+.-]*:\/\/)([^/?#]*)([^?#]*)(?:\?([^#]*))?$/i.exec(url);
+  if (parts === null) return MASK;
+  const [, scheme = '', authority = '', path = '', query] = parts;
+  const at = authority.lastIndexOf('@');
+  const login = authority.slice(0, Math.max(0, at));
+  const colon = login.indexOf(':');
+  const user = colon < 0 ? login : `${login.slice(0, colon)}:${MASK}`;
+  const shown = query?.split('&').map((pair) => {
+    const [name = ''] = pair.split('=');
+    return PLAIN_PARAMETERS.test(name) ? pair : `${name}=${MASK}`;
+  });
+  if (`${path}${query ?? ''}`.includes('@')) return MASK;
+  return `${scheme}${at < 0 ? '' : `${user}@`}${authority.slice(at + 1)}${path}${shown === undefined ? '' : `?${shown.join('&')}`}`;
+}
+
+/** Every setting as it is in force by this environment. `fileOf` names the file given by `--env-file` that a variable is from. */
+export function shownSettings(
+  env: Environment,
+  readFile: ReadFile,
+  fileOf: (variable: string) => string | null,
+): ShownSetting[] {
+  return Object.entries<Setting>(SETTINGS).map(([name, setting]) => {
+    const secretFile = setting.secret === true ? given(env, `${name}_FILE`) : undefined;
+    const text = given(env, name);
+    const isSet = text !== undefined || secretFile !== undefined;
+    const envFile = fileOf(name);
+    const [source, file]: [ShownSetting['source'], string | null] =
+      text === undefined && secretFile !== undefined
+        ? ['secret-file', secretFile]
+        : text === undefined
+          ? ['default', null]
+          : [envFile === null ? 'environment' : 'env-file', envFile];
+    const value =
+      setting.secret === true ? secretShown(name, setting, env, readFile) : plainShown(setting, text);
+    return {
+      name,
+      value,
+      source,
+      file: isSet ? file : null,
+      unset: value === null && !isSet ? (setting.unset ?? null) : null,
+    };
+  });
+}
+
+function secretShown(name: string, setting: Setting, env: Environment, readFile: ReadFile): string | null {
+  const read = readSecret(name, setting.rule, env, readFile);
+  if (read === null || 'expected' in read) return null;
+  return setting.connection === true ? maskConnection(read.read()) : MASK;
+}
+
+/** A value that is wrong may be a secret in the wrong place: of that, nothing with an @ or a query is shown. */
+function plainShown({ rule, default: usual }: Setting, text: string | undefined): string | null {
+  const value = text?.trim() || (usual ?? null);
+  if (value === null) return null;
+  return !rule.safeParse(value).success && /[@?]/.test(value) ? null : maskUrls(value);
+}

@@ -1,0 +1,171 @@
+import { type CapacityInput, liveGroupsOf, liveWaits, refreshedPart, underWayOf } from './capacity.ts';
+import { MOST_ROUNDS, nextRefreshMinutes, type RateGroup, roundMinutes, SPENT_PART } from './policy.ts';
+
+/*
+ * What would keep live prices right for more of the time: more requests, a watchlist, hints. Expectations like those of capacity.ts, by
+ * what is known of the rates. Pure. Times in minutes.
+ */
+
+/** A service that tells of moves (catalog.hint): of which part of them, and which part of what it tells of are moves. */
+export interface HintSource {
+  readonly recall: number;
+  readonly precision: number;
+}
+
+/** A part of the time, in [0, 1], that live prices are right: those of all live SKUs together. */
+export interface Gains {
+  readonly now: number;
+  readonly moreRequests: number;
+  /**
+   * Whether these suffice for LIVE_INTERVAL and today's do not: all live SKUs are refreshed in turn then, and no longer by gain, so that
+   * prices may be right for less of the time.
+   */
+  readonly moreMeetInterval: boolean;
+  readonly hints: number;
+  /** With so many of the live SKUs in the watchlist: the part of theirs, and of all others. */
+  readonly watched: number;
+  readonly others: number;
+}
+
+export interface WhatIf {
+  /** More requests a minute. */
+  readonly requests: number;
+  readonly hints: HintSource;
+  /** SKUs in the watchlist, and their weight; all others have the one that they have. */
+  readonly watched: number;
+  readonly weight: number;
+}
+
+/** From a hint to the refresh that it brings. */
+const HINT_MINUTES = 1;
+
+/** Estimates what each of these would gain by itself; null where there are no live SKUs. */
+export function gainsOf(input: CapacityInput, whatIf: WhatIf): Gains | null {
+  const skus = Math.round(input.skus * input.liveShare);
+  if (skus === 0) return null;
+  const groups = liveGroupsOf(input, skus);
+  const refreshes = refreshesOf(input, input.requestsPerMinute);
+  const more = refreshesOf(input, input.requestsPerMinute + whatIf.requests);
+  const now = partRight(input, groups, refreshes);
+  const meets = (each: number) => roundMinutes(skus, each) <= input.liveMinutes;
+  const { watched, others } = withWatched(input, groups, refreshes, whatIf);
+  return {
+    now,
+    moreRequests: partRight(input, groups, more),
+    moreMeetInterval: meets(more) && !meets(refreshes),
+    // Who is right too seldom to gain anything is not followed.
+    hints: Math.max(now, withHints(input, groups, refreshes, whatIf.hints)),
+    watched,
+    others,
+  };
+}
+
+/** Live refreshes a minute with so many requests. */
+function refreshesOf(input: CapacityInput, requestsPerMinute: number): number {
+  const most = underWayOf({ ...input, requestsPerMinute })?.mostPerMinute ?? Infinity;
+  return Math.min(Math.min(requestsPerMinute, most) * input.liveBudget, input.liveCeiling ?? Infinity);
+}
+
+const sum = (groups: readonly RateGroup[], of: (group: RateGroup, at: number) => number) =>
+  groups.reduce((total, group, at) => total + group.count * of(group, at), 0);
+
+const countOf = (groups: readonly RateGroup[]) => sum(groups, () => 1);
+
+function waitsOf(input: CapacityInput, groups: readonly RateGroup[], refreshes: number): number[] {
+  const meets = roundMinutes(countOf(groups), refreshes) <= input.liveMinutes;
+  return liveWaits(input, groups, refreshes, meets);
+}
+
+function partRight(input: CapacityInput, groups: readonly RateGroup[], refreshes: number): number {
+  const waits = waitsOf(input, groups, refreshes);
+  return sum(groups, ({ lambda }, at) => refreshedPart(lambda, waits[at] as number)) / countOf(groups);
+}
+
+/**
+ * With a source of hints. One is followed where its refresh gains what one more refresh anywhere does, and is taken from all others, or
+ * where there is a refresh to spare. Moves that nobody tells of are found by planned refreshes alone.
+ */
+function withHints(
+  input: CapacityInput,
+  groups: readonly RateGroup[],
+  refreshes: number,
+  source: HintSource,
+): number {
+  const round = roundMinutes(countOf(groups), refreshes);
+  const isEnough = round <= input.liveMinutes || input.livePolicy === 'round-robin';
+  const hinted = isEnough
+    ? followedInRotation(groups, refreshes, Math.max(round, input.liveMinutes), source)
+    : followedByGain(groups, refreshes, MOST_ROUNDS * round, source);
+  const right = ({ lambda }: RateGroup, at: number) => {
+    const { recall, wait } = hinted[at] as Hinted;
+    return Math.exp(-lambda * recall * HINT_MINUTES) * refreshedPart(lambda * (1 - recall), wait);
+  };
+  return sum(groups, right) / countOf(groups);
+}
+
+/** A group's minutes between two planned refreshes, and the part of its moves that hints tell of in time. */
+interface Hinted {
+  readonly recall: number;
+  readonly wait: number;
+}
+
+/** Where all are refreshed in turn: hints have the refreshes that this leaves. */
+function followedInRotation(
+  groups: readonly RateGroup[],
+  refreshes: number,
+  wait: number,
+  { recall, precision }: HintSource,
+): Hinted[] {
+  const spare = Math.max(0, refreshes - countOf(groups) / wait);
+  const moves = sum(groups, ({ lambda }) => lambda);
+  const followed = Math.min(recall, (spare * precision) / moves);
+  return groups.map(() => ({ recall: followed, wait }));
+}
+
+/** Where refreshes are scarce: the threshold of a refresh's gain at which planned and hinted ones together take all there are. */
+function followedByGain(
+  groups: readonly RateGroup[],
+  refreshes: number,
+  most: number,
+  { recall, precision }: HintSource,
+): Hinted[] {
+  const followedAt = (threshold: number) =>
+    groups.map(({ lambda, weight }): Hinted => {
+      const gain = (precision * weight) / (lambda + 1 / most);
+      const followed = gain >= threshold ? recall : 0;
+      const rate = { alpha: lambda * (1 - followed), beta: 1 };
+      return { recall: followed, wait: nextRefreshMinutes(weight, rate, threshold, most) };
+    });
+  const asked = (threshold: number) => {
+    const hinted = followedAt(threshold);
+    return sum(groups, ({ lambda }, at) => {
+      const { recall: followed, wait } = hinted[at] as Hinted;
+      return 1 / wait + (lambda * followed) / precision;
+    });
+  };
+  let [low, high] = [-60, 60];
+  for (let step = 0; step < 60; step += 1) {
+    const middle = (low + high) / 2;
+    if (asked(Math.exp(middle)) > SPENT_PART * refreshes) low = middle;
+    else high = middle;
+  }
+  return followedAt(Math.exp(high));
+}
+
+/** With a part of each group in the watchlist. */
+function withWatched(
+  input: CapacityInput,
+  groups: readonly RateGroup[],
+  refreshes: number,
+  { watched, weight }: WhatIf,
+): Pick<Gains, 'watched' | 'others'> {
+  const part = Math.min(1, watched / countOf(groups));
+  const inList = groups.map((group) => ({ ...group, count: group.count * part, weight }));
+  const notInList = groups.map((group) => ({ ...group, count: group.count * (1 - part) }));
+  const waits = waitsOf(input, [...inList, ...notInList], refreshes);
+  const partOf = (some: readonly RateGroup[], from: number) =>
+    countOf(some) === 0
+      ? 1
+      : sum(some, ({ lambda }, at) => refreshedPart(lambda, waits[from + at] as number)) / countOf(some);
+  return { watched: partOf(inList, 0), others: partOf(notInList, groups.length) };
+}

@@ -1,0 +1,110 @@
+import { type HintRecord, type HintTest, MOST_TESTED, type WaitingHint } from '../../store/hint-state.ts';
+import type { BoostPlan } from './boost.ts';
+import { boostedMinutes, type Rate } from './policy.ts';
+
+/*
+ * Hints: somebody says that a SKU has probably moved. How often that is so is learned for each source by itself, from refreshes of the SKUs
+ * that it hinted at: they find more moves than these SKUs' own rates say, or not. A hint brings a refresh as much forward as its source has
+ * been right, so a source that knows nothing moves nothing. Pure; all times in minutes.
+ */
+
+/** As long as nothing is known of a source it is right so often; that counts like so many refreshes. */
+const USUAL_PRECISION = 0.3;
+const USUAL_COUNTS = 4;
+/** Below it a source brings nothing forward. */
+const LEAST_PRECISION = 0.02;
+const MOST_PRECISION = 0.95;
+/** All hints at one SKU together count for no more. */
+const MOST_HAZARD = 4;
+/** So many hints of a source may wait for their refreshes at first, and so many more for each refresh that has tested it. */
+const FIRST_WAITING = 50;
+const WAITING_A_TEST = 20;
+/** A move that is as probably the hinted one is taken for it. */
+const EXPLAINED = 0.5;
+
+/** How often a SKU has moved that a source hints at, beyond what its own rate says. */
+export function hintPrecision({ expected, unmoved }: Pick<HintRecord, 'expected' | 'unmoved'>): number {
+  const still = (USUAL_COUNTS * (1 - USUAL_PRECISION) + unmoved) / (USUAL_COUNTS + expected);
+  return Math.min(MOST_PRECISION, Math.max(0, 1 - still));
+}
+
+/** The part of all moves that a source has hinted at. */
+export function hintRecall(record: HintRecord): number {
+  return record.moves <= 0 ? 0 : Math.min(1, (hintPrecision(record) * record.tested) / record.moves);
+}
+
+/** With a probability of 1 − e^−hazard a SKU has moved that such a source hints at; 0: the hint says nothing. */
+export function hintHazard(record: HintRecord): number {
+  const precision = hintPrecision(record);
+  return precision < LEAST_PRECISION ? 0 : -Math.log1p(-precision);
+}
+
+/** How many hints of a source may wait for their refreshes. Of one that says nothing a few do: they test whether it still says nothing. */
+export function mostWaiting(record: HintRecord): number {
+  const earned = hintHazard(record) > 0 ? WAITING_A_TEST * record.tested : 0;
+  return Math.floor(FIRST_WAITING + earned);
+}
+
+/** The hazard of all hints at a SKU together. */
+export function jointHazard(hints: readonly Pick<WaitingHint, 'hazard'>[]): number {
+  return Math.min(
+    MOST_HAZARD,
+    hints.reduce((sum, { hazard }) => sum + hazard, 0),
+  );
+}
+
+/** In how many minutes a SKU with hints is refreshed; null: no sooner than it is due. `minutes`: since its last refresh. */
+export function hintedMinutes(
+  {
+    weight,
+    rate,
+    minutes,
+    dueIn,
+  }: {
+    readonly weight: number;
+    readonly rate: Rate;
+    readonly minutes: number;
+    readonly dueIn: number;
+  },
+  hazard: number,
+  { refreshThreshold, maxIntervalMinutes: most }: BoostPlan,
+): number | null {
+  if (hazard <= 0) return null;
+  const inMinutes = Math.max(0, boostedMinutes(weight, rate, hazard, refreshThreshold, most) - minutes);
+  return inMinutes < dueIn ? inMinutes : null;
+}
+
+/**
+ * What a refresh shows of the sources that hinted at its SKU. `unmoved`: the probability that nothing moved since the refresh before by
+ * the SKU's own rate. Each source is measured by what is left to it beside the others, and by how other refreshes go (HintBase).
+ */
+export function testHints(hints: readonly WaitingHint[], unmoved: number, moved: boolean): HintTest[] {
+  const all = hints.reduce((sum, { hazard }) => sum + hazard, 0);
+  return [
+    { source: null, expected: unmoved, alone: unmoved, moved },
+    ...hints.map(({ source, hazard }) => ({
+      source,
+      expected: unmoved * Math.exp(hazard - all),
+      alone: unmoved,
+      moved,
+    })),
+  ];
+}
+
+/** Whether a move that a refresh has found is as probably one that hints told of as one by itself. */
+export function isHinted(hints: readonly WaitingHint[], unmoved: number): boolean {
+  const told = -Math.expm1(-jointHazard(hints));
+  return told > 0 && told >= EXPLAINED * (1 - unmoved * (1 - told));
+}
+
+/** A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. */
+export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
+  const tested = before.tested + shown.tested;
+  const scale = tested > MOST_TESTED ? MOST_TESTED / tested : 1;
+  return {
+    tested: tested * scale,
+    expected: (before.expected + shown.expected) * scale,
+    unmoved: (before.unmoved + shown.unmoved) * scale,
+    moves: (before.moves + shown.moves) * scale,
+  };
+}

@@ -1,0 +1,13 @@
+import type { LiveCandidate } from '../../store/live.ts';
+import { type Rate, rateFromPast } from './policy.ts';
+
+/** What is believed of a SKU's rate of change: what refreshes have taught, else what its past says. */
+export function rateOf({
+  alpha,
+  beta,
+  pastMoves,
+  pastMinutes,
+}: Pick<LiveCandidate, 'alpha' | 'beta' | 'pastMoves' | 'pastMinutes'>): Rate {
+  if (alpha !== null && beta !== null) return { alpha, beta };
+  return rateFromPast(pastMoves ?? 0, pastMinutes ?? 0);
+}

@@ -1,0 +1,169 @@
+import type { LineRefresh } from '../../store/answer/types.ts';
+import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/line-state.ts';
+
+/*
+ * Releases: SKUs of one line (brand and model) whose prices move together. A refresh that finds one of them moved is the only sign of
+ * moves of the others, which nobody has asked for. So each refresh is weighed by its line. Where more of them have moved *wholesale* (at
+ * least half of their sizes) than chance brings about, the line is suspected, and some others of it, its panel, are refreshed at once. If
+ * these have moved too, all others follow by what a refresh of each gains; if not, it was chance, and the next suspicion takes
+ * more (boost.ts says who is refreshed when). Pure; all times in minutes.
+ */
+
+/** From this part of its sizes on a move is wholesale. */
+const WHOLESALE_PART = 0.5;
+/** The part of a line that a release moves wholesale, as long as nothing is known of the line; it counts like so many refreshes. */
+const USUAL_PART = 0.6;
+const USUAL_COUNTS = 4;
+/** Of the refreshes since, so many are remembered. */
+const MOST_COUNTS = 200;
+
+/** A SKU moves wholesale by itself so often, as long as nothing is known; the first counts like so many moves of all SKUs. */
+const USUAL_MINUTES = 1500;
+const FIRST_MOVES = 4;
+/** How much of a SKU's past counts. */
+const MOST_MEMORY_MINUTES = 2 * 24 * 60;
+
+/** Evidence fades; one refresh adds so much at most. A refresh that found nothing takes some of it. */
+const EVIDENCE_MINUTES = 10;
+const MOST_EVIDENCE = 4;
+const MOST_CHANCE = 0.9;
+const UNMOVED_EVIDENCE = Math.log(1 - USUAL_PART);
+
+/** With how much evidence a line is suspected: at first and at least, and what a wrong suspicion and a right one change. */
+const LEAST_THRESHOLD = 6;
+const MOST_THRESHOLD = 16;
+const AFTER_WRONG = 0.5;
+const AFTER_RIGHT = -0.2;
+
+/**
+ * A suspicion is confirmed by so much evidence of others, of which two moves are enough. One that has not moved says little, as it may move yet:
+ * so many answers, and so many minutes, have to show nothing before it is dismissed.
+ */
+const CONFIRMING_EVIDENCE = 6;
+const UNMOVED_ANSWER = -0.25;
+const ANSWERS = 6;
+const DISMISSED_MINUTES = 5;
+/** What has not been decided by then is decided by the answers there are. */
+const UNDECIDED_MINUTES = 30;
+
+/** Times closer than this are the same: they are computed from others. */
+export const SAME_MINUTES = 1e-3;
+
+/** A release goes on for so long. */
+export const RELEASE_MINUTES = 10;
+
+/** As long as nothing is known. */
+export const NO_RELEASES: Releases = {
+  threshold: LEAST_THRESHOLD,
+  wholesaleRate: 1 / USUAL_MINUTES,
+  early: 0,
+  earlyAt: 0,
+};
+
+/** What became of a line with a refresh. */
+export type LineTurn = 'suspected' | 'confirmed' | 'dismissed';
+
+export interface Weighed {
+  readonly line: Line;
+  readonly turn: LineTurn | null;
+  /** The release explains what the refresh found: it teaches nothing of the SKU's own moves. */
+  readonly explained: boolean;
+}
+
+/** Whether at least half of the sizes moved. */
+export function isWholesale({ held, moved }: LineRefresh['sizes']): boolean {
+  return held > 0 && moved >= WHOLESALE_PART * held;
+}
+
+/** What is known of a SKU's own wholesale moves after a refresh that no release explains, `minutes` after the one before. */
+export function learnWholesale(before: Wholesale, minutes: number, moved: boolean): Wholesale {
+  if (minutes <= 0) return before;
+  const after = { moves: before.moves + Number(moved), minutes: before.minutes + minutes };
+  const scale = Math.min(1, MOST_MEMORY_MINUTES / after.minutes);
+  return { moves: after.moves * scale, minutes: after.minutes * scale };
+}
+
+/** Wholesale moves a minute of a SKU by itself, from those of all SKUs together. */
+export function wholesaleRate(all: Wholesale): number {
+  return (FIRST_MOVES + all.moves) / (FIRST_MOVES * USUAL_MINUTES + all.minutes);
+}
+
+/** The part of a line that a release moves. */
+export function releasedPart({ hits, misses }: Pick<Line, 'hits' | 'misses'>): number {
+  return (USUAL_COUNTS * USUAL_PART + hits) / (USUAL_COUNTS + hits + misses);
+}
+
+/** Weighs a refresh of one of a line's SKUs. A line with times in the future, by a clock that was ahead, begins anew. */
+export function weighRefresh(before: Line, refresh: LineRefresh, releases: Releases): Weighed {
+  const { at, minutes } = refresh;
+  const now = present(before, at);
+  const line = { ...now, step: before.step + 1, weighedAt: Math.max(now.weighedAt, at) };
+  const moved = isWholesale(refresh.sizes);
+  const fromSuspicion = line.since === null ? Infinity : at - minutes - line.since;
+  // The first refresh since the line was suspected.
+  const isFirst = fromSuspicion < -SAME_MINUTES;
+  const isSoon = line.since !== null && at - line.since <= RELEASE_MINUTES;
+  const explained = line.phase !== 'quiet' && moved && (isFirst || isSoon);
+  if (line.phase === 'suspected')
+    return { ...decide(isFirst ? answered(line, refresh, releases) : line, at), explained };
+  // It may have moved with the release although an earlier refresh since then had not found it moved yet.
+  if (line.phase === 'released' && fromSuspicion < RELEASE_MINUTES)
+    return { line: isFirst ? remembered(line, Number(moved), Number(!moved)) : line, turn: null, explained };
+  const faded = now.evidence * Math.exp(-Math.max(0, at - now.weighedAt) / EVIDENCE_MINUTES);
+  const evidence = Math.max(0, faded + (moved ? evidenceOf(refresh, releases) : UNMOVED_EVIDENCE));
+  if (evidence < releases.threshold) return { line: { ...line, evidence }, turn: null, explained };
+  const suspected = { phase: 'suspected', evidence: 0, since: at, answers: 0, moved: 0 } as const;
+  return { line: { ...line, ...suspected }, turn: 'suspected', explained };
+}
+
+const present = (line: Line, now: number): Line =>
+  line.weighedAt > now + 1 || (line.since ?? 0) > now + 1
+    ? { ...QUIET_LINE, step: line.step, hits: line.hits, misses: line.misses }
+    : line;
+
+/** What a wholesale move says for a release: it is as likely in one as the part of the line that moves, else by the SKU's own moves. */
+function evidenceOf({ minutes, wholesale }: LineRefresh, { wholesaleRate: usual }: Releases): number {
+  const rate = (wholesale.moves + 0.5) / (wholesale.minutes + 0.5 / usual);
+  const chance = Math.max(1e-9, Math.min(MOST_CHANCE, -Math.expm1(-rate * minutes)));
+  return Math.min(MOST_EVIDENCE, Math.log((USUAL_PART + (1 - USUAL_PART) * chance) / chance));
+}
+
+/** A suspected line after the first refresh since then of another of its SKUs. */
+function answered(line: Line, refresh: LineRefresh, releases: Releases): Line {
+  const moved = isWholesale(refresh.sizes);
+  const evidence = line.evidence + (moved ? evidenceOf(refresh, releases) : UNMOVED_ANSWER);
+  return { ...line, evidence, answers: line.answers + 1, moved: line.moved + Number(moved) };
+}
+
+/** Decides a suspicion by the answers that there are, once they say enough or it has lasted too long. */
+function decide(line: Line, now: number): { readonly line: Line; readonly turn: LineTurn | null } {
+  if (line.evidence >= CONFIRMING_EVIDENCE) {
+    const known = remembered(line, line.moved, line.answers - line.moved);
+    return { line: { ...known, phase: 'released', evidence: 0 }, turn: 'confirmed' };
+  }
+  const age = now - (line.since ?? now);
+  const isOver = (line.answers >= ANSWERS && age >= DISMISSED_MINUTES) || age > UNDECIDED_MINUTES;
+  return isOver ? { line: dismissed(line), turn: 'dismissed' } : { line, turn: null };
+}
+
+/** A line that is no longer suspected. */
+export const dismissed = (line: Line): Line => ({
+  ...line,
+  phase: 'quiet',
+  since: null,
+  evidence: 0,
+  answers: 0,
+  moved: 0,
+});
+
+function remembered(line: Line, hits: number, misses: number): Line {
+  const all = line.hits + hits + line.misses + misses;
+  const scale = Math.min(1, MOST_COUNTS / all);
+  return { ...line, hits: (line.hits + hits) * scale, misses: (line.misses + misses) * scale };
+}
+
+/** The threshold after a suspicion was confirmed or dismissed. */
+export function thresholdAfter(threshold: number, turn: Exclude<LineTurn, 'suspected'>): number {
+  const after = threshold + (turn === 'confirmed' ? AFTER_RIGHT : AFTER_WRONG);
+  return Math.min(MOST_THRESHOLD, Math.max(LEAST_THRESHOLD, after));
+}

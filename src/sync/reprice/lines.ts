@@ -1,0 +1,136 @@
+import type { WeighedLine } from '../../store/answer/types.ts';
+import { type Line, QUIET_LINE, type Releases } from '../../store/line-state.ts';
+import {
+  type CountedTurns,
+  type HeldMember,
+  type HeldMembers,
+  type LineChange,
+  moveMembers,
+  readLines,
+  readMembers,
+  storeLines,
+} from '../../store/live-lines.ts';
+import type { LivePlan } from '../../store/live.ts';
+import type { SyncContext } from '../context.ts';
+import { type BoostPlan, earlyAfter, panelOf, type Pulled, releasedMembers } from '../live/boost.ts';
+import { hintedMinutes } from '../live/hints.ts';
+import { afterRefreshes, boostPlan } from '../live/lines.ts';
+import { nextRefreshMinutes, type Rate } from '../live/policy.ts';
+import { rateOf } from '../live/rate.ts';
+import { dismissed, type LineTurn, thresholdAfter } from '../live/releases.ts';
+
+/*
+ * Lines whose SKUs move together, as a call goes on: weighed with its answer, stored with what it teaches, and where one is suspected, or
+ * that is decided, its others are moved in the order of live refreshes. Every call weighs lines; few of them turn one.
+ */
+
+/** What is lost after so many tries is what one call has shown of a line. */
+const MOST_TRIES = 5;
+
+/** A line after the refreshes of a call, to be stored, and what became of it. */
+export interface TurnedLine {
+  readonly change: LineChange;
+  readonly turns: readonly LineTurn[];
+}
+
+/** The lines of an answer as they are known now (`states` by id, else as they were when it was applied). */
+export function turnedLines(
+  lines: readonly WeighedLine[],
+  releases: Releases,
+  states: ReadonlyMap<string, Line | null> = new Map(),
+): TurnedLine[] {
+  return lines.map(({ id, brand, model, state, refreshes }) => {
+    const before = (states.has(id) ? states.get(id) : state) ?? null;
+    const { line, turns } = afterRefreshes(before ?? QUIET_LINE, refreshes, releases);
+    return { change: { id, brand, model, from: before?.step ?? 0, to: line }, turns };
+  });
+}
+
+/** Follows lines whose state was stored, and weighs those again that other calls have changed since the answer was applied. */
+export async function followLines(
+  ctx: SyncContext,
+  plan: LivePlan,
+  lines: readonly WeighedLine[],
+  stored: readonly string[],
+): Promise<void> {
+  const boost = boostPlan(plan);
+  if (boost === null || lines.length === 0) return;
+  const turned = turnedLines(lines, plan.releases);
+  for (const line of turned) if (stored.includes(line.change.id)) await follow(ctx, boost, line);
+  let left = lines.filter(({ id }) => !stored.includes(id));
+  for (let tries = 0; tries < MOST_TRIES && left.length > 0; tries += 1) {
+    const held = await readLines(
+      ctx.sql,
+      left.map(({ id }) => id),
+    );
+    const states = new Map(left.map(({ id }) => [id, held.find((line) => line.id === id)?.state ?? null]));
+    const again = turnedLines(left, plan.releases, states);
+    const now = await storeLines(
+      ctx.sql,
+      again.map(({ change }) => change),
+    );
+    for (const line of again) if (now.includes(line.change.id)) await follow(ctx, boost, line);
+    left = left.filter(({ id }) => !now.includes(id));
+  }
+}
+
+/** Moves the others of a line that has turned, and tells of each turn. */
+async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: TurnedLine): Promise<void> {
+  const last = turns.at(-1);
+  if (last === undefined) return;
+  const { sql, floors, emit } = ctx;
+  const { to, brand, model } = change;
+  const found = await readMembers(sql, change.id);
+  const members = found.members.map((member) => ({ ...member, rate: rateOf(member) }));
+  const pulled = {
+    suspected: () => panelOf(to, members, boost, found.now),
+    confirmed: () => releasedMembers(to, members, boost, found.now),
+    dismissed: () => [],
+  }[last]();
+  // Too few others to judge it by.
+  if (last === 'suspected' && pulled.length === 0) {
+    await storeLines(sql, [{ ...change, from: to.step, to: { ...dismissed(to), step: to.step + 1 } }]);
+    return;
+  }
+  const moved = last === 'dismissed' ? putBack(members, boost) : moves(pulled, members);
+  const sooner = pulled.filter(({ inMinutes }) => inMinutes !== null).length;
+  const skus = await moveMembers(sql, moved, countedTurns(found, turns, sooner));
+  floors.reset();
+  for (const turn of turns)
+    if (turn === 'dismissed') emit({ event: 'release.dismissed', brand, model });
+    else emit({ event: `release.${turn}`, brand, model, skus: turn === last ? skus : 0 });
+}
+
+/** Those of the panel that have not been refreshed wait as if their line had never been suspected: as hints at them say, or their own rate. */
+const putBack = (members: readonly (HeldMember & { readonly rate: Rate })[], boost: BoostPlan) =>
+  members
+    .filter(({ pulled }) => pulled)
+    .map(({ sku, generation, weight, rate, minutes, hintHazard }) => {
+      const wait = nextRefreshMinutes(weight, rate, boost.refreshThreshold, boost.maxIntervalMinutes);
+      const dueIn = Math.max(0, wait - minutes);
+      const hinted = hintedMinutes({ weight, rate, minutes, dueIn }, hintHazard ?? 0, boost);
+      return { sku, generation, inMinutes: hinted ?? dueIn, hazard: null };
+    });
+
+const moves = (pulled: readonly Pulled[], members: readonly HeldMember[]) => {
+  const generations = new Map(members.map(({ sku, generation }) => [sku, generation]));
+  return pulled.map((each) => ({ ...each, generation: generations.get(each.sku) ?? -1 }));
+};
+
+function countedTurns(
+  { releases, now }: HeldMembers,
+  turns: readonly LineTurn[],
+  pulled: number,
+): CountedTurns {
+  const count = (turn: LineTurn) => turns.filter((each) => each === turn).length;
+  const threshold = turns.reduce(
+    (before, turn) => (turn === 'suspected' ? before : thresholdAfter(before, turn)),
+    releases.threshold,
+  );
+  const counts = {
+    suspected: count('suspected'),
+    confirmed: count('confirmed'),
+    dismissed: count('dismissed'),
+  };
+  return { ...counts, threshold, early: earlyAfter(releases, pulled, now), earlyAt: now };
+}

@@ -1,0 +1,218 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const LOCKED = ['test/sync/hints-locked.pg.test.ts'];
+const BY_MANIFEST = ['test/sync/manifest-hints.pg.test.ts'];
+
+/**
+ * Hints: what is learned of sources, what a hint brings forward, and how they are read. That a SKU that is due for something else is not
+ * moved cannot be broken in one place: it is read as due now, and nothing is sooner.
+ */
+export const HINTS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/sync/live/hints.ts',
+    ['test/sync/hints.test.ts'],
+    ['hints: a new source is always right', 'const USUAL_PRECISION = 0.3;', 'const USUAL_PRECISION = 0.9;'],
+    [
+      'hints: a source that knows nothing is believed a little',
+      '? 0 : -Math.log1p(-precision)',
+      '? 0.1 : -Math.log1p(-precision)',
+    ],
+    ['hints: a new source may flood', 'const FIRST_WAITING = 50;', 'const FIRST_WAITING = 50_000;'],
+    [
+      'hints: of a source that knows nothing as many wait',
+      'hintHazard(record) > 0 ? WAITING_A_TEST',
+      'hintHazard(record) >= 0 ? WAITING_A_TEST',
+    ],
+    ['hints: a refresh is put off', 'return inMinutes < dueIn ? inMinutes : null;', 'return inMinutes;'],
+    [
+      'hints: a source has the merit of others',
+      'unmoved * Math.exp(hazard - all)',
+      'unmoved * Math.exp(-hazard)',
+    ],
+    ['hints: every move is explained', 'told >= EXPLAINED * (1', 'told >= 0 * (1'],
+    ['hints: nothing is forgotten', 'tested > MOST_TESTED ?', 'tested > Infinity ?'],
+    ['hints: hints at one SKU add up without end', 'const MOST_HAZARD = 4;', 'const MOST_HAZARD = 400;'],
+  ),
+  ...faultsOf(
+    'src/store/hint-state.ts',
+    ['test/store/hint-base.test.ts'],
+    ['hints: where there are no others, rates are right', '+ OWN_COUNTS * ofOwn)', '+ OWN_COUNTS)'],
+    ['hints: a source is one of the others', 'all.unmoved - own.unmoved', 'all.unmoved'],
+    [
+      'hints: what others find does not fade',
+      'this.#all.expected > MOST_EXPECTED',
+      'this.#all.expected > Infinity',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/plan.ts',
+    ['test/sync/hints.pg.test.ts'],
+    [
+      'hints: a hinted move came at some time in the wait',
+      'moved && hinted ? learnHintedMove(before, minutes) : learnRate(before, minutes, moved)',
+      'learnRate(before, minutes, moved)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/hints.ts',
+    ['test/sync/hints.pg.test.ts'],
+    [
+      'hints: one before the request waits for the next',
+      'case when t.hinted_at > l.asked_at then t.sku end',
+      't.sku',
+    ],
+    ['hints: what is held back is moved', 'and l.held_until is null\n', '\n'],
+    ['hints: sums do not fade', 'n.tested * f.part,', 'n.tested,'],
+    ['hints: p_right does not fall', 'set hint_hazard = h.hazard from', 'set hint_hazard = null from'],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/hints.ts',
+    ['test/sync/hints.pg.test.ts'],
+    ['hints: sources grow without end', 'length < MOST_SOURCES;', 'length < Infinity;'],
+  ),
+  ...faultsOf(
+    'src/store/hints.ts',
+    LOCKED,
+    [
+      'hints: the turn is not waited for, and not heeded',
+      '? await work(tx) : null',
+      '? await work(tx) : await work(tx)',
+    ],
+    [
+      'hints: whoever holds one that waits holds up the answer',
+      'any(${skus as string[]}) for update skip locked',
+      'any(${skus as string[]}) for update',
+    ],
+    ['hints: those that a refresh has left behind stay', 'where s.asked_at >= q.hinted_at or ', 'where '],
+    [
+      'hints: what waits of a forgotten source does not count',
+      'full join (select source, count(*)',
+      'left join (select source, count(*)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/apply.ts',
+    LOCKED,
+    [
+      'hints: a hazard stays where its hints were deleted',
+      'coalesce(r.hazard, r.hint_hazard) as hazard',
+      'r.hazard as hazard',
+    ],
+    ['hints: what could not be counted is lost', 'next.hints?.giveBack(shown)', 'undefined'],
+  ),
+  ...faultsOf(
+    'drizzle/0025_hints_beside.sql',
+    LOCKED,
+    [
+      'hints: tables that somebody locks are waited for',
+      'waiting_hints IN ROW EXCLUSIVE MODE NOWAIT',
+      'waiting_hints IN ROW EXCLUSIVE MODE',
+    ],
+    [
+      'hints: sources that somebody locks are waited for',
+      'SHARE ROW EXCLUSIVE MODE NOWAIT',
+      'SHARE ROW EXCLUSIVE MODE',
+    ],
+    [
+      'hints: rows of sources are waited for',
+      'ORDER BY source FOR UPDATE NOWAIT',
+      'ORDER BY source FOR UPDATE',
+    ],
+    [
+      'hints: two read at once',
+      'hint_sources IN SHARE ROW EXCLUSIVE MODE',
+      'hint_sources IN ROW EXCLUSIVE MODE',
+    ],
+    [
+      'hints: those of before a refresh are weighed again',
+      'FILTER (WHERE s.asked_at IS NULL OR q.hinted_at > s.asked_at)',
+      'FILTER (WHERE true)',
+    ],
+    [
+      'catalog.hint: whoever locks hints is waited for',
+      'catalog_internal.hints IN ROW EXCLUSIVE MODE NOWAIT',
+      'catalog_internal.hints IN ROW EXCLUSIVE MODE',
+    ],
+  ),
+  ...faultsOf('drizzle/0025_hints_beside.sql', BY_MANIFEST, [
+    'catalog.hint: names of the mirror’s own are taken',
+    "'^(manifest|delta)\\.'",
+    "'^(manifest)\\.'",
+  ]),
+  ...faultsOf('src/sync/reprice/hints.ts', BY_MANIFEST, [
+    'hints: the mirror’s own sources are announced',
+    '&& !OWN.has(source)) fresh',
+    ') fresh',
+  ]),
+  ...faultsOf(
+    'src/sync/reprice/lines.ts',
+    ['test/sync/lines.pg.test.ts'],
+    [
+      'hints: a suspicion that is dismissed takes them away',
+      'inMinutes: hinted ?? dueIn',
+      'inMinutes: dueIn',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/manifest-hints.ts',
+    ['test/sync/manifest-hints.test.ts'],
+    [
+      'manifest hints: lines that all say so are believed',
+      'const TELLING_PART = 0.5;',
+      'const TELLING_PART = 1;',
+    ],
+    ['manifest hints: those that wait do not count', 'mostWaiting(record) - waiting', 'mostWaiting(record)'],
+  ),
+  ...faultsOf(
+    'src/store/baseline-sql.ts',
+    BY_MANIFEST,
+    [
+      'manifest hints: an older line hints',
+      'is_later and updated_at > asked_at) is true as is_newer',
+      'updated_at > asked_at) is true as is_newer',
+    ],
+    [
+      'manifest hints: one before the refresh hints',
+      'is_later and updated_at > asked_at) is true as is_newer',
+      'is_later) is true as is_newer',
+    ],
+    [
+      'manifest hints: a SKU that crosses is hinted at',
+      "m.price_source = 'live' and s.price_source = 'live' as stays_live",
+      "s.price_source = 'live' as stays_live",
+    ],
+    [
+      'manifest hints: sizes of an old snapshot hint',
+      "coalesce($4::timestamptz, updated_at, 'infinity') > asked_at",
+      'true',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/manifest-hints.ts',
+    BY_MANIFEST,
+    [
+      'manifest hints: sizes that the mirror holds hint',
+      'where sizes <> (select',
+      'where sizes <> -1 or 0 < (select',
+    ],
+    [
+      'manifest hints: in order of SKU',
+      'where is_newer\n      order by hashtextextended(sku, $3::bigint)',
+      'where is_newer\n      order by sku',
+    ],
+    ['manifest hints: the queue grows without end', '99999 - coalesce', '999999 - coalesce'],
+    ['manifest hints: dated ahead', 'least(at, clock_timestamp())', 'at'],
+    [
+      'manifest hints: those that are queued do not count',
+      'hints h where h.source = n.source)',
+      'hints h where false)',
+    ],
+    ['manifest hints: hinted at twice', 'where h.sku = told.sku and', 'where false and'],
+    [
+      'manifest hints: the number that has just changed comes when it comes',
+      'order by has_other_sizes desc, hash',
+      'order by hash',
+    ],
+    ['manifest hints: whoever locks hints is waited for', '[0].free) await', '[0].free !== null) await'],
+  ),
+];

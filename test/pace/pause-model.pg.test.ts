@@ -1,0 +1,160 @@
+import {
+  array,
+  assert,
+  asyncProperty,
+  constant,
+  constantFrom,
+  integer,
+  oneof,
+  option,
+  record,
+} from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { noteClock, putClockRight } from '../../src/store/clock.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
+import { pauseRequests, resumeRequests } from '../../src/store/pause.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { makeClockMovable, setClockAhead } from '../support/movable-clock.ts';
+import { runs } from '../support/soak.ts';
+
+/*
+ * Pauses, resumes, ends, restarts and wrong clocks in any order, against what a person would say of it. Time passes in steps of ten minutes
+ * and pauses last for five minutes more or less than that, so that the seconds which a run takes decide nothing.
+ */
+
+const MINUTE = 60_000;
+const LIMITS = { maxPerWindow: 100_000, windowMs: 1000, backoffMs: 1000 };
+const REPLICAS = 2;
+
+const anyLength = option(
+  integer({ min: 0, max: 9 }).map((tens) => (10 * tens + 5) * MINUTE),
+  { nil: null },
+);
+const anyStep = oneof(
+  record({ do: constant('pause' as const), forMs: anyLength }),
+  record({ do: constant('resume' as const) }),
+  record({ do: constant('pass' as const), tens: integer({ min: 1, max: 5 }) }),
+  record({ do: constant('restart' as const), replica: integer({ min: 0, max: REPLICAS - 1 }) }),
+  // The clock is ahead for a while, somebody does something meanwhile, and a daemon puts right what that has dated.
+  record({
+    do: constant('wrong clock' as const),
+    aheadMs: constantFrom(30 * MINUTE, 8 * 1440 * MINUTE),
+    meanwhile: constantFrom<'pause' | 'resume' | 'nothing'>('pause', 'resume', 'nothing'),
+    forMs: anyLength,
+  }),
+);
+
+interface Step {
+  readonly do: 'pause' | 'resume' | 'pass' | 'restart' | 'wrong clock';
+  readonly forMs?: number | null;
+  readonly tens?: number;
+  readonly replica?: number;
+  readonly meanwhile?: 'pause' | 'resume' | 'nothing';
+  readonly aheadMs?: number;
+}
+
+/** What a person would say: until when requests are paused, by a clock that is right. */
+class Model {
+  now = 0;
+  until: number | null = 0;
+
+  apply(step: Step): void {
+    if (step.do === 'pass') this.now += (step.tens ?? 0) * 10 * MINUTE;
+    const act = step.do === 'wrong clock' ? step.meanwhile : step.do;
+    if (act === 'pause')
+      this.until = step.forMs === null || step.forMs === undefined ? null : this.now + step.forMs;
+    // By a clock that is ahead, a pause may be over already: then there is nothing to resume.
+    const seenAt = this.now + (step.do === 'wrong clock' ? (step.aheadMs ?? 0) : 0);
+    if (act === 'resume' && (this.until === null || this.until > seenAt)) this.until = this.now;
+  }
+
+  get paused(): boolean {
+    return this.until === null || this.now < this.until;
+  }
+}
+
+const WEEK_AHEAD = { do: 'wrong clock', aheadMs: 8 * 1440 * MINUTE, forMs: null } as const;
+/** Tried each time: pauses of a clock that is ahead, and of before, with and without an end. */
+const KNOWN: [Step[]][] = [
+  [
+    [
+      { ...WEEK_AHEAD, meanwhile: 'pause', forMs: 5 * MINUTE },
+      { do: 'pass', tens: 1 },
+    ],
+  ],
+  [
+    [
+      { do: 'pause', forMs: 15 * MINUTE },
+      { ...WEEK_AHEAD, meanwhile: 'nothing' },
+      { do: 'pass', tens: 1 },
+      { do: 'pass', tens: 1 },
+    ],
+  ],
+  [[{ ...WEEK_AHEAD, meanwhile: 'pause' }, { do: 'pass', tens: 5 }, { do: 'resume' }]],
+  [
+    [
+      { do: 'pause', forMs: null },
+      { ...WEEK_AHEAD, meanwhile: 'resume' },
+    ],
+  ],
+];
+
+let database: TestDatabase;
+let sql: Sql;
+beforeAll(async () => {
+  database = await createDatabase('empty');
+  await makeClockMovable(database.url);
+  await migrateDatabase(database.url);
+  sql = connect(database.url, { max: 4 });
+});
+afterAll(async () => {
+  await sql.end({ timeout: 2 });
+  await database.drop();
+});
+
+const start = (): Pacer => createPacer(sql, systemClock, LIMITS);
+
+async function perform(step: Step, model: Model, replicas: Pacer[]): Promise<void> {
+  const act = async (what: string | undefined, forMs: number | null = null) => {
+    if (what === 'pause') await pauseRequests(sql, { forMs, by: 'ann@desk' });
+    if (what === 'resume') await resumeRequests(sql, 'bob@desk');
+  };
+  if (step.do === 'restart') replicas[step.replica ?? 0] = start();
+  if (step.do === 'wrong clock') {
+    await noteClock(sql, { steady: true });
+    await setClockAhead(sql, (model.now + (step.aheadMs ?? 0)) / 1000);
+    await act(step.meanwhile, step.forMs);
+    await setClockAhead(sql, model.now / 1000);
+    await putClockRight(sql);
+  } else await act(step.do, step.forMs);
+}
+
+test('no permit is granted while a pause holds, whatever becomes of clocks and processes, and each is once it is over', async () => {
+  await assert(
+    asyncProperty(array(anyStep, { minLength: 1, maxLength: 12 }), async (steps: readonly Step[]) => {
+      for (const table of ['pause', 'pace', 'pace_sends'])
+        await sql.unsafe(`delete from catalog_internal.${table}`);
+      await setClockAhead(sql, 0);
+      await sql`update catalog_internal.clock set high_water = clock_timestamp(), set_back_seconds = null`;
+      const model = new Model();
+      const replicas = Array.from({ length: REPLICAS }, start);
+      for (const step of steps) {
+        model.apply(step);
+        if (step.do === 'pass') {
+          await setClockAhead(sql, model.now / 1000);
+          await noteClock(sql, { steady: true });
+        }
+        await perform(step, model, replicas);
+        for (const replica of replicas) {
+          const acquired = await replica.acquire('delta', 15_000);
+          const got = acquired.kind === 'wait' ? acquired.because : 'granted';
+          expect({ got, step, now: model.now }).toMatchObject({ got: model.paused ? 'paused' : 'granted' });
+        }
+      }
+    }),
+    { numRuns: runs(25, 60), examples: KNOWN },
+  );
+});

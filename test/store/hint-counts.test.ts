@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { HintCounts } from '../../src/store/hints.ts';
+
+test('what could not be written of sources of hints is written with the next tests', () => {
+  let at = 0;
+  const counted = new HintCounts({ monotonic: () => at }, 10);
+  // As rates say, as far as others show.
+  const others = { source: null, expected: 0.5, alone: 0.5 };
+  counted.note(
+    Array.from({ length: 4000 }, (_, n) => ({ ...others, moved: n % 2 === 0 })),
+    0,
+  );
+  counted.note([{ source: 'orders', expected: 0.5, alone: 0.5, moved: true }], 1);
+  expect(counted.take()).toBeNull();
+  at = 10;
+  const taken = counted.take();
+  expect(taken).toEqual({
+    shown: [{ source: 'orders', tested: 1, expected: expect.closeTo(0.5, 2) as number, unmoved: 0 }],
+    moves: 1,
+  });
+  if (taken !== null) counted.giveBack(taken);
+  counted.note([{ source: 'orders', expected: 0.5, alone: 0.5, moved: false }], 0);
+  at = 20;
+  expect(counted.take()).toEqual({
+    shown: [{ source: 'orders', tested: 2, expected: expect.closeTo(1, 2) as number, unmoved: 1 }],
+    moves: 1,
+  });
+  at = 30;
+  expect(counted.take()).toBeNull();
+});

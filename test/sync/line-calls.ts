@@ -1,0 +1,110 @@
+import { beforeEach } from 'vitest';
+import type { ProductRow, SkuResult } from '../../src/store/answer/types.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { storeLesson } from '../../src/store/call-lesson.ts';
+import { claimDue } from '../../src/store/due.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
+import { readLivePlan } from '../../src/store/live.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { weighLines } from '../../src/sync/live/lines.ts';
+import { learnRefresh } from '../../src/sync/live/plan.ts';
+import { followLines, turnedLines } from '../../src/sync/reprice/lines.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { found, knownSkus, LEASE_MS, mark, NO_METADATA, REFRESH, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+export const SKUS = Array.from({ length: 30 }, (_, i) => `L${String(i).padStart(2, '0')}`);
+export const OTHERS = Array.from({ length: 5 }, (_, i) => `M${i}`);
+const NOTHING = { call: null, budget: null, ceiling: null, ceilingStep: 0, trial: false, incident: null };
+const WORKED = { failures: 0, callSize: null, cleared: null };
+
+export const product = (brand: string | null, model: string | null): Partial<ProductRow> => ({
+  ...NO_METADATA,
+  brand,
+  model,
+});
+export const priced = (
+  sku: string,
+  price: number,
+  brand: string | null = 'Acme',
+  model: string | null = 'One',
+) => found(sku, { 7: price, 8: price + 10, 9: price + 20 }, product(brand, model));
+
+/** A mirror of live SKUs of two lines, all refreshed an hour ago, and calls for them; to be called at a file's top level. */
+export function useLines() {
+  const store = useStore();
+  let events: SyncEvent[];
+
+  function context(): SyncContext {
+    return {
+      sql: store.sql,
+      random: () => 0.5,
+      floors: new DueFloors(systemClock),
+      settings: settingsWith({ LIVE_INTERVAL: '1m' }),
+      emit: (event: SyncEvent) => events.push(event),
+    } as unknown as SyncContext;
+  }
+
+  /** One call for these SKUs, as reprice.ts makes it, from the claim to what it teaches. */
+  async function call(results: readonly SkuResult[], beforeLesson: () => Promise<void> = async () => {}) {
+    const { sql } = store;
+    const ctx = context();
+    const skus = results.map(({ sku }) => sku);
+    await sql`update catalog_internal.due set due_at = now(), held_until = null where sku = any(${skus})`;
+    const claim = await claimDue(sql, { named: skus }, LEASE_MS, null);
+    if (claim === null) throw new Error('nothing was claimed');
+    const plan = await readLivePlan(sql);
+    const { lines } = await applyAnswer(sql, claim, results, {
+      ...REFRESH,
+      live: learnRefresh(plan, ctx.settings),
+      lines: (refreshes) => weighLines(plan, refreshes),
+    });
+    await beforeLesson();
+    const changes = turnedLines(lines, plan.releases).map(({ change }) => change);
+    const stored = await storeLesson(sql, NOTHING, { ...WORKED, lines: changes });
+    await followLines(ctx, plan, lines, stored.lines);
+    return stored.lines;
+  }
+
+  const line = async (brand = 'Acme', model = 'One') => {
+    const [row] =
+      await store.sql`select * from catalog_internal.live_lines where brand = ${brand} and model = ${model}`;
+    return row;
+  };
+  const hazards = async () => {
+    const rows = await store.sql<{ sku: string }[]>`
+    select sku from catalog_internal.live_rates where hazard is not null order by sku`;
+    return rows.map(({ sku }) => sku);
+  };
+  const dueNow = async () => {
+    const rows = await store.sql<
+      { sku: string }[]
+    >`select sku from catalog_internal.due where due_at <= now() order by sku`;
+    return rows.map(({ sku }) => sku);
+  };
+
+  /** Every SKU was refreshed an hour ago, and is due in a day. */
+  async function pass(minutes = 60): Promise<void> {
+    await store.sql`update catalog.skus set asked_at = asked_at - make_interval(mins => ${minutes}), priced_at = priced_at - make_interval(mins => ${minutes})`;
+    await store.sql`
+    update catalog_internal.live_lines set weighed_at = weighed_at - make_interval(mins => ${minutes}), since = since - make_interval(mins => ${minutes})`;
+  }
+
+  beforeEach(async () => {
+    events = [];
+    const { sql } = store;
+    await knownSkus(sql, [...SKUS, ...OTHERS], { priceSource: 'live' });
+    await mark(sql, [...SKUS, ...OTHERS], 'live', true);
+    await sql`update catalog_internal.live_plan set refresh_threshold = 0.0001, max_interval_minutes = 100000, early_minutes = 1, overdue_minutes = 100000, solved_at = now()`;
+    await call([
+      ...SKUS.map((sku) => priced(sku, 100)),
+      ...OTHERS.map((sku) => priced(sku, 100, 'Acme', 'Two')),
+    ]);
+    await pass();
+    // Known for calm SKUs.
+    await sql`update catalog_internal.live_rates set wholesale_minutes = 2880`;
+    await sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
+  });
+
+  return { store, context, call, line, hazards, dueNow, pass, seen: () => events };
+}
