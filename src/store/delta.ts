@@ -134,11 +134,12 @@ async function applyPart(
   await lockNewSkus(tx);
   await Promise.all([
     tx`select from catalog.skus where sku = any(${all}) order by sku for update`,
-    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger.
+    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. No array made of a query: it is compared
+    // with one by one, and on a ledger that Postgres has no statistics of yet, for each of its rows.
     tx`
-      select from catalog_internal.due where sku = any(array(
+      select from catalog_internal.due where sku in (
         select unnest(${all}::text[]) ${isMarked}
-      )) order by sku for update`,
+      ) order by sku for update of due`,
   ]);
   const live = reported.filter((sku) => nowLive.has(sku));
   const seenFirst =

@@ -207,7 +207,7 @@ const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus
   ),
   piece as materialized (
     select d.sku, d.doubt is null as is_new from catalog_internal.due d
-    where d.sku = any(array(select distinct sku from moved order by sku limit ${PIECE})) order by d.sku for update
+    where d.sku in (select distinct sku from moved order by sku limit ${PIECE}) order by d.sku for update of d
   ),
   before as (
     select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price)) filter (where coalesce(m.old_price, p.price) is not null) as prices

@@ -84,3 +84,18 @@ test('one is given up where another daemon moves the token in between', async ()
   });
   expect(await standing()).toMatchObject({ token: 'theirs', history: 30_000 });
 });
+
+test('a first delta, of which Postgres has no statistics, takes as long as one on tables that are analyzed', async () => {
+  await store.sql`update catalog_internal.sync set snapshot_id = 's1'`;
+  const take = async (name: string) => {
+    const removed = Array.from({ length: 60_000 }, (_, n) => `${name}${n}`);
+    const from = performance.now();
+    await applyDelta(store.sql, { since: 's1', toSnapshot: 's1', changed: [], nowLive: [], removed });
+    return performance.now() - from;
+  };
+  const first = await take('A');
+  await store.sql`analyze`;
+  const second = await take('B');
+  // Comparing each row of the ledger with each SKU, it took 18 s, and the second one 0.7 s.
+  expect(first).toBeLessThan(Math.max(5000, 8 * second));
+});

@@ -26,10 +26,10 @@ export async function storeMuted(sql: Sql, { muted, unmuted }: Turned): Promise<
  */
 export async function dropOldMemberHistory(sql: Sql, atOnce: number): Promise<number> {
   const dropped = await sql`
-    delete from catalog.product_history where id = any(array(
+    delete from catalog.product_history where id in (
       select id from catalog.product_history
       where id <= (select last_value from catalog_internal.dropped_positions) and field = 'product'
       order by id limit ${atOnce}
-    ))`;
+    )`;
   return dropped.count;
 }
