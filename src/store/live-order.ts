@@ -52,7 +52,10 @@ export interface Scheduled {
   readonly inMs: number;
 }
 
-/** Schedules SKUs in the order of live refreshes, those excepted that were marked or claimed meanwhile. */
+/**
+ * Schedules SKUs in the order of live refreshes, those excepted that were marked or claimed meanwhile. One whose line moves, or at which
+ * somebody has hinted, is refreshed no later than that had it: its rate, by which it is scheduled here, knows nothing of either.
+ */
 export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): Promise<void> {
   await sql`
     with scheduled as (
@@ -61,7 +64,8 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
         ${scheduled.map(({ inMs }) => inMs)}::float8[]) as p(sku, generation, alpha, beta, in_ms)
     ),
     locked as materialized (
-      select d.sku, p.in_ms from catalog_internal.due d join scheduled p using (sku, generation)
+      select d.sku, p.in_ms, case when r.hazard > 0 or r.hint_hazard > 0 then d.due_at end as no_later
+      from catalog_internal.due d join scheduled p using (sku, generation) left join catalog_internal.live_rates r using (sku)
       where d.claim is null and d.deferrals = 0 and d.failures = 0 order by d.sku for update of d
     ),
     believed as (
@@ -69,7 +73,7 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
       on conflict (sku) do nothing
     )
     update catalog_internal.due d set live = true, lane = catalog_internal.lane_of('live'), reason = 'live',
-      due_at = now() + make_interval(secs => l.in_ms / 1000)
+      due_at = least(now() + make_interval(secs => l.in_ms / 1000), l.no_later)
     from locked l where d.sku = l.sku`;
 }
 

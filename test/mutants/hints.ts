@@ -215,4 +215,11 @@ export const HINTS: readonly Mutant[] = [
     ],
     ['manifest hints: whoever locks hints is waited for', '[0].free) await', '[0].free !== null) await'],
   ),
+  {
+    breaks: 'hints: a schedule by rates puts off what a hint had brought forward',
+    file: 'src/store/live-order.ts',
+    from: 'case when r.hazard > 0 or r.hint_hazard > 0 then d.due_at end',
+    to: 'case when r.hazard > 0 then d.due_at end',
+    tests: ['test/store/live-order.pg.test.ts'],
+  },
 ];

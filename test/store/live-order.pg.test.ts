@@ -40,3 +40,21 @@ test.each([
     select p.* from catalog.skus s cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p`;
   expect(row.minutes).toBeCloseTo(minutes, 0);
 });
+
+test('a SKU whose line moves, or that somebody hinted at, is not put off by a schedule of its rate', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A', 'B', 'C', 'D']);
+  await mark(sql, ['A', 'B', 'C', 'D'], 'live', true);
+  await sql`update catalog_internal.due set due_at = now() + interval '10 minutes'`;
+  await sql`update catalog_internal.due set due_at = now() + interval '3 hours' where sku = 'D'`;
+  await sql`
+    insert into catalog_internal.live_rates (sku, alpha, beta, hazard, hint_hazard)
+    values ('A', 15, 30, 0.7, null), ('B', 15, 30, null, 0.7), ('C', 15, 30, null, null), ('D', 15, 30, 0.7, 0.7)`;
+  await scheduleLive(
+    sql,
+    ['A', 'B', 'C', 'D'].map((sku) => at(sku, 1)),
+  );
+  const rows = await ledger(sql);
+  const dueIn = Object.fromEntries([...rows].map(([sku, row]) => [sku, Math.round(row.dueIn * 6) / 6]));
+  expect(dueIn).toEqual({ A: 1 / 6, B: 1 / 6, C: 2, D: 2 });
+});
