@@ -14,12 +14,14 @@ export async function pagePictures(outDir: string): Promise<string[]> {
   await mkdir(outDir, { recursive: true });
   await using server = await servePages(() => VIEWS.healthy);
   await using browser = await startBrowser();
-  return await Promise.all(
-    SCHEMES.map(async (scheme) => {
-      const tab = await browser.open(server.urlOf('healthy'), { width: WIDTH, scheme, script: false });
-      const file = join(outDir, `page-${scheme}.png`);
-      await writeFile(file, await tab.screenshot(HEIGHT));
-      return file;
-    }),
-  );
+  const files: string[] = [];
+  // One after the other: Chromium draws the tab in front, and may never come to a picture of another one.
+  for (const scheme of SCHEMES) {
+    const tab = await browser.open(server.urlOf('healthy'), { width: WIDTH, scheme, script: false });
+    const file = join(outDir, `page-${scheme}.png`);
+    await writeFile(file, await tab.screenshot(HEIGHT));
+    await tab.close();
+    files.push(file);
+  }
+  return files;
 }

@@ -164,6 +164,7 @@ async function openTab(
     async screenshot(height?: number) {
       const clip = height === undefined ? {} : { clip: { x: 0, y: 0, width: look.width, height, scale: 1 } };
       const options = { format: 'png', captureBeyondViewport: true, ...clip };
+      await here('Page.bringToFront');
       const taken = async () => (await here('Page.captureScreenshot', options)) as { data: string };
       let { data } = await taken();
       // The first one after a change may be of a page that is still being laid out: a changed font showed in some runs only.
