@@ -1,11 +1,11 @@
 import { Redis } from 'ioredis';
 import type { Sql } from '../../src/store/db.ts';
 
-/** Every row of every table of the database, of whatever schema, as text. */
+/** Every row of every table of the database, of whatever schema, as text. Temporary ones of other sessions nobody can read; they come and go. */
 export async function allRows(sql: Sql): Promise<string> {
   const tables = await sql<{ name: string }[]>`
     select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`;
+    where c.relkind in ('r', 'm') and c.relpersistence <> 't' and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`;
   const rows = await Promise.all(
     tables.map(async ({ name }) => [
       name,
