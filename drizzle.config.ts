@@ -10,6 +10,7 @@ export default defineConfig({
     './src/store/schema-identity.ts',
     './src/store/schema-live.ts',
     './src/store/schema-members.ts',
+    './src/store/schema-refresh.ts',
     './src/store/schema-releases.ts',
     './src/store/schema-samples.ts',
     './src/store/schema-trust.ts',

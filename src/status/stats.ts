@@ -6,6 +6,7 @@ import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { HintStats } from '../store/hint-sources.ts';
 import type { IncidentCause } from '../store/incident.ts';
 import type { LivePlan } from '../store/live.ts';
+import type { RefreshStats } from '../store/refresh.ts';
 import type { TaskState } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 
@@ -34,6 +35,8 @@ export interface MirrorStats extends CatalogCounts {
   readonly calibration: readonly CohortCalibration[];
   /** What sellers have told, and how often they were right. */
   readonly hints: HintStats;
+  /** What sellers have asked for (catalog.refresh). */
+  readonly refreshes: RefreshStats;
   readonly tasks: readonly TaskState[];
 }
 
@@ -42,7 +45,7 @@ export function statsOf(
   { sync, tasks, pace, doubts }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
-  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints'>,
+  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes'>,
   liveBudget: number,
 ): MirrorStats {
   return {

@@ -11,6 +11,7 @@ import {
   releasingHeld,
 } from './due.ts';
 import { HINTS_CAME } from './hints.ts';
+import { REFRESHES_CAME } from './refresh.ts';
 import { type LiveCandidate, type LivePlan, livePlanRow } from './live.ts';
 import type { SyncState } from './sync-state.ts';
 import { type CallPause, callPauseRow } from './tasks.ts';
@@ -61,6 +62,8 @@ export interface CallInputs {
   readonly watchlistMoved: boolean;
   /** Whether sellers have given hints that are not read yet. */
   readonly hintsCame: boolean;
+  /** Whether sellers have asked for SKUs that are not marked yet. */
+  readonly refreshesCame: boolean;
 }
 
 /** Rows released before each call; were there more, the next reading releases them. */
@@ -107,7 +110,7 @@ export async function readCallInputs(
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
       (${liveCandidates(sql, options.candidates)}) as candidates, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
-      ${sql.unsafe(HINTS_CAME)} as "hintsCame",
+      ${sql.unsafe(HINTS_CAME)} as "hintsCame", ${sql.unsafe(REFRESHES_CAME)} as "refreshesCame",
       (${ledgerReading(sql)}) as reading`;
   const laneOf = (number: number): Lane => DUE_LANES[number - 1] ?? 'sweep';
   const firsts = reading.firsts.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) }));

@@ -13,10 +13,37 @@ export interface Refreshed {
   readonly resumed: boolean;
 }
 
+/** SQL: whether sellers have asked for SKUs that are not marked yet (catalog.refresh). */
+export const REFRESHES_CAME = 'catalog_internal.refreshes_came()';
+/** What sellers have asked for from SQL, over the mirror's life. */
+export interface RefreshStats {
+  /** SKUs. */
+  readonly asked: number;
+  /** Calls that were above the bounds. */
+  readonly refused: number;
+}
+
+export async function readRefreshStats(sql: Sql): Promise<RefreshStats> {
+  const [row] = await sql<[RefreshStats]>`
+    select coalesce(pg_sequence_last_value('catalog_internal.refreshes_asked'), 0)::float8 as asked,
+      coalesce(pg_sequence_last_value('catalog_internal.refreshes_refused'), 0)::float8 as refused`;
+  return row;
+}
+
+/** Requests of sellers that are taken before one call: some milliseconds. */
+const TAKEN_AT_ONCE = 1000;
+
+/** Marks SKUs that sellers have asked for, but for those that are asked for at the moment. Returns how many. */
+export async function takeRefreshes(sql: Sql): Promise<number> {
+  const [{ taken }] = await sql<[{ taken: number }]>`
+    select catalog_internal.take_refreshes(${TAKEN_AT_ONCE}::int) as taken`;
+  return taken;
+}
+
 /** SQL: ends the pause of bulk calls after failures; what keeps them from working pauses them again. */
 const resume = (sql: Queryable) => sql<{ resumed: boolean }[]>`
   update catalog_internal.tasks set next_at = clock_timestamp()
-  where task = 'reprice' and failures > 0 and next_at > clock_timestamp()
+  where task = 'reprice' and failures > 0 and next_at > clock_timestamp() and next_at < 'infinity'
   returning true as resumed`;
 
 /**
@@ -31,16 +58,9 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
     const { count: added } = await tx`
       insert into catalog.skus (sku, in_manifest) select sku, false from unnest(${wanted}::text[]) as w(sku) order by sku
       on conflict do nothing`;
-    const [{ held }] = await tx<[{ held: number }]>`
-      select count(*)::int as held from catalog_internal.due
-      where sku = any(${wanted}) and claim is null and held_until > clock_timestamp()`;
-    const [{ marked }] = await tx<[{ marked: number }]>`
-      select catalog_internal.mark_due(${wanted}::text[], 'refresh')::int as marked`;
-    await tx`
-      update catalog_internal.due set held_until = null
-      where sku = any(${wanted}) and claim is null and held_until is not null`;
-    const resumed = await resume(tx);
-    return { due: marked, added, released: held, resumed: resumed.length > 0 };
+    const [refreshed] = await tx<[Omit<Refreshed, 'added'>]>`
+      select marked::int as due, released::int as released, resumed from catalog_internal.refresh_skus(${wanted}::text[])`;
+    return { ...refreshed, added };
   });
 }
 

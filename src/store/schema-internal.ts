@@ -40,9 +40,11 @@ export const due = internal.table(
     askedClaim: bigint('asked_claim', { mode: 'bigint' }),
     /** The reason for which it was asked then; null where another mark has come since its claim. */
     askedBecause: text('asked_because'),
+    /** The generation that it had then: who waits for an answer to a mark compares it with the mark's. */
+    askedGeneration: integer('asked_generation'),
     deferrals: integer().notNull().default(0),
     failures: integer().notNull().default(0),
-    /** Order within the urgent lane, largest first: the weight in catalog.watchlist. */
+    /** Order within the urgent lane, largest first: the weight in catalog.watchlist; infinity while a refresh was asked for by name. */
     rank: real().notNull().default(1),
     /** After a call that failed as a whole: how many SKUs the next call with this one may have. Null: as many as any. */
     largestCall: smallint('largest_call'),

@@ -121,7 +121,7 @@ async function makeAll(tx: Tx): Promise<void> {
 /** Drops every view and function, and the triggers with these. */
 async function dropAll(tx: Tx): Promise<void> {
   const drops = await tx<{ statement: string }[]>`
-    select format('drop function if exists %s cascade', oid::regprocedure) as statement from pg_proc
+    select format('drop routine if exists %s cascade', oid::regprocedure) as statement from pg_proc
     where pronamespace = any (${SCHEMAS}::regnamespace[])
     union all
     select format('drop view if exists %s cascade', oid::regclass) from pg_class
@@ -133,8 +133,8 @@ test('each view and function has its one file, and each file its view or functio
   const made = Object.keys(migrated).filter((name) => !name.startsWith('trigger '));
   expect(sources.map(({ name }) => name).toSorted()).toEqual(made.toSorted());
   const inFiles = sources.map(({ text }) =>
-    [...text.matchAll(/^create or replace (view|function) ([\w.]+)/gim)]
-      .map(([, kind, name]) => `${kind?.toLowerCase()} ${name}`)
+    [...text.matchAll(/^create or replace (view|function|procedure) ([\w.]+)/gim)]
+      .map(([, kind, name]) => `${kind?.toLowerCase() === 'view' ? 'view' : 'function'} ${name}`)
       .join(' and '),
   );
   expect(inFiles).toEqual(sources.map(({ name }) => name));
@@ -192,6 +192,8 @@ test('no function takes names by the search path of its caller, and no trigger i
     select oid::regprocedure::text as name from pg_proc
     where pronamespace = any (${SCHEMAS}::regnamespace[]) and prosqlbody is null
       and not coalesce(proconfig @> array['search_path=pg_catalog, pg_temp'], false)
+      -- With a setting of its own it could not commit: it names everything with its schema (test/store/refresh-now.pg.test.ts).
+      and oid <> 'catalog.refresh_now(text[], interval)'::regprocedure
     union all
     select tgname from pg_trigger join pg_class c on c.oid = tgrelid
     where relnamespace = any (${SCHEMAS}::regnamespace[]) and not tgisinternal and tgenabled <> 'A'`;

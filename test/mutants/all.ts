@@ -20,6 +20,7 @@ import { OBJECTS } from './objects.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
 import { READINGS } from './readings.ts';
+import { REFRESHES } from './refreshes.ts';
 import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';
 import { SCHEDULING } from './scheduling.ts';
@@ -51,5 +52,6 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   clocks: CLOCKS,
   databases: DATABASES,
   pauses: PAUSES,
+  refreshes: REFRESHES,
   environment: ENVIRONMENT,
 };

@@ -7,7 +7,7 @@ export type Rights = Partial<Record<Role, readonly string[]>>;
 const OWN = [
   'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
-  'hints_are_free lock_hint_sources hints_came',
+  'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
@@ -29,6 +29,11 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'view catalog.hint_sources': { catalog_reader: READ },
   'function catalog.hint(text,text)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
+  'function catalog.refresh(text[])': { catalog_watcher: ['EXECUTE'] },
+  'function catalog.refresh_now(text[],interval)': { catalog_watcher: ['EXECUTE'] },
+  'function catalog.refresh_begin(text[],interval,text)': { catalog_watcher: ['EXECUTE'] },
+  'function catalog.refresh_wait(jsonb)': { catalog_watcher: ['EXECUTE'] },
+  'function catalog.refresh_end(jsonb)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.changes(bigint,integer)': { catalog_reader: ['EXECUTE'] },
   'function catalog.changes_position()': { catalog_reader: ['EXECUTE'] },
   'function catalog.changes_oldest()': { catalog_reader: ['EXECUTE'] },
@@ -53,6 +58,10 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.delta_late_after(catalog_internal.settings)': {},
   'function catalog_internal.mark_due(text[],text,boolean)': {},
   'function catalog_internal.hints_at(text[])': {},
+  'function catalog_internal.refresh_skus(text[])': {},
+  'function catalog_internal.take_refreshes(integer)': {},
+  'function catalog_internal.ask_refresh(text[],boolean)': {},
+  'function catalog_internal.pay_refreshes(double precision,integer)': {},
   'function catalog_internal.past_moves(text,timestamp with time zone)': {},
   'function catalog_internal.others_sent(interval)': {},
   'function catalog_internal.count_other(timestamp with time zone)': {},

@@ -73,6 +73,7 @@ const STATS: MirrorStats = {
   live: { ...EVERY_MEMBER.live, computedPerMinute: 34, ceilingPerMinute: null, longestWaitSeconds: null },
   incident: null,
   hints: { unread: 0, sources: [] },
+  refreshes: { asked: 0, refused: 0 },
   deltaAudit: {
     since: ago(86_400),
     reportsConfirmed: 800,

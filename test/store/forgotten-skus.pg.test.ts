@@ -25,6 +25,7 @@ const TABLES = [
   'catalog_internal.live_backlog',
   'catalog_internal.hints',
   'catalog_internal.waiting_hints',
+  'catalog_internal.refresh_requests',
   'catalog_internal.unreported_moves',
 ];
 
@@ -58,6 +59,7 @@ async function priced(...skus: string[]): Promise<void> {
   await sql`insert into catalog_internal.live_backlog (sku, place, listed_at) select sku, 1, now() from catalog.skus`;
   await sql`insert into catalog_internal.hints (sku, source, hinted_at) select sku, 'orders', now() from catalog.skus`;
   await sql`insert into catalog_internal.waiting_hints (sku, source, hinted_at, hazard) select sku, 'orders', now(), 1 from catalog.skus`;
+  await sql`insert into catalog_internal.refresh_requests (sku) select sku from catalog.skus`;
   await sql`insert into catalog_internal.unreported_moves (sku, seen_at) select sku, now() from catalog.skus`;
 }
 

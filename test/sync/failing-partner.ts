@@ -125,6 +125,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
       candidates: [],
       watchlistMoved: false,
       hintsCame: false,
+      refreshesCame: false,
     };
   }
 

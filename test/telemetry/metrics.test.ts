@@ -92,6 +92,8 @@ describe('the mirror at scrape time', () => {
         'catalog_mirror_hint_recall_ratio{source="orders"} 0.48',
         'catalog_mirror_waiting_hints{source="orders"} 9',
         'catalog_mirror_unread_hints 12',
+        'catalog_mirror_sql_refreshes_total 50',
+        'catalog_mirror_sql_refreshes_refused_total 2',
         'catalog_mirror_backing_off 1',
         'catalog_mirror_mirror_stats_available 1',
       ]),

@@ -61,6 +61,7 @@ export const STATS: MirrorStats = {
     movesWaiting: 3,
   },
   calibration: [{ cohort: 'live', looks: 2000, rightShare: 0.91, claimedShare: 0.9, error: 0.02 }],
+  refreshes: { asked: 50, refused: 2 },
   hints: {
     unread: 12,
     sources: [

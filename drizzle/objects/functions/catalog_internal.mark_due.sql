@@ -3,7 +3,7 @@
 -- no answer to an earlier request settles it. The wait of a deferred SKU is not shortened, nor that of one with which a call of
 -- its own failed, while a SKU that waits after any other error, or for a second answer, is asked again at once. counts_as_live null leaves the live
 -- flag as it is.
--- The rank is the weight as it stands once the rows are locked, because locking them may have waited for whoever tells
+-- A SKU that was asked for by name (refresh_skus) stays ahead of all others until it is answered. Any other rank is the weight as it stands once the rows are locked, because locking them may have waited for whoever tells
 -- the ledger of another weight (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
 -- function in SQL all statements see the same.
 CREATE OR REPLACE FUNCTION catalog_internal.mark_due(skus text[], reason text, counts_as_live boolean DEFAULT NULL) RETURNS bigint
@@ -32,7 +32,7 @@ BEGIN
   FROM (
     SELECT unnest(ranked) AS sku UNION SELECT w.sku FROM catalog_internal.watched w WHERE w.sku = ANY (mark_due.skus)
   ) named LEFT JOIN catalog_internal.watched w USING (sku)
-  WHERE d.sku = named.sku AND d.rank <> coalesce(w.weight, 1);
+  WHERE d.sku = named.sku AND d.rank <> coalesce(w.weight, 1) AND d.rank < 'Infinity';
   RETURN marked;
 END
 $$;

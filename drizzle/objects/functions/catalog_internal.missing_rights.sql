@@ -7,7 +7,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   ), relations AS (
     SELECT oid, relname FROM pg_class WHERE relnamespace = 'catalog'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
   ), functions AS (
-    SELECT oid, coalesce(proacl, acldefault('f', proowner)) AS acl, CASE WHEN proname IN ('take_request', 'hint') THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
+    SELECT oid, coalesce(proacl, acldefault('f', proowner)) AS acl, CASE WHEN proname IN ('take_request', 'hint') OR proname LIKE 'refresh%' THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
     FROM pg_proc WHERE pronamespace = 'catalog'::regnamespace
   )
   SELECT format('GRANT USAGE ON SCHEMA catalog TO %I', role) FROM roles WHERE NOT has_schema_privilege(role, 'catalog', 'USAGE')
@@ -19,10 +19,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   FROM roles, relations, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
   WHERE role = 'catalog_watcher' AND relname = 'watchlist' AND NOT has_table_privilege(role, oid, privilege)
   UNION ALL
-  SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', oid::regprocedure) FROM functions
+  SELECT format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', oid::regprocedure) FROM functions
   WHERE EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = 0)
   UNION ALL
-  SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, role) FROM roles JOIN functions USING (role)
+  SELECT format('GRANT EXECUTE ON ROUTINE %s TO %I', oid::regprocedure, role) FROM roles JOIN functions USING (role)
   WHERE NOT EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = to_regrole(role))
   UNION ALL
   SELECT format('ALTER DEFAULT PRIVILEGES IN SCHEMA catalog GRANT SELECT ON TABLES TO %I', role) FROM roles

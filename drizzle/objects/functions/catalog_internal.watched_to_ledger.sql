@@ -24,7 +24,7 @@ BEGIN
   PERFORM FROM catalog_internal.due WHERE sku = ANY (told) ORDER BY sku FOR UPDATE;
   UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
   FROM catalog_internal.watched w
-  WHERE w.sku = ANY (told) AND d.sku = w.sku AND d.lane = 1 AND d.rank <> coalesce(w.weight, 1);
+  WHERE w.sku = ANY (told) AND d.sku = w.sku AND d.lane = 1 AND d.rank <> coalesce(w.weight, 1) AND d.rank < 'Infinity';
   IF marked IS NOT NULL THEN
     PERFORM catalog_internal.mark_due(marked, 'watched');
   END IF;

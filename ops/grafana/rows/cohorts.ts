@@ -85,5 +85,16 @@ export const cohorts: Row = {
       ],
       width: 8,
     }),
+    series({
+      title: 'Refreshes from SQL',
+      description:
+        'SKUs that were asked for by catalog.refresh and catalog.refresh_now, and calls of these that were refused, because they were above their part of the requests, or too many waited.',
+      unit: 'cpm',
+      queries: [
+        { expr: readPerMinute('sql_refreshes_total'), legend: 'SKUs' },
+        { expr: readPerMinute('sql_refreshes_refused_total'), legend: 'refused calls' },
+      ],
+      width: 24,
+    }),
   ],
 };

@@ -244,14 +244,17 @@ async function settleAnswered(
   const secs = (ms: number) => ms / 1000;
   await tx`
     update catalog_internal.due d set
-      claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end, deferrals = 0, failures = 0, largest_call = null,
+      claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end,
+      asked_generation = a.generation, deferrals = 0, failures = 0, largest_call = null,
       held_until = case when a.doubted_seconds is not null then now() + make_interval(secs => a.doubted_seconds) end,
       live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
       due_at = case when d.generation = a.generation then next.due_at else d.due_at end,
       reason = case when d.generation = a.generation then next.reason else d.reason end,
-      lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason) else d.lane end
+      lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason) else d.lane end,
+      rank = case when d.generation = a.generation and d.rank = 'Infinity'
+        then coalesce((select weight from catalog_internal.watched w where w.sku = d.sku), 1) else d.rank end
     from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
         ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[],
         ${answered.map(({ sku }) => (doubtedMs.has(sku) ? secs(doubtedMs.get(sku) ?? 0) : null))}::float8[]) as a(sku, generation, live_seconds, doubted_seconds)

@@ -10,6 +10,7 @@ import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store
 import { isLockNotAvailable } from '../../store/locks.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
 import { quarantine } from '../../store/quarantine.ts';
+import { takeRefreshes } from '../../store/refresh.ts';
 import { callPause } from '../../store/tasks.ts';
 import { readWatchlist } from '../../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
@@ -123,14 +124,16 @@ type Permitted =
   | { readonly kind: 'granted'; readonly permit: SentPermit }
   | Extract<Acquired, { readonly kind: 'wait' }>;
 
-/** Reads what a call is planned from, after what sellers have done to the watchlist meanwhile, and hinted at. */
+/** Reads what a call is planned from, after what sellers have done to the watchlist meanwhile, hinted at, and asked for. */
 async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   const options = inputOptions(ctx.settings);
   const inputs = await readCallInputs(ctx.sql, options, ctx.floors);
-  if (!inputs.watchlistMoved && !inputs.hintsCame) return inputs;
-  if (inputs.watchlistMoved)
+  const { watchlistMoved, hintsCame, refreshesCame } = inputs;
+  if (!watchlistMoved && !hintsCame && !refreshesCame) return inputs;
+  if (watchlistMoved)
     await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false });
-  if (inputs.hintsCame) await followHints(ctx, inputs.live);
+  if (hintsCame) await followHints(ctx, inputs.live);
+  if (refreshesCame) await takeRefreshes(ctx.sql);
   ctx.floors.reset();
   return await readCallInputs(ctx.sql, options, ctx.floors);
 }

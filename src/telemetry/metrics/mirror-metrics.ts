@@ -200,6 +200,14 @@ export const MIRROR_METRICS = {
     help: 'Hints that sellers have given and the mirror has not read yet; catalog.hint takes no more where 100,000 wait.',
     read: (s) => s.hints.unread,
   }),
+  sql_refreshes_total: storedCounter({
+    help: 'SKUs that were asked for from SQL (catalog.refresh, catalog.refresh_now).',
+    read: (s) => s.refreshes.asked,
+  }),
+  sql_refreshes_refused_total: storedCounter({
+    help: 'Calls of catalog.refresh and catalog.refresh_now that were above their bounds (SQLSTATE CM004).',
+    read: (s) => s.refreshes.refused,
+  }),
   live_budget_per_call: gauge({
     help: 'Live SKUs currently put into one bulk call.',
     read: (s) => s.liveBudgetPerCall,

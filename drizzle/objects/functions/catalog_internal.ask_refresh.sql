@@ -1,0 +1,51 @@
+-- Writes down that a seller asks for SKUs: nothing that the mirror needs is locked, however long the caller's transaction stays open. Those that
+-- are known come back, each with the generation that its mark has before: an answer to a later one was asked for after this.
+-- A SKU that somebody has asked for already costs nothing, nor one that the next call has anyway, and is not written down twice unless somebody
+-- waits for an answer. Any other costs its part of a call; while calls fail, one call at least, as it has them tried again.
+CREATE OR REPLACE FUNCTION catalog_internal.ask_refresh(skus text[], waits boolean, OUT known text[], OUT generations integer[], OUT missing text[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+DECLARE
+  most CONSTANT integer := 1000;
+  wanted text[] := ARRAY(SELECT DISTINCT w.sku FROM unnest(ask_refresh.skus) AS w(sku) WHERE w.sku IS NOT NULL);
+  asked text[];
+  calls float8;
+  wait float8;
+BEGIN
+  IF cardinality(wanted) > most THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION '% SKUs are too many for one call', cardinality(wanted)
+      USING ERRCODE = 'CM004', HINT = format('Ask for %s at a time.', most);
+  END IF;
+  SELECT array_agg(k.sku), array_agg(k.generation),
+    array_agg(k.sku) FILTER (WHERE NOT k.requested AND (ask_refresh.waits OR NOT k.next OR k.rank < 'Infinity')),
+    coalesce(sum(k.part) FILTER (WHERE NOT k.requested AND NOT k.next), 0)
+  INTO known, generations, asked, calls
+  FROM (
+    SELECT d.sku, d.generation, d.rank,
+      EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) AS requested,
+      d.lane = 1 AND d.due_at <= clock_timestamp() AND d.held_until IS NULL AND d.largest_call IS NULL AS next,
+      1 / greatest(1, CASE WHEN d.largest_call IS NOT NULL THEN d.largest_call WHEN d.live OR l.incident_since IS NOT NULL
+        THEN coalesce(y.live_budget, g.bulk_live_budget) ELSE g.bulk_max_skus END)::float8 AS part
+    FROM unnest(wanted) AS w(sku) JOIN catalog.skus s ON s.sku = w.sku JOIN catalog_internal.due d ON d.sku = w.sku
+      CROSS JOIN catalog_internal.settings g CROSS JOIN catalog_internal.sync y CROSS JOIN catalog_internal.live_plan l
+  ) k;
+  known := coalesce(known, '{}');
+  missing := ARRAY(SELECT w.sku FROM unnest(wanted) AS w(sku) WHERE w.sku <> ALL (known) ORDER BY w.sku);
+  IF calls > 0 AND EXISTS (SELECT FROM catalog_internal.tasks WHERE task = 'reprice' AND failures > 0 AND next_at > clock_timestamp()) THEN
+    calls := greatest(calls, 1);
+  END IF;
+  wait := catalog_internal.pay_refreshes(calls, cardinality(known));
+  IF wait = 'Infinity' THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION 'these % SKUs take more requests than refreshes from SQL have in a minute', cardinality(known)
+      USING ERRCODE = 'CM004', HINT = 'Ask for fewer at a time: about five live ones go into a request.';
+  ELSIF wait > 0 THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION 'refreshes from SQL have used up their quarter of the requests'
+      USING ERRCODE = 'CM004', HINT = format('Try again in %s s.', ceil(wait));
+  END IF;
+  INSERT INTO catalog_internal.refresh_requests (sku) SELECT unnest(asked);
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.ask_refresh(text[], boolean) FROM PUBLIC;

@@ -1,0 +1,17 @@
+-- Marks SKUs due now, ahead of everything else, and nothing makes them wait any longer: no deferral, no error, no pause of calls after failures
+-- (but one that an operator has made endless). What is asked for at the moment stays whose it is.
+CREATE OR REPLACE FUNCTION catalog_internal.refresh_skus(skus text[], OUT marked bigint, OUT released bigint, OUT resumed boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  SELECT count(*) INTO released FROM catalog_internal.due d
+  WHERE d.sku = ANY (refresh_skus.skus) AND d.claim IS NULL AND d.held_until > clock_timestamp();
+  marked := catalog_internal.mark_due(refresh_skus.skus, 'refresh');
+  UPDATE catalog_internal.due d SET rank = 'Infinity', held_until = CASE WHEN d.claim IS NOT NULL THEN d.held_until END
+  WHERE d.sku = ANY (refresh_skus.skus);
+  UPDATE catalog_internal.tasks SET next_at = clock_timestamp()
+  WHERE task = 'reprice' AND failures > 0 AND next_at > clock_timestamp() AND next_at < 'infinity';
+  resumed := FOUND;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.refresh_skus(text[]) FROM PUBLIC;

@@ -1,0 +1,93 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const STORE = ['test/store/refresh-now.pg.test.ts', 'test/store/refresh-asked.pg.test.ts'];
+const BOUNDS = ['test/store/refresh-bounds.pg.test.ts'];
+
+/** Each tells of an answer that there was not, waits for one that there was, holds others up, or lets callers take too much. */
+export const REFRESHES: readonly Mutant[] = [
+  ...faultsOf(
+    'drizzle/0027_refresh_now.sql',
+    STORE,
+    [
+      'refresh: an answer to the generation of before is one',
+      'd.asked_generation <= w.after;',
+      'd.asked_generation < w.after;',
+    ],
+    [
+      'refresh: what is asked for is marked, and put off by the answer',
+      'ORDER BY r.id LIMIT most FOR UPDATE OF r SKIP LOCKED',
+      'OR true ORDER BY r.id LIMIT most FOR UPDATE OF r SKIP LOCKED',
+    ],
+    [
+      'refresh: whoever locks a SKU is waited for',
+      'AND d.claim IS NULL ORDER BY d.sku FOR UPDATE SKIP LOCKED',
+      'AND d.claim IS NULL ORDER BY d.sku FOR UPDATE',
+    ],
+    ['refresh: no rank', "SET rank = 'Infinity', held_until", 'SET held_until'],
+    [
+      'refresh: another weight takes its rank',
+      "d.lane = 1 AND d.rank <> coalesce(w.weight, 1) AND d.rank < 'Infinity';",
+      'd.lane = 1 AND d.rank <> coalesce(w.weight, 1);',
+    ],
+    [
+      'refresh: an endless pause of an operator ends',
+      "next_at > clock_timestamp() AND next_at < 'infinity';",
+      'next_at > clock_timestamp();',
+    ],
+    [
+      'refresh_now: what is put off for long is waited for',
+      'waits := NOT hopeless AND remaining > 0;',
+      'waits := jsonb_array_length(skus) > 0 AND remaining > 0;',
+    ],
+    ['refresh_now: no COMMIT in a round', '  LOOP\n    COMMIT;\n', '  COMMIT;\n  LOOP\n'],
+    [
+      'refresh_now: a place is not renewed',
+      "p SET until = clock_timestamp() + interval '10 seconds' WHERE",
+      'p SET until = until WHERE',
+    ],
+    ['refresh_now: a place is kept', '  IF NOT waits THEN\n    UPDATE', '  IF false THEN\n    UPDATE'],
+    ['refresh_now: pg_catalog is not named', 'catalog.refresh_wait(held) AS w', 'refresh_wait(held) AS w'],
+    [
+      'forgotten: requests stay',
+      '  DELETE FROM catalog_internal.refresh_requests USING gone WHERE refresh_requests.sku = gone.sku;\n',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0027_refresh_now.sql',
+    BOUNDS,
+    ['bounds: half of the requests', 's.rate_window / 4) INTO most', 's.rate_window / 2) INTO most'],
+    ['bounds: a clock that was ahead', 'paid > moment + minute OR ', ''],
+    [
+      'bounds: not paid',
+      "PERFORM setval('catalog_internal.refreshes_paid', floor(paid)::bigint),\n        setval",
+      'PERFORM setval',
+    ],
+    [
+      'bounds: what is next costs',
+      'FILTER (WHERE NOT k.requested AND NOT k.next), 0)',
+      'FILTER (WHERE NOT k.requested), 0)',
+    ],
+    ['bounds: while calls fail it costs as ever', 'calls := greatest(calls, 1);', 'calls := calls;'],
+    ['refresh_now: refused only when it commits', 'IF SQLERRM = refused THEN', 'IF SQLERRM <> refused THEN'],
+    [
+      'nothing leaves: not while paused',
+      "IF FOUND THEN\n    RETURN format('requests",
+      "IF false THEN\n    RETURN format('requests",
+    ],
+  ),
+  ...faultsOf('src/store/answer/apply.ts', STORE, [
+    'apply: the generation of an answer is not noted',
+    '      asked_generation = a.generation, deferrals = 0',
+    '      deferrals = 0',
+  ]),
+  ...faultsOf(
+    'src/sync/reprice/reprice.ts',
+    ['test/e2e/refresh-now.e2e.test.ts'],
+    [
+      'reprice: nobody marks what sellers ask for',
+      '  if (refreshesCame) await takeRefreshes(ctx.sql);\n',
+      '',
+    ],
+  ),
+];

@@ -1,0 +1,41 @@
+import { expect } from 'vitest';
+import type { Sql } from '../../src/store/db.ts';
+import { takeRefreshes } from '../../src/store/refresh.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** What sellers have asked for and the mirror has not marked. */
+export async function requested(sql: Sql): Promise<string[]> {
+  const rows = await sql<
+    { sku: string }[]
+  >`select sku from catalog_internal.refresh_requests order by sku, id`;
+  return rows.map(({ sku }) => sku);
+}
+
+/** How many SKUs catalog.refresh says are due now. */
+export async function askedFor(sql: Sql, skus: readonly (string | null)[] | null): Promise<number> {
+  const [row] = await sql<[{ n: number }]>`select catalog.refresh(${skus as string[]}::text[]) as n`;
+  return row.n;
+}
+
+/** Waits until somebody has asked for these SKUs, and marks them as a daemon does before a call. */
+export async function taken(sql: Sql, ...skus: string[]): Promise<void> {
+  await eventually(async () => expect(await requested(sql)).toEqual(skus), { what: 'the request' });
+  expect(await takeRefreshes(sql)).toBe(new Set(skus).size);
+}
+
+/** How a call ended: 'done', or the SQLSTATE, message and detail of its error. */
+export async function outcome(call: PromiseLike<unknown>): Promise<string> {
+  try {
+    await call;
+    return 'done';
+  } catch (error) {
+    const { code, message, detail } = error as { code?: string; message: string; detail?: string };
+    return [code, message, detail].filter((part) => part !== undefined).join(' | ');
+  }
+}
+
+/** Whether a promise has ended by now. */
+export async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol('pending');
+  return (await Promise.race([promise.catch(() => null), Promise.resolve(pending)])) !== pending;
+}
