@@ -14,9 +14,9 @@ export const REFRESHES: readonly Mutant[] = [
       'd.asked_generation < w.after;',
     ],
     [
-      'refresh: what is asked for is marked, and put off by the answer',
-      'ORDER BY r.id LIMIT most FOR UPDATE OF r SKIP LOCKED',
-      'OR true ORDER BY r.id LIMIT most FOR UPDATE OF r SKIP LOCKED',
+      'refresh: what is asked for at the moment is tried again and again',
+      'WHERE NOT EXISTS (SELECT FROM catalog_internal.due d WHERE d.sku = r.sku AND d.claim IS NOT NULL)\n  );',
+      ');',
     ],
     [
       'refresh: whoever locks a SKU is waited for',
