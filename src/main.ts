@@ -5,6 +5,7 @@ import { NoMirror } from './cli/no-mirror.ts';
 import { printError, scrubDebugOutput } from './cli/print-error.ts';
 import { endOnCrash } from './cli/process.ts';
 import { ConfigError } from './config/config.ts';
+import { Misconfigured } from './lib/misconfigured.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_GRACE_MS = 1000;
@@ -43,7 +44,10 @@ try {
 } catch (error) {
   printError(error);
   process.exitCode =
-    error instanceof ConfigError || error instanceof UsageError || error instanceof NoMirror
+    error instanceof ConfigError ||
+    error instanceof UsageError ||
+    error instanceof NoMirror ||
+    error instanceof Misconfigured
       ? EXIT.usage
       : EXIT.failed;
 }

@@ -170,6 +170,8 @@ function noDatabaseYet(config: Config): CheckResult {
 /** Why requests cannot be counted in this database; null where they can. Pure. */
 export function ledgerProblem(facts: PostgresFacts): string | null {
   if (facts.unknown > 0) return 'requests are counted in Postgres, and its schema belongs to a later version';
+  if (facts.occupied.some(({ kind }) => kind !== 'role-of-another'))
+    return "requests are counted in Postgres, and schemas with the mirror's names are not the mirror's";
   if (!facts.migrated) return null;
   if (!facts.owns) return 'requests are counted in Postgres, and this role lacks the privileges';
   if (facts.pending > 0) return 'requests are counted in Postgres: apply the pending migrations first';

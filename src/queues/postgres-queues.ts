@@ -16,7 +16,7 @@ import {
   KEEP_ALIVE_MS,
   SCAN_WITHIN_MS,
 } from '../store/db.ts';
-import { QUEUE_SCHEMA } from '../store/migrations.ts';
+import { QUEUE_SCHEMA } from '../store/occupied.ts';
 import { sessionConnection } from '../store/session.ts';
 
 /** The means of all queues and workers of a process whose queues are in Postgres. */

@@ -2,14 +2,19 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connect, type DatabaseUrl, SCAN_WITHIN_MS, type Sql, withoutTransactionTimeout } from './db.ts';
+import {
+  type Found,
+  judgeRoles,
+  judgeSchemas,
+  type Occupied,
+  OccupiedError,
+  readFound,
+  readRoles,
+} from './occupied.ts';
 import { sqlState } from './sql-errors.ts';
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
 export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
-
-/** Where BullMQ has its tables, where the queues are in Postgres. */
-export const QUEUE_SCHEMA = 'catalog_queue';
-export const OUR_SCHEMAS = ['catalog', 'catalog_internal', QUEUE_SCHEMA];
 
 /** Every other statement queues behind a migration that waits for a lock. */
 const LOCK_TIMEOUT_MS = 10_000;
@@ -34,7 +39,7 @@ interface Entry {
 /** Why the tables cannot be brought to this version. Nothing of it was applied. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError';
-  readonly kind: 'migration-failed' | 'database-newer' | 'schema-of-another';
+  readonly kind: 'migration-failed' | 'database-newer';
   readonly hint: string;
 
   constructor(kind: MigrationError['kind'], message: string, hint: string, cause?: unknown) {
@@ -46,9 +51,9 @@ export class MigrationError extends Error {
 
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
- * once. Where none is pending it waits for nobody. Throws MigrationError, leaving everything as it was (a new database may
- * have got the empty table of what is applied), where one fails, where a later version has migrated the database, and where
- * a schema of ours is another role's. Then makes roles and grants whole: where a dump was loaded into a new cluster, they
+ * once. Where none is pending it waits for nobody. Throws OccupiedError, before anything is made, where schemas or roles with the
+ * mirror's names are somebody else's; MigrationError, leaving everything as it was (a new database may have got the empty table
+ * of what is applied), where one fails, and where a later version has migrated the database. Then makes roles and grants whole: where a dump was loaded into a new cluster, they
  * are missing. Needs a direct connection (no transaction pooler).
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
@@ -58,21 +63,25 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
   const turn = connect(url, one);
   try {
     await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(turn)]);
-    await refuseSchemasOfOthers(sql);
+    const found = await refuseOccupied(sql, folder);
     if ((await refuseNewer(sql, folder)) > 0)
-      await alone(sql, turn, () => migrate(sql, folder, lockTimeoutMs));
+      await alone(sql, turn, () => migrate(sql, found, folder, lockTimeoutMs));
     const rights = await readRights(sql);
     if (rights.known && !rights.whole)
       await locked(turn, () => sql`select catalog_internal.grant_rights()`.execute());
     return { rolesMissing: rights.whole ? [] : (await readRights(sql)).rolesMissing };
   } catch (error) {
-    throw error instanceof MigrationError ? error : await migrationFailed(error, folder);
+    throw error instanceof MigrationError || error instanceof OccupiedError
+      ? error
+      : await migrationFailed(error, folder);
   } finally {
     await Promise.all([sql.end({ timeout: 5 }), turn.end({ timeout: 5 })]);
   }
 }
 
-async function migrate(sql: Sql, folder: string, lockTimeoutMs: number): Promise<void> {
+const MAKES_CATALOG = /^\s*(?:--.*\s+)*CREATE SCHEMA "catalog";\s*$/;
+
+async function migrate(sql: Sql, found: Found, folder: string, lockTimeoutMs: number): Promise<void> {
   if ((await refuseNewer(sql, folder)) === 0) return;
   // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
   // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
@@ -88,7 +97,11 @@ async function migrate(sql: Sql, folder: string, lockTimeoutMs: number): Promise
     migrationsTable: 'migrations',
   };
   const dialect = new PgDialect();
-  await dialect.migrate(readMigrationFiles(config), new PostgresJsSession(sql, dialect, undefined), config);
+  const files = readMigrationFiles(config);
+  // An administrator has made it for the mirror, with the privileges that it has: only what is in it is missing.
+  if (found.schemas.some(({ schema }) => schema === 'catalog'))
+    for (const file of files) file.sql = file.sql.filter((statement) => !MAKES_CATALOG.test(statement));
+  await dialect.migrate(files, new PostgresJsSession(sql, dialect, undefined), config);
 }
 
 /** SQLSTATEs of two sessions that create the same thing at once; `if not exists` does not keep them apart. */
@@ -162,27 +175,23 @@ export async function migrationState(
   };
 }
 
-export interface SchemaOfAnother {
-  readonly schema: string;
-  readonly owner: string;
+/** What stands in the way of the first or any later migration: schemas and roles with our names that are not ours. Changes nothing. */
+export async function readOccupied(
+  sql: Sql,
+  folder = MIGRATIONS,
+): Promise<Found & { readonly occupied: readonly Occupied[] }> {
+  const [first] = await journal(folder);
+  const found = await readFound(sql, first?.when ?? 0);
+  // An administrator who has given a role more since does not stop a daemon that has run for months.
+  const roles = found.ledger === 'none' ? judgeRoles(await readRoles(sql)) : [];
+  return { ...found, occupied: [...judgeSchemas(found), ...roles] };
 }
 
-/** Those of our schemas that are owned by a role which this one does not belong to: what is in them, that role can replace. */
-export async function schemasOfOthers(sql: Sql): Promise<readonly SchemaOfAnother[]> {
-  return await sql<SchemaOfAnother[]>`
-    select nspname::text as schema, pg_get_userbyid(nspowner)::text as owner from pg_namespace
-    where nspname = any (${OUR_SCHEMAS}) and not pg_has_role(nspowner, 'USAGE') order by 1`;
-}
-
-async function refuseSchemasOfOthers(sql: Sql): Promise<void> {
-  const found = await schemasOfOthers(sql);
-  if (found.length === 0) return;
-  const named = found.map(({ schema, owner }) => `${schema} (of ${owner})`).join(', ');
-  throw new MigrationError(
-    'schema-of-another',
-    `there are schemas with the mirror's names that belong to another role: ${named}`,
-    'connect as that role or a member of it, or have that role drop the schema',
-  );
+async function refuseOccupied(sql: Sql, folder: string): Promise<Found> {
+  const { occupied, ...found } = await readOccupied(sql, folder);
+  const [first, ...others] = occupied;
+  if (first !== undefined) throw new OccupiedError([first, ...others]);
+  return found;
 }
 
 /**
@@ -199,6 +208,9 @@ async function refuseNewer(sql: Sql, folder: string): Promise<number> {
   );
 }
 
+/** SQLSTATEs: there is such a schema, relation, function or other object already. */
+const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
+
 /** An error of the migrating transaction, saying which migration it came from. */
 async function migrationFailed(error: unknown, folder: string): Promise<MigrationError> {
   const query = error instanceof Error && 'query' in error ? String(error.query) : null;
@@ -208,7 +220,9 @@ async function migrationFailed(error: unknown, folder: string): Promise<Migratio
   return new MigrationError(
     'migration-failed',
     `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
-    'the next start retries it',
+    NAME_TAKEN.has(sqlState(error) ?? '')
+      ? "something that is not the mirror's has a name that it needs: rename or drop that, and start again"
+      : 'the next start retries it',
     cause,
   );
 }

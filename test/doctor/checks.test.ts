@@ -27,7 +27,8 @@ const GOOD: PostgresFacts = {
   migrated: true,
   queueTablesCurrent: true,
   owns: true,
-  schemasOfOthers: [],
+  occupied: [],
+  roles: [],
   creators: [],
   pending: 0,
   unknown: 0,
@@ -79,7 +80,35 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
     ['WARN roles'],
   ],
   ['roles that will be made', { hasReader: false, hasWatcher: false, migrated: false }, []],
-  ['a schema of another role', { schemasOfOthers: [{ schema: 'catalog', owner: 'shop' }] }, ['FAIL rights']],
+  [
+    'a schema of another application',
+    { migrated: false, occupied: [{ kind: 'schema-of-another', text: '', remedy: '' }] },
+    ['WARN migrations', 'FAIL schemas'],
+  ],
+  [
+    'a role that is more than a reader, before the first start',
+    {
+      migrated: false,
+      occupied: [{ kind: 'role-of-another', text: '', remedy: '' }],
+      roles: [{ role: 'catalog_reader', powers: ['SUPERUSER'], canLogin: true, members: [] }],
+    },
+    ['FAIL roles', 'WARN migrations'],
+  ],
+  [
+    'a role that has become more than a reader since',
+    { roles: [{ role: 'catalog_reader', powers: ['SUPERUSER'], canLogin: false, members: [] }] },
+    ['WARN roles'],
+  ],
+  [
+    'a role that logs in',
+    { roles: [{ role: 'catalog_watcher', powers: [], canLogin: true, members: [] }] },
+    ['WARN roles'],
+  ],
+  [
+    'roles that others have already',
+    { migrated: false, roles: [{ role: 'catalog_reader', powers: [], canLogin: false, members: ['bi'] }] },
+    [],
+  ],
   [
     'others who may create where nothing of ours is',
     { creators: [{ place: 'schema public', ours: false, roles: ['PUBLIC'] }] },
@@ -99,7 +128,7 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
   ['a clock that is off', { aheadMs: -90_000 }, ['WARN postgres clock']],
 ])('Postgres: %s', (_name, facts, expected) => {
   const settings = { url: 'postgres://127.0.0.1/shop', queues: 'postgres' as const, poolMax: 12 };
-  expect(bad(judgePostgres({ ...GOOD, ...facts }, settings))).toEqual(expected);
+  expect(bad(judgePostgres({ ...GOOD, ...facts }, settings)).toSorted()).toEqual(expected.toSorted());
 });
 
 test.each<[string, string, string | null]>([

@@ -17,6 +17,7 @@ import { LOCKS } from './locks.ts';
 import type { Mutant } from './mutant.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
+import { OCCUPIED } from './occupied.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
 import { READINGS } from './readings.ts';
@@ -51,6 +52,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   neighbours: NEIGHBOURS,
   clocks: CLOCKS,
   databases: DATABASES,
+  occupied: OCCUPIED,
   pauses: PAUSES,
   refreshes: REFRESHES,
   environment: ENVIRONMENT,

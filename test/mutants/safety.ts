@@ -35,7 +35,7 @@ export const SAFETY: readonly Mutant[] = [
   {
     breaks: 'schemas of another role are taken',
     file: 'src/store/migrations.ts',
-    from: '    await refuseSchemasOfOthers(sql);\n',
+    from: '  if (first !== undefined) throw new OccupiedError([first, ...others]);\n',
     to: '',
     tests: TRAPS,
   },

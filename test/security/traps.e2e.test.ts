@@ -90,8 +90,8 @@ test.for(['catalog', 'catalog_internal', 'catalog_queue'])(
     const env = { ...stack.env, DATABASE_URL: url };
     for (const args of [['migrate'], ['run', '--once']]) {
       const { code, stdout, stderr } = await runProgram(args, env);
-      expect({ args, code }).toEqual({ args, code: 1 });
-      expect(stdout + stderr).toContain(`${schema} (of ${stranger})`);
+      expect({ args, code }).toEqual({ args, code: 78 });
+      expect(stdout + stderr).toContain(`the schema ${schema} belongs to ${stranger} and is empty`);
     }
     const made = await sql`select relname from pg_class where relnamespace = ${schema}::regnamespace`;
     expect([...made]).toEqual([]);

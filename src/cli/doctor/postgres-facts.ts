@@ -1,6 +1,7 @@
 import type { Sql } from '../../store/db.ts';
 import { sqlState, storeFailure } from '../../store/sql-errors.ts';
-import { migrationState, OUR_SCHEMAS, readRights, schemasOfOthers } from '../../store/migrations.ts';
+import { migrationState, readOccupied, readRights } from '../../store/migrations.ts';
+import { OUR_SCHEMAS, readRoles } from '../../store/occupied.ts';
 import { countDaemons } from '../../store/instance.ts';
 import type { PostgresFacts } from './postgres.ts';
 import { readSyncState } from '../../store/sync-state.ts';
@@ -14,7 +15,8 @@ type ServerRow = Omit<
   | 'pending'
   | 'unknown'
   | 'rightsWhole'
-  | 'schemasOfOthers'
+  | 'occupied'
+  | 'roles'
   | 'creators'
   | 'daemons'
   | 'pooled'
@@ -56,30 +58,32 @@ export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFa
       left join (pg_class t join pg_namespace n on n.oid = t.relnamespace and n.nspname = 'catalog')
         on t.relname = 'skus'
     where r.rolname = current_user`;
-  const { pending, unknown } = row.owns ? await migrationState(sql) : { pending: 0, unknown: 0 };
+  const { occupied, ledger, queueTables } = await readOccupied(sql);
+  // Another application's table of that name says nothing of the mirror.
+  const isOurs = ledger === 'ours' || (ledger === 'none' && occupied.length === 0);
+  const migrated = row.migrated && isOurs;
+  const { pending, unknown } = row.owns && isOurs ? await migrationState(sql) : { pending: 0, unknown: 0 };
   const writes = row.inRecovery || row.readOnly || !row.mayTemp ? null : await writeProblem(sql);
-  const rights = row.migrated && row.owns ? await readRights(sql) : null;
+  const rights = migrated && row.owns ? await readRights(sql) : null;
   return {
     ...row,
+    migrated,
     rightsWhole: rights?.known === true ? rights.whole : null,
     pending,
     unknown,
-    schemasOfOthers: await schemasOfOthers(sql),
+    occupied,
+    roles: await readRoles(sql),
     creators: await creators(sql),
     aheadMs,
     writeProblem: writes,
-    queueTablesCurrent: row.owns && (await queueTablesCurrent(sql)),
-    daemons: row.owns ? await countDaemons(sql) : 0,
+    queueTablesCurrent: row.owns && queueTables && (await queueTablesCurrent(sql)),
+    daemons: migrated && row.owns ? await countDaemons(sql) : 0,
     pooled: await isPooled(sql),
     snapshotHolder: await readSnapshotHolder(sql),
   };
 }
 
 async function queueTablesCurrent(sql: Sql): Promise<boolean> {
-  const [{ there }] = await sql<
-    [{ there: boolean }]
-  >`select to_regclass(${QUEUE_TABLES.ledger}) is not null as there`;
-  if (!there) return false;
   const [{ version }] = await sql<[{ version: number | null }]>`
     select max(version)::int as version from ${sql(QUEUE_TABLES.ledger)}`;
   return (version ?? 0) >= QUEUE_TABLES.version;

@@ -1,7 +1,7 @@
 import { judgeEncryption } from './connection.ts';
 import { type SnapshotHolder, snapshotHolderText } from '../../store/snapshot-holder.ts';
-import type { SchemaOfAnother } from '../../store/migrations.ts';
-import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
+import { type FoundRole, judgeRoles, type Occupied } from '../../store/occupied.ts';
+import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 
 const LEAST_VERSION = 140_000;
 
@@ -27,7 +27,9 @@ export interface PostgresFacts {
   readonly owns: boolean;
   /** Whether the tables of queues in Postgres are there, as this version wants them. */
   readonly queueTablesCurrent: boolean;
-  readonly schemasOfOthers: readonly SchemaOfAnother[];
+  /** Schemas and roles with the mirror's names that stand in its way, and the roles of these names as they are. */
+  readonly occupied: readonly Occupied[];
+  readonly roles: readonly FoundRole[];
   /** Where others than the mirror's role, its owners and superusers may create, and who: 'PUBLIC', or roles. */
   readonly creators: readonly {
     readonly place: string;
@@ -155,16 +157,8 @@ function rightsLines(facts: PostgresFacts, { queues }: PostgresSettings): CheckR
         'connect as the role that migrated them, or as a member of it',
       ),
     );
-  for (const { schema, owner } of facts.schemasOfOthers)
-    findings.push(
-      fail(
-        'rights',
-        `the schema ${schema} belongs to ${owner}`,
-        `connect as ${owner}, or have that role drop it`,
-      ),
-    );
   if (findings.length === 0) findings.push(ok('rights', `${role} has the privileges the mirror needs`));
-  return [...findings, roles(facts)];
+  return [...occupiedLines(facts), ...findings, ...rolesLines(facts)];
 }
 
 /** Functions and tables of others are never called or read by name; in a schema of the mirror they would be its own. */
@@ -182,6 +176,34 @@ function creatorsLine({ creators, migrated }: PostgresFacts): CheckResult {
           : 'REVOKE CREATE ON DATABASE … FROM …, or migrate first: who makes a schema with a name of the mirror stops its start',
       )
     : ok('creators', `others may create: ${named}; nothing there is used by the mirror`);
+}
+
+/** Where the mirror's names are taken, `run` and `migrate` end before they make anything. */
+function occupiedLines({ occupied }: PostgresFacts): CheckResult[] {
+  return occupied.map(({ kind, text, remedy }) =>
+    fail(kind === 'role-of-another' ? 'roles' : 'schemas', text, remedy),
+  );
+}
+
+function rolesLines(facts: PostgresFacts): CheckResult[] {
+  // Before the first migration these are among what stands in its way.
+  if (facts.occupied.some(({ kind }) => kind === 'role-of-another')) return [];
+  const tooMuch = judgeRoles(facts.roles).map(({ text, remedy }) => warn('roles', text, remedy));
+  const logins = facts.roles.filter(({ canLogin }) => canLogin).map(({ role }) => role);
+  const login = warn(
+    'roles',
+    `${logins.join(' and ')} can log in: whatever logs in so may do what the mirror's readers may`,
+    `ALTER ROLE … NOLOGIN, and GRANT it to the roles that are to read`,
+  );
+  const line = roles(facts);
+  const members = facts.roles.flatMap(({ role, members: names }) =>
+    names.map((name) => `${name} in ${role}`),
+  );
+  const shown =
+    facts.migrated || members.length === 0 || line.level !== 'OK'
+      ? line
+      : ok('roles', `${line.text}; who is in them will read this catalog, too: ${members.join(', ')}`);
+  return [shown, ...tooMuch, ...(logins.length === 0 ? [] : [login])];
 }
 
 function roles({ hasReader, hasWatcher, mayCreateRoles, migrated, rightsWhole }: PostgresFacts): CheckResult {
@@ -212,7 +234,8 @@ function roles({ hasReader, hasWatcher, mayCreateRoles, migrated, rightsWhole }:
       );
 }
 
-function migrationsLine({ pending, unknown, migrated }: PostgresFacts): CheckResult {
+function migrationsLine({ pending, unknown, migrated, occupied }: PostgresFacts): CheckResult {
+  if (!migrated && occupied.length > 0) return skipped('migrations', 'names of the mirror are taken');
   if (unknown > 0)
     return fail(
       'migrations',

@@ -1,0 +1,10 @@
+/** What a restart does not change, and only another configuration, or an administrator, does: the program ends with exit code 78. */
+export abstract class Misconfigured extends Error {
+  abstract readonly kind: string;
+  readonly hint: string;
+
+  constructor(message: string, hint: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
+    this.hint = hint;
+  }
+}

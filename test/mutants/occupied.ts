@@ -1,0 +1,60 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const JUDGED = ['test/store/occupied.test.ts'];
+const READ = ['test/migrations/occupied.pg.test.ts', 'test/migrations/occupied-roles.pg.test.ts'];
+
+/** Faults in telling what is somebody else's from what is the mirror's. */
+export const OCCUPIED: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/occupied.ts',
+    JUDGED,
+    ['occupied: what is in a schema does not matter', 'isKnown ? false : found.count > 0', 'false'],
+    ['occupied: a mirror is in its own way', 'isKnown ? false : found.count > 0', 'found.count > 0'],
+    ['occupied: a superuser takes what is another’s', 'isKnown ? found.belongs : found.own', 'found.belongs'],
+    ['occupied: a superuser may not run a mirror', 'isKnown ? found.belongs : found.own', 'found.own'],
+    ['occupied: queues are not asked after', 'isQueue ? queueTables :', 'isQueue ||'],
+    ['occupied: another application’s migrations are ours', "if (ledger === 'foreign')", 'if (false)'],
+    ['occupied: a mirror without tables goes on', "ledger === 'ours' && !skus", 'false'],
+    ['occupied: others are told to rename a mirror', 'if (!own && !belongs)', 'if (false)'],
+    ['occupied: a reader may be anything', 'powers.length > 0)', 'powers.length > 9)'],
+  ),
+  ...faultsOf(
+    'src/store/occupied.ts',
+    READ,
+    ['occupied: what comes with an extension is counted', "and m.deptype = 'e'", "and m.deptype = 'x'"],
+    ['occupied: default privileges are objects', "and d.deptype = 'n'", 'and true'],
+    [
+      'occupied: an empty ledger of the mirror is an object',
+      'and i.identity <> all (${LEDGER})',
+      'and ${LEDGER.length} > 0',
+    ],
+    [
+      'occupied: an empty table of another shape is ours',
+      "return shaped ? 'none' : 'foreign';",
+      "return 'none';",
+    ],
+    ['occupied: any rows are ours', "ours && shaped ? 'ours' : 'foreign'", "'ours'"],
+    ['occupied: a view is a ledger', "kind === 'r' ?", "kind !== '' ?"],
+    ['occupied: a hidden ledger is read', "if (!readable) return 'hidden';", ''],
+    [
+      'occupied: a member of the mirror’s role is a reader',
+      "pg_has_role(oid, current_user, 'MEMBER')",
+      'false',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/migrations.ts',
+    READ,
+    ['occupied: roles stop a mirror that has run', "found.ledger === 'none' ?", 'true ?'],
+    [
+      'occupied: a schema made for the mirror is made again',
+      '!MAKES_CATALOG.test(statement)',
+      'statement !== null',
+    ],
+    [
+      'occupied: a taken name is to be tried again',
+      "new Set(['42P06', '42P07', '42723', '42710'])",
+      "new Set([''])",
+    ],
+  ),
+];
