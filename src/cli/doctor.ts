@@ -199,14 +199,7 @@ function unreachable(error: unknown): CheckResult {
       ? `: ${error.cause.message}`
       : '';
   const text = `${error instanceof Error ? error.message : 'no connection'} (${sqlState(error) ?? 'no code'})${cause}`;
-  const pooler = /unsupported startup parameter/.test(cause);
   const hint =
     error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : null;
-  return fail(
-    'postgres',
-    text,
-    pooler
-      ? 'DATABASE_URL points to a transaction pooler: connect to the server directly'
-      : (hint ?? 'check DATABASE_URL, and that the server is running'),
-  );
+  return fail('postgres', text, hint ?? 'check DATABASE_URL, and that the server is running');
 }

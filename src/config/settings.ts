@@ -74,7 +74,7 @@ export const SETTINGS = {
     unset: 'embedded Postgres',
     secret: true,
     connection: true,
-    meaning: "the seller's Postgres, 14 or newer; a direct connection",
+    meaning: "the seller's Postgres, 14 or newer; a direct connection, or a pooler in session mode",
   },
   DATABASE_POOL_MAX: {
     path: 'database.poolMax',

@@ -12,6 +12,7 @@ import { storeFailure } from '../store/sql-errors.ts';
 import { readConnectionLimit } from '../store/connection-limit.ts';
 import { divideConnections } from './connections.ts';
 import { migrateDatabase } from '../store/migrations.ts';
+import { PoolerError } from '../store/pooler.ts';
 import { registerInstance } from '../store/instance.ts';
 import { storeSettings } from '../store/sync-state.ts';
 import { emitLine, type Log } from '../telemetry/log/logger.ts';
@@ -172,7 +173,10 @@ export async function migrateMirror(
   databaseUrl: DatabaseUrl,
   { log, onStop }: Pick<DatabaseParts, 'log' | 'onStop'>,
 ): Promise<void> {
-  await migrateDatabase(databaseUrl);
+  await migrateDatabase(databaseUrl).catch((error: unknown) => {
+    if (error instanceof PoolerError) log.error({ event: 'database.pooler', err: error });
+    throw error;
+  });
   await mendSequences(sql);
   onStop(await registerInstance(databaseUrl));
   await followAccount(config, sql, log);

@@ -96,6 +96,12 @@ export const STORE = {
     ['waitedSeconds', 'patienceSeconds', 'err'],
     'it is retried four times a second for patienceSeconds; then the start fails with exit code 1',
   ),
+  'database.pooler': line(
+    'error',
+    'sessions of Postgres are not kept, or not as the mirror starts them: something is in between',
+    ['err'],
+    'the start ends with exit code 78: docs/connections.md says what is needed',
+  ),
   'database.answers': line('info', 'Postgres answers; startup continues', ['waitedSeconds']),
   'store.lost': line(
     ['warn', 'debug'],

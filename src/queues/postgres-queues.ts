@@ -56,6 +56,8 @@ export function createPostgresQueues({
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: 'catalog-mirror queues',
+    // Where a pooler drops what a session starts with, this arrives all the same. The pool waits for it, which its types do not say.
+    onConnect: (client) => client.query(`set search_path = ${QUEUE_SCHEMA}`) as unknown as void,
     Client: class extends pg.Client {
       constructor(config?: pg.ClientConfig) {
         const { url: connectionString, ssl, options } = sessionConnection(present());

@@ -3,6 +3,7 @@ import pg from 'pg';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
+import { type Ask, REJECTED_BY_POOLER, startupRefused } from './pooler.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
 import { DatabaseAway, DatabaseRefused, refusalOf, sqlState } from './sql-errors.ts';
 
@@ -70,7 +71,47 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
       options: settings,
     },
   });
+  URLS.set(sql, url);
   return sql;
+}
+
+/** What each pool was opened with. */
+const URLS = new WeakMap<Sql, DatabaseUrl>();
+
+/** Two connections of their own, to where this pool connects, on which one statement at a time is sent. */
+export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Promise<T>): Promise<T> {
+  const url = URLS.get(sql);
+  if (url === undefined) throw new Error('not a pool of ours');
+  const [idle, busy] = [connect(url, { max: 1 }), connect(url, { max: 1 })];
+  try {
+    return await work(
+      (statement) => idle.unsafe(statement),
+      (statement) => busy.unsafe(statement),
+    );
+  } finally {
+    await Promise.all([idle.end({ timeout: 1 }), busy.end({ timeout: 1 })]);
+  }
+}
+
+/** Whether a connection is made that asks for no settings. */
+async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
+  const url = URLS.get(sql);
+  if (url === undefined) return false;
+  const { url: bare, ssl } = sessionConnection(present(url));
+  const plain = postgres(bare, {
+    ssl,
+    max: 1,
+    connect_timeout: CONNECT_WITHIN_MS / 1000,
+    fetch_types: false,
+  });
+  try {
+    await plain.unsafe('select 1');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await plain.end({ timeout: 1 });
+  }
 }
 
 /**
@@ -166,7 +207,7 @@ const TELL_EVERY_MS = 20_000;
 
 /**
  * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
- * its cause, and at once when Postgres refuses the role, does not have the database, or its certificate is not trusted. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
+ * its cause, and at once when Postgres refuses the role, does not have the database, its certificate is not trusted, or a pooler rejects the settings. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
  * and then every twenty. Returns the milliseconds that it took.
  */
 export async function waitForDatabase(
@@ -204,6 +245,8 @@ export async function waitForDatabase(
       } catch (error) {
         const refused = refusalOf(error);
         if (refused !== null) throw new DatabaseRefused(refused, error);
+        if (sqlState(error) === REJECTED_BY_POOLER && (await connectsWithoutSettings(sql)))
+          throw startupRefused(error);
         reason = error;
       }
       await clock.sleep(250, over);

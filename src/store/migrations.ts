@@ -1,7 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { connect, type DatabaseUrl, SCAN_WITHIN_MS, type Sql, withoutTransactionTimeout } from './db.ts';
+import { Misconfigured } from '../lib/misconfigured.ts';
+import {
+  askingTwo,
+  connect,
+  type DatabaseUrl,
+  SCAN_WITHIN_MS,
+  type Sql,
+  withoutTransactionTimeout,
+} from './db.ts';
 import {
   type Found,
   judgeRoles,
@@ -11,6 +19,7 @@ import {
   readFound,
   readRoles,
 } from './occupied.ts';
+import { refusePooling } from './pooler.ts';
 import { sqlState } from './sql-errors.ts';
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
@@ -51,10 +60,10 @@ export class MigrationError extends Error {
 
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
- * once. Where none is pending it waits for nobody. Throws OccupiedError, before anything is made, where schemas or roles with the
+ * once. Where none is pending it waits for nobody. Throws PoolerError where sessions are not kept; OccupiedError, before anything is made, where schemas or roles with the
  * mirror's names are somebody else's; MigrationError, leaving everything as it was (a new database may have got the empty table
  * of what is applied), where one fails, and where a later version has migrated the database. Then makes roles and grants whole: where a dump was loaded into a new cluster, they
- * are missing. Needs a direct connection (no transaction pooler).
+ * are missing.
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
@@ -63,6 +72,10 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
   const turn = connect(url, one);
   try {
     await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(turn)]);
+    await refusePooling(
+      (statement) => sql.unsafe(statement),
+      (statement) => turn.unsafe(statement),
+    );
     const found = await refuseOccupied(sql, folder);
     if ((await refuseNewer(sql, folder)) > 0)
       await alone(sql, turn, () => migrate(sql, found, folder, lockTimeoutMs));
@@ -71,7 +84,7 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
       await locked(turn, () => sql`select catalog_internal.grant_rights()`.execute());
     return { rolesMissing: rights.whole ? [] : (await readRights(sql)).rolesMissing };
   } catch (error) {
-    throw error instanceof MigrationError || error instanceof OccupiedError
+    throw error instanceof MigrationError || error instanceof Misconfigured
       ? error
       : await migrationFailed(error, folder);
   } finally {

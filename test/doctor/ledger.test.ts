@@ -27,7 +27,7 @@ const SOUND: PostgresFacts = {
   connectionsMost: 100,
   connectionsOthers: 0,
   daemons: 0,
-  pooled: false,
+  pooling: { kept: 'session', dropped: [], role: 'mirror', database: 'shop' },
   aheadMs: 0,
   snapshotHolder: null,
   seesSessions: true,

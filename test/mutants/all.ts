@@ -20,6 +20,7 @@ import { OBJECTS } from './objects.ts';
 import { OCCUPIED } from './occupied.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
+import { POOLERS } from './poolers.ts';
 import { READINGS } from './readings.ts';
 import { REFRESHES } from './refreshes.ts';
 import { RELEASES } from './releases.ts';
@@ -53,6 +54,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   clocks: CLOCKS,
   databases: DATABASES,
   occupied: OCCUPIED,
+  poolers: POOLERS,
   pauses: PAUSES,
   refreshes: REFRESHES,
   environment: ENVIRONMENT,

@@ -1,4 +1,4 @@
-import type { Sql } from '../../store/db.ts';
+import { askingTwo, type Sql } from '../../store/db.ts';
 import { sqlState, storeFailure } from '../../store/sql-errors.ts';
 import { migrationState, readOccupied, readRights } from '../../store/migrations.ts';
 import { OUR_SCHEMAS, readRoles } from '../../store/occupied.ts';
@@ -6,6 +6,7 @@ import { countDaemons } from '../../store/instance.ts';
 import type { PostgresFacts } from './postgres.ts';
 import { readSyncState } from '../../store/sync-state.ts';
 import { readSnapshotHolder } from '../../store/snapshot-holder.ts';
+import { readPooling } from '../../store/pooler.ts';
 import type { OwnMirror } from './partner.ts';
 import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 
@@ -19,7 +20,7 @@ type ServerRow = Omit<
   | 'roles'
   | 'creators'
   | 'daemons'
-  | 'pooled'
+  | 'pooling'
   | 'aheadMs'
   | 'writeProblem'
   | 'snapshotHolder'
@@ -78,7 +79,7 @@ export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFa
     writeProblem: writes,
     queueTablesCurrent: row.owns && queueTables && (await queueTablesCurrent(sql)),
     daemons: migrated && row.owns ? await countDaemons(sql) : 0,
-    pooled: await isPooled(sql),
+    pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
   };
 }
@@ -121,30 +122,6 @@ async function writeProblem(sql: Sql): Promise<string | null> {
       storeFailure(error) ??
       `${error instanceof Error ? error.message : 'failed'} (${sqlState(error) ?? 'no code'})`
     );
-  }
-}
-
-/**
- * Whether an idle session is moved to another server process while a transaction of another session is open, as a transaction
- * pooler does, which gives the process last used to the next session that asks.
- */
-async function isPooled(sql: Sql): Promise<boolean> {
-  // Both connections are opened first: where array types are not fetched again, postgres.js 3.4.9 never hands out a reserved
-  // connection that it has to open for it.
-  await Promise.all([sql`select pg_sleep(0.02)`, sql`select pg_sleep(0.02)`]);
-  const idle = await sql.reserve();
-  const busy = await sql.reserve();
-  const pidOf = async () => (await idle<[{ pid: number }]>`select pg_backend_pid() as pid`)[0].pid;
-  try {
-    const before = await pidOf();
-    await busy`begin`;
-    await busy`select pg_backend_pid()`;
-    const after = await pidOf();
-    await busy`rollback`;
-    return before !== after;
-  } finally {
-    idle.release();
-    busy.release();
   }
 }
 

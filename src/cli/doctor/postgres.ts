@@ -1,6 +1,7 @@
 import { judgeEncryption } from './connection.ts';
 import { type SnapshotHolder, snapshotHolderText } from '../../store/snapshot-holder.ts';
 import { type FoundRole, judgeRoles, type Occupied } from '../../store/occupied.ts';
+import { type Pooling, poolingProblem } from '../../store/pooler.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 
 const LEAST_VERSION = 140_000;
@@ -42,8 +43,8 @@ export interface PostgresFacts {
   readonly connectionsMost: number;
   readonly connectionsOthers: number;
   readonly daemons: number;
-  /** Whether the server changed under an idle session: there is a transaction pooler in between. */
-  readonly pooled: boolean;
+  /** What becomes of sessions on the way to the server. */
+  readonly pooling: Pooling;
   readonly aheadMs: number;
   readonly snapshotHolder: SnapshotHolder | null;
   /** Whether the sessions of other roles are shown to this one. */
@@ -64,7 +65,7 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
   return [
     versionLine(facts, settings),
     ...(tls === null ? [] : [tls]),
-    ...(facts.pooled ? [pooled] : []),
+    ...poolerLines(facts),
     writeLine(facts),
     ...rightsLines(facts, settings),
     creatorsLine(facts),
@@ -94,11 +95,10 @@ function snapshotsLine({ snapshotHolder, seesSessions, role }: PostgresFacts): C
   );
 }
 
-const pooled = fail(
-  'postgres pooler',
-  'sessions are not kept: the connection goes through a transaction pooler',
-  'set DATABASE_URL to the server itself, or to a pooler in session mode: queues and locks need sessions',
-);
+function poolerLines({ pooling }: PostgresFacts): CheckResult[] {
+  const problem = poolingProblem(pooling);
+  return problem === null ? [] : [fail('postgres pooler', problem.what, problem.hint)];
+}
 
 function versionLine({ version, versionNumber }: PostgresFacts, { url }: PostgresSettings): CheckResult {
   const text = `version ${version}${url === null ? ', embedded' : ''}`;

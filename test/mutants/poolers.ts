@@ -1,0 +1,38 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in noticing that sessions of Postgres are not kept on the way. */
+export const POOLERS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/pooler.ts',
+    ['test/store/pooler.test.ts'],
+    ['pooler: one process for both is a session', '(await processOf(busy)) === own || ', ''],
+    ['pooler: a process in turn is a session', "if (await isMoved()) return 'transaction';", ''],
+    [
+      'pooler: what it rejects is an error',
+      "if (sqlState(error) === REJECTED_BY_POOLER) return 'statement';",
+      '',
+    ],
+    ['pooler: every error is a pooler’s', 'if (!isConnectionLost(error)) throw error;', ''],
+    ['pooler: sessions that are not kept are well', "if (kept !== 'session')", 'if (false)'],
+    ['pooler: a role is not quoted', 'ALTER ROLE ${identifier(role)} IN', 'ALTER ROLE ${role} IN'],
+  ),
+  ...faultsOf(
+    'src/store/pooler.ts',
+    ['test/e2e/pooler.e2e.test.ts'],
+    ['pooler: dropped settings are not asked for', "kept === 'session' ? await readDropped(busy) : []", '[]'],
+  ),
+  ...faultsOf(
+    'src/store/migrations.ts',
+    ['test/e2e/pooler.e2e.test.ts'],
+    [
+      'pooler: nobody asks before migrating',
+      '    await refusePooling(\n      (statement) => sql.unsafe(statement),\n      (statement) => turn.unsafe(statement),\n    );\n',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/queues/postgres-queues.ts',
+    ['test/e2e/pooler.e2e.test.ts'],
+    ['pooler: queues look for their tables elsewhere', 'set search_path = ${QUEUE_SCHEMA}`', 'select 1`'],
+  ),
+];
