@@ -2,14 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Misconfigured } from '../lib/misconfigured.ts';
-import {
-  askingTwo,
-  connect,
-  type DatabaseUrl,
-  SCAN_WITHIN_MS,
-  type Sql,
-  withoutTransactionTimeout,
-} from './db.ts';
+import { connect, type DatabaseUrl, SCAN_WITHIN_MS, type Sql, withoutTransactionTimeout } from './db.ts';
 import {
   type Found,
   judgeRoles,
