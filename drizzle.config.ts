@@ -11,6 +11,7 @@ export default defineConfig({
     './src/store/schema-live.ts',
     './src/store/schema-members.ts',
     './src/store/schema-refresh.ts',
+    './src/store/schema-promises.ts',
     './src/store/schema-releases.ts',
     './src/store/schema-samples.ts',
     './src/store/schema-trust.ts',

@@ -4,6 +4,8 @@ import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
 import { type CatalogSize, readCatalogSize } from '../store/catalog-counts.ts';
 import type { Sql } from '../store/db.ts';
 import { type LearnedRates, readLearnedRates } from '../store/learned-rates.ts';
+import { type PromiseStats, readPromises } from '../store/promises.ts';
+import { promisesLine } from '../status/format.ts';
 import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capacity.ts';
 import { gainsOf, type WhatIf } from '../sync/live/gains.ts';
 import { MOST_UNDER_WAY } from '../sync/reprice/slice.ts';
@@ -68,7 +70,8 @@ export const plan: Command = {
   async run({ values, print }) {
     const asked = readOptions(values);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    const { input, isLearned } = await inputOf(asked, config);
+    const { input, isLearned, promises } = await inputOf(asked, config);
+    const promised = promises === null ? null : promisesLine(promises);
     const [now, more] = [0, MORE_REQUESTS].map((extra) =>
       capacityOf({ ...input, requestsPerMinute: input.requestsPerMinute + extra }),
     ) as [Capacity, Capacity];
@@ -82,9 +85,11 @@ export const plan: Command = {
             withTenMore: more,
             whatIf: asked.whatIf,
             gains,
+            promises,
           })
         : [
             planScreen(input, now, more),
+            ...(promised === null ? [] : ['', `Promised: ${promised}.`]),
             ...(gains === null ? [] : ['', ...gainLines(gains, asked.whatIf)]),
           ].join('\n'),
     );
@@ -148,16 +153,30 @@ function withoutMirror(error: unknown): never {
   throw error instanceof NoMirror ? new UsageError([error.message, PASS_SKUS]) : error;
 }
 
-/** Reads the mirror's size and rates, in one go. */
-async function readMirror(sql: Sql): Promise<CatalogSize & { readonly rates: LearnedRates | null }> {
-  const [size, rates] = await Promise.all([readCatalogSize(sql), readLearnedRates(sql)]);
-  return { ...size, rates };
+/** What only a mirror knows; null without one. */
+interface Learned {
+  readonly rates: LearnedRates | null;
+  readonly promises: PromiseStats | null;
+}
+
+/** Reads the mirror's size, rates and promises, in one go. */
+async function readMirror(sql: Sql): Promise<CatalogSize & Learned> {
+  const [size, rates, promises] = await Promise.all([
+    readCatalogSize(sql),
+    readLearnedRates(sql),
+    readPromises(sql),
+  ]);
+  return { ...size, rates, promises };
 }
 
 async function inputOf(
   asked: Asked,
   config: MirrorConfig,
-): Promise<{ readonly input: CapacityInput; readonly isLearned: boolean }> {
+): Promise<{
+  readonly input: CapacityInput;
+  readonly isLearned: boolean;
+  readonly promises: PromiseStats | null;
+}> {
   const { bulk, intervals } = config;
   const known =
     asked.skus === null
@@ -168,6 +187,7 @@ async function inputOf(
           liveBudget: null,
           liveCeiling: null,
           rates: null,
+          promises: null,
         };
   if (known.skus === 0) throw new UsageError([`the mirror is empty: ${PASS_SKUS}`]);
   const { rates } = known;
@@ -192,7 +212,7 @@ async function inputOf(
     liveMovesEvery: isLearned ? medianMinutes(rates.groups) : (asked.liveMovesEvery ?? LIVE_MOVES_EVERY),
     snapshotMovesEvery: asked.snapshotMovesEvery,
   };
-  return { input, isLearned };
+  return { input, isLearned, promises: known.promises };
 }
 
 /** Minutes between two moves of the SKU in the middle. */

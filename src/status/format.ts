@@ -2,6 +2,7 @@ import type { DeltaAudit } from '../store/audit.ts';
 import type { CohortCalibration } from '../store/calibration.ts';
 import type { AgeDistribution } from '../store/catalog-counts.ts';
 import type { HintStats } from '../store/hint-sources.ts';
+import type { PromiseStats } from '../store/promises.ts';
 import { formatAge, formatDuration } from '../lib/duration.ts';
 import type { Targets } from '../store/sync-state.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
@@ -92,6 +93,21 @@ export function hintsLine({ unread, sources }: HintStats): string | null {
     ...(others > 0 ? [`${others} other ${others === 1 ? 'source' : 'sources'}`] : []),
     ...(unread > 0 ? [`${count(unread)} not read yet`] : []),
   ].join('; ');
+}
+
+/** Whether what is promised of the age of prices can be kept, and was; null: nothing is promised. */
+export function promisesLine(stats: PromiseStats): string | null {
+  const { promises, feasible, neededPerMinute, availablePerMinute, cases, kept } = stats;
+  if (promises === 0) return null;
+  const fit =
+    neededPerMinute <= availablePerMinute
+      ? `they need ${count(Math.ceil(neededPerMinute))} of ${count(Math.floor(availablePerMinute))} requests per minute`
+      : `the account cannot keep ${count(promises - feasible)}: they need ${count(Math.ceil(neededPerMinute))} requests per minute, ${count(Math.floor(availablePerMinute))} can be had`;
+  const day =
+    cases === 0
+      ? ''
+      : `; ${(Math.floor((10_000 * kept) / cases) / 100).toFixed(2)} % of the last day's were kept`;
+  return `the ages of ${skusText(promises)}; ${fit}${day}`;
 }
 
 const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;

@@ -45,4 +45,8 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
     'hints',
     'what your other services have told by `catalog.hint`: how often each source was right that a SKU had moved, and the part of all moves that it told of',
   ],
+  [
+    'promises',
+    'SKUs of the watchlist that are asked for again before their price is older than `max_age`: what that takes of the requests, and how often it was kept (`catalog.promises`)',
+  ],
 ];

@@ -20,6 +20,7 @@ import {
   estimateBacklog,
   estimateLine,
   hintsLine,
+  promisesLine,
   incidentLine,
   interval,
   liveLine,
@@ -234,6 +235,7 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
   const at = (moment: Date) => `${formatAge(secondsBetween(moment, now))} ago`;
   const counted = countedLine(stats, now);
   const hints = hintsLine(stats.hints);
+  const promises = promisesLine(stats.promises);
   return html`<section id="catalog" class="card">
     <h2>Catalog</h2>
     <dl>
@@ -274,6 +276,12 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
           ? null
           : html`${term('hints', 'who has told that SKUs have probably moved (catalog.hint), and how often that was so')}
               <dd>${hints}</dd>`
+      }
+      ${
+        promises === null
+          ? null
+          : html`${term('promises', 'prices that are to get no older than catalog.watchlist.max_age, and how often they did not')}
+              <dd>${promises}</dd>`
       }
     </dl>
   </section>`;

@@ -11,6 +11,7 @@ import {
   estimateBacklog,
   estimateLine,
   hintsLine,
+  promisesLine,
   incidentLine,
   interval,
   liveLine,
@@ -210,6 +211,7 @@ function freshnessParts({ stats, targets }: Status): Part[] {
 function backlogParts(status: Status, now: Date): Part[] {
   const { stats } = status;
   const hints = hintsLine(stats.hints);
+  const promises = promisesLine(stats.promises);
   const estimate = estimateBacklog(status, now);
   const words = estimateLine(estimate);
   const waiting = stats.deferredSkus === 0 ? '' : `, oldest ${formatAge(stats.oldestDeferredAgeSeconds)}`;
@@ -229,6 +231,7 @@ function backlogParts(status: Status, now: Date): Part[] {
     { label: 'deferred', text: `${count(stats.deferredSkus)}${waiting}` },
     { label: 'audit', text: auditLine(stats.deltaAudit) },
     ...(hints === null ? [] : [{ label: 'hints', text: hints }]),
+    ...(promises === null ? [] : [{ label: 'promises', text: promises }]),
   ];
 }
 

@@ -7,6 +7,7 @@ import type { HintStats } from '../store/hint-sources.ts';
 import type { IncidentCause } from '../store/incident.ts';
 import type { LivePlan } from '../store/live.ts';
 import type { RefreshStats } from '../store/refresh.ts';
+import type { PromiseStats } from '../store/promises.ts';
 import type { TaskState } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 
@@ -37,6 +38,8 @@ export interface MirrorStats extends CatalogCounts {
   readonly hints: HintStats;
   /** What sellers have asked for (catalog.refresh). */
   readonly refreshes: RefreshStats;
+  /** Promises of a price's age, and what became of them. */
+  readonly promises: PromiseStats;
   readonly tasks: readonly TaskState[];
 }
 
@@ -45,7 +48,7 @@ export function statsOf(
   { sync, tasks, pace, doubts }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
-  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes'>,
+  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes' | 'promises'>,
   liveBudget: number,
 ): MirrorStats {
   return {

@@ -3,6 +3,7 @@ import { readCalibration } from '../store/calibration.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { Sql } from '../store/db.ts';
 import { readHintStats } from '../store/hint-sources.ts';
+import { readPromises } from '../store/promises.ts';
 import { readRefreshStats } from '../store/refresh.ts';
 import type { Facts, ReadFacts } from './facts.ts';
 import { type MirrorStats, statsOf } from './stats.ts';
@@ -32,14 +33,15 @@ export async function readStatus(
   { limits, bulkMaxSkus, liveBudget }: StatusSettings,
 ): Promise<Status> {
   const { sync, tasks, targets, failedCalls, daemons } = facts;
-  const [deltaAudit, calibration, hints, refreshes] = await Promise.all([
+  const [deltaAudit, calibration, hints, refreshes, promises] = await Promise.all([
     readDeltaAudit(sql),
     readCalibration(sql),
     readHintStats(sql),
     readRefreshStats(sql),
+    readPromises(sql),
   ]);
   return {
-    stats: statsOf(facts, counts, plan, { deltaAudit, calibration, hints, refreshes }, liveBudget),
+    stats: statsOf(facts, counts, plan, { deltaAudit, calibration, hints, refreshes, promises }, liveBudget),
     sync,
     tasks,
     failedCalls,

@@ -2,12 +2,15 @@ import type { Sql } from './db.ts';
 import type { DueFloors, LedgerFloors, LedgerReading } from './due-floors.ts';
 import { NO_FLOORS } from './due-floors.ts';
 import {
+  type ClaimedLane,
   type DueClass,
   type DueSuspects,
   DUE_LANES,
   type Lane,
   laneNumber,
   momentOf,
+  PROMISED,
+  promisedNow,
   releasingHeld,
 } from './due.ts';
 import { HINTS_CAME } from './hints.ts';
@@ -88,7 +91,7 @@ export async function readCallInputs(
 ): Promise<CallInputs> {
   const from = floors?.next() ?? NO_FLOORS;
   const [{ due, reading, ...inputs }] = await sql<[InputsRow]>`
-    with released as (${releasingHeld(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, d.largest_call),
+    with released as (${releasingHeld(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, d.promised_at, d.largest_call),
     facts as materialized (
       select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes,
         concat_ws(' ', s.snapshot_id, s.delta_checked_at, s.manifest_applied_at) as catalog
@@ -103,7 +106,7 @@ export async function readCallInputs(
         ${DUE_LANES.map((lane) => options.early.stale[lane])}::float8[], ${floorsOf(from, true)}::float8[],
         ${floorsOf(from, false)}::float8[]) as l(lane, usual, stale, live, other)
     ),
-    waiting as materialized (${waitingClasses(sql, options.limit)})
+    waiting as materialized (${waitingClasses(sql, options.limit)} union all ${waitingPromises(sql, options.limit, from)})
     select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
       (select jsonb_build_object('liveBudget', live_budget, 'catalogState', catalog_state) from facts) as sync,
       (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
@@ -112,7 +115,8 @@ export async function readCallInputs(
       (${liveCandidates(sql, options.candidates)}) as candidates, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
       ${sql.unsafe(HINTS_CAME)} as "hintsCame", ${sql.unsafe(REFRESHES_CAME)} as "refreshesCame",
       (${ledgerReading(sql)}) as reading`;
-  const laneOf = (number: number): Lane => DUE_LANES[number - 1] ?? 'sweep';
+  const laneOf = (number: number): ClaimedLane =>
+    number === laneNumber(PROMISED) ? PROMISED : (DUE_LANES[number - 1] ?? 'sweep');
   const firsts = reading.firsts.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) }));
   floors?.note(from, { ...reading, firsts });
   return { ...inputs, due: due.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) })) };
@@ -142,12 +146,31 @@ function waitingClasses(sql: Sql, limit: number) {
     ) n`;
 }
 
+/** Of SKUs whose age is promised, those that come first now. */
+function waitingPromises(sql: Sql, limit: number, from: LedgerFloors) {
+  return sql`
+    select ${laneNumber(PROMISED)}::smallint, c.live, now(), n.count, n.first
+    from facts f, (values (true, ${from.of(PROMISED, true)}::float8), (false, ${from.of(PROMISED, false)}::float8)) as c(live, floor)
+    cross join lateral (
+      select count(*)::int as count, min(promised_at) as first from (
+        select d.promised_at from catalog_internal.due d
+        where d.held_until is null and d.largest_call is null and d.promised_by is not null and d.live = c.live
+          and d.promised_by >= ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then c.floor end`)} and ${promisedNow(sql)}
+        order by d.promised_by limit ${limit}
+      ) earliest
+    ) n`;
+}
+
+/** When a row of `released` counts for a class of `waiting`: a promised SKU does for two. */
+const releasedAt = (sql: Sql) =>
+  sql`case when w.lane = ${laneNumber(PROMISED)} then r.promised_at when r.lane = w.lane then r.due_at end`;
+
 function dueClasses(sql: Sql, limit: number) {
   return sql`
     select coalesce(jsonb_agg(jsonb_build_object('lane', w.lane, 'live', w.live, 'count', n.count)), '[]')
     from waiting w cross join lateral (
       select least(${limit}::int, w.count + count(*)::int) as count from released r
-      where r.largest_call is null and r.live = w.live and r.lane = w.lane and r.due_at <= w.until
+      where r.largest_call is null and r.live = w.live and ${releasedAt(sql)} <= w.until
     ) n
     where n.count > 0`;
 }
@@ -164,6 +187,7 @@ function ledgerReading(sql: Sql) {
       select lane, live, min(first) as first from (
         select lane, live, first from waiting where first is not null
         union all select lane, live, due_at from released where largest_call is null
+        union all select ${laneNumber(PROMISED)}::smallint, live, promised_at from released where largest_call is null and promised_at is not null
       ) all_due group by lane, live
     ) f`;
 }
@@ -194,10 +218,19 @@ function nextDueMs(sql: Sql) {
          order by due_at limit 1))) from waiting w),
       (select min(due_at) from catalog_internal.due where held_until is null and largest_call is not null and due_at < 'infinity'),
       (select min(held_until) from catalog_internal.due where held_until > now()),
-      (select min(due_at) from released where due_at < 'infinity'),
+      (select min(least(due_at, promised_at)) from released where least(due_at, promised_at) < 'infinity'),
+      ${nextPromised(sql)},
       (select now() from released offset ${RELEASE_AT_ONCE - 1} limit 1)
       ) end as at) next where at is not null`;
 }
+
+const nextPromised = (sql: Sql) => sql`
+  (select min(at) from (values (true), (false)) as c(live) cross join lateral (
+     -- Of the next ones by their deadline the first to come: a later deadline may come sooner by some seconds.
+     select min(promised_at) as at from (
+       select promised_at from catalog_internal.due
+       where held_until is null and largest_call is null and promised_by is not null and live = c.live and promised_at > now()
+       order by promised_by limit 50) soon) n)`;
 
 const restedFor = (sql: Sql, minutes: number) =>
   sql`(s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${minutes * 60}))`;

@@ -1,4 +1,4 @@
-import type { Lane, LaneClass } from './due.ts';
+import type { ClaimedLane, LaneClass } from './due.ts';
 
 /*
  * Where a process begins to read the ledger. Each claim leaves an entry in the indexes of the ledger for as long as others hold a
@@ -28,7 +28,7 @@ export interface LedgerFloors {
   readonly resets: number;
   /** They hold for this catalog only. */
   readonly catalog: string | null;
-  readonly of: (lane: Lane, live: boolean) => number | null;
+  readonly of: (lane: ClaimedLane, live: boolean) => number | null;
   readonly held: number | null;
 }
 
@@ -46,7 +46,7 @@ const MARGIN_MS = 5000;
 export const fullPassEveryMs = (deadVersions: number): number =>
   deadVersions < FEW_VERSIONS ? 0 : Math.min(MOST_MS, deadVersions * MS_A_VERSION);
 
-const keyOf = (lane: Lane, live: boolean): string => `${lane} ${live}`;
+const keyOf = (lane: ClaimedLane, live: boolean): string => `${lane} ${live}`;
 
 export class DueFloors {
   readonly #monotonic: () => number;

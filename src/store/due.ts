@@ -9,9 +9,13 @@ import type { LiveSpend } from './live.ts';
 export const DUE_LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
 export type Lane = (typeof DUE_LANES)[number];
 
+/** Before all lanes, and whatever lane they are in: SKUs whose promised age (catalog.watchlist.max_age) asks for it now. */
+export const PROMISED = 'promised';
+export type ClaimedLane = typeof PROMISED | Lane;
+
 /** One kind of due work: a lane and whether its SKUs count against the live budget. */
 export interface LaneClass {
-  readonly lane: Lane;
+  readonly lane: ClaimedLane;
   readonly live: boolean;
 }
 
@@ -62,11 +66,12 @@ export interface Wanted {
   readonly suspects?: readonly SuspectQuota[];
 }
 
-/** The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. */
-export const laneNumber = (lane: Lane): number => DUE_LANES.indexOf(lane) + 1;
+/** The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. What is promised is no lane there: 0. */
+export const laneNumber = (lane: ClaimedLane): number =>
+  lane === PROMISED ? 0 : DUE_LANES.indexOf(lane) + 1;
 
 /**
- * Claims SKUs of each class for `leaseMs`: in the urgent lane by rank (the weight in catalog.watchlist), elsewhere, and where
+ * Claims SKUs of each class for `leaseMs`: what is promised by the earliest deadline, in the urgent lane by rank (the weight in catalog.watchlist), elsewhere, and where
  * ranks are equal, the oldest first. Workers racing for the same rows pass each other by; a worker
  * that dies leaves its claim to run out. The generation at the claim comes along: a mark made later moves it on, and
  * the answer to this claim then does not settle that mark. `spend`: what each live SKU takes under the ceiling on live computations.
@@ -86,6 +91,7 @@ export async function claimDue(
     with quotas as materialized (
       ${quotaRows(sql, quotas, floors)}
     ),
+    by_promise as materialized (${claimedByPromise(sql)}),
     by_rank as materialized (
       -- Whatever is urgent is due: a mark made it so.
       select p.ctid from quotas q cross join lateral (
@@ -103,7 +109,7 @@ export async function claimDue(
           and d.due_at >= q.since and d.due_at <= now() + make_interval(secs => q.early)
         order by d.due_at limit q.count for update skip locked
       ) p
-      where q.lane <> 1
+      where q.lane > 1
     ),
     by_name as materialized (
       select ctid from catalog_internal.due
@@ -122,8 +128,8 @@ export async function claimDue(
       update catalog_internal.due d
       set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
       from claim
-      where d.ctid = any(array(select ctid from by_rank union select ctid from by_age union select ctid from by_name
-        union select ctid from suspects))
+      where d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
+        union select ctid from by_name union select ctid from suspects))
       returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt"
     ),
     spent as (${spending(sql, spend)})
@@ -133,15 +139,24 @@ export async function claimDue(
   return {
     number: first.claim,
     askedAt: first.askedAt,
-    skus: rows.map(({ sku, generation, deferrals, failures, live }) => ({
-      sku,
-      generation,
-      deferrals,
-      failures,
-      live,
-    })),
+    skus: rows.map(claimedSku),
   };
 }
+
+/** None comes first for its promise longer before that is broken (catalog_internal.promised_interval). */
+const LONGEST_LEAD_SECONDS = 45;
+
+/** SQL: whether a row `d` comes first now for its promise. Its deadline is what the index is ordered by; the bound ends the reading. */
+export const promisedNow = (sql: Sql) =>
+  sql`d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
+
+const claimedSku = ({ sku, generation, deferrals, failures, live }: ClaimedSku): ClaimedSku => ({
+  sku,
+  generation,
+  deferrals,
+  failures,
+  live,
+});
 
 function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
   return sql`
@@ -157,6 +172,18 @@ function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
 /** SQL: a floor in epoch milliseconds as a moment; null is before all others. */
 export const momentOf = (sql: Sql, ms: ReturnType<Sql>) =>
   sql`coalesce(to_timestamp(${ms} / 1000), '-infinity')`;
+
+/** SQL: of the quotas of what is promised, those of the earliest deadline. */
+function claimedByPromise(sql: Sql) {
+  return sql`
+    select p.ctid from quotas q cross join lateral (
+      select d.ctid from catalog_internal.due d
+      where d.held_until is null and d.largest_call is null and d.promised_by is not null and d.live = q.live
+        and d.promised_by >= q.since and ${promisedNow(sql)}
+      order by d.promised_by limit q.count for update skip locked
+    ) p
+    where q.lane = ${laneNumber(PROMISED)}`;
+}
 
 function suspectsOf(sql: Sql, suspects: readonly SuspectQuota[]) {
   return sql`

@@ -164,8 +164,12 @@ export async function pruneLiveCalls(sql: Sql): Promise<void> {
   await sql`delete from catalog_internal.live_calls where called_at < now() - interval '10 minutes'`;
 }
 
+/** SQL: minutes between refreshes that keep the promise of a SKU's age, of its row `w` of the watchlist; null where none is kept. */
+export const promisedMinutes = (sql: Sql) =>
+  sql`case when w.feasible then catalog_internal.promised_interval(w.max_age) / 60 end`;
+
 /**
- * All live SKUs in groups alike in rate and weight (half powers of two), for solving the refresh threshold: some hundred
+ * All live SKUs in groups alike in rate, weight and promised age (half powers of two), for solving the refresh threshold: some hundred
  * rows however many SKUs there are; during an incident all others too. `prior` is what is believed of a SKU of which not even a
  * past is known, as shape and minutes.
  */
@@ -173,12 +177,13 @@ export async function rateGroups(
   sql: Sql,
   prior: { readonly alpha: number; readonly beta: number },
   everything: boolean,
-): Promise<{ count: number; lambda: number; weight: number }[]> {
-  return await scanning(sql<{ count: number; lambda: number; weight: number }[]>`
-    select count(*)::int as count, avg(lambda)::float8 as lambda, avg(weight)::float8 as weight
+): Promise<{ count: number; lambda: number; weight: number; promised: number | null }[]> {
+  return await scanning(sql<{ count: number; lambda: number; weight: number; promised: number | null }[]>`
+    select count(*)::int as count, avg(lambda)::float8 as lambda, avg(weight)::float8 as weight,
+      (count(promised) / sum(1 / promised))::float8 as promised
     from (
       select coalesce(r.alpha / r.beta, (${prior.alpha} + coalesce(past.moves, 0)) / (${prior.beta} + coalesce(past.minutes, 0))) as lambda,
-        coalesce(w.weight, 1)::float8 as weight
+        coalesce(w.weight, 1)::float8 as weight, ${promisedMinutes(sql)} as promised
       from catalog_internal.due d
       join catalog.skus s using (sku)
       left join catalog_internal.live_rates r using (sku)
@@ -188,7 +193,7 @@ export async function rateGroups(
       ) past on true
       where d.live or (${everything} and s.state = 'priced')
     ) skus
-    group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2)`);
+    group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2), round(log(2, promised::numeric) * 2)`);
 }
 
 export interface LiveRefresh extends LiveCandidate {

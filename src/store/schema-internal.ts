@@ -48,6 +48,10 @@ export const due = internal.table(
     rank: real().notNull().default(1),
     /** After a call that failed as a whole: how many SKUs the next call with this one may have. Null: as many as any. */
     largestCall: smallint('largest_call'),
+    /** From when on it comes first, to keep the promise of its age; null: none is to be kept (store/promises.ts). */
+    promisedAt: instant('promised_at'),
+    /** When its price is as old as is promised: of those that come first, the earliest is asked first. */
+    promisedBy: instant('promised_by'),
     /** Why its prices are not acted on before a second answer (store/answer/doubts.ts), since which answer, and what they were before. */
     doubt: text(),
     oddity: text(),
@@ -61,6 +65,9 @@ export const due = internal.table(
     index('due_urgent')
       .on(t.live, t.rank.desc().nullsFirst(), t.dueAt)
       .where(sql`held_until is null and largest_call is null and lane = 1`),
+    index('due_promised')
+      .on(t.live, t.promisedBy)
+      .where(sql`held_until is null and largest_call is null and promised_by is not null`),
     index('due_held')
       .on(t.heldUntil)
       .where(sql`held_until is not null`),
@@ -158,10 +165,18 @@ export const watched = internal.table(
     sku: key().primaryKey(),
     /** Null: no longer watched, and the ledger has not been told yet. */
     weight: real(),
-    /** What the ledger has not been told yet: that the SKU is due ('mark'), or has another rank ('rank'). */
+    /** What the ledger has not been told yet: that the SKU is due ('mark'), or has another rank or promise ('rank'). */
     pending: text(),
+    /** The promise: how old its price may get, in seconds, and since when that is promised; null: none. */
+    maxAge: doublePrecision('max_age'),
+    promisedSince: instant('promised_since'),
+    /** Whether the account has the requests to keep it beside the promises that go before it. */
+    feasible: boolean().notNull().default(false),
   },
   (t) => [
+    index('watched_promised')
+      .on(t.sku)
+      .where(sql`${t.maxAge} is not null`),
     index('watched_pending')
       .on(t.sku)
       .where(sql`${t.pending} is not null`),

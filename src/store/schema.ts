@@ -6,6 +6,7 @@ import {
   customType,
   index,
   integer,
+  interval,
   jsonb,
   pgSchema,
   primaryKey,
@@ -134,8 +135,15 @@ export const watchlist = catalog.table(
     sku: key().primaryKey(),
     weight: real().notNull().default(1),
     note: text(),
+    /** A promise: it is asked again before its price is older. Null: as all others. */
+    maxAge: interval('max_age'),
   },
   (t) => [
+    /** Its name is what a seller is told: shorter than a call and its answer take, nothing can be promised. */
+    check(
+      'max_age_is_30_seconds_to_365_days',
+      sql`${t.maxAge} >= interval '30 seconds' and ${t.maxAge} <= interval '365 days'`,
+    ),
     /** NaN is greater than all numbers; and neither can be planned with. */
     check('watchlist_weight', sql`${t.weight} > 0 and ${t.weight} < 'Infinity'`),
     /** What no answer could name is no SKU (partner/text.ts, isReadableSku). */

@@ -4,6 +4,7 @@ import type { HintCounts } from '../store/hints.ts';
 import type { MemberWatch } from '../store/answer/members.ts';
 import type { MoveCounts } from '../store/mass-moves.ts';
 import type { NextRefresh } from '../store/answer/types.ts';
+import type { PromiseCounts } from '../store/promises.ts';
 import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PartnerClient } from '../partner/client.ts';
@@ -63,6 +64,8 @@ type CountedEvent =
       readonly unpricedEntries: number;
       /** For each report of the delta that the answer answers: seconds from the report to its commit. */
       readonly reportSeconds: readonly number[];
+      /** Promises of a price's age, by what became of them with the answer. */
+      readonly promises: PromiseCounts;
     }
   /** `sku`: the only one that the call had, where a call with it alone has failed before. */
   | ({

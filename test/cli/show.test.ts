@@ -10,6 +10,8 @@ type Parts = {
   readonly [K in keyof Explained]?: Explained[K] extends object | null ? Partial<Explained[K]> : Explained[K];
 };
 
+const PROMISE = { max_age_seconds: 600, feasible: true, kept_share: 0.9996, because: null };
+
 function explained(more: Parts = {}): Explained {
   const merged = <T extends object>(base: T, over: unknown): T => ({
     ...base,
@@ -76,6 +78,7 @@ function explained(more: Parts = {}): Explained {
       },
       more.next,
     ),
+    promise: more.promise === undefined ? null : merged(PROMISE, more.promise),
     prices: [
       {
         size: '7',
@@ -124,6 +127,11 @@ describe('it tells', () => {
       'it moved while prices of many SKUs moved implausibly, 3m ago; before: no price',
     ],
     [{ trust: { doubt: 'owed' } }, 'doubt "owed": a refresh is due'],
+    [{ promise: {} }, 'promise   asked again before its price is 10m old; kept in 99.9 % of the last day'],
+    [
+      { promise: { kept_share: null, because: 'the account cannot' } },
+      'no refresh has tested that yet; at present: the account cannot',
+    ],
     [{ trust: { actionable: true } }, '; actionable'],
     [
       { trust: { p_right: null, size_p_right: null, doubt: 'pending' } },

@@ -21,6 +21,7 @@ import { OCCUPIED } from './occupied.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
 import { POOLERS } from './poolers.ts';
+import { PROMISES } from './promises.ts';
 import { READINGS } from './readings.ts';
 import { REFRESHES } from './refreshes.ts';
 import { RELEASES } from './releases.ts';
@@ -57,5 +58,6 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   poolers: POOLERS,
   pauses: PAUSES,
   refreshes: REFRESHES,
+  promises: PROMISES,
   environment: ENVIRONMENT,
 };

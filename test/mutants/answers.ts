@@ -25,8 +25,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'answer: what is not applied is settled',
-      'settleAnswered(tx, claim, effects, next)',
-      "settleAnswered(tx, claim, { ...effects, answered: results.filter(({ kind }) => kind === 'record') }, next)",
+      'settleAnswered(tx, { claim, at }, effects, next)',
+      "settleAnswered(tx, { claim, at }, { ...effects, answered: results.filter(({ kind }) => kind === 'record') }, next)",
     ],
     ['answer: what is not applied stays claimed', '    giveBack(tx, claim, overtaken),\n', ''],
     [

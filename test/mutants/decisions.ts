@@ -252,8 +252,8 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'plan: unlisted SKUs are claimed early',
-      "return lane === 'live' && !live ? 0 : early[lane];",
-      'return early[lane];',
+      "return lane === PROMISED || (lane === 'live' && !live) ? 0 : early[lane];",
+      'return lane === PROMISED ? 0 : early[lane];',
     ],
     [
       'plan: while stale, SKUs of seconds ago are asked again',
@@ -277,7 +277,7 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'plan: the call of a plan lingers where something is urgent',
-      "if (count(({ lane }) => lane === 'urgent') > 0) return 0;",
+      "if (count(({ lane }) => lane === 'urgent' || lane === PROMISED) > 0) return 0;",
       '',
     ],
   ),

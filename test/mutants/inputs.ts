@@ -139,8 +139,8 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'live plan: a watched SKU weighs as any',
-      'coalesce(w.weight, 1)::float8 as weight\n      from catalog_internal.due d',
-      '1::float8 as weight\n      from catalog_internal.due d',
+      'coalesce(w.weight, 1)::float8 as weight, ${promisedMinutes(sql)}',
+      '1::float8 as weight, ${promisedMinutes(sql)}',
     ],
     [
       'ceiling: a late one overwrites a newer one',

@@ -32,12 +32,12 @@ export const SCHEDULING: readonly Mutant[] = [
     ['rates: weight does not count', 'return weight * (beta * spread', 'return 0 * weight + (beta * spread'],
     [
       'rates: more than a refresh a minute',
-      'Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted))',
+      'Math.min(Math.max(1 / LEAST_MINUTES, 1 / most), Math.max(1 / most, wanted))',
       'Math.max(1 / most, wanted)',
     ],
     [
       'rates: a SKU waits for ever',
-      'Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted))',
+      'Math.min(Math.max(1 / LEAST_MINUTES, 1 / most), Math.max(1 / most, wanted))',
       'Math.min(1 / LEAST_MINUTES, wanted)',
     ],
     [

@@ -8,6 +8,7 @@ const OWN = [
   'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
+  'warn_of_promises weigh_promises',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
@@ -27,6 +28,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'view catalog.delta_audit': { catalog_reader: READ },
   'view catalog.calibration': { catalog_reader: READ },
   'view catalog.hint_sources': { catalog_reader: READ },
+  'view catalog.promises': { catalog_reader: READ },
   'function catalog.hint(text,text)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.refresh(text[])': { catalog_watcher: ['EXECUTE'] },
@@ -52,6 +54,11 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.cohort_of(text,boolean,boolean,boolean)': everyone('EXECUTE'),
   'function catalog_internal.p_right(boolean,boolean,boolean,double precision,catalog_internal.live_rates,catalog_internal.held_beliefs)':
     everyone('EXECUTE'),
+  'function catalog_internal.promise_capacity()': everyone('EXECUTE'),
+  'function catalog_internal.last_day(integer[],timestamp with time zone)': everyone('EXECUTE'),
+  'function catalog_internal.promised_interval(double precision)': {},
+  'function catalog_internal.promises_that_fit(text[],double precision[],real[])': {},
+  'function catalog_internal.counted(integer[],integer,integer)': {},
   'function catalog_internal.lane_of(text)': {},
   'function catalog_internal.line_of(text,text)': {},
   'function catalog_internal.snapshot_target(catalog_internal.settings)': {},

@@ -167,8 +167,10 @@ test('every function that runs with the daemon’s rights has its search_path pi
     'catalog_internal.catalog_state(catalog_internal.sync)',
     'catalog_internal.present_ceiling(catalog_internal.pace)',
     'catalog_internal.price_beliefs()',
+    'catalog_internal.promise_capacity()',
     'catalog_internal.seconds_ahead()',
     'catalog_internal.trust_terms()',
+    'catalog_internal.warn_of_promises()',
     'catalog_internal.watch_added()',
     'catalog_internal.watch_changed()',
   ]);

@@ -10,6 +10,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   live: false,
   seenBefore: true,
   reportedSeconds: null,
+  promise: null,
   weight: 1,
   alpha: null,
   beta: null,

@@ -27,6 +27,7 @@ const TABLES = [
   'catalog_internal.waiting_hints',
   'catalog_internal.refresh_requests',
   'catalog_internal.unreported_moves',
+  'catalog_internal.promise_cases',
 ];
 
 /** Histories, the sellers' own list and what is copied of it, and lines that could not be read. */
@@ -55,6 +56,7 @@ async function priced(...skus: string[]): Promise<void> {
   await knownSkus(sql, skus);
   await answerAsked(sql, ...skus.map((sku) => found(sku, { 8: 80, 9: null }, { name: sku })));
   await sql`insert into catalog_internal.live_rates (sku, alpha, beta) select sku, 1, 1 from catalog.skus`;
+  await sql`insert into catalog_internal.promise_cases (sku, hour, cases, kept) select sku, now(), '{1}', '{1}' from catalog.skus`;
   await sql`insert into catalog_internal.random_looks (sku, look_at) select sku, now() from catalog.skus`;
   await sql`insert into catalog_internal.live_backlog (sku, place, listed_at) select sku, 1, now() from catalog.skus`;
   await sql`insert into catalog_internal.hints (sku, source, hinted_at) select sku, 'orders', now() from catalog.skus`;

@@ -1,6 +1,6 @@
 import { assert, constantFrom, double, integer, property, record, subarray, tuple } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DUE_LANES, type LaneClass, type DueClass, type Quota } from '../../src/store/due.ts';
+import { DUE_LANES, type LaneClass, type DueClass, PROMISED, type Quota } from '../../src/store/due.ts';
 import type { Early } from '../../src/store/bulk-call.ts';
 import { planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
 
@@ -135,5 +135,64 @@ describe('a batch', () => {
     const due = [owe('live', true, 100), owe('urgent', false, 100)];
     const sides = [0, 16, 32].map((iteration) => counts(plan(due, { callSkus: 3, iteration })));
     expect(sides).toEqual([{ 'live live': 3 }, { urgent: 3 }, { 'live live': 3 }]);
+  });
+});
+
+describe('what is promised', () => {
+  const promised = (live: boolean, count: number) => owe(PROMISED, live, count);
+  const slotsOf = (quotas: readonly Quota[], live: boolean) =>
+    quotas.find((quota) => quota.lane === PROMISED && quota.live === live)?.count ?? 0;
+
+  test('comes first and has as many slots as it needs, up to the part that is the others’', () => {
+    assert(
+      property(
+        anyDue,
+        anyLimits,
+        integer({ min: 1, max: 100 }),
+        integer({ min: 1, max: 100 }),
+        (due, limits, live, others) => {
+          const all = [promised(true, live), promised(false, others), ...due];
+          let [given, slots] = [0, 0];
+          for (let iteration = 0; iteration < 40; iteration += 1) {
+            const quotas = plan(all, { ...limits, callSkus: 100, iteration });
+            expect(quotas.slice(0, 2).map(({ lane }) => lane)).toContain(PROMISED);
+            expect(sum(quotas)).toBe(100);
+            const room = 100 - sum(quotas.filter((quota) => quota.live));
+            given += slotsOf(quotas, false);
+            slots += Math.min(others, room);
+          }
+          expect(given).toBeGreaterThanOrEqual(0.94 * slots - 1);
+        },
+      ),
+    );
+  });
+
+  test('leaves no slot empty, and each lane its turn, in calls of any size', () => {
+    const lanes = DUE_LANES.map((lane) => owe(lane, false, 100));
+    for (const callSkus of [1, 2, 5, 20, 100]) {
+      const seen = new Map<string, number>();
+      for (let iteration = 0; iteration < 2000; iteration += 1)
+        for (const { lane, count } of plan([promised(false, 100), ...lanes], {
+          callSkus,
+          liveBudget: 0,
+          iteration,
+        }))
+          seen.set(lane, (seen.get(lane) ?? 0) + count);
+      expect([callSkus, [...seen].filter(([, count]) => count < 5)]).toEqual([callSkus, []]);
+      expect(seen.size).toBe(DUE_LANES.length + 1);
+      expect((seen.get(PROMISED) ?? 0) / (2000 * callSkus)).toBeCloseTo(0.95, 2);
+    }
+    expect(counts(plan([promised(false, 100), owe('new', false, 2)]))).toMatchObject({
+      promised: 98,
+      new: 2,
+    });
+    expect(counts(plan([promised(true, 9), owe('live', true, 2)], { iteration: 3 }))).toMatchObject({
+      'promised live': 5,
+    });
+    expect(counts(plan([promised(true, 9), owe('live', true, 2)], { iteration: 4 }))).toMatchObject({
+      'promised live': 4,
+      'live live': 1,
+    });
+    expect(counts(plan([promised(true, 9)]))).toMatchObject({ 'promised live': 5 });
   });
 });

@@ -19,6 +19,7 @@ const QUIET = {
   metadataChanges: 1,
   unpricedEntries: 0,
   reportSeconds: [],
+  promises: { kept: 0, hindered: 0, broken: 0 },
 };
 
 function watched(read: () => Promise<BacklogCounts>) {

@@ -75,6 +75,14 @@ export const STATS: MirrorStats = {
       },
     ],
   },
+  promises: {
+    promises: 40,
+    feasible: 30,
+    neededPerMinute: 160.2,
+    availablePerMinute: 94.4,
+    cases: 2000,
+    kept: 1990,
+  },
   tasks: [],
 };
 
@@ -138,6 +146,7 @@ const OBSERVATIONS: readonly Observation[] = [
     metadataChanges: 9,
     unpricedEntries: 10,
     reportSeconds: [1, 100, 100_000],
+    promises: { kept: 11, hindered: 12, broken: 13 },
   },
   { event: 'release.suspected', brand: 'Nike', model: 'Dunk Low', skus: 8 },
   { event: 'release.confirmed', brand: 'Nike', model: 'Dunk Low', skus: 120 },

@@ -1,11 +1,11 @@
--- What goes with rows of catalog.skus, whoever deletes them: the ledger, prices with a line in their history, products, rates, draws, hints, requests. A trigger
+-- What goes with rows of catalog.skus, whoever deletes them: the ledger, prices with a line in their history, products, rates, draws, hints, requests, kept promises. A trigger
 -- and no foreign keys: these would check each row that a baseline or an answer inserts, and lock its SKU for it. The
 -- ledger is locked in order of sku, as everyone locks it; history is written last.
 CREATE OR REPLACE FUNCTION catalog_internal.forget_with_skus() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN
-    TRUNCATE catalog_internal.due, catalog_internal.unreported_moves, catalog_internal.live_rates, catalog_internal.random_looks, catalog_internal.live_backlog, catalog_internal.hints, catalog_internal.waiting_hints, catalog_internal.refresh_requests, catalog.products, catalog.prices;
+    TRUNCATE catalog_internal.due, catalog_internal.unreported_moves, catalog_internal.live_rates, catalog_internal.random_looks, catalog_internal.live_backlog, catalog_internal.hints, catalog_internal.waiting_hints, catalog_internal.refresh_requests, catalog_internal.promise_cases, catalog.products, catalog.prices;
     RETURN NULL;
   END IF;
   PERFORM FROM catalog_internal.due WHERE sku IN (SELECT sku FROM gone) ORDER BY sku FOR UPDATE;
@@ -17,6 +17,7 @@ BEGIN
   DELETE FROM catalog_internal.hints USING gone WHERE hints.sku = gone.sku;
   DELETE FROM catalog_internal.waiting_hints USING gone WHERE waiting_hints.sku = gone.sku;
   DELETE FROM catalog_internal.refresh_requests USING gone WHERE refresh_requests.sku = gone.sku;
+  DELETE FROM catalog_internal.promise_cases USING gone WHERE promise_cases.sku = gone.sku;
   DELETE FROM catalog.products USING gone WHERE products.sku = gone.sku;
   IF EXISTS (SELECT FROM catalog.prices JOIN gone USING (sku)) THEN
     PERFORM catalog_internal.lock_changes(), catalog_internal.add_history_chunks();

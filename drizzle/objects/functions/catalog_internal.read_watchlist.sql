@@ -14,22 +14,25 @@ BEGIN
       UNION ALL SELECT sku, false FROM catalog.watchlist WHERE everything
     ) n GROUP BY sku
   ), present AS MATERIALIZED (
-    SELECT n.sku, w.weight, o.weight AS was, n.added OR o.weight IS NULL AS is_new
+    SELECT n.sku, w.weight, o.weight AS was, n.added OR o.weight IS NULL AS is_new, extract(epoch FROM w.max_age)::double precision AS max_age
     FROM named n LEFT JOIN catalog.watchlist w ON w.sku = n.sku LEFT JOIN catalog_internal.watched o ON o.sku = n.sku
-    WHERE w.weight IS DISTINCT FROM o.weight OR (n.added AND w.weight IS NOT NULL)
+    WHERE w.weight IS DISTINCT FROM o.weight OR extract(epoch FROM w.max_age)::double precision IS DISTINCT FROM o.max_age OR (n.added AND w.weight IS NOT NULL)
   ), room AS (
     SELECT most - count(weight) + (SELECT count(*) FROM present WHERE weight IS NULL) AS skus FROM catalog_internal.watched
   )
-  INSERT INTO catalog_internal.watched AS o (sku, weight, pending)
-  SELECT sku, weight, CASE WHEN is_new AND weight IS NOT NULL THEN 'mark' ELSE 'rank' END
+  INSERT INTO catalog_internal.watched AS o (sku, weight, pending, max_age, promised_since)
+  SELECT sku, weight, CASE WHEN is_new AND weight IS NOT NULL THEN 'mark' ELSE 'rank' END, max_age, CASE WHEN max_age IS NOT NULL THEN clock_timestamp() END
   FROM (SELECT *, row_number() OVER (PARTITION BY was IS NULL ORDER BY weight DESC, sku) AS place FROM present) p, room
   WHERE was IS NOT NULL OR place <= room.skus
   ON CONFLICT (sku) DO UPDATE SET weight = excluded.weight,
-    pending = CASE WHEN o.pending = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.pending END;
+    pending = CASE WHEN o.pending = 'mark' AND excluded.weight IS NOT NULL THEN 'mark' ELSE excluded.pending END,
+    max_age = excluded.max_age, feasible = o.feasible AND excluded.max_age IS NOT NULL,
+    promised_since = CASE WHEN excluded.max_age IS NOT DISTINCT FROM o.max_age THEN o.promised_since ELSE excluded.promised_since END;
+  PERFORM catalog_internal.weigh_promises();
   IF everything THEN
     -- Watched, but deleted from the mirror by somebody.
     UPDATE catalog_internal.watched o SET pending = 'mark'
-    WHERE weight IS NOT NULL AND pending IS NULL AND NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = o.sku);
+    WHERE weight IS NOT NULL AND pending IS DISTINCT FROM 'mark' AND NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = o.sku);
     UPDATE catalog_internal.watching SET left_out = l.skus
     FROM (SELECT count(*) AS skus FROM catalog.watchlist w WHERE NOT EXISTS (SELECT FROM catalog_internal.watched o WHERE o.sku = w.sku)) l
     WHERE left_out <> l.skus;

@@ -18,12 +18,13 @@ BEGIN
         AND due_at > (SELECT coalesce(s.asked_at, s.first_seen_at) + shift FROM catalog.skus s WHERE s.sku = d.sku) AS misplanned
     ) p
     WHERE d.sku > after AND (
-      held_until > moment OR misplanned OR due_at > moment AND due_at < 'infinity' AND lane <> ALL (planned)
+      held_until > moment OR promised_by > moment OR misplanned OR due_at > moment AND due_at < 'infinity' AND lane <> ALL (planned)
     )
     ORDER BY d.sku LIMIT most FOR UPDATE OF d
   ),
   redated AS (
     UPDATE catalog_internal.due d SET held_until = catalog_internal.awaited(d.held_until, moment, shift),
+      promised_at = catalog_internal.awaited(d.promised_at, moment, shift), promised_by = catalog_internal.awaited(d.promised_by, moment, shift),
       due_at = CASE
         WHEN a.misplanned THEN catalog_internal.awaited(d.due_at, moment, shift)
         WHEN d.lane = ANY (planned) OR d.due_at = 'infinity' THEN d.due_at

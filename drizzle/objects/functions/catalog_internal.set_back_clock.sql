@@ -64,6 +64,13 @@ BEGIN
     UPDATE catalog_internal.hint_sources SET last_hint = catalog_internal.happened(last_hint, moment, shift)
     WHERE source IN (SELECT source FROM catalog_internal.hint_sources WHERE last_hint > moment FOR UPDATE SKIP LOCKED);
   END IF;
+  -- An answer is not waited for either: a count that stays dated ahead goes on in its hour.
+  UPDATE catalog_internal.promise_cases SET hour = catalog_internal.happened(hour, moment, shift)
+  WHERE sku IN (SELECT sku FROM catalog_internal.promise_cases WHERE hour > moment FOR UPDATE SKIP LOCKED);
+  UPDATE catalog_internal.watched SET promised_since = catalog_internal.happened(promised_since, moment, shift)
+  WHERE sku IN (SELECT sku FROM catalog_internal.watched WHERE promised_since > moment FOR UPDATE SKIP LOCKED);
+  UPDATE catalog_internal.promising SET hindered_at = catalog_internal.happened(hindered_at, moment, shift)
+  WHERE id IN (SELECT id FROM catalog_internal.promising WHERE hindered_at > moment FOR UPDATE SKIP LOCKED);
   UPDATE catalog_internal.live_calls SET called_at = catalog_internal.happened(called_at, moment, shift) WHERE called_at > moment;
   UPDATE catalog_internal.unreported_moves SET seen_at = catalog_internal.happened(seen_at, moment, shift),
     reported_at = catalog_internal.happened(reported_at, moment, shift)

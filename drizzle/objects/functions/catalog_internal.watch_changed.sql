@@ -7,7 +7,7 @@ BEGIN
     INSERT INTO catalog_internal.watch_changes (added, skus)
     SELECT before.sku IS NULL, array_agg(sku)
     FROM was before FULL JOIN becomes after USING (sku)
-    WHERE before.weight IS DISTINCT FROM after.weight
+    WHERE before.weight IS DISTINCT FROM after.weight OR before.max_age IS DISTINCT FROM after.max_age
     GROUP BY before.sku IS NULL;
   ELSIF TG_OP = 'DELETE' THEN
     INSERT INTO catalog_internal.watch_changes (added, skus)

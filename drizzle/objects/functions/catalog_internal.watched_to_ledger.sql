@@ -1,6 +1,7 @@
 -- Tells the ledger of `most` SKUs what is pending of `watched`, and whether there is more. A SKU that is watched anew is
 -- marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that is watched no longer, is not marked
--- for that; it gets its new rank at once where it is urgent, and with its next mark elsewhere.
+-- for that; it gets its new rank at once where it is urgent, and with its next mark elsewhere. A promise of its age holds from here on: one that was
+-- never asked for is to be at once.
 -- Locks are taken in the order of everyone: lock_new_skus, known SKUs in order of sku, new SKUs, the ledger in order of
 -- sku. Every row of the ledger is locked before its rank is compared, so that a concurrent mark has either read the
 -- weight that counts now or is seen here. Called with the row of `watching` locked.
@@ -28,6 +29,23 @@ BEGIN
   IF marked IS NOT NULL THEN
     PERFORM catalog_internal.mark_due(marked, 'watched');
   END IF;
+  -- Answers that were applied meanwhile are seen, because their rows are locked.
+  UPDATE catalog_internal.due d SET promised_at = n.promised_at,
+    -- One that is late from the beginning is no more urgent than one that was kept until now.
+    promised_by = CASE WHEN n.promised_at IS NOT NULL THEN greatest(n.promised_at, n.promised_since) + (n.max_age - n.every) END
+  FROM (
+    SELECT w.sku, w.promised_since, make_interval(secs => w.max_age) AS max_age, i.every, CASE
+      WHEN NOT w.feasible OR w.max_age IS NULL THEN NULL
+      WHEN s.state = 'pending' THEN w.promised_since
+      ELSE s.asked_at + i.every
+    END AS promised_at
+    FROM catalog_internal.watched w JOIN catalog.skus s ON s.sku = w.sku
+    CROSS JOIN LATERAL (SELECT make_interval(secs => catalog_internal.promised_interval(w.max_age)) AS every) i
+    WHERE w.sku = ANY (told)
+  ) n
+  WHERE d.sku = n.sku AND (d.promised_at IS NOT NULL OR n.promised_at IS NOT NULL);
+  DELETE FROM catalog_internal.promise_cases p USING catalog_internal.watched w
+  WHERE w.sku = ANY (told) AND w.max_age IS NULL AND p.sku = w.sku;
   DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;
   UPDATE catalog_internal.watched SET pending = NULL WHERE sku = ANY (told);
   RETURN cardinality(told) = most;

@@ -17,7 +17,7 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        coalesce(d.deferrals, 0) AS deferrals,
        coalesce(d.failures, 0) AS failures,
        CASE WHEN NOT t.at_work OR d.due_at = 'infinity' THEN NULL
-            WHEN NOT k.owed THEN greatest(d.due_at, d.held_until, t.backoff_until)
+            WHEN NOT k.owed THEN greatest(least(d.due_at, CASE WHEN d.promised_at > now() THEN d.promised_at WHEN d.promised_at <= now() THEN now() END), d.held_until, t.backoff_until)
             WHEN d.held_until > now() THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE now() END, t.backoff_until)
             ELSE greatest(now(), t.backoff_until)
                    + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])

@@ -1,4 +1,4 @@
-import { measured, observedIn, perMinute, read, readIncrease, where } from '../expressions.ts';
+import { countIn, measured, observedIn, perMinute, read, readIncrease, where } from '../expressions.ts';
 import { type Row, series } from '../panels.ts';
 
 export const reports: Row = {
@@ -68,6 +68,33 @@ export const reports: Row = {
       ],
       width: 8,
       noValue: 'none in a day',
+    }),
+    series({
+      title: 'Promises of ages, in an hour',
+      description:
+        'Refreshes of SKUs with catalog.watchlist.max_age: kept, hindered by a back-off, a pause, a deferral, an error or too many promises, or broken without any of these.',
+      unit: 'short',
+      queries: [{ expr: countIn('promise_cases_total', '1h', ['outcome']), legend: '{{outcome}}' }],
+      width: 8,
+      runbooks: ['promises-broken'],
+    }),
+    series({
+      title: 'Promises kept in a day',
+      description: 'Part of the promises of the last day that were kept, whatever hindered the others.',
+      unit: 'percentunit',
+      queries: [{ expr: read('promises_kept_ratio'), legend: 'kept' }],
+      width: 8,
+      noValue: 'nothing is promised',
+      runbooks: ['promises-broken'],
+    }),
+    series({
+      title: 'Promises that can be kept',
+      description:
+        'SKUs with catalog.watchlist.max_age, by whether the account can keep that (catalog.promises).',
+      unit: 'short',
+      queries: [{ expr: read('promises', 'feasible'), legend: 'can be kept: {{feasible}}' }],
+      width: 8,
+      noValue: 'nothing is promised',
     }),
   ],
 };

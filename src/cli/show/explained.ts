@@ -67,6 +67,13 @@ export interface Explained {
     readonly failures: number;
     readonly watched: number | null;
   };
+  /** How old its price may get by catalog.watchlist.max_age; null: nothing is promised. */
+  readonly promise: {
+    readonly max_age_seconds: number;
+    readonly feasible: boolean;
+    readonly kept_share: number | null;
+    readonly because: string | null;
+  } | null;
   readonly prices: readonly {
     readonly size: string;
     readonly price: number | null;

@@ -54,6 +54,7 @@ export function storyOf(explained: Explained, width: number | null): string[] {
     ...hintedLine(explained),
     ['tested', testedOf(explained)],
     ['next', nextOf(explained)],
+    ...promiseLine(explained),
   ];
   const sizes = prices.map(({ size, price, since, actionable, before }) => ({
     size,
@@ -177,6 +178,20 @@ function hintedLine(explained: Explained): [string, string][] {
     .map(({ source, at, moved }) => `${source} ${ago(explained, at)} (right ${percent(moved)} of the time)`);
   const others = sources.length - SHOWN_SOURCES;
   return [['hinted', `by ${[...shown, ...(others > 0 ? [`${others} more`] : [])].join(', ')}`]];
+}
+
+/** What is promised of its age, and what became of that. */
+function promiseLine({ promise }: Explained): [string, string][] {
+  if (promise === null) return [];
+  const { max_age_seconds: seconds, kept_share: kept, because } = promise;
+  const parts = [
+    `asked again before its price is ${formatAge(seconds)} old`,
+    kept === null
+      ? 'no refresh has tested that yet'
+      : `kept in ${percent(Math.floor(kept * 1000) / 1000)} of the last day`,
+    ...(because === null ? [] : [`at present: ${because}`]),
+  ];
+  return [['promise', parts.join('; ')]];
 }
 
 function testedOf({ belief }: Explained): string {

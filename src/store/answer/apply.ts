@@ -16,6 +16,7 @@ import { forgetHints, hintsAt, hintsOf, storeHintTests } from '../hints.ts';
 import { lineColumns } from '../live-lines.ts';
 import { forgetDrawn, forgetHazards, writeRates } from '../live.ts';
 import { followMoves } from '../mass-moves.ts';
+import { countPromises, heldPromise, writePromiseCases } from '../promises.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
@@ -61,6 +62,7 @@ export async function applyAnswer(
         judged: outcome.judged,
         massMove,
         lines: outcome.lines,
+        promises: countPromises(outcome.promises),
       };
     });
   const members = await noteMembers(sql, moved, muted, next);
@@ -113,7 +115,8 @@ async function writeEffects(
     forgetHazards(tx, boosted),
     forgetHints(tx, effects.hinted),
     forgetDrawn(tx, drawn),
-    settleAnswered(tx, claim, effects, next),
+    settleAnswered(tx, { claim, at }, effects, next),
+    writePromiseCases(tx, effects.promises),
     giveBack(tx, claim, overtaken),
     postpone(tx, claim, results),
     auditRefreshes(tx, findings, at),
@@ -155,7 +158,7 @@ async function lockAnswered(
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
-      ${standingColumns(tx, claim.askedAt)}, d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
+      ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise, d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
       (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
@@ -228,11 +231,12 @@ const MOST_LIVE_MARKS = 6;
  * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one is
  * asked as often as any that is not found, because the price routes may know it again without a delta reporting it.
  * One that is doubted is due, and waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as often as a live one, and has no live slot
- * unless it was last listed as live, since whether the partner computes it live is not known.
+ * unless it was last listed as live, since whether the partner computes it live is not known. When a promise of its age has it come
+ * before that is a time of its own.
  */
 async function settleAnswered(
   tx: Tx,
-  claim: Claim,
+  { claim, at }: { readonly claim: Claim; readonly at: Date },
   { answered, ahead, judged }: AnswerEffects,
   next: NextRefresh,
 ): Promise<void> {
@@ -250,6 +254,10 @@ async function settleAnswered(
       live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
+      (promised_at, promised_by) = (
+        select ${at}::timestamptz + make_interval(secs => catalog_internal.promised_interval(w.max_age)), ${at}::timestamptz + make_interval(secs => w.max_age)
+        from catalog_internal.watched w where w.sku = d.sku and w.max_age is not null and w.feasible and s.state = 'priced'
+      ),
       due_at = case when d.generation = a.generation then next.due_at else d.due_at end,
       reason = case when d.generation = a.generation then next.reason else d.reason end,
       lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason) else d.lane end,

@@ -17,6 +17,7 @@ import type { LookTest } from '../calibration.ts';
 import type { HintTest } from '../hint-state.ts';
 import type { FieldChange, PriceMove } from '../changes.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
+import { type HeldPromise, judgePromise, type PromiseCase } from '../promises.ts';
 
 export interface Differences {
   readonly prices: readonly PriceDifference[];
@@ -55,6 +56,7 @@ export interface AnswerEffects {
   readonly judged: readonly SkuJudgement[];
   /** SKUs that had been drawn at random, and are refreshed now. */
   readonly drawn: readonly string[];
+  readonly promises: readonly PromiseCase[];
 }
 
 /**
@@ -126,6 +128,7 @@ export function effectsOf(
       massMove,
     ),
     drawn: looks.flatMap(({ sku, random }) => (random ? [sku] : [])),
+    promises: looks.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
   };
 }
 
@@ -207,4 +210,6 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly vanishedMinutes: number | null;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
+    /** The promise of its age; null: there is none. */
+    readonly promise: HeldPromise | null;
   };

@@ -6,6 +6,7 @@ import type { Oddity } from './plausibility.ts';
 import type { Metadata } from '../../declared/metadata.ts';
 import type { HeldLine, Wholesale } from '../line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
+import type { PromiseCounts } from '../promises.ts';
 
 /** One size of a record, as it is to be stored. */
 export interface PriceRow {
@@ -110,6 +111,8 @@ export interface Applied {
   readonly settled: { readonly confirmed: number; readonly back: number };
   /** Moves in masses that have begun or ended with this answer. */
   readonly massMoved: MassMoved | null;
+  /** Promises of a price's age, by what became of them with this answer. */
+  readonly promises: PromiseCounts;
 }
 
 export interface DoubtedSku {

@@ -1,4 +1,11 @@
-import { MOST_ROUNDS, nextRefreshMinutes, type RateGroup, roundMinutes, solveThreshold } from './policy.ts';
+import {
+  MOST_ROUNDS,
+  nextRefreshMinutes,
+  promisedWait,
+  type RateGroup,
+  roundOf,
+  solveThreshold,
+} from './policy.ts';
 
 /*
  * What a number of requests a minute buys: how long a fill takes, how old prices get, and what part of the time they are
@@ -103,27 +110,36 @@ export function capacityOf(input: CapacityInput): Capacity {
   const rate = Math.min(requestsPerMinute, underWay?.mostPerMinute ?? Infinity);
   const refreshes = Math.min(rate * liveBudget, liveCeiling ?? Infinity);
   const fillCalls = Math.max(Math.ceil(input.skus / input.bulkMaxSkus), Math.ceil(live / liveBudget));
-  const round = roundMinutes(live, refreshes);
+  const groups = live === 0 ? [] : liveGroupsOf(input, live);
+  const round = roundOf(groups, refreshes);
   const meets = round <= input.liveMinutes;
-  const liveCalls = (meets ? live / input.liveMinutes : refreshes) / liveBudget;
+  const perMinute = meets
+    ? groups.reduce((sum, group) => sum + group.count / promisedWait(group, input.liveMinutes), 0)
+    : refreshes;
+  const liveCalls = perMinute / liveBudget;
   const swept = sweepOf(input, rate, snapshot, live > 0 ? Math.min(liveCalls, rate) : 0);
   return {
     requestsPerMinute,
     underWay,
     fillCalls,
     fillMinutes: Math.max(fillCalls / rate, live / refreshes),
-    liveRefreshes: meets ? live / input.liveMinutes : refreshes,
+    liveRefreshes: perMinute,
     roundMinutes: round,
     meetsLiveInterval: meets,
-    live: liveCapacity(input, live, refreshes, meets),
+    live: liveCapacity(input, groups, live, refreshes, meets),
     snapshot: swept.capacity,
     callsPerMinute: swept.callsPerMinute,
   };
 }
 
-function liveCapacity(input: CapacityInput, skus: number, refreshes: number, meets: boolean): ClassCapacity {
+function liveCapacity(
+  input: CapacityInput,
+  groups: readonly RateGroup[],
+  skus: number,
+  refreshes: number,
+  meets: boolean,
+): ClassCapacity {
   if (skus === 0) return { skus, meanAge: 0, worstAge: 0, freshness: 1 };
-  const groups = liveGroupsOf(input, skus);
   const waits = liveWaits(input, groups, refreshes, meets);
   const mean = (value: (group: RateGroup, wait: number) => number) =>
     groups.reduce((sum, group, i) => sum + group.count * value(group, waits[i] as number), 0) / skus;
@@ -152,14 +168,13 @@ export function liveWaits(
   refreshes: number,
   meets: boolean,
 ): number[] {
-  if (meets) return groups.map(() => liveMinutes);
-  const skus = groups.reduce((sum, { count }) => sum + count, 0);
-  const round = roundMinutes(skus, refreshes);
-  if (policy === 'round-robin') return groups.map(() => round);
+  if (meets) return groups.map((group) => promisedWait(group, liveMinutes));
+  const round = roundOf(groups, refreshes);
+  if (policy === 'round-robin') return groups.map((group) => promisedWait(group, round));
   const most = MOST_ROUNDS * round;
   const threshold = solveThreshold(groups, refreshes, most);
-  return groups.map(({ lambda, weight }) =>
-    nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, threshold, most),
+  return groups.map((group) =>
+    promisedWait(group, nextRefreshMinutes(group.weight, { alpha: group.lambda, beta: 1 }, threshold, most)),
   );
 }
 

@@ -1,5 +1,12 @@
 import { type CapacityInput, liveGroupsOf, liveWaits, refreshedPart, underWayOf } from './capacity.ts';
-import { MOST_ROUNDS, nextRefreshMinutes, type RateGroup, roundMinutes, SPENT_PART } from './policy.ts';
+import {
+  MOST_ROUNDS,
+  nextRefreshMinutes,
+  promisedWait,
+  type RateGroup,
+  roundOf,
+  SPENT_PART,
+} from './policy.ts';
 
 /*
  * What would keep live prices right for more of the time: more requests, a watchlist, hints. Expectations like those of capacity.ts, by
@@ -47,7 +54,7 @@ export function gainsOf(input: CapacityInput, whatIf: WhatIf): Gains | null {
   const refreshes = refreshesOf(input, input.requestsPerMinute);
   const more = refreshesOf(input, input.requestsPerMinute + whatIf.requests);
   const now = partRight(input, groups, refreshes);
-  const meets = (each: number) => roundMinutes(skus, each) <= input.liveMinutes;
+  const meets = (each: number) => roundOf(groups, each) <= input.liveMinutes;
   const { watched, others } = withWatched(input, groups, refreshes, whatIf);
   return {
     now,
@@ -72,7 +79,7 @@ const sum = (groups: readonly RateGroup[], of: (group: RateGroup, at: number) =>
 const countOf = (groups: readonly RateGroup[]) => sum(groups, () => 1);
 
 function waitsOf(input: CapacityInput, groups: readonly RateGroup[], refreshes: number): number[] {
-  const meets = roundMinutes(countOf(groups), refreshes) <= input.liveMinutes;
+  const meets = roundOf(groups, refreshes) <= input.liveMinutes;
   return liveWaits(input, groups, refreshes, meets);
 }
 
@@ -91,7 +98,7 @@ function withHints(
   refreshes: number,
   source: HintSource,
 ): number {
-  const round = roundMinutes(countOf(groups), refreshes);
+  const round = roundOf(groups, refreshes);
   const isEnough = round <= input.liveMinutes || input.livePolicy === 'round-robin';
   const hinted = isEnough
     ? followedInRotation(groups, refreshes, Math.max(round, input.liveMinutes), source)
@@ -116,10 +123,11 @@ function followedInRotation(
   wait: number,
   { recall, precision }: HintSource,
 ): Hinted[] {
-  const spare = Math.max(0, refreshes - countOf(groups) / wait);
+  const waits = groups.map((group) => promisedWait(group, wait));
+  const spare = Math.max(0, refreshes - sum(groups, (_, at) => 1 / (waits[at] as number)));
   const moves = sum(groups, ({ lambda }) => lambda);
   const followed = Math.min(recall, (spare * precision) / moves);
-  return groups.map(() => ({ recall: followed, wait }));
+  return waits.map((each) => ({ recall: followed, wait: each }));
 }
 
 /** Where refreshes are scarce: the threshold of a refresh's gain at which planned and hinted ones together take all there are. */
@@ -130,11 +138,15 @@ function followedByGain(
   { recall, precision }: HintSource,
 ): Hinted[] {
   const followedAt = (threshold: number) =>
-    groups.map(({ lambda, weight }): Hinted => {
+    groups.map((group): Hinted => {
+      const { lambda, weight } = group;
       const gain = (precision * weight) / (lambda + 1 / most);
       const followed = gain >= threshold ? recall : 0;
       const rate = { alpha: lambda * (1 - followed), beta: 1 };
-      return { recall: followed, wait: nextRefreshMinutes(weight, rate, threshold, most) };
+      return {
+        recall: followed,
+        wait: promisedWait(group, nextRefreshMinutes(weight, rate, threshold, most)),
+      };
     });
   const asked = (threshold: number) => {
     const hinted = followedAt(threshold);

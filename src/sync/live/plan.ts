@@ -28,7 +28,7 @@ import {
   PRIOR,
   type Rate,
   type RateGroup,
-  roundMinutes,
+  roundOf,
   SHORTLIST,
   solveThreshold,
 } from './policy.ts';
@@ -70,7 +70,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
     liveCeilingAt(withoutIdleTime(plan.ceiling, plan.computedAt, plan.now), plan.now),
   );
   const aside = setAside(plan.releases, plan.now / 60_000);
-  const solved = solve(groups, skus, refreshes, settings, { incident, aside });
+  const solved = solve(groups, refreshes, settings, { incident, aside });
   const { idle, ...backlog } = await catchUp(sql, solved, refreshes);
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
   const scheduled = incident || plan.unsolved ? await scheduleAll(ctx, wait, plan.unsolved, incident) : 0;
@@ -93,7 +93,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
     counts: {
       liveSkus: skus,
       refreshesPerMinute: Math.round(refreshes),
-      roundMinutes: Math.ceil(roundMinutes(skus, refreshes)),
+      roundMinutes: Math.ceil(roundOf(groups, refreshes)),
       scarce: Number(solved.refreshThreshold !== null),
       backlog: backlog.due,
       ...(incident ? { incident: plan.incident.because, scheduled } : {}),
@@ -135,12 +135,11 @@ async function catchUp(
 /** While an incident lasts nobody can be sure of a refresh in three rounds, which are days: only of one in METADATA_INTERVAL. */
 function solve(
   groups: readonly RateGroup[],
-  skus: number,
   refreshes: number,
   settings: SyncSettings,
   { incident, aside }: { readonly incident: boolean; readonly aside: number },
 ): RefreshThreshold {
-  const round = roundMinutes(skus, refreshes);
+  const round = roundOf(groups, refreshes);
   if (settings.intervals.livePolicy !== 'index' || round * 60_000 <= settings.intervals.liveMs)
     return { refreshThreshold: null, maxIntervalMinutes: null, earlyMinutes: null };
   const cap = MOST_ROUNDS * round;

@@ -148,12 +148,18 @@ export interface RateGroup {
   readonly count: number;
   readonly lambda: number;
   readonly weight: number;
+  /** They are refreshed every so many minutes, whatever that is worth, to keep promises of their age; null: nothing is promised of them. */
+  readonly promised?: number | null;
 }
 
-/** Refreshes a minute that a SKU is worth when one more refresh anywhere gains `mu`. */
+/** The longest of the waits up to `most` that promises leave a group. */
+export const promisedWait = ({ promised }: Pick<RateGroup, 'promised'>, most: number): number =>
+  Math.min(most, promised ?? Infinity);
+
+/** Refreshes a minute that a SKU is worth when one more refresh anywhere gains `mu`. A promise may ask for more. */
 function refreshesPerMinute(lambda: number, weight: number, mu: number, most: number): number {
   const wanted = (-lambda + Math.sqrt(lambda ** 2 + (4 * weight * lambda) / mu)) / 2;
-  return Math.min(1 / LEAST_MINUTES, Math.max(1 / most, wanted));
+  return Math.min(Math.max(1 / LEAST_MINUTES, 1 / most), Math.max(1 / most, wanted));
 }
 
 /** Part of a full round by which a refresh may come early to fill an empty live slot. */
@@ -167,6 +173,15 @@ export function earlyMinutes(round: number): number {
 /** One full round in minutes: every SKU once at `refreshes` a minute. */
 export function roundMinutes(skus: number, refreshes: number): number {
   return skus / Math.max(refreshes, 1e-9);
+}
+
+/** The same for those of which nothing is promised that asks for more: promises take theirs of the refreshes first. */
+export function roundOf(groups: readonly RateGroup[], refreshes: number): number {
+  const countOf = (some: readonly RateGroup[]) => some.reduce((sum, { count }) => sum + count, 0);
+  const evenly = roundMinutes(countOf(groups), refreshes);
+  const oftener = groups.filter((group) => promisedWait(group, Infinity) < evenly);
+  const taken = oftener.reduce((sum, group) => sum + group.count / promisedWait(group, Infinity), 0);
+  return roundMinutes(countOf(groups) - countOf(oftener), refreshes - taken);
 }
 
 /**
@@ -184,7 +199,8 @@ export function solveThreshold(
   const spent = Math.max(LEAST_SPENT_PART * refreshes, SPENT_PART * refreshes - setAside);
   const asked = (mu: number) =>
     groups.reduce(
-      (sum, { count, lambda, weight }) => sum + count * refreshesPerMinute(lambda, weight, mu, most),
+      (sum, group) =>
+        sum + group.count * refreshesPerMinute(group.lambda, group.weight, mu, promisedWait(group, most)),
       0,
     );
   // Bisection over the logarithm: refreshes asked for fall as the threshold rises.

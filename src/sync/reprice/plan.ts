@@ -1,10 +1,11 @@
 import type { CallInputOptions, CallInputs, CallSize, Early } from '../../store/bulk-call.ts';
 import {
-  type Lane,
+  type ClaimedLane,
   DUE_LANES,
   type DueClass,
   type DueSuspects,
   type LaneClass,
+  PROMISED,
   type Quota,
   type Wanted,
 } from '../../store/due.ts';
@@ -164,7 +165,7 @@ export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']
  * whatever the catalog's state, and live slots that are scarce are none of theirs, so they wait for their time.
  */
 function earlyOf(early: Early, { lane, live }: LaneClass): number {
-  return lane === 'live' && !live ? 0 : early[lane];
+  return lane === PROMISED || (lane === 'live' && !live) ? 0 : early[lane];
 }
 
 export interface PlanLimits {
@@ -178,13 +179,15 @@ export interface PlanLimits {
 
 /** Every lane with something due is guaranteed this part of a call's slots. */
 const GUARANTEED_PART = 0.05;
+/** Of the slots of a call, so many are left by what is promised to others that are due: less than promises are admitted for, so that they catch up. */
+const BESIDE_PROMISED = 0.05;
 /** Calls too small for both go to live SKUs and to the others in turns of this many iterations. */
 const SIDE_ITERATIONS = 16;
 
 /**
  * What to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at most the live
- * budget of SKUs that count as live, the rest snapshot-priced, lanes in their order, each with a guaranteed part, and
- * spare slots for the sweep. Null when nothing is due.
+ * budget of SKUs that count as live, the rest snapshot-priced, what is promised first, then lanes in their order, each with a guaranteed
+ * part, and spare slots for the sweep. Null when nothing is due.
  */
 export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLimits): Quota[] | null {
   if (due.length === 0) return null;
@@ -193,20 +196,20 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
   const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.callSkus));
   const crowdedOut = budget === limits.callSkus && cheapDue.length > 0;
   const liveSlots = crowdedOut && Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 1 ? 0 : budget;
-  const live = share(liveDue, liveSlots, limits.iteration);
+  const live = split(liveDue, liveSlots, limits.iteration);
   const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
   const slots = limits.callSkus - liveCount;
-  const cheap = share(cheapDue, slots, limits.iteration);
+  const cheap = split(cheapDue, slots, limits.iteration);
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
   // Due, but no slot may carry it now.
   if (liveCount + cheapCount === 0) return null;
-  const quota = (lane: Lane, isLive: boolean, count = 0): Quota => ({
+  const quota = (lane: ClaimedLane, isLive: boolean, count = 0): Quota => ({
     lane,
     live: isLive,
     count,
     earlySeconds: earlyOf(early, { lane, live: isLive }),
   });
-  const quotas = DUE_LANES.flatMap((lane) => [
+  const quotas = ([PROMISED, ...DUE_LANES] as const).flatMap((lane) => [
     quota(lane, true, live.get(lane)),
     quota(lane, false, cheap.get(lane)),
   ]);
@@ -223,15 +226,32 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
   );
 }
 
+/** Splits `slots` between what is promised, which comes first, and the lanes. */
+function split(due: readonly DueClass[], slots: number, iteration: number): Map<ClaimedLane, number> {
+  const lanes = due.filter(({ lane }) => lane !== PROMISED);
+  const wanted = due.find(({ lane }) => lane === PROMISED)?.count ?? 0;
+  if (wanted === 0) return share(lanes, slots, iteration);
+  // Where the part of others is less than a slot, it is a slot in some of the iterations.
+  const leftBefore = (n: number) => Math.ceil(n * slots * BESIDE_PROMISED);
+  const left = leftBefore(iteration + 1) - leftBefore(iteration);
+  const others = lanes.reduce((sum, { count }) => sum + count, 0);
+  const promised = Math.min(wanted, slots - Math.min(left, others));
+  // The lanes take turns by the calls in which they get a slot.
+  return new Map<ClaimedLane, number>([
+    ...(promised > 0 ? ([[PROMISED, promised]] as const) : []),
+    ...share(lanes, slots - promised, Math.min(iteration, leftBefore(iteration))),
+  ]);
+}
+
 /**
  * Splits `slots` over the lanes in their order. The lanes after the first have a guaranteed part; where that is less
  * than a slot, one slot in every second iteration goes to one of them, in rotation.
  */
-function share(due: readonly DueClass[], slots: number, iteration: number): Map<Lane, number> {
-  const counts = new Map(due.map(({ lane, count }) => [lane, count]));
-  const given = new Map<Lane, number>();
+function share(due: readonly DueClass[], slots: number, iteration: number): Map<ClaimedLane, number> {
+  const counts = new Map<ClaimedLane, number>(due.map(({ lane, count }) => [lane, count]));
+  const given = new Map<ClaimedLane, number>();
   let left = slots;
-  const give = (lane: Lane, most: number) => {
+  const give = (lane: ClaimedLane, most: number) => {
     const before = given.get(lane) ?? 0;
     const n = Math.min(most, (counts.get(lane) ?? 0) - before, left);
     given.set(lane, before + n);
@@ -253,7 +273,7 @@ const LINGER_CALLS = 8;
 const FULL_ENOUGH = 0.5;
 
 /**
- * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent is due, where the
+ * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent or promised is due, where the
  * live budget or half of the call is filled, or where the last call was long enough ago: four seconds at the usual pace,
  * less where `callsPerMinute` is higher.
  */
@@ -264,7 +284,7 @@ export function lingerMs(
   sinceLastCallMs: number,
 ): number {
   const count = (which: (o: DueClass) => boolean) => due.filter(which).reduce((n, o) => n + o.count, 0);
-  if (count(({ lane }) => lane === 'urgent') > 0) return 0;
+  if (count(({ lane }) => lane === 'urgent' || lane === PROMISED) > 0) return 0;
   if (count(({ live }) => live) >= Math.max(1, Math.floor(limits.liveBudget))) return 0;
   if (count(({ live }) => !live) >= limits.callSkus * FULL_ENOUGH) return 0;
   const longest = Math.min(MAX_LINGER_MS, (LINGER_CALLS * 60_000) / callsPerMinute);

@@ -23,6 +23,7 @@ export function tellApplied(
     metadataChanges: applied.metadataChanges,
     unpricedEntries: applied.unpricedEntries,
     reportSeconds: applied.reportSeconds,
+    promises: applied.promises,
   });
   for (const { part, path } of applied.members.muted) emit({ event: 'member.muted', part, path });
   for (const { part, path } of applied.members.unmuted) emit({ event: 'member.unmuted', part, path });

@@ -97,7 +97,7 @@ export function createBulkLines(
 
   return {
     applied(event) {
-      const { event: _, reportSeconds: __, ...counts } = event;
+      const { event: _, reportSeconds: __, promises: ___, ...counts } = event;
       const ended = throttle.over('bulk');
       if (ended?.say === true)
         log.info({ event: 'bulk.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });

@@ -3,6 +3,7 @@ import { STORE_FAILURES } from '../../store/sql-errors.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../status/reason.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import { ages, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
+import { PROMISE_METRICS } from './promise-metrics.ts';
 
 const STATES = ['pending', 'priced', 'not_found', 'removed'];
 const PRICE_SOURCES = ['snapshot', 'live'];
@@ -208,6 +209,7 @@ export const MIRROR_METRICS = {
     help: 'Calls of catalog.refresh and catalog.refresh_now that were above their bounds (SQLSTATE CM004).',
     read: (s) => s.refreshes.refused,
   }),
+  ...PROMISE_METRICS,
   live_budget_per_call: gauge({
     help: 'Live SKUs currently put into one bulk call.',
     read: (s) => s.liveBudgetPerCall,

@@ -2,6 +2,7 @@ import { kindsOf, ROUTES } from '../../partner/errors.ts';
 import { REJECTIONS } from '../../partner/manifest-lines.ts';
 import { REQUEST_LANES, WAITS } from '../../pace/pacer.ts';
 import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
+import { PROMISE_OUTCOMES } from '../../store/promises.ts';
 import { STORE_FAILURES } from '../../store/sql-errors.ts';
 import { deltaRecovery } from '../../sync/delta.ts';
 import { REFUSAL_HINTS } from '../../sync/manifest-decision.ts';
@@ -48,6 +49,14 @@ export const PROCESS_METRICS = {
         { labels: { outcome: 'deferred' }, value: deferred },
         { labels: { outcome: 'error' }, value: errors },
       ],
+    },
+  }),
+  promise_cases_total: counter({
+    help: "Promises of a price's age (catalog.watchlist.max_age) by what became of them: kept; hindered: late after a back-off, a pause, a deferral, an error, or where the account cannot keep it; broken: late without any of these. One that comes n times as late counts n times.",
+    labels: each({ outcome: PROMISE_OUTCOMES }),
+    on: {
+      'bulk.applied': ({ promises }) =>
+        PROMISE_OUTCOMES.map((outcome) => ({ labels: { outcome }, value: promises[outcome] })),
     },
   }),
   bulk_answers_not_stored_total: counter({

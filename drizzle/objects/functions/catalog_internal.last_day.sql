@@ -1,0 +1,10 @@
+-- What a ring of hours has counted in the last day: its first hour is the one that began at `hour`, as it was written last.
+CREATE OR REPLACE FUNCTION catalog_internal.last_day(ring integer[], hour timestamptz) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT coalesce(sum(n), 0)::bigint FROM unnest(ring) WITH ORDINALITY AS r(n, place)
+  WHERE place <= 24 - floor(extract(epoch FROM now() - hour) / 3600);
+END;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.last_day(integer[], timestamptz) TO PUBLIC;

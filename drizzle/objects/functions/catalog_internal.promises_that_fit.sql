@@ -1,0 +1,22 @@
+-- Which promises the account can keep, the one place that decides it: in order of weight, and among equal ones those first that ask for the least, until
+-- what there is for promises is used up. All of them kept in turn would each be late as soon as they are too many together. `demand` is in
+-- refreshes a minute. SKUs that are not found or removed have no price that could get old: they ask for nothing and are left out.
+CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
+RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT n.sku, n.live, n.demand,
+         sum(n.demand) OVER (PARTITION BY n.live ORDER BY n.weight DESC, n.demand, n.sku COLLATE "C") <= CASE WHEN n.live THEN c.live ELSE c.others END
+  FROM catalog_internal.promise_capacity() c
+  CROSS JOIN LATERAL (
+    SELECT a.sku, a.weight, 60 / catalog_internal.promised_interval(a.max_age) AS demand, coalesce(d.live OR c.incident, false) AS live
+    FROM unnest(skus, max_ages, weights) AS a(sku, max_age, weight)
+    LEFT JOIN catalog.skus s ON s.sku = a.sku LEFT JOIN catalog_internal.due d ON d.sku = a.sku
+    WHERE coalesce(s.state IN ('pending', 'priced'), true)
+  ) n;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.promises_that_fit(text[], double precision[], real[]) FROM PUBLIC;

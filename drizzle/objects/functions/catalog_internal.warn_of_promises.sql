@@ -1,0 +1,39 @@
+-- Says at once to whoever asks for a promise that the account cannot keep: the statement's own rows count, and those of nobody else's open transaction.
+-- It writes nothing and waits for nobody but a migration. SECURITY DEFINER, because catalog_watcher has no rights on the daemon's tables.
+CREATE OR REPLACE FUNCTION catalog_internal.warn_of_promises() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+  c record;
+  n record;
+BEGIN
+  IF NOT EXISTS (SELECT FROM becomes WHERE max_age IS NOT NULL) THEN
+    RETURN NULL;
+  END IF;
+  SELECT * INTO c FROM catalog_internal.promise_capacity();
+  SELECT count(*) AS promises, count(*) FILTER (WHERE NOT f.fits) AS left_out, coalesce(sum(f.demand) FILTER (WHERE f.live), 0) AS live,
+         coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others
+  INTO n
+  FROM (SELECT array_agg(sku) AS skus, array_agg(extract(epoch FROM max_age)::double precision) AS ages, array_agg(weight) AS weights FROM catalog.watchlist WHERE max_age IS NOT NULL) a
+  CROSS JOIN LATERAL catalog_internal.promises_that_fit(a.skus, a.ages, a.weights) f;
+  IF n.left_out > 0 THEN
+    RAISE WARNING 'these promises need % requests a minute, % can be had for them: % of % are not kept',
+      ceil(c.requests * greatest(n.live / c.live, n.others / c.others)), floor(c.requests), n.left_out, n.promises
+    USING DETAIL = format('Refreshes a minute: live-priced SKUs need %s of %s, others %s of %s.', ceil(n.live), floor(c.live), ceil(n.others), floor(c.others)),
+      HINT = 'Promises of the greatest weight are kept first, and among equal ones those of the greatest max_age; catalog.promises says which. Give a longer max_age, or to fewer SKUs.';
+  END IF;
+  IF c.hindered IS NOT NULL THEN
+    RAISE WARNING 'no promise is kept at present: requests are %', CASE c.hindered WHEN 'calls are failing' THEN 'failing' ELSE c.hindered END;
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.warn_of_promises() FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER warn_of_promises AFTER INSERT ON catalog.watchlist
+REFERENCING NEW TABLE AS becomes FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.warn_of_promises();
+CREATE OR REPLACE TRIGGER warn_of_changed_promises AFTER UPDATE ON catalog.watchlist
+REFERENCING NEW TABLE AS becomes FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.warn_of_promises();
+
+-- Also where rows are put in as a replica does (session_replication_role): the server's log has it then.
+ALTER TABLE catalog.watchlist ENABLE ALWAYS TRIGGER warn_of_promises, ENABLE ALWAYS TRIGGER warn_of_changed_promises;

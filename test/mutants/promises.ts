@@ -1,0 +1,60 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const PURE = ['test/sync/promises.test.ts'];
+const PLAN = ['test/sync/reprice-plan.test.ts'];
+const STORE = ['test/store/promises.pg.test.ts'];
+
+/** Each breaks a promise of a price's age, keeps one that others pay for, or says the wrong thing of it. */
+export const PROMISES: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/promises.ts',
+    PURE,
+    ['promise: kept only where it is younger', 'seconds <= maxAge', 'seconds < maxAge'],
+    ['promise: a late one counts once', 'Math.floor(seconds / maxAge)', '1'],
+    ['promise: whatever hindered it, it is broken', "excused ? 'hindered' : 'broken'", "'broken'"],
+  ),
+  ...faultsOf(
+    'src/store/promises.ts',
+    STORE,
+    ['promise: a refusal is no hindrance', 'raised_at >= since or ', ''],
+    ['promise: a pause is no hindrance', 'set_at >= since', 'false'],
+    ['promise: a deferral is no hindrance', 'd.deferrals > 0 or ', ''],
+    [
+      'promise: it counts from before it was made',
+      'greatest(s.priced_at, least(w.promised_since, now()))',
+      's.priced_at',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/plan.ts',
+    PLAN,
+    ['plan: promises take turns with others', 'const BESIDE_PROMISED = 0.05', 'const BESIDE_PROMISED = 0.5'],
+    [
+      'plan: promises leave nothing',
+      'Math.min(wanted, slots - Math.min(left, others))',
+      'Math.min(wanted, slots)',
+    ],
+    [
+      'plan: lanes beside promises take no turns',
+      'share(lanes, slots - promised, Math.min(iteration, leftBefore(iteration)))',
+      'share(lanes, slots - promised, 1)',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/policy.ts',
+    PURE,
+    ['live plan: promises are planned by worth', 'promisedWait(group, most)),', 'most),'],
+    ['live plan: promises take nothing of a round', 'refreshes - taken', 'refreshes'],
+  ),
+  ...faultsOf(
+    'src/store/due.ts',
+    STORE,
+    ['claim: promises in no order', 'order by d.promised_by limit', 'limit'],
+    ['claim: promises before their time', 'd.promised_at <= now() and ', ''],
+  ),
+  ...faultsOf('src/store/answer/apply.ts', STORE, [
+    'answer: a promise is over with it',
+    'w.max_age is not null and w.feasible and',
+    'false and',
+  ]),
+];

@@ -1,0 +1,335 @@
+import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { claimDue, PROMISED } from '../../src/store/due.ts';
+import { readPromises } from '../../src/store/promises.ts';
+import { connect } from '../../src/store/db.ts';
+import { readWatchlist } from '../../src/store/watchlist.ts';
+import {
+  answerAsked,
+  callInputs,
+  claimAll,
+  empty,
+  followWatchlist,
+  found,
+  knownSkus,
+  LEASE_MS,
+  mark,
+  REFRESH,
+  removeByDelta,
+  useStore,
+} from './support.ts';
+
+const store = useStore();
+
+/** Priced just now, and nothing of it due for hours. */
+async function priced(...skus: string[]): Promise<void> {
+  await knownSkus(store.sql, skus);
+  await answerAsked(store.sql, ...skus.map((sku) => found(sku, { 42: 100 })));
+}
+
+async function promise(maxAge: string, ...skus: string[]): Promise<void> {
+  await store.sql`
+    insert into catalog.watchlist (sku, max_age) select sku, ${maxAge}::interval from unnest(${skus}::text[]) as s(sku)
+    on conflict (sku) do update set max_age = excluded.max_age`;
+  await followWatchlist(store.sql);
+}
+
+/** SKUs that are claimed for their promise, at most so many. */
+async function claimPromised(count = 100, live = false): Promise<string[]> {
+  const quotas = [{ lane: PROMISED, live, count, earlySeconds: 0 } as const];
+  const claim = await claimDue(store.sql, { quotas }, LEASE_MS);
+  return (claim?.skus ?? []).map(({ sku }) => sku).toSorted();
+}
+
+/** Lets time go by for what promises go by. */
+async function passSeconds(seconds: number): Promise<void> {
+  const ago = store.sql`make_interval(secs => ${seconds})`;
+  await store.sql`update catalog_internal.due set promised_at = promised_at - ${ago}, promised_by = promised_by - ${ago}`;
+  await store.sql`update catalog.skus set asked_at = asked_at - ${ago}, priced_at = priced_at - ${ago}`;
+  await store.sql`update catalog_internal.watched set promised_since = promised_since - ${ago}`;
+}
+
+/** In how many seconds a SKU comes first. */
+async function comesIn(sku: string): Promise<number | null> {
+  const [row] = await store.sql<{ seconds: number | null }[]>`
+    select extract(epoch from promised_at - clock_timestamp())::float8 as seconds from catalog_internal.due where sku = ${sku}`;
+  return row?.seconds ?? null;
+}
+
+async function promised() {
+  return await store.sql<
+    { sku: string; feasible: boolean; kept_share: number | null; because: string | null }[]
+  >`select sku, feasible, kept_share, because from catalog.promises order by sku`;
+}
+
+const one = async (sku: string) => (await promised()).find((row) => row.sku === sku);
+
+/** What a statement of a seller is warned of. */
+async function warnings(statement: string): Promise<string[]> {
+  const said: string[] = [];
+  const seller = connect(store.url, { max: 1, onNotice: ({ message }) => said.push(message ?? '') });
+  try {
+    await seller.unsafe(statement);
+  } finally {
+    await seller.end({ timeout: 2 });
+  }
+  return said;
+}
+
+describe('a promise', () => {
+  test('has the SKU asked before all others, by the earliest deadline, whatever lane it is in', async () => {
+    await priced('A', 'B', 'C');
+    await promise('10 minutes', 'A', 'B');
+    await answerAsked(store.sql, found('A'), found('B'));
+    expect(await comesIn('A')).toBeCloseTo(555, -1);
+    expect(await comesIn('C')).toBeNull();
+    expect(await claimPromised()).toEqual([]);
+    await passSeconds(560);
+    await store.sql`update catalog_internal.due set promised_by = promised_by - interval '1 second' where sku = 'B'`;
+    await mark(store.sql, ['A']);
+    expect((await callInputs(store.sql)).due).toContainEqual({ lane: PROMISED, live: false, count: 2 });
+    expect(await claimPromised(1)).toEqual(['B']);
+    expect(await claimPromised()).toEqual(['A']);
+    expect(await claimPromised()).toEqual([]);
+  });
+
+  test('is waited for where nothing else is due sooner', async () => {
+    await priced('A');
+    await promise('10 minutes', 'A');
+    await answerAsked(store.sql, found('A'));
+    const { nextDueMs, due } = await callInputs(store.sql);
+    expect(due).toEqual([]);
+    expect(nextDueMs).toBeCloseTo(555_000, -4);
+  });
+
+  test('begins at once for what was never priced, and holds where a delta, an error or a deferral comes between', async () => {
+    await knownSkus(store.sql, ['A']);
+    await promise('1 minute', 'A');
+    expect(await claimPromised()).toEqual(['A']);
+    await store.sql`update catalog_internal.due set claim = null, held_until = null`;
+    const claim = await claimAll(store.sql);
+    await applyAnswer(store.sql, claim, [{ sku: 'A', kind: 'deferred', waitMs: 1000 }], REFRESH);
+    expect(await one('A')).toMatchObject({ feasible: true, because: 'not priced yet' });
+    await store.sql`update catalog_internal.due set held_until = now() - interval '1 second'`;
+    expect((await callInputs(store.sql)).due).toContainEqual({ lane: PROMISED, live: true, count: 1 });
+    expect(await claimPromised(100, true)).toEqual(['A']);
+  });
+
+  test('ends with its row, with its age, and with the SKU, and is made anew with another age', async () => {
+    await priced('A', 'B', 'C', 'D');
+    await promise('1 hour', 'A', 'B', 'C', 'D');
+    await answerAsked(store.sql, found('A'), found('B'), found('C'), found('D'));
+    expect(await store.sql`select from catalog_internal.promise_cases`).toHaveLength(4);
+    await store.sql`delete from catalog.watchlist where sku = 'A'`;
+    await store.sql`update catalog.watchlist set max_age = null where sku = 'B'`;
+    await store.sql`update catalog.watchlist set max_age = '20 minutes' where sku = 'C'`;
+    await store.sql`delete from catalog.skus where sku = 'D'`;
+    await followWatchlist(store.sql);
+    expect(await Promise.all(['A', 'B', 'D'].map(comesIn))).toEqual([null, null, null]);
+    expect(await comesIn('C')).toBeCloseTo(1155, -1);
+    expect(await store.sql`select sku from catalog_internal.promise_cases`).toEqual([{ sku: 'C' }]);
+    expect(await one('D')).toMatchObject({ feasible: false, because: 'not read by the mirror yet' });
+    // Whatever fires no trigger, and who was forgotten.
+    await store.sql`alter table catalog.watchlist disable trigger user`;
+    await store.sql`update catalog.watchlist set max_age = '30 minutes'`;
+    await store.sql`alter table catalog.watchlist enable always trigger watch_updated, enable always trigger watch_added, enable always trigger watch_deleted,
+      enable always trigger watch_emptied, enable always trigger warn_of_promises, enable always trigger warn_of_changed_promises`;
+    await readWatchlist(store.sql, { most: 100, everything: true });
+    expect(await comesIn('C')).toBeCloseTo(1755, -1);
+    expect(await claimPromised()).toEqual(['D']);
+    await store.sql`truncate catalog.watchlist`;
+    await followWatchlist(store.sql);
+    expect(await Promise.all(['B', 'C', 'D'].map(comesIn))).toEqual([null, null, null]);
+    await readWatchlist(store.sql, { most: 100, everything: true });
+    expect(await readPromises(store.sql)).toMatchObject({ promises: 0, feasible: 0 });
+  });
+
+  test.each(['0', '-1 hour', '29.9 seconds', '366 days'])(
+    'of %s is refused, and the message says why',
+    async (age) => {
+      await expect(
+        store.sql`insert into catalog.watchlist (sku, max_age) values ('A', ${age}::interval)`,
+      ).rejects.toThrow('max_age_is_30_seconds_to_365_days');
+    },
+  );
+
+  test('is not made where there is no price: not found, removed', async () => {
+    await priced('A', 'B', 'C');
+    await promise('1 hour', 'A', 'B', 'C', 'unknown');
+    await answerAsked(store.sql, { sku: 'A', kind: 'not_found' });
+    await removeByDelta(store.sql, 'B');
+    await readWatchlist(store.sql, { most: 100, everything: true });
+    expect(await promised()).toMatchObject([
+      { sku: 'A', feasible: false, because: 'not found' },
+      { sku: 'B', feasible: false, because: 'removed' },
+      { sku: 'C', feasible: true, because: null },
+      { sku: 'unknown', feasible: true, because: 'not priced yet' },
+    ]);
+    expect(await comesIn('A')).toBeNull();
+    await answerAsked(store.sql, found('A'));
+    await readWatchlist(store.sql, { most: 100, everything: true });
+    expect(await one('A')).toMatchObject({ feasible: true, because: null });
+    expect(await comesIn('A')).toBeCloseTo(3555, -1);
+  });
+});
+
+test('comes first by a fifth of its age earlier, at least 8 and at most 45 seconds', async () => {
+  const rows = await store.sql`
+    select catalog_internal.promised_interval(age)::float8 as seconds from unnest('{30,60,225,86400}'::float8[]) as a(age)`;
+  expect(rows.map(({ seconds }) => seconds as number)).toEqual([22, 48, 180, 86_355]);
+});
+
+describe('what cannot be kept', () => {
+  /** 0.8 of 118 requests, of 5 live SKUs each. */
+  const LIVE = Math.floor(0.8 * 118 * 5);
+  const names = (count: number) => Array.from({ length: count }, (_, n) => `L${String(n).padStart(4, '0')}`);
+  const liveSkus = async (count: number) => {
+    await knownSkus(store.sql, names(count), { priceSource: 'live' });
+    await mark(store.sql, names(count), 'live', true);
+  };
+  const ask = (weight: string) =>
+    `insert into catalog.watchlist (sku, max_age, weight) select sku, '1 minute', ${weight} from catalog.skus`;
+
+  test('is said at once, with what is missing, and those of the greatest weight are kept', async () => {
+    // Asked every 48 seconds: 1.25 a minute each.
+    await liveSkus(500);
+    expect(await warnings(ask("case when sku < 'L0100' then 1 else 5 end"))).toEqual([
+      'these promises need 125 requests a minute, 94 can be had for them: 123 of 500 are not kept',
+    ]);
+    await followWatchlist(store.sql);
+    const feasible = (await promised()).filter((row) => row.feasible).map(({ sku }) => sku);
+    expect(feasible).toHaveLength(Math.floor(LIVE / 1.25));
+    expect(feasible).toEqual(names(500).slice(100, 477));
+    expect(await one('L0000')).toMatchObject({ because: 'the account cannot' });
+    expect(await comesIn('L0000')).toBeNull();
+    expect(await comesIn('L0476')).toBeLessThan(0);
+    const stats = await readPromises(store.sql);
+    expect(stats).toMatchObject({ promises: 500, feasible: 377 });
+    expect(stats.neededPerMinute).toBeCloseTo(125, 0);
+    expect(stats.availablePerMinute).toBeCloseTo(94.4, 0);
+    // Fewer fit, and then all do.
+    expect(await warnings(`update catalog.watchlist set max_age = '2 minutes' where sku < 'L0250'`)).toEqual(
+      [],
+    );
+    await followWatchlist(store.sql);
+    expect((await promised()).every((row) => row.feasible)).toBe(true);
+  });
+
+  test('counts what other services take of the account, a lower rate after a refusal, the hidden ceiling, smaller calls', async () => {
+    const capacity = async () =>
+      (await store.sql`select requests, live, others, hindered from catalog_internal.promise_capacity()`)[0];
+    expect(await capacity()).toMatchObject({ live: 0.8 * 118 * 5, others: 0.8 * 118 * 95, hindered: null });
+    await store.sql`update catalog_internal.live_ceiling set per_minute = 200`;
+    expect(await capacity()).toMatchObject({ live: 160 });
+    await store.sql`update catalog_internal.call_size set size = 25`;
+    expect(await capacity()).toMatchObject({ others: 0.8 * 118 * 20 });
+    await store.sql`
+      insert into catalog_internal.pace (ceiling, raised_at, backoff_until, resume_at) values (118, now(), now() + interval '1 minute', 59)`;
+    expect(await capacity()).toMatchObject({
+      requests: expect.closeTo(0.8 * 59, 5) as number,
+      hindered: 'backing off after a refusal',
+    });
+    expect(await warnings(`insert into catalog.watchlist (sku, max_age) values ('A', '1 hour')`)).toEqual([
+      'no promise is kept at present: requests are backing off after a refusal',
+    ]);
+    await store.sql`update catalog_internal.pace set backoff_until = null, ceiling = 59`;
+    expect(await capacity()).toMatchObject({
+      requests: expect.closeTo(0.8 * 59, 0) as number,
+      hindered: null,
+    });
+    await store.sql`insert into catalog_internal.pause (since, set_at, until, paused_by) values (now(), now(), 'infinity', 'me')`;
+    expect(await capacity()).toMatchObject({ hindered: 'paused' });
+    await empty(store.sql);
+    for (let n = 0; n < 60; n += 1) await store.sql`select catalog.take_request('other')`;
+    expect(await capacity()).toMatchObject({ requests: expect.closeTo(0.8 * 118, 0) as number });
+    for (let n = 0; n < 60; n += 1) await store.sql`select catalog.take_request('other')`;
+    const { requests } = (await capacity()) as { requests: number };
+    expect(requests).toBeLessThan(0.8 * 80);
+    expect(requests).toBeGreaterThanOrEqual(0.8 * 40);
+  });
+
+  test('a statement that promises nothing is told nothing', async () => {
+    await liveSkus(500);
+    await warnings(ask('1'));
+    expect(await warnings(`insert into catalog.watchlist (sku) values ('A')`)).toEqual([]);
+    expect(await warnings(`delete from catalog.watchlist where sku < 'L0200'`)).toEqual([]);
+  });
+});
+
+describe('what became of it', () => {
+  test('is counted with each answer, late ones as often as they are late, and by what hindered them', async () => {
+    await priced('A');
+    await promise('1 minute', 'A');
+    const answer = async () => {
+      await mark(store.sql, ['A']);
+      const claim = await claimAll(store.sql);
+      return (await applyAnswer(store.sql, claim, [found('A')], REFRESH)).promises;
+    };
+    await answer();
+    await passSeconds(50);
+    expect(await answer()).toEqual({ kept: 1, hindered: 0, broken: 0 });
+    expect(await one('A')).toMatchObject({ kept_share: 1 });
+    await passSeconds(190);
+    expect(await one('A')).toMatchObject({ kept_share: expect.closeTo(2 / 5, 3) as number, because: 'late' });
+    expect(await answer()).toEqual({ kept: 0, hindered: 0, broken: 3 });
+    expect(await one('A')).toMatchObject({ kept_share: expect.closeTo(2 / 5, 3) as number, because: null });
+    for (const hindrance of [
+      `insert into catalog_internal.pace (ceiling, raised_at) values (100, now())`,
+      `insert into catalog_internal.pause (since, set_at, until, paused_by) values (now(), now(), now(), 'me')`,
+      `update catalog_internal.promising set hindered_at = now()`,
+      `update catalog_internal.due set deferrals = 1`,
+      `update catalog_internal.due set failures = 1`,
+    ]) {
+      await passSeconds(70);
+      await store.sql.unsafe(hindrance);
+      expect(await answer()).toEqual({ kept: 0, hindered: 1, broken: 0 });
+      await store.sql`delete from catalog_internal.pace`;
+      await store.sql`delete from catalog_internal.pause`;
+      await store.sql`update catalog_internal.promising set hindered_at = null`;
+      await passSeconds(1);
+    }
+    await readWatchlist(store.sql, { most: 100, everything: true });
+    expect(await readPromises(store.sql)).toMatchObject({ cases: 10, kept: 2 });
+  });
+
+  test('is remembered for a day, hour by hour', async () => {
+    const day = async (hours: number) =>
+      (
+        await store.sql`select catalog_internal.last_day('{3,0,5}', now() - make_interval(hours => ${hours}))::int as sum`
+      )[0];
+    expect([await day(0), await day(22), await day(23), await day(24)]).toEqual([
+      { sum: 8 },
+      { sum: 3 },
+      { sum: 3 },
+      { sum: 0 },
+    ]);
+    const counted = async (hours: number) =>
+      (await store.sql`select catalog_internal.counted('{3,4}', ${hours}, 2) as ring`)[0]?.[
+        'ring'
+      ] as number[];
+    expect(await counted(0)).toEqual([5, 4]);
+    expect(await counted(-3)).toEqual([5, 4]);
+    expect(await counted(1)).toEqual([2, 3, 4]);
+    expect(await counted(23)).toHaveLength(24);
+    expect(await counted(1000)).toEqual([2, ...Array.from({ length: 23 }, () => 0)]);
+  });
+
+  test('a clock that was ahead delays no promise, and its counts go on', async () => {
+    await priced('A');
+    await promise('10 minutes', 'A');
+    await answerAsked(store.sql, found('A'));
+    const ahead = store.sql`interval '3 days'`;
+    await store.sql`update catalog_internal.due set promised_at = promised_at + ${ahead}, promised_by = promised_by + ${ahead}`;
+    await store.sql`update catalog_internal.promise_cases set hour = hour + ${ahead}`;
+    await store.sql`update catalog_internal.watched set promised_since = promised_since + ${ahead}`;
+    await store.sql`update catalog_internal.promising set hindered_at = now() + ${ahead}`;
+    await store.sql`update catalog_internal.clock set high_water = clock_timestamp() + ${ahead}`;
+    await store.sql`select catalog_internal.set_back_clock()`;
+    await store.sql`select catalog_internal.redate_due(${ahead}, '', 100)`;
+    expect(await comesIn('A')).toBeCloseTo(555, -1);
+    const [{ late }] = await store.sql<[{ late: boolean }]>`
+      select greatest((select max(hour) from catalog_internal.promise_cases), (select max(promised_since) from catalog_internal.watched),
+        (select hindered_at from catalog_internal.promising)) > clock_timestamp() as late`;
+    expect(late).toBe(false);
+  });
+});
