@@ -111,6 +111,13 @@ async function live(): Promise<void> {
   await seen('catalog_mirror_calibration_looks > 0');
 
   await hint();
+  await sql`
+    insert into catalog.watchlist (sku, max_age) select sku, interval '30 seconds' from catalog.skus where state = 'priced' order by sku limit 5`;
+  await letAge(sql, SWEEP_SECONDS);
+  await runNow(stack, app, 'maintenance');
+  await seen('sum(catalog_mirror_promise_cases_total) > 0');
+  await runNow(stack, app, 'maintenance');
+  await seen('catalog_mirror_promises_kept_ratio');
 
   // Live refreshes that do not suffice, and more bad lines than a ticket takes.
   await eventually(async () => (await readLivePlan(sql)).ceiling.perMinute !== null, { what: 'a ceiling' });

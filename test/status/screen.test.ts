@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Terminal } from '../../src/status/style.ts';
 import type { HintStats } from '../../src/store/hint-sources.ts';
+import { promisesLine } from '../../src/status/format.ts';
 import { awayScreen, screen } from '../../src/status/screen.ts';
 import { judge, NO_OWN_FACTS } from '../../src/status/health.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
@@ -99,6 +100,27 @@ describe('hints', () => {
   test('of a source whose name has line breaks are on one line', () => {
     expect(line({ unread: 0, sources: [source('two\nlines\u001B[2J')] })).toContain(
       'two\uFFFDlines\uFFFD[2J right',
+    );
+  });
+});
+
+describe('the line about promises', () => {
+  const STATS = {
+    promises: 40,
+    feasible: 40,
+    neededPerMinute: 60.2,
+    availablePerMinute: 94.4,
+    cases: 20_000,
+    kept: 19_999,
+  };
+
+  test('is there only where something is promised, and says whether it fits and was kept', () => {
+    expect(promisesLine({ ...STATS, promises: 0 })).toBeNull();
+    expect(promisesLine(STATS)).toBe(
+      "the ages of 40 SKUs; they need 61 of 94 requests per minute; 99.99 % of the last day's were kept",
+    );
+    expect(promisesLine({ ...STATS, feasible: 30, neededPerMinute: 125.5, cases: 0 })).toBe(
+      'the ages of 40 SKUs; the account cannot keep 10: they need 126 requests per minute, 94 can be had',
     );
   });
 });
