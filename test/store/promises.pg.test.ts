@@ -93,6 +93,16 @@ describe('a promise', () => {
     expect(await claimPromised()).toEqual([]);
   });
 
+  test('does not begin before its time, though its deadline is near', async () => {
+    await priced('A');
+    await promise('1 minute', 'A');
+    await answerAsked(store.sql, found('A'));
+    await passSeconds(25);
+    expect(await claimPromised()).toEqual([]);
+    await passSeconds(25);
+    expect(await claimPromised()).toEqual(['A']);
+  });
+
   test('is waited for where nothing else is due sooner', async () => {
     await priced('A');
     await promise('10 minutes', 'A');
@@ -290,6 +300,16 @@ describe('what became of it', () => {
     }
     await readWatchlist(store.sql, { most: 100, everything: true });
     expect(await readPromises(store.sql)).toMatchObject({ cases: 10, kept: 2 });
+  });
+
+  test('of what was old before it was promised is counted from then on', async () => {
+    await priced('A');
+    await passSeconds(600);
+    await promise('1 minute', 'A');
+    await mark(store.sql, ['A']);
+    const claim = await claimAll(store.sql);
+    const { promises } = await applyAnswer(store.sql, claim, [found('A')], REFRESH);
+    expect(promises).toEqual({ kept: 1, hindered: 0, broken: 0 });
   });
 
   test('is remembered for a day, hour by hour', async () => {
