@@ -34,7 +34,6 @@ export const OCCUPIED: readonly Mutant[] = [
       "return 'none';",
     ],
     ['occupied: any rows are ours', "ours && shaped ? 'ours' : 'foreign'", "'ours'"],
-    ['occupied: a view is a ledger', "kind === 'r' ?", "kind !== '' ?"],
     ['occupied: a hidden ledger is read', "if (!readable) return 'hidden';", ''],
     [
       'occupied: a member of the mirror’s role is a reader',

@@ -2,7 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const PURE = ['test/sync/promises.test.ts'];
 const PLAN = ['test/sync/reprice-plan.test.ts'];
-const STORE = ['test/store/promises.pg.test.ts'];
+const STORE = ['test/store/promises.pg.test.ts', 'test/store/promises-kept.pg.test.ts'];
 
 /** Each breaks a promise of a price's age, keeps one that others pay for, or says the wrong thing of it. */
 export const PROMISES: readonly Mutant[] = [
