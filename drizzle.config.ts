@@ -14,6 +14,7 @@ export default defineConfig({
     './src/store/schema-promises.ts',
     './src/store/schema-releases.ts',
     './src/store/schema-samples.ts',
+    './src/store/schema-scope.ts',
     './src/store/schema-trust.ts',
   ],
   out: './drizzle',

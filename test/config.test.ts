@@ -83,6 +83,7 @@ test('with the credential alone, everything else has the documented default', ()
       watchedSkus: 100_000,
       manifestMaxShrink: 0.5,
       actionableConfidence: 0.95,
+      scope: 'catalog',
     },
     history: { retentionMs: 0 },
     http: { ...HTTP, port: 9464 },

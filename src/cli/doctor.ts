@@ -9,6 +9,8 @@ import type { Sql } from '../store/db.ts';
 import { sqlState } from '../store/sql-errors.ts';
 import { endCallPause } from '../store/tasks.ts';
 import { readPace } from '../pace/ledger.ts';
+import { judgeScope } from './doctor/scope.ts';
+import { readScopeState } from '../store/scope.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { readAccount } from '../store/account.ts';
 import { judgeAccount } from './doctor/account.ts';
@@ -150,7 +152,8 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
     const isReady = facts.migrated && blocked === null;
     const others = isReady ? await readOthers(sql, config) : null;
     const account = isReady ? [judgeAccount(config, await readAccount(sql), now())] : [];
-    const share = [...account, ...judgeShare(config, others)];
+    const scope = isReady ? judgeScope(config, await readScopeState(sql)) : [];
+    const share = [...account, ...scope, ...judgeShare(config, others)];
     if (blocked !== null)
       return { findings: [...findings, ...share], partner: nothingAsked([skipped('partner', blocked)]) };
     if (most === 0) return { findings: [...findings, ...share], partner: nothingAsked([]) };

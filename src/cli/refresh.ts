@@ -56,7 +56,11 @@ export const refresh: Command = {
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (sql, which) => {
       if (which !== null) print(`in ${which}:`);
-      const tell = ({ due, added, released, resumed }: Refreshed, more: string, what: string) => {
+      const tell = (
+        { due, added, released, resumed, outside = 0 }: Refreshed,
+        more: string,
+        what: string,
+      ) => {
         print(`${skusAre(due, more)} ${what} now`);
         if (added > 0)
           print(
@@ -67,6 +71,10 @@ export const refresh: Command = {
         if (released > 0)
           print(
             `${released} of those due no longer ${released === 1 ? 'waits' : 'wait'} after errors or deferrals`,
+          );
+        if (outside > 0)
+          print(
+            `${skusAre(outside)} out of scope and not asked for: see catalog.scope, and \`catalog-mirror show\` for the rule`,
           );
         if (resumed) print('bulk calls were paused after failures, and are made again');
       };

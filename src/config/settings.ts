@@ -226,6 +226,13 @@ export const SETTINGS = {
     default: '24h',
     meaning: 'age at which the catalog snapshot counts as stale and SKUs are refreshed by age instead',
   },
+  MIRROR_SCOPE: {
+    path: 'catalog.scope',
+    rule: choice(['catalog', 'scope']),
+    default: 'catalog',
+    meaning:
+      'what is priced: the whole `catalog`, or with `scope` only what the rules of `catalog.scope` say; the same for all daemons on one database',
+  },
   WATCHLIST_MAX_SKUS: {
     path: 'catalog.watchedSkus',
     rule: integer(0, 10_000_000),

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { SecretSource } from '../config/secrets.ts';
 import { startEmbeddedPostgres, USUAL_PORT } from '../embedded/postgres.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
 import { noteAccount } from '../store/account.ts';
@@ -14,6 +14,7 @@ import { divideConnections } from './connections.ts';
 import { migrateDatabase } from '../store/migrations.ts';
 import { PoolerError } from '../store/pooler.ts';
 import { registerInstance } from '../store/instance.ts';
+import { storeScopeMode } from '../store/scope.ts';
 import { storeSettings } from '../store/sync-state.ts';
 import { emitLine, type Log } from '../telemetry/log/logger.ts';
 import { noticeLines } from '../telemetry/log/lines.ts';
@@ -178,9 +179,11 @@ export async function migrateMirror(
     throw error;
   });
   await mendSequences(sql);
-  onStop(await registerInstance(databaseUrl));
+  onStop(await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope'));
   await followAccount(config, sql, log);
   await storeSettings(sql, config, paceLimits(config));
+  if (await storeScopeMode(sql, config.catalog.scope === 'scope'))
+    log.info({ event: 'scope.mode', scope: config.catalog.scope });
 }
 
 export function embeddedLines(log: Log): EmbeddedLog {

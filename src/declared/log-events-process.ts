@@ -42,6 +42,11 @@ export const PROCESS = {
     [],
     'the daemon continues with the prices it has. If the key belongs to another account, stop all daemons and run `catalog-mirror migrate --adopt-account`',
   ),
+  'scope.mode': line(
+    'info',
+    'MIRROR_SCOPE is another one than before: all SKUs are sorted anew by what is in scope',
+    ['scope'],
+  ),
   'once.waiting': line('info', '`run --once` is still waiting', ['baseline', 'deltaCaughtUp', 'due']),
   'once.caught-up': line('info', 'caught up: nothing is pending', ['durationSeconds']),
   'once.timeout': line(

@@ -164,6 +164,13 @@ export const CATALOG = {
     'look at some of them with `catalog-mirror show SKU`; if the market has moved, nothing, or `catalog-mirror refresh --accept` to skip the second answers; else tell the partner',
   ),
   'mass-move.ended': line('info', 'prices move as usual again', ['lastedSeconds']),
+  'scope.differs': line(
+    ['warn', 'debug'],
+    'another daemon was started with another MIRROR_SCOPE, which counts for all of them',
+    ['own', 'effective'],
+    'give all daemons on this database the same MIRROR_SCOPE, and restart those that have another',
+    HOUR_MS,
+  ),
   'member.muted': line(
     'warn',
     "a member of products (or of prices' entries) moves with each refresh: its moves are no history and no changes from now on",

@@ -9,6 +9,7 @@ import { type LivePlan, readLivePlan } from '../store/live.ts';
 import { type Doubts, readDoubts } from '../store/mass-moves.ts';
 import { type LockHolder, readLockHolders } from '../store/lock-holders.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';
+import { readScopeState, type Scope } from '../store/scope.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../store/snapshot-holder.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/sync-state.ts';
 import { readTasks, type TaskState } from '../store/tasks.ts';
@@ -39,6 +40,8 @@ export interface Facts {
   readonly snapshotHolder: SnapshotHolder | null;
   /** SKUs of the watchlist that are not watched, because so many are. */
   readonly watchlistLeftOut: number;
+  /** What says which SKUs are priced. */
+  readonly scope: Scope;
   /** SKUs that wait because Postgres rejects their rows. */
   readonly notStored: NotStored;
   /** SKUs whose prices wait for a second answer. */
@@ -88,6 +91,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     lockHolders,
     snapshotHolder,
     watchlistLeftOut,
+    scope,
     notStored,
     doubts,
     counted,
@@ -103,11 +107,12 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readLockHolders(sql),
     readSnapshotHolder(sql),
     readLeftOut(sql),
+    readScopeState(sql),
     readNotStored(sql),
     readDoubts(sql),
     counts(),
   ]);
-  const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock })
+  const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock, scoping: scope })
     .filter(([, row]) => row === undefined || row === null)
     .map(([table]) => `catalog_internal.${table}`);
   if (missing.length > 0 || clock === null) throw new IncompleteMirror(missing);
@@ -124,6 +129,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     lockHolders,
     snapshotHolder,
     watchlistLeftOut,
+    scope,
     notStored,
     doubts,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,

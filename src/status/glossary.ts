@@ -14,7 +14,7 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
   ['delta', 'the list of what changed since the last check (`DELTA_INTERVAL`)'],
   [
     'due',
-    'a refresh of the SKU is pending. By reason: `new` (never priced), `changed` (reported by the delta), `live` and `sweep` (by age), `unlisted` (in no manifest), `deferred` and `error` (asked again later), `metadata`',
+    'a refresh of the SKU is pending. By reason: `new` (never priced), `changed` (reported by the delta), `live` and `sweep` (by age), `unlisted` (in no manifest), `deferred` and `error` (asked again later), `metadata`, `scope` (asked once, because a rule of `catalog.scope` needs its metadata)',
   ],
   ['deferred', 'the partner put the SKU off; it is asked again after `DEFERRED_INTERVAL`'],
   ['back-off', 'all requests pause after a rejected one (`PARTNER_BACKOFF`), and resume at a lower rate'],

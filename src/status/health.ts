@@ -7,6 +7,7 @@ import type { Facts } from './facts.ts';
 import { count, sum } from './format.ts';
 import { whilePaused } from './pause.ts';
 import { clockReasons, DOCTOR, failuresOf, isDeltaLate, progressReasons } from './progress.ts';
+import { isAllOutside, scopeReasons } from './scope.ts';
 import {
   broken,
   degraded,
@@ -82,6 +83,7 @@ const mirrorReasons = (facts: Facts): Reason[] => [
   ...catalogReasons(facts),
   ...backlogReasons(facts),
   ...watchlistReasons(facts),
+  ...scopeReasons(facts),
   ...massMoveReasons(facts),
   ...notStoredReasons(facts),
 ];
@@ -282,6 +284,8 @@ function backlogReasons({ counts, sync }: Facts): Reason[] {
     return [
       filling('filling', 'initial load: the catalog is being counted for the first time', 'wait for it'),
     ];
+  // That nothing is in scope is a reason of its own.
+  if (isAllOutside(counts)) return [];
   const total = (states: readonly string[]) =>
     sum(counts.skus.filter(({ state }) => states.includes(state)).map((row) => row.count));
   const all = sum(counts.skus.map((row) => row.count));

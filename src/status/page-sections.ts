@@ -32,6 +32,7 @@ import {
 } from './format.ts';
 import { html, type Html } from './html.ts';
 import { isKnown } from './series.ts';
+import { scopeText } from './scope.ts';
 import type { Status } from './status.ts';
 
 /* What the page shows of a status, a card each. Every card has its place, whatever is in it. */
@@ -231,6 +232,7 @@ const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>
   a.state.localeCompare(b.state) || a.priceSource.localeCompare(b.priceSource);
 
 export function catalog({ stats, sync }: Status, now: Date): Html {
+  const inScope = scopeText(stats);
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
   const at = (moment: Date) => `${formatAge(secondsBetween(moment, now))} ago`;
   const counted = countedLine(stats, now);
@@ -258,6 +260,12 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
           ? null
           : html`<dt>incident</dt>
               <dd class="warn">${incidentLine(stats.incident, at)}</dd>`
+      }
+      ${
+        inScope === null
+          ? null
+          : html`${term('scope', 'what the rules of catalog.scope say is priced; nothing else is asked for')}
+              <dd>${inScope}</dd>`
       }
       <dt>SKUs</dt>
       <dd><span id="skus">${count(sum(stats.skus.map((s) => s.count)))}</span></dd>

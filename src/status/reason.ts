@@ -37,6 +37,8 @@ export const REASON_CODES = [
   'backlog-late',
   'empty',
   'watchlist-full',
+  'scope-empty',
+  'scope-differs',
   'not-stored',
 ] as const;
 export type ReasonCode = (typeof REASON_CODES)[number];

@@ -22,6 +22,7 @@ import {
   targetSeconds,
 } from './format.ts';
 import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
+import { scopeText } from './scope.ts';
 import type { Status } from './status.ts';
 import type { Health } from './health.ts';
 import type { MirrorState } from './reason.ts';
@@ -151,6 +152,7 @@ function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) =
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
   const refused =
     sync.manifestRefused === null ? '' : `; the newest manifest was refused: ${sync.manifestRefused}`;
+  const inScope = scopeText(stats);
   const broken = sync.chainBrokenAt === null ? '' : '; chain broken, waiting for a new manifest';
   return [
     {
@@ -173,6 +175,7 @@ function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) =
       tint: broken === '' ? undefined : 'yellow',
     },
     { label: 'daemons', text: daemons === 0 ? 'none running' : `${daemons} running` },
+    ...(inScope === null ? [] : [{ label: 'scope', text: inScope }]),
     { label: 'SKUs', text: byState === '' ? 'none yet' : byState },
     ...(stats.incident === null
       ? []

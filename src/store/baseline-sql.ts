@@ -159,6 +159,23 @@ export const MARK_NEW = `
   from diff d left join catalog_internal.watched w using (sku)
   where d.kind = 'new' order by d.sku`;
 
+/** Everyone who sorts SKUs locks this until the commit (catalog_internal.apply_scope), and whether there is anything to sort by. */
+export const LOCK_SCOPE = 'lock table catalog_internal.lock_scope in row exclusive mode';
+export const READ_SCOPED = 'select from catalog_internal.scoping where scoped';
+
+/** MARK_NEW where rules say what is in scope. Of a new SKU no metadata is known. */
+export const MARK_NEW_BY_SCOPE = `
+  insert into catalog_internal.due (sku, lane, reason, live, due_at, outside_due_at, generation, rank)
+  select d.sku, case when t.standing = 'out' then 0 else catalog_internal.lane_of(t.reason) end, t.reason, d.price_source = 'live',
+    case when t.standing = 'out' then 'infinity' else now() end, case when t.standing <> 'in' then now() end, 1, coalesce(w.weight, 1)
+  from diff d left join catalog_internal.watched w using (sku)
+  cross join lateral catalog_internal.scope_of(d.sku, null, null, null, false) o
+  cross join lateral (
+    select standing, case when standing = 'asked' then 'scope' else 'new' end as reason
+    from catalog_internal.scope_standing(o.place, 'pending', 'new', now()) as standing
+  ) t
+  where d.kind = 'new' order by d.sku`;
+
 /**
  * What was known before. In pieces of ten thousand, so that no array grows with the catalog. A SKU that crossed is what
  * the catalog now says, whatever its deferrals had taught.
@@ -180,10 +197,13 @@ export const MARK_DUE = `
  * asked, and no longer for its turn among the unlisted.
  */
 export const SWEEP_RELISTED = `
-  update catalog_internal.due l set reason = 'sweep', lane = catalog_internal.lane_of('sweep'),
-    due_at = greatest(l.due_at, s.asked_at + make_interval(secs => catalog_internal.snapshot_target(g)))
+  update catalog_internal.due l set reason = 'sweep',
+    lane = case when l.outside_due_at is null then catalog_internal.lane_of('sweep') else l.lane end,
+    due_at = greatest(l.due_at, s.asked_at + make_interval(secs => catalog_internal.snapshot_target(g))),
+    outside_due_at = case when l.outside_due_at is not null
+      then greatest(l.outside_due_at, s.asked_at + make_interval(secs => catalog_internal.snapshot_target(g))) end
   from diff d join catalog.skus s using (sku) cross join catalog_internal.settings g
-  where d.skipped and l.sku = d.sku and l.reason = 'unlisted' and l.due_at > now()`;
+  where d.skipped and l.sku = d.sku and l.reason = 'unlisted' and coalesce(l.outside_due_at, l.due_at) > now()`;
 
 /** A SKU that the mirror knows from a rejected line alone: it is listed, and nothing else is known of it. */
 export const INSERT_REJECTED = `

@@ -222,7 +222,9 @@ export class Baseline {
     await run(statements.UPDATE_CHANGED);
     await run(statements.UPDATE_ABSENT);
     await run(statements.DROP_ORPHANS);
-    await run(statements.MARK_NEW);
+    await run(statements.LOCK_SCOPE);
+    const { rowCount: byScope } = await run(statements.READ_SCOPED);
+    await run(byScope === 1 ? statements.MARK_NEW_BY_SCOPE : statements.MARK_NEW);
     await run(statements.MARK_DUE);
     await run(statements.SWEEP_RELISTED);
     const unread = await this.#markRejected(run, token);

@@ -16,6 +16,7 @@ import {
 import { HINTS_CAME } from './hints.ts';
 import { REFRESHES_CAME } from './refresh.ts';
 import { type LiveCandidate, type LivePlan, livePlanRow } from './live.ts';
+import { SCOPE_MOVED } from './scope.ts';
 import type { SyncState } from './sync-state.ts';
 import { type CallPause, callPauseRow } from './tasks.ts';
 import { WATCHLIST_MOVED } from './watchlist.ts';
@@ -63,6 +64,8 @@ export interface CallInputs {
   readonly candidates: readonly LiveCandidate[];
   /** Whether the ledger does not know yet what sellers have done to the watchlist. */
   readonly watchlistMoved: boolean;
+  /** Whether there are rules of catalog.scope that were not read yet, or SKUs that are not sorted by them. */
+  readonly scopeMoved: boolean;
   /** Whether sellers have given hints that are not read yet. */
   readonly hintsCame: boolean;
   /** Whether sellers have asked for SKUs that are not marked yet. */
@@ -91,7 +94,7 @@ export async function readCallInputs(
 ): Promise<CallInputs> {
   const from = floors?.next() ?? NO_FLOORS;
   const [{ due, reading, ...inputs }] = await sql<[InputsRow]>`
-    with released as (${releasingHeld(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, d.promised_at, d.largest_call),
+    with released as (${releasingHeld(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, case when d.outside_due_at is null then d.promised_at end as promised_at, d.largest_call),
     facts as materialized (
       select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes,
         concat_ws(' ', s.snapshot_id, s.delta_checked_at, s.manifest_applied_at) as catalog
@@ -113,6 +116,7 @@ export async function readCallInputs(
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
       (${liveCandidates(sql, options.candidates)}) as candidates, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
+      ${sql.unsafe(SCOPE_MOVED)} as "scopeMoved",
       ${sql.unsafe(HINTS_CAME)} as "hintsCame", ${sql.unsafe(REFRESHES_CAME)} as "refreshesCame",
       (${ledgerReading(sql)}) as reading`;
   const laneOf = (number: number): ClaimedLane =>
@@ -229,7 +233,7 @@ const nextPromised = (sql: Sql) => sql`
      -- Of the next ones by their deadline the first to come: a later deadline may come sooner by some seconds.
      select min(promised_at) as at from (
        select promised_at from catalog_internal.due
-       where held_until is null and largest_call is null and promised_by is not null and live = c.live and promised_at > now()
+       where held_until is null and largest_call is null and promised_by is not null and live = c.live and outside_due_at is null and promised_at > now()
        order by promised_by limit 50) soon) n)`;
 
 const restedFor = (sql: Sql, minutes: number) =>
@@ -241,7 +245,7 @@ function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
     (select due.sku, due.due_at, s.asked_at, true as random, null::int as place
      from facts f join catalog_internal.random_looks drawn on f.refresh_threshold is not null and drawn.look_at <= now()
      join catalog_internal.due using (sku) join catalog.skus s using (sku)
-     where due.held_until is null and due.largest_call is null and due.live and ${restedFor(sql, restMinutes)}
+     where due.held_until is null and due.largest_call is null and due.live and due.outside_due_at is null and ${restedFor(sql, restMinutes)}
      order by drawn.look_at limit ${most})`;
 }
 

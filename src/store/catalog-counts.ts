@@ -1,5 +1,6 @@
 import { type Queryable, scanning, type Sql, type Tx } from './db.ts';
 import { isLockNotAvailable, takeTurnAtOnce } from './locks.ts';
+import { IS_SCOPED } from './scope.ts';
 
 /** Upper bounds of the age distributions, in seconds: from a minute to a month. */
 export const AGE_BUCKETS = [
@@ -22,7 +23,7 @@ type BySource = readonly { readonly priceSource: string; readonly count: number 
 
 const SNAPSHOT = 'isolation level repeatable read read only';
 
-/** Counts the whole catalog in one snapshot of the database, as long as that takes, and stores the result for all who read it. */
+/** Counts all of the catalog that is in scope in one snapshot of the database, as long as that takes, and stores the result for all who read it. */
 export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
   return await cached(sql, await sql.begin(SNAPSHOT, scan));
 }
@@ -49,12 +50,14 @@ async function cached(sql: Sql, counts: CatalogCounts): Promise<CatalogCounts> {
 async function scan(tx: Tx): Promise<CatalogCounts> {
   // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
-  const [[begun], groups, ledger, trust, [ended]] = await Promise.all([
+  const [{ scoped }] = await tx<[{ scoped: boolean }]>`select ${tx.unsafe(IS_SCOPED)} as scoped`;
+  const [[begun], groups, ledger, trust, outOfScope, [ended]] = await Promise.all([
     tx<[{ at: Date; ofManifest: string | null }]>`
       select now() as at, manifest_applied_at::text as "ofManifest" from catalog_internal.sync`,
-    countSkus(tx),
+    countSkus(tx, scoped),
     countLedger(tx),
-    countTrusted(tx),
+    countTrusted(tx, scoped),
+    scoped ? countOutside(tx) : null,
     tx<[{ ms: number }]>`select (extract(epoch from clock_timestamp() - now()) * 1000)::float8 as ms`,
   ]);
   const of = (kind: LedgerCount['kind']) => ledger.filter((row) => row.kind === kind);
@@ -67,6 +70,7 @@ async function scan(tx: Tx): Promise<CatalogCounts> {
       groups,
       of('stale').map(({ label, count }) => ({ priceSource: label, count })),
     ),
+    outOfScope,
     trust,
     due: of('due').map(({ label, count, oldest }) => ({ reason: label, count, oldestAgeSeconds: oldest })),
     deferredSkus: deferred?.count ?? 0,
@@ -82,12 +86,15 @@ const targets = (tx: Tx) => tx`
   select live_interval as live, catalog_internal.snapshot_target(s) as snapshot from catalog_internal.settings s`;
 
 /** SKUs of one call share their moment: they are gathered by it first, and ages are worked out of a hundredth of the rows. */
-async function countSkus(tx: Tx): Promise<Group[]> {
+async function countSkus(tx: Tx, scoped: boolean): Promise<Group[]> {
+  const inside = scoped
+    ? tx`where not exists (select from catalog_internal.due d where d.sku = skus.sku and d.outside_due_at is not null)`
+    : tx``;
   return await scanning(tx<Group[]>`
     with moments as materialized (
       select state, price_source, ${unreported(tx)} as unreported, case when state = 'priced' then priced_at end as priced_at,
         count(*) as n
-      from catalog.skus group by 1, 2, 3, 4
+      from catalog.skus ${inside} group by 1, 2, 3, 4
     ),
     aged as (
       select state, price_source, n, greatest(0, extract(epoch from now() - priced_at))::float8 as age,
@@ -119,7 +126,7 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
     with ledger as materialized (
       select sku, reason, live, due_at, deferrals, failures, doubt, held_until, claim
-      from catalog_internal.due where due_at <= now() or deferrals > 0 or live and reason = 'live'
+      from catalog_internal.due where due_at <= now() or outside_due_at is null and (deferrals > 0 or live and reason = 'live')
     )
     select 'due' as kind,
       case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as label,
@@ -143,11 +150,18 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
 }
 
 /** What the view says of each priced SKU, summed up by price source. */
-async function countTrusted(tx: Tx): Promise<CatalogCounts['trust']> {
+async function countTrusted(tx: Tx, scoped: boolean): Promise<CatalogCounts['trust']> {
+  const inside = scoped ? tx`and doubt is distinct from 'out_of_scope'` : tx``;
   return await scanning(tx<CatalogCounts['trust'][number][]>`
     select coalesce(price_source, 'unknown') as "priceSource", (count(*) filter (where actionable))::int as actionable,
       coalesce(sum(p_right), 0)::float8 as "expectedRight"
-    from catalog.sku_trust where state = 'priced' group by 1 order by 1`);
+    from catalog.sku_trust where state = 'priced' ${inside} group by 1 order by 1`);
+}
+
+async function countOutside(tx: Tx): Promise<number> {
+  const [row] = await scanning(tx<[{ skus: number }]>`
+    select count(*)::int as skus from catalog_internal.due where outside_due_at is not null`);
+  return row.skus;
 }
 
 type SkuCounts = Pick<
@@ -207,7 +221,7 @@ async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCou
 }
 
 /** A daemon of an older version, which may have counted last, knows nothing of them. */
-type Later = 'trust' | 'ofManifest';
+type Later = 'trust' | 'ofManifest' | 'outOfScope';
 
 /** Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last. */
 interface StoredCounts {
@@ -233,7 +247,11 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
     from catalog_internal.catalog_counts`;
   if (row === undefined) return null;
   const { countedAt, countedInMs, counts, ageMs, outdated } = row;
-  return { counts: { countedAt, countedInMs, trust: [], ofManifest: null, ...counts }, ageMs, outdated };
+  return {
+    counts: { countedAt, countedInMs, trust: [], ofManifest: null, outOfScope: null, ...counts },
+    ageMs,
+    outdated,
+  };
 }
 
 /** A count that takes no longer than this is repeated for every reader; during a longer one they are shown the last result. */
@@ -315,13 +333,15 @@ export interface CatalogSize {
   readonly liveCeiling: number | null;
 }
 
-/** SKUs that are refreshed: those that are gone are not counted. */
+/** SKUs that are refreshed: those that are gone or out of scope are not counted. */
 export async function readCatalogSize(sql: Sql): Promise<CatalogSize> {
+  const inside = sql`
+    and not exists (select from catalog_internal.due d where d.sku = s.sku and d.outside_due_at is not null)`;
   const [row] = await sql<[CatalogSize]>`
     select k.skus, k.live, s.live_budget::float8 as "liveBudget", c.per_minute as "liveCeiling"
     from catalog_internal.sync s, catalog_internal.live_ceiling c, (
       select count(*)::int as skus, count(*) filter (where price_source = 'live')::int as live
-      from catalog.skus where state in ('pending', 'priced')
+      from catalog.skus s where state in ('pending', 'priced') ${inside}
     ) k`;
   return row;
 }
@@ -342,6 +362,8 @@ export interface CatalogCounts {
    * beginning of a transaction that takes minutes, so whether that was counted no comparison with `countedAt` tells.
    */
   readonly ofManifest: string | null;
+  /** SKUs that are out of scope, which nothing else here counts; null where everything is in scope (MIRROR_SCOPE=catalog). */
+  readonly outOfScope: number | null;
   readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
   readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
   readonly freshSkus: readonly { priceSource: string; count: number }[];

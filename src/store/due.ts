@@ -113,7 +113,7 @@ export async function claimDue(
     ),
     by_name as materialized (
       select ctid from catalog_internal.due
-      where sku = any(${named as string[]}) and held_until is null and largest_call is null and live
+      where sku = any(${named as string[]}) and held_until is null and largest_call is null and live and outside_due_at is null
       order by sku for update skip locked
     ),
     suspects as materialized (${suspectsOf(sql, suspects)}),
@@ -148,7 +148,7 @@ const LONGEST_LEAD_SECONDS = 45;
 
 /** SQL: whether a row `d` comes first now for its promise. Its deadline is what the index is ordered by; the bound ends the reading. */
 export const promisedNow = (sql: Sql) =>
-  sql`d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
+  sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
 
 const claimedSku = ({ sku, generation, deferrals, failures, live }: ClaimedSku): ClaimedSku => ({
   sku,
@@ -260,7 +260,7 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
     where d.ctid = any(array(
       select ctid from catalog_internal.due
       where held_until is null and largest_call is null and not live and lane = catalog_internal.lane_of('sweep')
-        and due_at <= now() - make_interval(secs => ${overdueSeconds})
+        and outside_due_at is null and due_at <= now() - make_interval(secs => ${overdueSeconds})
       order by due_at limit ${limit} for update skip locked
     ))`;
   return moved.count;

@@ -6,16 +6,16 @@ import { connectAlone, type DatabaseUrl, type Queryable } from './db.ts';
  * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
  * session of another role (another member of the owning role) its beginning is not shown.
  */
-const ALIVE = `exists (
+export const ALIVE = `exists (
   select from pg_stat_activity a
   where a.pid = i.pid and a.datname = current_database()
     and (a.backend_start is null or a.backend_start = i.backend_start)
 )`;
 /** Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. */
 const REGISTER = `
-  insert into catalog_internal.instances as i (number, pid, backend_start)
-  select $1, pid, backend_start from pg_stat_activity where pid = pg_backend_pid()
-  on conflict (number) do update set pid = excluded.pid, backend_start = excluded.backend_start`;
+  insert into catalog_internal.instances as i (number, pid, backend_start, scoped)
+  select $1, pid, backend_start, $2 from pg_stat_activity where pid = pg_backend_pid()
+  on conflict (number) do update set pid = excluded.pid, backend_start = excluded.backend_start, scoped = excluded.scoped`;
 /** Postgres may notice only some seconds later that a process is dead, and until then that process seems to live. */
 const DEAD_FOR_SURE_MS = 10_000;
 const RECHECK_MS = 250;
@@ -28,6 +28,8 @@ const CHECK_MS = 15_000;
 interface Instance {
   readonly number: string;
   readonly at: Date;
+  /** Whether its MIRROR_SCOPE is `scope`, for others to see; null: nobody says. */
+  readonly scoped: boolean | null;
 }
 
 /**
@@ -40,13 +42,14 @@ interface Instance {
 export async function registerInstance(
   databaseUrl: DatabaseUrl,
   clock: Clock = systemClock,
+  scoped: boolean | null = null,
 ): Promise<() => Promise<void>> {
   const connection = await connect(databaseUrl);
   const { client } = connection;
-  const { rows } = await client.query<Instance>(
+  const { rows } = await client.query<Omit<Instance, 'scoped'>>(
     "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
   );
-  const [instance] = rows as [Instance];
+  const instance: Instance = { ...(rows as [Omit<Instance, 'scoped'>])[0], scoped };
   const alone = await freeWhenAlone(client, instance);
   const leaving = new AbortController();
   const rechecking = alone ? Promise.resolve() : recheck(client, instance, clock, leaving.signal);
@@ -104,7 +107,7 @@ async function connect(databaseUrl: DatabaseUrl): Promise<Connection> {
 async function reconnect(databaseUrl: DatabaseUrl, instance: Instance): Promise<Connection> {
   const connection = await connect(databaseUrl);
   try {
-    await connection.client.query(REGISTER, [instance.number]);
+    await connection.client.query(REGISTER, [instance.number, instance.scoped]);
   } catch (error) {
     await connection.client.end().catch(() => {});
     throw error;
@@ -143,7 +146,7 @@ async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boo
       instance.number,
     ]);
     if (rowCount === 0) await free(client, instance);
-    await client.query(REGISTER, [instance.number]);
+    await client.query(REGISTER, [instance.number, instance.scoped]);
     await client.query('commit');
     return rowCount === 0;
   } catch (error) {

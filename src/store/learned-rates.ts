@@ -23,7 +23,7 @@ export async function readLearnedRates(sql: Sql): Promise<LearnedRates> {
         ${promisedMinutes(sql)} as promised
       from catalog_internal.due d join catalog.skus s using (sku) cross join catalog_internal.beliefs b
       left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
-      where d.live and s.state = 'priced'
+      where d.live and d.outside_due_at is null and s.state = 'priced'
     ),
     alike as (
       select count(*)::int as count, avg(lambda) as lambda, avg(weight) as weight, count(*) filter (where known) as known,

@@ -109,7 +109,7 @@ const MOST_MEMBERS = 2000;
 /** SQL: a row `d` of the ledger whose due time is only that of the order of live refreshes. */
 const isMovable = (sql: Sql) => sql`
   d.claim is null and d.held_until is null and d.largest_call is null and d.doubt is null and d.deferrals = 0 and d.failures = 0
-  and d.live and d.reason = 'live' and d.lane = ${laneNumber('live')}`;
+  and d.live and d.reason = 'live' and d.lane = ${laneNumber('live')} and d.outside_due_at is null`;
 
 export async function readMembers(sql: Sql, line: string): Promise<HeldMembers> {
   const [row] = await scanning(sql<[HeldMembers]>`

@@ -37,7 +37,7 @@ export async function unscheduledLive(
       select moves, minutes from catalog_internal.past_moves(s.sku, s.first_priced_at)
       where r.sku is null
     ) past on true
-    where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state = 'priced'
+    where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state = 'priced' and d.outside_due_at is null
       and ((${options.scheduled} and d.live and d.reason = 'live')
         or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'metadata') or (d.reason = 'changed' and s.price_source = 'live'))))
     order by d.sku limit ${options.limit}`;
@@ -66,7 +66,7 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
     locked as materialized (
       select d.sku, p.in_ms, case when r.hazard > 0 or r.hint_hazard > 0 then d.due_at end as no_later
       from catalog_internal.due d join scheduled p using (sku, generation) left join catalog_internal.live_rates r using (sku)
-      where d.claim is null and d.deferrals = 0 and d.failures = 0 order by d.sku for update of d
+      where d.claim is null and d.deferrals = 0 and d.failures = 0 and d.outside_due_at is null order by d.sku for update of d
     ),
     believed as (
       insert into catalog_internal.live_rates (sku, alpha, beta) select sku, alpha, beta from scheduled order by sku
@@ -92,8 +92,8 @@ export async function releaseSnapshot(
   const { liveMs, snapshotMs, snapshotReason } = options.next;
   const [row] = await sql<[{ last: string | null }]>`
     with piece as materialized (
-      select d.sku, s.asked_at, case when s.in_manifest then ${snapshotReason} else 'unlisted' end as reason,
-        case when s.in_manifest then ${snapshotMs / 1000}::float8 else ${liveMs / 1000}::float8 end as every
+      select d.sku, case when s.in_manifest then ${snapshotReason} else 'unlisted' end as reason,
+        coalesce(s.asked_at, now()) + make_interval(secs => case when s.in_manifest then ${snapshotMs / 1000}::float8 else ${liveMs / 1000}::float8 end) as next_at
       from catalog_internal.due d cross join lateral (
         -- OFFSET 0: each by its key. Before its tables are analyzed a plan may read all of one for each row of the other.
         select * from catalog.skus where sku = d.sku and state = 'priced' and price_source is distinct from 'live' offset 0
@@ -102,8 +102,10 @@ export async function releaseSnapshot(
       order by d.sku limit ${options.limit} for update of d
     ),
     released as (
-      update catalog_internal.due d set live = false, reason = piece.reason, lane = catalog_internal.lane_of(piece.reason),
-        due_at = coalesce(piece.asked_at, now()) + make_interval(secs => piece.every)
+      update catalog_internal.due d set live = false, reason = piece.reason,
+        lane = case when d.outside_due_at is null then catalog_internal.lane_of(piece.reason) else d.lane end,
+        due_at = case when d.outside_due_at is null then piece.next_at else d.due_at end,
+        outside_due_at = case when d.outside_due_at is not null then piece.next_at end
       from piece where d.sku = piece.sku
     )
     select max(sku) as last from piece`;

@@ -191,7 +191,7 @@ export async function rateGroups(
       left join lateral (
         select * from catalog_internal.past_moves(s.sku, s.first_priced_at) where r.sku is null
       ) past on true
-      where d.live or (${everything} and s.state = 'priced')
+      where d.outside_due_at is null and (d.live or (${everything} and s.state = 'priced'))
     ) skus
     group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2), round(log(2, promised::numeric) * 2)`);
 }

@@ -215,14 +215,16 @@ const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus
   ),
   doubted as (
     update catalog_internal.due d set doubt = 'mass-move', doubted_at = s.asked_at, believed = coalesce(b.prices, '{}'),
-      oddity = null, generation = generation + 1, due_at = least(d.due_at, clock_timestamp()),
+      oddity = null, generation = generation + 1,
+      due_at = case when d.outside_due_at is null then least(d.due_at, clock_timestamp()) else d.due_at end,
+      outside_due_at = case when d.outside_due_at is not null then least(d.outside_due_at, clock_timestamp()) end,
       held_until = coalesce(d.held_until, s.asked_at + make_interval(mins => ${APART_MINUTES})),
-      reason = case when d.due_at <= clock_timestamp() then d.reason else 'doubted' end,
-      lane = case when d.due_at <= clock_timestamp() then d.lane else catalog_internal.lane_of('doubted') end
+      reason = case when coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
+      lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane else catalog_internal.lane_of('doubted') end
     from before b join catalog.skus s using (sku) where d.sku = b.sku and s.asked_at is not null
-    returning d.sku
+    returning d.outside_due_at is null as is_inside
   )
-  select (select max(sku) from piece) as last, (select count(*)::int from doubted) as skus`;
+  select (select max(sku) from piece) as last, (select count(*) filter (where is_inside)::int from doubted) as skus`;
 
 async function end(sql: Sql): Promise<MassMoved | null> {
   const [ended] = await sql<{ seconds: number }[]>`
@@ -251,7 +253,7 @@ export async function readDoubts(sql: Sql): Promise<Doubts> {
         (count(*) filter (where doubt = 'mass-move'))::int as "movedSkus", (array_agg(sku order by doubted_at desc, sku))[1] as last
       from catalog_internal.due due
       -- What has no price any longer is doubted only where it comes back.
-      where doubt is not null and exists (select from catalog.prices p where p.sku = due.sku)
+      where doubt is not null and outside_due_at is null and exists (select from catalog.prices p where p.sku = due.sku)
     ) d`;
   const { implausibleSkus, movedSkus, last, since, kind, answers, implausible, move } = row;
   const massMove =
@@ -279,8 +281,11 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
       order by sku for update
     )
     update catalog_internal.due d set doubt = null, oddity = null, doubted_at = null, believed = null,
-      held_until = case when waits then null else d.held_until end, due_at = case when waits then n.due_at else d.due_at end,
-      reason = case when waits then n.reason else d.reason end, lane = case when waits then catalog_internal.lane_of(n.reason) else d.lane end
+      held_until = case when waits then null else d.held_until end,
+      due_at = case when waits and d.outside_due_at is null then n.due_at else d.due_at end,
+      outside_due_at = case when waits and d.outside_due_at is not null then n.due_at else d.outside_due_at end,
+      reason = case when waits then n.reason else d.reason end,
+      lane = case when waits and d.outside_due_at is null then catalog_internal.lane_of(n.reason) else d.lane end
     from doubted join catalog.skus s using (sku) cross join catalog_internal.settings g
     cross join lateral (
       select case when s.price_source = 'live' then 'live' when not s.in_manifest then 'unlisted' else 'sweep' end as reason,

@@ -29,7 +29,7 @@ export async function readNotStored(sql: Sql): Promise<NotStored> {
     select count(distinct q.sku)::int as skus, (array_agg(q.sku order by q.id desc))[1] as last,
       (array_agg(q.sample order by q.id desc))[1] as sample
     from catalog_internal.quarantine q join catalog_internal.due d on d.sku = q.sku
-    where q.source = 'store' and d.failures > 0 and d.largest_call = 1`;
+    where q.source = 'store' and d.failures > 0 and d.largest_call = 1 and d.outside_due_at is null`;
   return row;
 }
 

@@ -11,6 +11,8 @@ export interface Refreshed {
   /** SKUs that no longer wait after errors or deferrals. */
   readonly released: number;
   readonly resumed: boolean;
+  /** SKUs that are out of scope, and are not asked for; absent: none. */
+  readonly outside?: number;
 }
 
 /** SQL: whether sellers have asked for SKUs that are not marked yet (catalog.refresh). */
@@ -60,7 +62,9 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
       on conflict do nothing`;
     const [refreshed] = await tx<[Omit<Refreshed, 'added'>]>`
       select marked::int as due, released::int as released, resumed from catalog_internal.refresh_skus(${wanted}::text[])`;
-    return { ...refreshed, added };
+    const [{ outside }] = await tx<[{ outside: number }]>`
+      select count(*)::int as outside from catalog_internal.due where sku = any(${wanted}) and outside_due_at is not null`;
+    return { ...refreshed, added, ...(outside > 0 && { due: refreshed.due - outside, outside }) };
   });
 }
 

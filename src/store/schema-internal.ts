@@ -57,6 +57,8 @@ export const due = internal.table(
     oddity: text(),
     doubtedAt: instant('doubted_at'),
     believed: jsonb(),
+    /** Of a SKU that is out of scope: when it would be due. It has no lane (0) then, unless it is asked once for its metadata. */
+    outsideDueAt: instant('outside_due_at'),
   },
   (t) => [
     index('due_claim')

@@ -90,6 +90,8 @@ export const instances = internal.table('instances', {
   number: bigint({ mode: 'bigint' }).primaryKey(),
   pid: integer().notNull(),
   backendStart: instant('backend_start').notNull(),
+  /** Whether its MIRROR_SCOPE is `scope`; null: a daemon of an older version. */
+  scoped: boolean(),
 });
 
 /** The sliding log of requests sent with the api_key. */

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Sql } from './db.ts';
+import { SCOPE_MOVED } from './scope.ts';
 import { WATCHLIST_MOVED } from './watchlist.ts';
 
 /** What is stored about the upstream's catalog and our position in it. */
@@ -175,6 +176,7 @@ export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
     from catalog_internal.due where due_at <= now() and not (doubt is not null and claim is null and deferrals = 0 and failures = 0 and coalesce(held_until > now(), false))
     group by 1
     union all select 'watchlist', 1 where ${sql.unsafe(WATCHLIST_MOVED)}
+    union all select 'scope', 1 where ${sql.unsafe(SCOPE_MOVED)}
     order by 2 desc`;
   return { baseline: sync.baseline, deltaCaughtUp: sync.delta, due };
 }

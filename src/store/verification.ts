@@ -5,14 +5,18 @@ import { scanning, type Sql, transaction } from './db.ts';
  * a daemon makes within its pace like any other, and the first answer since then says whether it was so.
  */
 
-/** Priced SKUs drawn uniformly at random, and how many they were drawn from. `seed`: an integer; the same one draws the same SKUs of a catalog. */
+/** Priced SKUs in scope, drawn uniformly at random, and how many they were drawn from. `seed`: an integer; the same one draws the same SKUs of a catalog. */
 export async function drawSample(
   sql: Sql,
   { skus, seed }: { readonly skus: number; readonly seed: number },
 ): Promise<{ readonly skus: readonly string[]; readonly population: number }> {
   const [drawn] = await scanning(sql<[{ skus: string[]; population: number }]>`
-    select (select count(*)::int from catalog.skus where state = 'priced') as population,
-      array(select sku from catalog.skus where state = 'priced' order by hashtextextended(sku, ${seed}::bigint), sku limit ${skus}) as skus`);
+    with priced as (
+      select s.sku from catalog.skus s where s.state = 'priced'
+        and not exists (select from catalog_internal.due d where d.sku = s.sku and d.outside_due_at is not null)
+    )
+    select (select count(*)::int from priced) as population,
+      array(select sku from priced order by hashtextextended(sku, ${seed}::bigint), sku limit ${skus}) as skus`);
   return drawn;
 }
 

@@ -74,7 +74,7 @@ export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
       select s.sku from catalog.skus s join catalog_internal.due d using (sku)
       where not s.in_manifest and s.first_priced_at is null and s.state in ('pending', 'not_found') and d.claim is null
         and not exists (select from catalog_internal.watched w where w.sku = s.sku)
-        and (s.state = 'not_found' and s.asked_at < now() - make_interval(hours => ${KEPT_UNFOUND_HOURS}) or s.state = 'pending' and (d.reason = 'watched' or d.failures > 0))
+        and (s.state = 'not_found' and s.asked_at < now() - make_interval(hours => ${KEPT_UNFOUND_HOURS}) or s.state = 'pending' and (d.reason in ('watched', 'scope') or d.failures > 0))
       order by s.sku limit ${limit} for update of s skip locked`);
     if (gone.length === 0) return 0;
     const skus = gone.map(({ sku }) => sku);

@@ -7,11 +7,14 @@ import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
 import { trimSamples } from '../store/samples.ts';
+import { readScope, readScopeState } from '../store/scope.ts';
 import { forgetUnknown, readWatchlist } from '../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
 
 const AT_ONCE = 10_000;
+/** Of SKUs that are sorted by the rules of catalog.scope at a time: some tens of seconds. Where calls are made, they go on with it. */
+const SORTED_PIECES = 100;
 const QUARANTINE_KEPT = 1000;
 const MAINTENANCE_EVERY_MS = 60_000;
 const SENDS_KEPT_WINDOWS = 10;
@@ -51,6 +54,8 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
   await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
   await prepareHistory(ctx.sql);
   await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: true });
+  await readScope(ctx.sql, { everything: true, pieces: SORTED_PIECES });
+  await tellScope(ctx);
   const forgotten = await forgetUnknown(ctx.sql, AT_ONCE);
   const isSteady = await isClockSteady(ctx.sql);
   if (isSteady) await trimSamples(ctx.sql, SAMPLES_KEPT_MS);
@@ -63,4 +68,12 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
     nextInMs: Math.max(released, forgotten, membersDropped) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
     counts: { released, pruned, forgotten, historyChunksDropped },
   };
+}
+
+/** Tells where a daemon that started later has another MIRROR_SCOPE, which then counts. */
+async function tellScope({ sql, settings, emit }: SyncContext): Promise<void> {
+  const { scoped } = await readScopeState(sql);
+  const own = settings.catalog.scope;
+  const effective = scoped ? 'scope' : 'catalog';
+  if (own !== effective) emit({ event: 'scope.differs', own, effective });
 }

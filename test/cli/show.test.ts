@@ -23,6 +23,7 @@ function explained(more: Parts = {}): Explained {
     state: more.state ?? 'priced',
     price_source: 'live',
     in_manifest: true,
+    scope: null,
     product: { name: 'Dunk Low', brand: 'Nike', model: 'Dunk', size_type: 'US', refreshed_at: minutesAgo(5) },
     answer: merged(
       {
@@ -216,4 +217,21 @@ describe('it tells', () => {
     ])
       expect(said({ trust: { doubt } })).not.toContain('see catalog.sku_trust');
   });
+});
+
+test('a SKU is in scope or not by the rule that decides, where that is by rules', () => {
+  const line = (scope: Explained['scope']) =>
+    storyOf({ ...explained(), scope }, null).find((text) => text.startsWith('scope'));
+  const brand = { kind: 'brand', value: 'nike', include: true };
+  expect(line(null)).toBeUndefined();
+  expect(line({ in_scope: true, asked_for_metadata: false, rules: [brand] })).toBe(
+    'scope     in: by the rule for brand "nike"',
+  );
+  const own = { kind: 'sku', value: 'A', include: false };
+  expect(line({ in_scope: false, asked_for_metadata: false, rules: [own, brand] })).toBe(
+    'scope     out: by the rule for sku "A", before brand "nike" (in)',
+  );
+  expect(line({ in_scope: false, asked_for_metadata: true, rules: [] })).toBe(
+    'scope     out: no rule of catalog.scope matches; it is asked once for its metadata, which a rule needs',
+  );
 });

@@ -26,6 +26,7 @@ import { READINGS } from './readings.ts';
 import { REFRESHES } from './refreshes.ts';
 import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';
+import { SCOPE } from './scope.ts';
 import { SCHEDULING } from './scheduling.ts';
 import { SQL } from './sql.ts';
 
@@ -60,4 +61,5 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   refreshes: REFRESHES,
   promises: PROMISES,
   environment: ENVIRONMENT,
+  scope: SCOPE,
 };

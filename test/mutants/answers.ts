@@ -61,12 +61,12 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'answer: settles a mark that came after it was asked',
-      'due_at = case when d.generation = a.generation then next.due_at else d.due_at end',
+      'due_at = case when d.generation = a.generation then next.due_at else coalesce(d.outside_due_at, d.due_at) end',
       'due_at = next.due_at',
     ],
     [
       'answer: a newer mark loses its reason',
-      'reason = case when d.generation = a.generation then next.reason else d.reason end',
+      "reason = case when d.generation = a.generation then next.reason when d.reason = 'scope' then 'changed' else d.reason end",
       'reason = next.reason',
     ],
     [
@@ -97,7 +97,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU goes to the lane of errors',
-      "lane = case when h.deferred then d.lane else catalog_internal.lane_of('error') end",
+      "lane = case when h.deferred or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
       "lane = catalog_internal.lane_of('error')",
     ],
     ['answer: a deferred SKU does not count as live', 'live = d.live or h.deferred,', 'live = d.live,'],

@@ -100,7 +100,7 @@ export const RELEASES: readonly Mutant[] = [
     ['lines: SKUs that are claimed or wait are moved', 'd.claim is null and d.held_until is null and', ''],
     [
       'lines: SKUs marked for another reason are moved',
-      "and d.live and d.reason = 'live' and d.lane = ${laneNumber('live')}`;",
+      "and d.live and d.reason = 'live' and d.lane = ${laneNumber('live')} and d.outside_due_at is null`;",
       'and d.live`;',
     ],
     [

@@ -48,7 +48,10 @@ describe('what was sent a window ago', () => {
     const kept = async (windowMs: number, ...ages: readonly number[]) => {
       await store.sql`delete from catalog_internal.pace_sends`;
       for (const age of ages) await sent(1, age);
-      const ctx = { sql: store.sql, settings: { catalog: { watchedSkus: 10 } } } as unknown as SyncContext;
+      const ctx = {
+        sql: store.sql,
+        settings: { catalog: { watchedSkus: 10, scope: 'catalog' } },
+      } as unknown as SyncContext;
       await maintain(ctx, { windowMs, historyMs: 0 });
       return await count();
     };

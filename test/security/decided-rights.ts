@@ -8,7 +8,7 @@ const OWN = [
   'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
-  'warn_of_promises weigh_promises',
+  'warn_of_promises weigh_promises scope_changed',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
@@ -22,6 +22,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'table catalog.price_history': { catalog_reader: READ },
   'table catalog.product_history': { catalog_reader: READ },
   'table catalog.watchlist': { catalog_reader: READ, catalog_watcher: WATCH },
+  'table catalog.scope': { catalog_reader: READ, catalog_watcher: WATCH },
   'view catalog.current_prices': { catalog_reader: READ },
   'view catalog.sku_trust': { catalog_reader: READ },
   'view catalog.sync_status': { catalog_reader: READ },
@@ -76,6 +77,16 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.drop_history_chunk(double precision)': {},
   'function catalog_internal.read_watchlist(boolean,integer)': {},
   'function catalog_internal.watched_to_ledger(integer)': {},
+  'function catalog_internal.apply_scope(text[])': {},
+  'function catalog_internal.follow_scope(integer)': {},
+  'function catalog_internal.give_back_outside(bigint,text[])': {},
+  'function catalog_internal.read_scope(boolean)': {},
+  'function catalog_internal.scope_name(text,text)': {},
+  'function catalog_internal.scope_of(text,text,text,text,boolean)': {},
+  'function catalog_internal.scope_rules_of(text,text,text,text)': {},
+  'function catalog_internal.scope_standing(text,text,text,timestamp with time zone)': {},
+  'function catalog_internal.set_scope(boolean)': {},
+  'function catalog_internal.sort_all_with(text)': {},
   'function catalog_internal.recount_others(timestamp with time zone,interval)': {},
   'function catalog_internal.redate_skus(interval,text,integer)': {},
   'function catalog_internal.redate_due(interval,text,integer)': {},

@@ -175,6 +175,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
     lockHolders: [],
     snapshotHolder: null,
     watchlistLeftOut: 0,
+    scope: { scoped: stats.outOfScope !== null, rules: 3, moving: false, otherwise: 0 },
     notStored: { skus: 0, last: null, sample: null },
     doubts: { implausible: 0, massMoved: 0, last: null, massMove: null },
     pace,

@@ -88,7 +88,7 @@ describe('samples in Postgres', () => {
   test('maintenance keeps a day and a bit, and drops nothing while the clock is not to be trusted', async () => {
     const ctx = {
       sql: store.sql,
-      settings: { catalog: { watchedSkus: 10 } },
+      settings: { catalog: { watchedSkus: 10, scope: 'catalog' } },
     } as unknown as Parameters<typeof maintain>[0];
     const all = async () =>
       (await store.sql<[{ n: number }]>`select count(*)::int as n from catalog_internal.samples`)[0].n;

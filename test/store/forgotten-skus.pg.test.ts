@@ -30,12 +30,13 @@ const TABLES = [
   'catalog_internal.promise_cases',
 ];
 
-/** Histories, the sellers' own list and what is copied of it, and lines that could not be read. */
+/** Histories, the sellers' own list and what is copied of it, SKUs of which a rule has changed, and lines that could not be read. */
 const KEPT = [
   'catalog.price_history',
   'catalog.product_history',
   'catalog.watchlist',
   'catalog_internal.watched',
+  'catalog_internal.scope_pending',
   'catalog_internal.quarantine',
 ];
 

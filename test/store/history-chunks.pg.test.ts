@@ -136,7 +136,8 @@ test('moves since a moment are looked for after what was there when a chunk was 
 });
 
 test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', async () => {
-  const ctx = { sql: store.sql, settings: { catalog: { watchedSkus: 10 } } } as SyncContext;
+  const settings = { catalog: { watchedSkus: 10, scope: 'catalog' } };
+  const ctx = { sql: store.sql, settings } as SyncContext;
   await fill(50, 0);
   await watchedForHours(store.sql);
   for (const [days, historyChunksDropped] of [

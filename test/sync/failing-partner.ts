@@ -124,6 +124,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
       nextDueMs: all.length > 0 ? 0 : next === NEVER ? null : next - now,
       candidates: [],
       watchlistMoved: false,
+      scopeMoved: false,
       hintsCame: false,
       refreshesCame: false,
     };

@@ -24,6 +24,7 @@ export const STATS: MirrorStats = {
   manifestAppliedAt: new Date('2026-11-20T01:00:00Z'),
   deltaCheckedAt: null,
   catalogState: 'stale',
+  outOfScope: null,
   skus: [{ state: 'priced', priceSource: 'live', count: 7 }],
   priceAge: [{ priceSource: 'live', ages, oldestSeconds: 900 }],
   freshSkus: [{ priceSource: 'live', count: 5 }],

@@ -20,6 +20,7 @@ BEGIN
   FROM (
     SELECT t.place, d.sku, CASE WHEN d.claim IS NULL THEN d.held_until END AS held_until,
       CASE WHEN d.claim IS NOT NULL THEN 'asked for'
+        WHEN d.outside_due_at IS NOT NULL THEN 'out of scope'
         WHEN d.held_until IS NULL THEN CASE WHEN d.due_at <= clock_timestamp() THEN 'due' ELSE 'not due yet' END
         ELSE format('%s until %s', CASE WHEN d.failures > 0 THEN 'failed' ELSE 'deferred' END, to_char(d.held_until, iso)) END AS state
     FROM jsonb_array_elements_text(ticket -> 'skus') WITH ORDINALITY AS t(sku, place) JOIN catalog_internal.due d ON d.sku = t.sku

@@ -17,7 +17,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   UNION ALL
   SELECT format('GRANT %s ON %s TO %I', privilege, oid::regclass, role)
   FROM roles, relations, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
-  WHERE role = 'catalog_watcher' AND relname = 'watchlist' AND NOT has_table_privilege(role, oid, privilege)
+  WHERE role = 'catalog_watcher' AND relname IN ('watchlist', 'scope') AND NOT has_table_privilege(role, oid, privilege)
   UNION ALL
   SELECT format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', oid::regprocedure) FROM functions
   WHERE EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = 0)

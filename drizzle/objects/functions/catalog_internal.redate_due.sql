@@ -19,12 +19,14 @@ BEGIN
     ) p
     WHERE d.sku > after AND (
       held_until > moment OR promised_by > moment OR misplanned OR due_at > moment AND due_at < 'infinity' AND lane <> ALL (planned)
+      OR outside_due_at > moment AND outside_due_at < 'infinity' AND shift > interval '10 minutes'
     )
     ORDER BY d.sku LIMIT most FOR UPDATE OF d
   ),
   redated AS (
     UPDATE catalog_internal.due d SET held_until = catalog_internal.awaited(d.held_until, moment, shift),
       promised_at = catalog_internal.awaited(d.promised_at, moment, shift), promised_by = catalog_internal.awaited(d.promised_by, moment, shift),
+      outside_due_at = CASE WHEN d.outside_due_at < 'infinity' THEN catalog_internal.awaited(d.outside_due_at, moment, shift) ELSE d.outside_due_at END,
       due_at = CASE
         WHEN a.misplanned THEN catalog_internal.awaited(d.due_at, moment, shift)
         WHEN d.lane = ANY (planned) OR d.due_at = 'infinity' THEN d.due_at

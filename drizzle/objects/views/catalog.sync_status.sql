@@ -1,14 +1,15 @@
 -- One row. The pacer makes its own row when it first starts, and the pause the first time that somebody asks for one: hence the LEFT JOINs.
 CREATE OR REPLACE VIEW catalog.sync_status AS
 SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_checked_at,
-       k.skus, k.live_skus, k.pending_skus,
+       k.skus, k.live_skus - o.live_skus AS live_skus, k.pending_skus - o.pending_skus AS pending_skus,
        d.due_skus, d.deferred_skus, d.oldest_due_at,
        catalog_internal.present_ceiling(p) AS requests_per_minute,
        CASE WHEN p.backoff_until > now() THEN p.backoff_until END AS backing_off_until,
        catalog_internal.catalog_state(s) AS catalog_state,
        l.incident_since,
        p.refusal, p.refused_since, coalesce(p.episodes, 0) AS refusals,
-       z.since AS paused_since, z.until AS paused_until
+       z.since AS paused_since, z.until AS paused_until,
+       k.skus - o.skus AS skus_in_scope
 FROM catalog_internal.sync s
 CROSS JOIN catalog_internal.live_plan l
 LEFT JOIN catalog_internal.pace p ON true
@@ -21,10 +22,17 @@ CROSS JOIN (
 ) k
 CROSS JOIN (
   SELECT count(*) FILTER (WHERE due_at <= now() AND (deferrals = 0 AND (doubt IS NULL OR failures > 0) OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())) AS due_skus,
-         count(*) FILTER (WHERE deferrals > 0) AS deferred_skus,
+         count(*) FILTER (WHERE deferrals > 0 AND outside_due_at IS NULL) AS deferred_skus,
          min(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at
   FROM catalog_internal.due
-) d;
+) d
+CROSS JOIN (
+  SELECT count(*) AS skus,
+         count(*) FILTER (WHERE s.price_source = 'live') AS live_skus,
+         count(*) FILTER (WHERE s.state = 'pending') AS pending_skus
+  FROM catalog_internal.due l JOIN catalog.skus s ON s.sku = l.sku
+  WHERE (SELECT scoped FROM catalog_internal.scoping) AND l.outside_due_at IS NOT NULL
+) o;
 
 COMMENT ON VIEW catalog.sync_status IS 'How the mirror stands, one row.';
 COMMENT ON COLUMN catalog.sync_status.snapshot_id IS 'Snapshot that the mirror follows: the delta is asked from there.';
@@ -32,8 +40,8 @@ COMMENT ON COLUMN catalog.sync_status.snapshot_generated_at IS 'Build time of th
 COMMENT ON COLUMN catalog.sync_status.manifest_applied_at IS 'When a manifest was last applied (baseline).';
 COMMENT ON COLUMN catalog.sync_status.delta_checked_at IS 'When the delta was last asked for and applied.';
 COMMENT ON COLUMN catalog.sync_status.skus IS 'SKUs in the mirror, in any state.';
-COMMENT ON COLUMN catalog.sync_status.live_skus IS 'SKUs of price_source live.';
-COMMENT ON COLUMN catalog.sync_status.pending_skus IS 'SKUs not priced yet.';
+COMMENT ON COLUMN catalog.sync_status.live_skus IS 'SKUs in scope of price_source live.';
+COMMENT ON COLUMN catalog.sync_status.pending_skus IS 'SKUs in scope that are not priced yet.';
 COMMENT ON COLUMN catalog.sync_status.due_skus IS 'SKUs due now; one that was deferred, or waits for a second answer, counts once its wait is over.';
 COMMENT ON COLUMN catalog.sync_status.deferred_skus IS 'SKUs that the partner deferred, waiting or due again.';
 COMMENT ON COLUMN catalog.sync_status.oldest_due_at IS 'Since when the SKU that has been due for longest is due; null: nothing is due.';
@@ -46,3 +54,4 @@ COMMENT ON COLUMN catalog.sync_status.refused_since IS 'When the first of the pr
 COMMENT ON COLUMN catalog.sync_status.refusals IS 'Refusals in a row, with nothing let through in between.';
 COMMENT ON COLUMN catalog.sync_status.paused_since IS 'Since when `catalog-mirror pause` keeps all requests back; null: not paused.';
 COMMENT ON COLUMN catalog.sync_status.paused_until IS 'When the pause ends by itself; infinity: with `catalog-mirror resume`; null: not paused.';
+COMMENT ON COLUMN catalog.sync_status.skus_in_scope IS 'SKUs that are in scope: with MIRROR_SCOPE=catalog all, else those that the rules of catalog.scope include.';

@@ -5,6 +5,13 @@ export interface Explained {
   readonly state: string;
   readonly price_source: string | null;
   readonly in_manifest: boolean;
+  /** Null: MIRROR_SCOPE is catalog. The first of the rules that match decides. */
+  readonly scope: {
+    readonly in_scope: boolean;
+    /** A rule needs its metadata, for which it is asked once. */
+    readonly asked_for_metadata: boolean;
+    readonly rules: readonly { readonly kind: string; readonly value: string; readonly include: boolean }[];
+  } | null;
   readonly product: {
     readonly name: string | null;
     readonly brand: string | null;

@@ -20,10 +20,12 @@ const REASONS: Readonly<Record<string, string>> = {
   refresh: 'somebody asked for it (refresh)',
   doubted: 'a second answer was wanted',
   clock: 'it was asked by a wrong clock before',
+  scope: 'a rule of catalog.scope needed its metadata',
 };
 
 /** What a doubt means, in a line; catalog.sku_trust has them. */
 const DOUBTS: ReadonlyMap<string, string> = new Map([
+  ['out_of_scope', 'it is out of scope, so nobody asks for it'],
   ['pending', 'it has no price yet'],
   ['not_found', 'the partner does not know it (0009)'],
   ['removed', 'the delta reported it removed'],
@@ -46,6 +48,7 @@ export function storyOf(explained: Explained, width: number | null): string[] {
   const lines: [label: string, text: string][] = [
     ['SKU', [explained.sku, ...named].join(', ')],
     ['state', stateOf(explained)],
+    ...scopeLine(explained),
     ['answer', answerOf(explained)],
     ['report', reportOf(explained)],
     ['right', rightOf(explained)],
@@ -90,6 +93,18 @@ function stateOf({ state, price_source: source, in_manifest: isListed, next }: E
     isListed ? 'in the manifest' : 'in no manifest',
     ...(next.watched === null ? [] : [`watched with weight ${next.watched}`]),
   ].join(', ');
+}
+
+/** By which rule it is in scope or not, where that is by rules. */
+function scopeLine({ scope }: Explained): [string, string][] {
+  if (scope === null) return [];
+  const [first, ...others] = scope.rules;
+  const because =
+    first === undefined
+      ? 'no rule of catalog.scope matches'
+      : `by the rule for ${first.kind} "${first.value}"${others.length === 0 ? '' : `, before ${others.map(({ kind, value, include }) => `${kind} "${value}" (${include ? 'in' : 'out'})`).join(', ')}`}`;
+  const asked = scope.asked_for_metadata ? '; it is asked once for its metadata, which a rule needs' : '';
+  return [['scope', `${scope.in_scope ? 'in' : 'out'}: ${because}${asked}`]];
 }
 
 function answerOf(explained: Explained): string {

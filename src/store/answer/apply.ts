@@ -17,6 +17,7 @@ import { lineColumns } from '../live-lines.ts';
 import { forgetDrawn, forgetHazards, writeRates } from '../live.ts';
 import { followMoves } from '../mass-moves.ts';
 import { countPromises, heldPromise, writePromiseCases } from '../promises.ts';
+import { IS_SCOPED, sortByScope } from '../scope.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
@@ -35,7 +36,7 @@ export async function applyAnswer(
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
   const { lockedAt, reported, moved, muted, tests, hintTests, liveMoves, judged, massMove, ...applied } =
     await transaction(sql, async (tx, last) => {
-      const [{ locked, lockedAt, at, massMove }, prices, products, muted] = await Promise.all([
+      const [{ locked, lockedAt, at, scoped, massMove }, prices, products, muted] = await Promise.all([
         lockAnswered(tx, claim, next.everythingLive ?? false),
         comparePrices(tx, settled),
         compareProducts(tx, settled),
@@ -43,7 +44,7 @@ export async function applyAnswer(
       ]);
       failpoint('bulk.compared');
       const outcome = effectsOf(locked, settled, { prices, products }, next, { muted, massMove });
-      last(writeEffects(tx, { claim, at }, results, outcome, next));
+      last(writeEffects(tx, { claim, at, scoped }, results, outcome, next));
       failpoint('bulk.written');
       return {
         accepted: locked.length - outcome.overtaken.length,
@@ -100,7 +101,7 @@ async function noteMembers(
 /** Sends everything that an outcome changes in one go; it is carried out in this order. */
 async function writeEffects(
   tx: Tx,
-  { claim, at }: { readonly claim: Claim; readonly at: Date },
+  { claim, at, scoped }: { readonly claim: Claim; readonly at: Date; readonly scoped: boolean },
   results: readonly SkuResult[],
   effects: AnswerEffects,
   next: NextRefresh,
@@ -119,10 +120,16 @@ async function writeEffects(
     writePromiseCases(tx, effects.promises),
     giveBack(tx, claim, overtaken),
     postpone(tx, claim, results),
+    scoped ? sortByScope(tx, answered) : null,
     auditRefreshes(tx, findings, at),
     writeChanges(tx, moves, fields, at),
   ]);
 }
+
+const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment]>`
+  select least(${claim.askedAt}, clock_timestamp()) as at, since, usual, ${tx.unsafe(IS_SCOPED)} as scoped from catalog_internal.mass_move`;
+
+type AnswerMoment = { readonly at: Date; readonly scoped: boolean } & KnownMassMove;
 
 /**
  * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs before
@@ -136,13 +143,14 @@ async function lockAnswered(
   readonly locked: readonly LockedSku[];
   readonly lockedAt: number;
   readonly at: Date;
+  readonly scoped: boolean;
   readonly massMove: KnownMassMove;
 }> {
   const asked = claim.skus.map(({ sku }) => sku);
   const generations = claim.skus.map(({ generation }) => generation);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
   // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
-  const [, found, [{ hints }], [{ at, ...massMove }]] = await Promise.all([
+  const [, found, [{ hints }], [{ at, scoped, ...massMove }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state <> 'removed' or d.generation = a.generation as answerable,
@@ -193,12 +201,10 @@ async function lockAnswered(
     where d.claim = ${claim.number}
     order by d.sku for update of d`,
     hintsAt(tx, asked),
-    tx<
-      [{ at: Date } & KnownMassMove]
-    >`select least(${claim.askedAt}, clock_timestamp()) as at, since, usual from catalog_internal.mass_move`,
+    readMoment(tx, claim),
   ]);
   const locked = found.map((row) => ({ ...row, hints: hintsOf(hints, row.sku) }));
-  return { locked, lockedAt: performance.now(), at, massMove };
+  return { locked, lockedAt: performance.now(), at, scoped, massMove };
 }
 
 /**
@@ -232,7 +238,8 @@ const MOST_LIVE_MARKS = 6;
  * asked as often as any that is not found, because the price routes may know it again without a delta reporting it.
  * One that is doubted is due, and waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as often as a live one, and has no live slot
  * unless it was last listed as live, since whether the partner computes it live is not known. When a promise of its age has it come
- * before that is a time of its own.
+ * before that is a time of its own. All are settled as if they were in scope; who is not
+ * is put out of it afterwards (sortByScope).
  */
 async function settleAnswered(
   tx: Tx,
@@ -258,9 +265,10 @@ async function settleAnswered(
         select ${at}::timestamptz + make_interval(secs => catalog_internal.promised_interval(w.max_age)), ${at}::timestamptz + make_interval(secs => w.max_age)
         from catalog_internal.watched w where w.sku = d.sku and w.max_age is not null and w.feasible and s.state = 'priced'
       ),
-      due_at = case when d.generation = a.generation then next.due_at else d.due_at end,
-      reason = case when d.generation = a.generation then next.reason else d.reason end,
-      lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason) else d.lane end,
+      due_at = case when d.generation = a.generation then next.due_at else coalesce(d.outside_due_at, d.due_at) end, outside_due_at = null,
+      reason = case when d.generation = a.generation then next.reason when d.reason = 'scope' then 'changed' else d.reason end,
+      lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason)
+        when d.outside_due_at is not null then catalog_internal.lane_of(case when d.reason = 'scope' then 'changed' else d.reason end) else d.lane end,
       rank = case when d.generation = a.generation and d.rank = 'Infinity'
         then coalesce((select weight from catalog_internal.watched w where w.sku = d.sku), 1) else d.rank end
     from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
@@ -313,7 +321,7 @@ async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Pr
       deferrals = d.deferrals + h.deferred::int,
       failures = case when h.deferred then d.failures else d.failures + 1 end,
       largest_call = case when h.alone then 1 end,
-      lane = case when h.deferred then d.lane else catalog_internal.lane_of('error') end
+      lane = case when h.deferred or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
       ${waiting.map((result) => Number(result.kind === 'error' && result.alone === true))}::int[]::boolean[],
       ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, alone, wait)

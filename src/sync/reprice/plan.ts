@@ -28,6 +28,8 @@ export interface PlannedCall extends Known {
   readonly callSize: CallSize;
   /** What its live SKUs take under the ceiling on live computations; null where none is known. */
   readonly spend: LiveSpend | null;
+  /** SKUs are still to be sorted by the rules of what is in scope. */
+  readonly scopeMoved: boolean;
 }
 
 export type NoCall =
@@ -60,7 +62,7 @@ export function planCall(
   if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
   const early = earlyBy(settings, sync.catalogState, earlyLiveSeconds(plan));
   const budget = sync.liveBudget ?? settings.bulk.liveBudget;
-  const { callSize } = inputs;
+  const { callSize, scopeMoved } = inputs;
   const credit = liveCredit(plan, settings.callsPerMinute);
   const limits = planLimits(settings, budget, plan, {
     iteration: iteration.number,
@@ -69,7 +71,7 @@ export function planCall(
   });
   const quotas = planBatch(due, early, limits);
   const suspects = planSuspects(inputs.suspects, limits);
-  const known = { plan, budget, callSize, failures: pause.failures, spend: credit.spend };
+  const known = { plan, budget, callSize, failures: pause.failures, spend: credit.spend, scopeMoved };
   const planned = { kind: 'planned', ...known } as const;
   if (suspects !== null && (quotas === null || (pause.failures === 0 && iteration.number % 2 === 1)))
     return { ...planned, wanted: { suspects }, trial: false };

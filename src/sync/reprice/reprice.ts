@@ -11,6 +11,7 @@ import { isLockNotAvailable } from '../../store/locks.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
 import { quarantine } from '../../store/quarantine.ts';
 import { takeRefreshes } from '../../store/refresh.ts';
+import { readScope, withinScope } from '../../store/scope.ts';
 import { callPause } from '../../store/tasks.ts';
 import { readWatchlist } from '../../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
@@ -41,6 +42,8 @@ export type Iteration = { readonly kind: 'called'; readonly skus: number } | NoC
 const LEASE_SLACK_MS = 60_000;
 /** When others have claimed all that was planned, the ledger is read again after this. */
 const OVERTAKEN_MS = 250;
+/** Of SKUs that are sorted by the rules of what is in scope before a call: a second or so. */
+const SORTED_PIECES = 4;
 /** Then what the call showed of the ceiling is left out: so many others have shown something meanwhile. */
 const MOST_TRIES = 5;
 
@@ -64,16 +67,7 @@ export async function repriceOnce(
   const { waited } = acquired;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
   const planned = waited ? await plan() : first;
-  const claim =
-    planned.kind === 'planned'
-      ? await claimDue(
-          ctx.sql,
-          planned.wanted,
-          requestTimeoutMs + LEASE_SLACK_MS,
-          planned.spend,
-          ctx.floors.floors,
-        )
-      : null;
+  const claim = planned.kind === 'planned' ? await claimPlanned(ctx, planned, requestTimeoutMs) : null;
   if (planned.kind !== 'planned' || claim === null) {
     await acquired.permit.cancel();
     return planned.kind === 'planned' ? { kind: 'idle', nextInMs: OVERTAKEN_MS } : planned;
@@ -109,6 +103,16 @@ export async function repriceOnce(
   return { kind: 'called', skus: skus.length };
 }
 
+/** Claims what is planned. While SKUs are still to be sorted by the rules of what is in scope, those that are not are given back. */
+async function claimPlanned(
+  { sql, floors }: SyncContext,
+  { wanted, spend, scopeMoved }: PlannedCall,
+  requestTimeoutMs: number,
+): Promise<Claim | null> {
+  const claim = await claimDue(sql, wanted, requestTimeoutMs + LEASE_SLACK_MS, spend, floors.floors);
+  return claim !== null && scopeMoved ? await withinScope(sql, claim) : claim;
+}
+
 /** The permit, or another one where it has lapsed meanwhile. */
 async function validPermit(
   { pacer }: SyncContext,
@@ -124,12 +128,13 @@ type Permitted =
   | { readonly kind: 'granted'; readonly permit: SentPermit }
   | Extract<Acquired, { readonly kind: 'wait' }>;
 
-/** Reads what a call is planned from, after what sellers have done to the watchlist meanwhile, hinted at, and asked for. */
+/** Reads what a call is planned from, after what sellers have done to the watchlist and the scope meanwhile, hinted at, and asked for. */
 async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   const options = inputOptions(ctx.settings);
   const inputs = await readCallInputs(ctx.sql, options, ctx.floors);
-  const { watchlistMoved, hintsCame, refreshesCame } = inputs;
-  if (!watchlistMoved && !hintsCame && !refreshesCame) return inputs;
+  const { watchlistMoved, scopeMoved, hintsCame, refreshesCame } = inputs;
+  if (!watchlistMoved && !scopeMoved && !hintsCame && !refreshesCame) return inputs;
+  if (scopeMoved) await readScope(ctx.sql, { everything: false, pieces: SORTED_PIECES });
   if (watchlistMoved)
     await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false });
   if (hintsCame) await followHints(ctx, inputs.live);

@@ -1,0 +1,55 @@
+-- Copies into `scope_rules` what changed in catalog.scope since it was last read: what sellers' statements recorded, or, with `everything`, all that
+-- differs, as rows do that came by replication and fired no trigger. What the changes may concern is then to be sorted by follow_scope. Called with
+-- the row of `scoping` locked. The lock comes last, so that nobody who sorts SKUs waits for more than the commit.
+-- Planned each time: a plan from when there were few rows would read all of them for each.
+CREATE OR REPLACE FUNCTION catalog_internal.read_scope(everything boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+  is_scoped boolean := (SELECT scoped FROM catalog_internal.scoping);
+  changed text[];
+  changed_names text[];
+BEGIN
+  WITH taken AS (
+    DELETE FROM catalog_internal.scope_changes c RETURNING c.kinds, c.names
+  ), named AS (
+    SELECT DISTINCT kind, value FROM (
+      SELECT u.kind, u.value FROM taken t CROSS JOIN LATERAL unnest(t.kinds, t.names) AS u(kind, value)
+      UNION ALL SELECT r.kind, r.name FROM catalog_internal.scope_rules r
+      WHERE everything OR EXISTS (SELECT FROM taken WHERE kinds IS NULL)
+      UNION ALL SELECT s.kind, s.value FROM catalog.scope s WHERE everything
+    ) n
+  ), present AS MATERIALIZED (
+    SELECT n.kind, n.name, n.include FROM (
+      SELECT n.kind, catalog_internal.scope_name(n.kind, n.value) AS name, bool_and(s.include) AS include
+      FROM named n LEFT JOIN catalog.scope s ON s.kind = n.kind AND s.value = n.value
+      GROUP BY 1, 2
+    ) n LEFT JOIN catalog_internal.scope_rules o ON o.kind = n.kind AND o.name = n.name
+    WHERE n.include IS DISTINCT FROM o.include
+  ), gone AS (
+    DELETE FROM catalog_internal.scope_rules o USING present p WHERE p.include IS NULL AND o.kind = p.kind AND o.name = p.name
+  ), kept AS (
+    INSERT INTO catalog_internal.scope_rules (kind, name, include)
+    SELECT kind, name, include FROM present WHERE include IS NOT NULL
+    ON CONFLICT (kind, name) DO UPDATE SET include = excluded.include
+  )
+  SELECT array_agg(p.kind), array_agg(p.name) INTO changed, changed_names FROM present p;
+  IF changed IS NULL THEN
+    RETURN;
+  END IF;
+  UPDATE catalog_internal.scoping SET
+    prefix_lengths = ARRAY(SELECT DISTINCT length(name) FROM catalog_internal.scope_rules WHERE kind = 'prefix'),
+    by_metadata = EXISTS (SELECT FROM catalog_internal.scope_rules WHERE kind IN ('brand', 'model', 'category') AND include);
+  IF is_scoped THEN
+    INSERT INTO catalog_internal.scope_pending (sku)
+    SELECT u.name FROM unnest(changed, changed_names) AS u(kind, name) WHERE u.kind = 'sku' ORDER BY 1 ON CONFLICT DO NOTHING;
+    PERFORM catalog_internal.sort_all_with(prefix) FROM (
+      -- Of many prefixes all SKUs are sorted at once.
+      SELECT DISTINCT CASE WHEN u.kind = 'prefix' AND cardinality(changed) <= 100 THEN u.name ELSE '' END AS prefix
+      FROM unnest(changed, changed_names) AS u(kind, name) WHERE u.kind <> 'sku' ORDER BY 1
+    ) p;
+  END IF;
+  LOCK TABLE catalog_internal.lock_scope IN EXCLUSIVE MODE;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.read_scope(boolean) FROM PUBLIC;

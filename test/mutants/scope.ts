@@ -1,0 +1,105 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const STORE = ['test/store/scope.pg.test.ts', 'test/store/scope-moves.pg.test.ts'];
+const JUDGE = ['test/status/scope.test.ts'];
+const MIGRATION = 'drizzle/0029_scope.sql';
+
+/** Each has something asked for that is out of scope, or something in it forgotten, or the wrong thing said of it. */
+export const SCOPE: readonly Mutant[] = [
+  ...faultsOf(
+    MIGRATION,
+    STORE,
+    [
+      'scope: a rule of the SKU itself is one of many',
+      "WHEN bool_or(m.include) FILTER (WHERE m.kind = 'sku') THEN 'in'",
+      "WHEN false THEN 'in'",
+    ],
+    [
+      'scope: who includes comes before who excludes',
+      "WHEN bool_or(NOT m.include) THEN 'out'",
+      "WHEN bool_and(NOT m.include) THEN 'out'",
+    ],
+    [
+      'scope: metadata is asked for without a rule',
+      'WHEN g.by_metadata AND NOT has_metadata',
+      'WHEN NOT has_metadata',
+    ],
+    [
+      'scope: brands are compared letter by letter',
+      'lower(btrim(value, E\' \\t\\r\\n\') COLLATE "C")',
+      'btrim(value, E\' \\t\\r\\n\') COLLATE "C"',
+    ],
+    [
+      'scope: what was reported since is not asked for',
+      "OR reason IN ('new', 'changed') AND kept <= now() THEN",
+      'THEN',
+    ],
+    [
+      'scope: a mark brings what is outside in',
+      'due_at = CASE WHEN d.outside_due_at IS NULL THEN least(d.due_at, excluded.due_at) ELSE d.due_at END,\n      outside',
+      'due_at = least(d.due_at, excluded.due_at),\n      outside',
+    ],
+    [
+      'scope: a mark of what is outside is lost',
+      'WHEN d.outside_due_at IS NOT NULL THEN least(d.outside_due_at, excluded.due_at) END',
+      'WHEN d.outside_due_at IS NOT NULL THEN d.outside_due_at END',
+    ],
+    [
+      'scope: new SKUs are in scope',
+      'is_scoped AND (generation = 1 OR outside_due_at IS NOT NULL)',
+      'is_scoped AND outside_due_at IS NOT NULL',
+    ],
+    [
+      'scope: an UPDATE is not recorded',
+      'WHERE before.include IS DISTINCT FROM after.include',
+      'WHERE before.include <> after.include',
+    ],
+    [
+      'scope: a TRUNCATE is not recorded',
+      '    INSERT INTO catalog_internal.scope_changes DEFAULT VALUES;',
+      '    NULL;',
+    ],
+    [
+      'scope: new rules do not wait for who sorts',
+      '  LOCK TABLE catalog_internal.lock_scope IN EXCLUSIVE MODE;\nEND',
+      'END',
+    ],
+    ['scope: what comes back is due when it was', 'ELSE greatest(n.kept, now()) END,', 'ELSE n.kept END,'],
+    [
+      'scope: it is fresh outside',
+      'AND NOT b.past_target AND d.outside_due_at IS NULL AS fresh',
+      'AND NOT b.past_target AS fresh',
+    ],
+    [
+      'scope: it is trusted outside',
+      "WHEN d.outside_due_at IS NOT NULL THEN 'out_of_scope'",
+      "WHEN false THEN 'out_of_scope'",
+    ],
+  ),
+  ...faultsOf('src/store/answer/apply.ts', STORE, [
+    'scope: an answer sorts nothing',
+    'scoped ? sortByScope(',
+    '!scoped ? sortByScope(',
+  ]),
+  ...faultsOf('src/store/scope.ts', STORE, [
+    'scope: what a claim has outside is asked for',
+    'claim.skus.filter(({ sku }) => !outside.has(sku))',
+    'claim.skus.filter(() => true)',
+  ]),
+  ...faultsOf('src/store/baseline.ts', STORE, [
+    'scope: SKUs of a manifest are in scope',
+    'byScope === 1 ?',
+    'byScope === 2 ?',
+  ]),
+  ...faultsOf('src/store/catalog-counts.ts', STORE, [
+    'scope: SKUs outside are counted',
+    '${inside} group by 1, 2, 3, 4',
+    'group by 1, 2, 3, 4',
+  ]),
+  ...faultsOf(
+    'src/status/scope.ts',
+    JUDGE,
+    ['scope: no rules are no reason', 'if (rules === 0) return', 'if (rules < 0) return'],
+    ['scope: nobody is told who disagrees', 'otherwise > 0 &&', 'otherwise > 9 &&'],
+  ),
+];

@@ -1,0 +1,241 @@
+import { describe, expect, test } from 'vitest';
+import { connect } from '../../src/store/db.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { adoptAccount } from '../../src/store/account.ts';
+import { registerInstance } from '../../src/store/instance.ts';
+import { releaseSnapshot, scheduleLive, unscheduledLive } from '../../src/store/live-order.ts';
+import { acceptDoubted, readDoubts } from '../../src/store/mass-moves.ts';
+import { applyDelta } from '../../src/store/delta.ts';
+import { readScope, readScopeState, storeScopeMode } from '../../src/store/scope.ts';
+import { baseline, line } from './manifest.ts';
+import {
+  answerAsked,
+  claimAll,
+  found,
+  knownSkus,
+  mark,
+  passHours,
+  pricesOf,
+  REFRESH,
+  useStore,
+} from './support.ts';
+import { watchNow } from './watching.ts';
+import { addRules, askedFor, onlyScope, sortAll, standings } from './scoping.ts';
+
+const store = useStore();
+const NIKE = { brand: 'Nike', model: 'Dunk', category: 'shoes' };
+
+/** A mirror of SKUs that are all due for their first price. */
+async function known(...skus: readonly string[]): Promise<void> {
+  await knownSkus(store.sql, skus);
+  await mark(store.sql, skus, 'new');
+}
+
+async function delta(changed: readonly string[], more: { nowLive?: string[]; removed?: string[] } = {}) {
+  await store.sql`update catalog_internal.sync set snapshot_id = 'token'`;
+  const { nowLive = [], removed = [] } = more;
+  await applyDelta(store.sql, { since: 'token', toSnapshot: 'token', changed, nowLive, removed });
+}
+
+describe('metadata', () => {
+  test('is asked for once, and only where a rule that includes SKUs needs it', async () => {
+    const { sql } = store;
+    await known('A', 'B', 'C', 'X');
+    await onlyScope(sql, ['sku', 'A'], ['prefix', 'B'], ['brand', 'Nike', false]);
+    expect(await askedFor(sql)).toEqual(['A', 'B']);
+    await addRules(sql, ['brand', 'Puma'], ['prefix', 'X', false]);
+    await sortAll(sql);
+    expect(await standings(sql)).toEqual({ A: 'in new', B: 'in new', C: 'asked', X: 'out' });
+    const claim = await claimAll(sql);
+    expect(claim.skus.map(({ sku }) => sku)).toEqual(['A', 'B', 'C']);
+    await applyAnswer(
+      sql,
+      claim,
+      [found('A', { 9: 1 }, NIKE), found('B', { 9: 1 }, NIKE), found('C', { 9: 1 }, { brand: 'puma' })],
+      REFRESH,
+    );
+    expect(await standings(sql)).toEqual({ A: 'in sweep', B: 'out', C: 'in sweep', X: 'out' });
+  });
+
+  test('of a SKU that is not found is asked for again only after a report', async () => {
+    const { sql } = store;
+    await known('A');
+    await onlyScope(sql, ['brand', 'Nike']);
+    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], REFRESH);
+    expect(await standings(sql)).toEqual({ A: 'out' });
+    await passHours(sql, 100);
+    await sql`update catalog_internal.due set outside_due_at = now() - interval '1 hour'`;
+    await addRules(sql, ['model', 'x']);
+    await sortAll(sql);
+    expect(await askedFor(sql)).toEqual([]);
+    await delta(['A']);
+    expect(await standings(sql)).toEqual({ A: 'asked' });
+    await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 1 }, NIKE)], REFRESH);
+    expect(await standings(sql)).toEqual({ A: 'in sweep' });
+  });
+
+  test('that changes moves a SKU in and out', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await answerAsked(sql, found('A', { 9: 1 }, NIKE));
+    await onlyScope(sql, ['brand', 'nike']);
+    await answerAsked(sql, found('A', { 9: 2 }, { ...NIKE, brand: 'Jordan' }));
+    expect(await standings(sql)).toEqual({ A: 'out' });
+    expect(await pricesOf(sql, 'A')).toEqual({ 9: 2 });
+  });
+
+  test('fails to come: the SKU waits as any other does, and is asked for again', async () => {
+    const { sql } = store;
+    await known('A', 'B');
+    await onlyScope(sql, ['brand', 'Nike']);
+    await applyAnswer(
+      sql,
+      await claimAll(sql),
+      [
+        { sku: 'A', kind: 'error', waitMs: 1 },
+        { sku: 'B', kind: 'deferred', waitMs: 1 },
+      ],
+      REFRESH,
+    );
+    expect(await standings(sql)).toEqual({ A: 'asked', B: 'asked' });
+    await passHours(sql, 1);
+    await sql`update catalog_internal.due set held_until = null`;
+    expect(await askedFor(sql)).toEqual(['A', 'B']);
+    await sql`delete from catalog.scope`;
+    await sortAll(sql);
+    expect(await askedFor(sql)).toEqual([]);
+    await addRules(sql, ['prefix', 'A']);
+    await sortAll(sql);
+    expect(await standings(sql)).toEqual({ A: 'in new', B: 'out' });
+    expect(await askedFor(sql)).toEqual(['A']);
+  });
+});
+
+describe('new SKUs', () => {
+  test('are sorted as they appear: by manifest, delta and watchlist', async () => {
+    const { sql, url } = store;
+    await onlyScope(sql, ['prefix', 'A']);
+    await baseline(url, [line('A1'), line('B1'), line('A2', { priceSource: 'live' })]);
+    await delta(['A3', 'B3'], { nowLive: ['A4', 'B4'] });
+    await watchNow(sql, 'A5', 'B5');
+    const seen = await standings(sql);
+    expect(Object.keys(seen).filter((sku) => seen[sku] !== 'out')).toEqual(['A1', 'A2', 'A3', 'A4', 'A5']);
+    expect(await askedFor(sql)).toEqual(['A1', 'A2', 'A3', 'A4', 'A5']);
+    await addRules(sql, ['brand', 'Nike']);
+    await sortAll(sql);
+    await baseline(url, [line('A1'), line('B6'), line('A6')], { token: { snapshotId: 'm2' } });
+    expect(await standings(sql)).toMatchObject({ B6: 'asked', A6: 'in new' });
+  });
+});
+
+describe('neighbours', () => {
+  test('who lock or truncate the rules hold up nobody, and what they do not commit changes nothing', async () => {
+    const { sql, url } = store;
+    await known('A', 'B');
+    await onlyScope(sql, ['sku', 'A']);
+    const other = connect(url, { max: 1 });
+    try {
+      await addRules(sql, ['sku', 'B']);
+      await other
+        .begin(async (tx) => {
+          await tx`truncate catalog.scope`;
+          const began = performance.now();
+          expect(await readScope(sql, { everything: false, pieces: 10 })).toBe(false);
+          expect(performance.now() - began).toBeLessThan(2000);
+          await mark(sql, ['A'], 'changed');
+          expect(await askedFor(sql)).toEqual(['A']);
+          throw new Error('rolled back');
+        })
+        .catch((error: unknown) => expect(error).toMatchObject({ message: 'rolled back' }));
+      await sortAll(sql);
+      expect(await askedFor(sql)).toEqual(['A', 'B']);
+    } finally {
+      await other.end();
+    }
+  });
+
+  test('who sort SKUs at the moment are waited for by new rules, and nothing is sorted by the old ones afterwards', async () => {
+    const { sql, url } = store;
+    await known('A');
+    await onlyScope(sql, ['prefix', 'A']);
+    const other = connect(url, { max: 1 });
+    try {
+      await other.begin(async (tx) => {
+        await tx`select catalog_internal.lock_new_skus()`;
+        await tx`insert into catalog.skus (sku, in_manifest) values ('B', true)`;
+        await tx`select catalog_internal.mark_due(array['B'], 'new')`;
+        await addRules(sql, ['sku', 'B']);
+        expect(await readScope(sql, { everything: false, pieces: 10 })).toBe(false);
+      });
+      await sortAll(sql);
+      expect(await askedFor(sql)).toEqual(['A', 'B']);
+    } finally {
+      await other.end();
+    }
+  });
+
+  test('who write 200,000 rules wait for none of it, and each counts', { timeout: 600_000 }, async () => {
+    const { sql } = store;
+    await sql`insert into catalog.skus (sku, in_manifest) select 'S' || n, true from generate_series(1, 5000) n`;
+    await sql`select catalog_internal.mark_due(array(select sku from catalog.skus), 'new')`;
+    await onlyScope(sql);
+    await sql`insert into catalog.scope (kind, value) select 'sku', 'S' || n from generate_series(1, 5000) n where n % 2 = 0`;
+    await sql`insert into catalog.scope (kind, value) select 'prefix', 'T' || n from generate_series(1, 197500) n`;
+    await sortAll(sql);
+    const [inside] =
+      await sql`select count(*)::int as skus from catalog_internal.due where outside_due_at is null`;
+    expect(inside).toEqual({ skus: 2500 });
+    await addRules(sql, ['sku', 'S1']);
+    await sortAll(sql);
+    expect((await standings(sql))['S1']).toBe('in new');
+  });
+});
+
+describe('whatever else moves SKUs in the ledger', () => {
+  test('leaves what is outside there: incidents, doubts, another account, a clock that is set back', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B', 'C']);
+    await answerAsked(sql, found('A', { 9: 90 }), found('B', { 9: 90 }), found('C', { 9: 90 }));
+    await sql`update catalog_internal.due set reason = 'live', live = true, lane = 2 where sku = 'B'`;
+    await sql`
+      update catalog_internal.due set reason = 'doubted', lane = 1, doubt = 'implausible', due_at = now() where sku = 'C'`;
+    await onlyScope(sql, ['sku', 'A']);
+    const stays = async () => {
+      const rows = await sql`
+        select sku, lane, due_at = 'infinity' as never, outside_due_at is not null as kept from catalog_internal.due where sku <> 'A' order by sku`;
+      expect([...rows]).toEqual(['B', 'C'].map((sku) => ({ sku, lane: 0, never: true, kept: true })));
+    };
+    expect((await readDoubts(sql)).implausible).toBe(0);
+    await acceptDoubted(sql, null);
+    await stays();
+    const everything = { after: '', limit: 10, scheduled: true, incident: true };
+    expect((await unscheduledLive(sql, everything)).map(({ sku }) => sku)).toEqual(['A']);
+    const scheduled = { generation: 1, alpha: 1, beta: 1, inMs: 0 };
+    await scheduleLive(sql, [{ sku: 'B', ...scheduled }]);
+    await stays();
+    await releaseSnapshot(sql, { after: '', limit: 10, next: REFRESH });
+    await stays();
+    expect((await standings(sql))['B']).toBe('out');
+    await sql`select catalog_internal.redate_due('1 day', '', 10)`;
+    await stays();
+    await adoptAccount(sql, { baseUrl: 'https://other.example', apiKey: 'other' });
+    await stays();
+    await addRules(sql, ['prefix', '']);
+    await sortAll(sql);
+    expect(await askedFor(sql)).toEqual(['A', 'B', 'C']);
+  });
+
+  test('is told apart by daemons: who has another MIRROR_SCOPE is seen by all', async () => {
+    const { sql, url } = store;
+    const leave = await registerInstance(url, systemClock, true);
+    try {
+      expect(await readScopeState(sql)).toMatchObject({ scoped: false, otherwise: 1 });
+      expect(await storeScopeMode(sql, true)).toBe(true);
+      expect(await storeScopeMode(sql, true)).toBe(false);
+      expect(await readScopeState(sql)).toMatchObject({ scoped: true, otherwise: 0 });
+    } finally {
+      await leave();
+    }
+  });
+});
