@@ -842,3 +842,179 @@ COMMENT ON COLUMN catalog.sync_status.refusals IS 'Refusals in a row, with nothi
 COMMENT ON COLUMN catalog.sync_status.paused_since IS 'Since when `catalog-mirror pause` keeps all requests back; null: not paused.';
 COMMENT ON COLUMN catalog.sync_status.paused_until IS 'When the pause ends by itself; infinity: with `catalog-mirror resume`; null: not paused.';
 COMMENT ON COLUMN catalog.sync_status.skus_in_scope IS 'SKUs that are in scope: with MIRROR_SCOPE=catalog all, else those that the rules of catalog.scope include.';
+--> statement-breakpoint
+-- Writes down that a seller asks for SKUs: nothing that the mirror needs is locked, however long the caller's transaction stays open. Those that
+-- are known and in scope come back, each with the generation that its mark has before: an answer to a later one was asked for after this.
+-- A SKU that somebody has asked for already costs nothing, nor one that the next call has anyway, and is not written down twice unless somebody
+-- waits for an answer. Any other costs its part of a call; while calls fail, one call at least, as it has them tried again.
+CREATE OR REPLACE FUNCTION catalog_internal.ask_refresh(skus text[], waits boolean, OUT known text[], OUT generations integer[], OUT missing text[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+DECLARE
+  most CONSTANT integer := 1000;
+  wanted text[] := ARRAY(SELECT DISTINCT w.sku FROM unnest(ask_refresh.skus) AS w(sku) WHERE w.sku IS NOT NULL);
+  asked text[];
+  calls float8;
+  wait float8;
+BEGIN
+  IF cardinality(wanted) > most THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION '% SKUs are too many for one call', cardinality(wanted)
+      USING ERRCODE = 'CM004', HINT = format('Ask for %s at a time.', most);
+  END IF;
+  SELECT array_agg(k.sku), array_agg(k.generation),
+    array_agg(k.sku) FILTER (WHERE NOT k.requested AND (ask_refresh.waits OR NOT k.next OR k.rank < 'Infinity')),
+    coalesce(sum(k.part) FILTER (WHERE NOT k.requested AND NOT k.next), 0)
+  INTO known, generations, asked, calls
+  FROM (
+    SELECT d.sku, d.generation, d.rank,
+      EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) AS requested,
+      d.lane = 1 AND d.due_at <= clock_timestamp() AND d.held_until IS NULL AND d.largest_call IS NULL AS next,
+      1 / greatest(1, CASE WHEN d.largest_call IS NOT NULL THEN d.largest_call WHEN d.live OR l.incident_since IS NOT NULL
+        THEN coalesce(y.live_budget, g.bulk_live_budget) ELSE g.bulk_max_skus END)::float8 AS part
+    FROM unnest(wanted) AS w(sku) JOIN catalog.skus s ON s.sku = w.sku JOIN catalog_internal.due d ON d.sku = w.sku
+      CROSS JOIN catalog_internal.settings g CROSS JOIN catalog_internal.sync y CROSS JOIN catalog_internal.live_plan l
+    WHERE d.outside_due_at IS NULL
+  ) k;
+  known := coalesce(known, '{}');
+  missing := ARRAY(SELECT w.sku FROM unnest(wanted) AS w(sku) WHERE w.sku <> ALL (known) ORDER BY w.sku);
+  IF calls > 0 AND EXISTS (SELECT FROM catalog_internal.tasks WHERE task = 'reprice' AND failures > 0 AND next_at > clock_timestamp()) THEN
+    calls := greatest(calls, 1);
+  END IF;
+  wait := catalog_internal.pay_refreshes(calls, cardinality(known));
+  IF wait = 'Infinity' THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION 'these % SKUs take more requests than refreshes from SQL have in a minute', cardinality(known)
+      USING ERRCODE = 'CM004', HINT = 'Ask for fewer at a time: about five live ones go into a request.';
+  ELSIF wait > 0 THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION 'refreshes from SQL have used up their quarter of the requests'
+      USING ERRCODE = 'CM004', HINT = format('Try again in %s s.', ceil(wait));
+  END IF;
+  INSERT INTO catalog_internal.refresh_requests (sku) SELECT unnest(asked);
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.ask_refresh(text[], boolean) FROM PUBLIC;
+--> statement-breakpoint
+-- The first step of catalog.refresh_now: as catalog.refresh, and takes a place among those who wait. Returns what it waits for, null where that
+-- is nothing. `refused` is how Postgres refused a COMMIT inside of a block with an exception handler. It always does, and gives another reason where it
+-- would refuse any COMMIT: the same that it gives here, in a function, where none is possible.
+CREATE OR REPLACE FUNCTION catalog.refresh_begin(skus text[], timeout interval, refused text) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  longest CONSTANT integer := 600;
+  seconds float8 := extract(epoch FROM refresh_begin.timeout);
+  asked record;
+  why text;
+BEGIN
+  BEGIN
+    COMMIT;
+  EXCEPTION WHEN invalid_transaction_termination THEN
+    IF SQLERRM = refused THEN
+      RAISE EXCEPTION 'catalog.refresh_now cannot wait inside of a transaction or a function' USING ERRCODE = 'active_sql_transaction',
+        HINT = 'Send CALL as a statement of its own, with autocommit. Inside of a transaction use SELECT catalog.refresh(…), which does not wait.';
+    END IF;
+  END;
+  IF seconds IS NULL OR seconds NOT BETWEEN 0 AND longest THEN
+    RAISE EXCEPTION 'timeout: expected an interval from 0 to 10 minutes' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  -- For as long as it is renewed (refresh_wait); later than that it cannot be, unless the clock was ahead.
+  UPDATE catalog_internal.refresh_places p SET pid = pg_backend_pid(), until = clock_timestamp() + interval '10 seconds'
+  WHERE p.place = (
+    SELECT f.place FROM catalog_internal.refresh_places f
+    WHERE f.pid IS NULL OR f.pid = pg_backend_pid() OR f.until NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute'
+    ORDER BY f.pid IS DISTINCT FROM pg_backend_pid() LIMIT 1 FOR UPDATE SKIP LOCKED
+  );
+  IF NOT FOUND THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION 'too many sessions wait in catalog.refresh_now' USING ERRCODE = 'CM004',
+      HINT = 'Try again in some seconds, or use SELECT catalog.refresh(…), which does not wait.';
+  END IF;
+  SELECT * INTO asked FROM catalog_internal.ask_refresh(refresh_begin.skus, true);
+  IF cardinality(asked.missing) > 0 THEN
+    RAISE WARNING '% of the SKUs are not in the catalog, or out of scope: %', cardinality(asked.missing),
+      array_to_string(asked.missing[1:5], ', ') || CASE WHEN cardinality(asked.missing) > 5 THEN ', …' ELSE '' END;
+  END IF;
+  IF cardinality(asked.known) = 0 THEN
+    UPDATE catalog_internal.refresh_places p SET pid = NULL, until = NULL WHERE p.pid = pg_backend_pid();
+    RETURN NULL;
+  END IF;
+  why := catalog_internal.nothing_leaves();
+  IF why IS NOT NULL THEN
+    RAISE WARNING 'nothing is refreshed now: %', why USING HINT = 'The SKUs stay due.';
+  END IF;
+  RETURN jsonb_build_object('skus', asked.known, 'after', asked.generations, 'asked', cardinality(asked.known), 'timeout', seconds,
+    'waited', 0, 'renewed', 0, 'at', extract(epoch FROM clock_timestamp()));
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog.refresh_begin(text[], interval, text) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_watcher') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.refresh_begin(text[], interval, text) TO catalog_watcher;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.refresh_begin(text[], interval, text) IS 'A step of catalog.refresh_now, which calls it.';
+--> statement-breakpoint
+-- Which promises the account can keep, the one place that decides it: in order of weight, and among equal ones those first that ask for the least, until
+-- what there is for promises is used up. All of them kept in turn would each be late as soon as they are too many together. `demand` is in
+-- refreshes a minute. SKUs that are not found or removed have no price that could get old, and those out of scope are not asked for: they
+-- need nothing and are left out.
+CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
+RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT n.sku, n.live, n.demand,
+         sum(n.demand) OVER (PARTITION BY n.live ORDER BY n.weight DESC, n.demand, n.sku COLLATE "C") <= CASE WHEN n.live THEN c.live ELSE c.others END
+  FROM catalog_internal.promise_capacity() c
+  CROSS JOIN LATERAL (
+    SELECT a.sku, a.weight, 60 / catalog_internal.promised_interval(a.max_age) AS demand, coalesce(d.live OR c.incident, false) AS live
+    FROM unnest(skus, max_ages, weights) AS a(sku, max_age, weight)
+    LEFT JOIN catalog.skus s ON s.sku = a.sku LEFT JOIN catalog_internal.due d ON d.sku = a.sku
+    WHERE coalesce(s.state IN ('pending', 'priced'), true) AND d.outside_due_at IS NULL
+  ) n;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.promises_that_fit(text[], double precision[], real[]) FROM PUBLIC;
+--> statement-breakpoint
+COMMENT ON FUNCTION catalog.refresh(text[]) IS 'Has SKUs asked for before everything else, and ends what holds them back after errors and deferrals. Returns how many are due now: unknown ones, those out of scope and nulls are left out, and each counts once. At most 1,000 a call, and a quarter of the mirror''s requests for all callers together; above that it fails with SQLSTATE CM004 and says when to try again. Does not wait: catalog.refresh_now does.';
+--> statement-breakpoint
+-- Each promise of a price's age, and what becomes of it. Which of them fit is weighed once a minute and after each change (weigh_promises).
+CREATE OR REPLACE VIEW catalog.promises AS
+SELECT l.sku, l.max_age,
+       k.is_read AND w.feasible AND d.outside_due_at IS NULL AND c.hindered IS NULL AS feasible,
+       -- What is late at this moment, and would be a case with its answer, counts as broken.
+       (catalog_internal.last_day(p.kept, p.hour) / nullif(catalog_internal.last_day(p.cases, p.hour) + coalesce(o.cases, 0), 0)::double precision)::real AS kept_share,
+       CASE
+         WHEN NOT k.is_read THEN 'not read by the mirror yet'
+         WHEN s.state = 'removed' THEN 'removed'
+         WHEN s.state = 'not_found' THEN 'not found'
+         WHEN d.outside_due_at IS NOT NULL THEN 'out of scope'
+         WHEN NOT w.feasible THEN 'the account cannot'
+         WHEN c.hindered IS NOT NULL THEN c.hindered
+         WHEN s.state = 'pending' THEN 'not priced yet'
+         WHEN d.deferrals > 0 THEN 'deferred by the partner'
+         WHEN d.failures > 0 OR d.largest_call IS NOT NULL THEN 'calls with it fail'
+         WHEN d.doubt IS NOT NULL THEN 'waits for a second answer'
+         WHEN o.cases > 0 THEN 'late'
+       END AS because
+FROM catalog.watchlist l
+CROSS JOIN catalog_internal.promise_capacity() c
+LEFT JOIN catalog_internal.watched w ON w.sku = l.sku
+LEFT JOIN catalog.skus s ON s.sku = l.sku
+LEFT JOIN catalog_internal.due d ON d.sku = l.sku
+LEFT JOIN catalog_internal.promise_cases p ON p.sku = l.sku
+CROSS JOIN LATERAL (SELECT coalesce(w.max_age = extract(epoch FROM l.max_age)::double precision, false) AND d.sku IS NOT NULL AS is_read) k
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN k.is_read AND s.state = 'priced'
+    THEN floor(extract(epoch FROM now() - greatest(s.priced_at, w.promised_since)) / w.max_age) END AS cases
+) o
+WHERE l.max_age IS NOT NULL;
+--> statement-breakpoint
+COMMENT ON COLUMN catalog.promises.because IS 'What speaks against it at present: not read by the mirror yet (nor where WATCHLIST_MAX_SKUS leaves it out), removed, not found, out of scope, the account cannot, paused, backing off after a refusal, calls are failing, not priced yet, deferred by the partner, calls with it fail, waits for a second answer, late; null: nothing.';

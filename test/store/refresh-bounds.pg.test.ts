@@ -254,7 +254,7 @@ describe('where no request leaves', () => {
     const leave = await registerInstance(store.url);
     onTestFinished(leave);
     expect(await told(`call catalog.refresh_now('{X,Y}', '1 s')`)).toEqual([
-      'WARNING: 2 of the SKUs are not in the catalog: X, Y',
+      'WARNING: 2 of the SKUs are not in the catalog, or out of scope: X, Y',
       'done',
     ]);
   });

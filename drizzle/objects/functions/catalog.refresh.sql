@@ -25,4 +25,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION catalog.refresh(text[]) IS 'Has SKUs asked for before everything else, and ends what holds them back after errors and deferrals. Returns how many are due now: unknown ones and nulls are left out, and each counts once. At most 1,000 a call, and a quarter of the mirror''s requests for all callers together; above that it fails with SQLSTATE CM004 and says when to try again. Does not wait: catalog.refresh_now does.';
+COMMENT ON FUNCTION catalog.refresh(text[]) IS 'Has SKUs asked for before everything else, and ends what holds them back after errors and deferrals. Returns how many are due now: unknown ones, those out of scope and nulls are left out, and each counts once. At most 1,000 a call, and a quarter of the mirror''s requests for all callers together; above that it fails with SQLSTATE CM004 and says when to try again. Does not wait: catalog.refresh_now does.';

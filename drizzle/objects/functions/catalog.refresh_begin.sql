@@ -34,7 +34,7 @@ BEGIN
   END IF;
   SELECT * INTO asked FROM catalog_internal.ask_refresh(refresh_begin.skus, true);
   IF cardinality(asked.missing) > 0 THEN
-    RAISE WARNING '% of the SKUs are not in the catalog: %', cardinality(asked.missing),
+    RAISE WARNING '% of the SKUs are not in the catalog, or out of scope: %', cardinality(asked.missing),
       array_to_string(asked.missing[1:5], ', ') || CASE WHEN cardinality(asked.missing) > 5 THEN ', …' ELSE '' END;
   END IF;
   IF cardinality(asked.known) = 0 THEN

@@ -1,5 +1,5 @@
 -- Writes down that a seller asks for SKUs: nothing that the mirror needs is locked, however long the caller's transaction stays open. Those that
--- are known come back, each with the generation that its mark has before: an answer to a later one was asked for after this.
+-- are known and in scope come back, each with the generation that its mark has before: an answer to a later one was asked for after this.
 -- A SKU that somebody has asked for already costs nothing, nor one that the next call has anyway, and is not written down twice unless somebody
 -- waits for an answer. Any other costs its part of a call; while calls fail, one call at least, as it has them tried again.
 CREATE OR REPLACE FUNCTION catalog_internal.ask_refresh(skus text[], waits boolean, OUT known text[], OUT generations integer[], OUT missing text[])
@@ -28,6 +28,7 @@ BEGIN
         THEN coalesce(y.live_budget, g.bulk_live_budget) ELSE g.bulk_max_skus END)::float8 AS part
     FROM unnest(wanted) AS w(sku) JOIN catalog.skus s ON s.sku = w.sku JOIN catalog_internal.due d ON d.sku = w.sku
       CROSS JOIN catalog_internal.settings g CROSS JOIN catalog_internal.sync y CROSS JOIN catalog_internal.live_plan l
+    WHERE d.outside_due_at IS NULL
   ) k;
   known := coalesce(known, '{}');
   missing := ARRAY(SELECT w.sku FROM unnest(wanted) AS w(sku) WHERE w.sku <> ALL (known) ORDER BY w.sku);

@@ -1,6 +1,7 @@
 -- Which promises the account can keep, the one place that decides it: in order of weight, and among equal ones those first that ask for the least, until
 -- what there is for promises is used up. All of them kept in turn would each be late as soon as they are too many together. `demand` is in
--- refreshes a minute. SKUs that are not found or removed have no price that could get old: they ask for nothing and are left out.
+-- refreshes a minute. SKUs that are not found or removed have no price that could get old, and those out of scope are not asked for: they
+-- need nothing and are left out.
 CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
 RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
@@ -14,7 +15,7 @@ BEGIN
     SELECT a.sku, a.weight, 60 / catalog_internal.promised_interval(a.max_age) AS demand, coalesce(d.live OR c.incident, false) AS live
     FROM unnest(skus, max_ages, weights) AS a(sku, max_age, weight)
     LEFT JOIN catalog.skus s ON s.sku = a.sku LEFT JOIN catalog_internal.due d ON d.sku = a.sku
-    WHERE coalesce(s.state IN ('pending', 'priced'), true)
+    WHERE coalesce(s.state IN ('pending', 'priced'), true) AND d.outside_due_at IS NULL
   ) n;
 END
 $$;

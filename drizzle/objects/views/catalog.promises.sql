@@ -1,13 +1,14 @@
 -- Each promise of a price's age, and what becomes of it. Which of them fit is weighed once a minute and after each change (weigh_promises).
 CREATE OR REPLACE VIEW catalog.promises AS
 SELECT l.sku, l.max_age,
-       k.is_read AND w.feasible AND c.hindered IS NULL AS feasible,
+       k.is_read AND w.feasible AND d.outside_due_at IS NULL AND c.hindered IS NULL AS feasible,
        -- What is late at this moment, and would be a case with its answer, counts as broken.
        (catalog_internal.last_day(p.kept, p.hour) / nullif(catalog_internal.last_day(p.cases, p.hour) + coalesce(o.cases, 0), 0)::double precision)::real AS kept_share,
        CASE
          WHEN NOT k.is_read THEN 'not read by the mirror yet'
          WHEN s.state = 'removed' THEN 'removed'
          WHEN s.state = 'not_found' THEN 'not found'
+         WHEN d.outside_due_at IS NOT NULL THEN 'out of scope'
          WHEN NOT w.feasible THEN 'the account cannot'
          WHEN c.hindered IS NOT NULL THEN c.hindered
          WHEN s.state = 'pending' THEN 'not priced yet'
@@ -34,4 +35,4 @@ COMMENT ON COLUMN catalog.promises.sku IS 'As catalog.watchlist has it.';
 COMMENT ON COLUMN catalog.promises.max_age IS 'The SKU is asked for again before its price is older than that.';
 COMMENT ON COLUMN catalog.promises.feasible IS 'Whether it can be kept at present. Where not all can, those of the greatest weight are, and among equal ones those of the greatest max_age; any other SKU is refreshed as if nothing were promised.';
 COMMENT ON COLUMN catalog.promises.kept_share IS 'The part of the refreshes of the last day that were committed before the price was older than max_age; one that came after n times max_age counts as n that did not. Null: there was none yet.';
-COMMENT ON COLUMN catalog.promises.because IS 'What speaks against it at present: not read by the mirror yet (nor where WATCHLIST_MAX_SKUS leaves it out), removed, not found, the account cannot, paused, backing off after a refusal, calls are failing, not priced yet, deferred by the partner, calls with it fail, waits for a second answer, late; null: nothing.';
+COMMENT ON COLUMN catalog.promises.because IS 'What speaks against it at present: not read by the mirror yet (nor where WATCHLIST_MAX_SKUS leaves it out), removed, not found, out of scope, the account cannot, paused, backing off after a refusal, calls are failing, not priced yet, deferred by the partner, calls with it fail, waits for a second answer, late; null: nothing.';

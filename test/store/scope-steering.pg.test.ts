@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { addRules, onlyScope, sortAll } from './scoping.ts';
+import { promising } from './promising.ts';
+import { knownSkus, mark, useStore } from './support.ts';
+
+/* What a seller asks for beside catalog.scope: it decides. */
+
+const store = useStore();
+const { priced, promise, claimPromised, passSeconds, one } = promising(store);
+
+test('a promise of a SKU that is out of scope asks for nothing, says why, and holds again once that is in', async () => {
+  const { sql } = store;
+  await priced('A', 'B');
+  await promise('1 minute', 'A', 'B');
+  await onlyScope(sql, ['sku', 'A']);
+  await sql`select catalog_internal.weigh_promises()`;
+  expect(await one('A')).toMatchObject({ feasible: true, because: null });
+  expect(await one('B')).toMatchObject({ feasible: false, because: 'out of scope' });
+  const [needs] = await sql`select promises, feasible from catalog_internal.promising`;
+  expect(needs).toEqual({ promises: 2, feasible: 1 });
+  await passSeconds(59);
+  expect(await claimPromised()).toEqual(['A']);
+
+  await addRules(sql, ['sku', 'B']);
+  await sortAll(sql);
+  await sql`select catalog_internal.weigh_promises()`;
+  await promise('1 minute', 'A', 'B');
+  await passSeconds(59);
+  expect(await one('B')).toMatchObject({ feasible: true });
+  expect(await claimPromised()).toEqual(['B']);
+});
+
+test('catalog.refresh and catalog.refresh_now leave out what is out of scope, at once', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A', 'B']);
+  await mark(sql, ['A', 'B'], 'new');
+  await onlyScope(sql, ['sku', 'A']);
+  const [{ due }] = await sql<[{ due: number }]>`select catalog.refresh(array['A', 'B']) as due`;
+  expect(due).toBe(1);
+  // Waits for nothing, as there is nothing to wait for.
+  await sql`call catalog.refresh_now(array['B'], '10 minutes')`;
+  const requests = await sql`select distinct sku from catalog_internal.refresh_requests`;
+  expect([...requests]).toEqual([{ sku: 'A' }]);
+});
