@@ -495,7 +495,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('GRANT USAGE ON SCHEMA catalog TO %I', role) FROM roles WHERE NOT has_schema_privilege(role, 'catalog', 'USAGE')
   UNION ALL
   SELECT format('GRANT SELECT ON %s TO %I', oid::regclass, role) FROM roles, relations
-  WHERE role = 'catalog_reader' AND NOT has_table_privilege(role, oid, 'SELECT')
+  WHERE (role = 'catalog_reader' OR relname = 'promises') AND NOT has_table_privilege(role, oid, 'SELECT')
   UNION ALL
   SELECT format('GRANT %s ON %s TO %I', privilege, oid::regclass, role)
   FROM roles, relations, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
@@ -1016,5 +1016,13 @@ CROSS JOIN LATERAL (
     THEN floor(extract(epoch FROM now() - greatest(s.priced_at, w.promised_since)) / w.max_age) END AS cases
 ) o
 WHERE l.max_age IS NOT NULL;
+--> statement-breakpoint
+DO $$
+BEGIN
+  IF to_regrole('catalog_watcher') IS NOT NULL THEN
+    GRANT SELECT ON catalog.promises TO catalog_watcher;
+  END IF;
+END
+$$;
 --> statement-breakpoint
 COMMENT ON COLUMN catalog.promises.because IS 'What speaks against it at present: not read by the mirror yet (nor where WATCHLIST_MAX_SKUS leaves it out), removed, not found, out of scope, the account cannot, paused, backing off after a refusal, calls are failing, not priced yet, deferred by the partner, calls with it fail, waits for a second answer, late; null: nothing.';

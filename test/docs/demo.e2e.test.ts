@@ -34,7 +34,7 @@ afterAll(async () => {
 /** What a block's statements may need to be: only what changes rights is the owner's. */
 function roleOf(block: string): string | null {
   if (/^GRANT\b/m.test(block)) return null;
-  return /catalog\.(?:watchlist|take_request|refresh\()/.test(block) ? 'catalog_watcher' : 'catalog_reader';
+  return /catalog\.(?:watchlist|scope|take_request|refresh\()/.test(block) ? 'catalog_watcher' : 'catalog_reader';
 }
 
 /** Runs a statement that cannot be taken back, because it commits. */

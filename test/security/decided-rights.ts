@@ -29,7 +29,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'view catalog.delta_audit': { catalog_reader: READ },
   'view catalog.calibration': { catalog_reader: READ },
   'view catalog.hint_sources': { catalog_reader: READ },
-  'view catalog.promises': { catalog_reader: READ },
+  'view catalog.promises': { catalog_reader: READ, catalog_watcher: READ },
   'function catalog.hint(text,text)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.take_request(text)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.refresh(text[])': { catalog_watcher: ['EXECUTE'] },

@@ -215,6 +215,7 @@ describe('really tried', () => {
     ["insert into catalog.watchlist (sku) values ('never heard of')", ['catalog_watcher']],
     ['update catalog.watchlist set weight = 2', ['catalog_watcher']],
     ['delete from catalog.watchlist', ['catalog_watcher']],
+    ['select * from catalog.promises', ['catalog_reader', 'catalog_watcher']],
     ["select catalog.take_request('orders')", ['catalog_watcher']],
     ["select catalog.hint('A', 'orders')", ['catalog_watcher']],
     ["select catalog.refresh(array['A'])", ['catalog_watcher']],

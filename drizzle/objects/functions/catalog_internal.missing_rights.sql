@@ -13,7 +13,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('GRANT USAGE ON SCHEMA catalog TO %I', role) FROM roles WHERE NOT has_schema_privilege(role, 'catalog', 'USAGE')
   UNION ALL
   SELECT format('GRANT SELECT ON %s TO %I', oid::regclass, role) FROM roles, relations
-  WHERE role = 'catalog_reader' AND NOT has_table_privilege(role, oid, 'SELECT')
+  WHERE (role = 'catalog_reader' OR relname = 'promises') AND NOT has_table_privilege(role, oid, 'SELECT')
   UNION ALL
   SELECT format('GRANT %s ON %s TO %I', privilege, oid::regclass, role)
   FROM roles, relations, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege

@@ -30,6 +30,14 @@ CROSS JOIN LATERAL (
 ) o
 WHERE l.max_age IS NOT NULL;
 
+DO $$
+BEGIN
+  IF to_regrole('catalog_watcher') IS NOT NULL THEN
+    GRANT SELECT ON catalog.promises TO catalog_watcher;
+  END IF;
+END
+$$;
+
 COMMENT ON VIEW catalog.promises IS 'Promises that you ask for in catalog.watchlist.max_age: whether each can be kept, how often it was, and what speaks against it.';
 COMMENT ON COLUMN catalog.promises.sku IS 'As catalog.watchlist has it.';
 COMMENT ON COLUMN catalog.promises.max_age IS 'The SKU is asked for again before its price is older than that.';
