@@ -34,7 +34,9 @@ afterAll(async () => {
 /** What a block's statements may need to be: only what changes rights is the owner's. */
 function roleOf(block: string): string | null {
   if (/^GRANT\b/m.test(block)) return null;
-  return /catalog\.(?:watchlist|scope|take_request|refresh\()/.test(block) ? 'catalog_watcher' : 'catalog_reader';
+  const steers = /catalog\.(?:watchlist|scope|take_request|refresh\()/.test(block);
+  if (steers && /\bFROM catalog\.(?:products|prices)\b/.test(block)) return 'your_service';
+  return steers ? 'catalog_watcher' : 'catalog_reader';
 }
 
 /** Runs a statement that cannot be taken back, because it commits. */
@@ -59,7 +61,7 @@ async function rowsFound(block: string): Promise<number[]> {
   const undo = new Error('undone');
   let found: number[] = [];
   const attempt = sql.begin(async (tx) => {
-    await tx.unsafe('create role your_service');
+    await tx.unsafe('create role your_service in role catalog_reader, catalog_watcher');
     if (role !== null) await tx.unsafe(`set local role ${role}`);
     const results = (await tx.unsafe(block)) as unknown as { command?: string; count: number }[];
     // Of one statement these are its rows, of several a list of such.
