@@ -29,6 +29,7 @@ const size = {
   },
   releases: { skus: 4000, hours: 48 },
   hints: { skus: 4000, hours: 48 },
+  scope: { all: 25_000, own: 250, hours: 48 },
 };
 for (const part of values.part)
   if (!(part in PARTS)) throw new Error(`--part: expected one of ${Object.keys(PARTS).join(', ')}`);

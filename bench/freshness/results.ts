@@ -8,6 +8,7 @@ import type { Neighbours } from './neighbours.ts';
 import { simulatePacing } from './pacing.ts';
 import { releaseFigures } from './release-figures.ts';
 import { type BenchSize, LIMITS, LIVE_BUDGET, runLive } from './run.ts';
+import { scopeFigures } from './scope-figures.ts';
 import { trustFigures } from './trust-figures.ts';
 import { catchUpFigures, worldFigures } from './world-figures.ts';
 
@@ -39,6 +40,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   'other markets': (seeds, { worlds }) => worldFigures(seeds, worlds.small),
   'releases of lines': (seeds, { releases }) => releaseFigures(seeds, releases),
   hints: (seeds, { hints }) => hintFigures(seeds, hints),
+  scope: (seeds, { scope }) => scopeFigures(seeds, scope),
   'the fill': packingFigures,
   'the pace': pacingFigures,
 };

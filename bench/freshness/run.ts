@@ -6,6 +6,7 @@ import { knownRatesOptimum } from './optimum.ts';
 import { seeded } from './random.ts';
 import type { HintSize } from './hint-figures.ts';
 import type { ReleaseSize } from './release-figures.ts';
+import type { ScopeSize } from './scope-figures.ts';
 import { TrustAccount } from './trust.ts';
 import type { WorldSize } from './world-figures.ts';
 
@@ -20,6 +21,7 @@ export interface BenchSize {
   readonly worlds: { readonly large: WorldSize; readonly small: WorldSize };
   readonly releases: ReleaseSize;
   readonly hints: HintSize;
+  readonly scope: ScopeSize;
 }
 
 export const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
@@ -39,6 +41,8 @@ export function runLive(
     trust?: boolean;
     /** How often the median SKU moves, in minutes. */
     medianMinutes?: number;
+    /** The account's pace, where it is not LIMITS. */
+    limits?: PaceLimits;
     /** From when on prices are judged, in minutes; the second half where nothing is said. */
     judgedFrom?: number;
   },
@@ -53,7 +57,7 @@ export function runLive(
       policy: run.policy,
       ...(run.trust === true ? { trust } : {}),
       minutes: hours * 60,
-      limits: LIMITS,
+      limits: run.limits ?? LIMITS,
       liveBudget: LIVE_BUDGET,
       liveCeiling: run.ceiling,
       ...(run.redrawHours === undefined ? {} : { redrawEveryMinutes: run.redrawHours * 60 }),

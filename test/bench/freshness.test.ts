@@ -11,6 +11,7 @@ const HERE = [
   ['other markets', 60],
   ['releases of lines', 34],
   ['hints', 34],
+  ['scope', 4],
   ['the fill', 8],
   ['the pace', 12],
 ] as const;

@@ -14,6 +14,7 @@ const SIZE = {
   },
   releases: { skus: 2000, hours: 12 },
   hints: { skus: 2000, hours: 6 },
+  scope: { all: 5000, own: 250, hours: 6 },
 };
 
 /**
