@@ -90,6 +90,9 @@ describe('a URL', () => {
     ['postgres://u:can/ary@db/x', MASK],
     ['postgres://u:canary@a:1,b:2/x', `postgres://u:${MASK}@a:1,b:2/x`],
     ['host=db password=canary', MASK],
+    ['http://proxy:3128', 'http://proxy:3128'],
+    ['http://ann:canary@proxy:3128', `http://ann:${MASK}@proxy:3128`],
+    ['https://canary@proxy', `https://${MASK}@proxy`],
   ])('of a connection: %s', (url, masked) => {
     expect(maskConnection(url)).toBe(masked);
   });

@@ -104,6 +104,8 @@ test('the defaults that the table shows are the values that apply', () => {
   expect(VARIABLES.filter((v) => v.secret).map((v) => v.name)).toEqual([
     'PARTNER_API_KEY',
     'PARTNER_SECRET',
+    'HTTPS_PROXY',
+    'HTTP_PROXY',
     'DATABASE_URL',
     'REDIS_URL',
     'HTTP_PASSWORD',
@@ -340,7 +342,7 @@ describe('warnings', () => {
     expect(warnings.join('\n')).not.toContain('some-value');
   });
 
-  test.each('HTTP_PROXY REDIS_PORT DATABASE_NAME PATH LOG_COLOUR CATALOG_MIRROR_PORT NODE_ENV'.split(' '))(
+  test.each('REDIS_PORT DATABASE_NAME PATH LOG_COLOUR CATALOG_MIRROR_PORT NODE_ENV'.split(' '))(
     '%s is not ours to judge',
     (name) => {
       expect(load({ [name]: 'x' }).warnings).toEqual([]);

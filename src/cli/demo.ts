@@ -101,6 +101,12 @@ function sandboxOptions(values: CommandArgs['values']) {
   return options;
 }
 
+const WITHOUT_PROXY: Readonly<Record<string, undefined>> = Object.fromEntries(
+  ['HTTP_PROXY', 'http_proxy', 'HTTP_PROXY_FILE', 'HTTPS_PROXY', 'https_proxy', 'HTTPS_PROXY_FILE'].map(
+    (name) => [name, undefined],
+  ),
+);
+
 /** Configuration against the sandbox, in a database of the demo's own that starts empty, or in DATABASE_URL as it is. */
 async function withDemoDatabase(
   sandbox: Sandbox,
@@ -115,6 +121,8 @@ async function withDemoDatabase(
     PARTNER_SECRET: sandbox.secret,
     PARTNER_API_KEY_FILE: undefined,
     PARTNER_SECRET_FILE: undefined,
+    // The sandbox is on loopback, where a proxy would find itself.
+    ...WITHOUT_PROXY,
   };
   const config = loadConfig(env, processSources.readFile);
   if (config.database.url !== null) return await work(config);

@@ -88,7 +88,7 @@ function scrubbed(report: Report, secrets: () => readonly string[]): Report {
 
 async function examine(config: Config, most: number): Promise<Report> {
   const redis = await checkRedis(config);
-  const baseUrl = await checkBaseUrl(config.partner.baseUrl, now);
+  const baseUrl = await checkBaseUrl(config.partner, now);
   const reachable = !baseUrl.some(({ level }) => level === 'FAIL');
   const { findings, partner } = await examineMirror(config, reachable ? most : 0);
   const notReached = reachable ? [] : [skipped('partner', 'the base URL cannot be used')];

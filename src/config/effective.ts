@@ -49,7 +49,9 @@ export function maskConnection(url: string): string {
   const at = authority.lastIndexOf('@');
   const login = authority.slice(0, Math.max(0, at));
   const colon = login.indexOf(':');
-  const user = colon < 0 ? login : `${login.slice(0, colon)}:${MASK}`;
+  // To a proxy, a name without password is a token.
+  const isToken = login !== '' && /^https?:/i.test(scheme);
+  const user = colon >= 0 ? `${login.slice(0, colon)}:${MASK}` : isToken ? MASK : login;
   const shown = query?.split('&').map((pair) => {
     const [name = ''] = pair.split('=');
     return PLAIN_PARAMETERS.test(name) ? pair : `${name}=${MASK}`;

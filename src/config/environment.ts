@@ -14,8 +14,16 @@ export interface ConfigProblem {
   readonly but?: string;
 }
 
-/** An empty variable is an unset one. */
-export const given = (env: Environment, name: string): string | undefined => env[name] || undefined;
+/** Variables that many programs share, and that are spelt in lower case more often than not. */
+const SHARED: ReadonlyMap<string, string> = new Map(
+  ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].map((name) => [name, name.toLowerCase()]),
+);
+/** Variables of other programs that look like misspelt ones of ours. */
+const NOT_OURS = /^(?:ftp|all)_proxy$/i;
+
+/** The value of a variable; an empty one is an unset one, and of a proxy's two spellings the lower case goes first. */
+export const given = (env: Environment, name: string): string | undefined =>
+  env[SHARED.get(name) ?? name] || env[name] || undefined;
 
 const OUR_PREFIX = /^(?:PARTNER|BULK|SWEEP|DEFERRED|MANIFEST)_/;
 
@@ -25,8 +33,10 @@ export function unknownNames(
   variables: readonly { readonly name: string; readonly secret: boolean }[],
 ): string[] {
   const known = variables.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
+  const others = [...SHARED.values()];
   return Object.keys(env)
     .filter((name) => given(env, name) !== undefined && !known.includes(name))
+    .filter((name) => !others.includes(name) && !NOT_OURS.test(name))
     .flatMap((name) => {
       if (known.includes(name.replace(/_FILE$/, '')))
         return [`${name} is ignored: this variable cannot be given as a file`];

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { hostName } from '../lib/host-name.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
+import { parseProxy } from '../partner/proxy.ts';
 
 /*
  * Rules for settings: from the text of a variable to its value. What a rule is described by is what a person reads behind
@@ -143,3 +144,17 @@ export const secretText = (expected: string, allowed: RegExp) =>
     .regex(allowed)
     .refine((text) => !UNCLEAN.test(text))
     .describe(expected);
+
+/** A proxy's URL, which may hold a login: its value is never shown. */
+export const proxyUrl = () =>
+  z
+    .string()
+    .refine((text) => parseProxy(text) !== null)
+    .describe('an http:// or https:// URL such as http://user:password@proxy.example:3128, without path');
+
+/** NO_PROXY. Other programs use it, too, and may know entries that are none here: those name no host. */
+export const proxyExceptions = () =>
+  z
+    .string()
+    .transform((text): readonly string[] => text.split(/[,\s]+/).filter((entry) => entry !== ''))
+    .describe('hosts separated by commas');

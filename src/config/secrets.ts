@@ -1,3 +1,4 @@
+import { parseProxy } from '../partner/proxy.ts';
 import type { Rule } from './rules.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';
 
@@ -93,9 +94,19 @@ export function urlSecrets(url: string): string[] {
     ? authority.slice(0, authority.lastIndexOf('@')).split(':').slice(1).join(':')
     : '';
   const inQuery = [...url.matchAll(/[?&]password=([^&#]*)/g)].map(([, password]) => password ?? '');
-  return [url, ...[inAuthority, ...inQuery].flatMap((text) => [text, decoded(text)])].filter(
+  return [...proxySecrets(url), ...[inAuthority, ...inQuery].flatMap((text) => [text, decoded(text)])].filter(
     (text) => text !== '',
   );
+}
+
+/** Of a proxy's URL the login as it is sent, and a name without password, which is a token. Without a login nothing: it is shown. */
+function proxySecrets(url: string): string[] {
+  const proxy = /^https?:/i.test(url) ? parseProxy(url) : null;
+  if (proxy === null) return [url];
+  if (proxy.authorization === null) return [];
+  const { username, password } = new URL(url);
+  const names = password === '' ? [username, decoded(username)] : [];
+  return [url, proxy.authorization.slice('Basic '.length), ...names];
 }
 
 function decoded(text: string): string {

@@ -13,6 +13,7 @@ import {
   timer,
   type Rule,
 } from './rules.ts';
+import { PROXY_SETTINGS } from './proxy-settings.ts';
 import { SERVER_SETTINGS } from './server-settings.ts';
 
 /**
@@ -68,6 +69,7 @@ export const SETTINGS = {
     secret: true,
     meaning: 'password of the Basic credential',
   },
+  ...PROXY_SETTINGS,
   DATABASE_URL: {
     path: 'database.url',
     rule: secretText('a postgres:// or postgresql:// URL', /^postgres(?:ql)?:\/\/\S+$/iu),

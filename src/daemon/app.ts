@@ -312,6 +312,7 @@ function openClient(
     manifestUrlField: partner.fields.manifestUrl ?? undefined,
     snapshotIdField: partner.fields.snapshotId ?? undefined,
     allowInsecure: partner.allowInsecure,
+    proxy: partner.proxy,
     userAgent: `catalog-mirror/${VERSION}`,
     clock,
     observe(observation) {

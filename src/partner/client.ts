@@ -4,6 +4,7 @@ import { PartnerError, type PartnerErrorKind, type Route, safeCause } from './er
 import { limitsOf } from './limits.ts';
 import { readManifestMeta } from './manifest-answer.ts';
 import { checkBaseUrl } from './origin.ts';
+import type { ProxySettings } from './proxy.ts';
 import {
   type AnswerHead,
   type ApiRequest,
@@ -49,6 +50,8 @@ export interface PartnerClientOptions {
   snapshotIdField?: string | undefined;
   allowInsecure: boolean;
   userAgent: string;
+  /** Without it, connections are direct. */
+  proxy?: ProxySettings | undefined;
   clock: Clock;
   observe?: ((observation: RequestObservation) => void) | undefined;
 }

@@ -74,7 +74,7 @@ const HINTS: Record<PartnerErrorKind, string> = {
   'file-too-large': 'the manifest file exceeds a limit on bytes or lines',
 };
 
-/** Facts of a failed request. `detail` is our own wording or upstream field names: never a value, a URL or a secret. */
+/** Facts of a failed request. `detail` is our own wording, upstream field names or a proxy's address: never a value, a request's URL or a secret. */
 export interface PartnerErrorFacts {
   status?: number;
   code?: string;
@@ -198,6 +198,7 @@ const TIMEOUT_CODES: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'UND_ERR_HEADERS_TIMEOUT',
   'UND_ERR_BODY_TIMEOUT',
+  'ERR_PROXY_TIMEOUT',
   'ETIMEDOUT',
 ]);
 

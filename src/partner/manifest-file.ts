@@ -17,9 +17,12 @@ import {
   filesReach,
   type FilesOrigins,
   guardedLookup,
+  refuseResolved,
   type Resolver,
 } from './origin.ts';
+import { proxyFor, type ProxySettings, type ProxySource } from './proxy.ts';
 import type { SecretUrl } from './secret-url.ts';
+import { factsOfWay, tunnelConnector } from './tunnel.ts';
 
 export type { ManifestLine, RejectedLine } from './manifest-lines.ts';
 
@@ -51,6 +54,8 @@ export interface ManifestFileOptions {
   batchSize?: number | undefined;
   /** How names are resolved; the system's resolver. */
   resolve?: Resolver | undefined;
+  /** Without it, the download is direct. */
+  proxy?: ProxySettings | undefined;
 }
 
 /** A run of lines in the file's order. `bytes` is what came over the wire so far, `totalBytes` the Content-Length. */
@@ -173,6 +178,7 @@ function asPartnerError(
   options: ManifestFileOptions,
   timer: AbortSignal,
   begun: boolean,
+  proxy: ProxySource | null,
 ): PartnerError {
   if (error instanceof PartnerError) return error;
   const cause = safeCause(error, options.url.secrets());
@@ -183,12 +189,14 @@ function asPartnerError(
     else if (code.startsWith('Z_') || (begun && (CUT_CODES.has(code) || code.startsWith('HPE_'))))
       kind = 'file-corrupt';
   }
-  return new PartnerError(kind, 'manifest-file', kind === 'aborted' ? {} : { cause });
+  if (kind === 'aborted') return new PartnerError(kind, 'manifest-file');
+  return new PartnerError(kind, 'manifest-file', { ...factsOfWay(error, kind, proxy), cause });
 }
 
 /**
  * Downloads and reads the manifest file (partner rules 2.6, 4.2.9): gzip by content, by Content-Encoding, by both,
- * or plain NDJSON. Sends no Authorization header and follows no redirect; the address is checked as it is connected to.
+ * or plain NDJSON. Sends no Authorization header and follows no redirect; the address is checked as it is connected to,
+ * or, where a proxy connects, as it resolves here.
  * Out: batches in the file's order, pulled one at a time: at most a few are in memory. Batches that were handed out are
  * worth nothing until the generator ends without an error.
  * Throws PartnerError: 'url-refused', 'url-expired' (403: ask for the manifest again), 'file-fault', 'file-corrupt',
@@ -205,10 +213,20 @@ export async function* readManifestFile(
   const idleMs = options.idleTimeoutMs ?? DEFAULT_IDLE_MS;
   const timer = AbortSignal.timeout(options.timeoutMs);
   const signal = options.signal === undefined ? timer : AbortSignal.any([options.signal, timer]);
+  const proxy = proxyFor(target, options.proxy);
+  const reach = filesReach(target, origins);
   const agent = new Agent({
     allowH2: false,
     connections: 1,
-    connect: { lookup: guardedLookup(filesReach(target, origins), options.resolve), timeout: idleMs },
+    connect:
+      proxy === null
+        ? { lookup: guardedLookup(reach, options.resolve), timeout: idleMs }
+        : tunnelConnector({
+            proxy,
+            timeoutMs: idleMs,
+            signal,
+            check: (host) => refuseResolved(host, reach, options.resolve),
+          }),
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
   });
@@ -227,7 +245,7 @@ export async function* readManifestFile(
     progress.bodyBegun = true;
     yield* batchesOf(response.body, options.url, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
   } catch (error) {
-    throw asPartnerError(error, options, timer, progress.bodyBegun);
+    throw asPartnerError(error, options, timer, progress.bodyBegun, proxy);
   } finally {
     await agent.destroy();
   }

@@ -136,6 +136,9 @@ export type Resolver = (
   done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
+/** A resolver without an answer by then is one that does not know the name: behind many proxies there is none. */
+const RESOLVED_WITHIN_MS = 5000;
+
 const systemResolver: Resolver = (hostname, done) => dnsLookup(hostname, { all: true }, done);
 
 /**
@@ -155,4 +158,27 @@ export function guardedLookup(reach: Reach, resolve: Resolver = systemResolver):
       return options.all === true ? done(null, addresses) : done(null, first.address, first.family);
     });
   };
+}
+
+/**
+ * For a host that a proxy will resolve by itself: rejects, with code ERR_ADDRESS_REFUSED, where any of the addresses that it resolves to
+ * here is refused. What does not resolve here is left to the proxy.
+ */
+export async function refuseResolved(
+  hostname: string,
+  reach: Reach,
+  resolve: Resolver = systemResolver,
+): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    await new Promise<void>((pass, refuse) => {
+      timer = setTimeout(pass, RESOLVED_WITHIN_MS);
+      guardedLookup(reach, resolve)(hostname, { all: true }, (error) => {
+        if (error?.code === ADDRESS_REFUSED) refuse(error);
+        else pass();
+      });
+    });
+  } finally {
+    clearTimeout(timer);
+  }
 }

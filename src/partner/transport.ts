@@ -12,6 +12,8 @@ import {
   type Route,
 } from './errors.ts';
 import { type AnswerLimits, excessOf, REFUSAL_LIMITS } from './limits.ts';
+import { proxyFor, type ProxySettings, type ProxySource } from './proxy.ts';
+import { factsOfWay, tunnelConnector } from './tunnel.ts';
 
 /** The Basic credential (partner rule 5.1): user name and password. */
 export interface Credentials {
@@ -26,6 +28,8 @@ export interface TransportOptions {
   /** Milliseconds for one request, from sending to the last byte of the answer. */
   timeoutMs: number;
   userAgent: string;
+  /** Without it, connections are direct. */
+  proxy?: ProxySettings | undefined;
 }
 
 /**
@@ -99,15 +103,20 @@ class UndiciTransport implements Transport {
   readonly #options: TransportOptions;
   readonly #agent: Agent;
   readonly #prefix: string;
+  readonly #proxy: ProxySource | null;
+  readonly #closing = new AbortController();
 
   constructor(options: TransportOptions) {
     this.#options = options;
     this.#prefix = options.baseUrl.pathname.replace(/\/+$/, '');
+    this.#proxy = proxyFor(options.baseUrl, options.proxy);
     // The total timeout below is the one that counts; undici's own would only shorten a longer setting.
     this.#agent = new Agent({
       allowH2: false,
       connections: MOST_CONNECTIONS,
-      connectTimeout: options.timeoutMs,
+      ...(this.#proxy === null
+        ? { connectTimeout: options.timeoutMs }
+        : { connect: this.#through(this.#proxy) }),
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -123,7 +132,9 @@ class UndiciTransport implements Transport {
       const secrets = [credentials.secret, credentials.apiKey, header.slice('Basic '.length)];
       const kind = classifyFailure(error, caller, timer);
       // An abort's reason is the caller's own object: it tells nothing about the request and may hold anything.
-      return new PartnerError(kind, route, kind === 'aborted' ? {} : { cause: safeCause(error, secrets) });
+      if (kind === 'aborted') return new PartnerError(kind, route);
+      const way = factsOfWay(error, kind, this.#proxy);
+      return new PartnerError(kind, route, { ...way, cause: safeCause(error, secrets) });
     };
     let response: Dispatcher.ResponseData;
     try {
@@ -138,7 +149,14 @@ class UndiciTransport implements Transport {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#agent.destroy();
+  }
+
+  /** A proxy that is silent is given up before the request is, so that the error names it. */
+  #through(proxy: ProxySource): ReturnType<typeof tunnelConnector> {
+    const timeoutMs = Math.ceil(this.#options.timeoutMs * 0.75);
+    return tunnelConnector({ proxy, timeoutMs, signal: this.#closing.signal });
   }
 
   async #send(request: ApiRequest, header: string, signal: AbortSignal): Promise<Dispatcher.ResponseData> {

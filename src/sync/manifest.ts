@@ -223,6 +223,7 @@ async function download(
     baseUrl: new URL(settings.partner.baseUrl),
     origins: settings.partner.filesOrigins,
     timeoutMs: settings.partner.downloadTimeoutMs,
+    proxy: settings.partner.proxy,
     signal,
   });
   for await (const { lines, rejected, bytes } of batches) {

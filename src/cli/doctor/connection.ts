@@ -1,8 +1,11 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
+import type { Config } from '../../config/config.ts';
 import { connectionOf } from '../../lib/tls.ts';
 import { failureCode } from '../../partner/errors.ts';
 import { isLoopbackUrl } from '../../partner/origin.ts';
+import { currentProxy, type HttpProxy, proxyFor } from '../../partner/proxy.ts';
+import { authorityOf, openTunnel, ProxyError } from '../../partner/tunnel.ts';
 import { fail, type CheckResult, ok, warn } from './check.ts';
 
 const DAY_MS = 86_400_000;
@@ -22,36 +25,64 @@ export function judgeCertificate(validTo: number, now: number): CheckResult {
     : ok('tls', `the partner's certificate is trusted and valid until ${until}`);
 }
 
-/** Whether the partner's host is there and, by https, whether its certificate is trusted. Sends no request. */
-export async function checkBaseUrl(baseUrl: string, now: () => number): Promise<CheckResult[]> {
+/** Whether the partner's host is there and, by https, whether its certificate is trusted; through the proxy, where there is one. Sends no request. */
+export async function checkBaseUrl(
+  { baseUrl, proxy }: Pick<Config['partner'], 'baseUrl' | 'proxy'>,
+  now: () => number,
+): Promise<CheckResult[]> {
   const url = new URL(baseUrl);
-  const isHttps = url.protocol === 'https:';
-  const shown = `${url.origin}${url.pathname === '/' ? '' : url.pathname}`;
+  const source = proxyFor(url, proxy);
+  const through = source === null ? null : currentProxy(source);
+  const way = through === null ? '' : ` through proxy ${through.shown}`;
+  const shown = `${url.origin}${url.pathname === '/' ? '' : url.pathname}${way}`;
   try {
-    const validTo = await reach(url, isHttps);
+    const validTo = await reach(url, through);
     if (validTo !== null) return [ok('base url', shown), judgeCertificate(validTo, now())];
   } catch (error) {
-    const code = failureCode(error) ?? 'no answer';
-    const remedy = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
-      ? 'check PARTNER_BASE_URL, or add the certificate authority to NODE_EXTRA_CA_CERTS'
-      : 'check PARTNER_BASE_URL, DNS, firewall and proxy';
-    const what = /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
-      ? 'presents a certificate that is not trusted'
-      : 'cannot be reached';
-    return [fail('base url', `${shown} ${what} (${code})`, remedy)];
+    return [unusable(error, shown)];
   }
   return isLoopbackUrl(url)
     ? [ok('base url', `${shown}: plain http, on this host`)]
     : [warn('base url', `${shown}: plain http, the credential is sent in clear text`, 'use https')];
 }
 
+function unusable(error: unknown, shown: string): CheckResult {
+  if (error instanceof ProxyError)
+    return fail('base url', `${shown} cannot be reached: ${error.message}`, error.hint);
+  const code = failureCode(error) ?? 'no answer';
+  return /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
+    ? fail(
+        'base url',
+        `${shown} presents a certificate that is not trusted (${code})`,
+        'check PARTNER_BASE_URL, or add the certificate authority to NODE_EXTRA_CA_CERTS',
+      )
+    : fail(
+        'base url',
+        `${shown} cannot be reached (${code})`,
+        'check PARTNER_BASE_URL, DNS, firewall and proxy',
+      );
+}
+
 /** End of the certificate in epoch milliseconds; null by http. Rejects where there is no connection or no trust. */
-async function reach(url: URL, isHttps: boolean): Promise<number | null> {
+async function reach(url: URL, proxy: HttpProxy | null): Promise<number | null> {
+  const isHttps = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const port = Number(url.port || (isHttps ? 443 : 80));
+  const tunnel =
+    proxy === null ? undefined : await openTunnel(proxy, authorityOf(url), { timeoutMs: CONNECT_MS });
+  if (tunnel !== undefined && !isHttps) {
+    tunnel.destroy();
+    return null;
+  }
   const isName = !/^[\d.]+$|:/.test(host);
   const socket: Socket = isHttps
-    ? connectTls({ host, port, ALPNProtocols: ['http/1.1'], ...(isName && { servername: host }) })
+    ? connectTls({
+        host,
+        port,
+        socket: tunnel,
+        ALPNProtocols: ['http/1.1'],
+        ...(isName && { servername: host }),
+      })
     : connectTcp({ host, port });
   try {
     return await new Promise<number | null>((resolve, reject) => {

@@ -49,6 +49,7 @@ export async function askPartner(options: AskOptions): Promise<PartnerReport> {
       credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
       timeoutMs: partner.timeoutMs,
       userAgent: `catalog-mirror/${VERSION} doctor`,
+      proxy: partner.proxy,
     },
     now,
   );
@@ -185,6 +186,7 @@ async function beginningOf(
       baseUrl: new URL(partner.baseUrl),
       origins: partner.filesOrigins,
       timeoutMs: partner.timeoutMs,
+      proxy: partner.proxy,
       signal: stop.signal,
       batchSize: FILE_LINES,
     });

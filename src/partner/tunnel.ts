@@ -1,0 +1,151 @@
+import { request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import { failureCode, type PartnerErrorFacts, type PartnerErrorKind } from './errors.ts';
+import { currentProxy, parseProxy, type HttpProxy, type ProxySource } from './proxy.ts';
+
+/**
+ * What the proxy did in place of a connection; nothing of it is the partner's. The message names the proxy without its login.
+ * `code` decides the kind of the PartnerError.
+ */
+export class ProxyError extends Error {
+  override readonly name = 'ProxyError';
+  readonly code: 'ERR_PROXY' | 'ERR_PROXY_TIMEOUT';
+  readonly hint: string;
+
+  constructor(text: string, hint: string, code: ProxyError['code'] = 'ERR_PROXY') {
+    super(text);
+    this.code = code;
+    this.hint = hint;
+  }
+}
+
+export interface TunnelOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Asks a proxy for a connection to `authority` (host:port). Nothing but this and the login for the proxy is sent to it.
+ * Out: the socket, on which the other end is the target. Throws ProxyError, or the reason of `signal`.
+ */
+export async function openTunnel(
+  proxy: HttpProxy,
+  authority: string,
+  options: TunnelOptions,
+): Promise<Socket> {
+  const { timeoutMs, signal } = options;
+  const headers: Record<string, string> = { host: authority, connection: 'keep-alive' };
+  headers['proxy-connection'] = 'keep-alive';
+  if (proxy.authorization !== null) headers['proxy-authorization'] = proxy.authorization;
+  const { host, port } = proxy;
+  const common = { host, port, method: 'CONNECT', path: authority, headers, agent: false, signal } as const;
+  const sent = proxy.isTls
+    ? requestHttps({ ...common, ...(isIP(host) === 0 && { servername: host }) })
+    : requestHttp(common);
+  const timer = setTimeout(() => sent.destroy(silent(proxy, timeoutMs)), timeoutMs);
+  try {
+    return await new Promise<Socket>((resolve, reject) => {
+      sent.once('connect', ({ statusCode = 0 }, socket: Socket, head: Buffer) => {
+        if (statusCode >= 200 && statusCode < 300) {
+          if (head.length > 0) socket.unshift(head);
+          socket.setKeepAlive(true, 60_000).setNoDelay(true);
+          resolve(socket);
+          return;
+        }
+        socket.on('error', () => {});
+        socket.destroy();
+        reject(refused(proxy, authority, statusCode));
+      });
+      sent.on('error', (error) => {
+        reject(signal?.aborted === true || error instanceof ProxyError ? error : unreachable(proxy, error));
+      });
+      sent.end();
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const LOGIN =
+  'check user and password in the URL of the proxy (HTTPS_PROXY, HTTP_PROXY); it can be sent Basic alone';
+
+function refused({ shown }: HttpProxy, authority: string, status: number): ProxyError {
+  const hint =
+    status === 407
+      ? LOGIN
+      : status === 403
+        ? `the proxy does not allow ${authority}: have it allowed there, or name the host in NO_PROXY`
+        : 'the proxy is there but opened no connection: see its log, or name the host in NO_PROXY';
+  return new ProxyError(`the proxy ${shown} answered ${status} to CONNECT ${authority}`, hint);
+}
+
+function unreachable({ shown }: HttpProxy, error: Error): ProxyError {
+  const code = failureCode(error);
+  const what = code?.startsWith('HPE_') ? 'does not answer as an HTTP proxy' : 'cannot be used';
+  const hint = 'check HTTPS_PROXY and HTTP_PROXY, and whether the proxy is up and reached from here';
+  return new ProxyError(`the proxy ${shown} ${what}${code === undefined ? '' : ` (${code})`}`, hint);
+}
+
+function silent({ shown }: HttpProxy, ms: number): ProxyError {
+  const hint =
+    'the proxy or what is behind it does not answer: check HTTPS_PROXY and HTTP_PROXY, and the log of the proxy';
+  return new ProxyError(`the proxy ${shown} opened no connection within ${ms} ms`, hint, 'ERR_PROXY_TIMEOUT');
+}
+
+/** The target of CONNECT for a URL or what undici takes from one. */
+export function authorityOf({
+  hostname,
+  port,
+  protocol,
+}: {
+  hostname: string;
+  port: string;
+  protocol: string;
+}): string {
+  const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
+  return `${host}:${port || (protocol === 'https:' ? '443' : '80')}`;
+}
+
+export interface ConnectorOptions extends TunnelOptions {
+  readonly proxy: ProxySource;
+  /** Rejects for a host that the proxy is not to be asked for. */
+  readonly check?: (hostname: string) => Promise<void>;
+}
+
+/**
+ * How undici connects through a proxy: CONNECT for http too, so that no request and no answer of the partner's can be mixed up with
+ * the proxy's own. TLS is with the target, by its name, as without a proxy.
+ */
+export function tunnelConnector(options: ConnectorOptions): buildConnector.connector {
+  const connectTls = buildConnector({ allowH2: false, timeout: options.timeoutMs });
+  const connect: (...given: Parameters<buildConnector.connector>) => Promise<void> = async (
+    target,
+    callback,
+  ) => {
+    let httpSocket: Socket;
+    try {
+      await options.check?.(target.hostname);
+      httpSocket = await openTunnel(currentProxy(options.proxy), authorityOf(target), options);
+    } catch (error) {
+      callback(error instanceof Error ? error : new Error('no connection'), null);
+      return;
+    }
+    if (target.protocol === 'https:') connectTls({ ...target, httpSocket }, callback);
+    else callback(null, httpSocket);
+  };
+  return (target, callback) => void connect(target, callback);
+}
+
+/** What is said of a failed request beside its kind: what the proxy did, or that it went through one. `proxy` null: it did not. */
+export function factsOfWay(
+  error: unknown,
+  kind: PartnerErrorKind,
+  proxy: ProxySource | null,
+): Pick<PartnerErrorFacts, 'detail' | 'hint'> {
+  if (error instanceof ProxyError) return { detail: error.message, hint: error.hint };
+  const shown = proxy === null ? undefined : parseProxy(proxy.read())?.shown;
+  if (shown === undefined || (kind !== 'network' && kind !== 'timeout')) return {};
+  return { detail: `through the proxy ${shown}` };
+}
