@@ -75,6 +75,7 @@ describe('its credentials', () => {
       https_proxy: 'http://ann:can%40ry@proxy:3128',
       HTTP_PROXY: 'http://token%2F1@proxy',
     });
+    expect(secrets()).toEqual(expect.arrayContaining(['token/1', 'token%2F1', 'can@ry', 'can%40ry', login]));
     const clean = (text: string) => createScrubber(secrets).text(text);
     const text = clean(`http://ann:can%40ry@proxy:3128 can@ry can%40ry ${login} token/1 token%2F1`);
     expect(text).not.toMatch(/can.{1,3}ry|token|YW5u/);

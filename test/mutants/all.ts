@@ -22,6 +22,7 @@ import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
 import { POOLERS } from './poolers.ts';
 import { PROMISES } from './promises.ts';
+import { PROXIES } from './proxies.ts';
 import { READINGS } from './readings.ts';
 import { REFRESHES } from './refreshes.ts';
 import { RELEASES } from './releases.ts';
@@ -58,6 +59,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   occupied: OCCUPIED,
   poolers: POOLERS,
   pauses: PAUSES,
+  proxies: PROXIES,
   refreshes: REFRESHES,
   promises: PROMISES,
   environment: ENVIRONMENT,

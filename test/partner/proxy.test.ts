@@ -119,6 +119,7 @@ describe('a request through a proxy', () => {
     await eventually(() => proxy.asked.length === 1);
     await client.close();
     expect((await failed).kind).toBe('network');
+    await eventually(() => proxy.open === 0, { what: 'the end of its connection', within: 5000 });
   });
 });
 

@@ -21,6 +21,8 @@ export interface HttpProxy extends AsyncDisposable {
   readonly forwarded: readonly string[];
   /** All that came before a tunnel was open, and all that went through one. */
   readonly heads: string;
+  /** Connections that are open now, to it and from it. */
+  readonly open: number;
   readonly carried: string;
   mood: (authority: string) => Mood;
   /** Where names lead: `host:port` to a port of 127.0.0.1. */
@@ -50,7 +52,7 @@ export async function startHttpProxy(login?: string): Promise<HttpProxy> {
     state.heads += JSON.stringify([request.url, request.rawHeaders]);
     asked.push({ authority, login: sent });
     const mood = wanted !== undefined && sent !== wanted ? 407 : proxy.mood(authority);
-    if (mood === 'silent') return;
+    if (mood === 'silent') return void socket.resume().on('end', () => socket.destroy());
     if (mood === 'cut') return void socket.destroy();
     if (mood === 'garbage') return void socket.end('<html><h1>Welcome to the hotel</h1>');
     if (typeof mood === 'number') {
@@ -99,6 +101,9 @@ export async function startHttpProxy(login?: string): Promise<HttpProxy> {
     },
     get carried() {
       return state.carried;
+    },
+    get open() {
+      return open.size;
     },
     mood: () => 'pass',
     names: new Map(),
