@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { addedByFiles } from '../src/config/env-file.ts';
 import { shownSettings } from '../src/config/effective.ts';
 import { loadConfig } from '../src/config/config.ts';
 import { createScrubber } from '../src/telemetry/log/scrub.ts';
@@ -111,5 +112,27 @@ describe('its credentials', () => {
     expect(partner.proxy.https?.refresh()).toBe(true);
     expect(partner.proxy.https?.read()).toBe('http://ann:two@proxy');
     expect(secrets()).toEqual(expect.arrayContaining(['one', 'two']));
+  });
+});
+
+describe('from an environment file', () => {
+  const added = (env: Readonly<Record<string, string>>, ...files: Readonly<Record<string, string>>[]) =>
+    Object.fromEntries(
+      [
+        ...addedByFiles(
+          env,
+          files.map((values) => ({ path: 'f', values: new Map(Object.entries(values)) })),
+          ['HTTPS_PROXY', 'HTTP_PROXY'],
+        ),
+      ].map(([name, { value }]) => [name, value]),
+    );
+
+  test('its two spellings are one variable, over which the environment takes precedence', () => {
+    expect(added({}, { https_proxy: 'b', HTTPS_PROXY: 'a', A: '1' })).toEqual({ HTTPS_PROXY: 'b', A: '1' });
+    expect(added({}, { https_proxy: '', HTTPS_PROXY: 'a' })).toEqual({ HTTPS_PROXY: 'a' });
+    expect(added({}, { https_proxy: 'a' }, { HTTPS_PROXY: 'b' })).toEqual({ HTTPS_PROXY: 'b' });
+    expect(added({ HTTPS_PROXY: 'x', no_proxy: '' }, { https_proxy: 'a', NO_PROXY: 'b' })).toEqual({});
+    expect(added({ https_proxy: 'x' }, { HTTPS_PROXY: 'a', HTTP_PROXY: 'b' })).toEqual({ HTTP_PROXY: 'b' });
+    expect(added({ https_proxy: 'x' }, { HTTPS_PROXY_FILE: '/f' })).toEqual({});
   });
 });

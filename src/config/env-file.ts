@@ -1,4 +1,4 @@
-import { type Environment, given, type ReadFile } from './environment.ts';
+import { type Environment, given, inOneSpelling, isThere, type ReadFile } from './environment.ts';
 
 /** An environment file that was read: its variables, and what is wrong with its lines. */
 export interface EnvFile {
@@ -89,7 +89,8 @@ export function addedByFiles(
     secrets.flatMap((name) => [[name, `${name}_FILE`] as const, [`${name}_FILE`, name] as const]),
   );
   const added = new Map<string, FromFile>();
-  for (const { path, values } of files) {
+  for (const { path, values: spelt } of files) {
+    const values = inOneSpelling(spelt);
     // What one file says in one way, a later one may say in the other.
     for (const [name, value] of values) {
       const other = others.get(name);
@@ -98,7 +99,7 @@ export function addedByFiles(
     for (const [name, value] of values) {
       const other = others.get(name);
       const isElsewhere = other !== undefined && given(env, other) !== undefined;
-      if (env[name] !== undefined || isElsewhere) continue;
+      if (isThere(env, name) || isElsewhere) continue;
       added.set(name, { value, path });
     }
   }

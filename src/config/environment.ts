@@ -25,6 +25,21 @@ const NOT_OURS = /^(?:ftp|all)_proxy$/i;
 export const given = (env: Environment, name: string): string | undefined =>
   env[SHARED.get(name) ?? name] || env[name] || undefined;
 
+/** Whether a variable is there in either spelling, be it empty. */
+export const isThere = (env: Environment, name: string): boolean =>
+  env[name] !== undefined || env[SHARED.get(name) ?? name] !== undefined;
+
+/** Variables with each under one name, whichever of its two spellings has the value that counts. */
+export function inOneSpelling(values: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const all = new Map(values);
+  for (const [name, lower] of SHARED) {
+    const value = values.get(lower) || values.get(name) || values.get(lower);
+    all.delete(lower);
+    if (value !== undefined) all.set(name, value);
+  }
+  return all;
+}
+
 const OUR_PREFIX = /^(?:PARTNER|BULK|SWEEP|DEFERRED|MANIFEST)_/;
 
 /** Names in the environment that are none of ours but were probably meant to be. Values are not read. */

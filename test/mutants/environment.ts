@@ -10,7 +10,7 @@ export const ENVIRONMENT: readonly Mutant[] = [
     FILE,
     [
       'env-file: an empty variable of the environment is none',
-      'if (env[name] !== undefined || isElsewhere)',
+      'if (isThere(env, name) || isElsewhere)',
       'if (env[name] || isElsewhere)',
     ],
     [

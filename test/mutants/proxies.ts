@@ -79,4 +79,9 @@ export const PROXIES: readonly Mutant[] = [
     'isToken ? MASK : login',
     'login',
   ]),
+  ...faultsOf('src/config/env-file.ts', SETTINGS, [
+    'proxies: a file outdoes the environment',
+    'inOneSpelling(spelt)',
+    'spelt',
+  ]),
 ];

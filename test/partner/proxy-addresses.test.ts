@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { checkBaseUrl } from '../../src/cli/doctor/connection.ts';
+import { refuseResolved } from '../../src/partner/origin.ts';
 import type { ProxySettings } from '../../src/partner/proxy.ts';
 import type { HttpProxy } from '../support/http-proxy.ts';
 import { deafPort } from '../support/net.ts';
@@ -55,6 +56,18 @@ describe('private addresses are not asked for', () => {
       'files.example:8443',
       'files.example:8443',
     ]);
+  });
+
+  test('a resolver without an answer is one that does not know the name', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    let left = false;
+    const asked = refuseResolved('files.example', 'public', () => undefined).then(() => (left = true));
+    await vi.advanceTimersByTimeAsync(4999);
+    expect(left).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    await asked;
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   test('listed origins may be in a private network, and through NO_PROXY all is as without a proxy', async () => {
