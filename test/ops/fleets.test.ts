@@ -76,6 +76,8 @@ function healthy(job: string, instance: string, minutes: number): Series[] {
     ['catalog_mirror_manifest_rejected_lines_total', 'reason="r"', always(2)],
     ['catalog_mirror_unreadable_records_total', 'source="bulk"', always(0)],
     ['catalog_mirror_calibration_looks', 'cohort="live"', always(50_000)],
+    ['catalog_mirror_promise_cases_total', 'outcome="kept"', always(70_000)],
+    ['catalog_mirror_promise_cases_total', 'outcome="broken"', always(5)],
     ['catalog_mirror_calibration_error_ratio', 'cohort="live"', always(0.01)],
   ];
   return samples.map(([metric, labels, values]) => ({
