@@ -56,7 +56,10 @@ export function heldPromise(sql: Sql | Tx) {
     where w.max_age is not null and s.state = 'priced'`;
 }
 
-/** Counts cases, after the ledger's rows of their SKUs were locked. */
+/**
+ * Counts cases, after the ledger's rows of their SKUs were locked. A promise that ended while the answer waited for these locks is left out:
+ * it was read before that, and its counts are gone already (watched_to_ledger).
+ */
 export async function writePromiseCases(tx: Tx, cases: readonly PromiseCase[]): Promise<void> {
   if (cases.length === 0) return;
   const hours = tx`floor(extract(epoch from excluded.hour - p.hour) / 3600)::int`;
@@ -64,6 +67,7 @@ export async function writePromiseCases(tx: Tx, cases: readonly PromiseCase[]): 
     insert into catalog_internal.promise_cases as p (sku, hour, cases, kept)
     select sku, clock_timestamp(), array[cases], array[kept]
     from unnest(${cases.map(({ sku }) => sku)}::text[], ${cases.map((one) => one.cases)}::int[], ${cases.map(({ kept }) => kept)}::int[]) as c(sku, cases, kept)
+    where sku in (select w.sku from catalog_internal.watched w where w.max_age is not null)
     order by sku
     on conflict (sku) do update set hour = least(excluded.hour, p.hour + make_interval(hours => greatest(0, ${hours}))),
       cases = catalog_internal.counted(p.cases, ${hours}, excluded.cases[1]), kept = catalog_internal.counted(p.kept, ${hours}, excluded.kept[1])`;
