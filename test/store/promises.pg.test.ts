@@ -112,6 +112,16 @@ describe('a promise', () => {
     expect(await readPromises(store.sql)).toMatchObject({ promises: 0, feasible: 0 });
   });
 
+  test('holds for a SKU that somebody deleted from the mirror and a report brought back before that was seen', async () => {
+    await priced('A');
+    await promise('10 minutes', 'A');
+    await store.sql`delete from catalog.skus`;
+    await knownSkus(store.sql, ['A']);
+    await mark(store.sql, ['A'], 'new');
+    await readWatchlist(store.sql, { most: 100, everything: true });
+    expect(await claimPromised()).toEqual(['A']);
+  });
+
   test.each(['0', '-1 hour', '29.9 seconds', '366 days'])(
     'of %s is refused, and the message says why',
     async (age) => {

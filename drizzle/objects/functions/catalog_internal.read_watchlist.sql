@@ -33,6 +33,10 @@ BEGIN
     -- Watched, but deleted from the mirror by somebody.
     UPDATE catalog_internal.watched o SET pending = 'mark'
     WHERE weight IS NOT NULL AND pending IS DISTINCT FROM 'mark' AND NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = o.sku);
+    -- Deleted like that and back since, the ledger knows nothing of its promise.
+    UPDATE catalog_internal.watched o SET pending = 'rank'
+    FROM catalog.skus s JOIN catalog_internal.due d ON d.sku = s.sku
+    WHERE o.max_age IS NOT NULL AND o.feasible AND o.pending IS NULL AND s.sku = o.sku AND s.state IN ('pending', 'priced') AND d.promised_at IS NULL;
     UPDATE catalog_internal.watching SET left_out = l.skus
     FROM (SELECT count(*) AS skus FROM catalog.watchlist w WHERE NOT EXISTS (SELECT FROM catalog_internal.watched o WHERE o.sku = w.sku)) l
     WHERE left_out <> l.skus;
