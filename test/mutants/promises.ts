@@ -48,8 +48,12 @@ export const PROMISES: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/due.ts',
-    STORE,
-    ['claim: promises in no order', 'order by d.promised_by limit', 'limit'],
+    [...STORE, 'test/store/promises-model.pg.test.ts'],
+    [
+      'claim: promises with time to spare come first',
+      'order by d.promised_by limit',
+      'order by d.promised_by desc limit',
+    ],
     ['claim: promises before their time', 'd.promised_at <= now() and ', ''],
   ),
   ...faultsOf('src/store/answer/apply.ts', STORE, [
