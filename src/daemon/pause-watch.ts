@@ -3,7 +3,7 @@ import type { Sql } from '../store/db.ts';
 import { type Pause, readPause } from '../store/pause.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 
-/** Looks whether somebody has paused or resumed requests, and logs it once. What goes by the pause are the permits. */
+/** Checks whether somebody has paused or resumed requests, and logs it once. What goes by the pause are the permits. */
 export function createPauseWatch(sql: Sql, log: Log): () => Promise<void> {
   let before: Pause | null = null;
   const iso = (ms: number) => new Date(ms).toISOString();

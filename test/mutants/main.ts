@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LISTS } from './all.ts';
 import { Judge } from './judge.ts';
-import { type Mutant, planted } from './mutant.ts';
+import { type Mutant, placed, planted, readMigrations } from './mutant.ts';
 
 /*
  * npm run test:mutants [-- holes F1 src/pace ...]
@@ -53,7 +53,8 @@ async function judgeBy(judge: Judge, changed: string, tests: readonly string[]):
   return ran.first === null ? { is: 'MISSED', by: '' } : { is: 'caught', by: ran.first };
 }
 
-async function judgeMutant(tree: string, judge: Judge, mutant: Mutant): Promise<Verdict> {
+async function judgeMutant(tree: string, judge: Judge, listed: Mutant): Promise<Verdict> {
+  const mutant = placed(listed, readMigrations(tree));
   const path = join(tree, mutant.file);
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, planted(mutant, text));

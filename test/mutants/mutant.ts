@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 /** A fault planted on purpose: `from`, which stands in `file` exactly once, becomes `to`, and one of `tests` must fail. */
 export interface Mutant {
   readonly breaks: string;
@@ -14,6 +17,30 @@ export function planted({ breaks, file, from, to }: Mutant, text: string): strin
   if (before === undefined || after === undefined || others.length > 0)
     throw new Error(`${breaks}: its place in ${file} must be there once`);
   return before + to + after;
+}
+
+const DEFINED = /CREATE OR REPLACE (?:VIEW|FUNCTION|PROCEDURE) ([\w.]+)/gi;
+
+/**
+ * The mutant where it does something: a later migration may define the view or function of its place anew, and then the fault belongs into the
+ * last one that does. `migrations`: the text of each, by path, in their order.
+ */
+export function placed(mutant: Mutant, migrations: ReadonlyMap<string, string>): Mutant {
+  const text = migrations.get(mutant.file);
+  if (text === undefined) return mutant;
+  const name = [...text.slice(0, text.indexOf(mutant.from)).matchAll(DEFINED)].at(-1)?.[1];
+  const redefining = [...migrations].filter(([, other]) =>
+    [...other.matchAll(DEFINED)].some(([, defined]) => defined === name),
+  );
+  return name === undefined ? mutant : { ...mutant, file: redefining.at(-1)?.[0] ?? mutant.file };
+}
+
+/** The migrations below `root`, for `placed`. */
+export function readMigrations(root: string): ReadonlyMap<string, string> {
+  const files = readdirSync(join(root, 'drizzle')).filter((file) => /^\d{4}_.*\.sql$/.test(file));
+  return new Map(
+    files.toSorted().map((file) => [`drizzle/${file}`, readFileSync(join(root, 'drizzle', file), 'utf8')]),
+  );
 }
 
 /** Faults of one file that the same tests are to notice, each as what it breaks, `from` and `to`. */

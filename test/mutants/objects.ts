@@ -3,6 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
 const DATABASES = 'drizzle/0016_strange_databases.sql';
 const IMPLAUSIBLE = 'drizzle/0021_implausible.sql';
+const SCOPE = 'drizzle/0029_scope.sql';
 const P_RIGHT = 'drizzle/0020_p_right.sql';
 const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 const TRUST = [
@@ -12,7 +13,7 @@ const TRUST = [
   'test/store/schema.pg.test.ts',
 ];
 
-/** Faults in views and functions, planted in the migration that makes them as they are now. */
+/** Faults in views and functions, planted in the migration that makes them as they are now (`placed`). */
 export const OBJECTS: readonly Mutant[] = [
   ...faultsOf(
     IMPLAUSIBLE,
@@ -21,16 +22,6 @@ export const OBJECTS: readonly Mutant[] = [
       'mark_due: a worse mark takes a better lane',
       'THEN least(d.lane, excluded.lane) ELSE',
       'THEN greatest(d.lane, excluded.lane) ELSE',
-    ],
-    [
-      'mark_due: a due SKU loses its reason',
-      'WHEN d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason',
-      'WHEN d.due_at <= now() AND d.lane < excluded.lane THEN d.reason',
-    ],
-    [
-      'mark_due: a due SKU loses its place by age',
-      'due_at = least(d.due_at, excluded.due_at)',
-      'due_at = excluded.due_at',
     ],
     [
       'mark_due: a mark is settled by an answer under way',
@@ -119,11 +110,6 @@ export const OBJECTS: readonly Mutant[] = [
       't.size_actionable AND p.price IS NOT NULL AS actionable',
       't.size_actionable AS actionable',
     ],
-    [
-      'skus_past_target: the newest first',
-      'WHERE t.past_target ORDER BY t.priced_at LIMIT',
-      'WHERE t.past_target ORDER BY t.priced_at DESC LIMIT',
-    ],
   ),
   ...faultsOf(
     DATABASES,
@@ -186,11 +172,6 @@ export const OBJECTS: readonly Mutant[] = [
       'trust: young prices are in doubt where deltas are late',
       'OR s.priced_at < now() - t.live_target) THEN t.catalog_doubt',
       'OR true) THEN t.catalog_doubt',
-    ],
-    [
-      'trust: metadata that is due makes prices stale',
-      "coalesce(d.due_at <= now() AND d.reason <> 'metadata', false) AS reprice_due",
-      'coalesce(d.due_at <= now(), false) AS reprice_due',
     ],
     [
       'trust: a deferred SKU is in error',
@@ -266,4 +247,28 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     ['changes: none are asked for', 'most IS NULL OR most < 1 THEN', 'most IS NULL OR most < 0 THEN'],
   ),
+  ...faultsOf(
+    SCOPE,
+    [...DUE, 'test/store/rank.pg.test.ts'],
+    [
+      'mark_due: a due SKU loses its reason',
+      'WHEN d.lane > 0 AND d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason',
+      'WHEN d.lane > 0 AND d.due_at <= now() AND d.lane < excluded.lane THEN d.reason',
+    ],
+    [
+      'mark_due: a due SKU loses its place by age',
+      'THEN least(d.due_at, excluded.due_at) ELSE d.due_at END',
+      'THEN excluded.due_at ELSE d.due_at END',
+    ],
+  ),
+  ...faultsOf(
+    SCOPE,
+    ['test/store/questions.pg.test.ts'],
+    ['skus_past_target: the newest first', 'ORDER BY t.priced_at LIMIT', 'ORDER BY t.priced_at DESC LIMIT'],
+  ),
+  ...faultsOf(SCOPE, TRUST, [
+    'trust: metadata that is due makes prices stale',
+    "coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason <> 'metadata', false) AS reprice_due",
+    'coalesce(coalesce(d.outside_due_at, d.due_at) <= now(), false) AS reprice_due',
+  ]),
 ];
