@@ -30,3 +30,13 @@ test('a SKU whose weight changed while it was not due has its new rank with its 
   await mark(sql, ['A'], 'changed');
   expect(await rankOf('A')).toEqual({ rank: 20, lane: 1 });
 });
+
+test('a SKU that waits for a second answer is asked at once where it is marked again', async () => {
+  await knownSkus(store.sql, ['A']);
+  await mark(store.sql, ['A'], 'doubted');
+  await store.sql`
+    update catalog_internal.due set doubt = 'implausible', held_until = now() + interval '5 minutes' where sku = 'A'`;
+  await mark(store.sql, ['A'], 'changed');
+  const [row] = await store.sql`select held_until from catalog_internal.due where sku = 'A'`;
+  expect(row).toEqual({ held_until: null });
+});
