@@ -90,7 +90,7 @@ export const DIFF = `
     select sku, m.row_id, s.is_absent, m.sku is null as is_new,
       s.sizes, s.hash, s.price_source, s.updated_at,
       m.state, m.hash_before_live,
-      s.price_source is distinct from m.price_source as crossed,
+      m.price_source as was_source, s.price_source is distinct from m.price_source as crossed,
       s.hash is distinct from m.hash as hash_moved,
       not m.in_manifest as was_unlisted,
       s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at as rest_moved,
@@ -104,7 +104,7 @@ export const DIFF = `
     left join catalog_internal.due l using (sku)
     where m.reported_at is null or m.reported_at < $1::timestamptz or not ${isBehindDeltas('$3')}
   )
-  select sku, row_id, sizes, hash, price_source, updated_at, crossed and not is_new and not is_absent as crossed,
+  select sku, row_id, sizes, hash, price_source, updated_at, was_source, was_unlisted, crossed and not is_new and not is_absent as crossed,
     case when is_absent then 'absent' when is_new then 'new' when crossed or hash_moved or was_unlisted or rest_moved then 'changed' end as kind,
     case
       when is_absent then 'absent'
@@ -207,8 +207,12 @@ export const SWEEP_RELISTED = `
 
 /** A SKU that the mirror knows from a rejected line alone: it is listed, and nothing else is known of it. */
 export const INSERT_REJECTED = `
-  insert into catalog.skus (sku, in_manifest)
-  select distinct sku, true from rejected_skus r where not exists (select from catalog.skus s where s.sku = r.sku) order by sku`;
+  with unread as (
+    insert into catalog.skus (sku, in_manifest)
+    select distinct sku, true from rejected_skus r where not exists (select from catalog.skus s where s.sku = r.sku) order by sku
+    returning sku
+  )
+  insert into diff (sku, kind) select sku, 'unread' from unread`;
 
 /** What a rejected line would have told of its SKU is unknown: the price routes tell. $1 as in DIFF, $2 the token then. */
 export const MARK_REJECTED = `
@@ -229,6 +233,47 @@ export const COUNT_DIFF = `
     count(*) filter (where crossed)::int as crossed, count(*) filter (where kind = 'absent')::int as absent,
     count(mark)::int as marked, count(*) filter (where skipped)::int as skipped
   from diff`;
+
+/** What followers of catalog.changes are told of it, SKUs that changed alike together. */
+export const ADD_CHANGES = `
+  with told as (
+    select sku, case
+        when kind = 'new' then '{state,price_source,in_manifest}'
+        when kind = 'unread' then '{state,in_manifest}'
+        when kind = 'absent' then '{in_manifest}'
+        when price_source is not distinct from was_source then '{in_manifest}'
+        when was_unlisted then '{price_source,in_manifest}'
+        else '{price_source}'
+      end::text[] as fields,
+      case
+        when kind = 'new' then array[null, null, null]
+        when kind = 'unread' then array[null, null]
+        when kind = 'absent' then '{true}'
+        when price_source is not distinct from was_source then '{false}'
+        when was_unlisted then array[was_source, 'false']
+        else array[was_source]
+      end as old_values,
+      case
+        when kind = 'new' then array['pending', price_source, 'true']
+        when kind = 'unread' then '{pending,true}'
+        when kind = 'absent' then '{false}'
+        when price_source is not distinct from was_source then '{true}'
+        when was_unlisted then array[price_source, 'true']
+        else array[price_source]
+      end as new_values
+    from diff
+    where kind in ('new', 'unread', 'absent') or kind = 'changed' and (was_unlisted or price_source is distinct from was_source)
+  ),
+  pieces as materialized (
+    select array_agg(sku order by sku) as skus, fields, old_values, new_values
+    from (
+      select *, (row_number() over (partition by fields, old_values, new_values order by sku) - 1) / 1000 as piece from told
+    ) t
+    group by fields, old_values, new_values, piece
+  )
+  select catalog_internal.notify_changes() from (
+    select count(catalog_internal.add_changes('sku', skus, null, null, fields, old_values, new_values, now())) as written from pieces
+  ) p where written > 0`;
 
 /** The token stays: deltas have moved it since the manifest was asked for, or it is the manifest's already. */
 const TOKEN_STAYS = `(snapshot_id is distinct from $3 and chain_broken_at is null or snapshot_id is not distinct from $1)`;

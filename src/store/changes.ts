@@ -16,6 +16,32 @@ export interface FieldChange {
   readonly newValue: string | null;
 }
 
+/** A SKU whose state an answer has changed. */
+export interface StateChange {
+  readonly sku: string;
+  readonly oldState: string;
+  readonly newState: string;
+}
+
+/** What is known for the first time, which neither history has. */
+export interface FirstRecords {
+  readonly prices: readonly { readonly sku: string; readonly size: string; readonly price: number }[];
+  /** Columns with a value, and of each SKU `product`, the whole object as JSON text. */
+  readonly fields: readonly {
+    readonly sku: string;
+    readonly field: FieldChange['field'];
+    readonly value: string;
+  }[];
+}
+
+/** What a transaction changed; `moves` and `fields` are history, all of it is in the feed. */
+export interface Changes {
+  readonly moves: readonly PriceMove[];
+  readonly fields: readonly FieldChange[];
+  readonly states?: readonly StateChange[];
+  readonly first?: FirstRecords;
+}
+
 /** The field whose change gives every size key of the SKU another meaning (partner rule 4.2.2). */
 const MEANING: MetadataColumn = 'size_map_size_type';
 
@@ -32,21 +58,22 @@ export function correctedMeanings(fields: readonly FieldChange[]): string[] {
  */
 
 /**
- * Writes both histories and notifies listeners, as the last step of a transaction: the holder of the lock that this takes
- * waits for no other lock, so it cannot be part of a deadlock. `at` null: the transaction's time. A SKU's corrected size
+ * Writes both histories and the rest of the feed, and notifies listeners, as the last step of a transaction: the holder of the lock that this
+ * takes waits for no other lock, so it cannot be part of a deadlock. `at` null: the transaction's time. A SKU's corrected size
  * type is written before the prices of the same answer, and marks them.
  */
 export async function writeChanges(
   tx: Tx,
-  moves: readonly PriceMove[],
-  fields: readonly FieldChange[],
+  { moves, fields, states = [], first = { prices: [], fields: [] } }: Changes,
   at: Date | null,
 ): Promise<void> {
-  if (moves.length + fields.length === 0) return;
+  if (moves.length + fields.length + states.length + first.prices.length + first.fields.length === 0) return;
   const corrected = correctedMeanings(fields);
   // Sent in one go. A chunk that is missing is made before the lock's holder needs it.
   await Promise.all([
     tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
+    ...writeStateChanges(tx, states, at),
+    ...writeFirstRecords(tx, first, at),
     fields.length > 0 &&
       tx`
       insert into catalog.product_history (sku, field, old_value, new_value, observed_at)
@@ -61,23 +88,76 @@ export async function writeChanges(
       from unnest(${moves.map((m) => m.sku)}::text[], ${moves.map((m) => m.size)}::text[],
         ${moves.map((m) => m.oldPrice)}::int[], ${moves.map((m) => m.newPrice)}::int[]) as m(sku, size, old_price, new_price)
       order by sku, size`,
-    tx`select pg_notify('catalog_changes', last_value::text) from catalog_internal.change_positions`,
+    tx`select catalog_internal.notify_changes()`,
   ]);
 }
 
-/** Deletes all prices of SKUs, and writes that into their history, as the last step of a transaction (see writeChanges). */
-export async function dropPrices(tx: Tx, skus: readonly string[]): Promise<void> {
-  await Promise.all([
+/** A statement for each way in which a state has changed: in an answer there are hardly two. */
+function writeStateChanges(tx: Tx, states: readonly StateChange[], at: Date | null) {
+  const alike = Map.groupBy(states, ({ oldState, newState }) => `${oldState} ${newState}`);
+  return [...alike.values()].map(
+    (group) => tx`
+    select catalog_internal.add_changes('sku', ${group.map(({ sku }) => sku).toSorted()}::text[], null, null, '{state}',
+      ${group.slice(0, 1).map(({ oldState }) => oldState)}::text[], ${group.slice(0, 1).map(({ newState }) => newState)}::text[],
+      coalesce(${at}::timestamptz, now()))`,
+  );
+}
+
+function writeFirstRecords(tx: Tx, { prices, fields }: FirstRecords, at: Date | null) {
+  return [
+    fields.length > 0 &&
+      tx`
+      select catalog_internal.add_changes('product', ${fields.map(({ sku }) => sku)}::text[], null, null,
+        ${fields.map(({ field }) => field)}::text[], null, ${fields.map(({ value }) => value)}::text[], coalesce(${at}::timestamptz, now()))`,
+    prices.length > 0 &&
+      tx`
+      select catalog_internal.add_changes('price', ${prices.map(({ sku }) => sku)}::text[], ${prices.map(({ size }) => size)}::text[],
+        ${prices.map(({ price }) => price)}::int[], null, null, null, coalesce(${at}::timestamptz, now()))`,
+  ];
+}
+
+/** A SKU as it was before a transaction; null: it was not there. */
+export interface SkuBefore {
+  readonly sku: string;
+  readonly state: string | null;
+  readonly priceSource: string | null;
+  readonly listed: boolean | null;
+}
+
+/**
+ * Writes what has become of SKUs, and deletes all prices of those that were removed, with a line in their history: as the last step of a
+ * transaction (see writeChanges).
+ */
+export async function writeSkuChanges(
+  tx: Tx,
+  before: readonly SkuBefore[],
+  removed: readonly string[] = [],
+): Promise<void> {
+  const listed = before.map((sku) => (sku.listed === null ? null : Number(sku.listed)));
+  const [, [{ changed }], dropped] = await Promise.all([
     tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
+    tx<[{ changed: number }]>`
+      select catalog_internal.add_sku_changes(${before.map(({ sku }) => sku)}::text[], ${before.map(({ state }) => state)}::text[],
+        ${before.map(({ priceSource }) => priceSource)}::text[], ${listed}::int[]::boolean[])::int as changed`,
     tx`
-    with gone as (delete from catalog.prices where sku = any(${skus as string[]}) returning sku, size, price),
-    written as (
+      with gone as (delete from catalog.prices where sku = any(${removed as string[]}) returning sku, size, price)
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
-      select sku, size, price, null, now(), false from gone where price is not null order by sku, size
-      returning id
-    )
-    select pg_notify('catalog_changes', max(id)::text) from written having count(*) > 0`,
+      select sku, size, price, null, now(), false from gone where price is not null order by sku, size`,
   ]);
+  if (changed + dropped.count > 0) await tx`select catalog_internal.notify_changes()`;
+}
+
+/**
+ * Deletes changes that came in batches and are older than what is kept of price history: positions behind its last dropped chunk, which
+ * catalog.changes refuses already. Returns how many batches; there may be more.
+ */
+export async function dropOldBatches(sql: Sql, atOnce: number): Promise<number> {
+  const dropped = await sql`
+    delete from catalog_internal.change_batches where id in (
+      select id from catalog_internal.change_batches
+      where last_id <= (select last_value from catalog_internal.dropped_positions) order by last_id limit ${atOnce}
+    )`;
+  return dropped.count;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { failpoint } from '../lib/failpoint.ts';
-import { dropPrices } from './changes.ts';
+import { type SkuBefore, writeSkuChanges } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 import { lockNewSkus } from './locks.ts';
 
@@ -132,8 +132,10 @@ async function applyPart(
   const all = [...new Set([...reported, ...removed])];
   const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;
   await lockNewSkus(tx);
-  await Promise.all([
-    tx`select from catalog.skus where sku = any(${all}) order by sku for update`,
+  const [before] = await Promise.all([
+    tx<SkuBefore[]>`
+      select sku, state, price_source as "priceSource", in_manifest as listed from catalog.skus where sku = any(${all})
+      order by sku for update`,
     // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. No array made of a query: it is compared
     // with one by one, and on a ledger that Postgres has no statistics of yet, for each of its rows.
     tx`
@@ -152,8 +154,15 @@ async function applyPart(
     await moveToken(tx, end);
   }
   if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
-  if (removed.length > 0) await dropPrices(tx, removed);
+  if (all.length > 0) await writeSkuChanges(tx, withNew(before, all), removed);
   return counts;
+}
+
+/** With those that were not there before. */
+function withNew(before: readonly SkuBefore[], skus: readonly string[]): SkuBefore[] {
+  const known = new Set(before.map(({ sku }) => sku));
+  const added = skus.filter((sku) => !known.has(sku));
+  return [...before, ...added.map((sku) => ({ sku, state: null, priceSource: null, listed: null }))];
 }
 
 async function moveToken(tx: Tx, { toSnapshot, isEnd = false }: DeltaChange): Promise<void> {
@@ -208,7 +217,7 @@ async function reportChanged(
   };
 }
 
-/** Makes tombstones of what was removed; dropPrices then takes their prices. */
+/** Makes tombstones of what was removed; writeSkuChanges then takes their prices. */
 async function reportRemoved(tx: Tx, skus: readonly string[]): Promise<void> {
   await tx`
     insert into catalog.skus as s (sku, state, in_manifest, removed_at, reported_at)

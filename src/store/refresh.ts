@@ -1,3 +1,4 @@
+import { writeSkuChanges } from './changes.ts';
 import { type Queryable, type Sql, transaction } from './db.ts';
 import { lockNewSkus } from './locks.ts';
 import { requestTask } from './tasks.ts';
@@ -57,14 +58,24 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
   return await transaction(sql, async (tx) => {
     await lockNewSkus(tx);
     await tx`select from catalog.skus where sku = any(${wanted}) order by sku for update`;
-    const { count: added } = await tx`
+    const added = await tx<{ sku: string }[]>`
       insert into catalog.skus (sku, in_manifest) select sku, false from unnest(${wanted}::text[]) as w(sku) order by sku
-      on conflict do nothing`;
+      on conflict do nothing returning sku`;
     const [refreshed] = await tx<[Omit<Refreshed, 'added'>]>`
       select marked::int as due, released::int as released, resumed from catalog_internal.refresh_skus(${wanted}::text[])`;
     const [{ outside }] = await tx<[{ outside: number }]>`
       select count(*)::int as outside from catalog_internal.due where sku = any(${wanted}) and outside_due_at is not null`;
-    return { ...refreshed, added, ...(outside > 0 && { due: refreshed.due - outside, outside }) };
+    const unknown = { state: null, priceSource: null, listed: null };
+    if (added.length > 0)
+      await writeSkuChanges(
+        tx,
+        added.map(({ sku }) => ({ sku, ...unknown })),
+      );
+    return {
+      ...refreshed,
+      added: added.length,
+      ...(outside > 0 && { due: refreshed.due - outside, outside }),
+    };
   });
 }
 

@@ -16,6 +16,8 @@ export const lineage = internal.table(
     database: text(),
     /** Counts the promotions of standbys and the recoveries to a point in time. */
     timeline: text(),
+    /** When its server was started, in seconds. */
+    started: text(),
   },
   (t) => [check('lineage_one_row', sql`${t.id}`)],
 );
@@ -25,6 +27,12 @@ export const positionGaps = internal.table('position_gaps', {
   forkedAt: bigint('forked_at', { mode: 'bigint' }).primaryKey(),
   resumedAt: bigint('resumed_at', { mode: 'bigint' }).notNull(),
   at: instant('at').notNull().defaultNow(),
+});
+
+/** From which id on positions are further than ids, and by how much: past all gaps. None: they are the same. */
+export const positionShifts = internal.table('position_shifts', {
+  firstId: bigint('first_id', { mode: 'bigint' }).primaryKey(),
+  shift: bigint({ mode: 'bigint' }).notNull(),
 });
 
 /** One row: whose catalog is mirrored here. All null before the first start. */

@@ -108,6 +108,31 @@ export const historyMilestones = internal.table('history_milestones', {
 
 export const changePositions = internal.sequence('change_positions');
 
+/**
+ * Changes that came together, with a position each, from id to last_id: SKUs that appear or are something else now, and first prices and
+ * metadata, of which the histories tell nothing (catalog_internal.add_changes).
+ */
+export const changeBatches = internal.table(
+  'change_batches',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey(),
+    lastId: bigint('last_id', { mode: 'bigint' }).notNull(),
+    /** sku: each of `skus` has changed in all of `fields`. price, product: an element a change. */
+    kind: text().notNull(),
+    skus: text().array().notNull(),
+    sizes: text().array(),
+    prices: integer().array(),
+    fields: text().array(),
+    oldValues: text('old_values').array(),
+    newValues: text('new_values').array(),
+    observedAt: instant('observed_at').notNull(),
+  },
+  (t) => [
+    index('change_batches_last_id').on(t.lastId, t.id),
+    check('change_batches_kind', sql`${t.kind} in ('sku', 'price', 'product')`),
+  ],
+);
+
 /** Its last value is the newest position that was dropped; a sequence, because every snapshot sees the same of it. */
 export const droppedPositions = internal.sequence('dropped_positions', { minValue: 0, startWith: 0 });
 

@@ -1,7 +1,7 @@
 import { dropOldMemberHistory } from '../store/answer/muted.ts';
 import { trimCalibration } from '../store/calibration.ts';
 import { isClockSteady } from '../store/clock.ts';
-import { dropOldHistory, prepareHistory } from '../store/changes.ts';
+import { dropOldBatches, dropOldHistory, prepareHistory } from '../store/changes.ts';
 import { promoteMetadata, releaseHeld } from '../store/due.ts';
 import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
@@ -63,9 +63,11 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
   const mayDrop = historyMs > 0 && isSteady;
   const historyChunksDropped = mayDrop ? await dropOldHistory(ctx.sql, historyMs) : 0;
   const membersDropped = await dropOldMemberHistory(ctx.sql, AT_ONCE);
+  const batchesDropped = await dropOldBatches(ctx.sql, AT_ONCE);
   return {
     kind: 'done',
-    nextInMs: Math.max(released, forgotten, membersDropped) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
+    nextInMs:
+      Math.max(released, forgotten, membersDropped, batchesDropped) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
     counts: { released, pruned, forgotten, historyChunksDropped },
   };
 }

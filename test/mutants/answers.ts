@@ -40,11 +40,6 @@ export const ANSWER_SQL: readonly Mutant[] = [
       '\n    order by d.sku for update of d',
     ],
     [
-      'answer: a removed SKU that is not found becomes not_found',
-      "when s.state = 'removed' then 'removed' else 'not_found' end",
-      "else 'not_found' end",
-    ],
-    [
       'answer: a SKU that is back keeps its time of removal',
       'removed_at = case when a.found then null else s.removed_at end',
       'removed_at = s.removed_at',
@@ -183,7 +178,46 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'sku = any(${corrected}::text[])\n',
       'false and sku = any(${corrected}::text[])\n',
     ],
-    ['history: nobody is told', "pg_notify('catalog_changes', last_value::text)", 'last_value'],
+    ['history: nobody is told', '    tx`select catalog_internal.notify_changes()`,\n  ]);', '  ]);'],
+    [
+      'feed: SKUs of one answer all get the state of the first',
+      '({ oldState, newState }) => `${oldState} ${newState}`',
+      '() => ""',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/first-records.ts',
+    ['test/store/answers.pg.test.ts', 'test/store/changes-model.pg.test.ts'],
+    [
+      'answer: a removed SKU that is not found becomes not_found',
+      "oldState === 'removed' ? 'removed' : 'not_found'",
+      "'not_found'",
+    ],
+    [
+      'feed: first prices are none of it',
+      'before.get(sku)?.seenBefore === false',
+      'before.get(sku) === null',
+    ],
+    [
+      'feed: first prices of a SKU that is back come twice',
+      'before.get(sku)?.seenBefore === false',
+      "before.get(sku)?.state !== 'priced'",
+    ],
+    ['feed: metadata is told again', 'isUnknown.has(sku)', 'before.has(sku)'],
+    [
+      'feed: the product object is none of it',
+      "[...METADATA_COLUMNS, 'product'] as const",
+      '[...METADATA_COLUMNS]',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/members.ts',
+    ['test/store/changes-model.pg.test.ts'],
+    [
+      'feed: a member that goes is told like its object',
+      '    if (value !== undefined) at[',
+      '    if (value === undefined) continue;\n    at[',
+    ],
   ),
   ...faultsOf(
     'src/store/answer/plausibility.ts',

@@ -1,18 +1,27 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const MIGRATION = 'drizzle/0016_strange_databases.sql';
+const CHANGES = 'drizzle/0030_whole_changes.sql';
 
 /** Faults in what a database knows of itself and of whose catalog it mirrors. */
 export const DATABASES: readonly Mutant[] = [
   ...faultsOf(
-    MIGRATION,
+    CHANGES,
     ['test/store/lineage.pg.test.ts', 'test/store/failover.pg.test.ts'],
-    ['lineage: a copy of the database is the same one', 'IF present.database <> known.database OR', 'IF'],
-    ['lineage: a promoted standby is the same one', 'OR present.timeline <> known.timeline THEN', 'THEN'],
+    [
+      'lineage: a copy of the database is the same one',
+      'IF present.database <> known.database OR present.system <> known.system OR present.timeline <> known.timeline OR',
+      'IF present.system <> known.system OR present.timeline <> known.timeline OR',
+    ],
+    [
+      'lineage: a server that was started anew is the same one',
+      'OR present.started <> known.started THEN',
+      'THEN',
+    ],
     [
       'lineage: positions go on without a gap',
-      "    PERFORM setval('catalog_internal.change_positions', resumed);\n",
-      '',
+      'coalesce(max(shift), 0) + 1000000000 INTO shifted',
+      'coalesce(max(shift), 0) INTO shifted',
     ],
     ['lineage: the gap is not noted', 'WHERE forked_at < after AND after < resumed_at;', 'WHERE false;'],
     [

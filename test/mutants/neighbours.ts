@@ -50,8 +50,8 @@ export const NEIGHBOURS: readonly Mutant[] = [
     WATCH,
     [
       'watchlist: an unknown SKU is not mirrored',
-      '  INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT DO NOTHING;\n',
-      '',
+      'SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT',
+      'SELECT sku, false FROM unnest(marked) AS sku WHERE false ORDER BY sku ON CONFLICT',
     ],
     [
       'watchlist: a weight counts with the next mark only',

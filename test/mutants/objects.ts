@@ -2,6 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
 const DATABASES = 'drizzle/0016_strange_databases.sql';
+const CHANGES = 'drizzle/0030_whole_changes.sql';
 const IMPLAUSIBLE = 'drizzle/0021_implausible.sql';
 const SCOPE = 'drizzle/0029_scope.sql';
 const P_RIGHT = 'drizzle/0020_p_right.sql';
@@ -217,27 +218,21 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    DATABASES,
+    CHANGES,
     [
       'test/store/trust-corners.pg.test.ts',
       'test/store/changes.pg.test.ts',
+      'test/store/changes-model.pg.test.ts',
       'test/store/history-chunks.pg.test.ts',
     ],
+    ['changes: the change at the position comes again', 'WHERE a.id > start ORDER BY a.id', 'ORDER BY a.id'],
     [
-      'changes: the change at the position comes again',
-      'FROM catalog.price_history h WHERE h.id > changes.after',
-      'FROM catalog.price_history h WHERE h.id >= changes.after',
+      'changes: more than are asked for are left out',
+      'SELECT min(b.last_id) FROM (',
+      'SELECT min(b.last_id) - 1 FROM (',
     ],
-    [
-      'changes: of a product the change at the position comes again',
-      'FROM catalog.product_history h WHERE h.id > changes.after',
-      'FROM catalog.product_history h WHERE h.id >= changes.after',
-    ],
-    [
-      'changes: prices come before products',
-      ') all_kinds ORDER BY 1 LIMIT changes.most',
-      ') all_kinds LIMIT changes.most',
-    ],
+    ['changes: what came before a restart comes again', '    start := bound;\n', ''],
+    ['changes: prices come before products', 'ORDER BY a.id LIMIT left_over', 'LIMIT left_over'],
     ['changes: a position whose changes are gone is taken', 'IF after < oldest THEN', 'IF after < 0 THEN'],
     ['changes: the oldest position is refused', 'IF after < oldest THEN', 'IF after <= oldest THEN'],
     [

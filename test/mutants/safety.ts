@@ -58,8 +58,8 @@ export const SAFETY: readonly Mutant[] = [
     ['test/store/delta-pieces.pg.test.ts', 'test/store/delta.pg.test.ts'],
     [
       'delta: a removed SKU keeps its prices',
-      'with gone as (delete from catalog.prices where sku = any(${skus as string[]}) returning sku, size, price),',
-      'with gone as (select sku, size, price from catalog.prices where sku = any(${skus as string[]})),',
+      'with gone as (delete from catalog.prices where sku = any(${removed as string[]}) returning sku, size, price)',
+      'with gone as (select sku, size, price from catalog.prices where sku = any(${removed as string[]}))',
     ],
     ['delta: prices that were null are moves', 'from gone where price is not null order', 'from gone order'],
   ),

@@ -171,8 +171,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'maintenance: a backlog waits a minute',
-      'nextInMs: Math.max(released, forgotten, membersDropped) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,',
-      'nextInMs: Math.max(released, forgotten, membersDropped) < Infinity ? MAINTENANCE_EVERY_MS : 1000,',
+      'Math.max(released, forgotten, membersDropped, batchesDropped) < AT_ONCE',
+      'Math.max(released, forgotten, membersDropped, batchesDropped) < Infinity',
     ],
     ['maintenance: samples grow without end', '  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);\n', ''],
     [

@@ -7,6 +7,7 @@ import { found } from './support.ts';
 const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   sku,
   answerable: true,
+  state: 'priced',
   live: false,
   seenBefore: true,
   reportedSeconds: null,

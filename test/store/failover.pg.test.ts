@@ -27,7 +27,7 @@ async function serving<T>(folder: string, work: (sql: Sql, url: string) => Promi
 async function change(sql: Sql, ...skus: string[]): Promise<string> {
   for (const sku of skus)
     await transaction(sql, (tx) =>
-      writeChanges(tx, [{ sku, size: '9', oldPrice: 1, newPrice: 2 }], [], null),
+      writeChanges(tx, { moves: [{ sku, size: '9', oldPrice: 1, newPrice: 2 }], fields: [] }, null),
     );
   const [row] = await sql<[{ position: string }]>`select catalog.changes_position() as position`;
   return row.position;

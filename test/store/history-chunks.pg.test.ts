@@ -108,7 +108,9 @@ test('room is made ahead: by maintenance, and by a writer who finds none, howeve
   await sql`select setval('catalog_internal.change_positions', ${String((first + 2n) * CHUNK - 1n)}, true)`;
   const pool = connect(store.url, { max: 4 });
   const moves = ['A', 'B'].map((sku) => ({ sku, size: '9', oldPrice: 1, newPrice: 2 }));
-  await Promise.all([1, 2, 3, 4].map(() => pool.begin((tx) => writeChanges(tx, moves, [], null))));
+  await Promise.all(
+    [1, 2, 3, 4].map(() => pool.begin((tx) => writeChanges(tx, { moves, fields: [] }, null))),
+  );
   await pool.end({ timeout: 2 });
   expect(await kept()).toHaveLength(8);
   expect((await chunks()).slice(-2)).toEqual([2n, 3n]);

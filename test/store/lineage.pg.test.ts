@@ -38,7 +38,8 @@ const moves = (names: readonly string[]): PriceMove[] =>
 
 /** A change each, in transactions of their own. */
 async function change({ sql }: Mirror, ...names: string[]): Promise<void> {
-  for (const name of names) await transaction(sql, (tx) => writeChanges(tx, moves([name]), [], null));
+  for (const name of names)
+    await transaction(sql, (tx) => writeChanges(tx, { moves: moves([name]), fields: [] }, null));
 }
 
 async function positionOf({ sql }: Mirror): Promise<string> {
@@ -98,7 +99,7 @@ test('the gap is there also where the first who wrote after the restore was roll
   await change(goesOn, 'b', 'c');
   const beyond = await positionOf(goesOn);
   await transaction(copy.sql, async (tx) => {
-    await writeChanges(tx, moves(['lost']), [], null);
+    await writeChanges(tx, { moves: moves(['lost']), fields: [] }, null);
     throw new Error('rolled back');
   }).catch(() => undefined);
   await change(copy, 'x', 'y', 'z');

@@ -27,7 +27,7 @@ async function used(sql: Sql): Promise<void> {
   await dropOldHistory(sql, DAY);
   const move = { sku: 'A', size: '9', oldPrice: 1, newPrice: 2 };
   for (const sku of ['A', 'B'])
-    await transaction(sql, (tx) => writeChanges(tx, [{ ...move, sku }], [], null));
+    await transaction(sql, (tx) => writeChanges(tx, { moves: [{ ...move, sku }], fields: [] }, null));
   await knownSkus(sql, ['A', 'B']);
   await sql`select setval('catalog_internal.claim_numbers', 70)`;
   await mark(sql, ['A', 'B']);

@@ -6,6 +6,12 @@ RETURNS TABLE ("position" bigint, kind text, sku text, size text, old_price inte
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
+  start bigint;
+  until bigint;
+  bound bigint;
+  here bigint;
+  found integer;
+  left_over integer := most;
   oldest bigint;
   drawn bigint;
   resumed bigint;
@@ -13,27 +19,59 @@ BEGIN
   IF after IS NULL OR most IS NULL OR most < 1 THEN
     RAISE EXCEPTION 'catalog.changes needs a position and a number of changes from 1 on' USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  RETURN QUERY
-    SELECT * FROM (
-      (SELECT h.id, 'price', h.sku, h.size, h.old_price, h.new_price, NULL::text, NULL::text, NULL::text, h.size_type_changed, h.observed_at
-       FROM catalog.price_history h WHERE h.id > changes.after ORDER BY h.id LIMIT changes.most)
-      UNION ALL
-      (SELECT h.id, 'product', h.sku, NULL, NULL, NULL, h.field, h.old_value, h.new_value,
-              h.field = 'size_map_size_type' AND h.old_value IS NOT NULL, h.observed_at
-       FROM catalog.product_history h WHERE h.id > changes.after ORDER BY h.id LIMIT changes.most)
-    ) all_kinds ORDER BY 1 LIMIT changes.most;
-  SELECT last_value INTO oldest FROM catalog_internal.dropped_positions;
-  SELECT last_value INTO drawn FROM catalog_internal.change_positions;
+  start := catalog_internal.id_before(after);
+  -- Up to here there are as many as are asked for, in one of the tables alone. A batch is read whole, so no more of them than that are.
+  SELECT least(
+    (SELECT h.id FROM catalog.price_history h WHERE h.id > start ORDER BY h.id OFFSET most - 1 LIMIT 1),
+    (SELECT h.id FROM catalog.product_history h WHERE h.id > start ORDER BY h.id OFFSET most - 1 LIMIT 1),
+    (SELECT min(b.last_id) FROM (
+       SELECT b.last_id, sum(b.last_id - greatest(b.id - 1, start)) OVER (ORDER BY b.last_id) AS changes
+       FROM catalog_internal.change_batches b WHERE b.last_id > start ORDER BY b.last_id LIMIT most
+     ) b WHERE b.changes >= most)) INTO until;
+  -- Usually one: ids with one distance to their positions.
+  FOR bound, here IN
+    SELECT coalesce(lead(s.first_id) OVER (ORDER BY s.first_id), 9223372036854775807) - 1, s.shift
+    FROM (SELECT 0::bigint AS first_id, 0::bigint AS shift UNION ALL SELECT s.first_id, s.shift FROM catalog_internal.position_shifts s) s ORDER BY s.first_id
+  LOOP
+    CONTINUE WHEN bound <= start;
+    RETURN QUERY
+      SELECT a.id + here, a.kind, a.sku, a.size, a.old_price, a.new_price, a.field, a.old_value, a.new_value, a.meaning_changed, a.observed_at FROM (
+        SELECT h.id, 'price', h.sku, h.size, h.old_price, h.new_price, NULL::text, NULL::text, NULL::text, h.size_type_changed, h.observed_at
+        FROM catalog.price_history h WHERE h.id > start AND h.id <= least(until, bound)
+        UNION ALL
+        SELECT h.id, 'product', h.sku, NULL, NULL, NULL, h.field, h.old_value, h.new_value,
+          h.field = 'size_map_size_type' AND h.old_value IS NOT NULL, h.observed_at
+        FROM catalog.product_history h WHERE h.id > start AND h.id <= least(until, bound)
+        UNION ALL
+        SELECT b.id + (s.n - 1) * cardinality(b.fields) + f.n - 1, 'sku', s.sku, NULL, NULL, NULL, f.field, f.old_value, f.new_value, false, b.observed_at
+        FROM catalog_internal.change_batches b
+        CROSS JOIN LATERAL unnest(b.skus) WITH ORDINALITY AS s(sku, n)
+        CROSS JOIN LATERAL unnest(b.fields, b.old_values, b.new_values) WITH ORDINALITY AS f(field, old_value, new_value, n)
+        WHERE b.kind = 'sku' AND b.last_id > start AND b.id <= least(until, bound)
+        UNION ALL
+        SELECT b.id + e.n - 1, b.kind, e.sku, e.size, NULL, e.price, e.field, NULL, e.new_value, false, b.observed_at
+        FROM catalog_internal.change_batches b
+        CROSS JOIN LATERAL unnest(b.skus, b.sizes, b.prices, b.fields, b.new_values) WITH ORDINALITY AS e(sku, size, price, field, new_value, n)
+        WHERE b.kind <> 'sku' AND b.last_id > start AND b.id <= least(until, bound)
+      ) a(id, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at)
+      WHERE a.id > start ORDER BY a.id LIMIT left_over;
+    GET DIAGNOSTICS found = ROW_COUNT;
+    left_over := left_over - found;
+    EXIT WHEN left_over <= 0 OR until <= bound;
+    start := bound;
+  END LOOP;
+  SELECT catalog_internal.position_of(last_value) INTO oldest FROM catalog_internal.dropped_positions;
+  SELECT catalog_internal.position_of(last_value) INTO drawn FROM catalog_internal.change_positions;
   SELECT resumed_at INTO resumed FROM catalog_internal.position_gaps WHERE forked_at < after AND after < resumed_at;
   IF after < oldest THEN
     RAISE EXCEPTION 'the changes after position % are no longer kept: the oldest position to go on from is %', after, oldest
-      USING ERRCODE = 'CM001', HINT = 'Remember catalog.changes_position(), read the tables afresh, and follow from there.';
+      USING ERRCODE = 'CM001', HINT = 'Read the mirror afresh with catalog.changes_snapshot(), and follow from its position.';
   ELSIF after > drawn THEN
     RAISE EXCEPTION 'position % is of another history: the newest of this one is %', after, drawn
-      USING ERRCODE = 'CM001', HINT = 'The database was restored or made anew. Remember catalog.changes_position(), read the tables afresh, and follow from there.';
+      USING ERRCODE = 'CM001', HINT = 'The database was restored or made anew. Read the mirror afresh with catalog.changes_snapshot(), and follow from its position.';
   ELSIF resumed IS NOT NULL THEN
     RAISE EXCEPTION 'position % is of another history: this database was restored from a state before it, or its server was replaced', after
-      USING ERRCODE = 'CM001', HINT = 'Remember catalog.changes_position(), read the tables afresh, and follow from there.';
+      USING ERRCODE = 'CM001', HINT = 'Read the mirror afresh with catalog.changes_snapshot(), and follow from its position.';
   END IF;
 END
 $$;
@@ -47,4 +85,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION catalog.changes(bigint, integer) IS 'Price and product changes after a position, in the order of their commits, at most so many. Remember the last position. Fails with SQLSTATE CM001 where changes after the position are no longer kept, or the position is none of this database.';
+COMMENT ON FUNCTION catalog.changes(bigint, integer) IS 'All changes of the mirror after a position, in the order of their commits, at most so many: of prices, products and SKUs. Remember the last position. Fails with SQLSTATE CM001 where changes after the position are no longer kept, or the position is none of this database.';

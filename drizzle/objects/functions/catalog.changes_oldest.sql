@@ -1,8 +1,8 @@
 -- The newest position that was dropped. A sequence holds it, because every snapshot sees the same of it. Never within a gap (follow_lineage).
 CREATE OR REPLACE FUNCTION catalog.changes_oldest() RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce((SELECT resumed_at FROM catalog_internal.position_gaps WHERE forked_at < d.last_value AND d.last_value < resumed_at), d.last_value)
-  FROM catalog_internal.dropped_positions d
+  SELECT coalesce((SELECT resumed_at FROM catalog_internal.position_gaps WHERE forked_at < d.oldest AND d.oldest < resumed_at), d.oldest)
+  FROM (SELECT catalog_internal.position_of(last_value) AS oldest FROM catalog_internal.dropped_positions) d
 $$;
 
 REVOKE ALL ON FUNCTION catalog.changes_oldest() FROM PUBLIC;

@@ -2,10 +2,10 @@
 -- sees, not the newest position drawn: what is being committed right now comes after it.
 CREATE OR REPLACE FUNCTION catalog.changes_position() RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT greatest(
+  SELECT greatest(catalog.changes_oldest(), catalog_internal.position_of(greatest(
     (SELECT id FROM catalog.price_history ORDER BY id DESC LIMIT 1),
     (SELECT id FROM catalog.product_history ORDER BY id DESC LIMIT 1),
-    catalog.changes_oldest())
+    (SELECT last_id FROM catalog_internal.change_batches ORDER BY last_id DESC LIMIT 1))))
 $$;
 
 REVOKE ALL ON FUNCTION catalog.changes_position() FROM PUBLIC;

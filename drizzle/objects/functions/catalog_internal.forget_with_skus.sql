@@ -6,6 +6,9 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = for
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN
     TRUNCATE catalog_internal.due, catalog_internal.unreported_moves, catalog_internal.live_rates, catalog_internal.random_looks, catalog_internal.live_backlog, catalog_internal.hints, catalog_internal.waiting_hints, catalog_internal.refresh_requests, catalog_internal.promise_cases, catalog.products, catalog.prices;
+    -- What a reader knows is gone, and nothing tells it: all positions are refused.
+    PERFORM catalog_internal.lock_changes();
+    PERFORM setval('catalog_internal.dropped_positions', nextval('catalog_internal.change_positions'));
     RETURN NULL;
   END IF;
   PERFORM FROM catalog_internal.due WHERE sku IN (SELECT sku FROM gone) ORDER BY sku FOR UPDATE;
@@ -24,8 +27,10 @@ BEGIN
     WITH priced AS (DELETE FROM catalog.prices USING gone WHERE prices.sku = gone.sku RETURNING prices.sku, prices.size, prices.price)
     INSERT INTO catalog.price_history (sku, size, old_price, new_price, observed_at)
     SELECT sku, size, price, NULL, now() FROM priced WHERE price IS NOT NULL ORDER BY sku, size;
-    PERFORM pg_notify('catalog_changes', last_value::text) FROM catalog_internal.change_positions;
   END IF;
+  PERFORM catalog_internal.add_changes('sku', g.skus, NULL, NULL, ARRAY['state'], ARRAY[g.state], ARRAY[NULL], now())
+  FROM (SELECT state, array_agg(sku ORDER BY sku) AS skus FROM gone GROUP BY state ORDER BY state) g;
+  PERFORM catalog_internal.notify_changes() WHERE EXISTS (SELECT FROM gone);
   RETURN NULL;
 END
 $$;

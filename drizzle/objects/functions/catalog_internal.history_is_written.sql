@@ -15,7 +15,10 @@ CREATE OR REPLACE TRIGGER in_order BEFORE INSERT ON catalog.price_history
 FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.history_is_written();
 CREATE OR REPLACE TRIGGER in_order BEFORE INSERT ON catalog.product_history
 FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.history_is_written();
+CREATE OR REPLACE TRIGGER in_order BEFORE INSERT ON catalog_internal.change_batches
+FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.history_is_written();
 
 -- Also where rows are put in as a replica does (session_replication_role).
 ALTER TABLE catalog.price_history ENABLE ALWAYS TRIGGER in_order;
 ALTER TABLE catalog.product_history ENABLE ALWAYS TRIGGER in_order;
+ALTER TABLE catalog_internal.change_batches ENABLE ALWAYS TRIGGER in_order;

@@ -24,7 +24,8 @@ BEGIN
     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
     WHERE s.relkind = 'S' AND s.relnamespace::regnamespace::text IN ('catalog', 'catalog_internal', 'catalog_queue')
     UNION VALUES
-      ('catalog_internal.claim_numbers'::regclass, 'SELECT greatest(
+      ('catalog_internal.change_positions'::regclass, 'SELECT max(last_id) FROM catalog_internal.change_batches'),
+      ('catalog_internal.claim_numbers', 'SELECT greatest(
         (SELECT max(claim) FROM catalog_internal.due WHERE held_until IS NOT NULL), (SELECT max(run) FROM catalog_internal.tasks),
         (SELECT max(number) FROM catalog_internal.instances))'),
       ('catalog_internal.dropped_positions'::regclass, $query$SELECT

@@ -11,6 +11,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = for
 DECLARE
   told text[];
   marked text[];
+  added text[];
 BEGIN
   SELECT array_agg(sku), array_agg(sku) FILTER (WHERE pending = 'mark') INTO told, marked
   FROM (SELECT sku, pending FROM catalog_internal.watched WHERE pending IS NOT NULL ORDER BY sku LIMIT most) o;
@@ -21,7 +22,10 @@ BEGIN
     PERFORM catalog_internal.lock_new_skus();
   END IF;
   PERFORM FROM catalog.skus WHERE sku = ANY (marked) ORDER BY sku FOR UPDATE;
-  INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT DO NOTHING;
+  WITH new AS (
+    INSERT INTO catalog.skus (sku, in_manifest) SELECT sku, false FROM unnest(marked) AS sku ORDER BY sku ON CONFLICT DO NOTHING RETURNING sku
+  )
+  SELECT array_agg(sku) INTO added FROM new;
   PERFORM FROM catalog_internal.due WHERE sku = ANY (told) ORDER BY sku FOR UPDATE;
   UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
   FROM catalog_internal.watched w
@@ -48,6 +52,9 @@ BEGIN
   WHERE w.sku = ANY (told) AND w.max_age IS NULL AND p.sku = w.sku;
   DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;
   UPDATE catalog_internal.watched SET pending = NULL WHERE sku = ANY (told);
+  IF catalog_internal.add_sku_changes(added, NULL, NULL, NULL) > 0 THEN
+    PERFORM catalog_internal.notify_changes();
+  END IF;
   RETURN cardinality(told) = most;
 END
 $$;

@@ -106,12 +106,12 @@ async function writeEffects(
   effects: AnswerEffects,
   next: NextRefresh,
 ): Promise<void> {
-  const { answered, overtaken, prices, moves, moved, fields, ahead, findings, drawn, boosted } = effects;
+  const { answered, overtaken, prices, ahead, findings, drawn, boosted } = effects;
   await Promise.all([
     writePrices(tx, prices, at),
     writeDoubts(tx, effects.judged, at),
     writeProducts(tx, answered, effects, at),
-    writeStates(tx, answered, moved, at),
+    writeStates(tx, effects, at),
     writeRates(tx, ahead),
     forgetHazards(tx, boosted),
     forgetHints(tx, effects.hinted),
@@ -122,7 +122,7 @@ async function writeEffects(
     postpone(tx, claim, results),
     scoped ? sortByScope(tx, answered) : null,
     auditRefreshes(tx, findings, at),
-    writeChanges(tx, moves, fields, at),
+    writeChanges(tx, effects, at),
   ]);
 }
 
@@ -153,7 +153,7 @@ async function lockAnswered(
   const [, found, [{ hints }], [{ at, scoped, ...massMove }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
     tx<Omit<LockedSku, 'hints'>[]>`
-    select d.sku, s.state <> 'removed' or d.generation = a.generation as answerable,
+    select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
       r.alpha, r.beta, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
       r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
@@ -211,21 +211,17 @@ async function lockAnswered(
  * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it was,
  * should it come back with its hash of before.
  */
-async function writeStates(
-  tx: Tx,
-  answered: readonly SkuResult[],
-  moved: ReadonlySet<string>,
-  at: Date,
-): Promise<void> {
+async function writeStates(tx: Tx, { answered, states, moved }: AnswerEffects, at: Date): Promise<void> {
+  const now = new Map(states.map(({ sku, newState }) => [sku, newState]));
   await tx`
     update catalog.skus s set
-      state = case when a.found then 'priced' when s.state = 'removed' then 'removed' else 'not_found' end,
+      state = coalesce(a.state, s.state),
       removed_at = case when a.found then null else s.removed_at end,
       first_priced_at = case when a.found then coalesce(s.first_priced_at, ${at}::timestamptz) else s.first_priced_at end,
       hash_before_live = case when s.sku = any(${[...moved]}::text[]) then null else s.hash_before_live end,
       priced_at = ${at}, asked_at = ${at}
-    from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ kind }) => Number(kind === 'record'))}::int[]::boolean[])
-      as a(sku, found)
+    from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ kind }) => Number(kind === 'record'))}::int[]::boolean[],
+      ${answered.map(({ sku }) => now.get(sku) ?? null)}::text[]) as a(sku, found, state)
     where s.sku = a.sku`;
 }
 

@@ -8,6 +8,7 @@ import {
   type SkuJudgement,
 } from './doubts.ts';
 import type { Oddity } from './plausibility.ts';
+import { toldBeside } from './first-records.ts';
 import { type Held, sizesFound, testsOf } from './looks.ts';
 import type { SkuResult, NextRefresh, ToldByLine, WeighedLine } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
@@ -15,7 +16,7 @@ import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } 
 import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
 import type { LookTest } from '../calibration.ts';
 import type { HintTest } from '../hint-state.ts';
-import type { FieldChange, PriceMove } from '../changes.ts';
+import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../changes.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 import { type HeldPromise, judgePromise, type PromiseCase } from '../promises.ts';
 
@@ -35,6 +36,9 @@ export interface AnswerEffects {
   readonly moves: readonly PriceMove[];
   readonly moved: ReadonlySet<string>;
   readonly fields: readonly FieldChange[];
+  readonly states: readonly StateChange[];
+  /** Prices and metadata of SKUs that had none before. */
+  readonly first: FirstRecords;
   /** SKUs whose metadata is rewritten, and of these those of which anything but muted members has changed. */
   readonly renewed: ReadonlySet<string>;
   readonly changed: ReadonlySet<string>;
@@ -106,6 +110,7 @@ export function effectsOf(
     moves,
     moved,
     fields,
+    ...toldBeside(answered, prices, products.unknown, rowOf),
     renewed: new Set([...changed, ...products.members.keys()]),
     changed,
     members: movedMembers(answered, prices, products),
@@ -198,6 +203,7 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
   Standing &
   Held & {
     readonly answerable: boolean;
+    readonly state: string;
     readonly live: boolean;
     readonly seenBefore: boolean;
     /** Why its prices are doubted, since how many minutes before the request, and what they were before; null where they are not. */

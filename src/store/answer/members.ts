@@ -56,10 +56,10 @@ function same(one: unknown, other: unknown): boolean {
 export function membersAlone(changes: readonly MemberChange[], which: 'from' | 'to'): string {
   const root = Object.create(null) as Record<string, unknown>;
   for (const { names, [which]: value } of changes) {
-    if (value === undefined) continue;
     let at = root;
+    // Also where the member itself is not there: so it is told from its object's having gone.
     for (const name of names.slice(0, -1)) at = (at[name] ??= Object.create(null)) as typeof root;
-    at[names.at(-1) ?? ''] = value;
+    if (value !== undefined) at[names.at(-1) ?? ''] = value;
   }
   return JSON.stringify(root);
 }

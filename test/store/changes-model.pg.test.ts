@@ -1,0 +1,229 @@
+import {
+  array,
+  assert,
+  asyncProperty,
+  constantFrom,
+  dictionary,
+  integer,
+  oneof,
+  option,
+  record,
+  subarray,
+  type Arbitrary,
+} from 'fast-check';
+import { expect, test } from 'vitest';
+import { applyDelta } from '../../src/store/delta.ts';
+import { refreshSkus } from '../../src/store/refresh.ts';
+import { forgetUnknown } from '../../src/store/watchlist.ts';
+import { type ChangeRow, expectCopied, MirrorCopy } from '../support/copy.ts';
+import { runs } from '../support/soak.ts';
+import { baseline, line } from './manifest.ts';
+import { answerAsked, empty, followWatchlist, found, useStore } from './support.ts';
+
+/*
+ * Who reads nothing but the feed has the mirror: one from the beginning on, and one from a copy that was made in pieces meanwhile.
+ */
+
+const store = useStore();
+const SKUS = ['A', 'B', 'C', 'D', 'E', 'É ', 'a\\"b'];
+const some = subarray(SKUS);
+const one = subarray(SKUS, { minLength: 1, maxLength: 3 });
+
+const anyText = option(constantFrom('x', 'y', ''), { freq: 3 });
+/** Members that come, go, become objects, or are named as those that a column tells of. */
+const anyMember: Arbitrary<unknown> = oneof(
+  { depthSize: 'small' },
+  constantFrom<unknown>(
+    'x',
+    1,
+    null,
+    [],
+    [1],
+    {},
+    { deep: {} },
+    { deep: { c: 1 } },
+    { deep: { c: 1, d: 2 }, e: 3 },
+  ),
+);
+const anyProduct = dictionary(constantFrom('a', 'b', '__proto__', 'brand', 'name'), anyMember, {
+  maxKeys: 3,
+});
+const anyRecord = record({
+  prices: dictionary(constantFrom('8', '9', '10 é'), option(integer({ min: 100, max: 103 }), { freq: 5 })),
+  name: anyText,
+  sizeType: anyText,
+  product: anyProduct,
+});
+
+const anyStep = oneof(
+  {
+    weight: 4,
+    arbitrary: record({
+      kind: constantFrom('answer' as const),
+      skus: one,
+      record: option(anyRecord, { freq: 4 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: record({ kind: constantFrom('delta' as const), changed: some, nowLive: some, removed: some }),
+  },
+  {
+    weight: 2,
+    arbitrary: record({
+      kind: constantFrom('manifest' as const),
+      live: some,
+      snapshot: some,
+      rejected: some,
+    }),
+  },
+  { weight: 1, arbitrary: record({ kind: constantFrom('watch' as const), skus: one }) },
+  { weight: 1, arbitrary: record({ kind: constantFrom('refresh' as const), skus: one }) },
+  { weight: 1, arbitrary: record({ kind: constantFrom('delete' as const), skus: one }) },
+  { weight: 1, arbitrary: record({ kind: constantFrom('forget' as const) }) },
+  { weight: 2, arbitrary: record({ kind: constantFrom('restart' as const) }) },
+  {
+    weight: 3,
+    arbitrary: record({ kind: constantFrom('copy' as const), skus: integer({ min: 1, max: 3 }) }),
+  },
+);
+type Step = typeof anyStep extends Arbitrary<infer T> ? T : never;
+
+async function take(step: Step, name: string): Promise<void> {
+  const { sql, url } = store;
+  if (step.kind === 'answer') {
+    const { skus, record: said } = step;
+    const known = await sql<{ sku: string }[]>`select sku from catalog.skus where sku = any(${skus})`;
+    if (known.length === 0) return;
+    // Claimed with others, and not answered.
+    await sql`update catalog_internal.due set claim = null, held_until = null`;
+    const product = (sku: string) => ({
+      name: said?.name ?? null,
+      brand: typeof said?.product['brand'] === 'string' ? said.product['brand'] : null,
+      size_map_size_type: said?.sizeType ?? null,
+      product: JSON.stringify({ ...said?.product, ...(said?.name != null && { name: said.name }), of: sku }),
+    });
+    await answerAsked(
+      sql,
+      ...known.map(({ sku }) =>
+        said === null ? { sku, kind: 'not_found' as const } : found(sku, said.prices, product(sku)),
+      ),
+    );
+  } else if (step.kind === 'delta') {
+    await sql`update catalog_internal.sync set snapshot_id = 'token'`;
+    const { changed, nowLive, removed } = step;
+    await applyDelta(sql, { since: 'token', toSnapshot: 'token', changed, nowLive, removed });
+  } else if (step.kind === 'manifest') {
+    const lines = [
+      ...step.snapshot.map((sku) => line(sku)),
+      ...step.live
+        .filter((sku) => !step.snapshot.includes(sku))
+        .map((sku) => line(sku, { priceSource: 'live' })),
+    ];
+    await baseline(url, lines, { rejected: step.rejected, token: { snapshotId: name } });
+  } else if (step.kind === 'watch') {
+    await sql`insert into catalog.watchlist select unnest(${step.skus}::text[]) on conflict do nothing`;
+    await followWatchlist(sql);
+  } else if (step.kind === 'refresh') await refreshSkus(sql, step.skus);
+  else if (step.kind === 'delete') await sql`delete from catalog.skus where sku = any(${step.skus})`;
+  else if (step.kind === 'forget') {
+    await sql`delete from catalog.watchlist`;
+    await followWatchlist(sql);
+    await sql`update catalog.skus set asked_at = asked_at - interval '2 hours'`;
+    await forgetUnknown(sql, 100);
+  } else if (step.kind === 'restart') await sql`update catalog_internal.lineage set started = started || '.'`;
+}
+
+async function changesAfter(position: string, most: number): Promise<ChangeRow[]> {
+  return await store.sql<ChangeRow[]>`select * from catalog.changes(${position}, ${most})`;
+}
+
+/** A reader with a copy of its own; `until` it has passed that position, what it reads may be in the copy already. */
+class Reader {
+  readonly copy = new MirrorCopy();
+  /** What it was given that it should not have been. */
+  readonly faults: string[] = [];
+  position: string;
+  until = '-1';
+
+  constructor(position: string) {
+    this.position = position;
+  }
+
+  async readAll(most: number): Promise<void> {
+    for (;;) {
+      const changes = await changesAfter(this.position, most);
+      if (changes.length > most) this.faults.push(`${changes.length} changes, and ${most} were asked for`);
+      for (const change of changes) {
+        if (BigInt(change.position) <= BigInt(this.position))
+          this.faults.push(`${change.position} after ${this.position}`);
+        this.copy.apply([change], BigInt(change.position) <= BigInt(this.until));
+        this.position = change.position;
+      }
+      if (changes.length === 0) return;
+    }
+  }
+}
+
+/** A copy that is made in pieces; what comes between them comes again. */
+class Copier {
+  reader: Reader | null = null;
+  isWhole = false;
+  #after = '';
+
+  async copyOn(skus: number): Promise<void> {
+    if (this.isWhole) return;
+    const piece = await store.sql<
+      ChangeRow[]
+    >`select * from catalog.changes_snapshot(${this.#after}, ${skus})`;
+    const [first] = piece;
+    this.reader ??= new Reader(first?.position ?? (await positionNow()));
+    if (first === undefined) {
+      this.isWhole = true;
+      return;
+    }
+    if (piece.some(({ position }) => position !== first.position))
+      this.reader.faults.push('a piece with two positions');
+    this.reader.copy.apply(piece, true);
+    this.reader.until = first.position;
+    this.#after = piece.at(-1)?.sku ?? '';
+  }
+
+  async finish(): Promise<Reader> {
+    while (!this.isWhole) await this.copyOn(2);
+    return this.reader ?? new Reader(await positionNow());
+  }
+}
+
+async function positionNow(): Promise<string> {
+  const [row] = await store.sql<[{ position: string }]>`select catalog.changes_position() as position`;
+  return row.position;
+}
+
+async function holds(steps: readonly Step[], most: number): Promise<void> {
+  const { sql } = store;
+  await empty(sql);
+  const beginning = new Reader(await positionNow());
+  const copier = new Copier();
+  for (const [at, step] of steps.entries()) {
+    if (step.kind === 'copy') await copier.copyOn(step.skus);
+    else await take(step, `m${at}`);
+    await beginning.readAll(most);
+    await expectCopied(sql, beginning.copy);
+  }
+  const copied = await copier.finish();
+  await copied.readAll(most);
+  await expectCopied(sql, copied.copy);
+  const faults = [beginning, copied].flatMap((reader) => [...reader.faults, ...reader.copy.faults]);
+  expect({ faults, ends: [beginning.position, copied.position] }).toEqual({
+    faults: [],
+    ends: [await positionNow(), await positionNow()],
+  });
+}
+
+test('who reads nothing but the feed has the mirror, from the beginning on and from a copy in pieces', async () => {
+  await assert(
+    asyncProperty(array(anyStep, { minLength: 1, maxLength: 25 }), integer({ min: 1, max: 7 }), holds),
+    { numRuns: runs(60, 400) },
+  );
+}, 600_000);
