@@ -134,6 +134,9 @@ BEGIN
     newest := catalog.changes_position();
     drawn := coalesce(pg_sequence_last_value('catalog_internal.change_positions'), 0);
     SELECT coalesce(max(shift), 0) + 1000000000 INTO shifted FROM catalog_internal.position_shifts;
+    -- Two that go on from one state must not go on alike: from the time on, in microseconds, which no history of changes keeps up with. Where the clock
+    -- was ahead before, from somewhere.
+    shifted := greatest(shifted + floor(random() * 1e9)::bigint, floor(extract(epoch FROM clock_timestamp() - '2026-01-01Z'::timestamptz) * 1e6)::bigint - drawn);
     INSERT INTO catalog_internal.position_shifts AS s (first_id, shift) VALUES (drawn + 1, shifted)
     ON CONFLICT (first_id) DO UPDATE SET shift = excluded.shift;
     INSERT INTO catalog_internal.position_gaps AS g (forked_at, resumed_at) VALUES (newest, drawn + shifted)

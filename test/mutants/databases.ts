@@ -19,9 +19,9 @@ export const DATABASES: readonly Mutant[] = [
       'THEN',
     ],
     [
-      'lineage: positions go on without a gap',
-      'coalesce(max(shift), 0) + 1000000000 INTO shifted',
-      'coalesce(max(shift), 0) INTO shifted',
+      'lineage: two that go on from one state go on alike',
+      'greatest(shifted + floor(random() * 1e9)::bigint, floor(',
+      'greatest(shifted, 0 * floor(',
     ],
     ['lineage: the gap is not noted', 'WHERE forked_at < after AND after < resumed_at;', 'WHERE false;'],
     [

@@ -12,6 +12,7 @@ import {
   type Arbitrary,
 } from 'fast-check';
 import { expect, test } from 'vitest';
+import { memberChanges, membersAlone } from '../../src/store/answer/members.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { refreshSkus } from '../../src/store/refresh.ts';
 import { forgetUnknown } from '../../src/store/watchlist.ts';
@@ -227,3 +228,60 @@ test('who reads nothing but the feed has the mirror, from the beginning on and f
     { numRuns: runs(60, 400) },
   );
 }, 600_000);
+
+test('catalog.product_after makes of the object before a change the one after it', async () => {
+  const { sql } = store;
+  await assert(
+    asyncProperty(anyProduct, anyProduct, async (before, now) => {
+      const after = { ...before, ...now };
+      const changes = memberChanges(before, after);
+      const [row] = await sql`
+        select catalog.product_after(${JSON.stringify(before)}::text::jsonb, 'product', ${membersAlone(changes, 'from')},
+          ${membersAlone(changes, 'to')}) as made, ${JSON.stringify(after)}::text::jsonb as after`;
+      expect(row?.['made']).toEqual(row?.['after']);
+    }),
+    { numRuns: runs(300, 2000) },
+  );
+  const [row] = await sql`
+    select catalog.product_after('{"brand":"A","x":1}', 'brand', 'A', 'B') as column, catalog.product_after('{"x":1}', 'size_map_size_type', 'EU', 'US') as "sizeType",
+      catalog.product_after(null, 'brand', null, 'B') as early, catalog.product_after(null, 'product', null, '{"x":{"y":1}}') as first`;
+  expect(row).toEqual({
+    column: { brand: 'B', x: 1 },
+    sizeType: { x: 1 },
+    early: null,
+    first: { x: { y: 1 } },
+  });
+});
+
+test('after catalog.skus is truncated every position is refused, and a new copy is empty', async () => {
+  const { sql } = store;
+  await baseline(store.url, [line('A'), line('B')]);
+  const position = await positionNow();
+  await sql`truncate catalog.skus`;
+  await expect(changesAfter(position, 10)).rejects.toMatchObject({ code: 'CM001' });
+  const after = await positionNow();
+  await baseline(store.url, [line('C')], { token: { snapshotId: 'm2' } });
+  expect((await changesAfter(after, 10)).map(({ sku, field }) => `${sku} ${field}`)).toEqual([
+    'C state',
+    'C price_source',
+    'C in_manifest',
+  ]);
+});
+
+test('one position of many that were drawn at once may be gone on from, in the middle of a batch', async () => {
+  const { sql } = store;
+  const before = await positionNow();
+  await baseline(
+    store.url,
+    Array.from({ length: 2500 }, (_, n) => line(`S${n}`)),
+  );
+  const all = await changesAfter(before, 10_000);
+  expect(all).toHaveLength(7500);
+  for (const at of [0, 1, 2, 2999, 3000, 7498]) {
+    const next = await changesAfter(all[at]?.position ?? '', 2);
+    expect(next).toEqual(all.slice(at + 1, at + 3));
+  }
+  const [{ batches }] = await sql<[{ batches: number }]>`
+    select count(*)::int as batches from catalog_internal.change_batches`;
+  expect(batches).toBe(3);
+});
