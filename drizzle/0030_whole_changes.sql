@@ -565,3 +565,18 @@ END
 $$;
 
 COMMENT ON FUNCTION catalog.product_after(jsonb, text, text, text) IS 'The product object after a change of kind product (catalog.changes), for who keeps a copy of it.';
+--> statement-breakpoint
+-- Puts right when a clock that was ahead has observed changes. Their positions stay.
+CREATE OR REPLACE FUNCTION catalog_internal.redate_history(shift interval) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  moment timestamptz := clock_timestamp();
+BEGIN
+  UPDATE catalog.price_history SET observed_at = catalog_internal.happened(observed_at, moment, shift) WHERE observed_at > moment;
+  UPDATE catalog.product_history SET observed_at = catalog_internal.happened(observed_at, moment, shift) WHERE observed_at > moment;
+  UPDATE catalog_internal.change_batches SET observed_at = catalog_internal.happened(observed_at, moment, shift) WHERE observed_at > moment;
+  UPDATE catalog_internal.history_milestones SET at = catalog_internal.happened(at, moment, shift) WHERE at > moment;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.redate_history(interval) FROM PUBLIC;

@@ -33,14 +33,10 @@ insert into shop.drops
   where kind = 'price' and not meaning_changed and new_price < old_price
   order by position;
 
--- The copy: the current prices and size type of each SKU that changed.
+-- The copy: the current prices and size type of each SKU that changed, or is new.
 delete from shop.offers where sku in (select sku from news);
 insert into shop.offers
   select sku, size, price, size_type from catalog.current_prices where sku = any (array(select sku from news));
-
--- The first prices of a SKU are not changes: new SKUs are found by comparing.
-insert into shop.offers
-  select sku, size, price, size_type from catalog.current_prices c where not exists (select from shop.offers o where o.sku = c.sku);
 
 update shop.follower set position = newest from (select max(position) as newest from news) n where newest is not null;
 

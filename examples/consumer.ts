@@ -11,13 +11,13 @@ import postgres, { type Sql, type TransactionSql } from 'postgres';
 export interface Change {
   /** bigint, as text. */
   readonly position: string;
-  readonly kind: 'price' | 'product';
+  readonly kind: 'sku' | 'price' | 'product';
   readonly sku: string;
   /** Price changes: whole baht; null: the size did not exist, or no longer exists. */
   readonly size: string | null;
   readonly old_price: number | null;
   readonly new_price: number | null;
-  /** Product changes: the column of catalog.products. */
+  /** Product changes: the column of catalog.products. SKU changes: state, price_source or in_manifest. */
   readonly field: string | null;
   readonly old_value: string | null;
   readonly new_value: string | null;

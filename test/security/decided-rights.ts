@@ -8,7 +8,7 @@ const OWN = [
   'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
-  'warn_of_promises weigh_promises scope_changed',
+  'warn_of_promises weigh_promises scope_changed notify_changes',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
@@ -38,6 +38,8 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog.refresh_wait(jsonb)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.refresh_end(jsonb)': { catalog_watcher: ['EXECUTE'] },
   'function catalog.changes(bigint,integer)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.changes_snapshot(text,integer)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.product_after(jsonb,text,text,text)': { catalog_reader: ['EXECUTE'] },
   'function catalog.changes_position()': { catalog_reader: ['EXECUTE'] },
   'function catalog.changes_oldest()': { catalog_reader: ['EXECUTE'] },
   'function catalog.lowest_prices(text,text,text,text,integer,boolean)': { catalog_reader: ['EXECUTE'] },
@@ -73,6 +75,12 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.past_moves(text,timestamp with time zone)': {},
   'function catalog_internal.others_sent(interval)': {},
   'function catalog_internal.count_other(timestamp with time zone)': {},
+  'function catalog_internal.position_of(bigint)': {},
+  'function catalog_internal.id_before(bigint)': {},
+  'function catalog_internal.add_changes(text,text[],text[],integer[],text[],text[],text[],timestamp with time zone)':
+    {},
+  'function catalog_internal.add_sku_changes(text[],text[],text[],boolean[])': {},
+  'function catalog_internal.merged(jsonb,jsonb,jsonb)': {},
   'function catalog_internal.position_before(timestamp with time zone)': {},
   'function catalog_internal.drop_history_chunk(double precision)': {},
   'function catalog_internal.read_watchlist(boolean,integer)': {},

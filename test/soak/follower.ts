@@ -2,7 +2,7 @@ import type { Sql } from '../../src/store/db.ts';
 
 interface Change {
   readonly position: string;
-  readonly kind: 'price' | 'product';
+  readonly kind: 'sku' | 'price' | 'product';
   readonly sku: string;
   readonly size: string | null;
   readonly old_price: number | null;
@@ -66,10 +66,11 @@ export class Follower {
     this.seen += 1;
     if (change.kind !== 'price') return;
     const key = `${change.sku} ${change.size ?? ''}`;
-    // The first prices of a SKU are no changes: what is not known may have been priced since.
-    const before = this.#prices.get(key);
-    if (before !== undefined && before !== change.old_price)
-      this.#fault(`${key} was ${before}, and change ${change.position} says ${String(change.old_price)}`);
+    const before = this.#prices.get(key) ?? null;
+    if (before !== change.old_price)
+      this.#fault(
+        `${key} was ${String(before)}, and change ${change.position} says ${String(change.old_price)}`,
+      );
     if (change.new_price === null) this.#prices.delete(key);
     else this.#prices.set(key, change.new_price);
   }
@@ -84,13 +85,16 @@ export class Follower {
     await this.#following;
     while ((await this.#take()) > 0);
     const [{ written }] = await this.sql<[{ written: number }]>`
-      select ((select count(*) from catalog.price_history where id > ${String(this.#from)}::bigint)
-        + (select count(*) from catalog.product_history where id > ${String(this.#from)}::bigint))::int as written`;
+      with start as (select catalog_internal.id_before(${String(this.#from)}::bigint) as id)
+      select ((select count(*) from catalog.price_history h, start s where h.id > s.id)
+        + (select count(*) from catalog.product_history h, start s where h.id > s.id)
+        + (select coalesce(sum(b.last_id - b.id + 1), 0) from catalog_internal.change_batches b, start s where b.id > s.id))::int as written`;
     if (written !== this.seen) this.#fault(`${written} changes were written, and ${this.seen} came`);
     const rows = await this.sql<{ key: string; price: number }[]>`
       select sku || ' ' || size as key, price from catalog.prices where price is not null`;
     const now = new Map(rows.map(({ key, price }) => [key, price]));
-    for (const [key, price] of this.#prices)
-      if (now.get(key) !== price) this.#fault(`${key} is ${String(now.get(key))}, by its changes ${price}`);
+    for (const key of new Set([...now.keys(), ...this.#prices.keys()]))
+      if (now.get(key) !== this.#prices.get(key))
+        this.#fault(`${key} is ${String(now.get(key))}, by its changes ${String(this.#prices.get(key))}`);
   }
 }

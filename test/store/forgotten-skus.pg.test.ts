@@ -74,15 +74,17 @@ test('each table that names SKUs loses them with catalog.skus, or keeps them for
 });
 
 describe('SKUs that somebody deletes from catalog.skus', () => {
-  test('are gone from every table, and readers of changes are told that their prices went', async () => {
+  test('are gone from every table, and readers of changes are told that their prices went, and they', async () => {
     const { sql } = store;
     await priced('A', 'B', 'C');
     const [{ position }] = await sql<[{ position: string }]>`select catalog.changes_position() as position`;
     await sql`delete from catalog.skus where sku <> 'B'`;
     expect(await known()).toEqual(everywhere(['B']));
     expect(await movesOf(sql, 'A')).toEqual(['8: 80 → null']);
-    const changes = await sql`select sku from catalog.changes(${position})`;
-    expect(changes.map((row) => row['sku'] as string)).toEqual(['A', 'C']);
+    const changes = await sql<{ what: string }[]>`
+      select concat_ws(' ', kind, sku, field, old_value, old_price) as what from catalog.changes(${position})`;
+    const told = ['price A 80', 'price C 80', 'sku A state priced', 'sku C state priced'];
+    expect(changes.map(({ what }) => what)).toEqual(told);
   });
 
   test('are gone also where a session deletes as a replica does, and where all of them are', async () => {

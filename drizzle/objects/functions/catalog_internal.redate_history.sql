@@ -6,6 +6,7 @@ DECLARE
 BEGIN
   UPDATE catalog.price_history SET observed_at = catalog_internal.happened(observed_at, moment, shift) WHERE observed_at > moment;
   UPDATE catalog.product_history SET observed_at = catalog_internal.happened(observed_at, moment, shift) WHERE observed_at > moment;
+  UPDATE catalog_internal.change_batches SET observed_at = catalog_internal.happened(observed_at, moment, shift) WHERE observed_at > moment;
   UPDATE catalog_internal.history_milestones SET at = catalog_internal.happened(at, moment, shift) WHERE at > moment;
 END
 $$;
