@@ -20,6 +20,7 @@ const WORKS = [
   'apply',
   'claim',
   'read',
+  'follow',
   'scrape',
   'start',
   'size',

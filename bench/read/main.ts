@@ -1,4 +1,3 @@
-import { fork } from 'node:child_process';
 import type { Sql } from '../../src/store/db.ts';
 import { scattered } from '../apply/answer.ts';
 import { median, quantile, timed } from '../frame/measure.ts';
@@ -6,6 +5,7 @@ import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
 import { loadMirror } from '../scrape/load.ts';
+import { besideWriter } from './beside.ts';
 
 /*
  * npm run bench:read [-- --skus 1000000 --rounds 200 --json FILE]
@@ -128,25 +128,6 @@ async function loadHistory(sql: Sql): Promise<void> {
   await sql.unsafe('vacuum analyze catalog.price_history');
 }
 
-/** Does the work while another process applies that many answers a minute (0: as fast as it can), from its first one on. */
-async function besideWriter<Result>(url: string, aMinute: number, work: () => Promise<Result>) {
-  const writer = fork(new URL('writer.ts', import.meta.url), [url, String(skus), String(aMinute)]);
-  let applied = 0;
-  writer.on('message', (count) => (applied += Number(count)));
-  await new Promise((resolve) => {
-    writer.once('message', resolve);
-  });
-  const startedAt = performance.now();
-  const result = await work();
-  const skusASecond = (applied * 1000) / (performance.now() - startedAt);
-  const gone = new Promise((resolve) => {
-    writer.once('exit', resolve);
-  });
-  writer.disconnect();
-  await gone;
-  return { result, skusASecond };
-}
-
 const QUIET = 'quiet';
 const FULL = 'at the full rate of an account';
 const UNPACED = 'beside answers as fast as they go';
@@ -157,8 +138,8 @@ await withMirrorDatabase(
     await loadRecords(sql, SIZES);
     await loadHistory(sql);
     const quiet = await measure(sql);
-    const full = await besideWriter(url, ANSWERS_A_MINUTE, () => measure(sql));
-    const unpaced = await besideWriter(url, 0, () => measure(sql));
+    const full = await besideWriter({ url, skus, aMinute: ANSWERS_A_MINUTE }, () => measure(sql));
+    const unpaced = await besideWriter({ url, skus, aMinute: 0 }, () => measure(sql));
     const applied = (skusASecond: number, when: string): Row => ({
       work: `answers applied meanwhile, ${when}`,
       ours: skusASecond,
