@@ -27,7 +27,7 @@ test('collects once memory has grown by 16 MB from the least it was, and again a
  */
 const STREAM = `
   const { heapKeeper } = await import(process.argv[1]);
-  const keep = process.argv[2] === 'kept' ? heapKeeper() : () => {};
+  const keep = heapKeeper();
   const alive = [];
   let most = 0;
   for (let n = 0; n < 1200; n += 1) {
@@ -40,12 +40,9 @@ const STREAM = `
 
 test('buffers that stream by are freed before they come to much', async () => {
   const heap = new URL('../../src/lib/heap.ts', import.meta.url).href;
-  const most = async (how: string) => {
-    // How much V8's own threads collect beside depends on what else the processors have to do.
-    const args = [SEMI_SPACE, '--single-threaded-gc', '--input-type=module', '--eval', STREAM, heap, how];
-    return Number((await promisify(execFile)(process.execPath, args)).stdout) / MB;
-  };
-  const [kept, asV8Does] = await Promise.all([most('kept'), most('as V8 does')]);
-  expect(kept).toBeLessThan(28);
-  expect(asV8Does).toBeGreaterThan(kept * 1.5);
+  // How much V8's own threads collect beside depends on what else the processors have to do. By itself V8 lets it come to 67 MB, or collects
+  // sooner on a machine that is slow enough: that is its own affair.
+  const args = [SEMI_SPACE, '--single-threaded-gc', '--input-type=module', '--eval', STREAM, heap];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  expect(Number(stdout) / MB).toBeLessThan(28);
 }, 60_000);

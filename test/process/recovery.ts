@@ -1,9 +1,10 @@
 import { expect } from 'vitest';
+import { type ChangeRow, expectCopied, MirrorCopy } from '../support/copy.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import type { Stack } from '../support/stack.ts';
 
-/** After some time and a run that nobody kills: every table is true, and history is whole. */
+/** After some time and a run that nobody kills: every table is true, and history and feed are whole. */
 export async function expectTrueAtTheEnd(stack: Stack): Promise<void> {
   // Live prices and metadata are nobody's to report: what time brings is brought here.
   await stack.everythingDue();
@@ -11,4 +12,19 @@ export async function expectTrueAtTheEnd(stack: Stack): Promise<void> {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
   await expectHistoryIsAChain(stack.sql);
+  await expectFeedIsWhole(stack);
+}
+
+/** Who has read nothing but the feed, from the database's first day on, has the mirror. */
+async function expectFeedIsWhole({ sql }: Stack): Promise<void> {
+  const copy = new MirrorCopy();
+  for (let position = '0'; ;) {
+    const changes = await sql<ChangeRow[]>`select * from catalog.changes(${position}, 5000)`;
+    const last = changes.at(-1);
+    if (last === undefined) break;
+    copy.apply(changes);
+    position = last.position;
+  }
+  expect(copy.faults).toEqual([]);
+  await expectCopied(sql, copy);
 }

@@ -303,3 +303,15 @@ test('a SKU that was removed outside and is listed again is asked for its metada
   await world.do({ do: 'answer', kinds: ['record'] });
   await world.check();
 });
+
+test('a SKU that was removed outside, watched there, and is then reported is asked for its metadata', async () => {
+  await empty(store.sql);
+  const world = new World();
+  await storeScopeMode(store.sql, true);
+  await world.manifest(SKUS.slice(0, 5), 'h1');
+  await world.do({ do: 'delta', changed: ['A1'], live: ['A1'], removed: ['B1'] });
+  await world.do({ do: 'rule', rule: { kind: 'brand', value: 'Nike' }, include: true });
+  await world.do({ do: 'watch', skus: ['B1'] });
+  await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
+  await world.check();
+});
