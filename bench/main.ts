@@ -23,6 +23,7 @@ const WORKS = [
   'follow',
   'scrape',
   'start',
+  'traces',
   'size',
   'bloat',
   'scale',

@@ -5,6 +5,7 @@ import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { connect } from '../../src/store/db.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
@@ -59,6 +60,7 @@ const outcome = await syncManifest(
     hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),
+    tracer: NO_TRACER,
     emit: () => undefined,
     settings: { ...config, callsPerMinute: 120 },
   },

@@ -5,7 +5,7 @@ import { addedByFiles, readEnvFiles } from './env-file.ts';
 import { isLoopbackUrl } from '../partner/origin.ts';
 import { combined } from './combinations.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile, unknownNames } from './environment.ts';
-import { type KeptSecret, readSecret, type SecretSource, urlSecrets } from './secrets.ts';
+import { headerSecrets, type KeptSecret, readSecret, type SecretSource, urlSecrets } from './secrets.ts';
 import { type Setting, SETTINGS } from './settings.ts';
 
 type Table = typeof SETTINGS;
@@ -33,7 +33,7 @@ export interface Config extends Settings {
 }
 
 /** What a command needs that works on the mirror without calling the partner. */
-export type MirrorConfig = Omit<Config, 'partner' | 'access'>;
+export type MirrorConfig = Omit<Config, 'partner' | 'access' | 'traces'>;
 
 export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
@@ -109,7 +109,13 @@ export function useEnvFiles(paths: readonly string[]): string[] {
 }
 
 /** Which commands need a setting, by the first part of its path; where nothing is said, those that use the mirror. */
-const NEEDS: Readonly<Record<string, Need>> = { partner: 'all', access: 'all', http: 'http', log: 'http' };
+const NEEDS: Readonly<Record<string, Need>> = {
+  partner: 'all',
+  access: 'all',
+  traces: 'all',
+  http: 'http',
+  log: 'http',
+};
 const WIDER = { all: ['all', 'database', 'http'], database: ['database', 'http'], http: ['http'] } as const;
 type Need = keyof typeof WIDER;
 
@@ -194,8 +200,9 @@ function inOrder(...found: (readonly [Name, ConfigProblem][])[]): ConfigProblem[
 }
 
 const namesOf = (rows: typeof ROWS) => rows.map(([name]) => name);
-/** Variables that are connection URLs, and all others. */
+/** Variables that are connection URLs, those that are headers, and all others. */
 const CONNECTIONS = namesOf(ROWS.filter(([, { connection }]) => connection === true));
+const HEADERS = namesOf(ROWS.filter(([name, { secret }]) => secret === true && name.endsWith('_HEADERS')));
 const OTHERS = namesOf(ROWS.filter(([, { connection }]) => connection !== true));
 
 /** What must not be logged: each secret there has been, the pair as Basic encodes it, and the passwords inside URLs. */
@@ -203,7 +210,9 @@ function unloggable(kept: ReadonlyMap<Name, KeptSecret>): readonly string[] {
   const seen = (name: Name) => [...(kept.get(name)?.seen ?? [])];
   const secrets = seen('PARTNER_SECRET');
   const pairs = seen('PARTNER_API_KEY').flatMap((key) => secrets.map((secret) => `${key}:${secret}`));
-  return [...new Set([...pairs, ...OTHERS.flatMap(seen), ...CONNECTIONS.flatMap(seen).flatMap(urlSecrets)])];
+  const headers = HEADERS.flatMap(seen).flatMap(headerSecrets);
+  const urls = CONNECTIONS.flatMap(seen).flatMap(urlSecrets);
+  return [...new Set([...pairs, ...OTHERS.flatMap(seen), ...headers, ...urls])];
 }
 
 /** Every secret of the environment that can be read, whether or not the rest of it is right: for what is said of an error. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { hostName } from '../lib/host-name.ts';
+import { parseHeaderPairs } from './header-pairs.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
 
@@ -62,6 +63,15 @@ export const share = () =>
     .pipe(z.number().gt(0).max(1))
     .describe('a share greater than 0 and at most 1, such as 0.6');
 
+/** A fraction in [0, 1]. */
+export const ratio = () =>
+  z
+    .string()
+    .regex(/^\d*\.?\d+$/)
+    .transform(Number)
+    .pipe(z.number().min(0).max(1))
+    .describe('a number from 0 to 1');
+
 export const pattern = (expected: string, allowed: RegExp) => z.string().regex(allowed).describe(expected);
 
 /** A name for people, in any script. Nothing in it is invisible, breaks a line or turns the direction of reading. */
@@ -71,17 +81,33 @@ export const label = (longest: number) =>
     new RegExp(String.raw`^[^\p{C}\p{Zl}\p{Zp}]{1,${longest}}$`, 'u'),
   );
 
+function isPlainWebUrl(text: string): boolean {
+  const url = URL.parse(text);
+  const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
+  return isWeb && url.username === '' && url.password === '' && !/[?#]/.test(text);
+}
+
 /** A URL to append a file's name to, without its trailing slash. */
 export const linkBase = () =>
   z
     .string()
-    .refine((text) => {
-      const url = URL.parse(text);
-      const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
-      return isWeb && url.username === '' && url.password === '' && !/[?#]/.test(text);
-    })
+    .refine(isPlainWebUrl)
     .transform((text) => new URL(text).href.replace(/\/+$/, ''))
     .describe('an http:// or https:// URL without user, password, query or fragment');
+
+/** A URL of a collector. What it asks for as a proof of identity goes into headers, which are kept out of the log. */
+export const otlpEndpoint = () =>
+  z
+    .string()
+    .refine(isPlainWebUrl)
+    .describe('an http:// or https:// URL without user, password, query or fragment');
+
+/** Headers for a collector, as OpenTelemetry writes them; their values are never shown. */
+export const headerPairs = () =>
+  z
+    .string()
+    .refine((text) => parseHeaderPairs(text) !== null)
+    .describe('headers such as `api-key=value,x-tenant=value`, values percent-encoded');
 
 /** The name of a JSON field that the partner does not document. */
 export const field = () => pattern('a field name', /^\S(?:.*\S)?$/u);

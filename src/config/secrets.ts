@@ -117,6 +117,19 @@ function decoded(text: string): string {
   }
 }
 
+/** Shorter values of headers name tenants and the like, which lines may hold for other reasons. */
+const SHORTEST_SECRET = 8;
+
+/** The values of headers written as `name=value,…` (percent-encoded), and what follows a scheme in them, such as Bearer's token. */
+export function headerSecrets(text: string): string[] {
+  return text
+    .split(',')
+    .map((pair) => pair.slice(pair.indexOf('=') + 1).trim())
+    .flatMap((value) => [value, decoded(value)])
+    .flatMap((value) => [value, value.replace(/^(?:basic|bearer)(?:\s+|%20)/i, '')])
+    .filter(({ length }) => length >= SHORTEST_SECRET);
+}
+
 const QUOTED = /^(["'`]).*\1$/su;
 
 /**

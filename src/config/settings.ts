@@ -15,6 +15,7 @@ import {
 } from './rules.ts';
 import { PROXY_SETTINGS } from './proxy-settings.ts';
 import { SERVER_SETTINGS } from './server-settings.ts';
+import { TRACE_SETTINGS } from './trace-settings.ts';
 
 /**
  * One setting. It has a `default`, or says in `unset` what applies without it (its value is null then), or has to be
@@ -298,4 +299,5 @@ export const SETTINGS = {
       'field of the manifest response that holds the snapshot identifier (undocumented by the partner)',
   },
   ...SERVER_SETTINGS,
+  ...TRACE_SETTINGS,
 } as const satisfies Readonly<Record<string, Setting>>;

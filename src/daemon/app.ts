@@ -23,6 +23,7 @@ import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
 import { createTelemetry, type Telemetry } from '../telemetry/telemetry.ts';
 import type { Log } from '../telemetry/log/logger.ts';
+import { openTracing } from '../telemetry/traces/tracing.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
@@ -128,7 +129,9 @@ interface StartParts {
 
 async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const { config, plainLog, clock, onStop, giveUp, waits } = given;
-  const { log, problems } = rememberProblems(plainLog, createScrubber(config.secrets), clock);
+  const tracing = await openTracing(config, plainLog, clock);
+  onStop(() => tracing.close());
+  const { log, problems } = rememberProblems(tracing.logOf(plainLog), createScrubber(config.secrets), clock);
   const metrics = createMetrics({ version: VERSION, mirror: mirrorName(config.log.mirrorName) });
   const limits = paceLimits(config);
 
@@ -138,15 +141,12 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const queuesInPostgres = config.queues.redisUrl === null;
   const telemetry = createTelemetry({ log, metrics, clock, backlog: () => dueNow(sql), queuesInPostgres });
   const pause = createStorePause(clock, telemetry.onStore);
-  const onQueueError = (error: Error) => {
-    telemetry.onQueueError(error);
-    pause.queuesFail(error);
-  };
+  const onQueueError = (error: Error) => (telemetry.onQueueError(error), pause.queuesFail(error));
   const backend = await needingConnections(config, async () => {
     await migrateMirror(config, sql, database.url, { log, onStop });
     // Whoever starts it may have changed what calls failed for.
     await endCallPause(sql, null);
-    return await openQueues(config, database.url, onQueueError, onStop, waits);
+    return await openQueues(config, database.url, onQueueError, onStop, waits, tracing.queues);
   });
 
   const breaker = createCircuitBreaker(clock, limits);
@@ -174,9 +174,10 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     hints: new HintCounts(clock),
     moves: new MoveCounts(clock),
     floors: new DueFloors(clock),
+    tracer: tracing.tracer,
   };
-  const own = { config, clock, log, problems, metrics, telemetry };
-  const parts: Parts = { ...own, pause, backend, breaker, clocks, sync };
+  const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks };
+  const parts: Parts = { ...own, sync };
   const runner = await startRunner(parts, onStop);
   const postgresAnswers = () => askPostgres(database.url);
   const health = createHealth(parts, runner);

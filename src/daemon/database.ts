@@ -18,6 +18,7 @@ import { storeScopeMode } from '../store/scope.ts';
 import { storeSettings } from '../store/sync-state.ts';
 import { emitLine, type Log } from '../telemetry/log/logger.ts';
 import { noticeLines } from '../telemetry/log/lines.ts';
+import type { Tracing } from '../telemetry/traces/tracing.ts';
 import type { EmbeddedLog } from '../embedded/events.ts';
 
 /** Statements under way at the end get so long; what they belong to has been stopped before. */
@@ -143,6 +144,7 @@ export async function openQueues(
   onError: (error: Error) => void,
   onStop: OnStop,
   waits: Waits = WAITS,
+  telemetry: Tracing['queues'] = null,
 ): Promise<QueueBackend> {
   const { redisUrl, prefix } = config.queues;
   const backend = createQueueBackend({
@@ -152,6 +154,7 @@ export async function openQueues(
     answerWithinMs: waits.queueAnswerMs,
     prefix,
     onError,
+    telemetry,
   });
   onStop(() => backend.close());
   await backend.prepare();

@@ -7,6 +7,7 @@ import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
+import { tracedTask } from '../sync/traces.ts';
 import { repriceSlices, type Slice } from '../sync/reprice/slice.ts';
 import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
 
@@ -34,7 +35,7 @@ export function handlersOf(
   const retention: Retention = { windowMs: config.rate.windowMs, historyMs: config.history.retentionMs };
 
   async function task(name: RunTask, work: (run: TaskRun) => Promise<TaskOutcome>): Promise<string> {
-    const outcome = await runTask(runner, name, work);
+    const outcome = await runTask(runner, name, (run) => tracedTask(sync, name, () => work(run)));
     return outcome?.kind ?? 'not-due';
   }
 

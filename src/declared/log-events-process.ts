@@ -91,6 +91,13 @@ export const PROCESS = {
     ['from', ...REPEATED],
     'the connection that has waited longest makes room, and probes are still answered; check what connects from that address',
   ),
+  'traces.failed': line(
+    ['warn', 'debug'],
+    'traces could not be sent to the collector',
+    ['err', 'lostSpans', ...REPEATED],
+    'lostSpans, since the last such line, are lost, and further ones are sent; the daemon goes on as without traces. Check OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and the collector',
+  ),
+  'traces.recovered': line('info', 'traces are sent to the collector again', [...OVER]),
   'status.unread': line('debug', 'the status page could not read the mirror', ['err']),
 } as const;
 

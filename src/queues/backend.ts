@@ -5,6 +5,7 @@ import {
   type JobsOptions,
   type Processor,
   Queue,
+  type Telemetry,
   Worker,
 } from 'bullmq';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
@@ -61,6 +62,8 @@ export interface QueueBackendOptions {
   readonly prefix: string;
   /** Errors of connections; they come by the dozen while a store is down, and each is retried. */
   readonly onError: (error: Error) => void;
+  /** What queues and workers are traced with; absent or null: nothing. */
+  readonly telemetry?: Telemetry | null;
 }
 
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
@@ -112,8 +115,11 @@ function openRereadingRedis(url: () => string, options: RedisOptions): Redis {
   return redis;
 }
 
+const tracedBy = ({ telemetry }: Pick<QueueBackendOptions, 'telemetry'>): { telemetry?: Telemetry } =>
+  telemetry === undefined || telemetry === null ? {} : { telemetry };
+
 function redisBackend(
-  { prefix, onError, answerWithinMs }: QueueBackendOptions,
+  { prefix, onError, answerWithinMs, ...options }: QueueBackendOptions,
   url: () => string,
 ): QueueBackend {
   const connection = openRereadingRedis(url, {
@@ -125,11 +131,12 @@ function redisBackend(
     socketTimeout: REDIS_BLOCKS_MS + answerWithinMs,
   });
   connection.on('error', onError);
+  const traced = tracedBy(options);
   return {
     kind: 'redis',
     prepare: () => Promise.resolve(),
     openQueue: async (name) =>
-      new Queue(name, { connection, prefix, defaultJobOptions: KEEP }).on('error', onError),
+      new Queue(name, { connection, prefix, defaultJobOptions: KEEP, ...traced }).on('error', onError),
     openWorker: async (name, process, concurrency) =>
       new PatientWorker(name, process, {
         connection,
@@ -139,6 +146,7 @@ function redisBackend(
         ...KEEP,
         ...STALLED,
         ...SAY_AGAIN,
+        ...traced,
       }).on('error', onError),
     onReconnect(listener) {
       connection.on('ready', listener);
@@ -165,11 +173,15 @@ function postgresBackend(options: QueueBackendOptions): QueueBackend {
   const { pool, backendOf, wake, close } = createPostgresQueues(options);
   // What BullMQ would make a connection of; it is given one.
   const connection = {};
+  const traced = tracedBy(options);
   return {
     kind: 'postgres',
     prepare: () => prepareTables(options.databaseUrl),
     openQueue: async (name) => {
-      const queue = new Queue(name, { connection, defaultJobOptions: KEEP }, backendOf).on('error', onError);
+      const queue = new Queue(name, { connection, defaultJobOptions: KEEP, ...traced }, backendOf).on(
+        'error',
+        onError,
+      );
       return Object.assign(queue, {
         add: async (...job: Parameters<JobQueue['add']>) => {
           const added = await Queue.prototype.add.apply(queue, job);
@@ -182,7 +194,7 @@ function postgresBackend(options: QueueBackendOptions): QueueBackend {
       new PatientWorker(
         name,
         process,
-        { connection, concurrency, autorun: false, ...KEEP, ...STALLED, ...SAY_AGAIN },
+        { connection, concurrency, autorun: false, ...KEEP, ...STALLED, ...SAY_AGAIN, ...traced },
         backendOf,
       ).on('error', onError),
     // Postgres keeps what was committed: nothing to put back after an outage.

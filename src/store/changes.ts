@@ -34,6 +34,8 @@ export interface FirstRecords {
   }[];
 }
 
+const NO_RECORDS: FirstRecords = { prices: [], fields: [] };
+
 /** What a transaction changed; `moves` and `fields` are history, all of it is in the feed. */
 export interface Changes {
   readonly moves: readonly PriceMove[];
@@ -57,6 +59,10 @@ export function correctedMeanings(fields: readonly FieldChange[]): string[] {
  * come a few times a second and hold the lock only for their commits: no waiting for one another could be measured.
  */
 
+/** Whether there is something to write, and so to notify listeners of. */
+export const hasChanges = ({ moves, fields, states = [], first = NO_RECORDS }: Changes): boolean =>
+  moves.length + fields.length + states.length + first.prices.length + first.fields.length > 0;
+
 /**
  * Writes both histories and the rest of the feed, and notifies listeners, as the last step of a transaction: the holder of the lock that this
  * takes waits for no other lock, so it cannot be part of a deadlock. `at` null: the transaction's time. A SKU's corrected size
@@ -64,10 +70,10 @@ export function correctedMeanings(fields: readonly FieldChange[]): string[] {
  */
 export async function writeChanges(
   tx: Tx,
-  { moves, fields, states = [], first = { prices: [], fields: [] } }: Changes,
+  { moves, fields, states = [], first = NO_RECORDS }: Changes,
   at: Date | null,
 ): Promise<void> {
-  if (moves.length + fields.length + states.length + first.prices.length + first.fields.length === 0) return;
+  if (!hasChanges({ moves, fields, states, first })) return;
   const corrected = correctedMeanings(fields);
   // Sent in one go. A chunk that is missing is made before the lock's holder needs it.
   await Promise.all([

@@ -23,6 +23,8 @@ export interface DeltaApplied {
   readonly crossedToLive: number;
   readonly crossedToSnapshot: number;
   readonly removed: number;
+  /** The time of each of its transactions, since which what it reported has been due. */
+  readonly reportedAt: readonly Date[];
 }
 
 const NOTHING: DeltaApplied = {
@@ -32,6 +34,7 @@ const NOTHING: DeltaApplied = {
   crossedToLive: 0,
   crossedToSnapshot: 0,
   removed: 0,
+  reportedAt: [],
 };
 
 /** SKUs of one transaction: answers for them wait until it ends, and all their prices make one piece of history. */
@@ -56,6 +59,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
   const nowLive = await setOf(delta.nowLive);
   const { parts, last, skus } = partsOf(delta, nowLive);
   const total = { ...NOTHING, applied: true };
+  const reportedAt: Date[] = [];
   const add = (counts: CrossingCounts) => {
     total.newSkus += counts.newSkus;
     total.crossedToLive += counts.crossedToLive;
@@ -63,21 +67,24 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
   };
   for (const part of parts) {
     const counts = await transaction(sql, async (tx) => {
-      if (!(await hasToken(tx, delta.since))) return null;
-      return await applyPart(tx, part, nowLive);
+      const at = await atToken(tx, delta.since);
+      return at === null ? null : { at, ...(await applyPart(tx, part, nowLive)) };
     });
     if (counts === null) return NOTHING;
     add(counts);
+    reportedAt.push(counts.at);
   }
   const counts = await transaction(sql, async (tx) => {
-    if (!(await hasToken(tx, delta.since))) return null;
+    const at = await atToken(tx, delta.since);
+    if (at === null) return null;
     const applied = await applyPart(tx, last, nowLive, delta);
     failpoint('delta.token-moved');
-    return applied;
+    return { at, ...applied };
   });
   if (counts === null) return NOTHING;
   add(counts);
-  return { ...total, marked: skus, removed: delta.removed.length };
+  reportedAt.push(counts.at);
+  return { ...total, marked: skus, removed: delta.removed.length, reportedAt };
 }
 
 /**
@@ -114,12 +121,12 @@ async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
   return all;
 }
 
-/** Locks the token, and says whether it is this one. */
-async function hasToken(tx: Tx, token: string): Promise<boolean> {
+/** Locks the token; the transaction's time where it is this one, else null. */
+async function atToken(tx: Tx, token: string): Promise<Date | null> {
   const [sync] = await tx<
-    [{ snapshot_id: string | null }]
-  >`select snapshot_id from catalog_internal.sync for update`;
-  return sync.snapshot_id === token;
+    [{ snapshot_id: string | null; at: Date }]
+  >`select snapshot_id, now() as at from catalog_internal.sync for update`;
+  return sync.snapshot_id === token ? sync.at : null;
 }
 
 /** Applies a part, and with `end`, the delta whose last part it is, moves the token. */

@@ -57,6 +57,13 @@ export interface Claim {
   /** The database's time of the claim; the request is sent after it. */
   readonly askedAt: Date;
   readonly skus: readonly ClaimedSku[];
+  /** Since when each of them was due, and why, as far as that is of interest. */
+  readonly dues?: readonly ClaimedDue[];
+}
+
+export interface ClaimedDue {
+  readonly dueAt: Date;
+  readonly reason: string;
 }
 
 /** What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls. */
@@ -87,7 +94,7 @@ export async function claimDue(
   const { named = [], suspects = [] } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
   if (quotas.length + named.length + suspects.length === 0) return null;
-  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
+  const rows = await sql<(ClaimedSku & ClaimedDue & { claim: string; askedAt: Date })[]>`
     with quotas as materialized (
       ${quotaRows(sql, quotas, floors)}
     ),
@@ -130,7 +137,8 @@ export async function claimDue(
       from claim
       where d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
         union select ctid from by_name union select ctid from suspects))
-      returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt"
+      returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt",
+        d.due_at as "dueAt", d.reason
     ),
     spent as (${spending(sql, spend)})
     select * from claimed`;
@@ -140,6 +148,7 @@ export async function claimDue(
     number: first.claim,
     askedAt: first.askedAt,
     skus: rows.map(claimedSku),
+    dues: rows.map(({ dueAt, reason }) => ({ dueAt, reason })),
   };
 }
 

@@ -7,13 +7,15 @@ import type { NextRefresh } from '../store/answer/types.ts';
 import type { PromiseCounts } from '../store/promises.ts';
 import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import type { PartnerClient } from '../partner/client.ts';
 import { OUTAGE_KINDS, PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
 import type { DueFloors } from '../store/due-floors.ts';
 import { endCallPause } from '../store/tasks.ts';
-import { type Failure, PATIENCE_MS } from './outcome.ts';
+import type { Failure } from './outcome.ts';
 import type { Pacer, SentPermit } from '../pace/pacer.ts';
+import { acquireTraced, callTraced } from './traces.ts';
 
 /** What sync uses of the configuration. Credentials are the client's. */
 export interface SyncSettings extends Pick<Config, 'bulk' | 'intervals' | 'catalog'> {
@@ -95,6 +97,7 @@ export interface SyncContext {
   readonly hints: HintCounts;
   readonly moves: MoveCounts;
   readonly floors: DueFloors;
+  readonly tracer: Tracer;
 }
 
 export type Asked<T> =
@@ -112,9 +115,9 @@ export async function ask<T>(
   send: (permit: SentPermit) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<Asked<T>> {
-  const acquired = await ctx.pacer.acquire(lane, PATIENCE_MS, signal);
+  const acquired = await acquireTraced(ctx, lane, signal);
   if (acquired.kind === 'wait') return acquired;
-  const asked = await send(acquired.permit).then(
+  const asked = await callTraced(ctx, lane, {}, () => send(acquired.permit)).then(
     (value): Asked<T> => ({ kind: 'answer', value }),
     (error: unknown): Asked<T> => {
       if (error instanceof PartnerError) return { kind: 'error', error };

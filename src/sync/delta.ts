@@ -1,9 +1,10 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { PartnerError } from '../partner/errors.ts';
-import { applyDelta, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
+import { applyDelta, type DeltaApplied, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
 import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { ask, type SyncContext } from './context.ts';
+import { dueKey } from './traces.ts';
 import { failureOf, type TaskOutcome, retryAfter } from './outcome.ts';
 
 /** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */
@@ -79,7 +80,7 @@ export async function syncDelta(
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
     // A token seen before in this run is a circle: what there is has been told.
     const isEnd = empty >= MOST_EMPTY_HOPS || seen.has(delta.toSnapshot);
-    const applied = await applyDelta(ctx.sql, { since: snapshotId, ...delta, isEnd });
+    const applied = await applyTraced(ctx, { since: snapshotId, ...delta, isEnd });
     failpoint('delta.committed');
     const advanced = delta.toSnapshot !== snapshotId;
     if (applied.applied && (advanced || applied.marked > 0 || delta.skipped > 0)) {
@@ -101,6 +102,25 @@ export async function syncDelta(
     const isOver = !advanced || isEnd || hops >= MOST_HOPS;
     if (isOver) return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
   }
+}
+
+async function applyTraced(
+  { sql, tracer }: SyncContext,
+  delta: Parameters<typeof applyDelta>[1],
+): Promise<DeltaApplied> {
+  const { changed, removed, nowLive, toSnapshot } = delta;
+  const facts = {
+    'catalog_mirror.delta.to_snapshot': toSnapshot,
+    'catalog_mirror.delta.changed': changed.length,
+    'catalog_mirror.delta.removed': removed.length,
+    'catalog_mirror.delta.now_live': nowLive.length,
+  };
+  return await tracer.span('delta.apply', facts, async (span) => {
+    const applied = await applyDelta(sql, delta);
+    span.set({ 'catalog_mirror.delta.new_skus': applied.newSkus });
+    tracer.remember(applied.reportedAt.map(dueKey));
+    return applied;
+  });
 }
 
 async function recover(

@@ -4,6 +4,7 @@ import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
 import { connect } from '../../src/store/db.ts';
@@ -80,6 +81,7 @@ const ctx: SyncContext = {
   hints: new HintCounts(systemClock),
   moves: new MoveCounts(systemClock),
   floors: new DueFloors(systemClock),
+  tracer: NO_TRACER,
   emit: telemetry.onSync,
   settings: settingsWith({
     PARTNER_BASE_URL: baseUrl,

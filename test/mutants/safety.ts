@@ -121,8 +121,8 @@ export const SAFETY: readonly Mutant[] = [
     ['permit: is used however late', 'if (!permit.lapsed()) return {', 'if (permit !== null) return {'],
     [
       'permit: one that lapsed keeps its place',
-      '  await permit.cancel();\n  return await pacer',
-      '  return await pacer',
+      '  await permit.cancel();\n  return await acquireTraced',
+      '  return await acquireTraced',
     ],
   ),
 ];

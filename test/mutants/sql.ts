@@ -25,7 +25,11 @@ export const SQL: readonly Mutant[] = [
       'test/hostile/deltas.pg.test.ts',
       'test/store/delta-pieces.pg.test.ts',
     ],
-    ['delta: is applied to another token', 'return sync.snapshot_id === token;', 'return true;'],
+    [
+      'delta: is applied to another token',
+      'return sync.snapshot_id === token ? sync.at : null;',
+      'return sync.at;',
+    ],
     [
       'delta: now_live alone reports nothing',
       'const reported = [...nowLive, ...changed',
@@ -48,8 +52,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'delta: the token moves with each piece',
-      'return await applyPart(tx, part, nowLive);',
-      'return await applyPart(tx, part, nowLive, delta);',
+      '(await applyPart(tx, part, nowLive))',
+      '(await applyPart(tx, part, nowLive, delta))',
     ],
     [
       'delta: a piece is applied whoever has the token',

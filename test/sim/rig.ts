@@ -4,6 +4,7 @@ import { LookCounts } from '../../src/store/calibration.ts';
 import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import type { Clock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
@@ -130,6 +131,7 @@ export class Rig {
       hints: new HintCounts(this.time),
       moves: new MoveCounts(this.time),
       floors: new DueFloors(this.time),
+      tracer: NO_TRACER,
       emit: (event) => this.#count(event),
     };
     return [worker, ctx];

@@ -5,6 +5,7 @@ import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
@@ -113,6 +114,7 @@ function replica(url: string, callsPerMinute = 100_000): SyncContext {
     hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),
+    tracer: NO_TRACER,
     emit: () => {},
     settings: settingsWith({
       PARTNER_BASE_URL: sandbox.url,

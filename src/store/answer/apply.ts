@@ -9,7 +9,7 @@ import type { Moved, Turned } from './members.ts';
 import { writePrices, writeProducts } from './writes.ts';
 import { auditRefreshes, standingColumns } from '../audit.ts';
 import { storeLooks } from '../calibration.ts';
-import { correctedMeanings, writeChanges } from '../changes.ts';
+import { correctedMeanings, hasChanges, writeChanges } from '../changes.ts';
 import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
 import { forgetHints, hintsAt, hintsOf, storeHintTests } from '../hints.ts';
@@ -34,7 +34,7 @@ export async function applyAnswer(
   next: NextRefresh,
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
-  const { lockedAt, reported, moved, muted, tests, hintTests, liveMoves, judged, massMove, ...applied } =
+  const { marks, reported, moved, muted, tests, hintTests, liveMoves, judged, massMove, ...applied } =
     await transaction(sql, async (tx, last) => {
       const [{ locked, lockedAt, at, scoped, massMove }, prices, products, muted] = await Promise.all([
         lockAnswered(tx, claim, next.everythingLive ?? false),
@@ -44,6 +44,7 @@ export async function applyAnswer(
       ]);
       failpoint('bulk.compared');
       const outcome = effectsOf(locked, settled, { prices, products }, next, { muted, massMove });
+      const comparedAt = performance.now();
       last(writeEffects(tx, { claim, at, scoped }, results, outcome, next));
       failpoint('bulk.written');
       return {
@@ -54,7 +55,7 @@ export async function applyAnswer(
         reported: outcome.answered.flatMap(
           ({ sku }) => locked.find((row) => row.sku === sku)?.reportedSeconds ?? [],
         ),
-        lockedAt,
+        marks: { lockedAt, comparedAt, notified: hasChanges(outcome) },
         moved: outcome.members,
         muted,
         tests: outcome.tests,
@@ -66,6 +67,7 @@ export async function applyAnswer(
         promises: countPromises(outcome.promises),
       };
     });
+  const { lockedAt, ...times } = { ...marks, committedAt: performance.now() };
   const members = await noteMembers(sql, moved, muted, next);
   next.looks?.note(tests);
   const counts = next.looks?.take() ?? [];
@@ -79,6 +81,7 @@ export async function applyAnswer(
   const massMoved = await followMoves(sql, next.moves, judged, massMove).catch(() => null);
   return {
     ...applied,
+    times,
     members,
     massMoved,
     ...doubtsOf(judged),

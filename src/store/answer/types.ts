@@ -113,6 +113,15 @@ export interface Applied {
   readonly massMoved: MassMoved | null;
   /** Promises of a price's age, by what became of them with this answer. */
   readonly promises: PromiseCounts;
+  readonly times: ApplyTimes;
+}
+
+/** When an answer's transaction had compared and sent its changes, and when it had committed them (`performance.now`). */
+export interface ApplyTimes {
+  readonly comparedAt: number;
+  readonly committedAt: number;
+  /** Listeners of catalog_changes were notified with the commit. */
+  readonly notified: boolean;
 }
 
 export interface DoubtedSku {

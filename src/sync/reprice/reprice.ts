@@ -1,38 +1,37 @@
 import { failpoint } from '../../lib/failpoint.ts';
+import type { Span } from '../../lib/tracer.ts';
 import type { Acquired, SentPermit } from '../../pace/pacer.ts';
 import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
-import type { Applied } from '../../store/answer/types.ts';
+import type { Applied, NextRefresh } from '../../store/answer/types.ts';
 import { type CallInputs, readCallInputs } from '../../store/bulk-call.ts';
-import { storeFailedCall, storeLesson } from '../../store/call-lesson.ts';
+import { storeFailedCall } from '../../store/call-lesson.ts';
 import { isConnectionLost, rejection, storeFailure } from '../../store/sql-errors.ts';
 import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
 import { isLockNotAvailable } from '../../store/locks.ts';
-import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
 import { quarantine } from '../../store/quarantine.ts';
 import { takeRefreshes } from '../../store/refresh.ts';
 import { readScope, withinScope } from '../../store/scope.ts';
 import { callPause } from '../../store/tasks.ts';
 import { readWatchlist } from '../../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
-import { learnLiveCeiling } from '../live/ceiling.ts';
-import { weighDeferrals } from '../live/incident.ts';
-import {
-  capacityOfCalls,
-  ceilingEvents,
-  ceilingEvidence,
-  learn,
-  type Shown,
-  type ShownByCall,
-} from '../live/learn.ts';
 import { weighLines } from '../live/lines.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { followHints } from './hints.ts';
-import { followLines, turnedLines } from './lines.ts';
 import { type Failure, failureOf, PATIENCE_MS } from '../outcome.ts';
-import { afterFailedCall, type FailedKind, sizeAfter } from './call-size.ts';
+import { afterFailedCall, type FailedKind } from './call-size.ts';
+import { learnFrom } from './learn-call.ts';
 import { inputOptions, type NoCall, planCall, type PlannedCall, type IterationState } from './plan.ts';
-import { type Reconciliation, skuResultOf, reconcile, unpriced, type SkuAnswer } from './reconciliation.ts';
+import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
+import {
+  acquireTraced,
+  answerFacts,
+  applyTraced,
+  callTraced,
+  CallSteps,
+  permitFacts,
+  traceCall,
+} from '../traces.ts';
 import { tellApplied } from './tell.ts';
 
 /** How one iteration ended: a call was made, or there is none to make now. */
@@ -44,8 +43,6 @@ const LEASE_SLACK_MS = 60_000;
 const OVERTAKEN_MS = 250;
 /** Of SKUs that are sorted by the rules of what is in scope before a call: a second or so. */
 const SORTED_PIECES = 4;
-/** Then what the call showed of the ceiling is left out: so many others have shown something meanwhile. */
-const MOST_TRIES = 5;
 
 /**
  * One iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs, asks, settles the
@@ -59,41 +56,81 @@ export async function repriceOnce(
   signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
   onSent: () => void = () => {},
 ): Promise<Iteration> {
-  const plan = async () => planCall(await readInputs(ctx), iteration, ctx.settings);
+  const steps = new CallSteps(ctx.clock);
+  const plan = () => steps.time('plan', async () => planCall(await readInputs(ctx), iteration, ctx.settings));
   const first = await plan();
   if (first.kind !== 'planned') return first;
-  const acquired = await ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping);
+  const acquired = await steps.time(
+    'pace.wait',
+    () => ctx.pacer.acquire('reprice', PATIENCE_MS, signals.stopping),
+    (asked) => permitFacts('reprice', asked),
+  );
   if (acquired.kind === 'wait') return acquired;
   const { waited } = acquired;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
   const planned = waited ? await plan() : first;
-  const claim = planned.kind === 'planned' ? await claimPlanned(ctx, planned, requestTimeoutMs) : null;
+  const claim =
+    planned.kind === 'planned'
+      ? await steps.time('claim', () => claimPlanned(ctx, planned, requestTimeoutMs))
+      : null;
   if (planned.kind !== 'planned' || claim === null) {
     await acquired.permit.cancel();
     return planned.kind === 'planned' ? { kind: 'idle', nextInMs: OVERTAKEN_MS } : planned;
   }
   failpoint('bulk.claimed');
+  return await traceCall(ctx, steps, claim, (span) =>
+    makeCall(ctx, { claim, planned, permit: acquired.permit, span }, signals, onSent),
+  );
+}
+
+/** A call that is about to be made. */
+interface ClaimedCall {
+  readonly claim: Claim;
+  readonly planned: PlannedCall;
+  readonly permit: SentPermit;
+  readonly span: Span;
+}
+
+/** Makes the call of a claim, as repriceOnce says. */
+async function makeCall(
+  ctx: SyncContext,
+  { claim, planned, permit: first, span }: ClaimedCall,
+  signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
+  onSent: () => void,
+): Promise<Iteration> {
   const skus = claim.skus.map(({ sku }) => sku);
-  const valid = await validPermit(ctx, acquired.permit, signals.stopping);
+  const valid = await validPermit(ctx, first, signals.stopping);
   if (valid.kind === 'wait') {
     await release(ctx, claim);
     return valid;
   }
-  const { permit } = valid;
   try {
     const sentAt = ctx.clock.monotonic();
-    const asking = ctx.client.bulk(permit, skus, signals.hard);
-    onSent();
-    const answer = await asking;
+    const facts = { 'catalog_mirror.skus.asked': skus.length };
+    const answer = await callTraced(ctx, 'bulk', facts, async (call) => {
+      const asking = ctx.client.bulk(valid.permit, skus, signals.hard);
+      onSent();
+      const answered = await asking;
+      call.set(answerFacts(answered));
+      return answered;
+    });
     const tookMs = ctx.clock.monotonic() - sentAt;
     failpoint('bulk.answered');
     const reconciliation = reconcile(skus, answer);
     const settled = await settle(ctx, claim, reconciliation, planned).catch(rejectionOrThrow);
-    if ('state' in settled) return await giveBack(ctx, claim, notStored(settled), planned);
-    await learnFrom(ctx, claim, { ...reconciliation, ...settled, tookMs }, planned);
+    if ('state' in settled) {
+      span.fail(settled.state);
+      return await giveBack(ctx, claim, notStored(settled), planned);
+    }
+    await ctx.tracer.span('learn', {}, () =>
+      learnFrom(ctx, claim, { ...reconciliation, ...settled, tookMs }, planned),
+    );
     failpoint('bulk.learned');
   } catch (error) {
-    if (error instanceof PartnerError) return await callFailed(ctx, claim, error, planned);
+    if (error instanceof PartnerError) {
+      span.fail(error.kind);
+      return await callFailed(ctx, claim, error, planned);
+    }
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
     // was carried out after all, the claim is no longer ours and nothing is given back.
     if (isConnectionLost(error) || storeFailure(error) !== null || isLockNotAvailable(error))
@@ -114,14 +151,10 @@ async function claimPlanned(
 }
 
 /** The permit, or another one where it has lapsed meanwhile. */
-async function validPermit(
-  { pacer }: SyncContext,
-  permit: SentPermit,
-  stopping: AbortSignal,
-): Promise<Permitted> {
+async function validPermit(ctx: SyncContext, permit: SentPermit, stopping: AbortSignal): Promise<Permitted> {
   if (!permit.lapsed()) return { kind: 'granted', permit };
   await permit.cancel();
-  return await pacer.acquire('reprice', PATIENCE_MS, stopping);
+  return await acquireTraced(ctx, 'reprice', stopping);
 }
 
 type Permitted =
@@ -157,7 +190,7 @@ async function settle(
     if (skuAnswer.kind === 'record') unpricedEntries += unpriced(skuAnswer.record);
     return skuResultOf(asked, skuAnswer, settings, random);
   });
-  const applied = await applyAnswer(sql, claim, results, {
+  const next: NextRefresh = {
     ...nextRefresh(settings),
     live: learnRefresh(plan, settings),
     lines: (refreshes) => weighLines(plan, refreshes),
@@ -166,7 +199,8 @@ async function settle(
     looks: ctx.looks,
     hints: ctx.hints,
     moves: ctx.moves,
-  });
+  };
+  const applied = await applyTraced(ctx, () => applyAnswer(sql, claim, results, next));
   failpoint('bulk.committed');
   tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });
   return applied;
@@ -180,77 +214,6 @@ async function release({ sql, floors }: SyncContext, claim: Claim): Promise<void
     claim.skus.map(({ sku }) => sku),
   );
   floors.reset();
-}
-
-async function learnFrom(
-  ctx: SyncContext,
-  claim: Claim,
-  { skuAnswers, lines, tookMs }: Reconciliation & Pick<Applied, 'lines'> & { readonly tookMs: number },
-  planned: PlannedCall,
-): Promise<void> {
-  const shown = (live: boolean) =>
-    shownOf(
-      claim.skus.filter((asked) => asked.live === live),
-      skuAnswers,
-    );
-  const { failures, wanted, callSize } = planned;
-  const [suspects] = wanted.suspects ?? [];
-  const call = { skus: claim.skus.length, failed: false, hadFailed: suspects !== undefined };
-  const snapshot = shown(false);
-  const asked = planned.trial ? claim.skus : claim.skus.filter(({ live }) => !live);
-  const ofListed = async () => shownOf(await listed(ctx, asked), skuAnswers);
-  const evidence = planned.trial
-    ? { tried: await ofListed() }
-    : snapshot.deferred > 0
-      ? { listed: await ofListed() }
-      : {};
-  const askedAt = claim.askedAt.getTime();
-  const times = { askedAt, answeredAt: askedAt + tookMs };
-  const byCall = { live: shown(true), snapshot, ...evidence, ...times };
-  const taught = learn(planned, byCall, ctx.settings);
-  const stored = await storeLesson(ctx.sql, taught.lesson, {
-    failures,
-    callSize: sizeAfter(callSize, ctx.settings.bulk.maxSkus, call),
-    cleared: suspects?.largestCall ?? null,
-    lines: turnedLines(lines, planned.plan.releases).map(({ change }) => change),
-  });
-  if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
-  await followLines(ctx, planned.plan, lines, stored.lines);
-  for (const event of taught.events) ctx.emit(event);
-  if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
-  if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);
-}
-
-/** Other calls have taught something of the ceiling since this one was planned: it is weighed with what is known now. */
-async function learnCeilingAgain(
-  { sql, settings, emit }: SyncContext,
-  { budget }: PlannedCall,
-  byCall: ShownByCall,
-): Promise<void> {
-  const evidence = ceilingEvidence(byCall, budget, settings);
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-    const plan = await readLivePlan(sql);
-    const after = learnLiveCeiling(plan, evidence, capacityOfCalls(budget, settings));
-    if (after === null) return;
-    if (!(await storeCeiling(sql, after))) continue;
-    for (const event of ceilingEvents(plan.ceiling, after)) emit(event);
-    return;
-  }
-}
-
-/** Those that the catalog lists as snapshot-priced: by them it is judged whether it is so, whatever they count as. */
-async function listed({ sql }: SyncContext, asked: readonly ClaimedSku[]): Promise<readonly ClaimedSku[]> {
-  const as = await listedAsSnapshot(
-    sql,
-    asked.map(({ sku }) => sku),
-  );
-  return asked.filter(({ sku }) => as.has(sku));
-}
-
-function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): Shown {
-  const count = (...kinds: readonly SkuAnswer['kind'][]) =>
-    asked.filter(({ sku }) => kinds.includes(skuAnswers.get(sku)?.kind ?? 'error')).length;
-  return { asked: asked.length, answered: count('record', 'not_found'), deferred: count('deferred') };
 }
 
 /**

@@ -1,0 +1,94 @@
+import type { Applied } from '../../store/answer/types.ts';
+import { storeLesson } from '../../store/call-lesson.ts';
+import type { Claim, ClaimedSku } from '../../store/due.ts';
+import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
+import type { SyncContext } from '../context.ts';
+import { learnLiveCeiling } from '../live/ceiling.ts';
+import { weighDeferrals } from '../live/incident.ts';
+import {
+  capacityOfCalls,
+  ceilingEvents,
+  ceilingEvidence,
+  learn,
+  type Shown,
+  type ShownByCall,
+} from '../live/learn.ts';
+import { followLines, turnedLines } from './lines.ts';
+import { sizeAfter } from './call-size.ts';
+import type { PlannedCall } from './plan.ts';
+import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
+
+/** Then what the call showed of the ceiling is left out: so many others have shown something meanwhile. */
+const MOST_TRIES = 5;
+
+/** Learns the partner's limits from an applied answer, which took `tookMs`. */
+export async function learnFrom(
+  ctx: SyncContext,
+  claim: Claim,
+  { skuAnswers, lines, tookMs }: Reconciliation & Pick<Applied, 'lines'> & { readonly tookMs: number },
+  planned: PlannedCall,
+): Promise<void> {
+  const shown = (live: boolean) =>
+    shownOf(
+      claim.skus.filter((asked) => asked.live === live),
+      skuAnswers,
+    );
+  const { failures, wanted, callSize } = planned;
+  const [suspects] = wanted.suspects ?? [];
+  const call = { skus: claim.skus.length, failed: false, hadFailed: suspects !== undefined };
+  const snapshot = shown(false);
+  const asked = planned.trial ? claim.skus : claim.skus.filter(({ live }) => !live);
+  const ofListed = async () => shownOf(await listed(ctx, asked), skuAnswers);
+  const evidence = planned.trial
+    ? { tried: await ofListed() }
+    : snapshot.deferred > 0
+      ? { listed: await ofListed() }
+      : {};
+  const askedAt = claim.askedAt.getTime();
+  const times = { askedAt, answeredAt: askedAt + tookMs };
+  const byCall = { live: shown(true), snapshot, ...evidence, ...times };
+  const taught = learn(planned, byCall, ctx.settings);
+  const stored = await storeLesson(ctx.sql, taught.lesson, {
+    failures,
+    callSize: sizeAfter(callSize, ctx.settings.bulk.maxSkus, call),
+    cleared: suspects?.largestCall ?? null,
+    lines: turnedLines(lines, planned.plan.releases).map(({ change }) => change),
+  });
+  if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
+  await followLines(ctx, planned.plan, lines, stored.lines);
+  for (const event of taught.events) ctx.emit(event);
+  if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
+  if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);
+}
+
+/** Other calls have taught something of the ceiling since this one was planned: it is weighed with what is known now. */
+async function learnCeilingAgain(
+  { sql, settings, emit }: SyncContext,
+  { budget }: PlannedCall,
+  byCall: ShownByCall,
+): Promise<void> {
+  const evidence = ceilingEvidence(byCall, budget, settings);
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const plan = await readLivePlan(sql);
+    const after = learnLiveCeiling(plan, evidence, capacityOfCalls(budget, settings));
+    if (after === null) return;
+    if (!(await storeCeiling(sql, after))) continue;
+    for (const event of ceilingEvents(plan.ceiling, after)) emit(event);
+    return;
+  }
+}
+
+/** Those that the catalog lists as snapshot-priced: by them it is judged whether it is so, whatever they count as. */
+async function listed({ sql }: SyncContext, asked: readonly ClaimedSku[]): Promise<readonly ClaimedSku[]> {
+  const as = await listedAsSnapshot(
+    sql,
+    asked.map(({ sku }) => sku),
+  );
+  return asked.filter(({ sku }) => as.has(sku));
+}
+
+function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): Shown {
+  const count = (...kinds: readonly SkuAnswer['kind'][]) =>
+    asked.filter(({ sku }) => kinds.includes(skuAnswers.get(sku)?.kind ?? 'error')).length;
+  return { asked: asked.length, answered: count('record', 'not_found'), deferred: count('deferred') };
+}

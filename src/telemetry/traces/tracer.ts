@@ -1,0 +1,124 @@
+import {
+  type Attributes as OtelAttributes,
+  context,
+  type Link,
+  ROOT_CONTEXT,
+  type Span as OtelSpan,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer as OtelTracer,
+} from '@opentelemetry/api';
+import type { Clock } from '../../lib/clock.ts';
+import type { Attributes, Span, SpanOptions, Tracer } from '../../lib/tracer.ts';
+import { sqlState } from '../../store/sql-errors.ts';
+
+/** Spans that later ones may link to. A report of the delta has one; each is remembered for a day and more. */
+const MOST_REMEMBERED = 512;
+/** So far apart from before, the wall clock was set. */
+const WAS_SET_MS = 5;
+/** A call may have SKUs of many reports. */
+const MOST_LINKS = 8;
+
+const KINDS = { client: SpanKind.CLIENT, producer: SpanKind.PRODUCER } as const;
+const kindOf = (kind: SpanOptions['kind']) => (kind === undefined ? SpanKind.INTERNAL : KINDS[kind]);
+
+/** Spans as OpenTelemetry makes them. */
+export function createTracer(otel: OtelTracer, clock: Clock): Tracer {
+  const remembered = new Remembered();
+  let offset = clock.now() - clock.monotonic();
+
+  /** A time of the monotonic clock as one of the wall clock, of which milliseconds are whole: neighbours keep their order. */
+  function timeOf(monotonic: number): number {
+    const present = clock.now() - clock.monotonic();
+    if (Math.abs(present - offset) > WAS_SET_MS) offset = present;
+    return offset + monotonic;
+  }
+
+  function begin(name: string, attributes: Attributes, options: SpanOptions): OtelSpan {
+    const { kind, traceFrom, links: keys = [] } = options;
+    const around = trace.getSpanContext(context.active());
+    const isRoot = traceFrom !== undefined;
+    const links: Link[] = [
+      ...(isRoot && around !== undefined ? [{ context: around }] : []),
+      ...remembered.of(keys).map((linked) => ({ context: linked })),
+    ];
+    return otel.startSpan(
+      name,
+      {
+        kind: kindOf(kind),
+        attributes: known(attributes),
+        ...(links.length > 0 && { links }),
+        ...(isRoot && { startTime: timeOf(traceFrom) }),
+      },
+      isRoot ? ROOT_CONTEXT : context.active(),
+    );
+  }
+
+  return {
+    async span(name, attributes, work, options = {}) {
+      const span = begin(name, attributes, options);
+      try {
+        return await context.with(trace.setSpan(context.active(), span), () => work(shown(span)));
+      } catch (error) {
+        fail(span, errorType(error));
+        throw error;
+      } finally {
+        span.end();
+      }
+    },
+    past(name, attributes, from, to, kind) {
+      const options = { kind: kindOf(kind), attributes: known(attributes), startTime: timeOf(from) };
+      otel.startSpan(name, options).end(timeOf(to));
+    },
+    remember(keys) {
+      const present = trace.getSpanContext(context.active());
+      if (present !== undefined) remembered.add(keys, present);
+    },
+  };
+}
+
+const shown = (span: OtelSpan): Span => ({
+  set: (attributes) => void span.setAttributes(known(attributes)),
+  fail: (kind) => fail(span, kind),
+});
+
+function fail(span: OtelSpan, kind: string): void {
+  span.setAttribute('error.type', kind).setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** A kind, a SQLSTATE or a class: never a message, which may hold values and secrets. */
+export function errorType(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  if ('kind' in error && typeof error.kind === 'string') return error.kind;
+  return sqlState(error) ?? error.name;
+}
+
+function known(attributes: Attributes): OtelAttributes {
+  const found: OtelAttributes = {};
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) found[name] = value;
+  return found;
+}
+
+/** The last spans that were remembered, by key. */
+class Remembered {
+  readonly #spans = new Map<string, SpanContext>();
+
+  add(keys: readonly string[], span: SpanContext): void {
+    for (const key of keys) {
+      this.#spans.delete(key);
+      this.#spans.set(key, span);
+    }
+    for (const key of this.#spans.keys()) {
+      if (this.#spans.size <= MOST_REMEMBERED) return;
+      this.#spans.delete(key);
+    }
+  }
+
+  /** Each of them once. */
+  of(keys: readonly string[]): SpanContext[] {
+    const found = keys.flatMap((key) => this.#spans.get(key) ?? []);
+    return [...new Map(found.map((span) => [span.spanId, span])).values()].slice(0, MOST_LINKS);
+  }
+}

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { startReceiver } from '../support/otlp-receiver.ts';
+import { expectStopped, FILLED, holds, type Program, runProgram, startProgram } from '../support/process.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/net.ts';
+import { backends, createStack } from '../support/stack.ts';
+
+/** Prints whatever of OpenTelemetry is asked for, and by which package, to stderr. */
+const SPY = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from 'node:module';
+  const packageOf = (url) => /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url ?? '')?.[1] ?? 'catalog-mirror';
+  registerHooks({
+    resolve(specifier, context, next) {
+      const found = next(specifier, context);
+      const name = packageOf(found.url);
+      if (/opentelemetry|otel/.test(name)) process.stderr.write('LOADED ' + name + ' BY ' + packageOf(context.parentURL) + '\\n');
+      return found;
+    },
+  });
+`)}`;
+
+const loadedIn = (stderr: string) =>
+  new Set(stderr.split('\n').flatMap((line) => /^LOADED (.*)$/.exec(line)?.[1] ?? []));
+
+describe('what a daemon loads of OpenTelemetry', () => {
+  test.each(backends())('without an endpoint: nothing of its own, queues in %s', async (backend) => {
+    await using stack = await createStack({ backend, sandbox: { skus: 20 } });
+    const ran = await runProgram(['run', '--once'], stack.env, { preload: SPY });
+    expect(ran.code).toBe(0);
+    // The interface alone, which prom-client asks for with or without traces.
+    expect([...loadedIn(ran.stderr)]).toEqual(['@opentelemetry/api BY prom-client']);
+  });
+
+  test('with one: the SDK, and the encoding that is asked for', async () => {
+    await using receiver = await startReceiver();
+    await using stack = await createStack({ sandbox: { skus: 20 } });
+    const env = {
+      ...stack.env,
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    };
+    const ran = await runProgram(['run', '--once'], env, { preload: SPY });
+    expect(ran.code).toBe(0);
+    const loaded = [...loadedIn(ran.stderr)];
+    expect(loaded).toContain('@opentelemetry/sdk-trace BY catalog-mirror');
+    expect(loaded).toContain('@opentelemetry/exporter-trace-otlp-http BY catalog-mirror');
+    expect(loaded.filter((line) => /otlp-proto |sdk-node|grpc/.test(line))).toEqual([]);
+    // What was left at the end was sent, too.
+    expect(receiver.spans.map(({ name }) => name)).toContain('notify');
+  });
+});
+
+/** Lines on the sending of spans, at their own level. */
+const alarms = (program: Program) =>
+  [...program.logged('traces.failed'), ...program.logged('library.noise')].filter(
+    ({ level }) => level === 'warn',
+  );
+
+describe('a collector that', () => {
+  const env = {
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '300',
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20canary-of-headers',
+    LOG_LEVEL: 'debug',
+  };
+
+  test.each([
+    ['hangs', 'traces.failed', 'Request timed out'],
+    ['refuses', 'traces.failed', 'Unauthorized'],
+    ['garbage', 'library.noise', null],
+  ] as const)('%s holds up nothing: one line, and a stop in time', async (manner, event, message) => {
+    await using receiver = await startReceiver(manner);
+    await using stack = await createStack({ sandbox: { skus: 200, seed: 2202 } });
+    await using daemon = startProgram(['run'], {
+      ...stack.env,
+      ...env,
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    });
+    await eventually(() => holds(stack.sql, FILLED), { what: 'a fill' });
+    const line = await daemon.until(event);
+    if (message !== null)
+      expect(line).toMatchObject({
+        level: 'warn',
+        err: { message },
+        lostSpans: expect.any(Number) as unknown,
+      });
+    // More of the same is told at debug alone.
+    await eventually(() => expect(daemon.logged(event).length).toBeGreaterThan(3));
+    expect(alarms(daemon)).toHaveLength(1);
+    expectStopped(await daemon.end('SIGTERM'));
+    expect(daemon.stdout.join('\n')).not.toContain('canary-of-headers');
+    expect(daemon.stderr).toEqual([]);
+  });
+
+  test('is away, and comes: a line for each', async () => {
+    await using stack = await createStack({ sandbox: { skus: 50, seed: 2203 } });
+    const port = await freePort();
+    await using daemon = startProgram(['run'], {
+      ...stack.env,
+      ...env,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+    });
+    const line = await daemon.until('traces.failed');
+    expect(line).toMatchObject({ level: 'warn', err: { code: 'ECONNREFUSED' } });
+    await using receiver = await startReceiver('takes', port);
+    await daemon.until('traces.recovered');
+    await eventually(() => expect(receiver.spans.length).toBeGreaterThan(0));
+    expect(alarms(daemon)).toHaveLength(1);
+    expectStopped(await daemon.end('SIGTERM'));
+  });
+});

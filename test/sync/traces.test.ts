@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { CallSteps, dueKey, dueOf, permitFacts } from '../../src/sync/traces.ts';
+
+const NOW = Date.parse('2026-11-26T12:00:00Z');
+const askedAt = new Date(NOW);
+const due = (secondsAgo: number, reason: string) => ({ dueAt: new Date(NOW - secondsAgo * 1000), reason });
+
+describe('since when a call is due', () => {
+  test('since its oldest SKU, and why', () => {
+    const dues = [due(10, 'sweep'), due(300, 'new'), due(20, 'live')];
+    expect(dueOf({ askedAt, dues })).toMatchObject({ forMs: 300_000, reason: 'new' });
+  });
+
+  test('since the first report, where it answers one, whatever else has waited longer', () => {
+    const dues = [due(86_400, 'sweep'), due(40, 'changed'), due(90, 'removed'), due(7, 'changed')];
+    expect(dueOf({ askedAt, dues })).toMatchObject({ forMs: 90_000, reason: 'removed' });
+  });
+
+  test('what is asked before its time has not waited', () => {
+    expect(dueOf({ askedAt, dues: [due(-60, 'sweep')] })).toMatchObject({ forMs: 0, reason: 'sweep' });
+    expect(dueOf({ askedAt })).toEqual({ forMs: 0, reason: undefined, keys: [] });
+    expect(dueOf({ askedAt, dues: [] })).toEqual({ forMs: 0, reason: undefined, keys: [] });
+  });
+
+  test('keys of all that may have made them due, each once', () => {
+    const at = (secondsAgo: number) => dueKey(new Date(NOW - secondsAgo * 1000));
+    const { keys } = dueOf({ askedAt, dues: [due(5, 'new'), due(5, 'new'), due(9, 'changed')] });
+    expect(keys).toEqual([at(5), at(9)]);
+  });
+});
+
+test('a permit is told with its wait, or with what it was put off by', () => {
+  const permit = { waitedMs: 12.4, settle: async () => {}, cancel: async () => {}, lapsed: () => false };
+  expect(permitFacts('reprice', { kind: 'granted', permit, waited: true })).toEqual({
+    'catalog_mirror.lane': 'reprice',
+    'catalog_mirror.permit': 'granted',
+    'catalog_mirror.waited_ms': 12,
+  });
+  expect(permitFacts('delta', { kind: 'wait', forMs: 5, because: 'silence' })).toEqual({
+    'catalog_mirror.lane': 'delta',
+    'catalog_mirror.permit': 'wait',
+    'catalog_mirror.put_off': 'silence',
+  });
+});
+
+test('steps are told in their order and with their times, those that throw are not', async () => {
+  let now = 100;
+  const steps = new CallSteps({ monotonic: () => now });
+  const step = async (name: string, ms: number, result: number) =>
+    await steps.time(
+      name,
+      async () => {
+        now += ms;
+        return result;
+      },
+      (got) => ({ got }),
+    );
+  expect(await step('plan', 5, 1)).toBe(1);
+  await expect(
+    steps.time('bad', async () => {
+      throw new Error('no');
+    }),
+  ).rejects.toThrow('no');
+  await step('claim', 7, 2);
+  const told: unknown[] = [];
+  steps.tell({ span: async () => null as never, remember() {}, past: (...step) => told.push(step) });
+  expect(steps.began).toBe(100);
+  expect(told).toEqual([
+    ['plan', { got: 1 }, 100, 105],
+    ['claim', { got: 2 }, 105, 112],
+  ]);
+});

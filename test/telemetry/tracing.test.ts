@@ -1,0 +1,136 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { openTracing, traceUrl } from '../../src/telemetry/traces/tracing.ts';
+import { settingsWith, type SettingsEnv } from '../support/settings.ts';
+import { startReceiver } from '../support/otlp-receiver.ts';
+import { eventually } from '../support/eventually.ts';
+
+const MB = 1024 ** 2;
+
+function logged() {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    level: 'debug',
+    secrets: () => [],
+    destination: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  return { log, lines };
+}
+
+test.each<[SettingsEnv, string | null]>([
+  [{}, null],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' }, 'http://c:4318/v1/traces'],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c/otlp/' }, 'https://c/otlp/v1/traces'],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://d/x' },
+    'http://d/x',
+  ],
+  [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://d/x' }, 'http://d/x'],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_SDK_DISABLED: 'true' }, null],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_TRACES_EXPORTER: 'none' }, null],
+])('%j: traces go to %s', (env, url) => {
+  expect(traceUrl(settingsWith(env))).toBe(url);
+});
+
+test('off: a tracer of nothing, and the log as it is', async () => {
+  const { log } = logged();
+  const { tracer, queues, logOf } = await openTracing(settingsWith(), log, systemClock);
+  expect([tracer === NO_TRACER, queues, logOf(log) === log]).toEqual([true, null, true]);
+});
+
+test('a collector that hangs: spans are dropped, memory does not grow, and the end comes soon', async () => {
+  await using receiver = await startReceiver('hangs');
+  const { log } = logged();
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    OTEL_BSP_SCHEDULE_DELAY: '10',
+    OTEL_BSP_MAX_QUEUE_SIZE: '200',
+  };
+  const { tracer, close } = await openTracing(settingsWith(env), log, systemClock);
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let i = 0; i < 4000; i += 1) {
+    // 50 kB each: kept, they would be 200 MB.
+    await tracer.span('large', { text: `${i}`.padEnd(25_000, 'é') }, async () => {});
+    if (i % 100 === 0) await new Promise(setImmediate);
+  }
+  await eventually(() => expect(receiver.headers.length).toBeGreaterThan(0));
+  collect();
+  expect((process.memoryUsage().heapUsed - before) / MB).toBeLessThan(50);
+  const from = performance.now();
+  await close();
+  expect(performance.now() - from).toBeLessThan(10_000);
+});
+
+test('headers are those of their file at the time, the ones for traces first', async () => {
+  await using receiver = await startReceiver();
+  const { log } = logged();
+  let file = 'api-key=first%2C%20one,x-team=prices\n';
+  const config = loadConfig(
+    {
+      PARTNER_BASE_URL: 'https://partner.example',
+      PARTNER_API_KEY: 'key',
+      PARTNER_SECRET: 'secret',
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_EXPORTER_OTLP_HEADERS_FILE: '/run/secrets/headers',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-team=traces',
+      OTEL_BSP_SCHEDULE_DELAY: '10',
+    },
+    () => file,
+  );
+  const { tracer, close } = await openTracing(config, log, systemClock);
+  await tracer.span('one', {}, async () => {});
+  await eventually(() => expect(receiver.headers).toHaveLength(1));
+  file = 'api-key=second-value';
+  await tracer.span('two', {}, async () => {});
+  await close();
+  expect(receiver.headers).toMatchObject([
+    { 'api-key': 'first, one', 'x-team': 'traces' },
+    { 'api-key': 'second-value', 'x-team': 'traces' },
+  ]);
+  expect(receiver.spans.map(({ name }) => name)).toEqual(['one', 'two']);
+  expect(config.secrets()).toEqual(expect.arrayContaining(['first, one', 'second-value']));
+});
+
+test('what is in Protobuf is so, too', async () => {
+  await using receiver = await startReceiver();
+  const { log } = logged();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
+  const { tracer, close } = await openTracing(settingsWith(env), log, systemClock);
+  await tracer.span('one', {}, async () => {});
+  await close();
+  expect(receiver.headers).toMatchObject([{ 'content-type': 'application/x-protobuf' }]);
+});
+
+test('lines within a span have its ids, others have none', async () => {
+  await using receiver = await startReceiver();
+  const { log, lines } = logged();
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+  } as const;
+  const { tracer, logOf, close } = await openTracing(settingsWith(env), log, systemClock);
+  const traced = logOf(log);
+  traced.info({ event: 'credential.changed' });
+  await tracer.span('one', {}, async () => {
+    await new Promise(setImmediate);
+    traced.warn({ event: 'app.dispose-failed', err: new Error('x') }, 'text');
+  });
+  await close();
+  const [span] = receiver.spans;
+  expect(lines[0]).not.toHaveProperty('trace_id');
+  expect(lines[1]).toMatchObject({
+    msg: 'text',
+    trace_id: span?.traceId,
+    span_id: span?.spanId,
+    err: { message: 'x' },
+  });
+});
