@@ -127,7 +127,7 @@ async function measure({ ctx, config }: ReturnType<typeof contextOf>): Promise<R
     },
   };
   for (let round = -2; round < rounds; round += 1) {
-    if (round % 4 === 0) await refreshAll(ctx.sql, 'prices');
+    await refreshAll(ctx.sql, 'prices');
     ctx.floors.reset();
     // Who goes first takes turns, too.
     for (const turn of round % 2 === 0 ? (['off', 'on'] as const) : (['on', 'off'] as const)) {
