@@ -13,7 +13,8 @@ const SPY = `data:text/javascript,${encodeURIComponent(`
     resolve(specifier, context, next) {
       const found = next(specifier, context);
       const name = packageOf(found.url);
-      if (/opentelemetry|otel/.test(name)) process.stderr.write('LOADED ' + name + ' BY ' + packageOf(context.parentURL) + '\\n');
+      const by = packageOf(context.parentURL);
+      if (/opentelemetry|otel/.test(name) && by !== name) process.stderr.write('LOADED ' + name + ' BY ' + by + '\\n');
       return found;
     },
   });
