@@ -7,6 +7,7 @@ export default defineConfig({
     './src/store/schema-internal.ts',
     './src/store/schema-processes.ts',
     './src/store/schema-hints.ts',
+    './src/store/schema-history.ts',
     './src/store/schema-identity.ts',
     './src/store/schema-live.ts',
     './src/store/schema-members.ts',

@@ -8,7 +8,7 @@ const OWN = [
   'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
-  'warn_of_promises weigh_promises scope_changed notify_changes',
+  'warn_of_promises weigh_promises scope_changed notify_changes history_known_from forget_days_ahead',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
@@ -21,6 +21,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'table catalog.products': { catalog_reader: READ },
   'table catalog.price_history': { catalog_reader: READ },
   'table catalog.product_history': { catalog_reader: READ },
+  'table catalog.daily_prices': { catalog_reader: READ },
   'table catalog.watchlist': { catalog_reader: READ, catalog_watcher: WATCH },
   'table catalog.scope': { catalog_reader: READ, catalog_watcher: WATCH },
   'view catalog.current_prices': { catalog_reader: READ },
@@ -45,6 +46,8 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog.lowest_prices(text,text,text,text,integer,boolean)': { catalog_reader: ['EXECUTE'] },
   'function catalog.movers(interval,integer)': { catalog_reader: ['EXECUTE'] },
   'function catalog.skus_past_target(integer)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.price_at(text,text,timestamp with time zone)': { catalog_reader: ['EXECUTE'] },
+  'function catalog.prices_at(text,timestamp with time zone)': { catalog_reader: ['EXECUTE'] },
   'function catalog.explain(text)': { catalog_reader: ['EXECUTE'] },
   // Called by the views as their reader; without USAGE on the schema nobody can name them.
   'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),

@@ -1,0 +1,21 @@
+-- Before redate_history changes when changes were observed, in the same transaction: days that begin with one of them, or with a later change, are
+-- made again from the history. What was written after the clock was set back may have been counted to a day to come.
+CREATE OR REPLACE FUNCTION catalog_internal.forget_days_ahead() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  moment timestamptz := clock_timestamp();
+  first bigint;
+  earliest date;
+BEGIN
+  PERFORM FROM catalog_internal.daily FOR UPDATE;
+  SELECT min(id) INTO first FROM catalog.price_history WHERE observed_at > moment;
+  IF first IS NULL THEN
+    RETURN;
+  END IF;
+  SELECT (min(observed_at) AT TIME ZONE 'UTC')::date INTO earliest FROM catalog.price_history WHERE id >= first;
+  DELETE FROM catalog.daily_prices WHERE day >= earliest AND first_position >= first;
+  UPDATE catalog_internal.daily SET position = least(position, first - 1);
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.forget_days_ahead() FROM PUBLIC;
