@@ -41,6 +41,15 @@ export function combined(
           `a share that leaves at least one of PARTNER_RATE_LIMIT (${limit}) requests a window`,
       ),
     )
+    .refine(
+      ({ DAILY_RETENTION: daily, HISTORY_RETENTION: history }) =>
+        daily === 0 || (history > 0 && daily >= history),
+      between(['DAILY_RETENTION', 'HISTORY_RETENTION'], ({ HISTORY_RETENTION: history }) =>
+        history === 0
+          ? '0, because HISTORY_RETENTION is 0 and keeps all changes'
+          : 'at least HISTORY_RETENTION, whose changes are newer',
+      ),
+    )
     .transform((values) => ({
       ...values,
       // The default budget is lowered to a smaller BULK_MAX_SKUS; one that was given is a problem instead.

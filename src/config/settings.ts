@@ -265,6 +265,13 @@ export const SETTINGS = {
     meaning:
       'minimum retention of `catalog.price_history`, which is dropped in chunks of five million changes, and of what `catalog.product_history` holds of members without a column; 0: keep forever',
   },
+  DAILY_RETENTION: {
+    path: 'history.dailyRetentionMs',
+    rule: duration({ zero: true, min: 7 * 86_400_000 }),
+    default: '0',
+    meaning:
+      'how long days are kept in `catalog.daily_prices`, at least `HISTORY_RETENTION`; 0: keep forever',
+  },
   PARTNER_BULK_BODY_KEY: {
     path: 'partner.fields.bulkBodyKey',
     rule: field(),

@@ -32,7 +32,11 @@ export function handlersOf(
 ): Readonly<Record<TaskName, Handler>> {
   const runner = { sql: sync.sql, clock: sync.clock, signal: stopping, report: telemetry.onTask };
   const slice = repriceSlices(sync, config.partner.timeoutMs);
-  const retention: Retention = { windowMs: config.rate.windowMs, historyMs: config.history.retentionMs };
+  const retention: Retention = {
+    windowMs: config.rate.windowMs,
+    historyMs: config.history.retentionMs,
+    dailyMs: config.history.dailyRetentionMs,
+  };
 
   async function task(name: RunTask, work: (run: TaskRun) => Promise<TaskOutcome>): Promise<string> {
     const outcome = await runTask(runner, name, (run) => tracedTask(sync, name, () => work(run)));

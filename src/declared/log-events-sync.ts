@@ -254,12 +254,14 @@ export const REPRICING = {
     [...RUN, 'liveSkus', 'refreshesPerMinute', 'roundMinutes', 'scarce', 'backlog', 'incident', 'scheduled'],
   ),
   'metadata.done': line('debug', 'SKUs with old metadata were made due', [...RUN, 'promoted']),
-  'maintenance.done': line('debug', 'expired rows were deleted', [
+  'maintenance.done': line('debug', 'expired rows were deleted, and changes counted to their days', [
     ...RUN,
     'released',
     'pruned',
     'forgotten',
     'historyChunksDropped',
+    'daysWritten',
+    'daysDropped',
   ]),
 } as const;
 

@@ -2,6 +2,7 @@ import { dropOldMemberHistory } from '../store/answer/muted.ts';
 import { trimCalibration } from '../store/calibration.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { dropOldBatches, dropOldHistory, prepareHistory } from '../store/changes.ts';
+import { dropOldDays, keepDailyPrices } from '../store/daily.ts';
 import { promoteMetadata, releaseHeld } from '../store/due.ts';
 import { readLivePlan } from '../store/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
@@ -15,6 +16,8 @@ import type { TaskOutcome } from './outcome.ts';
 const AT_ONCE = 10_000;
 /** Of SKUs that are sorted by the rules of catalog.scope at a time: some tens of seconds. Where calls are made, they go on with it. */
 const SORTED_PIECES = 100;
+/** Pieces of changes that are counted to their days at a time: some seconds. */
+const DAILY_PIECES = 10;
 const QUARANTINE_KEPT = 1000;
 const MAINTENANCE_EVERY_MS = 60_000;
 const SENDS_KEPT_WINDOWS = 10;
@@ -42,13 +45,18 @@ export interface Retention {
   readonly windowMs: number;
   /** HISTORY_RETENTION; 0: forever. */
   readonly historyMs: number;
+  /** DAILY_RETENTION; 0: forever. */
+  readonly dailyMs: number;
 }
 
 /**
  * Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. While Postgres's clock
  * jumps, nothing that cannot be had again is dropped for its age.
  */
-export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retention): Promise<TaskOutcome> {
+export async function maintain(
+  ctx: SyncContext,
+  { windowMs, historyMs, dailyMs }: Retention,
+): Promise<TaskOutcome> {
   const released = await releaseHeld(ctx.sql, AT_ONCE);
   const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
   await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
@@ -60,15 +68,19 @@ export async function maintain(ctx: SyncContext, { windowMs, historyMs }: Retent
   const isSteady = await isClockSteady(ctx.sql);
   if (isSteady) await trimSamples(ctx.sql, SAMPLES_KEPT_MS);
   if (isSteady) await trimCalibration(ctx.sql);
-  const mayDrop = historyMs > 0 && isSteady;
+  const daily = await keepDailyPrices(ctx.sql, DAILY_PIECES);
+  const daysDropped = dailyMs > 0 && isSteady ? await dropOldDays(ctx.sql, dailyMs, AT_ONCE) : 0;
+  // What is dropped can be counted to its day no more.
+  const mayDrop = historyMs > 0 && isSteady && daily.caughtUp;
   const historyChunksDropped = mayDrop ? await dropOldHistory(ctx.sql, historyMs) : 0;
   const membersDropped = await dropOldMemberHistory(ctx.sql, AT_ONCE);
   const batchesDropped = await dropOldBatches(ctx.sql, AT_ONCE);
+  const isOver =
+    daily.caughtUp && Math.max(released, forgotten, membersDropped, batchesDropped, daysDropped) < AT_ONCE;
   return {
     kind: 'done',
-    nextInMs:
-      Math.max(released, forgotten, membersDropped, batchesDropped) < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000,
-    counts: { released, pruned, forgotten, historyChunksDropped },
+    nextInMs: isOver ? MAINTENANCE_EVERY_MS : 1000,
+    counts: { released, pruned, forgotten, historyChunksDropped, daysWritten: daily.written, daysDropped },
   };
 }
 

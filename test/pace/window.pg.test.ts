@@ -52,7 +52,7 @@ describe('what was sent a window ago', () => {
         sql: store.sql,
         settings: { catalog: { watchedSkus: 10, scope: 'catalog' } },
       } as unknown as SyncContext;
-      await maintain(ctx, { windowMs, historyMs: 0 });
+      await maintain(ctx, { windowMs, historyMs: 0, dailyMs: 0 });
       return await count();
     };
     expect(await kept(HOUR, 0.9 * HOUR, 9 * HOUR, 11 * HOUR)).toBe(2);

@@ -35,7 +35,7 @@ async function runOnce(ctx: SyncContext, task: Exclude<Job, 'reprice'>): Promise
     'catalog-check': (run) => checkCatalog(ctx, run),
     'live-plan': () => planLive(ctx),
     metadata: () => syncMetadata(ctx),
-    maintenance: () => maintain(ctx, { windowMs: 60_000, historyMs: 0 }),
+    maintenance: () => maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs: 0 }),
   };
   let thrown: unknown;
   // Nobody renews a lease here: every run may be one whose process froze for longer.

@@ -96,10 +96,10 @@ describe('samples in Postgres', () => {
     await pass(25 * 60);
     await put();
     await pass(2 * 60);
-    await maintain(ctx, { windowMs: 60_000, historyMs: 0 });
+    await maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs: 0 });
     expect(await all()).toBe(2);
     await store.sql`update catalog_internal.clock set steady_since = now() - interval '2 hours', high_water = now()`;
-    await maintain(ctx, { windowMs: 60_000, historyMs: 0 });
+    await maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs: 0 });
     expect(await all()).toBe(1);
   });
 });

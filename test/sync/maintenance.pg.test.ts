@@ -46,7 +46,7 @@ describe('metadata', () => {
 });
 
 describe('maintenance', () => {
-  const run = (historyMs = 0) => maintain(context(), { windowMs: 60_000, historyMs });
+  const run = (historyMs = 0) => maintain(context(), { windowMs: 60_000, historyMs, dailyMs: 0 });
 
   test('frees what is over, and goes on at once while there is more', async () => {
     const held = async (count: number) => {

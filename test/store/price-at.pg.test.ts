@@ -1,0 +1,171 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { dropOldHistory, prepareHistory } from '../../src/store/changes.ts';
+import { answerAsked, found, knownSkus, removeByDelta, useStore } from './support.ts';
+
+const store = useStore();
+const CHUNK = 5_000_000n;
+
+async function priceAt(at: string, size = '9', sku = 'A'): Promise<number | null> {
+  const [row] = await store.sql<[{ price: number | null }]>`
+    select catalog.price_at(${sku}, ${size}, ${at}::text::timestamptz) as price`;
+  return row.price;
+}
+
+/** Prices at a moment, as `size price (size type)`. */
+async function pricesAt(at: string, sku = 'A'): Promise<string[]> {
+  const rows = await store.sql`select * from catalog.prices_at(${sku}, ${at}::text::timestamptz)`;
+  return rows.map((row) => `${row['size']} ${row['price']} (${row['size_type']})`);
+}
+
+/** The present moment, of which nothing is that comes later. */
+async function moment(): Promise<string> {
+  const [row] = await store.sql<[{ now: string }]>`select clock_timestamp()::text as now`;
+  return row.now;
+}
+
+test('from the first answer to the last: what each size cost, and what its key meant', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A']);
+  const moments: string[] = [];
+  const steps: (() => Promise<unknown>)[] = [
+    async () => {},
+    () => answerAsked(sql, found('A', { 9: 100, 10: 50, 11: null }, { size_map_size_type: 'EU' })),
+    () => answerAsked(sql, found('A', { 9: 110, 10: 50 }, { size_map_size_type: 'EU' })),
+    () => answerAsked(sql, found('A', { 9: 500, 10: 50, 12: 7 }, { size_map_size_type: 'US' })),
+    () => answerAsked(sql, found('A', { 9: 490, 11: 60 }, { size_map_size_type: 'US' })),
+    () => removeByDelta(sql, 'A'),
+    () => answerAsked(sql, found('A', { 9: 480 }, { size_map_size_type: 'US' })),
+  ];
+  for (const step of steps) {
+    await step();
+    moments.push(await moment());
+  }
+  const seen = await Promise.all(moments.map((at) => pricesAt(at)));
+  expect(seen).toEqual([
+    [],
+    ['10 50 (EU)', '9 100 (EU)'],
+    ['10 50 (EU)', '9 110 (EU)'],
+    ['10 50 (US)', '12 7 (US)', '9 500 (US)'],
+    ['11 60 (US)', '9 490 (US)'],
+    [],
+    ['9 480 (US)'],
+  ]);
+  const single = await Promise.all(
+    moments.map((at) => Promise.all(['9', '10', '13'].map((size) => priceAt(at, size)))),
+  );
+  expect(single).toEqual([
+    [null, null, null],
+    [100, 50, null],
+    [110, 50, null],
+    [500, 50, null],
+    [490, null, null],
+    [null, null, null],
+    [480, null, null],
+  ]);
+  expect(await priceAt('infinity')).toBe(480);
+  expect(await priceAt('-infinity')).toBeNull();
+  expect(await priceAt(moments[1] ?? '', '9', 'never heard of')).toBeNull();
+});
+
+describe('where the beginning of the history is dropped', () => {
+  let first: bigint;
+  beforeEach(async () => {
+    const [row] = await store.sql<
+      [{ at: string }]
+    >`select last_value as at from catalog_internal.change_positions`;
+    first = BigInt(row.at) / CHUNK + 1n;
+    await store.sql`update catalog_internal.history_milestones set at = now() - interval '101 days'`;
+    await enter(first, 100);
+    await knownSkus(store.sql, ['A']);
+    await store.sql`update catalog.skus set first_priced_at = now() - interval '99 days'`;
+    await store.sql`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 4, now()), ('A', '10', 9, now())`;
+  });
+
+  /** Begins a chunk so many days ago. */
+  async function enter(chunk: bigint, ago: number): Promise<void> {
+    await store.sql`select setval('catalog_internal.change_positions', ${String(chunk * CHUNK)}, false)`;
+    await prepareHistory(store.sql);
+    await store.sql`
+      update catalog_internal.history_milestones set at = now() - make_interval(days => ${ago}) where position >= ${String(chunk * CHUNK)}`;
+  }
+  const changed = (ago: number, before: number, after: number) => store.sql`
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+    values ('A', '9', ${before}, ${after}, now() - make_interval(days => ${ago}))`;
+  const daysAgo = async (days: number) => {
+    const [row] = await store.sql<
+      [{ at: string }]
+    >`select (now() - make_interval(days => ${days}))::text as at`;
+    return row.at;
+  };
+  const seen = async (...ago: number[]) =>
+    await Promise.all(
+      ago.map(async (days) => [await priceAt(await daysAgo(days)), await priceAt(await daysAgo(days), '10')]),
+    );
+
+  async function threeChunks(): Promise<void> {
+    await changed(90, 1, 2);
+    await enter(first + 1n, 60);
+    await changed(50, 2, 3);
+    await enter(first + 2n, 30);
+    await changed(20, 3, 4);
+  }
+
+  test('nothing is said of moments whose changes are gone, and everything after them', async () => {
+    await threeChunks();
+    // What was dropped before is of other tests.
+    await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
+    expect(await seen(95, 70, 40, 10)).toEqual([
+      [1, 9],
+      [2, 9],
+      [3, 9],
+      [4, 9],
+    ]);
+    await dropOldHistory(store.sql, 80 * 86_400_000);
+    expect(await seen(95, 70, 61, 59, 40, 10)).toEqual([
+      [null, null],
+      [null, null],
+      [null, null],
+      [2, 9],
+      [3, 9],
+      [4, 9],
+    ]);
+    expect(await pricesAt(await daysAgo(61))).toEqual([]);
+    expect(await pricesAt(await daysAgo(59))).toEqual(['10 9 (null)', '9 2 (null)']);
+    await dropOldHistory(store.sql, 45 * 86_400_000);
+    expect(await seen(40, 31, 29, 10)).toEqual([
+      [null, null],
+      [null, null],
+      [3, 9],
+      [4, 9],
+    ]);
+  });
+
+  test('a reader whose snapshot is from before the drop is told nothing wrong either', async () => {
+    await threeChunks();
+    await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
+    const before = await daysAgo(70);
+    await store.sql.begin('isolation level repeatable read', async (tx) => {
+      await tx`select from catalog.skus limit 1`;
+      expect(await dropOldHistory(store.sql, 80 * 86_400_000)).toBeGreaterThan(0);
+      const [row] = await tx`select catalog.price_at('A', '9', ${before}::text::timestamptz) as price`;
+      expect(row).toEqual({ price: null });
+    });
+  });
+
+  test('a milestone that nobody has seen, and one made by a clock that was behind, hide what is not known', async () => {
+    await threeChunks();
+    await dropOldHistory(store.sql, 80 * 86_400_000);
+    // The chunk before was begun later, by its clock, than the one after.
+    await store.sql`update catalog_internal.history_milestones set at = now() - interval '55 days' where position < ${String((first + 1n) * CHUNK)}`;
+    expect(await seen(59, 54)).toEqual([
+      [null, null],
+      [2, 9],
+    ]);
+    await store.sql`delete from catalog_internal.history_milestones`;
+    expect(await seen(54, 10, 0)).toEqual([
+      [null, null],
+      [null, null],
+      [null, null],
+    ]);
+  });
+});
