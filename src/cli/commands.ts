@@ -10,6 +10,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   show: async () => (await import('./show.ts')).show,
   sql: async () => (await import('./sql.ts')).sql,
   verify: async () => (await import('./verify.ts')).verify,
+  export: async () => (await import('./export.ts')).exportFiles,
   plan: async () => (await import('./plan.ts')).plan,
   config: async () => (await import('./config.ts')).config,
   migrate: async () => (await import('./migrate.ts')).migrate,

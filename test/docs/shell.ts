@@ -156,6 +156,11 @@ export const NOT_RUN: readonly {
     because: 'wants all daemons stopped; test/e2e/strange-databases.e2e.test.ts does it',
     check: () => {},
   },
+  {
+    like: /^catalog-mirror export /,
+    because: 'writes files into the folder of the reader; test/cli/export.e2e.test.ts does it',
+    check: (text) => callsIn(text).forEach(checkCall),
+  },
   { like: /completion zsh/, because: 'is for zsh; test/cli/completion.test.ts loads it', check: () => {} },
 ];
 

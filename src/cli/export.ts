@@ -1,0 +1,219 @@
+import { mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { loadConfig, processSources } from '../config/config.ts';
+import { systemClock } from '../lib/clock.ts';
+import { formatAge } from '../lib/duration.ts';
+import type { Sql, Tx } from '../store/db.ts';
+import { columnsOf, estimateRows, type Export, EXPORTS, hasSince, readExport } from '../store/export.ts';
+import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
+import { createPendingFile, NotWritten, type PendingFile } from './export/pending-file.ts';
+import { withMirror } from './mirror.ts';
+import { stopSignal } from './process.ts';
+
+const BATCH = 5000;
+const TELL_EVERY_MS = 5000;
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+export const exportFiles: Command = {
+  summary: 'write prices, their history, daily prices and products as Parquet files, all of one moment',
+  usage:
+    'export --out <folder> [--since <date>] [--replace]\nexport --what prices|history|daily|products --out <file> [--since <date>] [--replace]',
+  examples: [
+    [
+      'catalog-mirror export --out mirror-files',
+      'prices.parquet, history.parquet, daily.parquet, products.parquet',
+    ],
+    [
+      'catalog-mirror export --what history --since 2026-01-01 --out changes.parquet --replace',
+      'the changes of this year, in the place of the file from before',
+    ],
+  ],
+  exits: ['ok', 'failed', 'usage'],
+  options: {
+    what: { type: 'string' },
+    out: { type: 'string' },
+    since: { type: 'string' },
+    replace: { type: 'boolean' },
+  },
+  optionHelp: {
+    what: 'only this; without it all four, into a folder',
+    out: 'the file, or a folder for `<what>.parquet`',
+    since: 'only history and daily prices from this day on (YYYY-MM-DD, UTC)',
+    replace: 'overwrite files that exist; each is whole, the new one or the one before, at every moment',
+  },
+  choices: { what: EXPORTS },
+  moreHelp: [
+    '',
+    'DATABASE_URL of a role with the rights of catalog_reader is enough. Files get their names once all of them are whole.',
+  ],
+  positionals: false,
+  problemsOf,
+  async run({ values, print }) {
+    const problems = problemsOf(values);
+    if (problems.length > 0) throw new UsageError(problems);
+    const wanted = wantedOf(values);
+    const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
+    const signal = stopSignal();
+    const stopped = new AbortController();
+    void signal.promise.then(() => stopped.abort());
+    try {
+      return await withMirror(
+        config,
+        async (sql, which) => {
+          if (which !== null) process.stderr.write(`from ${which}:\n`);
+          for (const line of await exported(sql, wanted, stopped.signal)) print(line);
+          return EXIT.ok;
+        },
+        { giveUp: stopped.signal },
+      );
+    } finally {
+      signal.dispose();
+    }
+  },
+};
+
+const isExport = (what: unknown): what is Export => (EXPORTS as readonly unknown[]).includes(what);
+
+function problemsOf(values: CommandArgs['values']): string[] {
+  const { what, out, since } = values;
+  const problems: string[] = [];
+  if (what !== undefined && !isExport(what)) problems.push(`--what: expected one of ${EXPORTS.join(', ')}`);
+  if (out === undefined || out === '') problems.push('--out: expected a file or a folder');
+  if (since !== undefined && !isDay(since)) problems.push('--since: expected a date, as 2026-01-31');
+  if (since !== undefined && isExport(what) && !hasSince(what))
+    problems.push(`--since: ${what} are of now; it is for history and daily`);
+  return problems;
+}
+
+function isDay(text: unknown): boolean {
+  if (typeof text !== 'string' || !DAY.test(text)) return false;
+  const at = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
+}
+
+interface Wanted {
+  readonly what: Export | null;
+  readonly out: string;
+  readonly since: string | null;
+  readonly replace: boolean;
+}
+
+const wantedOf = ({ what, out, since, replace }: CommandArgs['values']): Wanted => ({
+  what: isExport(what) ? what : null,
+  out: String(out),
+  since: typeof since === 'string' ? since : null,
+  replace: replace === true,
+});
+
+/** Which file gets what; makes the folder where all are wanted. */
+async function filesOf({ what, out }: Wanted): Promise<[Export, string][]> {
+  if (what === null)
+    await mkdir(out, { recursive: true }).catch((error: unknown) => {
+      throw new NotWritten(out, 'without --what, --out is a folder', error);
+    });
+  const isFolder = await stat(out).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  const whole: readonly Export[] = what === null ? EXPORTS : [what];
+  return whole.map((each) => [each, isFolder ? join(out, `${each}.parquet`) : out]);
+}
+
+class Stopped extends Error {
+  override readonly name = 'Stopped';
+  readonly kind = 'stopped';
+
+  constructor() {
+    super('stopped: nothing was written');
+  }
+}
+
+/** Writes the files, all from one snapshot; returns a line about each. Nothing is left of them where it rejects before all are whole. */
+async function exported(sql: Sql, wanted: Wanted, signal: AbortSignal): Promise<string[]> {
+  const pending: [Export, PendingFile][] = [];
+  try {
+    for (const [what, path] of await filesOf(wanted))
+      pending.push([what, await createPendingFile(path, wanted.replace)]);
+    const rows = await sql.begin('isolation level repeatable read read only', async (tx) => {
+      // Between two batches it waits for the disk, for as long as that takes.
+      await tx`set local idle_in_transaction_session_timeout = 0`;
+      const counts: number[] = [];
+      await cancelledBy(signal, sql, tx, async () => {
+        for (const [what, file] of pending) counts.push(await writeOne(tx, what, file, wanted.since, signal));
+      });
+      return counts;
+    });
+    const lines: string[] = [];
+    for (const [i, [, file]] of pending.entries())
+      lines.push(
+        `${file.path}: ${numberOf(rows[i] ?? 0)} rows, ${numberOf(Math.ceil((await file.finish()) / 1000))} kB`,
+      );
+    for (const [, file] of pending) await file.commit();
+    return lines;
+  } finally {
+    for (const [, file] of pending) await file.dispose();
+  }
+}
+
+/** Ends what Postgres is at work on for this transaction when the signal comes; then the work rejects with Stopped. */
+async function cancelledBy(signal: AbortSignal, sql: Sql, tx: Tx, work: () => Promise<void>): Promise<void> {
+  const [session] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+  const cancel = () => void sql`select pg_cancel_backend(${session?.pid ?? 0})`.catch(() => {});
+  signal.addEventListener('abort', cancel);
+  try {
+    await work();
+  } catch (error) {
+    throw signal.aborted ? new Stopped() : error;
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
+async function writeOne(
+  tx: Tx,
+  what: Export,
+  { path, handle }: PendingFile,
+  since: string | null,
+  signal: AbortSignal,
+): Promise<number> {
+  // Loaded by this command alone.
+  const { writeParquet } = await import('./export/parquet.ts');
+  const isWhole = since === null || !hasSince(what);
+  const tell = progress(what, isWhole ? await estimateRows(tx, what) : null);
+  try {
+    return await writeParquet(
+      handle,
+      columnsOf(what),
+      readExport(tx, what, { since, batch: BATCH }),
+      (rows) => {
+        if (signal.aborted) throw new Stopped();
+        tell(rows);
+      },
+    );
+  } catch (error) {
+    throw isOfFile(error) ? new NotWritten(path, 'make room, or write elsewhere', error) : error;
+  }
+}
+
+/** By its code: the disk is full, a limit is reached, the device fails. Errors of a connection have no path and another system call. */
+const isOfFile = (error: unknown): boolean =>
+  error instanceof Error && 'syscall' in error && ['write', 'fsync'].includes(String(error.syscall));
+
+const numberOf = (value: number): string => Math.round(value).toLocaleString('en-US');
+
+/** Tells on stderr how far it is, every five seconds. */
+function progress(what: Export, expected: number | null): (rows: number) => void {
+  const begun = systemClock.monotonic();
+  let told = begun;
+  return (rows) => {
+    const now = systemClock.monotonic();
+    if (now - told < TELL_EVERY_MS) return;
+    told = now;
+    const left =
+      expected === null || expected <= rows ? null : ((now - begun) / 1000) * (expected / rows - 1);
+    const of = expected === null ? '' : ` of about ${numberOf(Math.max(expected, rows))}`;
+    process.stderr.write(
+      `${what}: ${numberOf(rows)}${of} rows${left === null ? '' : `, ${formatAge(left)} left`}\n`,
+    );
+  };
+}
