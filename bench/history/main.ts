@@ -1,0 +1,112 @@
+import { keepDailyPrices } from '../../src/store/daily.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { median, quantile, timed } from '../frame/measure.ts';
+import { loadRecords } from '../frame/records.ts';
+import { withMirrorDatabase } from '../frame/server.ts';
+import { report, type Row, sizes } from '../frame/table.ts';
+import { seeded } from '../freshness/random.ts';
+import { loadMirror } from '../scrape/load.ts';
+
+/*
+ * npm run bench:history [-- --skus 1000000 --rounds 20000 --json FILE]
+ * Questions to the history of a year, twenty changes a SKU: half of them are of one SKU in twenty, so each of those has two hundred in all
+ * chunks. Lookups of single moments, in turns with a statement that reads nothing, and how fast changes are counted to their days.
+ */
+
+const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 20_000 });
+const SIZES = 14;
+const CHANGES = skus * 20;
+const AT_ONCE = 1_000_000;
+const YEAR = '365 days';
+/** Pieces of changes that are counted to their days, for the rate. */
+const PIECES = 100;
+
+const random = seeded(3);
+const skuOf = (n: number) => `SKU-${String(n).padStart(9, '0')}`;
+const drawn = (of: number) => Math.floor(random() * of);
+/** Live SKUs are every twentieth. */
+const any = () => skuOf(1 + drawn(skus));
+const live = () => skuOf(20 * (1 + drawn(Math.floor(skus / 20))));
+const size = () => (35 + (1 + drawn(SIZES)) / 2).toFixed(1);
+const moment = () => new Date(Date.now() - random() * 360 * 86_400_000);
+
+/** Changes in order of time, into as many chunks as they need, each with the milestone of its own time. */
+async function loadHistory(sql: Sql): Promise<void> {
+  for (let from = 0; from < CHANGES; from += AT_ONCE) {
+    await sql`select catalog_internal.add_history_chunks()`;
+    await sql`
+      update catalog_internal.history_milestones set at = now() - ${YEAR}::interval * (1 - ${from}::float8 / ${CHANGES})
+      where at > now() - interval '1 hour'`;
+    await sql`
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+      select 'SKU-' || lpad((case when n % 2 = 0 then 20 * (1 + (n::bigint * 7368787) % ${Math.floor(skus / 20)}) else 1 + (n::bigint * 7368787) % ${skus} end)::text, 9, '0'),
+        (35 + (1 + (hashint4(n) & 1023) % ${SIZES}) / 2.0)::numeric(4, 1)::text, 1000 + (hashint4(n) & 4095), 1000 + (hashint4(n + 1) & 4095),
+        now() - ${YEAR}::interval * (1 - n::float8 / ${CHANGES})
+      from generate_series(${from + 1}::int, ${Math.min(from + AT_ONCE, CHANGES)}::int) as n`;
+  }
+  await sql`update catalog.skus set first_priced_at = now() - interval '366 days' where first_priced_at is not null`;
+  await sql.unsafe('vacuum analyze catalog.price_history, catalog.skus');
+}
+
+type Works = Readonly<Record<string, () => Promise<unknown>>>;
+
+const lookups = (sql: Sql): Works => ({
+  [NOTHING]: () => sql`select 1`,
+  'price_at, any SKU': () => sql`select catalog.price_at(${any()}, ${size()}, ${moment()})`,
+  'price_at, a live SKU': () => sql`select catalog.price_at(${live()}, ${size()}, ${moment()})`,
+  'price_at, yesterday': () => sql`select catalog.price_at(${live()}, ${size()}, now() - interval '1 day')`,
+  'prices_at, all sizes of a live SKU': () => sql`select * from catalog.prices_at(${live()}, ${moment()})`,
+  'daily_prices, thirty rows of a size': () =>
+    sql`select * from catalog.daily_prices where sku = ${live()} and size = ${size()} order by day desc limit 30`,
+});
+const NOTHING = 'nothing';
+
+async function measure(works: Works): Promise<Row[]> {
+  const times = new Map(Object.keys(works).map((name): [string, number[]] => [name, []]));
+  for (let round = -100; round < rounds; round += 1)
+    for (const [name, read] of Object.entries(works)) {
+      const ms = await timed(read);
+      if (round >= 0) times.get(name)?.push(ms);
+    }
+  const nothing = times.get(NOTHING) ?? [];
+  return [...times]
+    .filter(([name]) => name !== NOTHING)
+    .flatMap(([name, ms]): Row[] => [
+      {
+        work: `${name}, p50`,
+        ours: median(ms),
+        unit: 'ms',
+        against: { what: 'select 1', value: median(nothing) },
+      },
+      {
+        work: `${name}, p99`,
+        ours: quantile(ms, 0.99),
+        unit: 'ms',
+        ...(name.startsWith('price_at') ? { reach: { is: '≤', limit: 1 } } : {}),
+      },
+    ]);
+}
+
+await withMirrorDatabase(
+  async ({ sql }) => {
+    await loadMirror(sql, skus);
+    await loadRecords(sql, SIZES);
+    await loadHistory(sql);
+    const ms = await timed(() => keepDailyPrices(sql, PIECES));
+    await sql.unsafe('vacuum analyze catalog.daily_prices');
+    const [counted] = await sql<[{ n: number }]>`
+      select (select count(*)::float8 from catalog.price_history where id <= position) as n from catalog_internal.daily`;
+    const found = await measure(lookups(sql));
+    const [chunks] = await sql<[{ n: number }]>`
+      select count(*)::int as n from pg_inherits where inhparent = 'catalog.price_history'::regclass`;
+    report(
+      [
+        ...found,
+        { work: `changes in ${chunks.n} chunks`, ours: CHANGES, unit: 'rows' },
+        { work: 'changes counted to their days', ours: (counted.n * 1000) / ms, unit: 'changes/s' },
+      ],
+      json,
+    );
+  },
+  { settings: { shared_buffers: '1GB', max_wal_size: '8GB' } },
+);
