@@ -85,7 +85,7 @@ test('with the credential alone, everything else has the documented default', ()
       actionableConfidence: 0.95,
       scope: 'catalog',
     },
-    history: { retentionMs: 0 },
+    history: { retentionMs: 0, dailyRetentionMs: 0 },
     http: { ...HTTP, port: 9464 },
     access: { password: null },
     log: { level: 'info', format: 'auto', mirrorName: null },

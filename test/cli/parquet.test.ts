@@ -26,14 +26,14 @@ async function written(batches: readonly (readonly unknown[])[][], most: { rows:
   const rows = await writeParquet(handle, COLUMNS, all(), (count) => told.push(count), most);
   await handle.close();
   const { buffer, byteOffset, byteLength } = await readFile(path);
-  const file = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+  const file = buffer.slice(byteOffset, byteOffset + byteLength);
   const { row_groups } = parquetMetadata(file);
   const groups = row_groups.map((group) => Number(group.num_rows));
   return { rows, told, groups, read: await parquetReadObjects({ file }) };
 }
 
 const row = (n: number, text: string | null = `${n}`) => [String(n), text, n / 2, n % 2 === 0, '0', n];
-const many = (count: number, text?: string) => Array.from({ length: count }, (_, n) => row(n, text));
+const many = (count: number, text?: string | null) => Array.from({ length: count }, (_, n) => row(n, text));
 
 test('rows are written group by group, none is lost between them', async () => {
   const { rows, told, groups, read } = await written([many(7), many(7), many(7), many(4)], {

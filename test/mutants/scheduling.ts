@@ -171,8 +171,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'maintenance: a backlog waits a minute',
-      'Math.max(released, forgotten, membersDropped, batchesDropped) < AT_ONCE',
-      'Math.max(released, forgotten, membersDropped, batchesDropped) < Infinity',
+      'membersDropped, batchesDropped, daysDropped) < AT_ONCE;',
+      'membersDropped, batchesDropped, daysDropped) < Infinity;',
     ],
     ['maintenance: samples grow without end', '  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);\n', ''],
     [
@@ -180,7 +180,44 @@ export const SCHEDULING: readonly Mutant[] = [
       'const mayDrop = historyMs > 0 &&',
       'const mayDrop = historyMs >= 0 &&',
     ],
-    ['maintenance: history is dropped by a clock that jumps', 'historyMs > 0 && isSteady;', 'historyMs > 0;'],
+    [
+      'maintenance: history is dropped by a clock that jumps',
+      'historyMs > 0 && isSteady &&',
+      'historyMs > 0 &&',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/maintenance.ts',
+    ['test/store/daily.pg.test.ts'],
+    ['days: changes are dropped before they are counted', 'isSteady && daily.caughtUp;', 'isSteady;'],
+    ['days: a backlog of changes waits a minute', 'const isOver = daily.caughtUp && ', 'const isOver = '],
+    ['days: they are dropped by a clock that jumps', 'dailyMs > 0 && isSteady ?', 'dailyMs > 0 ?'],
+  ),
+  ...faultsOf(
+    'src/store/daily.ts',
+    ['test/store/daily.pg.test.ts'],
+    ['days: the median is of all but the lowest price', '2 * upto >= whole', 'upto > 0 and 2 * upto > whole'],
+    [
+      'days: what is before a correction counts',
+      'from dated where counts\n        union',
+      'from dated\n        union',
+    ],
+    [
+      'days: a day begins before the first price',
+      'case when first_priced_at between begins and at then first_priced_at else begins end',
+      'begins',
+    ],
+    ['days: a change of an earlier time goes back', 'max(greatest(observed_at', 'min(greatest(observed_at'],
+    [
+      'days: a day is made again from a part of its changes',
+      'when l.day < f.day then null when l.first_position > dropped.last_value then l.day',
+      'when l.day < f.day then null when true then l.day',
+    ],
+    [
+      'days: two who are at work count twice',
+      ' from catalog_internal.daily for update`',
+      ' from catalog_internal.daily`',
+    ],
   ),
   ...faultsOf(
     'src/store/quarantine.ts',

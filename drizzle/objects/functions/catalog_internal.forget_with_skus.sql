@@ -8,7 +8,9 @@ BEGIN
     TRUNCATE catalog_internal.due, catalog_internal.unreported_moves, catalog_internal.live_rates, catalog_internal.random_looks, catalog_internal.live_backlog, catalog_internal.hints, catalog_internal.waiting_hints, catalog_internal.refresh_requests, catalog_internal.promise_cases, catalog.products, catalog.prices;
     -- What a reader knows is gone, and nothing tells it: all positions are refused.
     PERFORM catalog_internal.lock_changes();
-    PERFORM setval('catalog_internal.dropped_positions', nextval('catalog_internal.change_positions'));
+    -- Of prices from before nothing is known, and of those from now on everything.
+    INSERT INTO catalog_internal.history_milestones (position, at) VALUES (nextval('catalog_internal.change_positions'), clock_timestamp());
+    PERFORM setval('catalog_internal.dropped_positions', last_value) FROM catalog_internal.change_positions;
     RETURN NULL;
   END IF;
   PERFORM FROM catalog_internal.due WHERE sku IN (SELECT sku FROM gone) ORDER BY sku FOR UPDATE;

@@ -34,10 +34,6 @@ class FileWriter extends ByteWriter {
     await this.#file.appendFile(this.getBytes());
     this.index = 0;
   }
-
-  override finish(): Promise<void> {
-    return this.flush();
-  }
 }
 
 /**
@@ -55,7 +51,8 @@ export async function writeParquet(
     { name: 'root', num_children: columns.length },
     ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...ELEMENTS[type] })),
   ];
-  const writer = new ParquetWriter({ writer: new FileWriter(file), schema, createdBy: 'catalog-mirror' });
+  const bytes = new FileWriter(file);
+  const writer = new ParquetWriter({ writer: bytes, schema, createdBy: 'catalog-mirror' });
   let rows = 0;
   let group = emptyGroup(columns);
   const close = async () => {
@@ -71,6 +68,7 @@ export async function writeParquet(
   }
   if (group.rows > 0) await close();
   await writer.finish();
+  await bytes.flush();
   return rows;
 }
 
