@@ -3,6 +3,7 @@ import { dropOldHistory, prepareHistory } from '../../src/store/changes.ts';
 import { dropOldDays, keepDailyPrices } from '../../src/store/daily.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
+import { eventually } from '../support/eventually.ts';
 import { settingsWith } from '../support/settings.ts';
 import { failing, knownSkus, useStore, watchedForHours } from './support.ts';
 
@@ -78,8 +79,8 @@ test.each<{ what: string; since?: string; rows: Row[]; days: string[] }>([
   {
     what: 'the day of the first price begins with it, and with no price before',
     since: '03-03 20:00',
-    rows: [['03 23:00', 100, 90]],
-    days: ['03 - 90 100 90 1'],
+    rows: [['03 21:00', 100, 90]],
+    days: ['03 - 90 90 90 1'],
   },
   {
     what: 'a size that appears and goes is judged by the time in which it was there',
@@ -160,6 +161,14 @@ test('who finds another at work goes on behind it', async () => {
   await sql.begin(async (tx) => {
     await tx`select from catalog_internal.daily for update`;
     second = keepDailyPrices(sql, 1, 1);
+    await eventually(
+      async () => {
+        const waiting = await sql`
+          select from pg_locks where not granted and pid in (select pid from pg_stat_activity where datname = current_database())`;
+        expect(waiting).toHaveLength(1);
+      },
+      { what: 'the other one at the lock' },
+    );
     await tx`update catalog_internal.daily set position = (select min(id) from catalog.price_history)`;
   });
   expect(await second).toEqual({ written: 1, caughtUp: false });
