@@ -190,7 +190,7 @@ export const SCHEDULING: readonly Mutant[] = [
     'src/sync/maintenance.ts',
     ['test/store/daily.pg.test.ts'],
     ['days: changes are dropped before they are counted', 'isSteady && daily.caughtUp;', 'isSteady;'],
-    ['days: a backlog of changes waits a minute', 'const isOver = daily.caughtUp && ', 'const isOver = '],
+    ['days: a backlog of changes waits a minute', '    daily.caughtUp && Math.max(', '    Math.max('],
     ['days: they are dropped by a clock that jumps', 'dailyMs > 0 && isSteady ?', 'dailyMs > 0 ?'],
   ),
   ...faultsOf(
