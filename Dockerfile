@@ -13,7 +13,7 @@ COPY ops/patches ./ops/patches
 RUN npm run prepare
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
-RUN npm run build
+RUN npm run build:program
 
 FROM --platform=${BUILDPLATFORM:-linux} ${NODE_IMAGE} AS app
 WORKDIR /app

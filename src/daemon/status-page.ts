@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { mirrorName } from '../lib/host-name.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import { within } from '../queues/backend.ts';
-import { asJson } from '../status/json.ts';
+import { asPageJson } from '../status/json.ts';
 import { POLICY } from '../status/page-assets.ts';
 import { type Identity, type PageView, renderPage } from '../status/page.ts';
 import { readRecentChanges } from '../store/changes.ts';
@@ -101,11 +101,7 @@ export function createStatusPages(
     [
       '/status.json',
       async () => {
-        const { status, health: judged, now, changes, problems: told, identity: mirror } = await view();
-        const body =
-          status === null
-            ? { ...judged, at: now, problems: told, mirror }
-            : { ...asJson(status, judged, now), changes, problems: told, mirror };
+        const body = asPageJson(await view());
         return { type: 'application/json; charset=utf-8', body: `${shownJson(body)}\n`, headers: {} };
       },
     ],

@@ -5,4 +5,4 @@ export { AMBIGUITIES, type Ambiguity } from './ambiguities.ts';
 export type { Fault } from './faults.ts';
 export { routeLines } from './routes.ts';
 export { controlLines } from './control/routes.ts';
-export { readOwnSkus } from './own-skus.ts';
+export { type OwnSku, readOwnSkus } from './own-skus.ts';

@@ -1,9 +1,13 @@
 import { backlogMinutes, estimateBacklog } from './format.ts';
+import type { PageView } from './page.ts';
 import type { Status } from './status.ts';
 import type { Health } from './health.ts';
 
-/** The form for programs; its members are documented in docs/status.md and only ever added to. */
-export function asJson(status: Status, health: Health, now: Date): Record<string, unknown> {
+/**
+ * The form for programs; its members are documented in docs/status.md and only ever added to. Its type is what the package declares
+ * to those programs (client/types.ts).
+ */
+export function asJson(status: Status, health: Health, now: Date) {
   const { sync, tasks, targets, daemons, failedCalls } = status;
   const { ofManifest: _, ...stats } = status.stats;
   return {
@@ -20,4 +24,18 @@ export function asJson(status: Status, health: Health, now: Date): Record<string
     daemons,
     tasks,
   };
+}
+
+/** What the page shows, for programs. Without Postgres, only what a daemon knows by itself. */
+export function asPageJson({
+  status,
+  health,
+  now,
+  changes,
+  problems,
+  identity: mirror,
+}: Pick<PageView, 'status' | 'health' | 'now' | 'changes' | 'problems' | 'identity'>) {
+  return status === null
+    ? { ...health, at: now, problems, mirror }
+    : { ...asJson(status, health, now), changes, problems, mirror };
 }

@@ -1,33 +1,9 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check, index, integer, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
-import { catalog, key } from './schema.ts';
+import { bigint, boolean, check, index, integer, primaryKey, text } from 'drizzle-orm/pg-core';
+import { key } from './schema.ts';
 import { internal } from './schema-internal.ts';
 
-/* What is in scope (store/scope.ts): the sellers' rules, the mirror's own copy of them, and what is still to be sorted by them. */
-
-/** The sellers' rules. */
-export const scope = catalog.table(
-  'scope',
-  {
-    kind: key().notNull(),
-    value: key().notNull(),
-    include: boolean().notNull().default(true),
-    note: text(),
-  },
-  (t) => [
-    primaryKey({ columns: [t.kind, t.value] }),
-    check('scope_kind', sql`${t.kind} in ('sku', 'prefix', 'brand', 'model', 'category')`),
-    /** Nothing else can be the name of a SKU, or of a brand: nobody means it. An empty prefix is that of all SKUs. */
-    check(
-      'scope_value',
-      sql`length(${t.value}) <= 512 and (${t.kind} = 'prefix' or btrim(${t.value}, E' \\t\\r\\n') <> '')`,
-    ),
-    /** One rule for each name, however it is written: they cannot contradict each other. */
-    uniqueIndex('scope_name')
-      .on(t.kind, sql`lower(btrim(${t.value}, E' \\t\\r\\n'))`)
-      .where(sql`${t.kind} in ('brand', 'model', 'category')`),
-  ],
-);
+/* What is in scope (store/scope.ts): the mirror's own copy of the sellers' rules, and what is still to be sorted by them. */
 
 /** What sellers have done to catalog.scope and the mirror has not read yet. Null: everything was taken away (TRUNCATE). */
 export const scopeChanges = internal.table('scope_changes', {

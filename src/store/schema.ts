@@ -4,6 +4,7 @@ import {
   boolean,
   check,
   customType,
+  date,
   index,
   integer,
   interval,
@@ -13,13 +14,15 @@ import {
   real,
   text,
   timestamp,
+  uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import { eachColumn } from '../declared/metadata.ts';
 
 /*
  * The tables, as drizzle-kit generates migrations from them. Comments, roles and storage settings are written by hand in
  * the migrations (drizzle/*.sql); so are views and functions, whose present form is in drizzle/objects. What each column
- * means to a seller is said once, in COMMENT ON.
+ * means to a seller is said once, in COMMENT ON. Here is the schema that sellers read, catalog; package and tests rely on
+ * nothing else of it being exported. Its views are in schema-views.ts.
  */
 
 export const catalog = pgSchema('catalog');
@@ -32,12 +35,15 @@ export const instant = (name: string) => timestamp(name, { withTimezone: true })
  */
 export const key = customType<{ data: string }>({ dataType: () => 'text COLLATE "C"' });
 
+export const SKU_STATES = ['pending', 'priced', 'not_found', 'removed'] as const;
+export const PRICE_SOURCES = ['snapshot', 'live'] as const;
+
 export const skus = catalog.table(
   'skus',
   {
     sku: key().primaryKey(),
-    state: text().notNull().default('pending'),
-    priceSource: text('price_source'),
+    state: text({ enum: SKU_STATES }).notNull().default('pending'),
+    priceSource: text('price_source', { enum: PRICE_SOURCES }),
     hash: text(),
     sizes: integer(),
     inManifest: boolean('in_manifest').notNull(),
@@ -149,4 +155,49 @@ export const watchlist = catalog.table(
     /** What no answer could name is no SKU (partner/text.ts, isReadableSku). */
     check('watchlist_sku', sql`length(${t.sku}) between 1 and 512`),
   ],
+);
+
+export type ScopeKind = 'sku' | 'prefix' | 'brand' | 'model' | 'category';
+
+/** The sellers' rules of what is priced (store/scope.ts). */
+export const scope = catalog.table(
+  'scope',
+  {
+    kind: key().$type<ScopeKind>().notNull(),
+    value: key().notNull(),
+    include: boolean().notNull().default(true),
+    note: text(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.kind, t.value] }),
+    check('scope_kind', sql`${t.kind} in ('sku', 'prefix', 'brand', 'model', 'category')`),
+    /** Nothing else can be the name of a SKU, or of a brand: nobody means it. An empty prefix is that of all SKUs. */
+    check(
+      'scope_value',
+      sql`length(${t.value}) <= 512 and (${t.kind} = 'prefix' or btrim(${t.value}, E' \\t\\r\\n') <> '')`,
+    ),
+    /** One rule for each name, however it is written: they cannot contradict each other. */
+    uniqueIndex('scope_name')
+      .on(t.kind, sql`lower(btrim(${t.value}, E' \\t\\r\\n'))`)
+      .where(sql`${t.kind} in ('brand', 'model', 'category')`),
+  ],
+);
+
+/** One row for each size and day on which its price changed; store/daily.ts makes them from price_history. */
+export const dailyPrices = catalog.table(
+  'daily_prices',
+  {
+    sku: key().notNull(),
+    size: key().notNull(),
+    day: date().notNull(),
+    open: integer(),
+    low: integer(),
+    median: integer(),
+    close: integer(),
+    changes: integer().notNull(),
+    sizeTypeChanged: boolean('size_type_changed').notNull(),
+    /** Position of the first change that counts to the day: from there on the row can be made again. */
+    firstPosition: bigint('first_position', { mode: 'bigint' }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.sku, t.size, t.day] }), index('daily_prices_day').on(t.day)],
 );

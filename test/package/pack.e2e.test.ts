@@ -1,5 +1,6 @@
-import { execFile } from 'node:child_process';
-import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -29,6 +30,9 @@ const systemFolders = (process.env['PATH'] ?? '')
 /** PATH with this Node.js first, as with one that is installed system-wide, and no other one of node_modules. */
 const PATH = [dirname(process.execPath), ...systemFolders].join(delimiter);
 
+/** What programs may import. */
+const ENTRIES = ['follow', 'sandbox', 'schema', 'types'];
+
 let folder: string;
 let bin: string;
 let files: string[];
@@ -54,6 +58,7 @@ async function pack(): Promise<string> {
     '--outDir',
     join(stage, 'dist'),
   ]);
+  await run(process.execPath, [join(ROOT, 'ops/declarations/main.ts'), join(stage, 'dist')]);
   await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: stage });
   return `${name}-${version}.tgz`;
 }
@@ -89,6 +94,8 @@ beforeAll(async () => {
     .split('\n')
     .map((file) => file.replace('package/', ''));
   bin = await install(tarball);
+  // As somebody has it who brings a client of his own; the package has its copy for itself.
+  cpSync(join(ROOT, 'node_modules/postgres'), join(folder, 'node_modules/postgres'), { recursive: true });
 }, 120_000);
 
 afterAll(async () => {
@@ -108,9 +115,23 @@ describe.concurrent('the package', () => {
       ...globSync('**/*.ts', { cwd: join(ROOT, 'src') }).map(
         (file) => `dist/${file.replace(/\.ts$/, '.js')}`,
       ),
+      ...ENTRIES.map((entry) => `dist/client/${entry}.d.ts`),
     ];
     const driver = files.filter((file) => file.startsWith('node_modules/postgres/'));
-    expect(files.filter((file) => !driver.includes(file)).toSorted()).toEqual(expected.toSorted());
+    // Of declarations that several entries share.
+    const shared = files.filter((file) => /^dist\/client\/shared-[\w-]+\.d\.ts$/.test(file));
+    const others = files.filter((file) => !driver.includes(file) && !shared.includes(file));
+    expect(others.toSorted()).toEqual(expected.toSorted());
+    // Types of nobody else's are needed to read them, and no internal table is among them.
+    for (const file of files.filter((each) => /^dist\/.*\.d\.ts$/.test(each))) {
+      const text = readFileSync(join(folder, 'node_modules', name, file), 'utf8');
+      const from = [...text.matchAll(/\bfrom "([^"]+)"/g)].map(([, target = '']) => target);
+      expect(
+        from.filter((target) => !/^(?:\.\/|drizzle-orm(?:\/|$)|postgres$)/.test(target)),
+        file,
+      ).toEqual([]);
+      expect(text).not.toContain('catalog_internal"');
+    }
     expect(driver).toContain('node_modules/postgres/src/connection.js');
   });
 
@@ -197,5 +218,79 @@ describe.concurrent('the package', () => {
       code: 0,
       stdout: version,
     });
+  });
+
+  test.for(['nodenext', 'bundler'])(
+    'declares what the examples use, to %s',
+    async (resolution, { expect }) => {
+      const module = resolution === 'bundler' ? 'esnext' : resolution;
+      const where = join(folder, `typed-${resolution}`);
+      cpSync(join(ROOT, 'examples/programs'), where, { recursive: true });
+      symlinkSync(join(ROOT, 'node_modules/@types'), join(where, 'types'));
+      const compilerOptions = {
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noUncheckedIndexedAccess: true,
+        target: 'esnext',
+        lib: ['esnext'],
+        module,
+        moduleResolution: resolution,
+        typeRoots: ['./types'],
+        types: ['node'],
+        noEmit: true,
+        // Drizzle's own declarations name drivers that are not installed.
+        skipLibCheck: true,
+      };
+      writeFileSync(join(where, 'package.json'), JSON.stringify({ type: 'module' }));
+      writeFileSync(join(where, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
+      const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+      const { stdout } = await run(process.execPath, [tsc, '-p', where]).catch(
+        (error: unknown) => error as { stdout: string },
+      );
+      expect(stdout).toBe('');
+    },
+  );
+
+  test('is what the examples run with', async ({ expect }) => {
+    const database = await createDatabase('migrated');
+    const sql = connect(database.url, { max: 1 });
+    const where = join(folder, 'examples');
+    cpSync(join(ROOT, 'examples/programs'), where, { recursive: true });
+    writeFileSync(join(where, 'package.json'), JSON.stringify({ type: 'module' }));
+    const example = (entry: string) =>
+      run(process.execPath, [join(where, `${entry}.ts`)], {
+        env: { PATH, DATABASE_URL: database.url, SKU: 'A' },
+      });
+    const move = (from: number, to: number) =>
+      sql.begin(async (tx) => {
+        await tx`update catalog.prices set price = ${to}`;
+        await tx`insert into catalog.price_history (sku, size, old_price, new_price, observed_at) values ('A', '9', ${from}, ${to}, now())`;
+        await tx`notify catalog_changes`;
+      });
+    try {
+      expect((await example('sandbox')).stdout).toMatch(/^200 .*4800/);
+      await sql`insert into catalog.skus (sku, state, in_manifest, priced_at, asked_at) values ('A', 'priced', true, now(), now())`;
+      await sql`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 100, now())`;
+      expect((await example('types')).stdout).toBe('A null 9: 100 THB\n');
+      expect(JSON.parse((await example('schema')).stdout)).toEqual([]);
+      const follower = spawn(process.execPath, [join(where, 'follow.ts')], {
+        env: { PATH, DATABASE_URL: database.url },
+        stdio: 'ignore',
+      });
+      const ended = once(follower, 'exit');
+      const stands = async () =>
+        (await sql`select position from public.follower where position <> 'now'`).length;
+      await eventually(async () => (await stands().catch(() => 0)) > 0, { what: 'the follower has begun' });
+      await move(100, 90);
+      await move(90, 95);
+      const drops = () => sql`select sku, size, old_price, new_price from public.drops`;
+      await eventually(async () => (await drops()).length > 0, { what: 'the drop' });
+      follower.kill('SIGTERM');
+      expect(await ended).toEqual([0, null]);
+      expect([...(await drops())]).toEqual([{ sku: 'A', size: '9', old_price: 100, new_price: 90 }]);
+    } finally {
+      await sql.end({ timeout: 5 });
+      await database.drop();
+    }
   });
 });

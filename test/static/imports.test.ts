@@ -47,6 +47,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'sandbox',
     'daemon',
   ],
+  client: ['lib', 'declared', 'store', 'status', 'sandbox'],
   main: ['lib', 'cli', 'config'],
 };
 

@@ -18,7 +18,7 @@ const tracked = spawnSync('git', ['ls-files', '-co', '--exclude-standard'], { cw
 const manifest = JSON.parse(read('package.json')) as {
   homepage: string;
   bugs: string;
-  exports: Record<string, string>;
+  exports: Record<string, string | { types: string; default: string }>;
   optionalDependencies: Record<string, string>;
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;
@@ -38,7 +38,14 @@ test('homepage and bugs are those of the repository', () => {
 });
 
 test('who imports the package gets what `exports` names, and nothing else', async () => {
-  for (const file of Object.values(manifest.exports)) expect(existsSync(new URL(file, ROOT))).toBe(true);
+  for (const [entry, target] of Object.entries(manifest.exports)) {
+    if (typeof target === 'string') expect(existsSync(new URL(target, ROOT))).toBe(true);
+    else {
+      const built = `./dist/client/${entry.slice(2)}`;
+      expect(target).toEqual({ types: `${built}.d.ts`, default: `${built}.js` });
+      expect(existsSync(new URL(`src/client/${entry.slice(2)}.ts`, ROOT))).toBe(true);
+    }
+  }
   expect(import.meta.resolve('catalog-mirror/package.json')).toBe(new URL('package.json', ROOT).href);
   expect(() => import.meta.resolve('catalog-mirror')).toThrow('exports');
 });

@@ -1,0 +1,121 @@
+import { type OwnSku, startSandbox as startServer } from '../sandbox/index.ts';
+
+/* The sandbox of the partner API, for tests of programs. Importing this starts nothing. */
+
+export type { OwnSku } from '../sandbox/index.ts';
+
+export interface SandboxOptions {
+  /** The clock stands there until `control.advance`, and equal calls give equal answers. Left out: it runs, by the clock of this machine. */
+  readonly now?: Date;
+  /** Of the catalog, the orders and all that happens; 1 by default. */
+  readonly seed?: number;
+  /** Generated SKUs; 5000 by default, none where `catalog` is given. */
+  readonly skus?: number;
+  /** SKUs of your own. */
+  readonly catalog?: readonly OwnSku[];
+  /** Port on 127.0.0.1; any free one by default. */
+  readonly port?: number;
+  /** Requests let through in any rolling minute; 200 by default. */
+  readonly rateLimit?: number;
+}
+
+/** Why a control call was not done; `status` is HTTP's. */
+export class SandboxControlError extends Error {
+  override readonly name = 'SandboxControlError';
+  readonly kind = 'sandbox-control';
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+type Answer = Readonly<Record<string, unknown>>;
+
+/** Moves the sandbox's world. Each rejects with SandboxControlError where it cannot be done. */
+export interface SandboxControl {
+  /** What so many market intervals bring: prices move, listings sell, orders go on. */
+  step(steps?: number): Promise<void>;
+  /** Builds a catalog snapshot of the market as it is now, from which manifest and delta are answered; returns its identifier. */
+  snapshot(): Promise<string>;
+  /** Puts the clock ahead, through everything that happens on the way. */
+  advance(ms: number): Promise<void>;
+  /** Changes or adds a SKU. The sizes that are named are all that it then has; null: a size without a price. */
+  setSku(sku: string, change: SkuChanges): Promise<void>;
+  /** Back to how it began, of this seed or of another. */
+  reset(seed?: number): Promise<void>;
+  /** Any other control route of docs/sandbox.md, such as `call('POST', '/sandbox/faults', { route: 'bulk', status: 500 })`. */
+  call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: `/sandbox/${string}`, body?: object): Promise<Answer>;
+}
+
+export interface SkuChanges {
+  readonly sizes?: Readonly<Record<string, number | null>>;
+  readonly price_source?: 'snapshot' | 'live';
+  readonly size_type?: string;
+  readonly product?: Readonly<Record<string, string>>;
+  readonly removed?: boolean;
+}
+
+/** A running sandbox. */
+export interface Sandbox extends AsyncDisposable {
+  /** `{base_url}` of the partner API, without a trailing slash. */
+  readonly url: string;
+  readonly apiKey: string;
+  readonly secret: string;
+  /** What a mirror of this sandbox needs in its environment. */
+  readonly env: Readonly<Record<'PARTNER_BASE_URL' | 'PARTNER_API_KEY' | 'PARTNER_SECRET', string>>;
+  readonly control: SandboxControl;
+  /** Stops it, and closes every open connection. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a sandbox in this process. Market and snapshots stand still until `control` moves them. Rejects with the server's error where
+ * the port is taken.
+ */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { now, catalog, ...rest } = options;
+  const skus = options.skus ?? (catalog === undefined ? undefined : 0);
+  const server = await startServer({
+    ...rest,
+    ...(skus !== undefined && { skus }),
+    ...(catalog !== undefined && { catalog }),
+    startAt: now?.getTime() ?? null,
+  });
+  const { url, apiKey, secret } = server;
+  return {
+    url,
+    apiKey,
+    secret,
+    env: { PARTNER_BASE_URL: url, PARTNER_API_KEY: apiKey, PARTNER_SECRET: secret },
+    control: controlOf(url),
+    close: () => server.close(),
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}
+
+function controlOf(url: string): SandboxControl {
+  const call: SandboxControl['call'] = async (method, path, body) => {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      ...(body !== undefined && {
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+    });
+    const answer = (await response.json()) as Answer;
+    const { message = response.statusText } = answer as { message?: string };
+    if (!response.ok) throw new SandboxControlError(response.status, message);
+    return answer;
+  };
+  return {
+    call,
+    step: async (steps = 1) => void (await call('POST', '/sandbox/step', { steps })),
+    snapshot: async () => String((await call('POST', '/sandbox/snapshots'))['snapshot_id']),
+    advance: async (ms) => void (await call('POST', '/sandbox/clock', { advance: `${ms}ms` })),
+    setSku: async (sku, change) =>
+      void (await call('PUT', `/sandbox/skus/${encodeURIComponent(sku)}`, change)),
+    reset: async (seed) => void (await call('POST', '/sandbox/reset', seed === undefined ? {} : { seed })),
+  };
+}

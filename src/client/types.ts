@@ -1,0 +1,60 @@
+import type {
+  dailyPrices,
+  prices,
+  priceHistory,
+  productHistory,
+  products,
+  scope,
+  skus,
+  watchlist,
+} from '../store/schema.ts';
+import type {
+  calibration,
+  currentPrices,
+  deltaAudit,
+  hintSources,
+  promises,
+  skuTrust,
+  syncStatus,
+} from '../store/schema-views.ts';
+import type { asJson, asPageJson } from '../status/json.ts';
+import type { Row } from './rows.ts';
+
+/*
+ * Types alone: what a query or a request returns. Rows have the names of SQL, and values as `postgres` and `pg` return them: bigint as
+ * text, timestamptz as Date. (An interval is text to `postgres`, and an object to `pg`.)
+ */
+
+export type SkuRow = Row<typeof skus>;
+export type PriceRow = Row<typeof prices>;
+export type ProductRow = Row<typeof products>;
+export type PriceHistoryRow = Row<typeof priceHistory>;
+export type ProductHistoryRow = Row<typeof productHistory>;
+export type DailyPriceRow = Row<typeof dailyPrices>;
+export type WatchlistRow = Row<typeof watchlist>;
+export type ScopeRow = Row<typeof scope>;
+
+export type CurrentPriceRow = Row<typeof currentPrices>;
+export type SkuTrustRow = Row<typeof skuTrust>;
+export type SyncStatusRow = Row<typeof syncStatus>;
+export type DeltaAuditRow = Row<typeof deltaAudit>;
+export type CalibrationRow = Row<typeof calibration>;
+export type HintSourceRow = Row<typeof hintSources>;
+export type PromiseRow = Row<typeof promises>;
+
+export type { Change, PriceChange, ProductChange, SkuChange } from './change.ts';
+
+/** What JSON makes of a value. */
+type Json<T> = T extends Date
+  ? string
+  : T extends readonly (infer Element)[]
+    ? readonly Json<Element>[]
+    : T extends object
+      ? { readonly [K in keyof T]: Json<T[K]> }
+      : T;
+
+/** What `catalog-mirror status --json` prints where it can read the mirror. Without Postgres it has only `state`, `reasons` and `at`. */
+export type StatusJson = Json<ReturnType<typeof asJson>>;
+
+/** What `GET /status.json` answers. While Postgres does not answer it has only `state`, `reasons`, `at`, `problems` and `mirror`. */
+export type StatusPageJson = Json<ReturnType<typeof asPageJson>>;

@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type Change, productAfter } from '../../src/client/change.ts';
+import { FollowError, isPassing, readingError } from '../../src/client/errors.ts';
+import { readPlace, writePlace } from '../../src/client/position.ts';
+
+const AT = { position: '7', sku: 'A', meaning_changed: false, observed_at: new Date(0) };
+const NO_PRICE = { size: null, old_price: null, new_price: null } as const;
+const product = (
+  field: Extract<Change, { kind: 'product' }>['field'],
+  old_value: string | null,
+  new_value: string | null,
+): Change => ({ ...AT, ...NO_PRICE, kind: 'product', field, old_value, new_value });
+const state = (new_value: 'priced' | null): Change => ({
+  ...AT,
+  ...NO_PRICE,
+  kind: 'sku',
+  field: 'state',
+  old_value: 'priced',
+  new_value,
+});
+
+describe('the product after a change', () => {
+  test('is the whole object at first, and then has those of its members that moved', () => {
+    const first = productAfter(null, product('product', null, '{"name":"N","tags":{"a":1,"b":2}}'));
+    expect(first).toEqual({ name: 'N', tags: { a: 1, b: 2 } });
+    const then = productAfter(first, product('product', '{"tags":{"a":1}}', '{"tags":{"a":3},"new":true}'));
+    expect(then).toEqual({ name: 'N', tags: { a: 3, b: 2 }, new: true });
+    expect(productAfter(then, product('product', '{"tags":{"b":2},"new":true}', '{"tags":{}}'))).toEqual({
+      name: 'N',
+      tags: { a: 3 },
+    });
+  });
+
+  test('has the value of a column, but not that of size_map; and is gone with its SKU', () => {
+    const held = { name: 'N', size_type: 'US' };
+    expect(productAfter(held, product('name', 'N', null))).toEqual({ name: null, size_type: 'US' });
+    expect(productAfter(held, product('size_map_size_type', 'US', 'EU'))).toBe(held);
+    expect(productAfter(null, product('name', null, 'N'))).toBe(null);
+    expect(productAfter(held, state('priced'))).toBe(held);
+    expect(productAfter(held, state(null))).toBe(null);
+  });
+
+  test('takes members for members whatever they are called', () => {
+    const held = productAfter(null, product('product', null, '{"__proto__":{"a":1}}'));
+    const then = productAfter(
+      held,
+      product('product', '{"constructor":1,"__proto__":{}}', '{"__proto__":{"b":2}}'),
+    );
+    expect(JSON.stringify(then)).toBe('{"__proto__":{"a":1,"b":2}}');
+    expect(({} as Record<string, unknown>)['b']).toBeUndefined();
+  });
+});
+
+describe('a position', () => {
+  test('is read as it was written, whatever the SKU is called', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), fc.string(), (at, afterSku) => {
+        const place = { at: 'copy', position: String(at), afterSku } as const;
+        expect(readPlace(writePlace(place))).toEqual(place);
+        expect(readPlace(at)).toEqual({ at: 'changes', position: String(at) });
+      }),
+    );
+    expect(['start', 'now'].map((text) => writePlace(readPlace(text)))).toEqual(['start', 'now']);
+  });
+
+  test.each(['', '-1', '1.5', 'NaN', ' 1', '1\n', 'first', '12345678901234567890'])('is not %j', (text) => {
+    expect(() => readPlace(text)).toThrow(expect.objectContaining({ kind: 'invalid' }));
+  });
+});
+
+const withCode = (code: string) => Object.assign(new Error('x'), { code });
+
+test('errors of reading have a kind where something has to be done', () => {
+  const kinds = ['CM001', '3F000', '42883', '42501'].map((code) => {
+    const error = readingError(withCode(code), '7');
+    return error instanceof FollowError ? error.kind : null;
+  });
+  expect(kinds).toEqual(['position-lost', 'no-mirror', 'no-mirror', 'not-allowed']);
+  const other = withCode('22012');
+  expect(readingError(other, '7')).toBe(other);
+});
+
+test.each([
+  ['57P01', true],
+  ['08006', true],
+  ['40P01', true],
+  ['ECONNRESET', true],
+  // Its owner has ended the client.
+  ['CONNECTION_ENDED', false],
+  ['23505', false],
+  ['28P01', false],
+])('%s passes by itself: %s', (code, passes) => {
+  expect(isPassing(withCode(code))).toBe(passes);
+});

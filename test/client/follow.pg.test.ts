@@ -1,0 +1,205 @@
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { type Batch, type Change, follow, followInto, productAfter } from '../../src/client/follow.ts';
+import { connect } from '../../src/store/db.ts';
+import { eventually } from '../support/eventually.ts';
+import { answerAsked, found, knownSkus, removeByDelta, useStore } from '../store/support.ts';
+
+const store = useStore();
+
+beforeEach(async () => {
+  await store.sql`drop schema if exists shop cascade`;
+  await store.sql`create schema shop`;
+  await knownSkus(store.sql, ['A', 'B', 'C']);
+  await answerAsked(store.sql, found('A', { 8: 80, 9: 90 }, { name: 'N' }), found('B', { 9: 70 }));
+});
+
+/** What a copy of the prices is, as lines. */
+const pricesOf = async () =>
+  (
+    await store.sql`select concat_ws(' ', sku, size, price) as line from catalog.prices where price is not null order by 1`
+  ).map(({ line }) => String(line));
+
+class Copy {
+  readonly prices = new Map<string, number>();
+
+  take(change: Change): void {
+    if (change.kind === 'price') {
+      const at = `${change.sku} ${change.size}`;
+      if (change.new_price === null) this.prices.delete(at);
+      else this.prices.set(at, change.new_price);
+    }
+  }
+
+  lines = () => [...this.prices].map(([at, price]) => `${at} ${price}`).toSorted();
+}
+
+/** A role's client that is ended with the test. */
+function client() {
+  const sql = connect(store.url, { max: 3 });
+  onTestFinished(() => sql.end({ timeout: 1 }));
+  return sql;
+}
+
+describe('follow', () => {
+  test('copies the mirror in pieces, then brings what changes, and goes on from any position', async () => {
+    const copy = new Copy();
+    const seen: Batch[] = [];
+    const stop = new AbortController();
+    let from = 'start';
+    // Every batch is the last of its process.
+    const once = async () => {
+      for await (const batch of follow({ url: store.url, position: from, batch: 10, signal: stop.signal })) {
+        batch.changes.forEach((change) => copy.take(change));
+        seen.push(batch);
+        from = batch.position;
+        break;
+      }
+    };
+    for (let piece = 0; piece < 3; piece += 1) await once();
+    expect(seen.map(({ isCopy }) => isCopy)).toEqual([true, true, true]);
+    expect(copy.lines()).toEqual(await pricesOf());
+    await answerAsked(store.sql, found('A', { 8: 85 }, { name: 'M' }), found('C', { 5: 50 }));
+    while (copy.lines().join() !== (await pricesOf()).join()) await once();
+    expect(seen.at(-1)?.isCopy).toBe(false);
+  });
+
+  test('is woken by changes, also after its connections were lost, and ends by its signal', async () => {
+    const stop = new AbortController();
+    const taken: string[] = [];
+    const retries: unknown[] = [];
+    const following = (async () => {
+      const options = {
+        url: store.url,
+        position: 'now',
+        signal: stop.signal,
+        onRetry: (error: unknown) => retries.push(error),
+      };
+      for await (const { changes } of follow(options)) taken.push(...changes.map(({ sku }) => sku));
+    })();
+    const sessions = () => store.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'catalog-mirror-follow' and query like 'listen %'`;
+    const listens = () => store.sql<[{ n: number }]>`
+      select count(*)::int as n from pg_stat_activity where application_name = 'catalog-mirror-follow' and query like 'listen %'`;
+    await eventually(async () => (await listens())[0].n === 1, { what: 'it listens' });
+    await answerAsked(store.sql, found('B', { 9: 71 }));
+    await eventually(() => taken.includes('B'), { what: 'the first change' });
+    await sessions();
+    await answerAsked(store.sql, found('C', { 9: 71 }));
+    await eventually(() => taken.includes('C'), { what: 'the change after the connection was lost' });
+    stop.abort();
+    await following;
+  });
+
+  test('says by kind what is wrong', async () => {
+    const kindOf = async (position: string, url = store.url) => {
+      try {
+        for await (const _ of follow({ url, position })) return 'no error';
+      } catch (error) {
+        return (error as { kind?: string }).kind;
+      }
+      return 'ended';
+    };
+    const elsewhere = new URL(store.url);
+    elsewhere.pathname = '/postgres';
+    expect([
+      await kindOf('99999999999999'),
+      await kindOf('here'),
+      await kindOf('now', elsewhere.href),
+    ]).toEqual(['position-lost', 'invalid', 'no-mirror']);
+  });
+});
+
+describe('followInto', () => {
+  const seen = () => store.sql<{ line: string }[]>`select line from shop.seen`;
+  const write = async (
+    tx: { unsafe(text: string, values: string[]): PromiseLike<unknown> },
+    { changes }: Batch,
+  ) => {
+    for (const { kind, sku, size, field } of changes)
+      await tx.unsafe('insert into shop.seen values ($1)', [`${kind} ${sku} ${size ?? field}`]);
+  };
+
+  test('takes each change once: through failures of apply, cut connections and two processes of one name', async () => {
+    const { sql } = store;
+    await sql`create table shop.seen (line text)`;
+    const stop = new AbortController();
+    let turns = 0;
+    const options = () => ({
+      sql: client(),
+      table: 'shop.follower',
+      position: 'now',
+      batch: 1,
+      signal: stop.signal,
+      async apply(tx: Parameters<Parameters<typeof followInto>[0]['apply']>[0], batch: Batch) {
+        await write(tx, batch);
+        turns += 1;
+        // Its changes and the position are taken back together.
+        if (turns % 3 === 0) await tx`select pg_terminate_backend(pg_backend_pid())`;
+      },
+    });
+    const both = [followInto(options()), followInto(options())];
+    await eventually(
+      async () => (await sql`select from shop.follower where position <> 'now'`.catch(() => [])).length > 0,
+      {
+        what: 'a position',
+      },
+    );
+    for (let price = 100; price < 110; price += 1) await answerAsked(sql, found('B', { 9: price }));
+    await eventually(async () => (await seen()).length >= 10, { what: 'all changes' });
+    stop.abort();
+    await Promise.all(both);
+    expect((await seen()).map(({ line }) => line)).toEqual(Array.from({ length: 10 }, () => 'price B 9'));
+  });
+
+  test('rejects with what apply throws, also where that looks as if it might pass', async () => {
+    const own = Object.assign(new Error('my service'), { code: 'ECONNREFUSED' });
+    const options = { sql: client(), table: 'shop.follower' };
+    await expect(followInto({ ...options, apply: () => Promise.reject(own) })).rejects.toBe(own);
+    expect([...(await store.sql`select position from shop.follower`)]).toEqual([{ position: 'start' }]);
+  });
+
+  test('begins a new copy where its position is lost and it is told how to empty the old one', async () => {
+    await store.sql`create table shop.seen (line text)`;
+    await store.sql`create table shop.follower (name text primary key, position text not null)`;
+    await store.sql`insert into shop.follower values ('default', '99999999999999')`;
+    const options = { sql: client(), table: 'shop.follower', apply: write };
+    await expect(followInto(options)).rejects.toMatchObject({ kind: 'position-lost' });
+    await store.sql`insert into shop.seen values ('old')`;
+    const stop = new AbortController();
+    const following = followInto({
+      ...options,
+      signal: stop.signal,
+      onLost: async (tx) => void (await tx`truncate shop.seen`),
+    });
+    await eventually(async () => (await seen()).some(({ line }) => line === 'price B 9'), {
+      what: 'the copy',
+    });
+    stop.abort();
+    await following;
+    const lines = (await seen()).map(({ line }) => line);
+    expect([lines.includes('old'), lines.filter((line) => line.startsWith('price')).length]).toEqual([
+      false,
+      3,
+    ]);
+  });
+});
+
+test('the product after a change is what SQL makes of it', async () => {
+  const { sql } = store;
+  await answerAsked(sql, found('A', { 8: 80 }, { name: 'M', brand: 'B' }));
+  await removeByDelta(sql, 'B');
+  const rows = await sql<Change[]>`select * from catalog.changes(catalog.changes_oldest(), 1000)`;
+  let ours: Record<string, unknown> | null = null;
+  let theirs: Record<string, unknown> | null = null;
+  for (const change of rows.filter(({ sku, kind }) => sku === 'A' && kind === 'product')) {
+    ours = productAfter(ours, change);
+    const held: string | null = theirs === null ? null : JSON.stringify(theirs);
+    const made: readonly { product: Record<string, unknown> | null }[] = await sql<
+      [{ product: Record<string, unknown> | null }]
+    >`
+      select catalog.product_after(${held}::text::jsonb, ${change.field}, ${change.old_value}, ${change.new_value}) as product`;
+    theirs = made[0]?.product ?? null;
+    expect(ours).toEqual(theirs);
+  }
+  expect(ours).not.toBe(null);
+});
