@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check, primaryKey } from 'drizzle-orm/pg-core';
+import { bigint, boolean, check } from 'drizzle-orm/pg-core';
 import { internal } from './schema-internal.ts';
 
 /** One row: changes up to this position are in daily_prices. */
