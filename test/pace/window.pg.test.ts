@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
@@ -51,6 +52,7 @@ describe('what was sent a window ago', () => {
       const ctx = {
         sql: store.sql,
         settings: { catalog: { watchedSkus: 10, scope: 'catalog' } },
+        tracer: NO_TRACER,
       } as unknown as SyncContext;
       await maintain(ctx, { windowMs, historyMs: 0, dailyMs: 0 });
       return await count();

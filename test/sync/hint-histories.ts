@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { eachColumn } from '../../src/declared/metadata.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
@@ -54,6 +55,7 @@ export function contextOf(sql: Sql, partner: HintedPartner, events: SyncEvent[])
     emit: (event: SyncEvent) => events.push(event),
     hints: new HintCounts(systemClock, 0),
     settings,
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
 }
 

@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
@@ -31,6 +32,7 @@ export function useHints() {
       floors: new DueFloors(systemClock),
       settings: settingsWith({ LIVE_INTERVAL: '1m' }),
       emit: (event: SyncEvent) => events.push(event),
+      tracer: NO_TRACER,
     }) as unknown as SyncContext;
 
   async function hint(sku: string | null, source: string | null = 'orders'): Promise<boolean> {

@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { storeLesson } from '../../src/store/call-lesson.ts';
 import { type LivePlan, readLivePlan } from '../../src/store/live.ts';
@@ -23,6 +24,7 @@ function context(): SyncContext {
     settings: settingsWith({ LIVE_INTERVAL: '10m', PARTNER_RATE_LIMIT: '12', PARTNER_RATE_SHARE: '1' }),
     emit: (event: SyncEvent) => events.push(event),
     random: () => 0.5,
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
 }
 

@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach } from 'vitest';
 import type { ProductRow, SkuResult } from '../../src/store/answer/types.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
@@ -42,6 +43,7 @@ export function useLines() {
       floors: new DueFloors(systemClock),
       settings: settingsWith({ LIVE_INTERVAL: '1m' }),
       emit: (event: SyncEvent) => events.push(event),
+      tracer: NO_TRACER,
     } as unknown as SyncContext;
   }
 

@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { eachColumn } from '../../src/declared/metadata.ts';
@@ -71,6 +72,7 @@ function context(partner: Partner, events: SyncEvent[]): SyncContext {
     random: () => 0.5,
     emit: (event: SyncEvent) => events.push(event),
     settings,
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
 }
 

@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { claimDue } from '../../src/store/due.ts';
@@ -19,6 +20,7 @@ const context = (): SyncContext =>
     random: () => 0.5,
     settings: settingsWith({ LIVE_INTERVAL: '1m', PARTNER_RATE_LIMIT: '12', PARTNER_RATE_SHARE: '1' }),
     emit: () => {},
+    tracer: NO_TRACER,
   }) as unknown as SyncContext;
 
 /** Live SKUs S000 … that were refreshed `minutes` ago and are due since, the first of them for longest. */

@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { claimDue } from '../../src/store/due.ts';
 import { readLivePlan } from '../../src/store/live.ts';
@@ -43,6 +44,7 @@ function context(settings: SettingsEnv = {}): SyncContext {
       ...settings,
     }),
     emit: (event: SyncEvent) => events.push(event),
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
 }
 

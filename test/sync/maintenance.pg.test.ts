@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { describe, expect, test } from 'vitest';
 import { trimQuarantine } from '../../src/store/quarantine.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
@@ -7,7 +8,7 @@ import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 const context = (env: SettingsEnv = {}) =>
-  ({ sql: store.sql, settings: settingsWith(env) }) as unknown as SyncContext;
+  ({ sql: store.sql, settings: settingsWith(env), tracer: NO_TRACER }) as unknown as SyncContext;
 
 describe('metadata', () => {
   /** SKUs of a day's sweep that have been due for so many hours. */

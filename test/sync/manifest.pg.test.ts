@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -40,6 +41,7 @@ async function sync(file: Buffer, skuCount: number | null) {
     random: Math.random,
     emit: (event: SyncEvent) => events.push(event),
     settings: { ...settingsWith(), partner: { ...settingsWith().partner, baseUrl: base.href } },
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
   await store.sql`update catalog_internal.tasks set next_at = now() + interval '1 hour' where task <> 'manifest'`;
   const run = await startTask(store.sql, 'manifest', HOUR);

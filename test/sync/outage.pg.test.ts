@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
@@ -54,6 +55,7 @@ beforeEach(() => {
     random: () => 0.5,
     emit: (event: SyncEvent) => events.push(event),
     settings: settingsWith({ BULK_MAX_SKUS: '1' }),
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
 });
 

@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createPacer, type Pacer, type SentPermit } from '../../src/pace/pacer.ts';
@@ -33,6 +34,7 @@ async function overtaken(waited: boolean) {
     clock: systemClock,
     floors: new DueFloors(systemClock),
     settings: settingsWith(),
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
   return await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals);
 }
@@ -118,6 +120,7 @@ describe('a process that is stopped between permit and request', () => {
       floors: new DueFloors(systemClock),
       client: { bulk },
       settings: settingsWith(),
+      tracer: NO_TRACER,
     } as unknown as SyncContext;
     await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals);
     expect(permits).toBe(taken);
@@ -166,6 +169,7 @@ test('what is given back is asked for again at once, however long it has been du
     floors,
     client: { bulk },
     settings: settingsWith(),
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
   for (const number of [1, 2]) await repriceOnce(ctx, { number, sinceLastCallMs: Infinity }, HOUR, signals);
   expect(asked).toEqual([['A'], ['A']]);

@@ -1,3 +1,4 @@
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type CountingClient, countingClient } from '../../bench/frame/trips.ts';
 import { eachColumn } from '../../src/declared/metadata.ts';
@@ -89,6 +90,7 @@ function context(limits: Partial<PaceLimits> = {}): SyncContext {
     random: Math.random,
     emit: (event: SyncEvent) => events.push(event),
     settings: settingsWith({ BULK_MAX_SKUS: '20', LIVE_INTERVAL: '1h' }),
+    tracer: NO_TRACER,
   } as unknown as SyncContext;
 }
 
@@ -236,6 +238,7 @@ describe('calls that fail', () => {
           throw new PartnerError('timeout', 'bulk');
         },
       },
+      tracer: NO_TRACER,
     } as unknown as SyncContext;
     await mark(store.sql, [...SNAPSHOT, ...Array.from({ length: 60 }, (_, i) => `M${i}`)], 'changed');
     const outage = async () => {
