@@ -295,7 +295,8 @@ BEGIN
     -- What a reader knows is gone, and nothing tells it: all positions are refused.
     PERFORM catalog_internal.lock_changes();
     -- Of prices from before nothing is known, and of those from now on everything.
-    INSERT INTO catalog_internal.history_milestones (position, at) VALUES (nextval('catalog_internal.change_positions'), clock_timestamp());
+    INSERT INTO catalog_internal.history_milestones (position, at) VALUES (nextval('catalog_internal.change_positions'), clock_timestamp())
+    ON CONFLICT (position) DO UPDATE SET at = excluded.at;
     PERFORM setval('catalog_internal.dropped_positions', last_value) FROM catalog_internal.change_positions;
     RETURN NULL;
   END IF;

@@ -32,6 +32,7 @@ const TABLES = [
 
 /** Histories, the sellers' own list and what is copied of it, SKUs of which a rule has changed, and lines that could not be read. */
 const KEPT = [
+  'catalog.daily_prices',
   'catalog.price_history',
   'catalog.product_history',
   'catalog.watchlist',
