@@ -6,6 +6,7 @@ export default defineConfig({
     './src/store/schema.ts',
     './src/store/schema-internal.ts',
     './src/store/schema-processes.ts',
+    './src/store/schema-followers.ts',
     './src/store/schema-hints.ts',
     './src/store/schema-history.ts',
     './src/store/schema-identity.ts',

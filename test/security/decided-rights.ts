@@ -8,7 +8,7 @@ const OWN = [
   'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
-  'warn_of_promises weigh_promises scope_changed notify_changes history_known_from forget_days_ahead',
+  'warn_of_promises weigh_promises scope_changed notify_changes history_known_from forget_days_ahead followers_now',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
@@ -96,6 +96,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.scope_of(text,text,text,text,boolean)': {},
   'function catalog_internal.scope_rules_of(text,text,text,text)': {},
   'function catalog_internal.scope_standing(text,text,text,timestamp with time zone)': {},
+  'function catalog_internal.session_lives(integer,timestamp with time zone)': {},
   'function catalog_internal.set_scope(boolean)': {},
   'function catalog_internal.sort_all_with(text)': {},
   'function catalog_internal.recount_others(timestamp with time zone,interval)': {},

@@ -1,0 +1,27 @@
+-- Every follower, and how far it is behind: changes after its position (10,000 are counted at most) and for how long the first of them has waited. A position
+-- that is lost (CM001) is said of its follower, and hides no other.
+CREATE OR REPLACE FUNCTION catalog_internal.followers_now()
+RETURNS TABLE (name text, delivery text, "position" bigint, after_sku text, behind integer, behind_seconds double precision, lost boolean,
+  held_by text, failures integer, failing_since timestamptz, last_status integer, last_said text, last_at timestamptz, dead_letters integer)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  f catalog_internal.followers;
+BEGIN
+  FOR f IN SELECT * FROM catalog_internal.followers o ORDER BY o.name LOOP
+    name := f.name; delivery := f.delivery; "position" := f."position"; after_sku := f.after_sku;
+    failures := f.failures; failing_since := f.failing_since; last_status := f.last_status; last_said := f.last_said; last_at := f.last_at;
+    held_by := CASE WHEN catalog_internal.session_lives(f.pid, f.backend_start) THEN f.held_by END;
+    SELECT count(*) INTO dead_letters FROM catalog_internal.dead_letters d WHERE d.follower = f.name;
+    behind := NULL; behind_seconds := NULL; lost := false;
+    BEGIN
+      SELECT count(*), coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (array_agg(c.observed_at ORDER BY c."position"))[1])), 0)
+      INTO behind, behind_seconds FROM catalog.changes(f."position", 10000) c;
+    EXCEPTION WHEN SQLSTATE 'CM001' THEN
+      lost := true;
+    END;
+    RETURN NEXT;
+  END LOOP;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.followers_now() FROM PUBLIC;
