@@ -52,6 +52,7 @@ const LONG = [
   'test/e2e/hints.e2e.test.ts',
   'test/embedded/*.e2e.test.ts',
   'test/faults/*.e2e.test.ts',
+  'test/follow/follow.e2e.test.ts',
   'test/hostile/*.pg.test.ts',
   'test/ops/fleets.test.ts',
   'test/ops/pictures.e2e.test.ts',

@@ -86,6 +86,7 @@ test('with the credential alone, everything else has the documented default', ()
       scope: 'catalog',
     },
     history: { retentionMs: 0, dailyRetentionMs: 0 },
+    webhook: { secret: null, previousSecret: null, allowPrivate: false, timeoutMs: 20_000 },
     http: { ...HTTP, port: 9464 },
     access: { password: null },
     log: { level: 'info', format: 'auto', mirrorName: null },
@@ -102,7 +103,7 @@ test('the defaults that the table shows are the values that apply', () => {
   );
   expect(JSON.stringify(load(shown))).toBe(JSON.stringify(load()));
   const secrets = [
-    'PARTNER_API_KEY PARTNER_SECRET HTTPS_PROXY HTTP_PROXY DATABASE_URL REDIS_URL HTTP_PASSWORD',
+    'PARTNER_API_KEY PARTNER_SECRET HTTPS_PROXY HTTP_PROXY DATABASE_URL REDIS_URL WEBHOOK_SECRET WEBHOOK_SECRET_PREVIOUS HTTP_PASSWORD',
     'OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_TRACES_HEADERS',
   ];
   expect(VARIABLES.flatMap((v) => (v.secret ? [v.name] : [])).join(' ')).toBe(secrets.join(' '));

@@ -15,6 +15,7 @@ import { calibration } from './rows/calibration.ts';
 import { cohorts } from './rows/cohorts.ts';
 import { deferred } from './rows/deferred.ts';
 import { due } from './rows/due.ts';
+import { followers } from './rows/followers.ts';
 import { freshness } from './rows/freshness.ts';
 import { outcomes } from './rows/outcomes.ts';
 import { reports } from './rows/reports.ts';
@@ -37,6 +38,7 @@ const ROWS: readonly Row[] = [
   due,
   deferred,
   reports,
+  followers,
   requests,
   outcomes,
   cohorts,

@@ -54,6 +54,8 @@ export interface Command {
 
 export interface CommandArgs {
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
+  /** Options that may be given more than once (`multiple`): what each was given, in order. */
+  readonly lists: Readonly<Record<string, readonly string[]>>;
   readonly positionals: readonly string[];
   readonly print: (line: string) => void;
 }
@@ -81,7 +83,11 @@ export function didYouMean(word: string, words: readonly string[]): string {
 export function readArguments(
   command: Pick<Command, 'options' | 'positionals' | 'optionalValues' | 'problemsOf'>,
   argv: readonly string[],
-): { values: Record<string, string | boolean | undefined>; positionals: string[] } {
+): {
+  values: Record<string, string | boolean | undefined>;
+  lists: Record<string, string[]>;
+  positionals: string[];
+} {
   const { tokens } = parseArgs({
     args: [...argv],
     options: command.options,
@@ -92,6 +98,7 @@ export function readArguments(
   const flags = [...Object.keys(command.options), 'env-file', 'help'].map((option) => `--${option}`);
   const problems: string[] = [];
   const values: Record<string, string | boolean | undefined> = {};
+  const lists: Record<string, string[]> = {};
   const positionals: string[] = [];
   let open: string | null = null;
   for (const token of tokens) {
@@ -110,11 +117,14 @@ export function readArguments(
       if (token.value === undefined) open = token.name;
     } else if (known.type === 'boolean' && token.value !== undefined)
       problems.push(`${token.rawName}: takes no value`);
-    else values[token.name] = token.value ?? true;
+    else {
+      values[token.name] = token.value ?? true;
+      if (known.multiple === true) (lists[token.name] ??= []).push(token.value ?? '');
+    }
   }
   if (!command.positionals) problems.push(...positionals.map((word) => `${word}: not expected here`));
   if (problems.length > 0) throw new UsageError([...problems, ...(command.problemsOf?.(values) ?? [])]);
-  return { values, positionals };
+  return { values, lists, positionals };
 }
 
 /** A whole number option, or its default. Adds to `problems` what does not fit. */

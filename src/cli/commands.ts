@@ -11,6 +11,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   sql: async () => (await import('./sql.ts')).sql,
   verify: async () => (await import('./verify.ts')).verify,
   export: async () => (await import('./export.ts')).exportFiles,
+  follow: async () => (await import('./follow.ts')).follow,
   plan: async () => (await import('./plan.ts')).plan,
   config: async () => (await import('./config.ts')).config,
   migrate: async () => (await import('./migrate.ts')).migrate,

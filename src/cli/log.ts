@@ -1,10 +1,20 @@
+import { destination } from 'pino';
 import { type HttpConfig, processSources } from '../config/config.ts';
 import { createLogger, type Log, logFormOf } from '../telemetry/log/logger.ts';
 import { terminalOf } from './terminal.ts';
 
-/** The log of a command, on stdout and in the form that LOG_FORMAT asks for. */
-export function openLog({ log, secrets }: Pick<HttpConfig, 'log' | 'secrets'>): Log {
-  const { width, colour } = terminalOf(process.stdout, processSources.env);
+/** The log of a command, in the form that LOG_FORMAT asks for: on stdout, or on stderr where stdout is for something else. */
+export function openLog(
+  { log, secrets }: Pick<HttpConfig, 'log' | 'secrets'>,
+  to: 'stdout' | 'stderr' = 'stdout',
+): Log {
+  const { width, colour } = terminalOf(process[to], processSources.env);
   const form = logFormOf(log.format, { isTerminal: width !== null, colour });
-  return createLogger({ level: log.level, mirrorName: log.mirrorName, secrets, form });
+  return createLogger({
+    level: log.level,
+    mirrorName: log.mirrorName,
+    secrets,
+    form,
+    ...(to === 'stderr' && { destination: destination({ fd: 2, sync: true }) }),
+  });
 }

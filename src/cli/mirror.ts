@@ -80,16 +80,16 @@ function shortest(path: string): string {
  */
 export async function withMirror<T>(
   config: MirrorConfig,
-  work: (sql: Sql, which: string | null) => Promise<T>,
+  work: (sql: Sql, which: string | null, url: string) => Promise<T>,
   { giveUp, owners = OWNERS }: { readonly giveUp?: AbortSignal; readonly owners?: readonly Owner[] } = {},
 ): Promise<T> {
   const { url, dataDir, which } = await findMirror(config, owners);
-  const working = (sql: Sql) => work(sql, which);
-  if (url !== null) return await withConnection(url, working, giveUp);
+  const working = (at: string) => (sql: Sql) => work(sql, which, at);
+  if (url !== null) return await withConnection(url, working(url), giveUp);
   await using embedded = await startEmbeddedPostgres({ dataDir }).catch((error: unknown) => {
     throw error instanceof EmbeddedError && error.kind === 'in-use' ? new Starting(error) : error;
   });
-  return await withConnection(embedded.url, working, giveUp);
+  return await withConnection(embedded.url, working(embedded.url), giveUp);
 }
 
 /** The owner of an embedded Postgres is there, and its server is not. */

@@ -33,7 +33,12 @@ export interface Config extends Settings {
 }
 
 /** What a command needs that works on the mirror without calling the partner. */
-export type MirrorConfig = Omit<Config, 'partner' | 'access' | 'traces'>;
+export type MirrorConfig = Omit<Config, 'partner' | 'access' | 'traces' | 'webhook'>;
+
+/** What a command needs that posts changes of the mirror to others. */
+export type WebhookConfig = Omit<Config, 'partner' | 'access' | 'traces'> & {
+  readonly partner: Pick<Config['partner'], 'proxy'>;
+};
 
 export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
@@ -108,20 +113,30 @@ export function useEnvFiles(paths: readonly string[]): string[] {
   return problems;
 }
 
-/** Which commands need a setting, by the first part of its path; where nothing is said, those that use the mirror. */
+/** Which commands need a setting, by the first parts of its path; where nothing is said, those that use the mirror. */
 const NEEDS: Readonly<Record<string, Need>> = {
+  'partner.proxy': 'webhook',
   partner: 'all',
   access: 'all',
   traces: 'all',
+  webhook: 'webhook',
   http: 'http',
   log: 'http',
 };
-const WIDER = { all: ['all', 'database', 'http'], database: ['database', 'http'], http: ['http'] } as const;
+const WIDER = {
+  all: ['all', 'webhook', 'database', 'http'],
+  webhook: ['webhook', 'database', 'http'],
+  database: ['database', 'http'],
+  http: ['http'],
+} as const;
 type Need = keyof typeof WIDER;
 
 function rowsFor(need: Need): typeof ROWS {
   const needed: readonly Need[] = WIDER[need];
-  return ROWS.filter(([, { path }]) => needed.includes(NEEDS[path.split('.')[0] ?? ''] ?? 'database'));
+  return ROWS.filter(([, { path }]) => {
+    const [group = '', name = ''] = path.split('.');
+    return needed.includes(NEEDS[`${group}.${name}`] ?? NEEDS[group] ?? 'database');
+  });
 }
 
 /** What is wrong with the † variables among the rows, by name, and those that are right. */
@@ -236,19 +251,20 @@ function nested(values: readonly (readonly [path: string, value: unknown])[]): R
  * Turns the environment into the configuration of one command. Pure but for `readFile` (path → text), which is called for
  * `NAME_FILE` variables, now and again by `SecretSource.refresh`.
  *
- * `need` says what the command uses: `all` (the partner too), `database` (only the mirror) or `http` (only the health
- * endpoint). What it does not use is neither required nor read, so `healthcheck` and `migrate` run without credentials.
+ * `need` says what the command uses: `all` (the partner too), `webhook` (the mirror and receivers of its changes), `database`
+ * (only the mirror) or `http` (only the health endpoint). What it does not use is neither required nor read, so `healthcheck` and `migrate` run without credentials.
  *
  * @throws ConfigError with every problem at once; it names variables and expectations, never a secret value.
  */
 export function loadConfig(env: Environment, readFile: ReadFile, options?: { need?: 'all' }): Config;
+export function loadConfig(env: Environment, readFile: ReadFile, options: { need: 'webhook' }): WebhookConfig;
 export function loadConfig(env: Environment, readFile: ReadFile, options: { need: 'database' }): MirrorConfig;
 export function loadConfig(env: Environment, readFile: ReadFile, options: { need: 'http' }): HttpConfig;
 export function loadConfig(
   env: Environment,
   readFile: ReadFile,
   { need = 'all' }: { need?: Need } = {},
-): Config | MirrorConfig | HttpConfig {
+): Config | WebhookConfig | MirrorConfig | HttpConfig {
   const rows = rowsFor(need);
   const secret = readSecrets(rows, env, readFile);
   const plain = parse(rows, env);

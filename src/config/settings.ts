@@ -16,6 +16,7 @@ import {
 import { PROXY_SETTINGS } from './proxy-settings.ts';
 import { SERVER_SETTINGS } from './server-settings.ts';
 import { TRACE_SETTINGS } from './trace-settings.ts';
+import { WEBHOOK_SETTINGS } from './webhook-settings.ts';
 
 /**
  * One setting. It has a `default`, or says in `unset` what applies without it (its value is null then), or has to be
@@ -305,6 +306,7 @@ export const SETTINGS = {
     meaning:
       'field of the manifest response that holds the snapshot identifier (undocumented by the partner)',
   },
+  ...WEBHOOK_SETTINGS,
   ...SERVER_SETTINGS,
   ...TRACE_SETTINGS,
 } as const satisfies Readonly<Record<string, Setting>>;

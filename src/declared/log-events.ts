@@ -1,5 +1,6 @@
 import type { Level, LogEvent } from './log-event.ts';
 import { PROCESS, STORE } from './log-events-process.ts';
+import { FOLLOWING } from './log-events-follow.ts';
 import { CATALOG, PARTNER, REPRICING, TASK_LINES } from './log-events-sync.ts';
 
 /**
@@ -14,6 +15,7 @@ export const LOG_EVENTS = {
   ...CATALOG,
   ...REPRICING,
   ...TASK_LINES,
+  ...FOLLOWING,
 } as const;
 
 export type EventName = keyof typeof LOG_EVENTS;

@@ -79,13 +79,20 @@ export function checkBaseUrl(url: URL, allowInsecure: boolean): UrlProblem | nul
 /** PARTNER_FILES_ORIGINS: these origins and no other; null: any public https origin, or loopback where the base URL is. */
 export type FilesOrigins = readonly string[] | null;
 
-export type Reach = 'public' | 'loopback' | 'public-or-private';
+export type Reach = 'public' | 'loopback' | 'public-or-private' | 'own' | 'public-or-own';
+
+const isOwnAddress = (address: string) => isPrivateAddress(address) || isLoopbackAddress(address);
 
 const REACHES: Readonly<Record<Reach, (address: string) => boolean>> = {
   public: isPublicAddress,
   loopback: isLoopbackAddress,
   'public-or-private': (address) => isPublicAddress(address) || isPrivateAddress(address),
+  own: isOwnAddress,
+  'public-or-own': (address) => isPublicAddress(address) || isOwnAddress(address),
 };
+
+/** Whether an IP address (no brackets) is within reach. */
+export const isReached = (address: string, reach: Reach): boolean => REACHES[reach](address);
 
 /** The addresses that a files URL may lead to: a loopback one to loopback alone, one that is listed also into private networks. */
 export function filesReach(url: URL, origins: FilesOrigins): Reach {

@@ -9,7 +9,8 @@ import type { Health } from './health.ts';
  */
 export function asJson(status: Status, health: Health, now: Date) {
   const { sync, tasks, targets, daemons, failedCalls } = status;
-  const { ofManifest: _, ...stats } = status.stats;
+  // Who follows is for `catalog-mirror follow --list`, with what receivers said.
+  const { ofManifest: _, followers: _followers, ...stats } = status.stats;
   return {
     ...health,
     at: now,

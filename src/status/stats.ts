@@ -3,6 +3,7 @@ import type { Doubt } from '../store/answer/doubts.ts';
 import type { DeltaAudit } from '../store/audit.ts';
 import type { CohortCalibration } from '../store/calibration.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
+import type { FollowerNow } from '../store/followers.ts';
 import type { HintStats } from '../store/hint-sources.ts';
 import type { IncidentCause } from '../store/incident.ts';
 import type { LivePlan } from '../store/live.ts';
@@ -40,6 +41,8 @@ export interface MirrorStats extends CatalogCounts {
   readonly refreshes: RefreshStats;
   /** Promises of a price's age, and what became of them. */
   readonly promises: PromiseStats;
+  /** Those who follow with a name (`catalog-mirror follow`). */
+  readonly followers: readonly FollowerNow[];
   readonly tasks: readonly TaskState[];
 }
 
@@ -48,7 +51,7 @@ export function statsOf(
   { sync, tasks, pace, doubts }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
-  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes' | 'promises'>,
+  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes' | 'promises' | 'followers'>,
   liveBudget: number,
 ): MirrorStats {
   return {

@@ -2,6 +2,7 @@ import { readDeltaAudit } from '../store/audit.ts';
 import { readCalibration } from '../store/calibration.ts';
 import type { CatalogCounts } from '../store/catalog-counts.ts';
 import type { Sql } from '../store/db.ts';
+import { readFollowers } from '../store/followers.ts';
 import { readHintStats } from '../store/hint-sources.ts';
 import { readPromises } from '../store/promises.ts';
 import { readRefreshStats } from '../store/refresh.ts';
@@ -33,15 +34,22 @@ export async function readStatus(
   { limits, bulkMaxSkus, liveBudget }: StatusSettings,
 ): Promise<Status> {
   const { sync, tasks, targets, failedCalls, daemons } = facts;
-  const [deltaAudit, calibration, hints, refreshes, promises] = await Promise.all([
+  const [deltaAudit, calibration, hints, refreshes, promises, followers] = await Promise.all([
     readDeltaAudit(sql),
     readCalibration(sql),
     readHintStats(sql),
     readRefreshStats(sql),
     readPromises(sql),
+    readFollowers(sql),
   ]);
   return {
-    stats: statsOf(facts, counts, plan, { deltaAudit, calibration, hints, refreshes, promises }, liveBudget),
+    stats: statsOf(
+      facts,
+      counts,
+      plan,
+      { deltaAudit, calibration, hints, refreshes, promises, followers },
+      liveBudget,
+    ),
     sync,
     tasks,
     failedCalls,

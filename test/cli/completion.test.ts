@@ -19,6 +19,7 @@ async function script(shell: string): Promise<string> {
   const printed: string[] = [];
   const run = COMMANDS.get('completion')?.run({
     values: {},
+    lists: {},
     positionals: [shell],
     print: (line) => printed.push(line),
   });
@@ -97,7 +98,7 @@ test.skipIf(!hasZsh)('zsh offers the same', async () => {
 test.each([[[]], [['fish']], [['bash', 'zsh']], [['__proto__']]])(
   '%j is no shell, and says which are',
   async (positionals) => {
-    const asked = COMMANDS.get('completion')?.run({ values: {}, positionals, print: () => {} });
+    const asked = COMMANDS.get('completion')?.run({ values: {}, lists: {}, positionals, print: () => {} });
     await expect(asked).rejects.toThrow(UsageError);
     await expect(asked).rejects.toThrow('bash or zsh');
   },

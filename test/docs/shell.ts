@@ -161,6 +161,11 @@ export const NOT_RUN: readonly {
     because: 'writes files into the folder of the reader; test/cli/export.e2e.test.ts does it',
     check: (text) => callsIn(text).forEach(checkCall),
   },
+  {
+    like: /^catalog-mirror follow(?:$| .*--webhook)/,
+    because: 'goes on until it is stopped, or needs a receiver; test/follow does both',
+    check: (text) => callsIn(text).forEach(checkCall),
+  },
   { like: /completion zsh/, because: 'is for zsh; test/cli/completion.test.ts loads it', check: () => {} },
 ];
 

@@ -12,7 +12,7 @@ const GONE: readonly (readonly [RegExp, string])[] = [
   [/\blooked at\b/i, 'refreshed, read, checked'],
   [/\b(mostMinutes|most_minutes|solvePrice)\b/, 'maxIntervalMinutes, solveThreshold'],
   [/\bfates?\b|\bfateOf\b/i, 'SkuResult'],
-  [/\b(verdictOf|verdicts)\b/i, 'decision, health, check'],
+  [/\b(meaningOf|verdicts)\b/i, 'decision, health, check'],
   [
     /\bsparingly\b|createRarely|createTroubles|\btroubles\b|storeTrouble|noiseLines|captureNoise/i,
     'throttled, LogThrottle, storeFailure',

@@ -3,6 +3,7 @@ import { STORE_FAILURES } from '../../store/sql-errors.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../status/reason.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import { ages, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
+import { FOLLOWER_METRICS } from './follower-metrics.ts';
 import { PROMISE_METRICS } from './promise-metrics.ts';
 
 const STATES = ['pending', 'priced', 'not_found', 'removed'];
@@ -210,6 +211,7 @@ export const MIRROR_METRICS = {
     read: (s) => s.refreshes.refused,
   }),
   ...PROMISE_METRICS,
+  ...FOLLOWER_METRICS,
   live_budget_per_call: gauge({
     help: 'Live SKUs currently put into one bulk call.',
     read: (s) => s.liveBudgetPerCall,

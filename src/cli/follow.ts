@@ -1,0 +1,174 @@
+import { loadConfig, type MirrorConfig, processSources, type WebhookConfig } from '../config/config.ts';
+import { createOutput } from '../follow/output.ts';
+import type { Sink } from '../follow/sink.ts';
+import { systemClock } from '../lib/clock.ts';
+import { sqlState } from '../store/sql-errors.ts';
+import { createLogThrottle } from '../telemetry/log/throttle.ts';
+import { type Command, EXIT } from './command.ts';
+import { followOn } from './follow/following.ts';
+import { discard, forget, listFollowers, listLetters, resend } from './follow/keeping.ts';
+import { followLines, lifeLines } from './follow/lines.ts';
+import { receiverOf } from './follow/receiver.ts';
+import { ATTEMPTS, BATCH, FILTER_HELP, type Follow, type Wanted, wantedBy } from './follow/wanted.ts';
+import { openLog } from './log.ts';
+import { findMirror, withMirror } from './mirror.ts';
+import { stopSignal } from './process.ts';
+
+/** So long what is being delivered may take when the process is told to stop. */
+const STOP_WITHIN_MS = 5000;
+/** SQLSTATEs: no such table, no such function. */
+const NOT_MIGRATED = new Set(['42P01', '42883']);
+
+export const follow: Command = {
+  summary: 'print changes as they come, as lines of JSON, or post them to a webhook',
+  usage: [
+    'follow [--name <name>] [--from now|oldest|start|<position>] [--filter <filter>]… [--once]',
+    'follow --name <name> --webhook <url> [--from …] [--filter <filter>]…',
+    'follow --list [--json]',
+    'follow --name <name> --dead-letters [--json]',
+    'follow --name <name> --resend --webhook <url>',
+    'follow --name <name> --discard',
+    'follow --name <name> --forget',
+  ].join('\n'),
+  examples: [
+    ['catalog-mirror follow', 'every change from now on, until Ctrl-C'],
+    [
+      'catalog-mirror follow --name prices --from start --filter kind=price --once',
+      'what is new since the last run; the first time all prices that there are',
+    ],
+    [
+      'catalog-mirror follow --name shop --webhook https://shop.example/changes --filter watchlist',
+      'post changes of what is on catalog.watchlist, signed with WEBHOOK_SECRET',
+    ],
+    ['catalog-mirror follow --list', 'who follows, and how far behind'],
+  ],
+  exits: ['ok', 'failed', 'usage'],
+  options: {
+    name: { type: 'string' },
+    from: { type: 'string' },
+    filter: { type: 'string', multiple: true },
+    once: { type: 'boolean' },
+    webhook: { type: 'string' },
+    batch: { type: 'string' },
+    attempts: { type: 'string' },
+    reset: { type: 'boolean' },
+    list: { type: 'boolean' },
+    'dead-letters': { type: 'boolean' },
+    resend: { type: 'boolean' },
+    discard: { type: 'boolean' },
+    forget: { type: 'boolean' },
+    json: { type: 'boolean' },
+  },
+  optionHelp: {
+    name: 'keep the position under this name, and go on from it the next time; without it nothing is kept',
+    from: 'where a new name begins: now (default), oldest (what is still kept), start (first all there is, then the changes), or a position',
+    filter: FILTER_HELP,
+    once: 'exit when everything is delivered, instead of waiting for changes',
+    webhook: 'post to this URL instead of printing',
+    batch: `most changes in one post (${BATCH}); a post has no more than 256 KiB, unless one change has`,
+    attempts: `refusals (4xx) after which a batch becomes a dead letter (${ATTEMPTS}); with --once, failures after which it ends`,
+    reset: 'begin at --from although the name is known',
+    list: 'list names, positions, how far behind each is, and what its receiver said last',
+    'dead-letters': 'list batches that the receiver has refused for good',
+    resend: 'post them again, oldest first; those that are taken are gone',
+    discard: 'delete them',
+    forget: 'delete the name, its position and its dead letters',
+    json: 'print one JSON object per row',
+  },
+  moreHelp: [
+    'Each change is delivered at least once and in order. A receiver that is down loses nothing: its position stands until it is up again.',
+  ],
+  positionals: false,
+  async run({ values, lists, print }) {
+    const wanted = wantedBy({ values, lists });
+    return await run(wanted, print).catch((error: unknown) => {
+      if (!NOT_MIGRATED.has(sqlState(error) ?? '')) throw error;
+      throw Object.assign(new Error('the database is of an earlier version', { cause: error }), {
+        hint: 'start the daemon of this version, or run `catalog-mirror migrate`',
+      });
+    });
+  },
+};
+
+async function run(wanted: Wanted, print: (line: string) => void): Promise<number> {
+  const { env, readFile } = processSources;
+  if (wanted.do === 'follow' && wanted.webhook === null) {
+    const config = loadConfig(env, readFile, { need: 'database' });
+    return await following(config, wanted, createOutput(process.stdout));
+  }
+  if (wanted.do === 'follow' || wanted.do === 'resend') {
+    const config: WebhookConfig = loadConfig(env, readFile, { need: 'webhook' });
+    const batch = wanted.do === 'follow' ? wanted.batch : BATCH;
+    const receiver = receiverOf(config, wanted.name ?? '', wanted.webhook ?? '', batch);
+    if (wanted.do === 'follow') return await following(config, wanted, receiver);
+    return await withMirror(config, (sql) => resend(sql, wanted.name, receiver, print));
+  }
+  const config = loadConfig(env, readFile, { need: 'database' });
+  return await withMirror(config, async (sql) => {
+    if (wanted.do === 'list') return await listFollowers(sql, wanted.json, print);
+    if (wanted.do === 'dead-letters') return await listLetters(sql, wanted, print);
+    return wanted.do === 'discard'
+      ? await discard(sql, wanted.name, print)
+      : await forget(sql, wanted.name, print);
+  });
+}
+
+/** Follows until a signal, or until `once` is done. */
+async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Promise<number> {
+  const signal = stopSignal();
+  const [stopped, patience, over] = [new AbortController(), new AbortController(), new AbortController()];
+  const stopping = async () => {
+    await signal.promise;
+    stopped.abort();
+    await systemClock.sleep(STOP_WITHIN_MS, over.signal);
+    patience.abort();
+  };
+  void stopping();
+  const log = openLog(config, 'stderr');
+  const throttle = createLogThrottle(systemClock);
+  const lines = lifeLines(log, throttle, wanted.name);
+  try {
+    return await withMirror(
+      config,
+      async (sql, which, url) => {
+        if (which !== null) process.stderr.write(`in ${which}:\n`);
+        // It was there to wait for Postgres, and to say what is wrong with it.
+        await sql.end({ timeout: 1 });
+        const { end, place } = await followOn({
+          ...lines,
+          wanted,
+          sink,
+          filter: wanted.filter,
+          attempts: wanted.attempts,
+          once: wanted.once,
+          clock: systemClock,
+          random: Math.random,
+          stopped: stopped.signal,
+          patience: patience.signal,
+          tell: followLines(log, throttle, wanted.name),
+          url: placeOf(config, url),
+        });
+        // A reader of stdout that has enough is no failure: `| head`.
+        if (end === 'unwanted' && wanted.webhook === null) return EXIT.ok;
+        lines.ended(end, place);
+        return end === 'unwanted' || end === 'undelivered' ? EXIT.failed : EXIT.ok;
+      },
+      { giveUp: stopped.signal },
+    );
+  } finally {
+    over.abort();
+    signal.dispose();
+    await sink.close();
+  }
+}
+
+/** Where Postgres is: at `url` at first; later it is looked for anew, for its port or its password may have changed. */
+function placeOf(config: MirrorConfig, url: string): () => Promise<string> {
+  let isFirst = true;
+  return async () => {
+    if (!isFirst) config.database.url?.refresh();
+    const found = isFirst ? url : (await findMirror(config)).url;
+    isFirst = false;
+    return found ?? url;
+  };
+}

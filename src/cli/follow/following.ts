@@ -1,0 +1,141 @@
+import { hostname } from 'node:os';
+import { connectAlone, type LoneClient } from '../../store/db.ts';
+import {
+  beginningOf,
+  DEAD_FOR_SURE_MS,
+  type Delivery,
+  drawHolder,
+  FollowerError,
+  NameHeld,
+  type Place,
+  takeName,
+} from '../../store/followers.ts';
+import { isLockNotAvailable } from '../../store/locks.ts';
+import { isConnectionLost, storeFailure } from '../../store/sql-errors.ts';
+import { backOffMs } from '../../follow/delivery.ts';
+import { type End, follow, type Following } from '../../follow/follower.ts';
+import type { Follow } from './wanted.ts';
+
+export interface Lifetime extends Omit<Following, 'client' | 'held'> {
+  readonly wanted: Follow;
+  /** Where Postgres is at present; it may have moved since. */
+  readonly url: () => Promise<string>;
+  readonly started: (place: Place, delivery: Delivery) => void;
+  readonly storeLost: (error: unknown, retryInMs: number) => void;
+  readonly storeBack: () => void;
+}
+
+const CHECK_MS = 15_000;
+const RETAKE_MS = 250;
+
+/**
+ * Follows until it is told to stop, over as many sessions as it takes: once it has followed, a Postgres that is away is waited for. Returns why it
+ * ended, and the place.
+ *
+ * @throws FollowerError; and what connecting says, where it has not followed yet
+ */
+export async function followOn(life: Lifetime): Promise<{ readonly end: End; readonly place: Place | null }> {
+  const { clock, stopped, random } = life;
+  const known: Known = { place: null, holder: null };
+  for (let failures = 0; ;) {
+    const session: Session = { client: null, ended: false };
+    try {
+      const end = await followOnce(life, known, session, () => {
+        if (failures > 0) life.storeBack();
+        failures = 0;
+      });
+      return { end, place: known.place };
+    } catch (error) {
+      if (stopped.aborted) return { end: 'stopped', place: known.place };
+      if (known.place === null || error instanceof FollowerError || !mayPass(error, session)) throw error;
+      failures += 1;
+      const retryInMs = backOffMs(failures, null, random());
+      life.storeLost(error, retryInMs);
+      await clock.sleep(retryInMs, stopped);
+      if (stopped.aborted) return { end: 'stopped', place: known.place };
+    } finally {
+      await session.client?.end().catch(() => {});
+    }
+  }
+}
+
+/** What outlives a session: where it is, and the number by which it holds its name. */
+interface Known {
+  place: Place | null;
+  holder: string | null;
+}
+
+interface Session {
+  client: LoneClient | null;
+  ended: boolean;
+}
+
+/** Whether waiting may help: the session is gone or was not made, or Postgres takes no writes for the moment. */
+function mayPass(error: unknown, { client, ended }: Session): boolean {
+  return (
+    client === null ||
+    ended ||
+    isConnectionLost(error) ||
+    storeFailure(error) !== null ||
+    isLockNotAvailable(error)
+  );
+}
+
+async function followOnce(life: Lifetime, known: Known, session: Session, begun: () => void): Promise<End> {
+  const { wanted } = life;
+  const client = await connectAlone(await life.url(), {
+    application_name: `catalog-mirror follow${wanted.name === null ? '' : ` ${wanted.name}`}`,
+    checkIdleMs: CHECK_MS,
+  });
+  session.client = client;
+  client.once('end', () => {
+    session.ended = true;
+  });
+  const isFirst = known.place === null;
+  const held = await placed(life, known, client);
+  const at = known as { place: Place };
+  if (isFirst) life.started(at.place, wanted.webhook === null ? 'stdout' : 'webhook');
+  begun();
+  const end = await follow({ ...life, client, held }, at);
+  await held?.release();
+  return end;
+}
+
+/** Finds where to go on, and takes the name: again after a session was lost, unless another process has it now. */
+async function placed(life: Lifetime, known: Known, client: LoneClient): Promise<NameHeld | null> {
+  const { wanted, clock, stopped } = life;
+  const { name, from } = wanted;
+  if (name === null) {
+    known.place ??= {
+      position: await beginningOf(client, from),
+      afterSku: from === 'start' ? '' : null,
+      sendingTo: null,
+      failures: 0,
+      refusals: 0,
+    };
+    return null;
+  }
+  known.holder ??= await drawHolder(client);
+  const options = {
+    name,
+    from,
+    reset: wanted.reset && known.place === null,
+    delivery: wanted.webhook === null ? ('stdout' as const) : ('webhook' as const),
+    heldBy: `${hostname()} (process ${process.pid})`,
+  };
+  const until = clock.monotonic() + DEAD_FOR_SURE_MS;
+  for (;;) {
+    const taken = await takeName(client, known.holder, options);
+    if ('position' in taken) {
+      known.place = taken;
+      return new NameHeld(client, name, known.holder);
+    }
+    if (clock.monotonic() >= until || stopped.aborted)
+      throw new FollowerError(
+        'held',
+        `${taken.heldBy} follows as ${name} already`,
+        'let one process follow under a name; end the other, or use another --name',
+      );
+    await clock.sleep(RETAKE_MS, stopped);
+  }
+}

@@ -1,0 +1,87 @@
+import type { createWebhook } from '../../follow/webhook.ts';
+import { shownJson } from '../../lib/shown-json.ts';
+import type { Sql } from '../../store/db.ts';
+import {
+  deleteLetter,
+  discardLetters,
+  listDeadLetters,
+  noteAttempt,
+  readLetter,
+} from '../../store/dead-letters.ts';
+import { forgetFollower, readFollowers } from '../../store/followers.ts';
+import { EXIT } from '../command.ts';
+import { processSources } from '../../config/config.ts';
+import { tableOf } from '../table.ts';
+import { terminalOf } from '../terminal.ts';
+
+type Print = (line: string) => void;
+
+function printRows(rows: readonly object[], json: boolean, print: Print, none: string): void {
+  if (json) for (const row of rows) print(shownJson(row));
+  else if (rows.length === 0) print(none);
+  else for (const line of tableOf(rows, terminalOf(process.stdout, processSources.env).width)) print(line);
+}
+
+/** Every follower, and how far it is behind. */
+export async function listFollowers(sql: Sql, json: boolean, print: Print): Promise<number> {
+  printRows(await readFollowers(sql), json, print, 'nobody follows with a name');
+  return EXIT.ok;
+}
+
+/** What a follower's receiver has refused for good. */
+export async function listLetters(
+  sql: Sql,
+  { name, json }: { readonly name: string; readonly json: boolean },
+  print: Print,
+): Promise<number> {
+  printRows(await listDeadLetters(sql, name), json, print, `${name} has no dead letters`);
+  return EXIT.ok;
+}
+
+/** Posts dead letters again, oldest first, until one is not taken. */
+export async function resend(
+  sql: Sql,
+  name: string,
+  receiver: ReturnType<typeof createWebhook>,
+  print: Print,
+): Promise<number> {
+  const letters = await listDeadLetters(sql, name);
+  try {
+    for (const [sent, { id, changes, positionFrom, positionTo }] of letters.entries()) {
+      const letter = await readLetter(sql, id);
+      if (letter === null) continue;
+      const result = await receiver.send(letter, new AbortController().signal);
+      if (result.verdict !== 'delivered') {
+        await noteAttempt(sql, id, result);
+        throw Object.assign(
+          new Error(
+            `${sent} of ${letters.length} dead letters were taken; of the next the receiver says: ${[result.status, result.said].filter((part) => part !== null).join(' ')}`,
+          ),
+          { hint: 'correct the receiver and try again, or delete them with --discard' },
+        );
+      }
+      await deleteLetter(sql, id);
+      print(`${changes} changes, positions ${positionFrom} to ${positionTo}: taken`);
+    }
+  } finally {
+    await receiver.close();
+  }
+  if (letters.length === 0) print(`${name} has no dead letters`);
+  return EXIT.ok;
+}
+
+export async function discard(sql: Sql, name: string, print: Print): Promise<number> {
+  const letters = await discardLetters(sql, name);
+  print(`${letters} ${letters === 1 ? 'dead letter' : 'dead letters'} deleted`);
+  return EXIT.ok;
+}
+
+export async function forget(sql: Sql, name: string, print: Print): Promise<number> {
+  const letters = await forgetFollower(sql, name);
+  if (letters === null)
+    throw Object.assign(new Error(`nobody has followed as ${name}`), {
+      hint: '`catalog-mirror follow --list` shows all names',
+    });
+  print(`${name} is forgotten${letters === 0 ? '' : `, and with it ${letters} dead letters`}`);
+  return EXIT.ok;
+}

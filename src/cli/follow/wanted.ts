@@ -1,0 +1,121 @@
+import { KINDS, parseFilters } from '../../follow/filter.ts';
+import type { Beginning } from '../../store/followers.ts';
+import type { Filter } from '../../store/feed.ts';
+import { type CommandArgs, numberOption, UsageError } from '../command.ts';
+
+export const ATTEMPTS = 10;
+export const BATCH = 500;
+const MOST_BATCH = 1000;
+/** No full stop: the parts of a signature are joined by them. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+
+/** What a call of `follow` asks for. */
+export type Wanted =
+  | { readonly do: 'list'; readonly json: boolean }
+  | { readonly do: 'dead-letters'; readonly name: string; readonly json: boolean }
+  | { readonly do: 'resend'; readonly name: string; readonly webhook: string }
+  | { readonly do: 'discard' | 'forget'; readonly name: string }
+  | Follow;
+
+export interface Follow {
+  readonly do: 'follow';
+  /** Null: no position is kept. */
+  readonly name: string | null;
+  readonly from: Beginning;
+  readonly reset: boolean;
+  readonly filter: Filter;
+  readonly once: boolean;
+  readonly webhook: string | null;
+  readonly attempts: number;
+  readonly batch: number;
+}
+
+const ALONE = ['list', 'dead-letters', 'resend', 'discard', 'forget'] as const;
+/** What goes with each of these beside `--name`. */
+const WITH: Readonly<Record<(typeof ALONE)[number], readonly string[]>> = {
+  list: ['json'],
+  'dead-letters': ['json'],
+  resend: ['webhook'],
+  discard: [],
+  forget: [],
+};
+const FOLLOWS = ['from', 'reset', 'filter', 'once', 'webhook', 'attempts', 'batch'];
+
+/**
+ * Reads the options of `follow`. Pure.
+ *
+ * @throws UsageError with every problem at once
+ */
+export function wantedBy({ values, lists }: Pick<CommandArgs, 'values' | 'lists'>): Wanted {
+  const problems: string[] = [];
+  const name = nameOf(values, problems);
+  const webhook = values['webhook'] === undefined ? null : String(values['webhook']);
+  const asked = ALONE.filter((option) => values[option] === true);
+  const [alone, second] = asked;
+  if (second !== undefined) problems.push(`--${second}: does not go with --${alone}`);
+  if (alone === undefined) {
+    const follow = followOf(values, lists, name, webhook, problems);
+    if (problems.length > 0) throw new UsageError(problems);
+    return follow;
+  }
+  for (const option of [...FOLLOWS, 'json'])
+    if (values[option] !== undefined && !WITH[alone].includes(option))
+      problems.push(`--${option}: does not go with --${alone}`);
+  if (alone !== 'list' && name === null) problems.push(`--${alone}: needs --name`);
+  if (alone === 'resend' && webhook === null) problems.push('--resend: needs --webhook');
+  if (problems.length > 0) throw new UsageError(problems);
+  const json = values['json'] === true;
+  if (alone === 'list') return { do: alone, json };
+  if (alone === 'dead-letters') return { do: alone, name: name ?? '', json };
+  if (alone === 'resend') return { do: alone, name: name ?? '', webhook: webhook ?? '' };
+  return { do: alone, name: name ?? '' };
+}
+
+function nameOf(values: CommandArgs['values'], problems: string[]): string | null {
+  const given = values['name'];
+  if (given === undefined) return null;
+  if (!NAME.test(String(given)))
+    problems.push('--name: expected 1 to 63 letters, digits, _ or -, the first a letter or a digit');
+  return String(given);
+}
+
+function followOf(
+  values: CommandArgs['values'],
+  lists: CommandArgs['lists'],
+  name: string | null,
+  webhook: string | null,
+  problems: string[],
+): Follow {
+  const attempts = numberOption(values, 'attempts', ATTEMPTS, { min: 1, max: 1000 }, problems);
+  const batch = numberOption(values, 'batch', BATCH, { min: 1, max: MOST_BATCH }, problems);
+  const reset = values['reset'] === true;
+  if (name === null && webhook !== null)
+    problems.push('--webhook: needs --name, under which the position is kept');
+  if (name === null && reset) problems.push('--reset: needs --name');
+  if (reset && values['from'] === undefined) problems.push('--reset: needs --from');
+  if (values['json'] !== undefined)
+    problems.push('--json: only with --list and --dead-letters; changes are JSON in any case');
+  for (const option of ['attempts', 'batch'])
+    if (webhook === null && values[option] !== undefined) problems.push(`--${option}: needs --webhook`);
+  return {
+    do: 'follow',
+    name,
+    from: beginningOf(values['from'], problems),
+    reset,
+    filter: parseFilters(lists['filter'] ?? [], problems),
+    once: values['once'] === true,
+    webhook,
+    attempts,
+    batch,
+  };
+}
+
+function beginningOf(given: CommandArgs['values'][string], problems: string[]): Beginning {
+  if (given === undefined) return 'now';
+  if (given === 'now' || given === 'oldest' || given === 'start') return given;
+  if (/^\d{1,18}$/.test(String(given))) return BigInt(String(given));
+  problems.push('--from: expected now, oldest, start or a position');
+  return 'now';
+}
+
+export const FILTER_HELP = `watchlist, brand=…, sku=… or kind=${KINDS.join('|')}; may be given more than once: any value of a name, and all names`;

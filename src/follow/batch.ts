@@ -1,0 +1,66 @@
+import type { Page } from '../store/feed.ts';
+import { lineOf } from './change.ts';
+
+/** Changes that are delivered together, as lines of JSON. */
+export interface Batch {
+  readonly lines: readonly string[];
+  readonly first: bigint;
+  readonly last: bigint;
+  /** Time of the last change. */
+  readonly at: Date;
+  /** The position to keep once it is delivered. */
+  readonly to: bigint;
+  /** Of the first copy: the SKU to keep with it where this is the end of a page, else the one kept so far stays. */
+  readonly copiedTo: string | null;
+  readonly copy: boolean;
+}
+
+export interface Limits {
+  readonly changes: number;
+  /** Bytes of all lines together; one change may have more by itself. */
+  readonly bytes: number;
+}
+
+/**
+ * Cuts a page into batches in order, each as large as the limits allow. `endAt`: the first one ends with this position, whatever the
+ * limits say: it was sent that way before. The last batch keeps how far the page was read. Pure.
+ */
+export function cut(
+  page: Pick<Page, 'changes' | 'readTo' | 'copiedTo'>,
+  limits: Limits,
+  endAt: bigint | null = null,
+): Batch[] {
+  const batches: Batch[] = [];
+  let lines: string[] = [];
+  let bytes = 0;
+  let begin = 0;
+  const end = (at: number) => {
+    const [first, last] = [page.changes[begin], page.changes[at - 1]];
+    if (first === undefined || last === undefined || at <= begin) return;
+    const isEnd = at === page.changes.length;
+    batches.push({
+      lines,
+      first: first.position,
+      last: last.position,
+      at: last.observedAt,
+      to: isEnd ? page.readTo : last.position,
+      copiedTo: isEnd ? page.copiedTo : null,
+      copy: page.copiedTo !== null,
+    });
+    [lines, bytes, begin] = [[], 0, at];
+  };
+  let resumed = endAt !== null && page.changes.some(({ position }) => position <= endAt) ? endAt : null;
+  for (const [at, change] of page.changes.entries()) {
+    const line = lineOf(change);
+    const size = Buffer.byteLength(line) + 1;
+    const isFull = lines.length >= limits.changes || (lines.length > 0 && bytes + size > limits.bytes);
+    if (resumed === null ? isFull : change.position > resumed) {
+      end(at);
+      resumed = null;
+    }
+    lines.push(line);
+    bytes += size;
+  }
+  end(page.changes.length);
+  return batches;
+}

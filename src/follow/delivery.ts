@@ -1,0 +1,56 @@
+/** What came of sending a batch once. `said`: a few words of the receiver, or why there is no answer. */
+export interface Result {
+  /** Delivered; to be tried again; refused, and a few more tries will not change that; not wanted any more. */
+  readonly verdict: 'delivered' | 'failed' | 'refused' | 'unwanted';
+  readonly status: number | null;
+  readonly said: string | null;
+  /** How long the receiver asks to be left alone. */
+  readonly retryAfterMs: number | null;
+}
+
+/** Statuses from 400 to 499 that speak of the moment, not of what was sent. */
+const PASSING = new Set([408, 425, 429]);
+
+/** What a status says of a batch. A redirect is not followed, and may be gone tomorrow: it fails. Pure. */
+export function judgeStatus(status: number): Result['verdict'] {
+  if (status >= 200 && status < 300) return 'delivered';
+  if (status === 410) return 'unwanted';
+  return status >= 400 && status < 500 && !PASSING.has(status) ? 'refused' : 'failed';
+}
+
+const FIRST_MS = 1000;
+/** A receiver that comes back after a day waits no longer than that for what it missed. */
+const LONGEST_MS = 60_000;
+const LONGEST_ASKED_MS = 3_600_000;
+
+/**
+ * How long to wait before the next attempt: doubling from a second to a minute, of which between half and all by chance, so that many that
+ * failed together do not come together. Never less than the receiver asked for, up to an hour. `random`: from 0 to 1. Pure.
+ */
+export function backOffMs(failures: number, retryAfterMs: number | null, random: number): number {
+  const most = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(30, Math.max(0, failures - 1)));
+  return Math.max(Math.round(most * (0.5 + random / 2)), Math.min(retryAfterMs ?? 0, LONGEST_ASKED_MS));
+}
+
+/** Retry-After in milliseconds: seconds, or a date, which is compared with the answer's own Date, for clocks differ. Null: nothing that can be read. Pure. */
+export function retryAfterMs(
+  header: string | undefined,
+  date: string | undefined,
+  now: number,
+): number | null {
+  if (header === undefined) return null;
+  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
+  if (!/^[A-Za-z]{3,9}, .+ GMT$/.test(header.trim())) return null;
+  const [until, from] = [Date.parse(header), Date.parse(date ?? '')];
+  if (Number.isNaN(until)) return null;
+  return Math.max(0, until - (Number.isNaN(from) ? now : from));
+}
+
+/** An answer's first words for people: printable, in one line, at most 200 characters; null where there is nothing. Pure. */
+export function excerptOf(body: string): string | null {
+  const text = body
+    .replaceAll(/[\p{C}\p{Z}\s]+/gu, ' ')
+    .trim()
+    .slice(0, 200);
+  return text === '' ? null : text;
+}

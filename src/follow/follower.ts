@@ -1,0 +1,192 @@
+import type { Clock } from '../lib/clock.ts';
+import { type Filter, type Page, readChanges, readCopy } from '../store/feed.ts';
+import type { LoneClient } from '../store/db.ts';
+import type { NameHeld, Place } from '../store/followers.ts';
+import { type Batch, cut } from './batch.ts';
+import { backOffMs, type Result } from './delivery.ts';
+import type { Sink } from './sink.ts';
+
+/** What happens, for whoever tells of it. */
+export type FollowEvent =
+  | { readonly event: 'delivered'; readonly changes: number; readonly to: bigint; readonly ms: number }
+  | {
+      readonly event: 'failed';
+      readonly to: bigint;
+      readonly failures: number;
+      readonly result: Result;
+      readonly retryInMs: number;
+    }
+  | {
+      readonly event: 'buried';
+      readonly first: bigint;
+      readonly last: bigint;
+      readonly changes: number;
+      readonly attempts: number;
+      readonly result: Result;
+    }
+  | { readonly event: 'copied'; readonly position: bigint };
+
+/** Why following has ended: told to; everything is delivered; the receiver wants no more; it does not take a batch, and nobody waits. */
+export type End = 'stopped' | 'caught-up' | 'unwanted' | 'undelivered';
+
+export interface Following {
+  /** The session over which everything is read and written, and the name that it holds; null: no position is kept. */
+  readonly client: LoneClient;
+  readonly held: NameHeld | null;
+  readonly sink: Sink;
+  readonly filter: Filter;
+  /** After so many refusals a batch is a dead letter; with `once`, after so many failures it is over. */
+  readonly attempts: number;
+  /** Until everything is delivered. */
+  readonly once: boolean;
+  readonly clock: Clock;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  /** Told to stop: what is being delivered may end, as long as `patience` has not aborted. */
+  readonly stopped: AbortSignal;
+  readonly patience: AbortSignal;
+  readonly tell: (event: FollowEvent) => void;
+}
+
+/** Changes that are read at a time, and SKUs of the first copy. */
+const PAGE = 1000;
+const COPIED_SKUS = 100;
+/** A notification that is missed loses nothing, for changes are asked for this often, too. */
+const POLL_MS = 60_000;
+
+/**
+ * Delivers what follows `at.place`, in order, and keeps the position there and by name behind each batch once that is delivered, until it is told to stop. Waits by
+ * LISTEN and a poll a minute. Rejects where Postgres is lost: what was not kept is delivered again.
+ *
+ * @throws FollowerError
+ */
+export async function follow(following: Following, at: { place: Place }): Promise<End> {
+  const { client, filter, stopped, once, clock } = following;
+  const wake = await listen(client);
+  const run = new Run(following, at);
+  while (!stopped.aborted) {
+    const heard = wake();
+    const { position, afterSku } = at.place;
+    const page =
+      afterSku === null
+        ? await readChanges(client, position, PAGE, filter)
+        : await readCopy(client, afterSku, COPIED_SKUS, position, filter);
+    const end = await run.deliver(page);
+    if (end !== null) return end;
+    if (!page.isEnd || page.readTo !== position) continue;
+    if (once) return 'caught-up';
+    const over = new AbortController();
+    await Promise.race([heard, clock.sleep(POLL_MS, AbortSignal.any([stopped, over.signal]))]);
+    over.abort();
+  }
+  return 'stopped';
+}
+
+/** Hears of changes. Returns a function: its promise resolves with the next notification, and rejects when the session is lost. */
+async function listen(client: LoneClient): Promise<() => Promise<void>> {
+  const fresh = () => {
+    const made = Promise.withResolvers<void>();
+    // Nobody may be waiting at that moment.
+    made.promise.catch(() => {});
+    return made;
+  };
+  let next = fresh();
+  client.on('notification', () => {
+    next.resolve();
+    next = fresh();
+  });
+  client.on('end', () => next.reject(new Error('the session was closed')));
+  await client.query('listen catalog_changes');
+  return () => next.promise;
+}
+
+/** One follower under way: where it is, and how it delivers. */
+class Run {
+  readonly #of: Following;
+  readonly #kept: { place: Place };
+
+  constructor(following: Following, kept: { place: Place }) {
+    this.#of = following;
+    this.#kept = kept;
+  }
+
+  /** Delivers a page in batches; null where following goes on. */
+  async deliver(page: Page): Promise<End | null> {
+    const { sink, stopped } = this.#of;
+    const { position, afterSku, sendingTo } = this.#kept.place;
+    const isOver = afterSku !== null && page.copiedTo === null;
+    if (isOver) {
+      await this.#keep(position, null, null);
+      this.#of.tell({ event: 'copied', position });
+      return null;
+    }
+    for (const batch of cut(page, sink.limits, sendingTo)) {
+      if (stopped.aborted) return 'stopped';
+      const end = await this.#deliverBatch(batch);
+      if (end !== null) return end;
+    }
+    // What did not pass the filter is done with.
+    if (
+      page.readTo !== this.#kept.place.position ||
+      (page.copiedTo !== null && page.copiedTo !== this.#kept.place.afterSku)
+    )
+      await this.#keep(page.readTo, page.copiedTo, null);
+    return null;
+  }
+
+  async #deliverBatch(batch: Batch): Promise<End | null> {
+    const { sink, held, clock, random, stopped, patience, once, attempts, tell } = this.#of;
+    for (;;) {
+      await held?.sending(batch.to);
+      const begun = clock.monotonic();
+      const result = await sink.deliver(batch, patience);
+      if (result.verdict === 'delivered') {
+        await this.#keep(batch.to, batch.copiedTo ?? this.#kept.place.afterSku, result);
+        tell({
+          event: 'delivered',
+          changes: batch.lines.length,
+          to: batch.to,
+          ms: clock.monotonic() - begun,
+        });
+        return null;
+      }
+      if (patience.aborted) return 'stopped';
+      const failures = this.#kept.place.failures + 1;
+      const refusals = this.#kept.place.refusals + (result.verdict === 'refused' ? 1 : 0);
+      this.#kept.place = { ...this.#kept.place, sendingTo: batch.to, failures, refusals };
+      await held?.failed(failures, refusals, result);
+      if (result.verdict === 'unwanted') return 'unwanted';
+      if (result.verdict === 'refused' && refusals >= attempts && (await this.#bury(batch, result)))
+        return null;
+      if (once && Math.max(refusals, failures - refusals) >= attempts) return 'undelivered';
+      const retryInMs = backOffMs(failures, result.retryAfterMs, random());
+      tell({ event: 'failed', to: batch.to, failures, result, retryInMs });
+      await clock.sleep(retryInMs, stopped);
+      if (stopped.aborted) return 'stopped';
+    }
+  }
+
+  /** A batch that the receiver never takes holds back no other; false where it cannot be kept for later. */
+  async #bury(batch: Batch, result: Result): Promise<boolean> {
+    const { held, sink, tell } = this.#of;
+    const letter = sink.letterOf?.(batch);
+    if (held === null || letter === undefined) return false;
+    const { first, last, to, lines } = batch;
+    const afterSku = batch.copiedTo ?? this.#kept.place.afterSku;
+    const attempts = this.#kept.place.failures;
+    if (!(await held.bury({ ...letter, first, last, to, afterSku, changes: lines.length, attempts })))
+      return false;
+    this.#at(to, afterSku);
+    tell({ event: 'buried', first, last, changes: lines.length, attempts, result });
+    return true;
+  }
+
+  async #keep(position: bigint, afterSku: string | null, result: Result | null): Promise<void> {
+    await this.#of.held?.delivered(position, afterSku, result);
+    this.#at(position, afterSku);
+  }
+
+  #at(position: bigint, afterSku: string | null): void {
+    this.#kept.place = { position, afterSku, sendingTo: null, failures: 0, refusals: 0 };
+  }
+}

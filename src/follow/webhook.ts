@@ -1,0 +1,169 @@
+import { isIP } from 'node:net';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
+import {
+  ADDRESS_REFUSED,
+  guardedLookup,
+  isReached,
+  isLoopbackUrl,
+  type Reach,
+  refuseResolved,
+} from '../partner/origin.ts';
+import { failureCode } from '../partner/errors.ts';
+import { proxyFor, type ProxySettings } from '../partner/proxy.ts';
+import { tunnelConnector } from '../partner/tunnel.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Batch, Limits } from './batch.ts';
+import { excerptOf, type Result, retryAfterMs, judgeStatus } from './delivery.ts';
+import { messageOf } from './message.ts';
+import { signedHeaders } from './signature.ts';
+import type { Sink } from './sink.ts';
+
+export interface WebhookOptions {
+  readonly url: URL;
+  /** What others call this stream; part of each message's id. */
+  readonly follower: string;
+  readonly limits: Limits;
+  /** Asked before each attempt, so that a rotation takes effect: at least one. */
+  readonly secrets: () => readonly string[];
+  /** Whether the receiver may be on this machine or in a private network. */
+  readonly allowPrivate: boolean;
+  /** For one attempt, from connecting to the answer. */
+  readonly timeoutMs: number;
+  readonly userAgent: string;
+  readonly proxy?: ProxySettings | undefined;
+  readonly clock: Clock;
+}
+
+/** Of an answer's body so much is read, and the first words of it are kept. */
+const MOST_BODY_BYTES = 16 * 1024;
+const DROPPED_WITHIN_MS = 1000;
+
+/**
+ * Why a webhook's URL cannot be used, in words for `--webhook`; null where it can. In clear text only to this machine or a private network. Names are
+ * judged again by the addresses that they resolve to. Pure.
+ */
+export function webhookProblem(url: URL | null, allowPrivate: boolean): string | null {
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+    return 'expected an https:// URL';
+  if (url.username !== '' || url.password !== '')
+    return 'expected a URL without user and password: a receiver knows by the signature who sends';
+  if (url.protocol === 'http:' && !allowPrivate)
+    return 'expected an https:// URL (http only to private addresses, with WEBHOOK_ALLOW_PRIVATE=true)';
+  const host = hostOf(url);
+  const refused =
+    (isIP(host) !== 0 && !isReached(host, reachOf(url, allowPrivate))) ||
+    (isLoopbackUrl(url) && !allowPrivate);
+  return refused
+    ? 'its address is not a public one: private networks and this machine need WEBHOOK_ALLOW_PRIVATE=true; metadata services are never called'
+    : null;
+}
+
+const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
+
+function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
+  if (!allowPrivate) return 'public';
+  return protocol === 'http:' ? 'own' : 'public-or-own';
+}
+
+/** Posts batches to a URL, signed as Standard Webhooks are. Redirects are not followed, certificates are verified. */
+export function createWebhook(options: WebhookOptions): Sink & {
+  send(message: { messageId: string; body: string }, signal: AbortSignal): Promise<Result>;
+} {
+  const { url, follower, limits, clock } = options;
+  const agent = agentFor(options);
+  const send = async (message: { messageId: string; body: string }, signal: AbortSignal) => {
+    const within = AbortSignal.any([signal, AbortSignal.timeout(options.timeoutMs)]);
+    try {
+      const answer = await agent.request({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: 'POST',
+        headers: headersOf(message, options),
+        body: message.body,
+        signal: within,
+      });
+      return await resultOf(answer, clock.now());
+    } catch (error) {
+      return { verdict: 'failed', status: null, said: reasonOf(error, signal), retryAfterMs: null } as const;
+    }
+  };
+  const letterOf = (batch: Batch) => messageOf(follower, batch);
+  return {
+    limits,
+    letterOf,
+    send,
+    deliver: (batch, signal) => send(letterOf(batch), signal),
+    close: () => agent.destroy(),
+  };
+}
+
+function headersOf({ messageId, body }: { messageId: string; body: string }, options: WebhookOptions) {
+  const timestamp = Math.floor(options.clock.now() / 1000);
+  return {
+    'content-type': 'application/json',
+    'user-agent': options.userAgent,
+    ...signedHeaders({ id: messageId, timestamp, body }, options.secrets()),
+  };
+}
+
+function agentFor({ url, allowPrivate, timeoutMs, proxy }: WebhookOptions): Agent {
+  const reach = reachOf(url, allowPrivate);
+  const way = proxyFor(url, proxy);
+  const direct = buildConnector({ allowH2: false, timeout: timeoutMs, lookup: guardedLookup(reach) });
+  return new Agent({
+    allowH2: false,
+    connections: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect:
+      way === null
+        ? direct
+        : tunnelConnector({ proxy: way, timeoutMs, check: (host) => refuseResolved(host, reach) }),
+  });
+}
+
+/** The status decides, even where the rest of the answer does not come. */
+async function resultOf(answer: Dispatcher.ResponseData, now: number): Promise<Result> {
+  const { statusCode: status, headers } = answer;
+  const verdict = judgeStatus(status);
+  const said = verdict === 'delivered' ? await dropBody(answer.body) : await bodyOf(answer.body);
+  return {
+    verdict,
+    status,
+    said: status >= 300 && status < 400 ? 'redirects are not followed: use the URL that it leads to' : said,
+    retryAfterMs: retryAfterMs(textOf(headers['retry-after']), textOf(headers['date']), now),
+  };
+}
+
+/** What is said beside a success is not read; what comes of it slowly is not waited for. */
+async function dropBody(body: Dispatcher.ResponseData['body']): Promise<null> {
+  await body.dump({ limit: MOST_BODY_BYTES, signal: AbortSignal.timeout(DROPPED_WITHIN_MS) }).catch(() => {});
+  return null;
+}
+
+const textOf = (header: string | string[] | undefined) => (typeof header === 'string' ? header : undefined);
+
+async function bodyOf(body: Dispatcher.ResponseData['body']): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size >= MOST_BODY_BYTES) break;
+    }
+  } catch {
+    // It was cut off, or took too long.
+  }
+  return excerptOf(Buffer.concat(chunks).toString('utf8'));
+}
+
+function reasonOf(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return 'given up, because this process was told to stop';
+  const code = failureCode(error);
+  if (code === ADDRESS_REFUSED)
+    return 'its name leads to an address that is not a public one (WEBHOOK_ALLOW_PRIVATE)';
+  if (error instanceof Error && error.name === 'TimeoutError') return 'no answer in time (WEBHOOK_TIMEOUT)';
+  if (error instanceof Error && 'hint' in error) return error.message;
+  return code ?? (error instanceof Error ? error.name : 'no answer');
+}

@@ -1,0 +1,137 @@
+import { array, assert, bigInt, integer, option, property, record, string } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { cut } from '../../src/follow/batch.ts';
+import { lineOf, shownPosition } from '../../src/follow/change.ts';
+import { messageOf } from '../../src/follow/message.ts';
+import { runs } from '../support/soak.ts';
+import { changeAt } from './changes.ts';
+
+const anyPage = array(record({ step: integer({ min: 1, max: 5 }), text: string({ maxLength: 300 }) }), {
+  maxLength: 60,
+}).map((steps) => {
+  let position = 0n;
+  return steps.map(({ step, text }) => {
+    position += BigInt(step);
+    return changeAt(position, { newValue: text });
+  });
+});
+const anyLimits = record({ changes: integer({ min: 1, max: 20 }), bytes: integer({ min: 1, max: 4000 }) });
+
+describe('cutting a page', () => {
+  test('every change is in one batch, in order, within the limits; the last keeps how far was read', () => {
+    assert(
+      property(
+        anyPage,
+        anyLimits,
+        bigInt({ min: 0n, max: 9n }),
+        option(bigInt({ min: 0n, max: 300n }), { nil: null }),
+        (changes, limits, beyond, endAt) => {
+          const readTo = (changes.at(-1)?.position ?? 0n) + beyond;
+          const batches = cut({ changes, readTo, copiedTo: null }, limits, endAt);
+          expect(batches.flatMap(({ lines }) => lines)).toEqual(changes.map(lineOf));
+          let before = 0n;
+          for (const [at, batch] of batches.entries()) {
+            expect(batch.lines.length).toBeGreaterThan(0);
+            expect(batch.first > before && batch.last >= batch.first && batch.to >= batch.last).toBe(true);
+            before = batch.to;
+            const isResumed = at === 0 && endAt !== null && batch.first <= endAt;
+            if (isResumed) expect(batch.last <= endAt).toBe(true);
+            if (!isResumed) expect(batch.lines.length).toBeLessThanOrEqual(limits.changes);
+            const bytes = Buffer.byteLength(`${batch.lines.join('\n')}\n`);
+            if (!isResumed && batch.lines.length > 1) expect(bytes).toBeLessThanOrEqual(limits.bytes);
+          }
+          expect(batches.at(-1)?.to ?? readTo).toBe(readTo);
+        },
+      ),
+      { numRuns: runs(300, 3000) },
+    );
+  });
+
+  test('no batch is smaller than it need be', () => {
+    const changes = [1n, 2n, 3n, 4n, 5n].map((position) => changeAt(position));
+    const of = (limits: Parameters<typeof cut>[1], endAt: bigint | null = null) =>
+      cut({ changes, readTo: 9n, copiedTo: null }, limits, endAt).map(({ first, last, to }) => [
+        first,
+        last,
+        to,
+      ]);
+    const roomy = { changes: 100, bytes: 100_000 };
+    expect(of(roomy)).toEqual([[1n, 5n, 9n]]);
+    expect(of({ ...roomy, changes: 2 })).toEqual([
+      [1n, 2n, 2n],
+      [3n, 4n, 4n],
+      [5n, 5n, 9n],
+    ]);
+    const size = Buffer.byteLength(lineOf(changeAt(1n))) + 1;
+    expect(of({ ...roomy, bytes: 2 * size })).toHaveLength(3);
+    expect(of({ ...roomy, bytes: 2 * size - 1 })).toHaveLength(5);
+    // As it was sent before, although more would fit by now; and although less is allowed.
+    expect(of(roomy, 3n)).toEqual([
+      [1n, 3n, 3n],
+      [4n, 5n, 9n],
+    ]);
+    expect(of({ ...roomy, changes: 2 }, 3n)[0]).toEqual([1n, 3n, 3n]);
+    expect(of(roomy, 7n)).toEqual([[1n, 5n, 9n]]);
+    expect(of(roomy, 0n)).toEqual([[1n, 5n, 9n]]);
+  });
+
+  test('a piece of the first copy keeps its SKU with its last batch alone', () => {
+    const changes = ['A', 'B', 'C'].map((sku) => changeAt(7n, { sku, copy: true }));
+    const batches = cut({ changes, readTo: 7n, copiedTo: 'C' }, { changes: 2, bytes: 10_000 });
+    expect(batches.map(({ copiedTo, to, copy }) => [copiedTo, to, copy])).toEqual([
+      [null, 7n, true],
+      ['C', 7n, true],
+    ]);
+    const ids = batches.map((batch) => messageOf('shop', batch).messageId);
+    expect(new Set(ids).size).toBe(2);
+    for (const id of ids) expect(id).toMatch(/^msg_shop_7_copy_[\w-]{22}$/);
+  });
+});
+
+describe('a change as a line', () => {
+  test('has the columns of catalog.changes, and times of RFC 3339', () => {
+    expect(
+      JSON.parse(lineOf(changeAt(12n, { kind: 'product', size: null, field: 'name', newValue: 'Ü\n' }))),
+    ).toEqual({
+      position: 12,
+      kind: 'product',
+      sku: 'A',
+      size: null,
+      old_price: 100,
+      new_price: 90,
+      field: 'name',
+      old_value: null,
+      new_value: 'Ü\n',
+      meaning_changed: false,
+      observed_at: '2026-11-20T10:00:00.123Z',
+    });
+    expect(lineOf(changeAt(1n, { sku: 'a\u2028b\n' })).includes('\n')).toBe(false);
+    expect(JSON.parse(lineOf(changeAt(1n, { copy: true })))).toHaveProperty('copy', true);
+  });
+
+  test('has its position as a number as long as that is exact, then as text', () => {
+    expect(shownPosition(2n ** 53n - 1n)).toBe(9007199254740991);
+    expect(shownPosition(2n ** 53n)).toBe('9007199254740992');
+  });
+});
+
+test('a message is the same at each attempt, and its id has no full stop', () => {
+  const [batch] = cut(
+    { changes: [changeAt(3n), changeAt(5n)], readTo: 8n, copiedTo: null },
+    { changes: 9, bytes: 9999 },
+  );
+  const { messageId, body } = messageOf('shop-1', batch!);
+  expect(messageId).toBe('msg_shop-1_3_5');
+  expect(messageOf('shop-1', batch!).body).toBe(body);
+  expect(JSON.parse(body)).toEqual({
+    type: 'catalog.changes',
+    timestamp: '2026-11-20T10:00:00.123Z',
+    data: {
+      follower: 'shop-1',
+      first: 3,
+      last: 5,
+      copy: false,
+      changes: [JSON.parse(lineOf(changeAt(3n))), JSON.parse(lineOf(changeAt(5n)))],
+    },
+  });
+});

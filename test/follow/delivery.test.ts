@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import { backOffMs, excerptOf, retryAfterMs, judgeStatus } from '../../src/follow/delivery.ts';
+
+test.each([
+  [[200, 201, 202, 204, 299], 'delivered'],
+  [[410], 'unwanted'],
+  [[400, 401, 403, 404, 405, 413, 422, 499], 'refused'],
+  [[408, 425, 429, 500, 502, 503, 504, 599, 300, 301, 302, 307, 308, 100], 'failed'],
+])('%j: %s', (statuses, verdict) => {
+  expect(statuses.map(judgeStatus)).toEqual(statuses.map(() => verdict));
+});
+
+describe('waiting before the next attempt', () => {
+  test('doubles from a second to a minute, and half of it is chance', () => {
+    expect([1, 2, 3, 4, 5, 6, 7, 8, 2000].map((n) => backOffMs(n, null, 1))).toEqual([
+      1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000,
+    ]);
+    expect([1, 7].map((n) => backOffMs(n, null, 0))).toEqual([500, 30_000]);
+  });
+
+  test('is as long as the receiver asks for, up to an hour, and never less than it would be', () => {
+    expect(backOffMs(1, 90_000, 0)).toBe(90_000);
+    expect(backOffMs(1, 0, 1)).toBe(1000);
+    expect(backOffMs(1, 86_400_000, 0)).toBe(3_600_000);
+  });
+});
+
+describe('Retry-After', () => {
+  const now = Date.parse('2026-11-20T10:00:00Z');
+  test.each<[string | undefined, string | undefined, number | null]>([
+    [undefined, undefined, null],
+    ['120', undefined, 120_000],
+    ['0', undefined, 0],
+    ['soon', undefined, null],
+    ['-5', undefined, null],
+    ['1e9', undefined, null],
+    ['Fri, 20 Nov 2026 10:02:00 GMT', undefined, 120_000],
+    ['Fri, 20 Nov 2026 09:00:00 GMT', undefined, 0],
+    // By the receiver's own clock, which is an hour ahead.
+    ['Fri, 20 Nov 2026 11:02:00 GMT', 'Fri, 20 Nov 2026 11:00:00 GMT', 120_000],
+  ])('%s, Date %s: %s', (header, date, ms) => {
+    expect(retryAfterMs(header, date, now)).toBe(ms);
+  });
+});
+
+test('of what a receiver says only printable words are kept', () => {
+  expect(excerptOf('')).toBeNull();
+  expect(excerptOf(' \n\u0000\u001b[31m\t')).toBe('[31m');
+  expect(excerptOf('no\r\n such\u202e  field')).toBe('no such field');
+  expect(excerptOf('x'.repeat(5000))).toHaveLength(200);
+});

@@ -1,0 +1,265 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { readFollowers } from '../../src/store/followers.ts';
+import { bodyText, serve } from '../partner/server.ts';
+import { useStore } from '../store/support.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Env, expectStopped, runProgram, startProgram } from '../support/process.ts';
+import { movePrices, positionNow, positionsAfter } from './changes.ts';
+import { verified } from './verified.ts';
+
+const store = useStore();
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+const env = (more: Env = {}): Env => ({
+  DATABASE_URL: store.url,
+  WEBHOOK_SECRET: SECRET,
+  WEBHOOK_ALLOW_PRIVATE: 'true',
+  LOG_FORMAT: 'json',
+  LOG_LEVEL: 'debug',
+  ...more,
+});
+const follow = (...args: string[]) => startProgram(['follow', ...args], env());
+const ran = (...args: string[]) => runProgram(['follow', ...args], env());
+const positionsOf = (lines: readonly string[]) =>
+  lines.map((line) => (JSON.parse(line) as { position: number }).position);
+const said = (program: { readonly stderr: readonly string[] }, event: string) =>
+  program.stderr.filter((line) => line.includes(`"event":"${event}"`));
+const known = () => eventually(async () => (await readFollowers(store.sql)).length > 0);
+
+interface Post {
+  readonly id: string;
+  readonly positions: readonly number[];
+}
+
+/** A receiver that answers as it is told, and remembers what it took with 2xx. */
+async function receiver(answer: (response: ServerResponse, post: number, request: IncomingMessage) => void) {
+  const posts: Post[] = [];
+  const taken: number[] = [];
+  const url = await serve(async (request, response) => {
+    const body = await bodyText(request);
+    expect(verified(request.headers, body, SECRET)).toBe(true);
+    const { data } = JSON.parse(body) as { data: { changes: { position: number }[] } };
+    const positions = data.changes.map(({ position }) => position);
+    posts.push({ id: String(request.headers['webhook-id']), positions });
+    answer(response, posts.length, request);
+    if (response.statusCode < 300) taken.push(...positions);
+  });
+  return { url: url.href, posts, taken };
+}
+
+/** Without what came again. */
+const fresh = (positions: readonly number[]) => {
+  let last = 0;
+  return positions.filter((position) => position > last && ((last = position), true));
+};
+
+describe('lines on stdout', () => {
+  test('go on from where they ended, and wait for what is committed', async () => {
+    const start = await positionNow(store.sql);
+    await using first = follow('--name', 'shop');
+    await known();
+    await movePrices(store.sql, 3);
+    await eventually(() => first.stdout.length === 3);
+    expectStopped(await first.end('SIGTERM'));
+    await movePrices(store.sql, 2);
+    const rest = await ran('--name', 'shop', '--once');
+    expect(rest.code).toBe(0);
+    expect(positionsOf([...first.stdout, ...rest.stdout.split('\n')])).toEqual(
+      await positionsAfter(store.sql, start),
+    );
+    expect((await ran('--name', 'shop', '--once')).stdout).toBe('');
+    expect((await ran('--list', '--json')).stdout).toContain('"name":"shop"');
+  });
+
+  test('of a process that is killed come again where their position was not kept', async () => {
+    const start = await positionNow(store.sql);
+    await ran('--name', 'shop', '--once');
+    const seen: number[] = [];
+    for (let kill = 0; kill < 3; kill += 1) {
+      await movePrices(store.sql, 1500);
+      await using program = follow('--name', 'shop');
+      await eventually(() => program.stdout.length > 0);
+      await program.end('SIGKILL');
+      seen.push(...positionsOf(program.stdout.filter((line) => line.endsWith('}'))));
+    }
+    const rest = await ran('--name', 'shop', '--once');
+    // What was in the pipe of a process that is killed is read to its end: nothing is missing.
+    seen.push(...(rest.stdout === '' ? [] : positionsOf(rest.stdout.split('\n'))));
+    expect(fresh(seen)).toEqual(await positionsAfter(store.sql, start));
+  });
+
+  test('wait for a reader that is slow, and end well when he has enough', async () => {
+    await ran('--name', 'shop', '--once');
+    await movePrices(store.sql, 3000);
+    const child = spawn(process.execPath, [MAIN, 'follow', '--name', 'shop'], {
+      env: { PATH: process.env['PATH'], ...env() },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await eventually(async () => (await readFollowers(store.sql))[0]?.heldBy !== null);
+    // Nobody reads: what does not fit into the pipe is not delivered, and its position not kept.
+    await eventually(async () => ((await readFollowers(store.sql))[0]?.behind ?? 0) > 0);
+    child.stdout.destroy();
+    const [code] = (await once(child, 'close')) as [number | null];
+    expect(code).toBe(0);
+    expect((await readFollowers(store.sql))[0]?.behind).toBeGreaterThan(0);
+  });
+
+  test('end at once where nobody reads and the process is told to stop', async () => {
+    await ran('--name', 'shop', '--once');
+    await movePrices(store.sql, 3000);
+    const child = spawn(process.execPath, [MAIN, 'follow', '--name', 'shop'], {
+      env: { PATH: process.env['PATH'], ...env() },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await eventually(async () => (await readFollowers(store.sql))[0]?.heldBy !== null);
+    child.kill('SIGTERM');
+    const [code] = (await once(child, 'exit')) as [number | null];
+    expect(code).toBe(0);
+  });
+});
+
+describe('a webhook', () => {
+  test('gets everything once it is up, in order; nothing else waits for it', async () => {
+    const start = await positionNow(store.sql);
+    let isUp = false;
+    const shop = await receiver((response) => response.writeHead(isUp ? 200 : 503).end());
+    await using down = follow('--name', 'shop', '--webhook', shop.url, '--batch', '3');
+    await known();
+    await using other = follow('--name', 'other');
+    await eventually(async () => (await readFollowers(store.sql)).length === 2);
+    await movePrices(store.sql, 10);
+    await eventually(() => other.stdout.length === 10 && said(down, 'follower.failing').length > 1);
+    const [, behind] = await readFollowers(store.sql);
+    expect(behind).toMatchObject({ name: 'shop', position: String(start), behind: 10, lastStatus: 503 });
+    expect(new Set(shop.posts.map(({ id }) => id)).size).toBe(1);
+    isUp = true;
+    await eventually(() => shop.taken.length >= 10);
+    expect(shop.taken).toEqual(await positionsAfter(store.sql, start));
+    expectStopped(await down.end('SIGTERM'));
+    expect(down.stderr.join('\n')).not.toContain(SECRET.slice(8));
+    expect(down.stdout).toEqual([]);
+  });
+
+  test('that fails at random, breaks off and sees its sender killed misses nothing and gets it in order', async () => {
+    const start = await positionNow(store.sql);
+    const shop = await receiver((response, post) => {
+      if (post % 5 === 1) response.writeHead(500).end('no');
+      else if (post % 5 === 2) response.destroy();
+      else if (post % 5 === 3) {
+        response.writeHead(200, { 'content-length': '10' }).write('x');
+        setImmediate(() => response.destroy());
+      } else response.writeHead(204).end();
+    });
+    await ran('--name', 'shop', '--once', '--from', 'now');
+    await movePrices(store.sql, 40);
+    for (let kill = 0; kill < 3; kill += 1) {
+      const before = shop.posts.length;
+      await using program = follow('--name', 'shop', '--webhook', shop.url, '--batch', '7');
+      await eventually(() => shop.posts.length > before + 1);
+      await program.end('SIGKILL');
+    }
+    await using last = follow('--name', 'shop', '--webhook', shop.url, '--batch', '7');
+    // Those that were killed may have left nothing to do.
+    await eventually(() => said(last, 'follower.started').length > 0);
+    await eventually(async () => (await readFollowers(store.sql))[0]?.behind === 0);
+    expectStopped(await last.end('SIGTERM'));
+    expect(fresh(shop.taken)).toEqual(await positionsAfter(store.sql, start));
+  });
+
+  test('whose refusals are dead letters gets them when they are sent again, with their ids', async () => {
+    let refuses = true;
+    const shop = await receiver((response) => response.writeHead(refuses ? 422 : 200).end('no such field'));
+    await ran('--name', 'shop', '--once');
+    const start = await positionNow(store.sql);
+    await movePrices(store.sql, 2);
+    const once = ['--name', 'shop', '--webhook', shop.url, '--attempts', '1', '--once'];
+    expect((await ran(...once)).code).toBe(0);
+    const listed = await ran('--name', 'shop', '--dead-letters', '--json');
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      changes: 2,
+      lastStatus: 422,
+      lastSaid: 'no such field',
+    });
+    const again = ['--name', 'shop', '--resend', '--webhook', shop.url];
+    expect(await ran(...again)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('422 no such field'),
+    });
+    refuses = false;
+    expect(await ran(...again)).toMatchObject({ code: 0, stdout: expect.stringContaining('taken') });
+    expect(new Set(shop.posts.map(({ id }) => id)).size).toBe(1);
+    expect(shop.taken).toEqual(await positionsAfter(store.sql, start));
+    expect((await ran('--name', 'shop', '--dead-letters')).stdout).toBe('shop has no dead letters');
+    expect(await ran('--name', 'shop', '--forget')).toMatchObject({ code: 0, stdout: 'shop is forgotten' });
+    expect(await ran('--name', 'shop', '--forget')).toMatchObject({ code: 1 });
+  });
+
+  test('that wants no more ends its process, which says so', async () => {
+    const shop = await receiver((response) => response.writeHead(410).end());
+    await ran('--name', 'shop', '--once');
+    await movePrices(store.sql, 1);
+    const { code, stderr } = await ran('--name', 'shop', '--webhook', shop.url);
+    expect(code).toBe(1);
+    expect(stderr).toContain('follower.unwanted');
+    expect((await readFollowers(store.sql))[0]?.behind).toBe(1);
+  });
+
+  test('needs a secret, and an address that is allowed', async () => {
+    const args = ['follow', '--name', 'shop', '--webhook', 'http://127.0.0.1:1/'];
+    expect(await runProgram(args, { DATABASE_URL: store.url })).toMatchObject({
+      code: 78,
+      stderr: expect.stringMatching(/^--webhook: .*WEBHOOK_ALLOW_PRIVATE[^]*\nWEBHOOK_SECRET: not set/),
+    });
+    const folder = await mkdtemp(join(tmpdir(), 'follow-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await writeFile(join(folder, 'secret'), 'whsec_short');
+    const wrong = await runProgram(
+      args,
+      env({ WEBHOOK_SECRET: undefined, WEBHOOK_SECRET_FILE: join(folder, 'secret') }),
+    );
+    expect(wrong).toMatchObject({ code: 78, stderr: expect.stringContaining('WEBHOOK_SECRET_FILE') });
+    expect(wrong.stderr).not.toContain('short');
+  });
+});
+
+describe('two processes of one name', () => {
+  test('never both deliver: the second waits, and says who has it', async () => {
+    await using first = follow('--name', 'shop');
+    await known();
+    const second = await ran('--name', 'shop');
+    expect(second).toMatchObject({ code: 1, stdout: '' });
+    expect(second.stderr).toContain(`(process ${first.pid}) follows as shop already`);
+    await using third = follow('--name', 'shop');
+    await first.end('SIGKILL');
+    await eventually(() => said(third, 'follower.started').length > 0);
+    await movePrices(store.sql, 2);
+    await eventually(() => third.stdout.length === 2);
+  });
+});
+
+test('a session that is terminated is made again, and nothing is missing', async () => {
+  const start = await positionNow(store.sql);
+  await using program = follow('--name', 'shop');
+  await known();
+  for (let round = 0; round < 3; round += 1) {
+    await movePrices(store.sql, 2);
+    await eventually(async () => {
+      const [row] = await store.sql<[{ n: number }]>`
+        select count(pg_terminate_backend(pid))::int as n from pg_stat_activity
+        where datname = current_database() and application_name = 'catalog-mirror follow shop'`;
+      return row.n > 0;
+    });
+  }
+  await eventually(() => fresh(positionsOf(program.stdout)).length === 6);
+  expect(fresh(positionsOf(program.stdout))).toEqual(await positionsAfter(store.sql, start));
+});

@@ -1,0 +1,251 @@
+import { array, assert, asyncProperty, constantFrom, integer, record } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Batch } from '../../src/follow/batch.ts';
+import { parseFilters } from '../../src/follow/filter.ts';
+import { messageOf } from '../../src/follow/message.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { discardLetters, listDeadLetters, readLetter } from '../../src/store/dead-letters.ts';
+import { readChanges } from '../../src/store/feed.ts';
+import { forgetFollower, MOST_DEAD_LETTERS } from '../../src/store/followers.ts';
+import { eventually } from '../support/eventually.ts';
+import { runs } from '../support/soak.ts';
+import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
+import { movePrices, positionNow, positionsAfter } from './changes.ts';
+import { answer, OK, only, run, session, taken } from './session.ts';
+
+const store = useStore();
+
+describe('what is delivered', () => {
+  test('is every change, in order and at least once, whatever the receiver and the process do', async () => {
+    await assert(
+      asyncProperty(
+        array(
+          record({
+            count: integer({ min: 1, max: 9 }),
+            faults: array(constantFrom('503', '400', 'no answer', 'killed', 'killed behind it'), {
+              maxLength: 4,
+            }),
+          }),
+          { minLength: 1, maxLength: 5 },
+        ),
+        async (steps) => {
+          await forgetFollower(store.sql, 'shop');
+          const start = await positionNow(store.sql);
+          const seen: number[] = [];
+          const first = await session(store);
+          await taken(first);
+          await first.end();
+          for (const { count, faults } of steps) {
+            await movePrices(store.sql, count);
+            const left = [...faults];
+            for (let isOver = false; !isOver;) {
+              // Each is a process of its own, the last one was killed.
+              const client = await session(store);
+              const { place, held } = await taken(client);
+              const killed = new Error('killed');
+              const { end } = await run(client, held, place, async (batch) => {
+                const fault = left.shift();
+                if (fault === 'killed') throw killed;
+                if (fault === '503') return answer('failed', 503);
+                if (fault === '400') return answer('refused', 400);
+                if (fault === 'no answer') return answer('failed', null);
+                seen.push(...batch.lines.map((line) => (JSON.parse(line) as { position: number }).position));
+                if (fault === 'killed behind it') throw killed;
+                return OK;
+              }).catch((error: unknown) => {
+                if (error !== killed) throw error;
+                return { end: 'killed' };
+              });
+              isOver = end === 'caught-up';
+              await client.end();
+            }
+          }
+          const expected = await positionsAfter(store.sql, start);
+          // What comes again comes as a whole batch: without those repetitions nothing is out of order, and nothing is missing.
+          let last = 0;
+          const fresh = seen.filter((position) => position > last && ((last = position), true));
+          expect(fresh).toEqual(expected);
+        },
+      ),
+      { numRuns: runs(12, 100) },
+    );
+  });
+
+  test('goes on from the position that is kept; a batch that was under way is cut as it was, and has its id', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 6);
+    const ids: string[] = [];
+    const killed = new Error('killed');
+    await expect(
+      run(client, held, place, (batch) => {
+        ids.push(messageOf('shop', batch).messageId);
+        throw killed;
+      }),
+    ).rejects.toBe(killed);
+    await client.end();
+    await movePrices(store.sql, 5);
+    const next = await session(store);
+    const again = await taken(next);
+    expect(again.place.sendingTo).not.toBeNull();
+    const { delivered, positions } = await run(next, again.held, again.place, () => OK, {
+      sink: {
+        limits: { changes: 100, bytes: 100_000 },
+        async deliver(batch) {
+          ids.push(messageOf('shop', batch).messageId);
+          return OK;
+        },
+        async close() {},
+      },
+    });
+    expect([delivered, positions]).toEqual([[], []]);
+    expect(ids[1]).toBe(ids[0]);
+    expect(ids).toHaveLength(3);
+    expect((await only(store)).behind).toBe(0);
+  });
+
+  test('is what passes the filter, and the position goes on behind the rest', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B', 'C', 'D']);
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await answerAsked(
+      sql,
+      found('A', { 9: 100 }, { brand: ' Nike' }),
+      found('B', { 9: 100 }, { brand: 'Adidas' }),
+    );
+    await sql`insert into catalog_internal.watched (sku, weight) values ('C', 1), ('D', null)`;
+    await answerAsked(sql, found('C', { 9: 100 }), found('D', { 9: 100 }));
+    const skusOf = async (...filters: string[]) => {
+      const problems: string[] = [];
+      const page = await readChanges(client, place.position, 1000, parseFilters(filters, problems));
+      expect(problems).toEqual([]);
+      expect(page.readTo).toBe(await positionNow(sql));
+      return [...new Set(page.changes.map(({ kind, sku }) => `${kind} ${sku}`))]
+        .filter((text) => text.startsWith('pr'))
+        .toSorted();
+    };
+    expect(await skusOf('brand=NIKE')).toEqual(['price A', 'product A']);
+    expect(await skusOf('brand=nike', 'brand=adidas', 'kind=price')).toEqual(['price A', 'price B']);
+    expect(await skusOf('watchlist', 'kind=price')).toEqual(['price C']);
+    expect(await skusOf('sku=D', 'kind=price')).toEqual(['price D']);
+    expect(await skusOf('sku=D', 'brand=nike')).toEqual([]);
+    // Whoever follows a brand hears that a SKU has left it.
+    const before = await positionNow(sql);
+    await answerAsked(sql, found('A', { 9: 100 }, { brand: 'Puma' }));
+    const left = await readChanges(client, before, 1000, parseFilters(['brand=nike'], []));
+    expect(left.changes.map(({ field, newValue }) => [field, newValue])).toContainEqual(['brand', 'Puma']);
+    const { positions, end } = await run(client, held, place, () => OK, {
+      filter: parseFilters(['sku=nobody'], []),
+    });
+    expect([positions, end]).toEqual([[], 'caught-up']);
+    expect(BigInt((await only(store)).position)).toBe(await positionNow(sql));
+  });
+
+  test('comes by itself when it is committed, and ends when it is told to', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    const stop = new AbortController();
+    const seen: Batch[] = [];
+    const running = run(client, held, place, (batch) => (seen.push(batch), OK), {
+      once: false,
+      stopped: stop.signal,
+      clock: systemClock,
+    });
+    for (const count of [1, 2, 3]) {
+      await movePrices(store.sql, count);
+      await eventually(() => seen.length === count);
+    }
+    stop.abort();
+    expect((await running).end).toBe('stopped');
+  });
+
+  test('begins with all there is, in pieces that can be begun again, and goes on with the changes', async () => {
+    const { sql } = store;
+    const skus = Array.from({ length: 130 }, (_, n) => `S${String(n).padStart(3, '0')}`);
+    await knownSkus(sql, skus);
+    const client = await session(store);
+    const { place, held } = await taken(client, { from: 'start' });
+    expect(place.afterSku).toBe('');
+    let left = 30;
+    const killed = new Error('killed');
+    const seen: { sku: string; copy?: boolean; position: number }[] = [];
+    const note = (batch: Batch) =>
+      void seen.push(...batch.lines.map((line) => JSON.parse(line) as (typeof seen)[number]));
+    await expect(
+      run(client, held, place, (batch) => {
+        left -= 1;
+        if (left === 0) throw killed;
+        note(batch);
+        return OK;
+      }),
+    ).rejects.toBe(killed);
+    await client.end();
+    await movePrices(sql, 2, 'S000');
+    const next = await session(store);
+    const again = await taken(next, { from: 'now' });
+    const { events, end } = await run(next, again.held, again.place, (batch) => (note(batch), OK));
+    expect(end).toBe('caught-up');
+    expect(events.filter(({ event }) => event === 'copied')).toHaveLength(1);
+    expect([...new Set(seen.filter(({ copy }) => copy).map(({ sku }) => sku))]).toEqual(skus);
+    // All of the copy has the position from which changes follow, so that whoever skips what he has seen skips none of these.
+    expect([...new Set(seen.filter(({ copy }) => copy).map(({ position }) => position))]).toEqual([
+      Number(place.position),
+    ]);
+    expect(seen.filter(({ copy }) => copy !== true).map(({ position }) => position)).toEqual(
+      await positionsAfter(sql, place.position),
+    );
+    expect(await only(store)).toMatchObject({ afterSku: null, behind: 0 });
+  });
+});
+
+describe('a receiver that refuses', () => {
+  test('has its batch put aside after so many refusals, as it was sent; what follows is delivered', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 10);
+    const [bad = 0] = await positionsAfter(store.sql, place.position);
+    const { positions, events, end } = await run(
+      client,
+      held,
+      place,
+      (batch, attempt) =>
+        Number(batch.first) === bad ? (attempt === 2 ? answer('failed', 503) : answer('refused', 422)) : OK,
+      { attempts: 3 },
+    );
+    expect(end).toBe('caught-up');
+    expect(positions).toEqual((await positionsAfter(store.sql, place.position)).slice(4));
+    expect(events.filter(({ event }) => event === 'buried')).toMatchObject([{ attempts: 4, changes: 4 }]);
+    const [letter, ...more] = await listDeadLetters(store.sql, 'shop');
+    expect(more).toEqual([]);
+    expect(letter).toMatchObject({
+      positionFrom: String(bad),
+      changes: 4,
+      attempts: 4,
+      lastStatus: 422,
+      lastSaid: 'so it is',
+    });
+    const kept = await readLetter(store.sql, letter!.id);
+    expect(kept?.messageId).toBe(letter!.messageId);
+    expect((JSON.parse(kept!.body) as { data: { first: number } }).data.first).toBe(bad);
+    expect(await only(store)).toMatchObject({ deadLetters: 1, failures: 0, behind: 0 });
+    expect(await discardLetters(store.sql, 'shop')).toBe(1);
+  });
+
+  test('everything is waited for, once so many batches were put aside', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 4 * MOST_DEAD_LETTERS + 1);
+    const { end } = await run(client, held, place, () => answer('refused', 404), { attempts: 1 });
+    expect(end).toBe('undelivered');
+    expect(await only(store)).toMatchObject({ deadLetters: MOST_DEAD_LETTERS, behind: 1, lastStatus: 404 });
+  });
+
+  test('for good ends it, and the position stands', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 1);
+    expect((await run(client, held, place, () => answer('unwanted', 410))).end).toBe('unwanted');
+    expect(await only(store)).toMatchObject({ position: String(place.position), behind: 1, lastStatus: 410 });
+  });
+});

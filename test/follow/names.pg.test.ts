@@ -1,0 +1,97 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  drawHolder,
+  forgetFollower,
+  MOST_FOLLOWERS,
+  readFollowers,
+  takeName,
+} from '../../src/store/followers.ts';
+import { eventually } from '../support/eventually.ts';
+import { useStore } from '../store/support.ts';
+import { movePrices, positionNow } from './changes.ts';
+import { OK, only, options, run, session, taken } from './session.ts';
+
+const store = useStore();
+
+describe('a name', () => {
+  beforeEach(async () => {
+    await movePrices(store.sql, 3);
+  });
+
+  test('is held by one process at a time, and free when its session is gone', async () => {
+    const [one, two] = [await session(store), await session(store)];
+    const mine = await taken(one);
+    const other = await drawHolder(two);
+    expect(await takeName(two, other, options())).toEqual({ heldBy: 'a test' });
+    expect((await only(store)).heldBy).toBe('a test');
+    // After a lost session its own process has it again, whatever Postgres still shows.
+    expect(await takeName(two, mine.holder, options())).toHaveProperty('position');
+    await two.end();
+    const three = await session(store);
+    await eventually(async () => 'position' in (await takeName(three, await drawHolder(three), options())));
+    await expect(mine.held.sending(5n)).rejects.toMatchObject({ kind: 'taken' });
+    await expect(mine.held.delivered(5n, null, null)).rejects.toMatchObject({ kind: 'taken' });
+  });
+
+  test('of several processes that want it at once is given to one', async () => {
+    const clients = await Promise.all(Array.from({ length: 5 }, () => session(store)));
+    const results = await Promise.all(
+      clients.map(async (client) => takeName(client, await drawHolder(client), options())),
+    );
+    expect(results.filter((result) => 'position' in result)).toHaveLength(1);
+  });
+
+  test('keeps its position; --from counts for a new name, and where it is reset', async () => {
+    const client = await session(store);
+    const now = await positionNow(store.sql);
+    const { place: first, holder } = await taken(client);
+    expect(first.position).toBe(now);
+    const { place } = await taken(client, { from: 'oldest' }, holder);
+    expect(place.position).toBe(now);
+    const reset = await taken(client, { from: now - 2n, reset: true }, holder);
+    expect(reset.place).toEqual({
+      position: now - 2n,
+      afterSku: null,
+      sendingTo: null,
+      failures: 0,
+      refusals: 0,
+    });
+    const copied = await taken(client, { from: 'start', reset: true }, holder);
+    expect(copied.place).toMatchObject({ position: now, afterSku: '' });
+  });
+
+  test('cannot begin at a position of another history', async () => {
+    const client = await session(store);
+    const beyond = (await positionNow(store.sql)) + 5n;
+    await expect(taken(client, { from: beyond })).rejects.toMatchObject({ kind: 'position-lost' });
+    expect(await readFollowers(store.sql)).toEqual([]);
+  });
+
+  test('whose position is lost is told, and hides no other', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await taken(client, { name: 'zoo', from: place.position - 1n });
+    await store.sql`update catalog_internal.followers set position = position + 1000 where name = 'shop'`;
+    const lost = { ...place, position: place.position + 1000n };
+    await expect(run(client, held, lost, () => OK)).rejects.toMatchObject({
+      kind: 'position-lost',
+      hint: expect.stringContaining('--reset'),
+    });
+    expect(await readFollowers(store.sql)).toMatchObject([
+      { name: 'shop', lost: true, behind: null, behindSeconds: null },
+      { name: 'zoo', lost: false, behind: 1, behindSeconds: expect.any(Number) },
+    ]);
+  });
+
+  test('is one of fifty at most, and can be forgotten', async () => {
+    const client = await session(store);
+    for (let n = 0; n < MOST_FOLLOWERS; n += 1) await taken(client, { name: `n${n}` });
+    await expect(taken(client, { name: 'more' })).rejects.toMatchObject({ kind: 'too-many' });
+    expect(await takeName(client, await drawHolder(client), options({ name: 'n7' }))).toHaveProperty(
+      'heldBy',
+    );
+    expect(await forgetFollower(store.sql, 'n7')).toBe(0);
+    expect(await forgetFollower(store.sql, 'n7')).toBeNull();
+    await taken(client, { name: 'more' });
+  });
+});

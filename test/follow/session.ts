@@ -1,0 +1,105 @@
+import { onTestFinished } from 'vitest';
+import type { Batch } from '../../src/follow/batch.ts';
+import type { Result } from '../../src/follow/delivery.ts';
+import { parseFilters } from '../../src/follow/filter.ts';
+import { follow, type FollowEvent, type Following } from '../../src/follow/follower.ts';
+import { messageOf } from '../../src/follow/message.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { connectAlone, type LoneClient } from '../../src/store/db.ts';
+import {
+  drawHolder,
+  type FollowerNow,
+  type FollowerOptions,
+  NameHeld,
+  type Place,
+  readFollowers,
+  takeName,
+} from '../../src/store/followers.ts';
+import type { TestStore } from '../store/support.ts';
+
+const OPEN = parseFilters([], []);
+
+/** A session of its own, until the end of the test. */
+export async function session(store: TestStore): Promise<LoneClient> {
+  const client = await connectAlone(store.url, { application_name: 'a follower' });
+  onTestFinished(() => client.end().catch(() => {}));
+  return client;
+}
+
+export const options = (more: Partial<FollowerOptions> = {}): FollowerOptions => ({
+  name: 'shop',
+  delivery: 'webhook',
+  from: 'now',
+  reset: false,
+  heldBy: 'a test',
+  ...more,
+});
+
+/** Takes a name for a session, which must be free. */
+export async function taken(client: LoneClient, more: Partial<FollowerOptions> = {}, again?: string) {
+  const holder = again ?? (await drawHolder(client));
+  const place = await takeName(client, holder, options(more));
+  if (!('position' in place)) throw new Error(`held by ${place.heldBy}`);
+  return { place, held: new NameHeld(client, more.name ?? 'shop', holder), holder };
+}
+
+export const OK: Result = { verdict: 'delivered', status: 200, said: null, retryAfterMs: null };
+export const answer = (verdict: Result['verdict'], status: number | null): Result => ({
+  verdict,
+  status,
+  said: 'so it is',
+  retryAfterMs: null,
+});
+
+/** Follows until caught up, with a receiver that answers as it is told; what it has taken, in order. */
+export async function run(
+  client: LoneClient,
+  held: NameHeld | null,
+  place: Place,
+  answers: (batch: Batch, attempt: number) => Result | Promise<Result>,
+  more: Partial<Following> = {},
+) {
+  const delivered: Batch[] = [];
+  const events: FollowEvent[] = [];
+  let attempt = 0;
+  const at = { place };
+  const never = new AbortController().signal;
+  const end = await follow(
+    {
+      client,
+      held,
+      sink: {
+        limits: { changes: 4, bytes: 100_000 },
+        letterOf: (batch) => messageOf('shop', batch),
+        async deliver(batch) {
+          attempt += 1;
+          const result = await answers(batch, attempt);
+          if (result.verdict === 'delivered') delivered.push(batch);
+          return result;
+        },
+        async close() {},
+      },
+      filter: OPEN,
+      attempts: 1000,
+      once: true,
+      clock: { ...systemClock, async sleep() {} },
+      random: () => 0,
+      stopped: never,
+      patience: never,
+      tell: (event) => void events.push(event),
+      ...more,
+    },
+    at,
+  );
+  const positions = delivered.flatMap(({ lines }) =>
+    lines.map((line) => (JSON.parse(line) as { position: number }).position),
+  );
+  return { end, positions, delivered, events, place: at.place };
+}
+
+/** The first follower as it stands. */
+export async function only(store: TestStore): Promise<FollowerNow> {
+  const [first] = await readFollowers(store.sql);
+  if (first === undefined) throw new Error('there is no follower');
+  return first;
+}

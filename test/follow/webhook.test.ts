@@ -1,0 +1,230 @@
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { cut } from '../../src/follow/batch.ts';
+import { createWebhook, type WebhookOptions, webhookProblem } from '../../src/follow/webhook.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { bodyText, type Listener, serve } from '../partner/server.ts';
+import { changeAt } from './changes.ts';
+import { verified } from './verified.ts';
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const NEVER = new AbortController().signal;
+const [BATCH] = cut(
+  { changes: [changeAt(3n), changeAt(5n)], readTo: 5n, copiedTo: null },
+  { changes: 9, bytes: 9999 },
+);
+
+function webhook(url: URL, more: Partial<WebhookOptions> = {}) {
+  const made = createWebhook({
+    url,
+    follower: 'shop',
+    limits: { changes: 500, bytes: 9999 },
+    secrets: () => [SECRET],
+    allowPrivate: true,
+    timeoutMs: 5000,
+    userAgent: 'catalog-mirror/test',
+    clock: systemClock,
+    ...more,
+  });
+  onTestFinished(() => made.close());
+  return made;
+}
+
+async function result(listener: Listener, more: Partial<WebhookOptions> = {}) {
+  return await webhook(await serve(listener), more).deliver(BATCH!, NEVER);
+}
+
+const status =
+  (code: number, headers: Record<string, string> = {}, body = ''): Listener =>
+  (request, response) => {
+    request.resume();
+    response.writeHead(code, headers).end(body);
+  };
+
+describe('what is posted', () => {
+  test('is one request whose signature holds, by an implementation of its own', async () => {
+    const seen: { headers: Record<string, unknown>; body: string; url: string | undefined }[] = [];
+    const base = await serve(async (request, response) => {
+      seen.push({ headers: request.headers, body: await bodyText(request), url: request.url });
+      response.end('ok');
+    });
+    const second = `whsec_${Buffer.alloc(24, 9).toString('base64')}`;
+    const clock = { ...systemClock, now: () => 1_800_000_000_900 };
+    const sink = webhook(new URL('/hook?a=1', base), { secrets: () => [SECRET, second], clock });
+    const delivered = { verdict: 'delivered', status: 200, said: null, retryAfterMs: null };
+    expect(await sink.deliver(BATCH!, NEVER)).toEqual(delivered);
+    // A clock that was set back: the next attempt has the time of that clock, and the same id and body.
+    clock.now = () => 1_700_000_000_000;
+    await sink.deliver(BATCH!, NEVER);
+    const [first, again] = seen;
+    expect(first).toMatchObject({
+      url: '/hook?a=1',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'catalog-mirror/test',
+        'webhook-id': 'msg_shop_3_5',
+        'webhook-timestamp': '1800000000',
+      },
+    });
+    expect(again).toMatchObject({
+      body: first!.body,
+      headers: { 'webhook-id': 'msg_shop_3_5', 'webhook-timestamp': '1700000000' },
+    });
+    for (const { headers, body } of seen)
+      for (const secret of [SECRET, second]) expect(verified(headers, body, secret)).toBe(true);
+    expect(verified(first!.headers, `${first!.body} `, SECRET)).toBe(false);
+    expect(verified(first!.headers, first!.body, `whsec_${Buffer.alloc(32, 8).toString('base64')}`)).toBe(
+      false,
+    );
+    expect(verified({ ...first!.headers, 'webhook-timestamp': '1800000001' }, first!.body, SECRET)).toBe(
+      false,
+    );
+  });
+
+  test('is signed with the secrets that are in force at that attempt', async () => {
+    const signatures: unknown[] = [];
+    let secrets = [SECRET];
+    const base = await serve((request, response) => {
+      signatures.push(request.headers['webhook-signature']);
+      response.end();
+    });
+    const sink = webhook(base, { secrets: () => secrets });
+    await sink.deliver(BATCH!, NEVER);
+    secrets = [`whsec_${Buffer.alloc(32, 1).toString('base64')}`];
+    await sink.deliver(BATCH!, NEVER);
+    expect(new Set(signatures).size).toBe(2);
+  });
+});
+
+describe('what is answered', () => {
+  test('decides by its status', async () => {
+    expect(await result(status(204))).toMatchObject({ verdict: 'delivered', status: 204 });
+    expect(await result(status(422, {}, '{"error":"no such field"}'))).toEqual({
+      verdict: 'refused',
+      status: 422,
+      said: '{"error":"no such field"}',
+      retryAfterMs: null,
+    });
+    expect(await result(status(429, { 'retry-after': '7' }))).toMatchObject({
+      verdict: 'failed',
+      retryAfterMs: 7000,
+    });
+    expect(await result(status(410))).toMatchObject({ verdict: 'unwanted' });
+  });
+
+  test('with a redirect is not followed', async () => {
+    let followed = 0;
+    const elsewhere = await serve((_, response) => {
+      followed += 1;
+      response.end();
+    });
+    for (const code of [301, 302, 307, 308])
+      expect(await result(status(code, { location: elsewhere.href }))).toMatchObject({
+        verdict: 'failed',
+        status: code,
+        said: expect.stringContaining('redirects are not followed'),
+      });
+    expect(followed).toBe(0);
+  });
+
+  test('without end is read no further than some bytes, and its status counts', async () => {
+    const endless: (code: number) => Listener = (code) => (_, response) => {
+      response.writeHead(code);
+      const more = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536)));
+        if (!response.destroyed) response.once('drain', more);
+      };
+      more();
+    };
+    expect(await result(endless(200))).toMatchObject({ verdict: 'delivered' });
+    expect(await result(endless(500))).toMatchObject({ verdict: 'failed', said: 'x'.repeat(200) });
+  });
+
+  test('and cut off behind its head is what the head said', async () => {
+    const cutOff: (code: number) => Listener = (code) => (_, response) => {
+      response.writeHead(code, { 'content-length': '100' });
+      response.write('so far');
+      setImmediate(() => response.destroy());
+    };
+    expect(await result(cutOff(200))).toMatchObject({ verdict: 'delivered' });
+    expect(await result(cutOff(503))).toMatchObject({ verdict: 'failed', status: 503 });
+  });
+
+  test('not at all, or no HTTP, is a failure that says so', async () => {
+    expect(await result((request) => request.socket.destroy())).toMatchObject({
+      verdict: 'failed',
+      status: null,
+      said: 'UND_ERR_SOCKET',
+    });
+    expect(await result(() => {}, { timeoutMs: 50 })).toMatchObject({
+      verdict: 'failed',
+      said: expect.stringContaining('WEBHOOK_TIMEOUT'),
+    });
+    const garbage = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.end('\u0000\u0001 hello, I am no HTTP\r\n\r\n');
+    });
+    await new Promise<void>((resolve) => {
+      garbage.listen(0, '127.0.0.1', resolve);
+    });
+    onTestFinished(() => void garbage.close());
+    const { port } = garbage.address() as AddressInfo;
+    expect(await webhook(new URL(`http://127.0.0.1:${port}`)).deliver(BATCH!, NEVER)).toMatchObject({
+      verdict: 'failed',
+      status: null,
+      said: expect.stringMatching(/^HPE_|^HTTPParserError/),
+    });
+    garbage.close();
+    expect(await webhook(new URL(`http://127.0.0.1:${port}`)).deliver(BATCH!, NEVER)).toMatchObject({
+      verdict: 'failed',
+      said: 'ECONNREFUSED',
+    });
+  });
+});
+
+describe('where it may go', () => {
+  test.each<[string, boolean, RegExp | null]>([
+    ['https://shop.example/hook', false, null],
+    ['https://shop.example/hook', true, null],
+    ['https://93.184.216.34/', false, null],
+    ['http://shop.internal/hook', true, null],
+    ['http://shop.internal/hook', false, /https/],
+    ['http://93.184.216.34/', true, /public/],
+    ['https://10.0.0.7/', false, /WEBHOOK_ALLOW_PRIVATE/],
+    ['https://10.0.0.7/', true, null],
+    ['https://localhost/', false, /WEBHOOK_ALLOW_PRIVATE/],
+    ['https://127.1/', false, /WEBHOOK_ALLOW_PRIVATE/],
+    ['https://[::1]/', false, /WEBHOOK_ALLOW_PRIVATE/],
+    ['https://[::ffff:127.0.0.1]/', false, /WEBHOOK_ALLOW_PRIVATE/],
+    ['http://127.0.0.1:8080/', true, null],
+    ['https://169.254.169.254/', true, /metadata/],
+    ['http://169.254.169.254/', true, /metadata/],
+    ['https://[fd00:ec2::254]/', true, /metadata/],
+    ['https://168.63.129.16/', true, /metadata/],
+    ['https://100.100.100.200/', true, /metadata/],
+    ['https://user:pass@shop.example/', true, /without user/],
+    ['ftp://shop.example/', true, /https/],
+    ['shop.example', true, /https/],
+  ])('%s, private ones allowed: %s', (url, allowed, problem) => {
+    const found = webhookProblem(URL.parse(url), allowed);
+    if (problem === null) expect(found).toBeNull();
+    else expect(found).toMatch(problem);
+  });
+
+  test('is judged by the address that is connected to, whatever name leads there', async () => {
+    let asked = 0;
+    const base = await serve((_, response) => {
+      asked += 1;
+      response.end();
+    });
+    // As after a rebinding: a name that was judged by itself, and resolves to this machine.
+    const url = new URL(`https://localhost:${base.port}/`);
+    expect(await webhook(url, { allowPrivate: false }).deliver(BATCH!, NEVER)).toMatchObject({
+      verdict: 'failed',
+      status: null,
+      said: expect.stringContaining('WEBHOOK_ALLOW_PRIVATE'),
+    });
+    expect(asked).toBe(0);
+  });
+});
