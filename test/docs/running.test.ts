@@ -44,6 +44,13 @@ const OTHERS = [
   'NAME_FILE',
   'SANDBOX_OPTIONS',
   'SANDBOX_PORT',
+  // The exporter of traces reads these by itself (docs/traces.md).
+  'OTEL_RESOURCE_ATTRIBUTES',
+  'OTEL_EXPORTER_OTLP_TIMEOUT',
+  'OTEL_EXPORTER_OTLP_COMPRESSION',
+  'OTEL_EXPORTER_OTLP_CERTIFICATE',
+  'OTEL_EXPORTER_OTLP_CLIENT_KEY',
+  'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE',
 ];
 
 test('every variable of the environment that a page names is a setting', () => {
