@@ -235,7 +235,6 @@ export class Baseline {
     const { lines, livePricedSkuCount } = token;
     await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
     // Last: who holds the lock of the changes waits for no other.
-    await run('select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()');
     await run(statements.ADD_CHANGES);
     const { rows: transactions } = await run('select pg_current_xact_id()::text as id');
     const { id } = transactions[0] as { id: string };

@@ -92,6 +92,10 @@ const ABSENT_WHEN_WELL = [
   'catalog_mirror_live_longest_wait_seconds',
   'catalog_mirror_paused_since_timestamp_seconds',
   'catalog_mirror_paused_until_timestamp_seconds',
+  // Nobody follows.
+  'catalog_mirror_follower_behind_seconds',
+  'catalog_mirror_follower_position_lost',
+  'catalog_mirror_follower_dead_letters',
 ];
 
 const minutesOf = (time: string) => Number.parseFloat(time) * (time.endsWith('h') ? 60 : 1);
