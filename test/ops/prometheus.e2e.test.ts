@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { nudge } from '../support/market.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
@@ -7,6 +10,7 @@ import { refreshManifest } from '../../src/store/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { bendLines, letAge, runNow } from '../contract/harness.ts';
 import { type Course, hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
+import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import {
   ALERT_RULES,
@@ -128,6 +132,8 @@ async function live(): Promise<void> {
   await refreshManifest(sql);
   await runNow(stack, app, 'manifest');
 
+  await follow();
+
   // Another service of the account, and refusals for as long as it takes to be seen.
   await sql`select catalog.take_request('orders')`;
   sandbox.faults.add({ route: '*', times: Infinity, status: 403, body: { message: 'Forbidden' } });
@@ -143,6 +149,21 @@ async function live(): Promise<void> {
     'catalog_mirror_paused_since_timestamp_seconds and catalog_mirror_paused_until_timestamp_seconds',
   );
   await resumeRequests(sql, 'operator');
+}
+
+/** A follower whose receiver refuses everything for good, and one that another history has left behind. */
+async function follow(): Promise<void> {
+  const receiver = createServer((_, response) => response.writeHead(400).end());
+  await once(receiver.listen(0, '127.0.0.1'), 'listening');
+  const { port } = receiver.address() as AddressInfo;
+  const env = { ...stack.env, WEBHOOK_SECRET: `whsec_${'A'.repeat(43)}=`, WEBHOOK_ALLOW_PRIVATE: 'true' };
+  const refused = ['--webhook', `http://127.0.0.1:${port}/`, '--attempts', '1'];
+  const shop = await runProgram(['follow', '--name', 'shop', '--from', 'oldest', '--once', ...refused], env);
+  receiver.close();
+  expect(shop.code).toBe(0);
+  expect((await runProgram(['follow', '--name', 'lost', '--once'], env)).code).toBe(0);
+  await stack.sql`update catalog_internal.followers set position = position + 1000000000000 where name = 'lost'`;
+  await seen('catalog_mirror_follower_dead_letters > 0 and on () catalog_mirror_follower_position_lost > 0');
 }
 
 describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
