@@ -59,8 +59,9 @@ export async function putClockRight(sql: Sql): Promise<SetBack | null> {
     for (let after: string | null = ''; after !== null;) after = await redatePiece(sql, what, seconds, after);
   }
   await transaction(sql, async (tx) => {
-    await scanning(tx`select catalog_internal.forget_days_ahead()`);
-    await scanning(tx`select catalog_internal.redate_history(make_interval(secs => ${seconds}))`);
+    await scanning(
+      tx`select catalog_internal.forget_days_ahead(), catalog_internal.redate_history(make_interval(secs => ${seconds}))`,
+    );
     await tx`
       update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
   });
