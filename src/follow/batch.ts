@@ -45,11 +45,14 @@ export function cut(
       at: last.observedAt,
       to: isEnd ? page.readTo : last.position,
       copiedTo: isEnd ? page.copiedTo : null,
-      copy: page.copiedTo !== null,
+      copy: isCopy,
     });
     [lines, bytes, begin] = [[], 0, at];
   };
-  let resumed = endAt !== null && page.changes.some(({ position }) => position <= endAt) ? endAt : null;
+  // All of a first copy has one position: it is cut anew, and alike.
+  const isCopy = page.copiedTo !== null;
+  let resumed =
+    !isCopy && endAt !== null && page.changes.some(({ position }) => position <= endAt) ? endAt : null;
   for (const [at, change] of page.changes.entries()) {
     const line = lineOf(change);
     const size = Buffer.byteLength(line) + 1;

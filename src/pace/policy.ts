@@ -117,14 +117,19 @@ export function decide(
 ): PaceDecision {
   const span = limits.windowMs + guardMs(limits);
   const recent = sends.filter((at) => at > now - span);
+  // What a clock that was ahead has written is put right while others wait for it (store/clock.ts): nobody is to wait for longer than it can last.
+  const wait = (at: number, because: 'spacing' | 'window' | 'silence') => {
+    const longestMs = because === 'silence' ? backoffFor(limits, Infinity) : span;
+    return { go: false, at: Math.min(at, now + longestMs), because } as const;
+  };
   if (state.backoffUntil !== null) {
-    if (now < state.backoffUntil) return { go: false, at: state.backoffUntil, because: 'silence' };
+    if (now < state.backoffUntil) return wait(state.backoffUntil, 'silence');
     if (state.halfOpenSentAt !== null && now < state.halfOpenSentAt + HALF_OPEN_LOST_MS) {
       return { go: false, at: now + 1000, because: 'probe' };
     }
     // A back-off shorter than the window may end while the window is still full: a half-open request counts in it too.
     const leaves = recent.at(-sendsPerWindow(limits));
-    if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };
+    if (leaves !== undefined) return wait(leaves + span, 'window');
     return { go: true, state: { ...state, halfOpenSentAt: now } };
   }
   const ceiling = Math.min(ceilingAt(limits, state, now), ownMost(limits, others));
@@ -133,10 +138,10 @@ export function decide(
   if (last === undefined) return { go: true, state };
   if (recent.length >= allowed) {
     const leaves = recent[recent.length - allowed] ?? last;
-    return { go: false, at: leaves + span, because: 'window' };
+    return wait(leaves + span, 'window');
   }
   const next = last + limits.windowMs / ceiling;
-  return next > now ? { go: false, at: next, because: 'spacing' } : { go: true, state };
+  return next > now ? wait(next, 'spacing') : { go: true, state };
 }
 
 /**

@@ -31,8 +31,8 @@ export function releaseLine(market: Market, wanted: Partial<ProductLine>): Relea
     skus.push(item.sku);
     const sizes = [...market.sizesOf(item)];
     // At least most of them, however few there are.
-    const spared = rng.int(Math.floor(sizes.length * (1 - SIZES_PART)) + 1);
-    for (const [size, price] of sizes.slice(spared)) {
+    const unmoved = rng.int(Math.floor(sizes.length * (1 - SIZES_PART)) + 1);
+    for (const [size, price] of sizes.slice(unmoved)) {
       if (price === null) continue;
       const move = 1 + direction * (LEAST_MOVE + rng.next() * (MOST_MOVE - LEAST_MOVE));
       const after = Math.max(LEAST_PRICE, Math.round(price * move));

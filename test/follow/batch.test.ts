@@ -18,6 +18,15 @@ const anyPage = array(record({ step: integer({ min: 1, max: 5 }), text: string({
 const anyLimits = record({ changes: integer({ min: 1, max: 20 }), bytes: integer({ min: 1, max: 4000 }) });
 
 describe('cutting a page', () => {
+  test('of the first copy is as before after a restart: all of it has one position, so none ends a batch', () => {
+    const changes = Array.from({ length: 7 }, (_, n) => changeAt(5n, { sku: `S${n}`, copy: true }));
+    const page = { changes, readTo: 5n, copiedTo: 'S6' };
+    const limits = { changes: 3, bytes: 1_000_000 };
+    const batches = cut(page, limits);
+    expect(batches.map(({ lines }) => lines.length)).toEqual([3, 3, 1]);
+    expect(cut(page, limits, 5n)).toEqual(batches);
+  });
+
   test('every change is in one batch, in order, within the limits; the last keeps how far was read', () => {
     assert(
       property(

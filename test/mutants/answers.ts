@@ -211,6 +211,30 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/follow/batch.ts',
+    ['test/follow/batch.test.ts'],
+    [
+      'follow: a batch of the first copy is as large as its page after a restart',
+      '!isCopy && endAt',
+      'endAt',
+    ],
+    [
+      'follow: a batch has one change more than it may',
+      'lines.length >= limits.changes',
+      'lines.length > limits.changes',
+    ],
+    [
+      'follow: what did not pass the filter is read again',
+      'to: isEnd ? page.readTo : last.position',
+      'to: last.position',
+    ],
+    [
+      'follow: a batch that was sent is another after a restart',
+      'isFull : change.position > resumed',
+      'isFull : isFull',
+    ],
+  ),
+  ...faultsOf(
     'src/store/answer/members.ts',
     ['test/store/changes-model.pg.test.ts'],
     [

@@ -18,6 +18,7 @@ export const DECISIONS: readonly Mutant[] = [
   ...faultsOf(
     'src/pace/policy.ts',
     PACE,
+    ['pace: waits for as long as a clock that was ahead has written', 'Math.min(at, now + longestMs)', 'at'],
     [
       'pace: the guard of a short window is half a second',
       'return Math.min(500, limits.windowMs / 20);',
@@ -81,7 +82,7 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: a half-open request goes into a full window',
-      "    if (leaves !== undefined) return { go: false, at: leaves + span, because: 'window' };\n    return { go: true, state: { ...state, halfOpenSentAt: now } };",
+      "    if (leaves !== undefined) return wait(leaves + span, 'window');\n    return { go: true, state: { ...state, halfOpenSentAt: now } };",
       "    if (leaves === now) return { go: false, at: leaves + span, because: 'window' };\n    return { go: true, state: { ...state, halfOpenSentAt: now } };",
     ],
     [

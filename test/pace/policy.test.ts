@@ -1,7 +1,9 @@
-import { array, assert, boolean, constantFrom, integer, property, record } from 'fast-check';
+import { array, assert, boolean, constantFrom, integer, option, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  backoffFor,
   ceilingAt,
+  decide,
   guardMs,
   initialPace,
   type PaceLimits,
@@ -37,6 +39,28 @@ const anyStep = record({
   ),
 });
 const anyHistory = array(anyStep, { maxLength: 250, size: 'max' });
+
+test('whatever a clock that was ahead has written, nobody is to wait for longer than what is waited for can last', () => {
+  const DAY = 86_400_000;
+  const anyTime = integer({ min: -DAY, max: 90 * DAY });
+  assert(
+    property(
+      anyLimits,
+      array(anyTime, { maxLength: 70 }),
+      option(anyTime, { nil: null }),
+      (limits, at, until) => {
+        const sends = at.toSorted((one, other) => one - other);
+        const decision = decide(limits, { ...initialPace(limits, 0), backoffUntil: until }, sends, 0);
+        const longest = {
+          spacing: limits.windowMs + guardMs(limits),
+          window: limits.windowMs + guardMs(limits),
+        };
+        const most = { ...longest, silence: backoffFor(limits, Infinity), probe: 1000, paused: 0 };
+        if (!decision.go) expect(decision.at).toBeLessThanOrEqual(most[decision.because]);
+      },
+    ),
+  );
+});
 
 function live(
   limits: PaceLimits,

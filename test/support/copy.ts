@@ -1,21 +1,12 @@
 import { expect } from 'vitest';
-import { METADATA, METADATA_COLUMNS } from '../../src/declared/metadata.ts';
+import { type Change, productAfter } from '../../src/client/change.ts';
+import { METADATA_COLUMNS } from '../../src/declared/metadata.ts';
 import type { Sql } from '../../src/store/db.ts';
 
-/** A row of catalog.changes. */
-export interface ChangeRow {
-  readonly position: string;
-  readonly kind: 'sku' | 'price' | 'product';
-  readonly sku: string;
-  readonly size: string | null;
-  readonly old_price: number | null;
-  readonly new_price: number | null;
-  readonly field: string | null;
-  readonly old_value: string | null;
-  readonly new_value: string | null;
-}
+/** A row of catalog.changes, as a follower's program has it. */
+export type ChangeRow = Change;
 
-type Json = Record<string, unknown>;
+type Json = Readonly<Record<string, unknown>>;
 
 interface CopiedSku {
   readonly is: Record<string, string | null>;
@@ -57,31 +48,8 @@ export class MirrorCopy {
       return;
     }
     if (field !== 'product') copied.is[field ?? ''] = new_value;
-    if (kind === 'product') copied.product = productAfter(copied.product, field ?? '', old_value, new_value);
+    copied.product = productAfter(copied.product, change);
   }
-}
-
-/** The object after a change of a product, as catalog.product_after has it. */
-function productAfter(
-  product: Json | null,
-  field: string,
-  old: string | null,
-  now: string | null,
-): Json | null {
-  if (field === 'product')
-    return merged(product, JSON.parse(old ?? 'null'), JSON.parse(now ?? 'null')) as Json;
-  const [part, member] = METADATA[field as keyof typeof METADATA];
-  return part === 'product' && product !== null ? { ...product, [member]: now } : product;
-}
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-function merged(held: unknown, were: unknown, are: unknown): unknown {
-  if (!isObject(held) || !isObject(were) || !isObject(are)) return are;
-  const kept = Object.entries(held).filter(([name]) => !(name in were) || name in are);
-  const moved = Object.entries(are).map(([name, value]) => [name, merged(held[name], were[name], value)]);
-  return Object.fromEntries([...kept, ...moved]) as Json;
 }
 
 /** The copy is the mirror, table by table and row by row; metadata as far as it is not muted. */
