@@ -7,7 +7,7 @@ const ANSWERS = [
   'test/store/answers-guards.pg.test.ts',
   'test/store/answers-model.pg.test.ts',
 ];
-const CHANGES = ['test/store/changes.pg.test.ts'];
+const CHANGES = ['test/store/changes.pg.test.ts', 'test/store/changes-model.pg.test.ts'];
 const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 
 /** Faults in how a bulk answer is applied: states, prices, metadata, their histories. */
@@ -239,8 +239,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ['test/store/changes-model.pg.test.ts'],
     [
       'feed: a member that goes is told like its object',
-      '    if (value !== undefined) at[',
-      '    if (value === undefined) continue;\n    at[',
+      '    let at = root;\n',
+      '    if (value === undefined) continue;\n    let at = root;\n',
     ],
   ),
   ...faultsOf(

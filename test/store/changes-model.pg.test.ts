@@ -19,7 +19,7 @@ import { forgetUnknown } from '../../src/store/watchlist.ts';
 import { type ChangeRow, expectCopied, MirrorCopy } from '../support/copy.ts';
 import { runs } from '../support/soak.ts';
 import { baseline, line } from './manifest.ts';
-import { answerAsked, empty, followWatchlist, found, useStore } from './support.ts';
+import { answerAsked, empty, followWatchlist, found, removeByDelta, useStore } from './support.ts';
 
 /*
  * Who reads nothing but the feed has the mirror: one from the beginning on, and one from a copy that was made in pieces meanwhile.
@@ -62,6 +62,7 @@ const anyStep = oneof(
     arbitrary: record({
       kind: constantFrom('answer' as const),
       skus: one,
+      unknown: some,
       record: option(anyRecord, { freq: 4 }),
     }),
   },
@@ -107,7 +108,9 @@ async function take(step: Step, name: string): Promise<void> {
     await answerAsked(
       sql,
       ...known.map(({ sku }) =>
-        said === null ? { sku, kind: 'not_found' as const } : found(sku, said.prices, product(sku)),
+        said === null || step.unknown.includes(sku)
+          ? { sku, kind: 'not_found' as const }
+          : found(sku, said.prices, product(sku)),
       ),
     );
   } else if (step.kind === 'delta') {
@@ -284,4 +287,29 @@ test('one position of many that were drawn at once may be gone on from, in the m
   const [{ batches }] = await sql<[{ batches: number }]>`
     select count(*)::int as batches from catalog_internal.change_batches`;
   expect(batches).toBe(3);
+});
+
+test('a SKU that is back gets each price once, and each SKU of an answer the state that it had and has', async () => {
+  const { sql } = store;
+  await baseline(
+    store.url,
+    ['A', 'B', 'C'].map((sku) => line(sku)),
+  );
+  await answerAsked(sql, found('A', { 9: 90 }), { sku: 'B', kind: 'not_found' });
+  await removeByDelta(sql, 'A');
+  // C was claimed with them.
+  await sql`update catalog_internal.due set claim = null, held_until = null`;
+  const position = await positionNow();
+  await answerAsked(sql, found('A', { 9: 95 }), found('B', { 9: 80 }), { sku: 'C', kind: 'not_found' });
+  const told = (await changesAfter(position, 100)).map(
+    ({ kind, sku, size, field, old_value, old_price, new_value, new_price }) =>
+      `${kind} ${sku} ${size ?? field}: ${old_value ?? old_price} → ${new_value ?? new_price}`,
+  );
+  expect(told.filter((change) => !change.startsWith('product'))).toEqual([
+    'sku A state: removed → priced',
+    'sku B state: not_found → priced',
+    'sku C state: pending → not_found',
+    'price B 9: null → 80',
+    'price A 9: null → 95',
+  ]);
 });
