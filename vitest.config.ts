@@ -38,35 +38,38 @@ const LONGEST = [
   'test/doctor/doctor',
   'test/faults/postgres-socket',
   'test/bench/freshness',
-  'test/sync/capacity',
+  'test/bench/capacity',
 ];
 
 /**
  * What takes minutes of a processor, and what kills, cuts off and crowds programs of its own: `npm run test:long` runs it, and `.ci/run`
  * as much of that as it has time for.
  */
-const LONG = [
+export const LONG = [
   'test/bench/freshness*.test.ts',
+  'test/bench/capacity.test.ts',
   'test/bench/ceiling.test.ts',
   'test/bench/ingest.pg.test.ts',
-  'test/e2e/hints.e2e.test.ts',
+  'test/e2e/{hints,pooler,proxy}.e2e.test.ts',
   'test/embedded/*.e2e.test.ts',
   'test/faults/*.e2e.test.ts',
   'test/follow/follow.e2e.test.ts',
   'test/hostile/*.pg.test.ts',
+  'test/migrations/occupied.pg.test.ts',
   'test/ops/fleets.test.ts',
   'test/ops/pictures.e2e.test.ts',
   'test/package/pack.e2e.test.ts',
-  'test/process/{failpoints,kill,outages,replicas,stop}.e2e.test.ts',
-  'test/security/{http-crowd,tls,traps}.e2e.test.ts',
+  'test/process/{embedded,failpoints,kill,outages,replicas,stop}.e2e.test.ts',
+  'test/security/{canary,http-crowd,tls,traps}.e2e.test.ts',
   'test/sim/day.pg.test.ts',
   'test/sim/weather.pg.test.ts',
   'test/status/pictures.e2e.test.ts',
 ];
-/** What draws two or three times as many histories there. */
-const LONGER = [
+/** What draws several times as many histories there. */
+export const LONGER = [
+  'test/**/*-model.pg.test.ts',
+  'test/follow/{batch,follower.pg}.test.ts',
   'test/sim/{one-daemon,two-daemons}.pg.test.ts',
-  'test/store/{answers,audit,baseline,due}-model.pg.test.ts',
 ];
 
 class LongestFirst extends BaseSequencer {

@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { matchesGlob } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { namingRepository, REPOSITORY } from '../../ops/docs/repository.ts';
 import { loadConfig, VARIABLES } from '../../src/config/config.ts';
+import { LONG, LONGER } from '../../vitest.config.ts';
 
 /* What the repository says of itself, to package registries, to GitHub, to editors and to those who fill in a file. */
 
@@ -233,4 +235,14 @@ test('Renovate speaks of packages that there are, and keeps one Node.js', () => 
     packages.filter((name) => /^(?:node(?:-linux-\w+)?|@types\/node)$/.test(name)).toSorted(),
   );
   expect(`<${Number(read('.nvmrc').split('.')[0]) + 1}`).toBe(node?.allowedVersions);
+});
+
+test('long tests are files that there are, and whoever draws more histories in them is one', () => {
+  const tests = tracked.filter((file) => file.startsWith('test/') && file.endsWith('.test.ts'));
+  const matched = (pattern: string) => tests.filter((file) => matchesGlob(file, pattern));
+  expect([...LONG, ...LONGER].filter((pattern) => matched(pattern).length === 0)).toEqual([]);
+  const long = new Set([...LONG, ...LONGER].flatMap(matched));
+  const drawing = tests.filter((file) => /\bruns\(\d+, \d+\)/.test(read(file)));
+  expect(drawing).toContain('test/store/changes-model.pg.test.ts');
+  expect(drawing.filter((file) => !long.has(file))).toEqual([]);
 });

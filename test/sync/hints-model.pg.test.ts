@@ -12,6 +12,7 @@ import { planLive } from '../../src/sync/live/plan.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { baseline, line } from '../store/manifest.ts';
 import { empty, knownSkus, mark, useStore } from '../store/support.ts';
+import { runs } from '../support/soak.ts';
 import { MINUTE, contextOf, HintedPartner, passAll, SKUS } from './hint-histories.ts';
 
 /*
@@ -308,7 +309,7 @@ test('whatever happens beside them, hints hold up no call, and are forgotten wit
       for (const event of events) if (event.event === 'hint.source') sources.add(String(event.source));
     }),
     // Each takes seconds: a failure is told at once, with its seed, instead of made smaller for minutes.
-    { numRuns: 6, endOnFailure: true },
+    { numRuns: runs(2, 10), endOnFailure: true },
   );
   // What was drawn has had something to show.
   expect([...sources]).toEqual(expect.arrayContaining(['good', 'junk', 'flood']));

@@ -11,6 +11,7 @@ import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { empty, knownSkus, mark, useStore } from '../store/support.ts';
+import { runs } from '../support/soak.ts';
 import { settingsWith } from '../support/settings.ts';
 
 /*
@@ -210,7 +211,7 @@ test('whatever happens to their SKUs, nobody waits too long, and prices become t
       for (const { event } of events) turns.add(event);
     }),
     // Each takes seconds: a failure is told at once, with its seed, instead of made smaller for minutes.
-    { numRuns: 6, endOnFailure: true },
+    { numRuns: runs(2, 10), endOnFailure: true },
   );
   // What was drawn has had something to show.
   expect(turns).toContain('release.suspected');
