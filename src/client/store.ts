@@ -1,5 +1,5 @@
 import type { Sql, TransactionSql } from 'postgres';
-import { sqlState } from '../store/sql-errors.ts';
+import { isMadeMeanwhile } from '../store/sql-errors.ts';
 import { FollowError } from './errors.ts';
 
 /** Where a follower's position is kept: a table, with or without a schema before it, and the follower's name. */
@@ -7,9 +7,6 @@ export interface Store {
   readonly table: string;
   readonly name: string;
 }
-
-/** Of its type's name, or of its own: IF NOT EXISTS sees only what is committed. */
-const MADE_MEANWHILE = new Set(['23505', '42P07']);
 
 const quoted = (table: string): string =>
   table
@@ -28,8 +25,7 @@ export const keepPosition = {
       await sql
         .unsafe(`create table if not exists ${quoted(table)} (name text primary key, position text not null)`)
         .catch((error: unknown) => {
-          // Another process has made it at the same moment.
-          if (!MADE_MEANWHILE.has(sqlState(error) ?? '')) throw error;
+          if (!isMadeMeanwhile(error)) throw error;
         });
     await sql.unsafe(
       `insert into ${quoted(table)} (name, position) values ($1::text, $2::text) on conflict do nothing`,

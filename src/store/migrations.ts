@@ -13,7 +13,7 @@ import {
   readRoles,
 } from './occupied.ts';
 import { refusePooling } from './pooler.ts';
-import { sqlState } from './sql-errors.ts';
+import { isMadeMeanwhile, sqlState } from './sql-errors.ts';
 
 /** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
 export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
@@ -110,8 +110,6 @@ async function migrate(sql: Sql, found: Found, folder: string, lockTimeoutMs: nu
   await dialect.migrate(files, new PostgresJsSession(sql, dialect, undefined), config);
 }
 
-/** SQLSTATEs of two sessions that create the same thing at once; `if not exists` does not keep them apart. */
-const MADE_MEANWHILE = new Set(['23505', '42710', '42P06', '42P07']);
 const MADE_TRIES = 5;
 
 /**
@@ -126,7 +124,7 @@ async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<vo
         create table if not exists catalog_internal.migrations (id serial primary key, hash text not null, created_at bigint)`;
       break;
     } catch (error) {
-      if (attempt >= MADE_TRIES || !MADE_MEANWHILE.has(sqlState(error) ?? '')) throw error;
+      if (attempt >= MADE_TRIES || !isMadeMeanwhile(error)) throw error;
     }
   }
   await locked(turn, work);

@@ -56,6 +56,13 @@ export function rejection(error: unknown): { readonly state: string; readonly by
   return { state, by: by === '' ? 'a trigger or a limit' : by };
 }
 
+const MADE_MEANWHILE = new Set(['23505', '42710', '42P06', '42P07']);
+
+/** Another session has created the same thing at the same moment: `if not exists` sees only what is committed. */
+export function isMadeMeanwhile(error: unknown): boolean {
+  return MADE_MEANWHILE.has(sqlState(error) ?? '');
+}
+
 /** SQLSTATEs that no waiting will change: the role or its password is wrong. */
 const REFUSED = new Set(['28000', '28P01']);
 

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Batch, type Change, follow, followInto, productAfter } from '../../src/client/follow.ts';
+import { keepPosition } from '../../src/client/store.ts';
 import { connect } from '../../src/store/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { answerAsked, found, knownSkus, removeByDelta, useStore } from '../store/support.ts';
@@ -150,6 +151,26 @@ describe('followInto', () => {
     await Promise.all(both);
     expect((await seen()).map(({ line }) => line)).toEqual(Array.from({ length: 10 }, () => 'price B 9'));
   });
+
+  test.each(['23505', '42710', '42P07'])(
+    'a table that another process makes at the same moment is there: SQLSTATE %s',
+    async (code) => {
+      const sql = client();
+      const racing = Object.assign(Object.create(sql) as typeof sql, {
+        unsafe: (query: string, parameters?: string[]) => {
+          const pending = sql.unsafe(query, parameters);
+          if (!query.startsWith('create table')) return pending;
+          return Promise.resolve(pending).then(() => {
+            throw Object.assign(new Error('it exists'), { code });
+          });
+        },
+      });
+      await keepPosition.prepare(racing, { table: 'shop.follower', name: 'default' }, 'now');
+      expect([...(await sql`select name, position from shop.follower`)]).toEqual([
+        { name: 'default', position: 'now' },
+      ]);
+    },
+  );
 
   test('rejects with what apply throws, also where that looks as if it might pass', async () => {
     const own = Object.assign(new Error('my service'), { code: 'ECONNREFUSED' });
