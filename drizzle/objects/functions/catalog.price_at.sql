@@ -5,16 +5,35 @@ CREATE OR REPLACE FUNCTION catalog.price_at(sku text, size text, at timestamptz)
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   first_priced_at timestamptz;
-  before bigint;
+  asked_day date := (price_at.at AT TIME ZONE 'UTC')::date;
+  first_id bigint;
+  last_id bigint;
   held integer;
 BEGIN
   SELECT s.first_priced_at INTO first_priced_at FROM catalog.skus s WHERE s.sku = price_at.sku;
   IF at < first_priced_at OR first_priced_at IS NULL THEN
     RETURN NULL;
   END IF;
-  before := catalog_internal.position_before(at);
+  -- A size's days tell where to look, so that hundreds of changes of its siblings are not read: it is at the latest the first change of the next day,
+  -- or one that is not counted yet. Of the oldest day some may be dropped.
+  IF asked_day > (SELECT min(d.day) FROM catalog.daily_prices d) THEN
+    SELECT min(d.first_position), min(d.first_position) FILTER (WHERE d.day > asked_day) INTO first_id, last_id FROM (
+      SELECT p.day, p.first_position FROM catalog.daily_prices p
+      WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day >= asked_day ORDER BY p.day LIMIT 2
+    ) d;
+    IF first_id IS NULL THEN
+      SELECT c.position + 1 INTO first_id FROM catalog_internal.daily c;
+    END IF;
+  END IF;
+  first_id := greatest(first_id, catalog_internal.position_before(at));
   SELECT h.old_price INTO held FROM catalog.price_history h
-  WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= before AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= first_id AND h.id <= coalesce(last_id, 9223372036854775807)
+    AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  -- A day whose first changes were dropped was not added to: they count to the next one.
+  IF NOT FOUND AND last_id IS NOT NULL THEN
+    SELECT h.old_price INTO held FROM catalog.price_history h
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id > last_id AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  END IF;
   IF NOT FOUND THEN
     SELECT p.price INTO held FROM catalog.prices p WHERE p.sku = price_at.sku AND p.size = price_at.size;
   END IF;
