@@ -1,0 +1,159 @@
+import { readFileSync } from 'node:fs';
+import { setDefaultCACertificates } from 'node:tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { cut } from '../../src/follow/batch.ts';
+import { createWebhook, type WebhookOptions } from '../../src/follow/webhook.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { both, proxied, serveTls } from '../partner/proxied.ts';
+import { bodyText, type Listener, serve } from '../partner/server.ts';
+import { certificate } from '../security/tls-proxy.ts';
+import type { Mood } from '../support/http-proxy.ts';
+import { changeAt } from './changes.ts';
+import { verified } from './verified.ts';
+
+/* A receiver behind TLS, and one behind a proxy: what may see a post, and whose failure is whose. */
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const LOGIN = 'ann:proxy-canary';
+const NEVER = new AbortController().signal;
+const [BATCH] = cut(
+  { changes: [changeAt(3n), changeAt(5n)], readTo: 5n, copiedTo: null },
+  { changes: 9, bytes: 9999 },
+);
+
+function sinkTo(url: URL, more: Partial<WebhookOptions> = {}) {
+  const sink = createWebhook({
+    url,
+    follower: 'shop',
+    limits: { changes: 500, bytes: 9999 },
+    secrets: () => [SECRET],
+    allowPrivate: true,
+    timeoutMs: 5000,
+    userAgent: 'catalog-mirror/test',
+    clock: systemClock,
+    ...more,
+  });
+  onTestFinished(() => sink.close());
+  return { deliver: async () => sink.deliver(BATCH!, NEVER) };
+}
+
+/** A receiver that takes what has the right signature, and remembers ids and headers. */
+function taking() {
+  const posts: { id: string; headers: Record<string, unknown> }[] = [];
+  const listener: Listener = async (request, response) => {
+    const isSigned = verified(request.headers, await bodyText(request), SECRET);
+    posts.push({ id: String(request.headers['webhook-id']), headers: request.headers });
+    response.writeHead(isSigned ? 204 : 401).end();
+  };
+  return { posts, listener };
+}
+
+const DELIVERED = { verdict: 'delivered', status: 204 };
+
+describe('a receiver with TLS', () => {
+  test('is posted to where its certificate is of its name and of an authority that is trusted', async () => {
+    const { posts, listener } = taking();
+    const port = await serveTls(listener);
+    expect(await sinkTo(new URL(`https://localhost:${port}/hook`)).deliver()).toMatchObject(DELIVERED);
+    expect(posts).toHaveLength(1);
+  });
+
+  test('gets nothing where the certificate is of another name, or of nobody who is trusted, and is tried again', async () => {
+    const { posts, listener } = taking();
+    const elsewhere = await serveTls(listener, 'elsewhere');
+    expect(await sinkTo(new URL(`https://localhost:${elsewhere}`)).deliver()).toEqual({
+      verdict: 'failed',
+      status: null,
+      said: 'ERR_TLS_CERT_ALTNAME_INVALID',
+      retryAfterMs: null,
+    });
+    const port = await serveTls(listener);
+    setDefaultCACertificates([readFileSync(certificate('other-ca.pem'), 'utf8')]);
+    expect(await sinkTo(new URL(`https://localhost:${port}`)).deliver()).toMatchObject({
+      verdict: 'failed',
+      said: 'SELF_SIGNED_CERT_IN_CHAIN',
+    });
+    expect(posts).toEqual([]);
+  });
+
+  test('that answers in clear text is no receiver', async () => {
+    const { posts, listener } = taking();
+    const clear = await serve(listener);
+    const result = await sinkTo(new URL(`https://localhost:${clear.port}`)).deliver();
+    expect(result).toMatchObject({ verdict: 'failed', status: null });
+    expect(posts).toEqual([]);
+  });
+});
+
+describe('through a proxy', () => {
+  test('https is a tunnel, one for many posts: the proxy sees where to and its own login, the receiver nothing of the proxy', async () => {
+    const { posts, listener } = taking();
+    const proxy = await proxied(LOGIN);
+    proxy.names.set('localhost:443', await serveTls(listener));
+    const sink = sinkTo(new URL('https://localhost/hook?secret-path'), { proxy: both(proxy.url) });
+    for (let post = 0; post < 4; post += 1) expect(await sink.deliver()).toMatchObject(DELIVERED);
+    const login = `Basic ${Buffer.from(LOGIN).toString('base64')}`;
+    expect(proxy.asked).toEqual([{ authority: 'localhost:443', login }]);
+    expect(proxy.heads + proxy.carried).not.toMatch(/webhook-|secret-path|catalog\.changes/);
+    expect(JSON.stringify(posts)).not.toMatch(/proxy/i);
+    expect(posts).toHaveLength(4);
+    expect(proxy.forwarded).toEqual([]);
+  });
+
+  test('names of NO_PROXY are posted to directly', async () => {
+    const { posts, listener } = taking();
+    const proxy = await proxied();
+    const url = new URL(`https://localhost:${await serveTls(listener)}`);
+    expect(await sinkTo(url, { proxy: both(proxy.url, ['localhost']) }).deliver()).toMatchObject(DELIVERED);
+    expect({ posts: posts.length, asked: proxy.asked }).toEqual({ posts: 1, asked: [] });
+  });
+
+  test('a name that only the proxy knows is posted to; one that is of this machine is not even asked for', async () => {
+    const { posts, listener } = taking();
+    const proxy = await proxied();
+    const port = await serveTls(listener, 'elsewhere');
+    proxy.names.set('elsewhere.example:443', port).set('localhost:443', port);
+    const options = { allowPrivate: false, proxy: both(proxy.url) };
+    expect(await sinkTo(new URL('https://elsewhere.example'), options).deliver()).toMatchObject(DELIVERED);
+    expect(await sinkTo(new URL('https://localhost'), options).deliver()).toMatchObject({
+      verdict: 'failed',
+      said: expect.stringContaining('WEBHOOK_ALLOW_PRIVATE') as string,
+    });
+    expect(proxy.asked.map(({ authority }) => authority)).toEqual(['elsewhere.example:443']);
+    expect(posts).toHaveLength(1);
+  });
+
+  const MOODS: readonly Mood[] = [
+    400,
+    401,
+    403,
+    407,
+    410,
+    413,
+    502,
+    'silent',
+    'cut',
+    'garbage',
+    { cutAfter: 5 },
+    { stallAfter: 5 },
+  ];
+
+  test.each(MOODS.map((mood) => ({ mood, name: JSON.stringify(mood) })))(
+    'what the proxy does is never an answer of the receiver: $name, and then it passes',
+    async ({ mood }) => {
+      const { posts, listener } = taking();
+      const proxy = await proxied();
+      const isTls = typeof mood === 'object';
+      const port = isTls ? await serveTls(listener) : Number((await serve(listener)).port);
+      proxy.names.set('localhost:443', port);
+      const url = isTls ? new URL('https://localhost') : new URL(`http://127.0.0.1:${port}`);
+      const sink = sinkTo(url, { proxy: both(proxy.url), timeoutMs: 700 });
+      proxy.mood = () => mood;
+      // Refused would put the batch aside, and with 410 end the stream.
+      expect(await sink.deliver()).toMatchObject({ verdict: 'failed', status: null });
+      proxy.mood = () => 'pass';
+      expect(await sink.deliver()).toMatchObject(DELIVERED);
+      expect(posts).toHaveLength(1);
+    },
+  );
+});
