@@ -209,7 +209,7 @@ describe('of a mirror in Postgres', () => {
         const isLate = codes['ready']?.includes('delta-late') === true;
         if (doubt === null || doubt === 'delta_late') expect(isLate).toBe(doubt === 'delta_late');
       }),
-      { numRuns: runs(120) },
+      { numRuns: runs(40, 240) },
     );
   }, 120_000);
 
