@@ -2,6 +2,7 @@ import { array, assert, asyncProperty, constantFrom, integer, record } from 'fas
 import { describe, expect, test } from 'vitest';
 import type { Batch } from '../../src/follow/batch.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
+import type { Result } from '../../src/follow/delivery.ts';
 import { messageOf } from '../../src/follow/message.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { discardLetters, listDeadLetters, readLetter } from '../../src/store/dead-letters.ts';
@@ -230,6 +231,21 @@ describe('a receiver that refuses', () => {
     expect((JSON.parse(kept!.body) as { data: { first: number } }).data.first).toBe(bad);
     expect(await only(store)).toMatchObject({ deadLetters: 1, failures: 0, behind: 0 });
     expect(await discardLetters(store.sql, 'shop')).toBe(1);
+  });
+
+  test('is asked again ever more rarely, and never sooner than it says; the next batch begins anew', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 5);
+    const waits: number[] = [];
+    const clock = { ...systemClock, sleep: async (ms: number) => void waits.push(ms) };
+    const answers = (_: Batch, attempt: number): Result => {
+      if (attempt === 3) return { ...answer('failed', 503), retryAfterMs: 90_000 };
+      return attempt === 5 || attempt === 7 ? OK : answer('failed', null);
+    };
+    const { events } = await run(client, held, place, answers, { clock });
+    expect(waits).toEqual([500, 1000, 90_000, 4000, 500]);
+    expect(events.flatMap((event) => (event.event === 'failed' ? [event.retryInMs] : []))).toEqual(waits);
   });
 
   test('everything is waited for, once so many batches were put aside', async () => {

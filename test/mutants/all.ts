@@ -7,6 +7,7 @@ import { CONNECTIONS } from './connections.ts';
 import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
 import { ENVIRONMENT } from './environment.ts';
+import { FOLLOWERS } from './followers.ts';
 import { HINTS } from './hints.ts';
 import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
@@ -64,4 +65,5 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   promises: PROMISES,
   environment: ENVIRONMENT,
   scope: SCOPE,
+  followers: FOLLOWERS,
 };

@@ -19,7 +19,9 @@ const VERSIONS: Readonly<Record<string, string>> = {
   17: '17.10.0-beta.17',
   18: '18.4.0-beta.17',
 };
-const TESTS = ['test/store', 'test/migrations', 'test/doctor', 'test/security'];
+const TESTS = ['store', 'migrations', 'doctor', 'security', 'follow', 'client', 'examples'].map(
+  (name) => `test/${name}`,
+);
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Report {

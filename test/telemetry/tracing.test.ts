@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { exportLines } from '../../src/telemetry/traces/export-lines.ts';
 import { openTracing, traceUrl } from '../../src/telemetry/traces/tracing.ts';
 import { settingsWith, type SettingsEnv } from '../support/settings.ts';
 import { startReceiver } from '../support/otlp-receiver.ts';
@@ -35,6 +36,25 @@ test.each<[SettingsEnv, string | null]>([
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c', OTEL_TRACES_EXPORTER: 'none' }, null],
 ])('%j: traces go to %s', (env, url) => {
   expect(traceUrl(settingsWith(env))).toBe(url);
+});
+
+test('a collector that takes no spans is told of with what was lost since the last line, and once it takes them again', () => {
+  const { log, lines } = logged();
+  let at = 0;
+  const tell = exportLines(log, { ...systemClock, now: () => at, monotonic: () => at });
+  tell.worked();
+  for (const spans of [3, 4, 5]) tell.failed(Object.assign(new Error('no'), { code: 'ECONNREFUSED' }), spans);
+  at += 3_600_000;
+  tell.failed(Object.assign(new Error('no'), { code: 'ECONNREFUSED' }), 6);
+  tell.worked();
+  tell.worked();
+  expect(lines).toMatchObject([
+    { level: 'warn', event: 'traces.failed', lostSpans: 3, times: 1 },
+    { level: 'debug', lostSpans: 4, times: 2 },
+    { level: 'debug', lostSpans: 9, times: 3 },
+    { level: 'warn', event: 'traces.failed', lostSpans: 15, times: 4 },
+    { level: 'info', event: 'traces.recovered', times: 4, lastedSeconds: 3600 },
+  ]);
 });
 
 test('off: a tracer of nothing, and the log as it is', async () => {

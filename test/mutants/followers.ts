@@ -1,0 +1,123 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Each loses a change, tells one twice, blames a receiver, or sends to whom it should not; or spoils what traces say. */
+export const FOLLOWERS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/follow/delivery.ts',
+    ['test/follow/delivery.test.ts'],
+    ['followers: 410 is any refusal', "if (status === 410) return 'unwanted';", ''],
+    ['followers: a redirect refuses', 'status >= 400 && status < 500', 'status >= 300 && status < 500'],
+    ['followers: too many requests refuse', '[408, 425, 429]', '[408, 425]'],
+    ['followers: all come back together', '(0.5 + random / 2)', '1'],
+    ['followers: who asks to be left alone is not', 'Math.min(retryAfterMs ?? 0, LONGEST_ASKED_MS)', '0'],
+    ["followers: a receiver's clock is ours", 'until - (Number.isNaN(from) ? now : from)', 'until - now'],
+  ),
+  ...faultsOf(
+    'src/follow/signature.ts',
+    ['test/follow/signature.test.ts'],
+    ['followers: the id is not signed', '`${id}.${timestamp}.${body}`', '`${timestamp}.${body}`'],
+    ['followers: of two secrets one signs', 'secrets.map(', 'secrets.slice(0, 1).map('],
+  ),
+  ...faultsOf(
+    'src/follow/webhook.ts',
+    ['test/follow/webhook.test.ts', 'test/follow/webhook-ways.test.ts'],
+    ['followers: webhooks pass by the proxy', 'way === null\n', 'way !== undefined\n'],
+    [
+      'followers: a proxy leads to this machine',
+      'check: (host) => refuseResolved(host, reach)',
+      'check: () => Promise.resolve()',
+    ],
+    ['followers: names lead to private addresses', "if (!allowPrivate) return 'public';", ''],
+    [
+      'followers: what is said beside a redirect',
+      'status >= 300 && status < 400 ?',
+      'status >= 400 && status < 400 ?',
+    ],
+  ),
+  ...faultsOf(
+    'src/follow/follower.ts',
+    ['test/follow/follower.pg.test.ts'],
+    [
+      'followers: what failed counts as delivered',
+      "if (result.verdict === 'delivered') {",
+      "if (result.verdict !== 'unwanted') {",
+    ],
+    [
+      'followers: a receiver that is down loses batches',
+      "if (result.verdict === 'refused' && refusals >= attempts",
+      'if (failures >= attempts',
+    ],
+    ['followers: a batch under way is not written down', 'await held?.sending(batch.to);', ''],
+    [
+      'followers: what did not pass the filter is read for ever',
+      'await this.#keep(page.readTo, page.copiedTo, null);',
+      '',
+    ],
+    [
+      'followers: nobody backs off',
+      'await clock.sleep(retryInMs, stopped);',
+      'await clock.sleep(0, stopped);',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/followers.ts',
+    ['test/follow/names.pg.test.ts'],
+    ['followers: two hold a name', 'if (row.is_held) {', 'if (row.is_held && begun !== null) {'],
+    ['followers: a reset keeps the position', 'if (begun !== null && reset)', 'if (begun === null && reset)'],
+  ),
+  ...faultsOf(
+    'src/client/follow.ts',
+    ['test/client/follow.pg.test.ts'],
+    ['clients: what apply throws is lost', 'throw isWell ? new OwnFailure(error) : error;', ''],
+    [
+      'clients: what apply throws is tried again',
+      'throw isWell ? new OwnFailure(error) : error;',
+      'throw error;',
+    ],
+    ['clients: a lost position is never given up', 'onLost === undefined)', 'onLost !== undefined)'],
+  ),
+  ...faultsOf(
+    'src/client/store.ts',
+    ['test/client/follow.pg.test.ts'],
+    ['clients: two of one name apply both', 'where name = $1::text for update', 'where name = $1::text'],
+    [
+      'clients: a table that is made meanwhile is an error',
+      'if (!isMadeMeanwhile(error)) throw error;',
+      'throw error;',
+    ],
+  ),
+  ...faultsOf(
+    'src/client/read-batch.ts',
+    ['test/client/follow.pg.test.ts'],
+    [
+      'clients: the first copy goes on behind its beginning',
+      "return batchOf(changes, { at: 'copy', position, afterSku: last.sku }, true);",
+      "return batchOf(changes, { at: 'changes', position }, true);",
+    ],
+    ['clients: a batch is not all that was asked for', 'String(most),', 'String(most - 1),'],
+  ),
+  ...faultsOf(
+    'src/client/change.ts',
+    ['test/client/change.test.ts'],
+    [
+      'clients: a member of a member replaces it',
+      'merged(member(held, name), member(were, name), value)',
+      'value',
+    ],
+  ),
+  ...faultsOf(
+    'src/telemetry/traces/export-lines.ts',
+    ['test/telemetry/tracing.test.ts'],
+    ['traces: lost spans are told of once', 'lost += spans;', 'lost = spans;'],
+    [
+      'traces: a collector that is back is not told of',
+      'if (ended?.say === true)',
+      'if (ended?.say === false)',
+    ],
+  ),
+  ...faultsOf(
+    'src/telemetry/traces/sdk.ts',
+    ['test/telemetry/tracing.test.ts'],
+    ['traces: headers stay as they were', 'source.refresh();', ''],
+  ),
+];
