@@ -19,10 +19,11 @@ const DELTA_S = 10;
 const REACH_MS = 2 * CALL_MS + 250;
 const LONGEST_MS = 60_000;
 
-/** SKUs with prices that deltas report. */
-const priced = (sql: Sql, least: number) => sql<{ sku: string; size: string; price: number }[]>`
-  select distinct on (md5(sku || ${least}::int), sku) sku, size, price from catalog.prices join catalog.skus using (sku)
-  where price_source = 'snapshot' and state = 'priced' and price is not null order by md5(sku || ${least}::int), sku, size limit ${REPORTED}`;
+/** SKUs with prices that deltas report: others each round. */
+const priced = (sql: Sql, round: number) => sql<{ sku: string; size: string; price: number }[]>`
+  select sku, (array_agg(size order by size))[1] as size, (array_agg(price order by size))[1] as price
+  from catalog.prices join catalog.skus using (sku) where price_source = 'snapshot' and state = 'priced' and price is not null
+  group by sku order by md5(sku || ${round}::int) limit ${REPORTED}`;
 
 /** When a follower's transaction with the new price of a size was over, by SKU and size. */
 async function followPrices(

@@ -15,6 +15,7 @@ import { goodManifest, type Line, sendBytes, sendJson } from './upstream.ts';
 
 const HEAP_MB = 256;
 const ANSWERS_WITHIN_MS = 500;
+const TRIES = 3;
 const SKUS = ['SKU-0001', 'SKU-0002', 'SKU-0003'];
 
 let database: TestDatabase;
@@ -124,6 +125,18 @@ async function set({ route, becomes, name }: Bomb, body: Buffer): Promise<void> 
   });
 }
 
+/** The same, and `/livez` answers in time. What else the machine does may hold up an answer once; what the bomb does, each time. */
+async function setInTime(one: Bomb, body: Buffer): Promise<void> {
+  const slowest: number[] = [];
+  while (slowest.length < TRIES) {
+    slowestMs = 0;
+    await set(one, body);
+    if (slowestMs <= ANSWERS_WITHIN_MS) return;
+    slowest.push(Math.round(slowestMs));
+  }
+  throw new Error(`${one.name}: /livez took ${slowest.join(', ')} ms`);
+}
+
 test(
   `${BOMBS.length} bombs: each has a name in the log, and /livez answers throughout`,
   { timeout: 600_000 },
@@ -134,9 +147,7 @@ test(
     const watched = watch();
     const failed: string[] = [];
     for (const [one, body] of bodies) {
-      slowestMs = 0;
-      await set(one, body).catch((error: unknown) => failed.push(String(error)));
-      if (slowestMs > ANSWERS_WITHIN_MS) failed.push(`${one.name}: /livez took ${Math.round(slowestMs)} ms`);
+      await setInTime(one, body).catch((error: unknown) => failed.push(String(error)));
     }
     slowestMs = 0;
     await set(MILLION_REMOVED, million);

@@ -275,6 +275,10 @@ async function junkIsFound(ctx: SyncContext): Promise<void> {
   }
 }
 
+/** In a few, what is rare may be missing by chance. */
+const ENOUGH = 10;
+const HISTORIES = runs(2, ENOUGH);
+
 test('whatever happens beside them, hints hold up no call, and are forgotten with the refresh', async () => {
   const sources = new Set<string>();
   let pulled = 0;
@@ -309,8 +313,9 @@ test('whatever happens beside them, hints hold up no call, and are forgotten wit
       for (const event of events) if (event.event === 'hint.source') sources.add(String(event.source));
     }),
     // Each takes seconds: a failure is told at once, with its seed, instead of made smaller for minutes.
-    { numRuns: runs(2, 10), endOnFailure: true },
+    { numRuns: HISTORIES, endOnFailure: true },
   );
+  if (HISTORIES < ENOUGH) return;
   // What was drawn has had something to show.
   expect([...sources]).toEqual(expect.arrayContaining(['good', 'junk', 'flood']));
   expect(pulled).toBeGreaterThan(0);

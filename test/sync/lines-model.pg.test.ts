@@ -174,6 +174,10 @@ async function wrong(partner: Partner): Promise<string[]> {
   );
 }
 
+/** In a few, what is rare may be missing by chance. */
+const ENOUGH = 10;
+const HISTORIES = runs(2, ENOUGH);
+
 test('whatever happens to their SKUs, nobody waits too long, and prices become those of the partner', async () => {
   const turns = new Set<string>();
   await fc.assert(
@@ -211,8 +215,9 @@ test('whatever happens to their SKUs, nobody waits too long, and prices become t
       for (const { event } of events) turns.add(event);
     }),
     // Each takes seconds: a failure is told at once, with its seed, instead of made smaller for minutes.
-    { numRuns: runs(2, 10), endOnFailure: true },
+    { numRuns: HISTORIES, endOnFailure: true },
   );
+  if (HISTORIES < ENOUGH) return;
   // What was drawn has had something to show.
   expect(turns).toContain('release.suspected');
   expect(turns).toContain('release.confirmed');
