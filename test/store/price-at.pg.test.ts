@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { dropOldHistory, prepareHistory } from '../../src/store/changes.ts';
+import { keepDailyPrices } from '../../src/store/daily.ts';
 import { answerAsked, found, knownSkus, removeByDelta, useStore } from './support.ts';
 
 const store = useStore();
@@ -67,105 +68,126 @@ test('from the first answer to the last: what each size cost, and what its key m
   expect(await priceAt(moments[1] ?? '', '9', 'never heard of')).toBeNull();
 });
 
-describe('where the beginning of the history is dropped', () => {
-  let first: bigint;
-  beforeEach(async () => {
-    const [row] = await store.sql<
-      [{ at: string }]
-    >`select last_value as at from catalog_internal.change_positions`;
-    first = BigInt(row.at) / CHUNK + 1n;
-    await store.sql`update catalog_internal.history_milestones set at = now() - interval '101 days'`;
-    await enter(first, 100);
-    await knownSkus(store.sql, ['A']);
-    await store.sql`update catalog.skus set first_priced_at = now() - interval '99 days'`;
-    await store.sql`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 4, now()), ('A', '10', 9, now())`;
-  });
+/** What maintenance has done of the days of the three changes that are made here. */
+const COUNTED: Readonly<Record<string, () => Promise<unknown>>> = {
+  none: async () => {},
+  'the first change': () => keepDailyPrices(store.sql, 1, 1),
+  'all changes': () => keepDailyPrices(store.sql, 100),
+  'all changes, and somebody has deleted the days of the size': async () => {
+    await keepDailyPrices(store.sql, 100);
+    await store.sql`insert into catalog.daily_prices (sku, size, day, changes, size_type_changed, first_position) values ('Z', '9', '2020-01-01', 1, false, 1)`;
+    await store.sql`delete from catalog.daily_prices where sku = 'A'`;
+  },
+};
 
-  /** Begins a chunk so many days ago. */
-  async function enter(chunk: bigint, ago: number): Promise<void> {
-    await store.sql`select setval('catalog_internal.change_positions', ${String(chunk * CHUNK)}, false)`;
-    await prepareHistory(store.sql);
-    await store.sql`
+describe.each(Object.keys(COUNTED))(
+  'where the beginning of the history is dropped, days counted: %s',
+  (name) => {
+    let first: bigint;
+    beforeEach(async () => {
+      const [row] = await store.sql<
+        [{ at: string }]
+      >`select last_value as at from catalog_internal.change_positions`;
+      first = BigInt(row.at) / CHUNK + 1n;
+      await store.sql`update catalog_internal.history_milestones set at = now() - interval '101 days'`;
+      await keepDailyPrices(store.sql, 100);
+      await store.sql`delete from catalog.daily_prices`;
+      await enter(first, 100);
+      await knownSkus(store.sql, ['A']);
+      await store.sql`update catalog.skus set first_priced_at = now() - interval '99 days'`;
+      await store.sql`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 4, now()), ('A', '10', 9, now())`;
+    });
+
+    /** Begins a chunk so many days ago. */
+    async function enter(chunk: bigint, ago: number): Promise<void> {
+      await store.sql`select setval('catalog_internal.change_positions', ${String(chunk * CHUNK)}, false)`;
+      await prepareHistory(store.sql);
+      await store.sql`
       update catalog_internal.history_milestones set at = now() - make_interval(days => ${ago}) where position >= ${String(chunk * CHUNK)}`;
-  }
-  const changed = (ago: number, before: number, after: number) => store.sql`
+    }
+    const changed = (ago: number, before: number, after: number) => store.sql`
     insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
     values ('A', '9', ${before}, ${after}, now() - make_interval(days => ${ago}))`;
-  const daysAgo = async (days: number) => {
-    const [row] = await store.sql<
-      [{ at: string }]
-    >`select (now() - make_interval(days => ${days}))::text as at`;
-    return row.at;
-  };
-  const seen = async (...ago: number[]) =>
-    await Promise.all(
-      ago.map(async (days) => [await priceAt(await daysAgo(days)), await priceAt(await daysAgo(days), '10')]),
-    );
+    const daysAgo = async (days: number) => {
+      const [row] = await store.sql<
+        [{ at: string }]
+      >`select (now() - make_interval(days => ${days}))::text as at`;
+      return row.at;
+    };
+    const seen = async (...ago: number[]) =>
+      await Promise.all(
+        ago.map(async (days) => [
+          await priceAt(await daysAgo(days)),
+          await priceAt(await daysAgo(days), '10'),
+        ]),
+      );
 
-  async function threeChunks(): Promise<void> {
-    await changed(90, 1, 2);
-    await enter(first + 1n, 60);
-    await changed(50, 2, 3);
-    await enter(first + 2n, 30);
-    await changed(20, 3, 4);
-  }
+    async function threeChunks(): Promise<void> {
+      await changed(90, 1, 2);
+      await enter(first + 1n, 60);
+      await changed(50, 2, 3);
+      await enter(first + 2n, 30);
+      await changed(20, 3, 4);
+      await COUNTED[name]?.();
+    }
 
-  test('nothing is said of moments whose changes are gone, and everything after them', async () => {
-    await threeChunks();
-    // What was dropped before is of other tests.
-    await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
-    expect(await seen(95, 70, 40, 10)).toEqual([
-      [1, 9],
-      [2, 9],
-      [3, 9],
-      [4, 9],
-    ]);
-    await dropOldHistory(store.sql, 80 * 86_400_000);
-    expect(await seen(95, 70, 61, 59, 40, 10)).toEqual([
-      [null, null],
-      [null, null],
-      [null, null],
-      [2, 9],
-      [3, 9],
-      [4, 9],
-    ]);
-    expect(await pricesAt(await daysAgo(61))).toEqual([]);
-    expect(await pricesAt(await daysAgo(59))).toEqual(['10 9 (null)', '9 2 (null)']);
-    await dropOldHistory(store.sql, 45 * 86_400_000);
-    expect(await seen(40, 31, 29, 10)).toEqual([
-      [null, null],
-      [null, null],
-      [3, 9],
-      [4, 9],
-    ]);
-  });
-
-  test('a reader whose snapshot is from before the drop is told nothing wrong either', async () => {
-    await threeChunks();
-    await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
-    const before = await daysAgo(70);
-    await store.sql.begin('isolation level repeatable read', async (tx) => {
-      await tx`select from catalog.skus limit 1`;
-      expect(await dropOldHistory(store.sql, 80 * 86_400_000)).toBeGreaterThan(0);
-      const [row] = await tx`select catalog.price_at('A', '9', ${before}::text::timestamptz) as price`;
-      expect(row).toEqual({ price: null });
+    test('nothing is said of moments whose changes are gone, and everything after them', async () => {
+      await threeChunks();
+      // What was dropped before is of other tests.
+      await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
+      expect(await seen(95, 70, 40, 10)).toEqual([
+        [1, 9],
+        [2, 9],
+        [3, 9],
+        [4, 9],
+      ]);
+      await dropOldHistory(store.sql, 80 * 86_400_000);
+      expect(await seen(95, 70, 61, 59, 40, 10)).toEqual([
+        [null, null],
+        [null, null],
+        [null, null],
+        [2, 9],
+        [3, 9],
+        [4, 9],
+      ]);
+      expect(await pricesAt(await daysAgo(61))).toEqual([]);
+      expect(await pricesAt(await daysAgo(59))).toEqual(['10 9 (null)', '9 2 (null)']);
+      await dropOldHistory(store.sql, 45 * 86_400_000);
+      expect(await seen(40, 31, 29, 10)).toEqual([
+        [null, null],
+        [null, null],
+        [3, 9],
+        [4, 9],
+      ]);
     });
-  });
 
-  test('a milestone that nobody has seen, and one made by a clock that was behind, hide what is not known', async () => {
-    await threeChunks();
-    await dropOldHistory(store.sql, 80 * 86_400_000);
-    // The chunk before was begun later, by its clock, than the one after.
-    await store.sql`update catalog_internal.history_milestones set at = now() - interval '55 days' where position < ${String((first + 1n) * CHUNK)}`;
-    expect(await seen(59, 54)).toEqual([
-      [null, null],
-      [2, 9],
-    ]);
-    await store.sql`delete from catalog_internal.history_milestones`;
-    expect(await seen(54, 10, 0)).toEqual([
-      [null, null],
-      [null, null],
-      [null, null],
-    ]);
-  });
-});
+    test('a reader whose snapshot is from before the drop is told nothing wrong either', async () => {
+      await threeChunks();
+      await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
+      const before = await daysAgo(70);
+      await store.sql.begin('isolation level repeatable read', async (tx) => {
+        await tx`select from catalog.skus limit 1`;
+        expect(await dropOldHistory(store.sql, 80 * 86_400_000)).toBeGreaterThan(0);
+        const [row] = await tx`select catalog.price_at('A', '9', ${before}::text::timestamptz) as price`;
+        expect(row).toEqual({ price: null });
+      });
+    });
+
+    test('a milestone that nobody has seen, and one made by a clock that was behind, hide what is not known', async () => {
+      await threeChunks();
+      await dropOldHistory(store.sql, 80 * 86_400_000);
+      // The chunk before was begun later, by its clock, than the one after.
+      await store.sql`update catalog_internal.history_milestones set at = now() - interval '55 days' where position < ${String((first + 1n) * CHUNK)}`;
+      expect(await seen(59, 54)).toEqual([
+        [null, null],
+        [2, 9],
+      ]);
+      await store.sql`delete from catalog_internal.history_milestones`;
+      expect(await seen(54, 10, 0)).toEqual([
+        [null, null],
+        [null, null],
+        [null, null],
+      ]);
+    });
+  },
+);

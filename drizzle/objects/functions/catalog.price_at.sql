@@ -21,7 +21,10 @@ BEGIN
       SELECT p.day, p.first_position FROM catalog.daily_prices p
       WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day >= asked_day ORDER BY p.day LIMIT 2
     ) d;
-    IF first_id IS NULL THEN
+    -- Nothing has changed since that is counted. A size without any day may be one whose days somebody has deleted.
+    IF first_id IS NULL AND EXISTS (
+      SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day < asked_day
+    ) THEN
       SELECT c.position + 1 INTO first_id FROM catalog_internal.daily c;
     END IF;
   END IF;
