@@ -16,7 +16,10 @@ import { loadMirror } from '../scrape/load.ts';
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 20_000 });
 const SIZES = 14;
 const CHANGES = skus * 20;
-const AT_ONCE = 1_000_000;
+/** As a hundred million changes have. */
+const CHUNKS = 20;
+const CHUNK = 5_000_000;
+const AT_ONCE = CHANGES / CHUNKS;
 const YEAR = '365 days';
 /** Pieces of changes that are counted to their days, for the rate. */
 const PIECES = 100;
@@ -30,9 +33,11 @@ const live = () => skuOf(20 * (1 + drawn(Math.floor(skus / 20))));
 const size = () => (35 + (1 + drawn(SIZES)) / 2).toFixed(1);
 const moment = () => new Date(Date.now() - random() * 360 * 86_400_000);
 
-/** Changes in order of time, into as many chunks as they need, each with the milestone of its own time. */
+/** Changes in order of time, each part of them in a chunk of its own, with the milestone of its time. */
 async function loadHistory(sql: Sql): Promise<void> {
   for (let from = 0; from < CHANGES; from += AT_ONCE) {
+    await sql`
+      select setval('catalog_internal.change_positions', (last_value / ${CHUNK}::int + 1) * ${CHUNK}::int) from catalog_internal.change_positions`;
     await sql`select catalog_internal.add_history_chunks()`;
     await sql`
       update catalog_internal.history_milestones set at = now() - ${YEAR}::interval * (1 - ${from}::float8 / ${CHANGES})
@@ -46,6 +51,17 @@ async function loadHistory(sql: Sql): Promise<void> {
   }
   await sql`update catalog.skus set first_priced_at = now() - interval '366 days' where first_priced_at is not null`;
   await sql.unsafe('vacuum analyze catalog.price_history, catalog.skus');
+}
+
+/** Every change counted to its day, as in a mirror that has kept its history; in one statement, as its own pieces would take hours. */
+async function loadDays(sql: Sql): Promise<void> {
+  await sql`
+    insert into catalog.daily_prices (sku, size, day, open, low, median, close, changes, size_type_changed, first_position)
+    select sku, size, day, min(old_price), min(new_price), min(new_price), max(new_price), count(*), false, min(id)
+    from (select *, (observed_at at time zone 'UTC')::date as day from catalog.price_history) h group by sku, size, day
+    on conflict do nothing`;
+  await sql`update catalog_internal.daily set position = (select max(id) from catalog.price_history)`;
+  await sql.unsafe('vacuum analyze catalog.daily_prices');
 }
 
 type Works = Readonly<Record<string, () => Promise<unknown>>>;
@@ -93,9 +109,9 @@ await withMirrorDatabase(
     await loadRecords(sql, SIZES);
     await loadHistory(sql);
     const ms = await timed(() => keepDailyPrices(sql, PIECES));
-    await sql.unsafe('vacuum analyze catalog.daily_prices');
     const [counted] = await sql<[{ n: number }]>`
       select (select count(*)::float8 from catalog.price_history where id <= position) as n from catalog_internal.daily`;
+    await loadDays(sql);
     const found = await measure(lookups(sql));
     const [chunks] = await sql<[{ n: number }]>`
       select count(*)::int as n from pg_inherits where inhparent = 'catalog.price_history'::regclass`;

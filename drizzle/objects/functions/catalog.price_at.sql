@@ -21,14 +21,14 @@ BEGIN
       SELECT p.day, p.first_position FROM catalog.daily_prices p
       WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day >= asked_day ORDER BY p.day LIMIT 2
     ) d;
-    -- Nothing has changed since that is counted. A size without any day may be one whose days somebody has deleted.
-    IF first_id IS NULL AND EXISTS (
-      SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day < asked_day
-    ) THEN
+    -- Nothing that is counted has changed since. Where the SKU has no day at all, somebody may have deleted them.
+    IF first_id IS NULL AND EXISTS (SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku) THEN
       SELECT c.position + 1 INTO first_id FROM catalog_internal.daily c;
     END IF;
   END IF;
-  first_id := greatest(first_id, catalog_internal.position_before(at));
+  IF last_id IS NULL THEN
+    first_id := greatest(first_id, catalog_internal.position_before(at));
+  END IF;
   SELECT h.old_price INTO held FROM catalog.price_history h
   WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= first_id AND h.id <= coalesce(last_id, 9223372036854775807)
     AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
