@@ -89,15 +89,23 @@ async function findPostgres(dataDir: string): Promise<{ url: string; stop: Relea
   return postgres;
 }
 
-/** The database whose copies the tests begin with, its queues' tables included. */
+/**
+ * The database whose copies the tests begin with, its queues' tables included. Each project of a run sets up by itself: where they share a server,
+ * the first makes it and the others wait.
+ */
 async function migrateTemplate(serverUrl: string): Promise<void> {
   const admin = connectPostgres(serverUrl, { max: 1 });
-  await admin.unsafe(`create database ${MIGRATED}`);
-  await admin.end();
-  const url = new URL(serverUrl);
-  url.pathname = `/${MIGRATED}`;
-  await migrateDatabase(url.href);
-  await prepareTables(url.href);
+  try {
+    await admin`select pg_advisory_lock(hashtext(${MIGRATED}))`;
+    if ((await admin`select from pg_database where datname = ${MIGRATED}`).length > 0) return;
+    await admin.unsafe(`create database ${MIGRATED}`);
+    const url = new URL(serverUrl);
+    url.pathname = `/${MIGRATED}`;
+    await migrateDatabase(url.href);
+    await prepareTables(url.href);
+  } finally {
+    await admin.end();
+  }
 }
 
 /** Starts what the tests share, tells them where it is, and hands vitest the function that takes it all down again. */

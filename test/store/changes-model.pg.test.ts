@@ -232,6 +232,25 @@ test('who reads nothing but the feed has the mirror, from the beginning on and f
   );
 }, 600_000);
 
+test('a column keeps its value where its member is no text any longer: a copy has both', async () => {
+  const answer = (name: 'x' | 'y' | null, product: Record<string, object>): Step => ({
+    kind: 'answer',
+    skus: ['D'],
+    unknown: [],
+    record: { prices: {}, name, sizeType: null, product },
+  });
+  await holds(
+    [
+      { kind: 'delta', changed: [], nowLive: ['D'], removed: [] },
+      answer('x', {}),
+      answer(null, { name: {} }),
+      answer('y', {}),
+      answer(null, { name: {}, brand: { of: 'z' } }),
+    ],
+    1,
+  );
+});
+
 test('catalog.product_after makes of the object before a change the one after it', async () => {
   const { sql } = store;
   await assert(

@@ -29,7 +29,8 @@ BEGIN
       FROM piece p JOIN catalog.prices d ON d.sku = p.sku
       WHERE d.price IS NOT NULL
     ) c(kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at)
-    ORDER BY c.sku, c.kind = 'price', c.kind = 'product', c.field DESC, c.size;
+    -- The object last: a column keeps its value where the member of its name is no text any longer.
+    ORDER BY c.sku, c.kind = 'price', c.kind = 'product', c.field = 'product', c.field DESC, c.size;
 END
 $$;
 
