@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { PARTS } from '../../bench/freshness/results.ts';
-import { expectFiguresReached } from './simulated-days.ts';
+import { expectFiguresReached, TIMEOUT } from './simulated-days.ts';
 
 const HERE = [
   ['how likely live prices are right', 57],
@@ -16,7 +16,7 @@ const HERE = [
   ['the pace', 12],
 ] as const;
 
-test.for(HERE)('the simulated days of %s reach their figures', ([part, figures]) => {
+test.for(HERE)('the simulated days of %s reach their figures', TIMEOUT, ([part, figures]) => {
   expectFiguresReached(part, figures);
 });
 

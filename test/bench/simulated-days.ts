@@ -1,6 +1,9 @@
 import { expect } from 'vitest';
 import { PARTS } from '../../bench/freshness/results.ts';
 
+/** They compute for minutes, and longer where others do, too. */
+export const TIMEOUT = { timeout: 1_200_000 };
+
 /** The short form of `npm run bench:freshness`: fewer SKUs and hours, the same code and the same figures to reach. */
 const SIZE = {
   skus: 1500,

@@ -2,13 +2,27 @@ import { expect, test } from 'vitest';
 import { connect } from '../../src/store/db.ts';
 import { codeBlocks } from '../docs/markdown.ts';
 import { eventually } from '../support/eventually.ts';
-import { startProgram, temporaryFolder } from '../support/process.ts';
+import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
 /** As a newcomer has it: from `npm run demo` to the first row of the first query of the README. */
 const AIM_MS = 10_000;
+/** The same on a slower machine, or one with other work: so many starts of the program that does nothing but say its help. Usually about seven. */
+const AIM_STARTS = 12;
+
+/** Milliseconds, the second of three. */
+async function start(): Promise<number> {
+  const times: number[] = [];
+  for (let turn = 0; turn < 3; turn += 1) {
+    const from = performance.now();
+    expect((await runProgram(['--help'])).code).toBe(0);
+    times.push(performance.now() - from);
+  }
+  return times.toSorted((a, b) => a - b)[1] ?? 0;
+}
 
 test('the first query of the README has its answer within ten seconds of the start of the demo', async () => {
   const [query] = codeBlocks('sql').filter(({ page }) => page === 'README.md');
+  const before = await start();
   const startedAt = performance.now();
   const passed = () => Math.round(performance.now() - startedAt);
   await using demo = startProgram(['demo'], { DATA_DIR: await temporaryFolder() });
@@ -24,6 +38,9 @@ test('the first query of the README has its answer within ten seconds of the sta
   const rowMs = passed();
   await sql.end({ timeout: 1 });
   await demo.end('SIGTERM');
-  console.log(`addresses after ${addressesMs} ms, the first row after ${rowMs} ms`);
-  expect(rowMs).toBeLessThan(AIM_MS);
+  const startMs = Math.max(before, await start());
+  console.log(
+    `addresses after ${addressesMs} ms, the first row after ${rowMs} ms, a start ${Math.round(startMs)} ms`,
+  );
+  expect(rowMs).toBeLessThan(Math.max(AIM_MS, AIM_STARTS * startMs));
 });
