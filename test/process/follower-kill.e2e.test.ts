@@ -23,21 +23,29 @@ const SKUS = 400;
 const LATEST_MS = 800;
 const COPYING = fileURLToPath(new URL('copying-follower.ts', import.meta.url));
 
-/** What the market does between two kills, without end: moves, SKUs that go, come, cross there and back. */
-function stir(world: World, random: () => number, round: number): void {
-  const listed = [...world.truth().values()].filter((row) => row.listed && row.answer === 'record');
-  const pick = () => listed[Math.floor(random() * listed.length)];
-  const some = (most: number) => Array.from({ length: Math.floor(random() * most) }, pick);
-  for (const row of some(20)) if (row?.priceSource === 'snapshot') nudge(world, row, round);
-  for (const row of some(3))
-    if (row !== undefined) world.cross(row.sku, row.priceSource === 'live' ? 'snapshot' : 'live');
+/**
+ * What the market does between two kills, without end, and the catalog reports: moves, SKUs that go, come, cross. Who has crossed moves no more: of a
+ * live price nobody tells.
+ */
+function stir(world: World, crossed: Set<string>, random: () => number, round: number): void {
+  const listed = [...world.truth().values()].filter(
+    (row) => row.listed && row.answer === 'record' && row.priceSource === 'snapshot' && !crossed.has(row.sku),
+  );
+  const some = (most: number) =>
+    Array.from({ length: Math.floor(random() * most) }, () => listed[Math.floor(random() * listed.length)]);
+  for (const row of some(20)) if (row !== undefined) nudge(world, row, round);
+  for (const { sku } of some(3).filter((row) => row !== undefined)) {
+    crossed.add(sku);
+    world.cross(sku, 'live');
+  }
   const gone = [...new Set(some(3).flatMap((row) => row?.sku ?? []))];
   for (const [n, sku] of gone.entries()) {
     if (n === 0) world.withdraw(sku);
     else world.remove(sku);
     world.add();
   }
-  if (random() < 0.3) world.buildSnapshot();
+  for (let more = 0; more < 2; more += 1) world.add();
+  world.buildSnapshot();
 }
 
 /** A line of a process that was killed may be cut off. */
@@ -83,6 +91,7 @@ test(
     const { sql, env, sandbox } = stack;
     await sql`create schema shop`;
     await sql`create table shop.changes (id bigint generated always as identity, change json not null, is_copy boolean not null)`;
+    const crossed = new Set<string>();
     const printing: Program[] = [];
     const starts: Readonly<Record<string, () => Program>> = {
       daemon: () => startProgram(['run'], env),
@@ -106,7 +115,7 @@ test(
         signal: 'SIGKILL',
       });
       await expectCursorNotAhead(sql, sandbox.world);
-      stir(sandbox.world, random, kill);
+      stir(sandbox.world, crossed, random, kill);
       if (random() < 0.2)
         await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
       const start = starts[name];
