@@ -30,7 +30,14 @@ async function run(vitest: Vitest, { changed, tests }: Order): Promise<Ran> {
   for (const file of changed) vitest.invalidateFile(file);
   // No file names are all of them.
   if (tests.length === 0) return { passed: 0, failed: 0, first: null };
-  const specifications = await vitest.globTestSpecifications([...tests]);
+  const found = await vitest.globTestSpecifications([...tests]);
+  // Of a file that draws more histories in the long tests, too, the fewer.
+  const usual = new Set(
+    found.filter(({ project }) => project.name !== 'long').map(({ moduleId }) => moduleId),
+  );
+  const specifications = found.filter(
+    ({ moduleId, project }) => project.name !== 'long' || !usual.has(moduleId),
+  );
   const { testModules } = await vitest.runTestSpecifications(specifications);
   // The modules of all runs so far are there, as they ended last.
   const asked = new Set(specifications.map(({ moduleId }) => moduleId));
