@@ -9,7 +9,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { readFollowers } from '../../src/store/followers.ts';
 import { bodyText, serve } from '../partner/server.ts';
 import { useStore } from '../store/support.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, pause } from '../support/eventually.ts';
+import { holdingPort, through as throughPort } from '../support/net.ts';
 import { type Env, expectStopped, runProgram, startProgram } from '../support/process.ts';
 import { movePrices, positionNow, positionsAfter } from './changes.ts';
 import { verified } from './verified.ts';
@@ -263,4 +264,37 @@ test('a session that is terminated is made again, and nothing is missing', async
   }
   await eventually(() => fresh(positionsOf(program.stdout)).length === 6);
   expect(fresh(positionsOf(program.stdout))).toEqual(await positionsAfter(store.sql, start));
+});
+
+test('a session whose end is said but does not come is made again, with a batch that was under way', async () => {
+  const start = await positionNow(store.sql);
+  await using port = await holdingPort(store.url);
+  const heard = Promise.withResolvers<void>();
+  const shop = await receiver((response, post) => {
+    if (post > 1) return void response.end();
+    void (async () => {
+      // Between two statements: the driver is told, and says at the next one that it takes none.
+      await store.sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'catalog-mirror follow shop'`;
+      await eventually(
+        async () =>
+          (
+            await store.sql`select from pg_stat_activity where application_name = 'catalog-mirror follow shop'`
+          ).length === 0,
+      );
+      await pause(200);
+      response.end();
+      heard.resolve();
+    })();
+  });
+  const through = { DATABASE_URL: throughPort(store.url, port) };
+  await using program = startProgram(['follow', '--name', 'shop', '--webhook', shop.url], env(through));
+  await eventually(() => said(program, 'follower.started').length > 0);
+  await movePrices(store.sql, 2);
+  await heard.promise;
+  await eventually(() => shop.posts.length > 1);
+  await movePrices(store.sql, 1);
+  const all = await positionsAfter(store.sql, start);
+  await eventually(() => fresh(shop.taken).length === all.length);
+  expect(fresh(shop.taken)).toEqual(all);
+  expectStopped(await program.end('SIGTERM'));
 });

@@ -56,6 +56,18 @@ export function fakeRedis(policy: string): Promise<Port> {
   });
 }
 
+/** The way to a server whose clients hear all that it says but that it has closed the connection. */
+export async function holdingPort(url: string): Promise<Port> {
+  const { hostname, port } = new URL(url);
+  return await listen((socket) => {
+    const onward = connect(Number(port), hostname);
+    onward.on('error', () => {});
+    onward.on('data', (data) => socket.write(data));
+    socket.on('data', (data) => onward.write(data));
+    socket.on('close', () => onward.destroy());
+  });
+}
+
 export interface Gate extends Port {
   /** From here on, connections get through. */
   open(): void;

@@ -88,9 +88,11 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
     checkIdleMs: CHECK_MS,
   });
   session.client = client;
-  client.once('end', () => {
-    session.ended = true;
-  });
+  // Told of its end while it idles, the driver takes no statement any more, and says so without a code; the end itself may come later.
+  for (const event of ['error', 'end'] as const)
+    client.once(event, () => {
+      session.ended = true;
+    });
   const isFirst = known.place === null;
   const held = await placed(life, known, client);
   const at = known as { place: Place };
