@@ -183,6 +183,8 @@ class Copier {
     const [first] = piece;
     this.reader ??= new Reader(first?.position ?? (await positionNow()));
     if (first === undefined) {
+      // Whoever went before his piece was read is in none, and his going is among the changes.
+      this.reader.until = await positionNow();
       this.isWhole = true;
       return;
     }
@@ -246,6 +248,23 @@ test('a column keeps its value where its member is no text any longer: a copy ha
       answer(null, { name: {} }),
       answer('y', {}),
       answer(null, { name: {}, brand: { of: 'z' } }),
+    ],
+    1,
+  );
+});
+
+test('a SKU that is deleted before its piece of a copy is read is in none, and its going is told', async () => {
+  await holds(
+    [
+      { kind: 'watch', skus: ['D', 'E'] },
+      {
+        kind: 'answer',
+        skus: ['E'],
+        unknown: [],
+        record: { prices: { 8: 100 }, name: null, sizeType: null, product: {} },
+      },
+      { kind: 'copy', skus: 1 },
+      { kind: 'delete', skus: ['E'] },
     ],
     1,
   );
