@@ -234,19 +234,24 @@ test('who reads nothing but the feed has the mirror, from the beginning on and f
   );
 }, 600_000);
 
+const answer = (
+  name: 'x' | 'y' | null,
+  product: Record<string, object> = {},
+  prices: Record<string, number> = {},
+): Step => ({
+  kind: 'answer',
+  skus: ['D'],
+  unknown: [],
+  record: { prices, name, sizeType: null, product },
+});
+
 test('a column keeps its value where its member is no text any longer: a copy has both', async () => {
-  const answer = (name: 'x' | 'y' | null, product: Record<string, object>): Step => ({
-    kind: 'answer',
-    skus: ['D'],
-    unknown: [],
-    record: { prices: {}, name, sizeType: null, product },
-  });
   await holds(
     [
       { kind: 'delta', changed: [], nowLive: ['D'], removed: [] },
-      answer('x', {}),
+      answer('x'),
       answer(null, { name: {} }),
-      answer('y', {}),
+      answer('y'),
       answer(null, { name: {}, brand: { of: 'z' } }),
     ],
     1,
@@ -254,20 +259,9 @@ test('a column keeps its value where its member is no text any longer: a copy ha
 });
 
 test('a SKU that is deleted before its piece of a copy is read is in none, and its going is told', async () => {
-  await holds(
-    [
-      { kind: 'watch', skus: ['D', 'E'] },
-      {
-        kind: 'answer',
-        skus: ['E'],
-        unknown: [],
-        record: { prices: { 8: 100 }, name: null, sizeType: null, product: {} },
-      },
-      { kind: 'copy', skus: 1 },
-      { kind: 'delete', skus: ['E'] },
-    ],
-    1,
-  );
+  const watch: Step = { kind: 'watch', skus: ['C', 'D'] };
+  const copy: Step = { kind: 'copy', skus: 1 };
+  await holds([watch, answer(null, {}, { 8: 100 }), copy, { kind: 'delete', skus: ['D'] }], 1);
 });
 
 test('catalog.product_after makes of the object before a change the one after it', async () => {
