@@ -32,7 +32,7 @@ export interface ClusterPaths {
 const FS_REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOSPC', 'ELOOP']);
 
 /** What a data directory holds, and so what has to be done with it. */
-export type ClusterState = 'empty' | 'half-made' | 'cluster' | 'foreign';
+export type ClusterState = 'empty' | 'half-made' | 'cluster' | 'unrelated';
 
 /** Names that initdb makes, some of them before PG_VERSION. */
 const OF_INITDB =
@@ -45,8 +45,8 @@ const OF_A_CLUSTER = ['PG_VERSION', 'base', 'global'];
  */
 export function clusterState(entries: readonly string[], marked: boolean): ClusterState {
   if (entries.length === 0) return 'empty';
-  if (marked) return entries.every((name) => OF_INITDB.test(name)) ? 'half-made' : 'foreign';
-  return OF_A_CLUSTER.every((name) => entries.includes(name)) ? 'cluster' : 'foreign';
+  if (marked) return entries.every((name) => OF_INITDB.test(name)) ? 'half-made' : 'unrelated';
+  return OF_A_CLUSTER.every((name) => entries.includes(name)) ? 'cluster' : 'unrelated';
 }
 
 /**
@@ -57,10 +57,10 @@ export function clusterState(entries: readonly string[], marked: boolean): Clust
 export async function readState(
   home: string,
   paths: ClusterPaths,
-): Promise<Exclude<ClusterState, 'foreign'>> {
+): Promise<Exclude<ClusterState, 'unrelated'>> {
   const marked = (await unless(['ENOENT'], lstat(paths.initMarker))) !== undefined;
   const state = clusterState(await readdir(home), marked);
-  if (state !== 'foreign') return state;
+  if (state !== 'unrelated') return state;
   throw new EmbeddedError(
     'data-dir',
     `${paths.dataDir} holds files that are no Postgres cluster`,

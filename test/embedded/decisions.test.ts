@@ -149,10 +149,10 @@ describe('the content of a data directory', () => {
       'cluster',
     ],
     ['what a cut-off initdb left', ['PG_VERSION', 'base', 'pg_wal', 'postgresql.conf'], true, 'half-made'],
-    ["somebody's files", ['holiday.jpg'], false, 'foreign'],
-    ["somebody's files beside a marker", ['holiday.jpg'], true, 'foreign'],
-    ["somebody's files among what a cut-off initdb left", ['PG_VERSION', 'holiday.jpg'], true, 'foreign'],
-    ['a file of that name', ['PG_VERSION'], false, 'foreign'],
+    ["somebody's files", ['holiday.jpg'], false, 'unrelated'],
+    ["somebody's files beside a marker", ['holiday.jpg'], true, 'unrelated'],
+    ["somebody's files among what a cut-off initdb left", ['PG_VERSION', 'holiday.jpg'], true, 'unrelated'],
+    ['a file of that name', ['PG_VERSION'], false, 'unrelated'],
   ] as const)('%s', (_name, entries, marked, expected) => {
     expect(clusterState(entries, marked)).toBe(expected);
   });

@@ -1,39 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { setDefaultCACertificates } from 'node:tls';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { cut } from '../../src/follow/batch.ts';
-import { createWebhook, type WebhookOptions } from '../../src/follow/webhook.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { describe, expect, test } from 'vitest';
+import type { WebhookOptions } from '../../src/follow/webhook.ts';
 import { both, proxied, serveTls } from '../partner/proxied.ts';
 import { bodyText, type Listener, serve } from '../partner/server.ts';
 import { certificate } from '../security/tls-proxy.ts';
 import type { Mood } from '../support/http-proxy.ts';
-import { changeAt } from './changes.ts';
 import { verified } from './verified.ts';
+import { BATCH, NEVER, SECRET, webhook } from './webhooks.ts';
 
 /* A receiver behind TLS, and one behind a proxy: what may see a post, and whose failure is whose. */
 
-const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const LOGIN = 'ann:proxy-canary';
-const NEVER = new AbortController().signal;
-const [BATCH] = cut(
-  { changes: [changeAt(3n), changeAt(5n)], readTo: 5n, copiedTo: null },
-  { changes: 9, bytes: 9999 },
-);
 
 function sinkTo(url: URL, more: Partial<WebhookOptions> = {}) {
-  const sink = createWebhook({
-    url,
-    follower: 'shop',
-    limits: { changes: 500, bytes: 9999 },
-    secrets: () => [SECRET],
-    allowPrivate: true,
-    timeoutMs: 5000,
-    userAgent: 'catalog-mirror/test',
-    clock: systemClock,
-    ...more,
-  });
-  onTestFinished(() => sink.close());
+  const sink = webhook(url, more);
   return { deliver: async () => sink.deliver(BATCH!, NEVER) };
 }
 

@@ -1,35 +1,11 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { cut } from '../../src/follow/batch.ts';
-import { createWebhook, type WebhookOptions, webhookProblem } from '../../src/follow/webhook.ts';
+import { type WebhookOptions, webhookProblem } from '../../src/follow/webhook.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bodyText, type Listener, serve } from '../partner/server.ts';
-import { changeAt } from './changes.ts';
 import { verified } from './verified.ts';
-
-const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-const NEVER = new AbortController().signal;
-const [BATCH] = cut(
-  { changes: [changeAt(3n), changeAt(5n)], readTo: 5n, copiedTo: null },
-  { changes: 9, bytes: 9999 },
-);
-
-function webhook(url: URL, more: Partial<WebhookOptions> = {}) {
-  const made = createWebhook({
-    url,
-    follower: 'shop',
-    limits: { changes: 500, bytes: 9999 },
-    secrets: () => [SECRET],
-    allowPrivate: true,
-    timeoutMs: 5000,
-    userAgent: 'catalog-mirror/test',
-    clock: systemClock,
-    ...more,
-  });
-  onTestFinished(() => made.close());
-  return made;
-}
+import { BATCH, NEVER, SECRET, webhook } from './webhooks.ts';
 
 async function result(listener: Listener, more: Partial<WebhookOptions> = {}) {
   return await webhook(await serve(listener), more).deliver(BATCH!, NEVER);

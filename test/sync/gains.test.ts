@@ -2,27 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type CapacityInput, capacityOf } from '../../src/sync/live/capacity.ts';
 import { gainsOf, type WhatIf } from '../../src/sync/live/gains.ts';
+import { INPUT } from './default-capacity.ts';
 
-const INPUT: CapacityInput = {
-  skus: 500_000,
-  liveShare: 0.05,
-  requestsPerMinute: 118,
-  answerSeconds: null,
-  mostUnderWay: 32,
-  bulkMaxSkus: 100,
-  liveBudget: 5,
-  liveCeiling: null,
-  livePolicy: 'index',
-  liveMinutes: 30,
-  sweepMinutes: 1440,
-  sweepMinAgeMinutes: 30,
-  metadataMinutes: 7 * 1440,
-  deltaMinutes: 5,
-  snapshotMinutes: 360,
-  liveGroups: null,
-  liveMovesEvery: 360,
-  snapshotMovesEvery: 3 * 1440,
-};
 const WHAT_IF: WhatIf = { requests: 10, hints: { recall: 0.5, precision: 0.5 }, watched: 100, weight: 10 };
 
 const parts = fc.double({ min: 0, max: 1, noNaN: true });
