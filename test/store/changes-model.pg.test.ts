@@ -16,9 +16,10 @@ import { memberChanges, membersAlone } from '../../src/store/answer/members.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { refreshSkus } from '../../src/store/refresh.ts';
 import { forgetUnknown } from '../../src/store/watchlist.ts';
-import { type ChangeRow, expectCopied, MirrorCopy } from '../support/copy.ts';
+import { expectCopied } from '../support/copy.ts';
 import { runs } from '../support/soak.ts';
 import { baseline, line } from './manifest.ts';
+import { changesAfter, Copier, positionNow, Reader } from './feed-readers.ts';
 import { answerAsked, empty, followWatchlist, found, removeByDelta, useStore } from './support.ts';
 
 /*
@@ -138,79 +139,11 @@ async function take(step: Step, name: string): Promise<void> {
   } else if (step.kind === 'restart') await sql`update catalog_internal.lineage set started = started || '.'`;
 }
 
-async function changesAfter(position: string, most: number): Promise<ChangeRow[]> {
-  return await store.sql<ChangeRow[]>`select * from catalog.changes(${position}, ${most})`;
-}
-
-/** A reader with a copy of its own; `until` it has passed that position, what it reads may be in the copy already. */
-class Reader {
-  readonly copy = new MirrorCopy();
-  /** What it was given that it should not have been. */
-  readonly faults: string[] = [];
-  position: string;
-  until = '-1';
-
-  constructor(position: string) {
-    this.position = position;
-  }
-
-  async readAll(most: number): Promise<void> {
-    for (;;) {
-      const changes = await changesAfter(this.position, most);
-      if (changes.length > most) this.faults.push(`${changes.length} changes, and ${most} were asked for`);
-      for (const change of changes) {
-        if (BigInt(change.position) <= BigInt(this.position))
-          this.faults.push(`${change.position} after ${this.position}`);
-        this.copy.apply([change], BigInt(change.position) <= BigInt(this.until));
-        this.position = change.position;
-      }
-      if (changes.length === 0) return;
-    }
-  }
-}
-
-/** A copy that is made in pieces; what comes between them comes again. */
-class Copier {
-  reader: Reader | null = null;
-  isWhole = false;
-  #after = '';
-
-  async copyOn(skus: number): Promise<void> {
-    if (this.isWhole) return;
-    const piece = await store.sql<
-      ChangeRow[]
-    >`select * from catalog.changes_snapshot(${this.#after}, ${skus})`;
-    const [first] = piece;
-    this.reader ??= new Reader(first?.position ?? (await positionNow()));
-    if (first === undefined) {
-      // Whoever went before his piece was read is in none, and his going is among the changes.
-      this.reader.until = await positionNow();
-      this.isWhole = true;
-      return;
-    }
-    if (piece.some(({ position }) => position !== first.position))
-      this.reader.faults.push('a piece with two positions');
-    this.reader.copy.apply(piece, true);
-    this.reader.until = first.position;
-    this.#after = piece.at(-1)?.sku ?? '';
-  }
-
-  async finish(): Promise<Reader> {
-    while (!this.isWhole) await this.copyOn(2);
-    return this.reader ?? new Reader(await positionNow());
-  }
-}
-
-async function positionNow(): Promise<string> {
-  const [row] = await store.sql<[{ position: string }]>`select catalog.changes_position() as position`;
-  return row.position;
-}
-
 async function holds(steps: readonly Step[], most: number): Promise<void> {
   const { sql } = store;
   await empty(sql);
-  const beginning = new Reader(await positionNow());
-  const copier = new Copier();
+  const beginning = new Reader(sql, await positionNow(sql));
+  const copier = new Copier(sql);
   for (const [at, step] of steps.entries()) {
     if (step.kind === 'copy') await copier.copyOn(step.skus);
     else await take(step, `m${at}`);
@@ -223,7 +156,7 @@ async function holds(steps: readonly Step[], most: number): Promise<void> {
   const faults = [beginning, copied].flatMap((reader) => [...reader.faults, ...reader.copy.faults]);
   expect({ faults, ends: [beginning.position, copied.position] }).toEqual({
     faults: [],
-    ends: [await positionNow(), await positionNow()],
+    ends: [await positionNow(sql), await positionNow(sql)],
   });
 }
 
@@ -291,12 +224,12 @@ test('catalog.product_after makes of the object before a change the one after it
 test('after catalog.skus is truncated every position is refused, and a new copy is empty', async () => {
   const { sql } = store;
   await baseline(store.url, [line('A'), line('B')]);
-  const position = await positionNow();
+  const position = await positionNow(sql);
   await sql`truncate catalog.skus`;
-  await expect(changesAfter(position, 10)).rejects.toMatchObject({ code: 'CM001' });
-  const after = await positionNow();
+  await expect(changesAfter(sql, position, 10)).rejects.toMatchObject({ code: 'CM001' });
+  const after = await positionNow(sql);
   await baseline(store.url, [line('C')], { token: { snapshotId: 'm2' } });
-  expect((await changesAfter(after, 10)).map(({ sku, field }) => `${sku} ${field}`)).toEqual([
+  expect((await changesAfter(sql, after, 10)).map(({ sku, field }) => `${sku} ${field}`)).toEqual([
     'C state',
     'C price_source',
     'C in_manifest',
@@ -305,15 +238,15 @@ test('after catalog.skus is truncated every position is refused, and a new copy 
 
 test('one position of many that were drawn at once may be gone on from, in the middle of a batch', async () => {
   const { sql } = store;
-  const before = await positionNow();
+  const before = await positionNow(sql);
   await baseline(
     store.url,
     Array.from({ length: 2500 }, (_, n) => line(`S${n}`)),
   );
-  const all = await changesAfter(before, 10_000);
+  const all = await changesAfter(sql, before, 10_000);
   expect(all).toHaveLength(7500);
   for (const at of [0, 1, 2, 2999, 3000, 7498]) {
-    const next = await changesAfter(all[at]?.position ?? '', 2);
+    const next = await changesAfter(sql, all[at]?.position ?? '', 2);
     expect(next).toEqual(all.slice(at + 1, at + 3));
   }
   const [{ batches }] = await sql<[{ batches: number }]>`
@@ -331,9 +264,9 @@ test('a SKU that is back gets each price once, and each SKU of an answer the sta
   await removeByDelta(sql, 'A');
   // C was claimed with them.
   await sql`update catalog_internal.due set claim = null, held_until = null`;
-  const position = await positionNow();
+  const position = await positionNow(sql);
   await answerAsked(sql, found('A', { 9: 95 }), found('B', { 9: 80 }), { sku: 'C', kind: 'not_found' });
-  const told = (await changesAfter(position, 100)).map(
+  const told = (await changesAfter(sql, position, 100)).map(
     ({ kind, sku, size, field, old_value, old_price, new_value, new_price }) =>
       `${kind} ${sku} ${size ?? field}: ${old_value ?? old_price} → ${new_value ?? new_price}`,
   );
