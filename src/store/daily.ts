@@ -79,7 +79,11 @@ function days(tx: Tx, after: string) {
       cross join catalog_internal.dropped_positions dropped
       left join catalog.skus s on s.sku = f.sku
       left join lateral (
-        select day, first_position from catalog.daily_prices d where d.sku = f.sku and d.size = f.size order by day desc limit 1
+        -- From its place in the primary key backwards: by the day alone, all of a day would be searched for each size where the table was analyzed empty.
+        select day, first_position from (
+          select sku, size, day, first_position from catalog.daily_prices d where (d.sku, d.size, d.day) <= (f.sku, f.size, 'infinity'::date)
+          order by d.sku desc, d.size desc, d.day desc limit 1
+        ) newest where newest.sku = f.sku and newest.size = f.size
       ) l on true
     ),
     moves as (

@@ -143,12 +143,11 @@ async function applyPart(
     tx<SkuBefore[]>`
       select sku, state, price_source as "priceSource", in_manifest as listed from catalog.skus where sku = any(${all})
       order by sku for update`,
-    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. No array made of a query: it is compared
-    // with one by one, and on a ledger that Postgres has no statistics of yet, for each of its rows.
+    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. Looked up one by one: joined, each is compared with
+    // each row of a ledger that was analyzed while it was empty.
     tx`
-      select from catalog_internal.due where sku in (
-        select unnest(${all}::text[]) ${isMarked}
-      ) order by sku for update of due`,
+      select from (select sku from (select unnest(${all}::text[]) as sku ${isMarked}) named order by sku) named
+      cross join lateral (select from catalog_internal.due d where d.sku = named.sku for update) locked`,
   ]);
   const live = reported.filter((sku) => nowLive.has(sku));
   const seenFirst =

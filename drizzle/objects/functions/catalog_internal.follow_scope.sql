@@ -9,11 +9,8 @@ DECLARE
   is_over boolean;
   piece text[];
 BEGIN
-  WITH taken AS (
-    DELETE FROM catalog_internal.scope_pending WHERE sku IN (SELECT sku FROM catalog_internal.scope_pending ORDER BY sku LIMIT most)
-    RETURNING sku
-  )
-  SELECT array_agg(sku) INTO piece FROM taken;
+  SELECT array_agg(sku) INTO piece FROM (SELECT sku FROM catalog_internal.scope_pending ORDER BY sku LIMIT most) p;
+  DELETE FROM catalog_internal.scope_pending WHERE sku = ANY (piece);
   IF piece IS NULL THEN
     SELECT * INTO pass FROM catalog_internal.scope_passes ORDER BY id LIMIT 1;
     IF NOT FOUND THEN

@@ -43,11 +43,9 @@ BEGIN
   )
   SELECT count(*), array_agg(sku) FILTER (WHERE rank <> 1), array_agg(sku) FILTER (WHERE is_unsorted)
   FROM written INTO marked, ranked, unsorted;
-  UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
-  FROM (
-    SELECT unnest(ranked) AS sku UNION SELECT w.sku FROM catalog_internal.watched w WHERE w.sku = ANY (mark_due.skus)
-  ) named LEFT JOIN catalog_internal.watched w USING (sku)
-  WHERE d.sku = named.sku AND d.rank <> coalesce(w.weight, 1) AND d.rank < 'Infinity';
+  ranked := ranked || ARRAY(SELECT w.sku FROM catalog_internal.watched w WHERE w.sku = ANY (mark_due.skus));
+  UPDATE catalog_internal.due d SET rank = coalesce((SELECT w.weight FROM catalog_internal.watched w WHERE w.sku = d.sku), 1)
+  WHERE d.sku = ANY (ranked) AND d.rank <> coalesce((SELECT w.weight FROM catalog_internal.watched w WHERE w.sku = d.sku), 1) AND d.rank < 'Infinity';
   IF unsorted IS NOT NULL THEN
     PERFORM catalog_internal.apply_scope(unsorted);
   END IF;

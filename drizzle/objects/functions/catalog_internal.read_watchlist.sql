@@ -1,7 +1,8 @@
 -- Copies into `watched` what changed in catalog.watchlist since it was last read: what sellers' statements recorded, or, with
 -- `everything`, all that differs, as rows do that came by replication and fired no trigger. At most `most` SKUs are watched;
 -- those of the greatest weights come first, and others once there is room. Called with the row of `watching` locked.
--- Planned each time: a plan from when there were few rows would read all of them for each.
+-- Planned each time: a plan from when there were few rows would read all of them for each. Looked up one by one (OFFSET 0), as a list that is deleted and
+-- put in again is often analyzed while it is empty: what is joined is then compared each with each.
 CREATE OR REPLACE FUNCTION catalog_internal.read_watchlist(everything boolean, most integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 BEGIN
@@ -15,7 +16,9 @@ BEGIN
     ) n GROUP BY sku
   ), present AS MATERIALIZED (
     SELECT n.sku, w.weight, o.weight AS was, n.added OR o.weight IS NULL AS is_new, extract(epoch FROM w.max_age)::double precision AS max_age
-    FROM named n LEFT JOIN catalog.watchlist w ON w.sku = n.sku LEFT JOIN catalog_internal.watched o ON o.sku = n.sku
+    FROM named n
+    LEFT JOIN LATERAL (SELECT weight, max_age FROM catalog.watchlist w WHERE w.sku = n.sku OFFSET 0) w ON true
+    LEFT JOIN LATERAL (SELECT weight, max_age FROM catalog_internal.watched o WHERE o.sku = n.sku OFFSET 0) o ON true
     WHERE w.weight IS DISTINCT FROM o.weight OR extract(epoch FROM w.max_age)::double precision IS DISTINCT FROM o.max_age OR (n.added AND w.weight IS NOT NULL)
   ), room AS (
     SELECT most - count(weight) + (SELECT count(*) FROM present WHERE weight IS NULL) AS skus FROM catalog_internal.watched

@@ -5,7 +5,8 @@
 -- Locks are taken in the order of everyone: lock_new_skus, known SKUs in order of sku, new SKUs, the ledger in order of
 -- sku. Every row of the ledger is locked before its rank is compared, so that a concurrent mark has either read the
 -- weight that counts now or is seen here. Called with the row of `watching` locked.
--- Planned each time: a plan from when there were few rows would read all of them for each.
+-- Planned each time: a plan from when there were few rows would read all of them for each. What is written to a row is looked up for it, as tables that were
+-- analyzed while they were empty would be joined by comparing each row with each.
 CREATE OR REPLACE FUNCTION catalog_internal.watched_to_ledger(most integer) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
@@ -18,7 +19,7 @@ BEGIN
   IF told IS NULL THEN
     RETURN false;
   END IF;
-  IF EXISTS (SELECT FROM unnest(marked) AS m(sku) WHERE NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = m.sku)) THEN
+  IF cardinality(marked) > (SELECT count(*) FROM catalog.skus WHERE sku = ANY (marked)) THEN
     PERFORM catalog_internal.lock_new_skus();
   END IF;
   PERFORM FROM catalog.skus WHERE sku = ANY (marked) ORDER BY sku FOR UPDATE;
@@ -27,27 +28,25 @@ BEGIN
   )
   SELECT array_agg(sku) INTO added FROM new;
   PERFORM FROM catalog_internal.due WHERE sku = ANY (told) ORDER BY sku FOR UPDATE;
-  UPDATE catalog_internal.due d SET rank = coalesce(w.weight, 1)
-  FROM catalog_internal.watched w
-  WHERE w.sku = ANY (told) AND d.sku = w.sku AND d.lane = 1 AND d.rank <> coalesce(w.weight, 1) AND d.rank < 'Infinity';
+  UPDATE catalog_internal.due d SET rank = coalesce((SELECT w.weight FROM catalog_internal.watched w WHERE w.sku = d.sku), 1)
+  WHERE d.sku = ANY (told) AND d.lane = 1 AND d.rank < 'Infinity'
+    AND d.rank <> coalesce((SELECT w.weight FROM catalog_internal.watched w WHERE w.sku = d.sku), 1);
   IF marked IS NOT NULL THEN
     PERFORM catalog_internal.mark_due(marked, 'watched');
   END IF;
   -- Answers that were applied meanwhile are seen, because their rows are locked.
-  UPDATE catalog_internal.due d SET promised_at = n.promised_at,
+  UPDATE catalog_internal.due d SET (promised_at, promised_by) = (
     -- One that is late from the beginning is no more urgent than one that was kept until now.
-    promised_by = CASE WHEN n.promised_at IS NOT NULL THEN greatest(n.promised_at, n.promised_since) + (n.max_age - n.every) END
-  FROM (
-    SELECT w.sku, w.promised_since, make_interval(secs => w.max_age) AS max_age, i.every, CASE
-      WHEN NOT w.feasible OR w.max_age IS NULL THEN NULL
-      WHEN s.state = 'pending' THEN w.promised_since
-      ELSE s.asked_at + i.every
-    END AS promised_at
-    FROM catalog_internal.watched w JOIN catalog.skus s ON s.sku = w.sku
-    CROSS JOIN LATERAL (SELECT make_interval(secs => catalog_internal.promised_interval(w.max_age)) AS every) i
-    WHERE w.sku = ANY (told)
-  ) n
-  WHERE d.sku = n.sku AND (d.promised_at IS NOT NULL OR n.promised_at IS NOT NULL);
+    SELECT n.promised_at, greatest(n.promised_at, n.promised_since) + (n.max_age - n.every) FROM (
+      SELECT w.promised_since, make_interval(secs => w.max_age) AS max_age, i.every,
+        CASE WHEN s.state = 'pending' THEN w.promised_since ELSE s.asked_at + i.every END AS promised_at
+      FROM catalog_internal.watched w JOIN catalog.skus s ON s.sku = w.sku
+      CROSS JOIN LATERAL (SELECT make_interval(secs => catalog_internal.promised_interval(w.max_age)) AS every) i
+      WHERE w.sku = d.sku AND w.feasible AND w.max_age IS NOT NULL
+    ) n WHERE n.promised_at IS NOT NULL
+  )
+  WHERE d.sku = ANY (told) AND (d.promised_at IS NOT NULL
+    OR EXISTS (SELECT FROM catalog_internal.watched w WHERE w.sku = d.sku AND w.feasible AND w.max_age IS NOT NULL));
   DELETE FROM catalog_internal.promise_cases p USING catalog_internal.watched w
   WHERE w.sku = ANY (told) AND w.max_age IS NULL AND p.sku = w.sku;
   DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { forgetUnknown } from '../../src/store/watchlist.ts';
+import { refreshSkus, takeRefreshes } from '../../src/store/refresh.ts';
+import { takeHints, withHints } from '../../src/store/hints.ts';
+import { onlyScope } from './scoping.ts';
+import { empty, followWatchlist, knownSkus, mark, useStore } from './support.ts';
+
+const store = useStore();
+const SKUS = Array.from({ length: 10_000 }, (_, n) => `S${String(n).padStart(5, '0')}`);
+
+/** Statements are planned as a daemon's are: by what they are given. */
+let sql: Sql;
+beforeAll(async () => {
+  await store.sql.unsafe(`alter database ${new URL(store.url).pathname.slice(1)} set plan_cache_mode = auto`);
+  sql = connect(store.url, { max: 4 });
+});
+afterAll(() => sql.end());
+
+/**
+ * As ANALYZE leaves tables of which all rows are deleted, or not committed yet: autovacuum between a DELETE of a whole list and the INSERT of the next, or
+ * after a queue was read. Tables that grow with the catalog are never that.
+ */
+async function analyzedEmpty(): Promise<void> {
+  await sql`
+    update pg_class set reltuples = 0, relpages = 1
+    where relkind = 'r' and relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
+      and relname not in ('skus', 'due', 'prices', 'products')`;
+}
+
+interface Work {
+  readonly prepare: () => Promise<unknown>;
+  readonly work: () => Promise<unknown>;
+}
+
+async function priced(): Promise<void> {
+  await sql`update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now()`;
+  await knownSkus(sql, SKUS);
+  await sql`
+    insert into catalog.prices (sku, size, price, changed_at)
+    select sku, size, 100, now() from unnest(${SKUS}::text[]) sku, unnest(array['8', '9', '10']) size`;
+}
+
+async function marked(): Promise<void> {
+  await priced();
+  await mark(sql, SKUS);
+}
+
+const watchAll = () =>
+  sql`insert into catalog.watchlist (sku, weight, max_age)
+    select sku, 2, case when sku < 'S00100' then interval '1 day' end from unnest(${SKUS}::text[]) sku`;
+
+async function watched(): Promise<void> {
+  await watchAll();
+  await followWatchlist(sql);
+  await sql`delete from catalog.watchlist`;
+}
+
+const WORKS: Readonly<Record<string, Work>> = {
+  'a watchlist of SKUs that nobody lists': { prepare: watchAll, work: () => followWatchlist(sql) },
+  'a watchlist of known SKUs': {
+    prepare: async () => {
+      await marked();
+      await watchAll();
+    },
+    work: () => followWatchlist(sql),
+  },
+  'a watchlist that was emptied': { prepare: watched, work: () => followWatchlist(sql) },
+  'SKUs that nobody watches any longer': {
+    prepare: async () => {
+      await watched();
+      await followWatchlist(sql);
+    },
+    work: () => forgetUnknown(sql, SKUS.length),
+  },
+  'a scope of so many rules': {
+    prepare: async () => {
+      await marked();
+      await sql`insert into catalog.scope (kind, value) select 'sku', sku from unnest(${SKUS}::text[]) sku`;
+    },
+    work: () => onlyScope(sql),
+  },
+  'requests for so many SKUs': {
+    prepare: async () => {
+      await marked();
+      for (let from = 0; from < SKUS.length; from += 1000)
+        await sql`select catalog.refresh(${SKUS.slice(from, from + 1000)}::text[])`;
+    },
+    work: async () => {
+      while ((await takeRefreshes(sql)) > 0);
+    },
+  },
+  'so many SKUs named by an operator': { prepare: priced, work: () => refreshSkus(sql, SKUS) },
+  'so many hints': {
+    prepare: async () => {
+      await marked();
+      await sql`select catalog.hint(sku, 'me') from unnest(${SKUS}::text[]) sku`;
+    },
+    work: async () => {
+      for (let read = 1; read > 0;)
+        read = (await withHints(sql, (tx) => takeHints(tx, 1000)))?.hints.length ?? 0;
+    },
+  },
+};
+
+async function timeOf({ prepare, work }: Work, analyze: () => Promise<void>): Promise<number> {
+  await empty(store.sql);
+  await prepare();
+  await analyze();
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
+
+describe('on tables that were analyzed while they were empty', () => {
+  test.each(Object.entries(WORKS))('%s takes no longer than on any others', async (_, work) => {
+    const usual = await timeOf(work, async () => void (await sql.unsafe('analyze')));
+    const misled = await timeOf(work, analyzedEmpty);
+    // Each compared with each, it was twenty to ninety times as long.
+    expect(misled).toBeLessThan(Math.max(3000, 8 * usual));
+  });
+});
+
+test('hints one by one in one statement take as long as they are many', async () => {
+  await empty(store.sql);
+  await marked();
+  await analyzedEmpty();
+  // A session of its own: its plans are made for the first hint.
+  const take = async (skus: readonly string[]) => {
+    const own = connect(store.url, { max: 1 });
+    const from = performance.now();
+    await own`select catalog.hint(sku, 'me') from unnest(${skus as string[]}::text[]) sku`;
+    await own.end();
+    return performance.now() - from;
+  };
+  const few = await take(SKUS.slice(0, 1000));
+  const many = await take(SKUS.slice(1000));
+  // Each hint compared with each, 9,000 took 9 s.
+  expect(many).toBeLessThan(Math.max(3000, 30 * few));
+});
