@@ -1,5 +1,6 @@
 import { sendsPerWindow } from '../../src/pace/policy.ts';
 import { hintPrecision, hintRecall } from '../../src/sync/live/hints.ts';
+import { MOST_ROUNDS } from '../../src/sync/live/policy.ts';
 import { figure, type Figure } from '../frame/figure.ts';
 import { flood, informed, junk, together } from './hint-streams.ts';
 import type { HintStream } from './hints.ts';
@@ -62,11 +63,18 @@ function runHints(
   return { freshness: POINTS * world.freshness(hours / 2, hours), live };
 }
 
-function runKnown({ name, ceiling, size: { skus, hours } }: Run, seed: number): number {
+/** By whoever knows all rates; `knowsSource`: and all of the good source, and refreshes each SKU in three rounds at least, as a mirror does. */
+function runKnown({ name, ceiling, size: { skus, hours } }: Run, seed: number, knowsSource = false): number {
   const world = new World(skus, name, hours, seed);
   const budget = scaled(skus, FULL.liveBudget);
   const refreshesPerMinute = ceiling ? scaled(skus, FULL.ceiling) : sendsPerWindow(BENCH_LIMITS) * budget;
-  simulateKnown(world, { minutes: hours * 60, refreshesPerMinute });
+  const wrongRate = (hintsPerMinute(world) * (1 - GOOD.precision)) / skus;
+  const source = { hints: informed(world, GOOD, seed), recall: GOOD.recall, wrongRate };
+  simulateKnown(world, {
+    minutes: hours * 60,
+    refreshesPerMinute,
+    ...(knowsSource ? { source, mostRounds: MOST_ROUNDS } : {}),
+  });
   return POINTS * world.freshness(hours / 2, hours);
 }
 
@@ -86,6 +94,11 @@ export function* hintFigures(seeds: readonly number[], size: HintSize): Generato
       if (name === 'stationary')
         yield figure(`${what}points above known rates`, over(good, known), '≥', ceiling ? 2 : 1.1);
       else yield figure(`${what}points above known rates`, over(good, known));
+      if (name === 'stationary')
+        yield figure(
+          `${what}points above known rates, by whoever knows the source, too`,
+          seeds.map((seed, n) => runKnown(run, seed, true) - (known[n] ?? 0)),
+        );
       yield figure(`${what}points gained`, over(good, without));
       const source = good.map(({ live }) => live.sources.get(GOOD.source));
       yield figure(

@@ -9,13 +9,13 @@ import { loadMirror } from '../scrape/load.ts';
 
 /*
  * npm run bench:history [-- --skus 1000000 --rounds 20000 --json FILE]
- * Questions to the history of a year, twenty changes a SKU: half of them are of one SKU in twenty, so each of those has two hundred in all
+ * Questions to the history of a year, a hundred changes a SKU: half of them are of one SKU in twenty, so each of those has a thousand in all
  * chunks. Lookups of single moments, in turns with a statement that reads nothing, and how fast changes are counted to their days.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 20_000 });
 const SIZES = 14;
-const CHANGES = skus * 20;
+const CHANGES = skus * 100;
 /** As a hundred million changes have. */
 const CHUNKS = 20;
 const CHUNK = 5_000_000;
@@ -37,14 +37,14 @@ const moment = () => new Date(Date.now() - random() * 360 * 86_400_000);
 async function loadHistory(sql: Sql): Promise<void> {
   for (let from = 0; from < CHANGES; from += AT_ONCE) {
     await sql`
-      select setval('catalog_internal.change_positions', (last_value / ${CHUNK}::int + 1) * ${CHUNK}::int) from catalog_internal.change_positions`;
+      select setval('catalog_internal.change_positions', ((last_value - 1) / ${CHUNK}::int + 1) * ${CHUNK}::int) from catalog_internal.change_positions`;
     await sql`select catalog_internal.add_history_chunks()`;
     await sql`
       update catalog_internal.history_milestones set at = now() - ${YEAR}::interval * (1 - ${from}::float8 / ${CHANGES})
       where at > now() - interval '1 hour'`;
     await sql`
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
-      select 'SKU-' || lpad((case when n % 2 = 0 then 20 * (1 + (n::bigint * 7368787) % ${Math.floor(skus / 20)}) else 1 + (n::bigint * 7368787) % ${skus} end)::text, 9, '0'),
+      select 'SKU-' || lpad((case when n % 2 = 0 then 20 * (1 + (n::bigint / 2 * 7368787) % ${Math.floor(skus / 20)}) else 1 + (n::bigint / 2 * 7368787) % ${skus} end)::text, 9, '0'),
         (35 + (1 + (hashint4(n) & 1023) % ${SIZES}) / 2.0)::numeric(4, 1)::text, 1000 + (hashint4(n) & 4095), 1000 + (hashint4(n + 1) & 4095),
         now() - ${YEAR}::interval * (1 - n::float8 / ${CHANGES})
       from generate_series(${from + 1}::int, ${Math.min(from + AT_ONCE, CHANGES)}::int) as n`;
