@@ -260,6 +260,8 @@ describe.concurrent('a migration that fails', () => {
     const folder = await later(onTestFinished);
     const before = await everything(sql);
     await sql.begin(async (tx) => {
+      // A slow machine migrates for longer than sessions of the mirror may be idle here.
+      await tx`set local idle_in_transaction_session_timeout = 0`;
       await tx`lock table catalog.skus in access share mode`;
       const failed = await migrateDatabase(stack.databaseUrl, { folder, lockTimeoutMs: 200 }).catch(
         (error: unknown) => error,

@@ -21,8 +21,8 @@ export const LOCKS: readonly Mutant[] = [
   {
     breaks: 'locks: a delta locks the ledger in the order of its marks',
     file: 'src/store/delta.ts',
-    from: ') order by sku for update of due`,',
-    to: ') order by sku`,',
+    from: 'where d.sku = named.sku for update) locked`,',
+    to: 'where d.sku = named.sku) locked`,',
     tests: RACES,
   },
   {

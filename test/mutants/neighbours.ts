@@ -2,6 +2,8 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const WATCH = ['test/store/watchlist.pg.test.ts', 'test/store/watchlist-changes.pg.test.ts'];
 
+const BY_KEY = 'drizzle/0035_looked_up_by_key.sql';
+
 /** Faults in what sellers and their services call and write. */
 export const NEIGHBOURS: readonly Mutant[] = [
   ...faultsOf(
@@ -54,16 +56,30 @@ export const NEIGHBOURS: readonly Mutant[] = [
       'SELECT sku, false FROM unnest(marked) AS sku WHERE false ORDER BY sku ON CONFLICT',
     ],
     [
-      'watchlist: a weight counts with the next mark only',
-      'AND d.sku = w.sku AND d.lane = 1 AND',
-      'AND d.sku = w.sku AND d.lane = 2 AND',
-    ],
-    [
       'watchlist: what is watched no longer is kept',
       '  DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;\n',
       '',
     ],
     ['watchlist: one piece is all that is told', 'RETURN cardinality(told) = most', 'RETURN false'],
+  ),
+  ...faultsOf(BY_KEY, WATCH, [
+    'watchlist: a weight counts with the next mark only',
+    'WHERE d.sku = ANY (told) AND d.lane = 1 AND',
+    'WHERE d.sku = ANY (told) AND d.lane = 2 AND',
+  ]),
+  ...faultsOf(
+    BY_KEY,
+    ['test/store/old-statistics.pg.test.ts'],
+    [
+      'watchlist: each SKU is compared with each of an emptied list',
+      'FROM catalog.watchlist w WHERE w.sku = n.sku OFFSET 0) w',
+      'FROM catalog.watchlist w WHERE w.sku = n.sku) w',
+    ],
+    [
+      'hints: each is compared with each',
+      '(SELECT id FROM catalog_internal.hints ORDER BY id DESC LIMIT 1) - (SELECT id FROM catalog_internal.hints ORDER BY id LIMIT 1)',
+      '(SELECT max(id) - min(id) FROM catalog_internal.hints)',
+    ],
   ),
   ...faultsOf(
     'drizzle/0013_take_request_holds_nothing.sql',

@@ -5,6 +5,7 @@ const DATABASES = 'drizzle/0016_strange_databases.sql';
 const CHANGES = 'drizzle/0030_whole_changes.sql';
 const IMPLAUSIBLE = 'drizzle/0021_implausible.sql';
 const SCOPE = 'drizzle/0029_scope.sql';
+const BY_KEY = 'drizzle/0035_looked_up_by_key.sql';
 const P_RIGHT = 'drizzle/0020_p_right.sql';
 const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 const TRUST = [
@@ -49,12 +50,12 @@ export const OBJECTS: readonly Mutant[] = [
       'live = coalesce(counts_as_live, d.live)',
       'live = coalesce(counts_as_live, false)',
     ],
-    [
-      'mark_due: a SKU that is watched no longer keeps its rank',
-      'SELECT unnest(ranked) AS sku UNION SELECT',
-      'SELECT',
-    ],
   ),
+  ...faultsOf(BY_KEY, DUE, [
+    'mark_due: a SKU that is watched no longer keeps its rank',
+    'ranked := ranked || ARRAY(',
+    'ranked := ARRAY(',
+  ]),
   ...faultsOf(
     FUNCTIONS,
     ['test/store/settings.pg.test.ts'],

@@ -5,6 +5,11 @@ const BOUNDS = ['test/store/refresh-bounds.pg.test.ts'];
 
 /** Each tells of an answer that there was not, waits for one that there was, holds others up, or lets callers take too much. */
 export const REFRESHES: readonly Mutant[] = [
+  ...faultsOf('drizzle/0035_looked_up_by_key.sql', STORE, [
+    'refresh: another weight takes its rank',
+    "d.lane = 1 AND d.rank < 'Infinity'\n    AND d.rank",
+    'd.lane = 1 AND d.rank',
+  ]),
   ...faultsOf(
     'drizzle/0027_refresh_now.sql',
     STORE,
@@ -24,11 +29,6 @@ export const REFRESHES: readonly Mutant[] = [
       'AND d.claim IS NULL ORDER BY d.sku FOR UPDATE',
     ],
     ['refresh: no rank', "SET rank = 'Infinity', held_until", 'SET held_until'],
-    [
-      'refresh: another weight takes its rank',
-      "d.lane = 1 AND d.rank <> coalesce(w.weight, 1) AND d.rank < 'Infinity';",
-      'd.lane = 1 AND d.rank <> coalesce(w.weight, 1);',
-    ],
     [
       'refresh: an endless pause of an operator ends',
       "next_at > clock_timestamp() AND next_at < 'infinity';",
