@@ -71,11 +71,6 @@ export const NEIGHBOURS: readonly Mutant[] = [
     BY_KEY,
     ['test/store/old-statistics.pg.test.ts'],
     [
-      'watchlist: each SKU is compared with each of an emptied list',
-      'FROM catalog.watchlist w WHERE w.sku = n.sku OFFSET 0) w',
-      'FROM catalog.watchlist w WHERE w.sku = n.sku) w',
-    ],
-    [
       'hints: each is compared with each',
       '(SELECT id FROM catalog_internal.hints ORDER BY id DESC LIMIT 1) - (SELECT id FROM catalog_internal.hints ORDER BY id LIMIT 1)',
       '(SELECT max(id) - min(id) FROM catalog_internal.hints)',

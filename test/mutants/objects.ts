@@ -51,11 +51,15 @@ export const OBJECTS: readonly Mutant[] = [
       'live = coalesce(counts_as_live, false)',
     ],
   ),
-  ...faultsOf(BY_KEY, DUE, [
-    'mark_due: a SKU that is watched no longer keeps its rank',
-    'ranked := ranked || ARRAY(',
-    'ranked := ARRAY(',
-  ]),
+  ...faultsOf(
+    BY_KEY,
+    [...DUE, 'test/store/rank.pg.test.ts', 'test/store/watchlist.pg.test.ts'],
+    [
+      'mark_due: a SKU that is watched no longer keeps its rank',
+      'ranked := ranked || ARRAY(',
+      'ranked := ARRAY(',
+    ],
+  ),
   ...faultsOf(
     FUNCTIONS,
     ['test/store/settings.pg.test.ts'],

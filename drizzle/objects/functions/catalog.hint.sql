@@ -2,7 +2,7 @@
 -- waits for the caller's transaction, however long it stays open. The mirror reads it once that is committed.
 -- By index: a statement that gives thousands of hints keeps the plan of its first, when there was none to be read.
 CREATE OR REPLACE FUNCTION catalog.hint(sku text, source text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   named text := btrim(hint.source, E' \t\r\n');
 BEGIN
