@@ -146,7 +146,7 @@ async function applyPart(
     // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. Looked up one by one: joined, each is compared with
     // each row of a ledger that was analyzed while it was empty.
     tx`
-      select from (select sku from (select unnest(${all}::text[]) as sku ${isMarked}) named order by sku) named
+      select from (select sku from (select unnest(${all}::text[]) as sku ${isMarked}) named order by sku collate "C") named
       cross join lateral (select from catalog_internal.due d where d.sku = named.sku for update) locked`,
   ]);
   const live = reported.filter((sku) => nowLive.has(sku));
