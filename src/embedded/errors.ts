@@ -3,7 +3,7 @@
  * - `unsupported-platform`: no binaries for this platform are installed, or they do not run on it
  * - `broken-install`: the binaries are there but incomplete, and could not be repaired
  * - `no-service-user`: started by root, and there is no user that Postgres could run as
- * - `data-dir`: the data directory cannot be used (rights, ownership, foreign content)
+ * - `data-dir`: the data directory cannot be used (rights, ownership, unrelated content)
  * - `in-use`: another live process owns the data directory
  * - `incompatible-version`: the cluster was made by another major version of Postgres
  * - `password-missing`: the cluster is there, the file with its password is not

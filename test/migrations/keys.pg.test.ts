@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
+import { applyDelta } from '../../src/store/delta.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
 import { createDatabase, serverMajor } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
@@ -90,9 +91,22 @@ test('rows of SKUs that were deleted by hand before are gone after the upgrade',
   expect(left).toEqual({ prices: ['S-1'], due: ['S-1'] });
 });
 
-test.skipIf((await serverMajor()) < 15)(
-  'in a database that sorts as people do, marks lock in the order of everyone',
-  async () => {
+const LOCKING: Readonly<Record<string, (sql: Sql) => Promise<unknown>>> = {
+  'a mark': async (sql) => await sql`select catalog_internal.mark_due(array['a', 'Z'], 'changed')`,
+  // In more than one piece.
+  'a delta': (sql) =>
+    applyDelta(sql, {
+      since: 's1',
+      toSnapshot: 's2',
+      changed: ['a', 'Z', ...Array.from({ length: 6000 }, (_, n) => `new-${n}`)],
+      nowLive: [],
+      removed: [],
+    }),
+};
+
+test.skipIf((await serverMajor()) < 15).each(Object.entries(LOCKING))(
+  'in a database that sorts as people do, %s locks in the order of everyone',
+  async (_, lock) => {
     const { url } = await emptyDatabase();
     const name = `people_${randomBytes(4).toString('hex')}`;
     const admin = connect(url, { max: 1 });
@@ -110,9 +124,11 @@ test.skipIf((await serverMajor()) < 15)(
       { people: true, bytes: false },
     ]);
     await sql`insert into catalog_internal.due (sku, lane, reason, due_at) values ('a', 6, 'sweep', now()), ('Z', 6, 'sweep', now())`;
+    await sql`update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now()`;
     await sql.begin(async (tx) => {
       await tx`select from catalog_internal.due where sku = 'Z' for update`;
-      const marking = sql`select catalog_internal.mark_due(array['a', 'Z'], 'changed')`.execute();
+      const locking = lock(sql);
+      void locking.catch(() => undefined);
       await eventually(async () => {
         const [row] = await sql`
           select count(*)::int as waiting from pg_locks join pg_stat_activity using (pid)
@@ -120,7 +136,6 @@ test.skipIf((await serverMajor()) < 15)(
         expect(row?.['waiting']).toBeGreaterThan(0);
       });
       await tx`select from catalog_internal.due where sku = 'a' for update nowait`;
-      void marking.catch(() => undefined);
     });
   },
 );

@@ -21,7 +21,7 @@ const FIRST_WAITING = 50;
 const WAITING_A_TEST = 20;
 /**
  * A refresh for a hint may gain this part of what one more refresh anywhere gains at the end of its wait: after it the SKU needs none for a while, so
- * that the next one elsewhere comes sooner. Of the parts tried, the one that simulated markets with and without a ceiling like best.
+ * that the next one elsewhere comes sooner. Less gains more where moves last, and costs more where they are soon back.
  */
 const HINTED_PART = 0.85;
 /** A move that is as probably the hinted one is taken for it. */
