@@ -17,6 +17,9 @@ const LONGEST = [
   'test/faults/silent-connections.timed',
   'test/e2e/account',
   'test/e2e/short-outages',
+  'test/e2e/pause',
+  'test/docs/commands',
+  'test/docs/demo',
   'test/sim/two-daemons',
   'test/sim/one-daemon',
   'test/sim/day',
@@ -26,6 +29,9 @@ const LONGEST = [
   'test/process/follower-kill',
   'test/faults/partner-socket',
   'test/process/embedded',
+  'test/process/command-line',
+  'test/doctor/doctor',
+  'test/migrations/migrations',
   'test/faults/queue-clocks',
   'test/faults/silent-connections.e2e',
   'test/security/traps',
@@ -36,36 +42,37 @@ const LONGEST = [
   'test/e2e/audit',
   'test/store/audit-model',
   'test/hostile/manifest-files',
-  'test/doctor/doctor',
   'test/faults/postgres-socket',
   'test/bench/freshness',
   'test/bench/capacity',
 ];
 
 /**
- * What takes minutes of a processor, and what kills, cuts off and crowds programs of its own: `npm run test:long` runs it, and `.ci/run`
- * as much of that as it has time for.
+ * What takes minutes of a processor, and what starts, kills, cuts off and crowds programs of its own: `npm run test:long` runs it, and
+ * `.ci/run` as much of that as it has time for.
  */
 export const LONG = [
-  'test/bench/freshness*.test.ts',
-  'test/bench/capacity.test.ts',
-  'test/bench/ceiling.test.ts',
-  'test/bench/ingest.pg.test.ts',
   'test/auth/rotation.e2e.test.ts',
-  'test/e2e/{backlog,dialects,hints,incident,pooler,proxy,releases}.e2e.test.ts',
+  'test/bench/freshness*.test.ts',
+  'test/bench/{capacity,ceiling}.test.ts',
+  'test/bench/ingest.pg.test.ts',
+  'test/cli/{export,verify}.e2e.test.ts',
+  'test/docs/{commands,demo}.e2e.test.ts',
+  // One whole life of a mirror stays in `npm test`.
+  'test/e2e/!(mirror).e2e.test.ts',
   'test/embedded/*.e2e.test.ts',
   'test/faults/*.e2e.test.ts',
   'test/follow/follow.e2e.test.ts',
   'test/hostile/*.pg.test.ts',
-  'test/migrations/occupied.pg.test.ts',
+  'test/migrations/{occupied,roles}.pg.test.ts',
   'test/ops/{fleets,rules}.test.ts',
-  'test/ops/pictures.e2e.test.ts',
+  'test/ops/{pictures,servers}.e2e.test.ts',
   'test/package/pack.e2e.test.ts',
-  'test/process/{embedded,failpoints,follower-kill,kill,outages,replicas,stop,traces}.e2e.test.ts',
-  'test/security/{canary,debug,http-crowd,tls,traps}.e2e.test.ts',
-  'test/sim/day.pg.test.ts',
-  'test/sim/weather.pg.test.ts',
+  'test/process/!(command-line).e2e.test.ts',
+  'test/security/*.e2e.test.ts',
+  'test/sim/{day,weather}.pg.test.ts',
   'test/status/{page,pictures}.e2e.test.ts',
+  'test/store/{failover,old-statistics}.pg.test.ts',
 ];
 /** What draws several times as many histories there. */
 export const LONGER = [

@@ -5,7 +5,7 @@ import { fillMirror, playHistories, WITH_DELTA } from './play.ts';
 import { countIn, useRigs } from './rig.ts';
 import { SPELLS } from './spells.ts';
 
-const HISTORIES = runs(30, 220);
+const HISTORIES = runs(15, 220);
 const rigs = useRigs(fillMirror);
 
 /** In fewer, what is rare may be missing by chance. */

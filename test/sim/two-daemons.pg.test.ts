@@ -3,7 +3,7 @@ import { runs } from '../support/soak.ts';
 import { fillMirror, playHistories, WITH_DELTA } from './play.ts';
 import { countIn, useRigs } from './rig.ts';
 
-const HISTORIES = runs(30, 90);
+const HISTORIES = runs(15, 90);
 const rigs = useRigs(fillMirror);
 
 test(`${HISTORIES} histories of two daemons with deltas, crashes and faults`, async () => {

@@ -209,7 +209,7 @@ describe('of a mirror in Postgres', () => {
         const isLate = codes['ready']?.includes('delta-late') === true;
         if (doubt === null || doubt === 'delta_late') expect(isLate).toBe(doubt === 'delta_late');
       }),
-      { numRuns: runs(40, 240) },
+      { numRuns: runs(20, 240) },
     );
   }, 120_000);
 

@@ -183,6 +183,6 @@ test('whatever the mirror holds and whatever a manifest lists, the merge leaves 
         marked: wanted.filter(([, { marked }]) => marked !== null).length,
       });
     }),
-    { numRuns: runs(40, 80) },
+    { numRuns: runs(20, 80) },
   );
 });

@@ -163,7 +163,7 @@ async function holds(steps: readonly Step[], most: number): Promise<void> {
 test('who reads nothing but the feed has the mirror, from the beginning on and from a copy in pieces', async () => {
   await assert(
     asyncProperty(array(anyStep, { minLength: 1, maxLength: 25 }), integer({ min: 1, max: 7 }), holds),
-    { numRuns: runs(60, 400) },
+    { numRuns: runs(30, 400) },
   );
 }, 600_000);
 
