@@ -1,5 +1,5 @@
 import { sendsPerWindow } from '../../src/pace/policy.ts';
-import { hintPrecision, hintRecall } from '../../src/sync/live/hints.ts';
+import { hintPrecision, hintRecall, undonePart } from '../../src/sync/live/hints.ts';
 import { MOST_ROUNDS } from '../../src/sync/live/policy.ts';
 import { figure, type Figure } from '../frame/figure.ts';
 import { flood, informed, junk, together } from './hint-streams.ts';
@@ -80,7 +80,7 @@ function runKnown({ name, ceiling, size: { skus, hours } }: Run, seed: number, k
 
 /** What hints gain. */
 export function* hintFigures(seeds: readonly number[], size: HintSize): Generator<Figure> {
-  for (const name of ['stationary', 'all of it'] as const)
+  for (const name of ['stationary', 'flash moves', 'all of it'] as const)
     for (const ceiling of [false, true]) {
       const run = { name, ceiling, size };
       const what = `hints, ${name}, ${ceiling ? 'ceiling' : 'no ceiling'}: `;
@@ -104,6 +104,10 @@ export function* hintFigures(seeds: readonly number[], size: HintSize): Generato
       yield figure(
         `${what}precision learned`,
         source.map((each) => (each === undefined ? 0 : hintPrecision(each.record))),
+      );
+      yield figure(
+        `${what}part learned of what is undone`,
+        source.map((each) => (each === undefined ? 0 : undonePart(each.record))),
       );
       yield figure(
         `${what}recall learned`,

@@ -1,14 +1,26 @@
-import { HintBase, type HintRecord, UNTESTED, type WaitingHint } from '../../src/store/hint-state.ts';
+import {
+  HintBase,
+  type HintRecord,
+  type ToldMove,
+  UNTESTED,
+  type WaitingHint,
+} from '../../src/store/hint-state.ts';
 import { earlyAfter, type EarlyRefreshes, setAside } from '../../src/sync/live/boost.ts';
 import {
+  againMinutes,
   hintedMinutes,
   hintHazard,
   isHinted,
   jointHazard,
+  jointPull,
   learnHints,
   mostWaiting,
   testHints,
+  testTold,
+  toldMove,
+  undonePart,
 } from '../../src/sync/live/hints.ts';
+import { plusShown, type ShownOfSource } from '../../src/store/hints.ts';
 import type { LedgerOfLines } from './lines.ts';
 import type { LiveMarket } from './market.ts';
 
@@ -32,6 +44,9 @@ export interface SourceSoFar {
   pulled: number;
 }
 
+/** All sizes of a SKU are one here. */
+const ALL_SIZES = 'all';
+
 /** Counts are written once in so long (store/hints.ts). */
 const WRITTEN_EVERY = 1 / 6;
 
@@ -43,6 +58,8 @@ export class Hints {
   readonly #stream: HintStream;
   readonly #ledger: LedgerOfLines;
   readonly #waiting = new Map<number, WaitingHint[]>();
+  /** What hints had told of, of what the last refresh of an item has found. */
+  readonly #told = new Map<number, ToldMove & { readonly hints: readonly WaitingHint[] }>();
   readonly #base = new HintBase();
   #early: EarlyRefreshes = { early: 0, earlyAt: 0 };
   #shown = new Map<string, HintRecord>();
@@ -91,12 +108,11 @@ export class Hints {
     const waiting = this.#waiting.get(item) ?? [];
     if (waiting.some((other) => other.source === source)) return false;
     const hazard = hintHazard(from.record);
-    waiting.push({ source, hazard });
+    waiting.push({ source, hazard, undone: undonePart(from.record) });
     this.#waiting.set(item, waiting);
     from.waiting += 1;
     if (hazard === 0) return false;
-    const joint = jointHazard(waiting);
-    this.hazards[item] = joint;
+    this.hazards[item] = jointHazard(waiting);
     const dueIn = this.#ledger.dueAt(item) - minute;
     const known = {
       weight: this.#market.weights[item] as number,
@@ -104,7 +120,7 @@ export class Hints {
       minutes: minute - last,
       dueIn,
     };
-    const inMinutes = hintedMinutes(known, joint, this.#ledger);
+    const inMinutes = hintedMinutes(known, jointPull(waiting), this.#ledger);
     if (inMinutes === null) return false;
     this.#ledger.schedule(item, minute + inMinutes);
     from.pulled += 1;
@@ -115,18 +131,35 @@ export class Hints {
   settle(item: number, unmoved: number, moved: boolean): boolean {
     const hints = this.#waiting.get(item) ?? [];
     this.#moves += Number(moved);
-    for (const test of this.#base.weigh(testHints(hints, unmoved, moved))) {
-      const before = this.#shown.get(test.source) ?? UNTESTED;
-      this.#shown.set(test.source, {
-        tested: before.tested + 1,
-        expected: before.expected + test.expected,
-        unmoved: before.unmoved + Number(!moved),
-        moves: 0,
+    for (const test of this.#base.weigh(testHints(hints, unmoved, moved)))
+      this.#show(test.source, { tested: 1, expected: test.expected, unmoved: Number(!moved) });
+    const { price, before } = this.#market.found(item);
+    const told = this.#told.get(item);
+    const tests = told === undefined ? [] : testTold(told, new Map(moved ? [[ALL_SIZES, price]] : []));
+    for (const { source, found } of tests)
+      this.#show(source, {
+        followed: 1,
+        stayed: Number(found === 'stayed'),
+        undone: Number(found === 'undone'),
       });
-    }
-    const explained = moved && isHinted(hints, unmoved);
+    this.#told.delete(item);
+    const now = moved ? toldMove(hints, unmoved, { [ALL_SIZES]: before }) : null;
+    if (now !== null) this.#told.set(item, { ...now, hints });
     this.forget(item);
-    return explained;
+    return moved && (isHinted(hints, unmoved) || tests.some(({ found }) => found === 'undone'));
+  }
+
+  /** In how many minutes an item that was refreshed just now is refreshed again, as what hints told of may be undone. */
+  againIn(item: number, dueIn: number): number {
+    const told = this.#told.get(item);
+    if (told === undefined) return dueIn;
+    const sku = { weight: this.#market.weights[item] as number, rate: this.#ledger.rate(item), dueIn };
+    return againMinutes(sku, told.hints, this.#ledger) ?? dueIn;
+  }
+
+  #show(source: string, more: Partial<ShownOfSource>): void {
+    const before = this.#shown.get(source) ?? UNTESTED;
+    this.#shown.set(source, { ...plusShown(before, more), moves: 0 });
   }
 
   #learn(minute: number): void {

@@ -280,7 +280,8 @@ export class Ledger {
       if (!isHinted) this.#notePrior(item, before, changed);
       this.#rates[item] = isHinted ? learnHintedMove(rate, before) : learnRate(rate, before, changed);
     }
-    const wait = Math.min(this.#wait(item), line?.again ?? Infinity);
+    const dueIn = Math.min(this.#wait(item), line?.again ?? Infinity);
+    const wait = this.hints?.againIn(item, dueIn) ?? dueIn;
     this.#schedule(item, this.#index ? minute + wait : minute);
   }
 

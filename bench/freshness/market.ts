@@ -15,6 +15,8 @@ export interface LiveMarket {
   refresh(item: number, now: number, accounts: readonly Account[]): boolean;
   /** Whether the price is the one that the last refresh found. */
   isRight(item: number, now: number): boolean;
+  /** What the last refresh has found, and the one before it: equal prices are equal numbers. */
+  found(item: number): { readonly price: number; readonly before: number };
 }
 
 /** Live SKUs with their true rates, and the account of how fresh the mirror's view of them is. */
@@ -24,6 +26,7 @@ export class Market implements LiveMarket {
   readonly rates: Float64Array;
   readonly lastRefresh: Float64Array;
   readonly #nextChange: Float64Array;
+  readonly #moves: Uint32Array;
   readonly #random: () => number;
   readonly #medianMinutes: number;
 
@@ -34,6 +37,7 @@ export class Market implements LiveMarket {
     this.rates = this.#drawRates();
     this.weights = drawWeights(size, weights, this.#random);
     this.lastRefresh = new Float64Array(size);
+    this.#moves = new Uint32Array(size);
     this.#nextChange = this.rates.map((rate) => exponential(this.#random, rate));
   }
 
@@ -78,7 +82,14 @@ export class Market implements LiveMarket {
     this.lastRefresh[item] = now;
     if (changedAt > now) return false;
     this.#nextChange[item] = now + exponential(this.#random, this.rates[item] as number);
+    this.#moves[item] = (this.#moves[item] as number) + 1;
     return true;
+  }
+
+  /** Each move is to another price. */
+  found(item: number): { readonly price: number; readonly before: number } {
+    const price = this.#moves[item] as number;
+    return { price, before: price - 1 };
   }
 
   /** Whether the price is the one that the last refresh found. */

@@ -45,6 +45,7 @@ export class World implements LiveMarket {
   readonly #at: Uint32Array;
   readonly #value: Float64Array;
   readonly #held: Float64Array;
+  readonly #heldBefore: Float64Array;
   /** The part of its sizes that has moved since its last refresh, and what the last refresh has found of it. */
   readonly #part: Float64Array;
   readonly #found: Float64Array;
@@ -64,6 +65,7 @@ export class World implements LiveMarket {
     this.#at = new Uint32Array(size);
     this.#value = new Float64Array(size);
     this.#held = new Float64Array(size);
+    this.#heldBefore = new Float64Array(size);
     this.#part = new Float64Array(size);
     this.#found = new Float64Array(size);
     for (const [item, rate] of this.rates.entries()) this.rates[item] = draw.withReleases(rate);
@@ -101,6 +103,7 @@ export class World implements LiveMarket {
     this.#advance(item, now);
     this.lastRefresh[item] = now;
     const moved = this.#value[item] !== this.#held[item];
+    this.#heldBefore[item] = this.#held[item] as number;
     this.#held[item] = this.#value[item] as number;
     this.#found[item] = moved ? (this.#part[item] as number) : 0;
     this.#part[item] = 0;
@@ -119,6 +122,10 @@ export class World implements LiveMarket {
   /** Of how many sizes the last refresh of a SKU has found moved. */
   foundPart(item: number): number {
     return this.#found[item] as number;
+  }
+
+  found(item: number): { readonly price: number; readonly before: number } {
+    return { price: this.#held[item] as number, before: this.#heldBefore[item] as number };
   }
 
   isRight(item: number, now: number): boolean {

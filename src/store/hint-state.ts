@@ -9,6 +9,13 @@ export interface HintRecord {
   readonly unmoved: number;
   /** Moves of live SKUs that refreshes have found meanwhile, hinted at or not. */
   readonly moves: number;
+  /**
+   * Refreshes after those that found what it had told of; how many of them found these prices as they were left, and how many the ones before them
+   * again.
+   */
+  readonly followed: number;
+  readonly stayed: number;
+  readonly undone: number;
 }
 
 /** Sources of the mirror's own: what lines of manifests tell of live SKUs. Nobody else can use these names (catalog.hint). */
@@ -16,12 +23,36 @@ export const MANIFEST_SOURCES = ['manifest.updated_at', 'manifest.sizes'] as con
 export type ManifestSource = (typeof MANIFEST_SOURCES)[number];
 
 /** As long as no refresh has tested a source. */
-export const UNTESTED: HintRecord = { tested: 0, expected: 0, unmoved: 0, moves: 0 };
+export const UNTESTED: HintRecord = {
+  tested: 0,
+  expected: 0,
+  unmoved: 0,
+  moves: 0,
+  followed: 0,
+  stayed: 0,
+  undone: 0,
+};
 
-/** A hint that waits for the next refresh of its SKU: with a probability of 1 − e^−hazard the SKU has moved. */
+/**
+ * A hint that waits for the next refresh of its SKU: with a probability of 1 − e^−hazard the SKU has moved, and with that of `undone` such a move is
+ * undone before the refresh after.
+ */
 export interface WaitingHint {
   readonly source: string;
   readonly hazard: number;
+  readonly undone: number;
+}
+
+/** What the last refresh of a SKU has found, where sources had told of it: the prices before, by the sizes that moved. */
+export interface ToldMove {
+  readonly sources: readonly string[];
+  readonly former: Readonly<Record<string, number | null>>;
+}
+
+/** What the next refresh has found of it. */
+export interface ToldTest {
+  readonly source: string;
+  readonly found: 'stayed' | 'undone' | 'moved on';
 }
 
 /** Of the refreshes that have tested a source, so many are remembered. */

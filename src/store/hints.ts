@@ -1,7 +1,15 @@
 import type { Clock } from '../lib/clock.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 import { laneNumber } from './due.ts';
-import { HintBase, type HintRecord, type HintTest, MOST_TESTED, type WaitingHint } from './hint-state.ts';
+import {
+  HintBase,
+  type HintRecord,
+  type HintTest,
+  MOST_TESTED,
+  type ToldTest,
+  UNTESTED,
+  type WaitingHint,
+} from './hint-state.ts';
 import type { LiveCandidate } from './live.ts';
 import { isLockNotAvailable } from './locks.ts';
 
@@ -96,15 +104,16 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
       (select coalesce(json_agg(json_build_object('sku', l.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha, 'beta', r.beta,
          'minutes', (extract(epoch from clock_timestamp() - l.asked_at) / 60)::float8,
          'dueIn', case when l.movable then (extract(epoch from l.due_at - clock_timestamp()) / 60)::float8 else 0 end, 'movable', l.movable,
-         'hints', (select coalesce(json_agg(json_build_object('source', q.source, 'hazard', q.hazard)), '[]')
+         'hints', (select coalesce(json_agg(json_build_object('source', q.source, 'hazard', q.hazard, 'undone', q.undone)), '[]')
            from catalog_internal.waiting_hints q where q.sku = l.sku))), '[]')
        from live l left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
        where l.sku in (select sku from named)) as skus,
       (select coalesce(json_agg(json_build_object('source', source, 'tested', tested, 'expected', expected, 'unmoved', unmoved, 'moves', moves,
-         'waiting', waiting)), '[]')
+         'followed', followed, 'stayed', stayed, 'undone', undone, 'waiting', waiting)), '[]')
        from (
          select source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
-           coalesce(s.moves, 0) as moves, coalesce(w.waiting, 0) as waiting
+           coalesce(s.moves, 0) as moves, coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
+           coalesce(w.waiting, 0) as waiting
          from catalog_internal.hint_sources s
          full join (select source, count(*) as waiting from catalog_internal.waiting_hints group by source) w using (source)
        ) s) as sources`;
@@ -139,9 +148,10 @@ export async function storeHints(
 ): Promise<void> {
   await tx`
     with kept as (
-      insert into catalog_internal.waiting_hints (sku, source, hinted_at, hazard)
+      insert into catalog_internal.waiting_hints (sku, source, hinted_at, hazard, undone)
       select * from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ source }) => source)}::text[],
-        ${waiting.map(({ hintedAt }) => hintedAt)}::timestamptz[], ${waiting.map(({ hazard }) => hazard)}::float8[]) as n(sku, source, hinted_at, hazard)
+        ${waiting.map(({ hintedAt }) => hintedAt)}::timestamptz[], ${waiting.map(({ hazard }) => hazard)}::float8[],
+        ${waiting.map(({ undone }) => undone)}::float8[]) as n(sku, source, hinted_at, hazard, undone)
       order by sku, source on conflict (sku, source) do nothing
     ),
     hinted as materialized (
@@ -203,7 +213,7 @@ export class HintCounts {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #everyMs: number;
   readonly #base = new HintBase();
-  #shown = new Map<string, { tested: number; expected: number; unmoved: number }>();
+  #shown = new Map<string, ShownOfSource>();
   #moves = 0;
   #writtenAt: number;
 
@@ -213,11 +223,17 @@ export class HintCounts {
     this.#writtenAt = clock.monotonic();
   }
 
-  /** `moves`: how many refreshes of live SKUs have found a move. */
-  note(tests: readonly HintTest[], moves: number): void {
+  /** `moves`: how many refreshes of live SKUs have found a move; `told`: what has become of moves that sources had told of. */
+  note(tests: readonly HintTest[], moves: number, told: readonly ToldTest[] = []): void {
     this.#moves += moves;
     for (const { source, expected, moved } of this.#base.weigh(tests))
       this.#add(source, { tested: 1, expected, unmoved: Number(!moved) });
+    for (const { source, found } of told)
+      this.#add(source, {
+        followed: 1,
+        stayed: Number(found === 'stayed'),
+        undone: Number(found === 'undone'),
+      });
   }
 
   /** Takes back what could not be written. */
@@ -226,13 +242,8 @@ export class HintCounts {
     for (const { source, ...numbers } of shown) this.#add(source, numbers);
   }
 
-  #add(source: string, numbers: { tested: number; expected: number; unmoved: number }): void {
-    const of = this.#shown.get(source) ?? { tested: 0, expected: 0, unmoved: 0 };
-    this.#shown.set(source, {
-      tested: of.tested + numbers.tested,
-      expected: of.expected + numbers.expected,
-      unmoved: of.unmoved + numbers.unmoved,
-    });
+  #add(source: string, numbers: Partial<ShownOfSource>): void {
+    this.#shown.set(source, plusShown(this.#shown.get(source) ?? NOTHING_SHOWN, numbers));
   }
 
   /** What is to be written now; null: nothing, or not yet. */
@@ -247,8 +258,23 @@ export class HintCounts {
   }
 }
 
+/** What refreshes show of a source, but for the moves that all of them find. */
+export type ShownOfSource = Omit<HintRecord, 'moves'>;
+
+const { moves: _, ...NOTHING_SHOWN }: HintRecord = UNTESTED;
+
+/** The sums of both. */
+export const plusShown = (of: ShownOfSource, more: Partial<ShownOfSource>): ShownOfSource => ({
+  tested: of.tested + (more.tested ?? 0),
+  expected: of.expected + (more.expected ?? 0),
+  unmoved: of.unmoved + (more.unmoved ?? 0),
+  followed: of.followed + (more.followed ?? 0),
+  stayed: of.stayed + (more.stayed ?? 0),
+  undone: of.undone + (more.undone ?? 0),
+});
+
 export interface ShownOfHints {
-  readonly shown: readonly (Omit<HintRecord, 'moves'> & { readonly source: string })[];
+  readonly shown: readonly (ShownOfSource & { readonly source: string })[];
   readonly moves: number;
 }
 
@@ -258,15 +284,20 @@ export async function storeHintTests(sql: Sql, { shown, moves }: ShownOfHints): 
     sql,
     async (tx) =>
       await tx`
-    with summed as (
+    with shown as (
+      select * from unnest(${shown.map(({ source }) => source)}::text[], ${shown.map(({ tested }) => tested)}::float8[],
+        ${shown.map(({ expected }) => expected)}::float8[], ${shown.map(({ unmoved }) => unmoved)}::float8[],
+        ${shown.map(({ followed }) => followed)}::float8[], ${shown.map(({ stayed }) => stayed)}::float8[], ${shown.map(({ undone }) => undone)}::float8[])
+        as n(source, tested, expected, unmoved, followed, stayed, undone)
+    ),
+    summed as (
       select l.source, l.tested + coalesce(n.tested, 0) as tested, l.expected + coalesce(n.expected, 0) as expected,
-        l.unmoved + coalesce(n.unmoved, 0) as unmoved, l.moves + ${moves}::float8 as moves
-      from catalog_internal.hint_sources l left join unnest(${shown.map(({ source }) => source)}::text[], ${shown.map(({ tested }) => tested)}::float8[],
-        ${shown.map(({ expected }) => expected)}::float8[], ${shown.map(({ unmoved }) => unmoved)}::float8[])
-        as n(source, tested, expected, unmoved) using (source)
+        l.unmoved + coalesce(n.unmoved, 0) as unmoved, l.moves + ${moves}::float8 as moves, l.followed + coalesce(n.followed, 0) as followed,
+        l.stayed + coalesce(n.stayed, 0) as stayed, l.undone + coalesce(n.undone, 0) as undone
+      from catalog_internal.hint_sources l left join shown n using (source)
     )
     update catalog_internal.hint_sources s set tested = n.tested * f.part, expected = n.expected * f.part, unmoved = n.unmoved * f.part,
-      moves = n.moves * f.part
+      moves = n.moves * f.part, followed = n.followed * f.part, stayed = n.stayed * f.part, undone = n.undone * f.part
     from summed n cross join lateral (select ${MOST_TESTED}::float8 / greatest(${MOST_TESTED}::float8, n.tested) as part) f where s.source = n.source`,
   );
   return stored !== null;

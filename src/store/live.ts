@@ -1,4 +1,4 @@
-import type { HintTest, WaitingHint } from './hint-state.ts';
+import type { HintTest, ToldMove, ToldTest, WaitingHint } from './hint-state.ts';
 import { scanning, type Sql, type Tx } from './db.ts';
 import type { Incident } from './incident.ts';
 import type { HeldLine, Releases, Wholesale } from './line-state.ts';
@@ -201,6 +201,10 @@ export interface LiveRefresh extends LiveCandidate {
   readonly moved: boolean;
   /** Of the sizes that had a price, how many there were, and how many moved. */
   readonly sizes?: { readonly held: number; readonly moved: number } | undefined;
+  /** Prices that moved since, by size: what they were and what they are. */
+  readonly prices?: ReadonlyMap<string, { readonly from: number | null; readonly to: number | null }>;
+  /** What the previous refresh has found, where hints had told of it; null: nothing of the kind. */
+  readonly told?: ToldMove | null;
   /** Of the refreshes before that found a move: sizes, and those that had moved; null where nothing is known yet. */
   readonly sizesSeen?: number | null;
   readonly sizesMoved?: number | null;
@@ -228,6 +232,9 @@ export interface LearnedRefresh {
   readonly wholesale?: Wholesale;
   /** What it shows of the sources that had hinted at it. */
   readonly hintTests?: readonly HintTest[];
+  /** What hints had told of, and what has become of what those before had told of. */
+  readonly told?: ToldMove | null;
+  readonly toldTests?: readonly ToldTest[];
   readonly nextMs: number;
 }
 
@@ -252,23 +259,24 @@ export interface LiveCandidate {
 export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;
   await tx`
-    insert into catalog_internal.live_rates as r (sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, line)
-    select n.*, catalog_internal.line_of(p.brand, p.model) from unnest(${rates.map(({ sku }) => sku)}::text[], ${rates.map(({ alpha }) => alpha)}::float8[],
+    insert into catalog_internal.live_rates as r (sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told, line)
+    select n.sku, n.alpha, n.beta, n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes, n.told::jsonb, catalog_internal.line_of(p.brand, p.model) from unnest(${rates.map(({ sku }) => sku)}::text[], ${rates.map(({ alpha }) => alpha)}::float8[],
       ${rates.map(({ beta }) => beta)}::float8[], ${rates.map(({ sizesSeen }) => sizesSeen)}::real[],
       ${rates.map(({ sizesMoved }) => sizesMoved)}::real[], ${rates.map(({ wholesale }) => wholesale?.moves ?? null)}::real[],
-      ${rates.map(({ wholesale }) => wholesale?.minutes ?? null)}::real[])
-      as n(sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes)
+      ${rates.map(({ wholesale }) => wholesale?.minutes ?? null)}::real[],
+      ${rates.map(({ told }) => (told ? JSON.stringify(told) : null))}::text[])
+      as n(sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told)
     left join catalog.products p using (sku)
     order by sku
     on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta, sizes_seen = excluded.sizes_seen,
       sizes_moved = excluded.sizes_moved, wholesale_moves = excluded.wholesale_moves, wholesale_minutes = excluded.wholesale_minutes,
-      line = excluded.line, hazard = null, hint_hazard = null`;
+      line = excluded.line, hazard = null, hint_hazard = null, told = excluded.told`;
 }
 
 /** SKUs were refreshed that are not live any longer: whether their line moves, or somebody hinted at them, says nothing of them. */
 export async function forgetHazards(tx: Tx, skus: readonly string[]): Promise<void> {
   if (skus.length === 0) return;
-  await tx`update catalog_internal.live_rates set hazard = null, hint_hazard = null where sku = any(${skus as string[]})`;
+  await tx`update catalog_internal.live_rates set hazard = null, hint_hazard = null, told = null where sku = any(${skus as string[]})`;
 }
 
 /** Takes SKUs that were refreshed off the list of those drawn at random. */

@@ -23,6 +23,8 @@ export const waitingHints = internal.table(
     source: key().notNull(),
     hintedAt: instant('hinted_at').notNull(),
     hazard: doublePrecision().notNull(),
+    /** How often what its source tells of is undone before the next refresh. */
+    undone: doublePrecision().notNull().default(0),
   },
   (t) => [primaryKey({ columns: [t.sku, t.source] }), index('waiting_hints_source').on(t.source)],
 );
@@ -41,5 +43,9 @@ export const hintSources = internal.table('hint_sources', {
   expected: doublePrecision().notNull().default(0),
   unmoved: doublePrecision().notNull().default(0),
   moves: doublePrecision().notNull().default(0),
+  /** Refreshes after those that found what it had told of, and how many found that as it was left, and undone. */
+  followed: doublePrecision().notNull().default(0),
+  stayed: doublePrecision().notNull().default(0),
+  undone: doublePrecision().notNull().default(0),
   lastHint: instant('last_hint').notNull(),
 });

@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check, doublePrecision, index, integer, real, text } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  check,
+  doublePrecision,
+  index,
+  integer,
+  jsonb,
+  real,
+  text,
+} from 'drizzle-orm/pg-core';
+import type { ToldMove } from './hint-state.ts';
 import { instant, key } from './schema.ts';
 import { internal } from './schema-internal.ts';
 
@@ -17,6 +28,8 @@ export const liveRates = internal.table(
     hazard: doublePrecision(),
     /** Likewise of hints at it (sync/live/hints.ts); null: there are none. */
     hintHazard: doublePrecision('hint_hazard'),
+    /** What the last refresh has found, where hints had told of it: { sources, former } (store/hint-state.ts). */
+    told: jsonb().$type<ToldMove>(),
     /** How often it has moved wholesale by itself, in how many minutes; fading. No defaults: its row type is an argument of p_right. */
     wholesaleMoves: real('wholesale_moves'),
     wholesaleMinutes: real('wholesale_minutes'),

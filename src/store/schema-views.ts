@@ -112,6 +112,7 @@ export const hintSources = catalog
     precision: doublePrecision().notNull(),
     recall: doublePrecision().notNull(),
     lastHint: instant('last_hint').notNull(),
+    undone: doublePrecision().notNull(),
   })
   .existing();
 

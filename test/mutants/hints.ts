@@ -32,6 +32,14 @@ export const HINTS: readonly Mutant[] = [
     ['hints: every move is explained', 'told >= EXPLAINED * (1', 'told >= 0 * (1'],
     ['hints: nothing is forgotten', 'tested > MOST_TESTED ?', 'tested > Infinity ?'],
     ['hints: hints at one SKU add up without end', 'const MOST_HAZARD = 4;', 'const MOST_HAZARD = 400;'],
+    ['hints: what is undone costs nothing', 'const COST_OF_UNDONE = 2;', 'const COST_OF_UNDONE = -1;'],
+    [
+      'hints: asked again before anything can be undone',
+      'const AGAIN_MINUTES = 6;',
+      'const AGAIN_MINUTES = 0;',
+    ],
+    ['hints: any further move undoes the one before', 'moved.get(size) === price', 'moved.has(size)'],
+    ['hints: who says nothing has told of it', 'hazard > 0 ? [source]', 'hazard >= 0 ? [source]'],
   ),
   ...faultsOf(
     'src/store/hint-state.ts',
@@ -52,10 +60,30 @@ export const HINTS: readonly Mutant[] = [
       'moved && hinted ? learnHintedMove(before, minutes) : learnRate(before, minutes, moved)',
       'learnRate(before, minutes, moved)',
     ],
+    [
+      'hints: what is undone is a move of its own',
+      "toldTests.some(({ found }) => found === 'undone')",
+      'toldTests.length < 0',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/live.ts',
+    ['test/sync/hints.pg.test.ts'],
+    ['hints: nobody remembers what was told of', 'told = excluded.told`', 'told = null`'],
+  ),
+  ...faultsOf(
+    'src/store/answer/effects.ts',
+    ['test/sync/hints.pg.test.ts'],
+    ['hints: what was told of outlives the live price', 'hints || before) &&', 'hints) &&'],
   ),
   ...faultsOf(
     'src/store/hints.ts',
     ['test/sync/hints.pg.test.ts'],
+    [
+      'hints: what has stayed is undone',
+      "undone: Number(found === 'undone')",
+      "undone: Number(found === 'stayed')",
+    ],
     [
       'hints: one before the request waits for the next',
       'case when t.hinted_at > l.asked_at then t.sku end',

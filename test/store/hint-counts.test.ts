@@ -4,6 +4,7 @@ import { HintCounts } from '../../src/store/hints.ts';
 test('what could not be written of sources of hints is written with the next tests', () => {
   let at = 0;
   const counted = new HintCounts({ monotonic: () => at }, 10);
+  const nothing = { followed: 0, stayed: 0, undone: 0 };
   // As rates say, as far as others show.
   const others = { source: null, expected: 0.5, alone: 0.5 };
   counted.note(
@@ -15,14 +16,27 @@ test('what could not be written of sources of hints is written with the next tes
   at = 10;
   const taken = counted.take();
   expect(taken).toEqual({
-    shown: [{ source: 'orders', tested: 1, expected: expect.closeTo(0.5, 2) as number, unmoved: 0 }],
+    shown: [
+      { source: 'orders', ...nothing, tested: 1, expected: expect.closeTo(0.5, 2) as number, unmoved: 0 },
+    ],
     moves: 1,
   });
   if (taken !== null) counted.giveBack(taken);
-  counted.note([{ source: 'orders', expected: 0.5, alone: 0.5, moved: false }], 0);
+  const told = (['stayed', 'undone', 'moved on'] as const).map((found) => ({ source: 'orders', found }));
+  counted.note([{ source: 'orders', expected: 0.5, alone: 0.5, moved: false }], 0, told);
   at = 20;
   expect(counted.take()).toEqual({
-    shown: [{ source: 'orders', tested: 2, expected: expect.closeTo(1, 2) as number, unmoved: 1 }],
+    shown: [
+      {
+        source: 'orders',
+        tested: 2,
+        expected: expect.closeTo(1, 2) as number,
+        unmoved: 1,
+        followed: 3,
+        stayed: 1,
+        undone: 1,
+      },
+    ],
     moves: 1,
   });
   at = 30;

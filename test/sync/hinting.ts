@@ -77,7 +77,8 @@ export function useHints() {
   };
   async function source(name = 'orders') {
     const [row] = await store.sql`
-    select hints::int, pulled::int, tested, expected, unmoved, moves from catalog_internal.hint_sources where source = ${name}`;
+    select hints::int, pulled::int, tested, expected, unmoved, moves, followed, stayed, undone
+    from catalog_internal.hint_sources where source = ${name}`;
     return row;
   }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { MOST_TESTED, UNTESTED } from '../../src/store/hint-state.ts';
 import { storeHintTests } from '../../src/store/hints.ts';
-import { hintPrecision, hintRecall, learnHints } from '../../src/sync/live/hints.ts';
-import { knownSkus, mark } from '../store/support.ts';
+import { hintPrecision, hintRecall, learnHints, undonePart } from '../../src/sync/live/hints.ts';
+import { found, knownSkus, mark } from '../store/support.ts';
 import { LIVE, moved, unmoved, useHints } from './hinting.ts';
 
 const { store, hint, drain, came, claimed, answer, call, rate, dueIn, waiting, source, seen } = useHints();
@@ -179,6 +179,39 @@ describe('a refresh', () => {
     expect((await rate('L02'))?.['alpha']).not.toBe(10);
   });
 
+  test('shows what has become of the move that hints had told of: it stayed, was undone, or moved on', async () => {
+    const quiet = () => store.sql`update catalog_internal.live_rates set alpha = 10, beta = 4000`;
+    await quiet();
+    await store.sql`update catalog_internal.beliefs set live_prior_minutes = 120`;
+    for (const sku of ['L00', 'L01', 'L02', 'L03']) await hint(sku);
+    await drain();
+    await call(moved('L00'), moved('L01'), moved('L02'), unmoved('L03'), moved('L04'));
+    const told = async () =>
+      await store.sql`select sku, told from catalog_internal.live_rates where told is not null order by sku`;
+    const of = { sources: ['orders'], former: { 7: 100 } };
+    expect([...(await told())]).toEqual(['L00', 'L01', 'L02'].map((sku) => ({ sku, told: of })));
+    expect(await source()).toMatchObject({ followed: 0 });
+    await store.sql`update catalog.skus set asked_at = asked_at - interval '1 hour', priced_at = priced_at - interval '1 hour'`;
+    await quiet();
+    // Nobody has told of L04: that it is as before shows nothing of hints.
+    const back = ['L01', 'L04'].map(unmoved);
+    await call(moved('L00'), ...back, found('L02', { 7: 120 }), unmoved('L03'));
+    expect(await source()).toMatchObject({ followed: 3, stayed: 1, undone: 1 });
+    expect([...(await told())]).toEqual([]);
+    // What is undone is no move of its own.
+    const [own, hinted] = [await rate('L04'), await rate('L01')];
+    expect(hinted?.['beta']).toBeGreaterThan(own?.['beta'] as number);
+    // One that is no longer live is followed no further.
+    await hint('L05');
+    await drain();
+    await call(moved('L05'));
+    expect(await told()).toHaveLength(1);
+    await store.sql`update catalog.skus set price_source = 'snapshot' where sku = 'L05'`;
+    await call(unmoved('L05'));
+    expect(await source()).toMatchObject({ followed: 3 });
+    expect(await told()).toEqual([]);
+  });
+
   test('of a SKU that is called as every object has something finds no hints at it', async () => {
     const names = ['constructor', '__proto__', 'toString'];
     await knownSkus(store.sql, names, { priceSource: 'live' });
@@ -239,19 +272,21 @@ describe('a source', () => {
     await drain();
     let known = UNTESTED;
     for (const shown of [
-      { tested: 300, expected: 250, unmoved: 130, moves: 700 },
-      { tested: 400, expected: 310, unmoved: 200, moves: 500 },
+      { tested: 300, expected: 250, unmoved: 130, moves: 700, followed: 150, stayed: 70, undone: 20 },
+      { tested: 400, expected: 310, unmoved: 200, moves: 500, followed: 190, stayed: 90, undone: 35 },
     ]) {
       known = learnHints(known, shown);
       const { moves, ...sums } = shown;
       await storeHintTests(sql, { shown: [{ source: 'orders', ...sums }], moves });
     }
     expect(known.tested).toBeCloseTo(MOST_TESTED, 9);
-    const [row] = await sql<[{ precision: number; recall: number; tested: number }]>`
-      select precision, recall, refreshes_tested as tested from catalog.hint_sources`;
+    const [row] = await sql<[{ precision: number; recall: number; tested: number; undone: number }]>`
+      select precision, recall, refreshes_tested as tested, undone from catalog.hint_sources`;
     expect(row.tested).toBeCloseTo(known.tested, 6);
     expect(row.precision).toBeCloseTo(hintPrecision(known), 9);
     expect(row.recall).toBeCloseTo(hintRecall(known), 9);
+    expect(undonePart(known)).toBeGreaterThan(0.05);
+    expect(row.undone).toBeCloseTo(undonePart(known), 9);
   });
 });
 

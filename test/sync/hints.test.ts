@@ -6,15 +6,20 @@ import { BENCH_LIMITS } from '../../bench/freshness/world-figures.ts';
 import { World } from '../../bench/freshness/worlds.ts';
 import { seeded } from '../../bench/freshness/random.ts';
 import {
+  againMinutes,
   hintedMinutes,
   hintHazard,
   hintPrecision,
   hintRecall,
   isHinted,
   jointHazard,
+  jointPull,
   learnHints,
   mostWaiting,
   testHints,
+  testTold,
+  toldMove,
+  undonePart,
 } from '../../src/sync/live/hints.ts';
 import { UNTESTED } from '../../src/store/hint-state.ts';
 import { boostedMinutes, PRIOR } from '../../src/sync/live/policy.ts';
@@ -29,7 +34,10 @@ function learned(precision: number, refreshes: number, seed: number) {
   let known = UNTESTED;
   for (let n = 0; n < refreshes; n += 1) {
     const moved = random() < precision || random() < 0.2;
-    known = learnHints(known, { tested: 1, expected: 0.8, unmoved: Number(!moved), moves: Number(moved) });
+    known = learnHints(
+      known,
+      record({ tested: 1, expected: 0.8, unmoved: Number(!moved), moves: Number(moved) }),
+    );
   }
   return known;
 }
@@ -50,7 +58,7 @@ describe('what is known of a source', () => {
     expect(good.tested).toBeCloseTo(500, 6);
     let now = good;
     for (let n = 0; n < 1000; n += 1)
-      now = learnHints(now, { tested: 1, expected: 0.8, unmoved: n % 5 === 0 ? 0 : 1, moves: 0 });
+      now = learnHints(now, record({ tested: 1, expected: 0.8, unmoved: n % 5 === 0 ? 0 : 1 }));
     expect(hintPrecision(now)).toBeLessThan(0.15);
   });
 
@@ -67,13 +75,17 @@ describe('what is known of a source', () => {
         tested: fc.nat(2000),
         found: fc.double({ min: 0, max: 1, noNaN: true }),
         moves: fc.nat(5000),
+        left: fc.double({ min: 0, max: 1, noNaN: true }),
       })
-      .chain(({ tested, found, moves }) =>
+      .chain(({ tested, found, moves, left }) =>
         fc.double({ min: 0, max: tested, noNaN: true }).map((expected) => ({
           tested,
           expected,
           unmoved: found * tested,
           moves,
+          followed: found * tested,
+          stayed: found * tested * left,
+          undone: found * tested * (1 - left),
         })),
       );
     fc.assert(
@@ -84,6 +96,8 @@ describe('what is known of a source', () => {
         expect(hintPrecision(known)).toBeLessThanOrEqual(0.95);
         expect(hintHazard(known)).toBeGreaterThanOrEqual(0);
         expect(hintRecall(known)).toBeLessThanOrEqual(1);
+        expect(undonePart(known)).toBeGreaterThanOrEqual(0);
+        expect(undonePart(known)).toBeLessThanOrEqual(0.9);
         expect(mostWaiting(known)).toBeGreaterThanOrEqual(50);
         expect(mostWaiting(known)).toBeLessThanOrEqual(50 + 20 * 500 + 1);
       }),
@@ -94,6 +108,110 @@ describe('what is known of a source', () => {
     expect(mostWaiting(UNTESTED)).toBe(50);
     expect(mostWaiting(record({ tested: 500, expected: 400, unmoved: 400 }))).toBe(50);
     expect(mostWaiting(record({ tested: 10, expected: 8, unmoved: 4 }))).toBe(250);
+  });
+});
+
+describe('what a source tells of', () => {
+  /** Moves of which a part is undone, at SKUs that move otherwise too in half of the times between refreshes. */
+  function followed(undone: number, refreshes: number, seed: number) {
+    const random = seeded(seed);
+    const found = { followed: refreshes, stayed: 0, undone: 0 };
+    for (let n = 0; n < refreshes; n += 1) {
+      const [before, after, isUndone] = [random() < 0.5, random() < 0.5, random() < undone];
+      if (after) continue;
+      if (!isUndone) found.stayed += 1;
+      else if (!before) found.undone += 1;
+    }
+    return record(found);
+  }
+
+  test.for([0, 0.1, 0.3, 0.5])('is undone as often as it is: %d', (undone) => {
+    expect(undonePart(UNTESTED)).toBe(0);
+    expect(Math.abs(undonePart(followed(undone, 20_000, 5)) - undone)).toBeLessThan(0.04);
+  });
+
+  test('brings a refresh forward by less the more of it is undone, and by nothing where a third is', () => {
+    const pull = (undone: number) => jointPull([{ hazard: 0.6, undone }]);
+    expect([0, 0.1, 0.4].map(pull)).toEqual([0.6, expect.closeTo(0.42, 9), 0]);
+    expect(
+      jointPull([
+        { hazard: 0.6, undone: 0.4 },
+        { hazard: 0.5, undone: 0 },
+      ]),
+    ).toBe(0.5);
+  });
+
+  test('is what has moved where a hint explains that, by the sources that say anything, of twenty sizes at most', () => {
+    const hints = [
+      { source: 'good', hazard: 3, undone: 0 },
+      { source: 'junk', hazard: 0, undone: 0 },
+    ];
+    expect(toldMove(hints, 0.9, { 7: 100, 8: null })).toEqual({
+      sources: ['good'],
+      former: { 7: 100, 8: null },
+    });
+    expect(toldMove(hints.slice(1), 0.9, { 7: 100 })).toBeNull();
+    expect(toldMove([{ source: 'weak', hazard: 0.01, undone: 0 }], 0.5, { 7: 100 })).toBeNull();
+    // A size that nobody had priced before is one of them; where prices are as they were nothing was told of.
+    expect(toldMove(hints, 0.9, {})).toBeNull();
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`s${n}`, n]));
+    expect(Object.keys(toldMove(hints, 0.9, many)?.former ?? {})).toHaveLength(20);
+  });
+
+  test('has stayed, is undone or has moved on, by the sizes it was of', () => {
+    const told = { sources: ['a', 'b'], former: { 7: 100, 8: null } };
+    const found = (moved: [string, number | null][]) =>
+      testTold(told, new Map(moved)).map((each) => each.found);
+    expect(found([['9', 5]])).toEqual(['stayed', 'stayed']);
+    expect(
+      found([
+        ['7', 100],
+        ['8', null],
+        ['9', 5],
+      ]),
+    ).toEqual(['undone', 'undone']);
+    expect(found([['7', 100]])).toEqual(['moved on', 'moved on']);
+    expect(
+      found([
+        ['7', 100],
+        ['8', 120],
+      ]),
+    ).toEqual(['moved on', 'moved on']);
+  });
+
+  test('is asked about again the sooner the more of it is undone, and when it is due where nothing is', () => {
+    const again = (dueIn: number, ...undone: number[]) =>
+      againMinutes(
+        { weight: 1, rate: PRIOR, dueIn },
+        undone.map((part) => ({ source: 'a', hazard: 1, undone: part })),
+        { refreshThreshold: 60, maxIntervalMinutes: 2000 },
+      );
+    expect([again(2000), again(2000, 0)]).toEqual([null, null]);
+    const [rarely, often] = [again(2000, 0.1) ?? 2000, again(2000, 0.4) ?? 2000];
+    expect(often).toBeLessThan(rarely);
+    expect(rarely).toBeLessThan(2000);
+    expect(again(2000, 0.4, 0.1)).toBe(often);
+    // Not before it can have been undone, and never put off.
+    expect(again(2000, 0.9)).toBe(6);
+    expect(again(6, 0.9)).toBeNull();
+  });
+
+  test('and is soon undone costs no freshness', () => {
+    const gain = (hinted: boolean) => {
+      const world = new World(2000, 'flash moves', 24, 8);
+      const hints = informed(world, { source: 'good', recall: 0.5, precision: 0.5 }, 8);
+      simulateLive(world, {
+        policy: 'index',
+        minutes: 24 * 60,
+        limits: BENCH_LIMITS,
+        liveBudget: 1,
+        liveCeiling: 20,
+        everyMinute: (minute) => world.sample(minute),
+        ...(hinted ? { hints } : {}),
+      });
+      return 100 * world.freshness(8, 24);
+    };
+    expect(gain(true) - gain(false)).toBeGreaterThan(0);
   });
 });
 

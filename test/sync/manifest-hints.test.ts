@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import { UNTESTED } from '../../src/store/hint-state.ts';
 import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';
 
-const GOOD = { tested: 100, expected: 90, unmoved: 20, moves: 200 };
-const JUNK = { tested: 300, expected: 290, unmoved: 290, moves: 200 };
+const GOOD = { ...UNTESTED, tested: 100, expected: 90, unmoved: 20, moves: 200 };
+const JUNK = { ...UNTESTED, tested: 300, expected: 290, unmoved: 290, moves: 200 };
 const told = (updated: number, sizes = 0) => ({ 'manifest.updated_at': updated, 'manifest.sizes': sizes });
 
 test('a manifest hints at as many SKUs as its source has earned, less those that wait', () => {

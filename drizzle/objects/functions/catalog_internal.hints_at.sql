@@ -8,7 +8,7 @@ BEGIN
   END IF;
   RETURN (
     SELECT coalesce(jsonb_object_agg(sku, hints), '{}') FROM (
-      SELECT q.sku, coalesce(jsonb_agg(jsonb_build_object('source', q.source, 'hazard', q.hazard))
+      SELECT q.sku, coalesce(jsonb_agg(jsonb_build_object('source', q.source, 'hazard', q.hazard, 'undone', q.undone))
         FILTER (WHERE s.asked_at IS NULL OR q.hinted_at > s.asked_at), '[]') AS hints
       FROM catalog_internal.waiting_hints q JOIN catalog.skus s ON s.sku = q.sku
       WHERE q.sku = ANY (hints_at.skus) GROUP BY q.sku

@@ -34,8 +34,9 @@ export async function applyAnswer(
   next: NextRefresh,
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
-  const { marks, reported, moved, muted, tests, hintTests, liveMoves, judged, massMove, ...applied } =
-    await transaction(sql, async (tx, last) => {
+  const { marks, reported, moved, muted, tests, ofHints, judged, massMove, ...applied } = await transaction(
+    sql,
+    async (tx, last) => {
       const [{ locked, lockedAt, at, scoped, massMove }, prices, products, muted] = await Promise.all([
         lockAnswered(tx, claim, next.everythingLive ?? false),
         comparePrices(tx, settled),
@@ -59,21 +60,21 @@ export async function applyAnswer(
         moved: outcome.members,
         muted,
         tests: outcome.tests,
-        hintTests: outcome.hintTests,
-        liveMoves: outcome.liveMoves,
+        ofHints: outcome.ofHints,
         judged: outcome.judged,
         massMove,
         lines: outcome.lines,
         promises: countPromises(outcome.promises),
       };
-    });
+    },
+  );
   const { lockedAt, ...times } = { ...marks, committedAt: performance.now() };
   const members = await noteMembers(sql, moved, muted, next);
   next.looks?.note(tests);
   const counts = next.looks?.take() ?? [];
   // What was applied stays applied: counts that cannot be written now are written with the next ones.
   await storeLooks(sql, counts).catch(() => next.looks?.giveBack(counts));
-  next.hints?.note(hintTests, liveMoves);
+  next.hints?.note(ofHints.tests, ofHints.moves, ofHints.told);
   const shown = next.hints?.take() ?? null;
   if (shown !== null && !(await storeHintTests(sql, shown).catch(() => false))) next.hints?.giveBack(shown);
   const sinceLock = (performance.now() - lockedAt) / 1000;
@@ -159,7 +160,7 @@ async function lockAnswered(
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
       r.alpha, r.beta, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
-      r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
+      r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, r.told, (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
       case when n.line is not null then json_build_object('id', n.line::text, 'brand', p0.brand, 'model', p0.model,
         'state', ${lineColumns(tx)}) end as line, coalesce(w.weight, 1)::float8 as weight,
       e.live_prior_minutes as "priorMinutes", past.moves as "pastMoves", past.minutes as "pastMinutes",

@@ -15,7 +15,7 @@ import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
 import type { LookTest } from '../calibration.ts';
-import type { HintTest } from '../hint-state.ts';
+import type { HintTest, ToldTest } from '../hint-state.ts';
 import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../changes.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live.ts';
 import { type HeldPromise, judgePromise, type PromiseCase } from '../promises.ts';
@@ -47,11 +47,15 @@ export interface AnswerEffects {
   readonly ahead: readonly LearnedRefresh[];
   /** Lines of which live SKUs were refreshed. */
   readonly lines: readonly WeighedLine[];
-  /** What the answer shows of the sources of hints, how many refreshes of live SKUs have found a move, and SKUs with hints. */
-  readonly hintTests: readonly HintTest[];
-  readonly liveMoves: number;
+  /** What the answer shows of the sources of hints, of what they had told of, and how many refreshes of live SKUs have found a move. */
+  readonly ofHints: {
+    readonly tests: readonly HintTest[];
+    readonly told: readonly ToldTest[];
+    readonly moves: number;
+  };
+  /** SKUs with hints. */
   readonly hinted: readonly string[];
-  /** SKUs with a hazard that are not in `ahead`. */
+  /** SKUs with a hazard, or a move that hints had told of, that are not in `ahead`. */
   readonly boosted: readonly string[];
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
   /** What the answer tests of the probabilities that were held. */
@@ -91,9 +95,7 @@ export function effectsOf(
   ].filter(ours);
   const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
   const sizes = sizesFound(answered, prices);
-  const refreshes = locked
-    .filter(({ live, cohort, answerable }) => (live || cohort === 'unlisted') && answerable)
-    .map((row) => ({ ...row, moved: moved.has(row.sku), sizes: sizes.get(row.sku) }));
+  const refreshes = liveRefreshes(locked, moves, sizes);
   const { lines, told } = next.lines?.(refreshes) ?? { lines: [], told: new Map<string, ToldByLine>() };
   const ahead = refreshes.flatMap((refresh) => next.live?.(refresh, told.get(refresh.sku)) ?? []);
   const isAhead = new Set(ahead.map(({ sku }) => sku));
@@ -116,11 +118,14 @@ export function effectsOf(
     members: movedMembers(answered, prices, products),
     ahead,
     lines,
-    hintTests: ahead.flatMap(({ hintTests = [] }) => hintTests),
-    liveMoves: refreshes.filter(({ sku, moved: found }) => found && isAhead.has(sku)).length,
+    ofHints: {
+      tests: ahead.flatMap(({ hintTests = [] }) => hintTests),
+      told: ahead.flatMap(({ toldTests = [] }) => toldTests),
+      moves: refreshes.filter(({ sku, moved: found }) => found && isAhead.has(sku)).length,
+    },
     hinted: looks.flatMap(({ sku, hints }) => (hints ? [sku] : [])),
-    boosted: looks.flatMap(({ sku, hazard = null, hints }) =>
-      (hazard !== null || hints) && !isAhead.has(sku) ? [sku] : [],
+    boosted: looks.flatMap(({ sku, hazard = null, hints, told: before }) =>
+      (hazard !== null || hints || before) && !isAhead.has(sku) ? [sku] : [],
     ),
     findings: looks.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
     tests: testsOf(
@@ -135,6 +140,22 @@ export function effectsOf(
     drawn: looks.flatMap(({ sku, random }) => (random ? [sku] : [])),
     promises: looks.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
   };
+}
+
+/** What the answer has found of SKUs whose prices move by rates of their own. */
+function liveRefreshes(
+  locked: readonly LockedSku[],
+  moves: readonly PriceMove[],
+  sizes: ReturnType<typeof sizesFound>,
+): (LockedSku & LiveRefresh)[] {
+  const movesOf = Map.groupBy(moves, ({ sku }) => sku);
+  return locked
+    .filter(({ live, cohort, answerable }) => (live || cohort === 'unlisted') && answerable)
+    .map((row) => {
+      const own = movesOf.get(row.sku) ?? [];
+      const prices = new Map(own.map(({ size, oldPrice: from, newPrice: to }) => [size, { from, to }]));
+      return { ...row, moved: own.length > 0, sizes: sizes.get(row.sku), prices };
+    });
 }
 
 /** What is known at the time of an answer, of more than its SKUs. */

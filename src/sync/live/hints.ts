@@ -1,11 +1,18 @@
-import { type HintRecord, type HintTest, MOST_TESTED, type WaitingHint } from '../../store/hint-state.ts';
+import {
+  type HintRecord,
+  type HintTest,
+  MOST_TESTED,
+  type ToldMove,
+  type ToldTest,
+  type WaitingHint,
+} from '../../store/hint-state.ts';
 import type { BoostPlan } from './boost.ts';
 import { boostedMinutes, type Rate } from './policy.ts';
 
 /*
  * Hints: somebody says that a SKU has probably moved. How often that is so is learned for each source by itself, from refreshes of the SKUs
  * that it hinted at: they find more moves than these SKUs' own rates say, or not. A hint brings a refresh as much forward as its source has
- * been right, so a source that knows nothing moves nothing. Pure; all times in minutes.
+ * been right, and as what it tells of lasts, so a source that knows nothing moves nothing. Pure; all times in minutes.
  */
 
 /** As long as nothing is known of a source it is right so often; that counts like so many refreshes. */
@@ -14,6 +21,17 @@ const USUAL_COUNTS = 4;
 /** Below it a source brings nothing forward. */
 const LEAST_PRECISION = 0.02;
 const MOST_PRECISION = 0.95;
+/** No more of what a source tells of is taken to be undone. */
+const MOST_UNDONE = 0.9;
+/**
+ * A move that is undone costs so many times what one that lasts gains: a refresh makes that one right for what is left of the SKU's wait, half of it on
+ * average, and the other wrong for the whole of the next wait.
+ */
+const COST_OF_UNDONE = 2;
+/** What does not last is back after minutes: a refresh before that would find nothing. */
+const AGAIN_MINUTES = 6;
+/** Of a move of more sizes so many are remembered. */
+const MOST_FORMER = 20;
 /** All hints at one SKU together count for no more. */
 const MOST_HAZARD = 4;
 /** So many hints of a source may wait for their refreshes at first, and so many more for each refresh that has tested it. */
@@ -42,6 +60,26 @@ export function hintRecall(record: HintRecord): number {
 export function hintHazard(record: HintRecord): number {
   const precision = hintPrecision(record);
   return precision < LEAST_PRECISION ? 0 : -Math.log1p(-precision);
+}
+
+/**
+ * How often what a source told of is undone before the next refresh. One that is undone is known as such only where these sizes had not moved otherwise
+ * since the refresh before it, nor until the next: as often as others stay, but for those that are undone. With n refreshes that is
+ * v ÷ (1 − v)² = undone × n ÷ stayed².
+ */
+export function undonePart({ followed, stayed, undone }: HintRecord): number {
+  const ratio = (undone * (USUAL_COUNTS + followed)) / (USUAL_COUNTS + stayed) ** 2;
+  if (ratio <= 0) return 0;
+  return Math.min(MOST_UNDONE, (2 * ratio + 1 - Math.sqrt(4 * ratio + 1)) / (2 * ratio));
+}
+
+/** The hazard of all hints at a SKU that a refresh is brought forward by: less than they have where what they tell of does not last. */
+export function jointPull(hints: readonly Omit<WaitingHint, 'source'>[]): number {
+  return jointHazard(
+    hints.map(({ hazard, undone }) => ({
+      hazard: hazard * Math.max(0, 1 - (1 + COST_OF_UNDONE) * undone),
+    })),
+  );
 }
 
 /** How many hints of a source may wait for their refreshes. Of one that says nothing a few do: they test whether it still says nothing. */
@@ -86,7 +124,11 @@ export function hintedMinutes(
  * What a refresh shows of the sources that hinted at its SKU. `unmoved`: the probability that nothing moved since the refresh before by
  * the SKU's own rate. Each source is measured by what is left to it beside the others, and by how other refreshes go (HintBase).
  */
-export function testHints(hints: readonly WaitingHint[], unmoved: number, moved: boolean): HintTest[] {
+export function testHints(
+  hints: readonly Pick<WaitingHint, 'source' | 'hazard'>[],
+  unmoved: number,
+  moved: boolean,
+): HintTest[] {
   const all = hints.reduce((sum, { hazard }) => sum + hazard, 0);
   return [
     { source: null, expected: unmoved, alone: unmoved, moved },
@@ -100,9 +142,43 @@ export function testHints(hints: readonly WaitingHint[], unmoved: number, moved:
 }
 
 /** Whether a move that a refresh has found is as probably one that hints told of as one by itself. */
-export function isHinted(hints: readonly WaitingHint[], unmoved: number): boolean {
+export function isHinted(hints: readonly Pick<WaitingHint, 'hazard'>[], unmoved: number): boolean {
   const told = -Math.expm1(-jointHazard(hints));
   return told > 0 && told >= EXPLAINED * (1 - unmoved * (1 - told));
+}
+
+/** What sources had told of a move: those that say anything, where what they say explains it. `former`: the prices before, by size. */
+export function toldMove(
+  hints: readonly WaitingHint[],
+  unmoved: number,
+  former: Readonly<Record<string, number | null>>,
+): ToldMove | null {
+  const sources = hints.flatMap(({ source, hazard }) => (hazard > 0 ? [source] : []));
+  const sizes = Object.entries(former);
+  if (sources.length === 0 || sizes.length === 0 || !isHinted(hints, unmoved)) return null;
+  return { sources, former: Object.fromEntries(sizes.slice(0, MOST_FORMER)) };
+}
+
+/** What has become of a move that sources had told of. `moved`: the new prices, by the sizes that a refresh has found moved. */
+export function testTold(
+  { sources, former }: ToldMove,
+  moved: ReadonlyMap<string, number | null>,
+): ToldTest[] {
+  const sizes = Object.entries(former);
+  const stayed = sizes.every(([size]) => !moved.has(size));
+  const undone = sizes.every(([size, price]) => moved.get(size) === price);
+  return sources.map((source) => ({ source, found: stayed ? 'stayed' : undone ? 'undone' : 'moved on' }));
+}
+
+/** In how many minutes a SKU is refreshed again whose move was told of, as that may be undone; null: no sooner than it is due. */
+export function againMinutes(
+  sku: { readonly weight: number; readonly rate: Rate; readonly dueIn: number },
+  hints: readonly WaitingHint[],
+  plan: BoostPlan,
+): number | null {
+  const undone = Math.max(0, ...hints.map((hint) => hint.undone));
+  const inMinutes = hintedMinutes({ ...sku, minutes: 0 }, -Math.log1p(-undone), plan);
+  return inMinutes === null || sku.dueIn <= AGAIN_MINUTES ? null : Math.max(AGAIN_MINUTES, inMinutes);
 }
 
 /** A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. */
@@ -114,5 +190,8 @@ export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
     expected: (before.expected + shown.expected) * scale,
     unmoved: (before.unmoved + shown.unmoved) * scale,
     moves: (before.moves + shown.moves) * scale,
+    followed: (before.followed + shown.followed) * scale,
+    stayed: (before.stayed + shown.stayed) * scale,
+    undone: (before.undone + shown.undone) * scale,
   };
 }

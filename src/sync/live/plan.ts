@@ -41,7 +41,8 @@ import { readWholesale, storeWholesaleRate } from '../../store/live-lines.ts';
 import type { ToldByLine } from '../../store/answer/types.ts';
 import { setAside } from './boost.ts';
 import { byItself } from './lines.ts';
-import { isHinted, testHints } from './hints.ts';
+import { againMinutes, isHinted, testHints, testTold, toldMove } from './hints.ts';
+import { boostPlan } from './lines.ts';
 import { rateOf } from './rate.ts';
 import { wholesaleRate } from './releases.ts';
 import type { TaskOutcome } from '../outcome.ts';
@@ -166,20 +167,39 @@ export function learnRefresh(
     const rate = isOwn ? learnedRate(before, minutes, moved, hinted.explains) : before;
     const found = refresh.sizes ?? { held: 0, moved: 0 };
     const sizes = isOwn ? learnMovedSizes(seen, before, minutes, found) : seen;
-    const wait = Math.min(waitMinutes(plan, settings, weight, rate), told.againIn ?? Infinity);
+    const dueIn = Math.min(waitMinutes(plan, settings, weight, rate), told.againIn ?? Infinity);
+    const boost = boostPlan(plan);
+    const again =
+      hinted.told === null || boost === null
+        ? null
+        : againMinutes({ weight, rate, dueIn }, refresh.hints ?? [], boost);
     const learned = { ...rate, sizesSeen: sizes.seen, sizesMoved: sizes.moved, wholesale: told.wholesale };
-    return { sku, ...learned, hintTests: hinted.tests, nextMs: wait * 60_000 };
+    const shown = { hintTests: hinted.tests, told: hinted.told, toldTests: hinted.toldTests };
+    return { sku, ...learned, ...shown, nextMs: (again ?? dueIn) * 60_000 };
   };
 }
 
 const learnedRate = (before: Rate, minutes: number, moved: boolean, hinted: boolean) =>
   moved && hinted ? learnHintedMove(before, minutes) : learnRate(before, minutes, moved);
 
-/** What hints at a SKU say of its refresh, and the refresh of them. */
-function hintedBy({ hints, minutes, moved, priorMinutes = RATES_START_AT }: LiveRefresh, rate: Rate) {
-  if (minutes === null) return { explains: false, tests: [] };
+/** What hints at a SKU say of its refresh, and the refresh of them and of those before; what is undone that they had told of is theirs, too. */
+function hintedBy(refresh: LiveRefresh, rate: Rate) {
+  const { minutes, moved, priorMinutes = RATES_START_AT } = refresh;
+  if (minutes === null) return { explains: false, tests: [], told: null, toldTests: [] };
+  const hints = refresh.hints ?? [];
+  const prices = [...(refresh.prices ?? [])];
   const unmoved = unmovedProbability(withPrior(rate, { minutes: priorMinutes }), Math.max(0, minutes));
-  return { explains: isHinted(hints ?? [], unmoved), tests: testHints(hints ?? [], unmoved, moved) };
+  const toldTests = refresh.told
+    ? testTold(refresh.told, new Map(prices.map(([size, { to }]) => [size, to])))
+    : [];
+  return {
+    explains: isHinted(hints, unmoved) || toldTests.some(({ found }) => found === 'undone'),
+    tests: testHints(hints, unmoved, moved),
+    told: moved
+      ? toldMove(hints, unmoved, Object.fromEntries(prices.map(([size, { from }]) => [size, from])))
+      : null,
+    toldTests,
+  };
 }
 
 function waitMinutes(plan: RefreshThreshold, settings: SyncSettings, weight: number, rate: Rate): number {

@@ -10,7 +10,7 @@ import {
 import type { LivePlan } from '../../store/live.ts';
 import type { SyncContext } from '../context.ts';
 import { type BoostPlan, earlyAfter } from '../live/boost.ts';
-import { hintedMinutes, hintHazard, jointHazard, mostWaiting } from '../live/hints.ts';
+import { hintedMinutes, hintHazard, jointHazard, jointPull, mostWaiting, undonePart } from '../live/hints.ts';
 import { boostPlan } from '../live/lines.ts';
 import { rateOf } from '../live/rate.ts';
 
@@ -64,13 +64,14 @@ export function weighHints({ hints, skus, sources }: HintPiece, boost: BoostPlan
     if (at === undefined || from.waiting >= mostWaiting(from)) continue;
     if (at.hints.some((other) => other.source === source)) continue;
     const hazard = hintHazard(from);
-    at.hints.push({ source, hazard });
+    const undone = undonePart(from);
+    at.hints.push({ source, hazard, undone });
     at.isHinted = true;
-    waiting.push({ sku: at.sku, source, hazard, hintedAt });
+    waiting.push({ sku: at.sku, source, hazard, undone, hintedAt });
     known.set(source, { ...from, waiting: from.waiting + 1 });
     if (hazard === 0 || boost === null || !at.movable) continue;
     const dueIn = Math.min(at.dueIn, at.inMinutes ?? Infinity);
-    const inMinutes = hintedMinutes({ ...at, rate: rateOf(at), dueIn }, jointHazard(at.hints), boost);
+    const inMinutes = hintedMinutes({ ...at, rate: rateOf(at), dueIn }, jointPull(at.hints), boost);
     if (inMinutes === null) continue;
     at.inMinutes = inMinutes;
     counted.set(source, { ...count, hints: count.hints + 1, pulled: count.pulled + 1, lastHint: hintedAt });
