@@ -79,7 +79,8 @@ async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
     from unnest(${column((c) => c.alpha)}::float8[], ${column((c) => c.beta)}::float8[], ${column((c) => c.seen)}::real[],
       ${column((c) => c.moved)}::real[], ${column((c) => c.minutes)}::float8[], ${column((c) => c.believed)}::float8[], ${column((c) => c.prior)}::float8[],
       ${cases.map((c) => c.hazard)}::float8[], ${cases.map((c) => c.hinted)}::float8[]) with ordinality as c(alpha, beta, seen, moved, minutes, believed, prior, hazard, hinted, at)
-    cross join lateral (select row('A', alpha, beta, seen, moved, hazard, null, null, null, hinted)::catalog_internal.live_rates as r) rates
+    cross join lateral (select jsonb_populate_record(null::catalog_internal.live_rates, jsonb_build_object('sku', 'A', 'alpha', alpha, 'beta', beta,
+      'sizes_seen', seen, 'sizes_moved', moved, 'hazard', hazard, 'hint_hazard', hinted)) as r) rates
     cross join lateral (select row(believed, 0, 0, 0, 0, 0, prior, 0, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
     order by at`;
 }
