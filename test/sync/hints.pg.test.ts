@@ -183,20 +183,20 @@ describe('a refresh', () => {
     const quiet = () => store.sql`update catalog_internal.live_rates set alpha = 10, beta = 4000`;
     await quiet();
     await store.sql`update catalog_internal.beliefs set live_prior_minutes = 120`;
-    for (const sku of ['L00', 'L01', 'L02', 'L03']) await hint(sku);
+    for (const sku of ['L00', 'L01', 'L02', 'L03', 'L06']) await hint(sku);
     await drain();
-    await call(moved('L00'), moved('L01'), moved('L02'), unmoved('L03'), moved('L04'));
+    await call(...['L00', 'L01', 'L02', 'L04', 'L06'].map(moved), unmoved('L03'));
     const told = async () =>
       await store.sql`select sku, told from catalog_internal.live_rates where told is not null order by sku`;
     const of = { sources: ['orders'], former: { 7: 100 } };
-    expect([...(await told())]).toEqual(['L00', 'L01', 'L02'].map((sku) => ({ sku, told: of })));
+    expect([...(await told())]).toEqual(['L00', 'L01', 'L02', 'L06'].map((sku) => ({ sku, told: of })));
     expect(await source()).toMatchObject({ followed: 0 });
     await store.sql`update catalog.skus set asked_at = asked_at - interval '1 hour', priced_at = priced_at - interval '1 hour'`;
     await quiet();
     // Nobody has told of L04: that it is as before shows nothing of hints.
-    const back = ['L01', 'L04'].map(unmoved);
+    const back = ['L01', 'L04', 'L06'].map(unmoved);
     await call(moved('L00'), ...back, found('L02', { 7: 120 }), unmoved('L03'));
-    expect(await source()).toMatchObject({ followed: 3, stayed: 1, undone: 1 });
+    expect(await source()).toMatchObject({ followed: 4, stayed: 1, undone: 2 });
     expect([...(await told())]).toEqual([]);
     // What is undone is no move of its own.
     const [own, hinted] = [await rate('L04'), await rate('L01')];
@@ -208,7 +208,7 @@ describe('a refresh', () => {
     expect(await told()).toHaveLength(1);
     await store.sql`update catalog.skus set price_source = 'snapshot' where sku = 'L05'`;
     await call(unmoved('L05'));
-    expect(await source()).toMatchObject({ followed: 3 });
+    expect(await source()).toMatchObject({ followed: 4 });
     expect(await told()).toEqual([]);
   });
 
