@@ -10,7 +10,7 @@ const HERE = [
   ['after an outage', 16],
   ['other markets', 60],
   ['releases of lines', 34],
-  ['hints', 34],
+  ['hints', 58],
   ['scope', 4],
   ['the fill', 8],
   ['the pace', 12],
