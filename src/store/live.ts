@@ -260,7 +260,9 @@ export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Prom
   if (rates.length === 0) return;
   await tx`
     insert into catalog_internal.live_rates as r (sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told, line)
-    select n.sku, n.alpha, n.beta, n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes, n.told::jsonb, catalog_internal.line_of(p.brand, p.model) from unnest(${rates.map(({ sku }) => sku)}::text[], ${rates.map(({ alpha }) => alpha)}::float8[],
+    select n.sku, n.alpha, n.beta, n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes, n.told::jsonb,
+      catalog_internal.line_of(p.brand, p.model)
+    from unnest(${rates.map(({ sku }) => sku)}::text[], ${rates.map(({ alpha }) => alpha)}::float8[],
       ${rates.map(({ beta }) => beta)}::float8[], ${rates.map(({ sizesSeen }) => sizesSeen)}::real[],
       ${rates.map(({ sizesMoved }) => sizesMoved)}::real[], ${rates.map(({ wholesale }) => wholesale?.moves ?? null)}::real[],
       ${rates.map(({ wholesale }) => wholesale?.minutes ?? null)}::real[],
