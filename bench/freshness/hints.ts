@@ -1,6 +1,9 @@
 import {
   HintBase,
   type HintRecord,
+  plusShown,
+  shownByTold,
+  type ShownOfSource,
   type ToldMove,
   UNTESTED,
   type WaitingHint,
@@ -20,7 +23,6 @@ import {
   toldMove,
   undonePart,
 } from '../../src/sync/live/hints.ts';
-import { plusShown, type ShownOfSource } from '../../src/store/hints.ts';
 import type { LedgerOfLines } from './lines.ts';
 import type { LiveMarket } from './market.ts';
 
@@ -136,12 +138,7 @@ export class Hints {
     const { price, before } = this.#market.found(item);
     const told = this.#told.get(item);
     const tests = told === undefined ? [] : testTold(told, new Map(moved ? [[ALL_SIZES, price]] : []));
-    for (const { source, found } of tests)
-      this.#show(source, {
-        followed: 1,
-        stayed: Number(found === 'stayed'),
-        undone: Number(found === 'undone'),
-      });
+    for (const test of tests) this.#show(test.source, shownByTold(test));
     this.#told.delete(item);
     const now = moved ? toldMove(hints, unmoved, { [ALL_SIZES]: before }) : null;
     if (now !== null) this.#told.set(item, { ...now, hints });

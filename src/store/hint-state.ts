@@ -55,6 +55,29 @@ export interface ToldTest {
   readonly found: 'stayed' | 'undone' | 'moved on';
 }
 
+/** What refreshes show of a source, but for the moves that all of them find. */
+export type ShownOfSource = Omit<HintRecord, 'moves'>;
+
+const { moves: _, ...nothing }: HintRecord = UNTESTED;
+export const NOTHING_SHOWN: ShownOfSource = nothing;
+
+/** What such a test adds. */
+export const shownByTold = ({ found }: ToldTest): Partial<ShownOfSource> => ({
+  followed: 1,
+  stayed: Number(found === 'stayed'),
+  undone: Number(found === 'undone'),
+});
+
+/** The sums of both. */
+export const plusShown = (of: ShownOfSource, more: Partial<ShownOfSource>): ShownOfSource => ({
+  tested: of.tested + (more.tested ?? 0),
+  expected: of.expected + (more.expected ?? 0),
+  unmoved: of.unmoved + (more.unmoved ?? 0),
+  followed: of.followed + (more.followed ?? 0),
+  stayed: of.stayed + (more.stayed ?? 0),
+  undone: of.undone + (more.undone ?? 0),
+});
+
 /** Of the refreshes that have tested a source, so many are remembered. */
 export const MOST_TESTED = 500;
 

@@ -6,8 +6,11 @@ import {
   type HintRecord,
   type HintTest,
   MOST_TESTED,
+  NOTHING_SHOWN,
+  plusShown,
+  shownByTold,
+  type ShownOfSource,
   type ToldTest,
-  UNTESTED,
   type WaitingHint,
 } from './hint-state.ts';
 import type { LiveCandidate } from './live.ts';
@@ -228,12 +231,7 @@ export class HintCounts {
     this.#moves += moves;
     for (const { source, expected, moved } of this.#base.weigh(tests))
       this.#add(source, { tested: 1, expected, unmoved: Number(!moved) });
-    for (const { source, found } of told)
-      this.#add(source, {
-        followed: 1,
-        stayed: Number(found === 'stayed'),
-        undone: Number(found === 'undone'),
-      });
+    for (const test of told) this.#add(test.source, shownByTold(test));
   }
 
   /** Takes back what could not be written. */
@@ -257,21 +255,6 @@ export class HintCounts {
     return taken;
   }
 }
-
-/** What refreshes show of a source, but for the moves that all of them find. */
-export type ShownOfSource = Omit<HintRecord, 'moves'>;
-
-const { moves: _, ...NOTHING_SHOWN }: HintRecord = UNTESTED;
-
-/** The sums of both. */
-export const plusShown = (of: ShownOfSource, more: Partial<ShownOfSource>): ShownOfSource => ({
-  tested: of.tested + (more.tested ?? 0),
-  expected: of.expected + (more.expected ?? 0),
-  unmoved: of.unmoved + (more.unmoved ?? 0),
-  followed: of.followed + (more.followed ?? 0),
-  stayed: of.stayed + (more.stayed ?? 0),
-  undone: of.undone + (more.undone ?? 0),
-});
 
 export interface ShownOfHints {
   readonly shown: readonly (ShownOfSource & { readonly source: string })[];

@@ -39,6 +39,11 @@ export const HINTS: readonly Mutant[] = [
       'const AGAIN_MINUTES = 0;',
     ],
     ['hints: any further move undoes the one before', 'moved.get(size) === price', 'moved.has(size)'],
+    [
+      'hints: who says nothing has a SKU asked again',
+      'hint.hazard > 0 ? [hint.undone]',
+      'hint.hazard >= 0 ? [hint.undone]',
+    ],
     ['hints: who says nothing has told of it', 'hazard > 0 ? [source]', 'hazard >= 0 ? [source]'],
   ),
   ...faultsOf(
@@ -67,9 +72,23 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live.ts',
+    'src/store/hint-state.ts',
     ['test/sync/hints.pg.test.ts'],
+    [
+      'hints: what has stayed is undone',
+      "undone: Number(found === 'undone')",
+      "undone: Number(found === 'stayed')",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/live.ts',
+    ['test/sync/hints.pg.test.ts', 'test/sync/hints-model.pg.test.ts'],
     ['hints: nobody remembers what was told of', 'told = excluded.told`', 'told = null`'],
+    [
+      'hints: what was told of is remembered for ever',
+      ', told = excluded.told`',
+      ', told = coalesce(excluded.told, r.told)`',
+    ],
   ),
   ...faultsOf(
     'src/store/answer/effects.ts',
@@ -79,11 +98,6 @@ export const HINTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/hints.ts',
     ['test/sync/hints.pg.test.ts'],
-    [
-      'hints: what has stayed is undone',
-      "undone: Number(found === 'undone')",
-      "undone: Number(found === 'stayed')",
-    ],
     [
       'hints: one before the request waits for the next',
       'case when t.hinted_at > l.asked_at then t.sku end',

@@ -12,9 +12,11 @@ import { settingsWith } from '../support/settings.ts';
 export const MINUTE = 60_000;
 export const SKUS = Array.from({ length: 60 }, (_, i) => `L${String(i).padStart(2, '0')}`);
 
+export const FIRST_PRICE = 100;
+
 /** A partner of live SKUs; whoever is not among them is not found. */
 export class HintedPartner {
-  readonly prices = new Map(SKUS.map((sku) => [sku, [100, 200]]));
+  readonly prices = new Map(SKUS.map((sku) => [sku, [FIRST_PRICE, 200]]));
 
   answer(asked: readonly string[]): BulkAnswer {
     const there = asked.filter((sku) => this.prices.has(sku));

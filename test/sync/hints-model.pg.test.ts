@@ -13,7 +13,7 @@ import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { baseline, line } from '../store/manifest.ts';
 import { empty, knownSkus, mark, useStore } from '../store/support.ts';
 import { runs } from '../support/soak.ts';
-import { MINUTE, contextOf, HintedPartner, passAll, SKUS } from './hint-histories.ts';
+import { MINUTE, contextOf, FIRST_PRICE, HintedPartner, passAll, SKUS } from './hint-histories.ts';
 
 /*
  * Hints under all that happens meanwhile: moves that are told and others, sources that are right, wrong or flood, SKUs that cross, are withdrawn,
@@ -47,7 +47,7 @@ const of = <K extends string, T>(
 const step = fc.oneof(
   { weight: 4, arbitrary: of('calls', { count: fc.integer({ min: 1, max: 4 }) }) },
   { weight: 3, arbitrary: of('pass', { minutes: fc.integer({ min: 1, max: 20 }) }) },
-  { weight: 3, arbitrary: of('move', { sku: index, told: fc.boolean() }) },
+  { weight: 3, arbitrary: of('move', { sku: index, told: fc.boolean(), back: fc.boolean() }) },
   { weight: 2, arbitrary: of('junk', { skus: fc.array(index, { minLength: 1, maxLength: 20 }) }) },
   { weight: 1, arbitrary: of('flood', {}) },
   { weight: 1, arbitrary: of('odd', { sku: index, name: fc.nat(NAMES.length - 1) }) },
@@ -94,7 +94,8 @@ async function carryOut(ctx: SyncContext, partner: HintedPartner, taken: Step): 
       const sku = SKUS[taken.sku] ?? '';
       const prices = partner.prices.get(sku);
       if (prices === undefined) return;
-      prices[0] = (prices[0] ?? 0) + 5;
+      // Back to what it was at first, or on.
+      prices[0] = taken.back ? FIRST_PRICE : (prices[0] ?? 0) + 5;
       if (taken.told) await hint([sku], 'good');
       return;
     }
@@ -219,6 +220,8 @@ interface Known {
   /** How many hints wait of each source, and how many may. */
   readonly sources: Map<string, { readonly waiting: number; readonly most: number }>;
   readonly asked: Map<string, string>;
+  /** Sources of which more was found than was looked for. */
+  readonly odd: readonly string[];
   /** SKUs whose price is doubted for hints that no longer wait. */
   readonly left: readonly string[];
 }
@@ -226,7 +229,8 @@ interface Known {
 async function known(): Promise<Known> {
   const sources = await store.sql<(HintRecord & { source: string; waiting: number })[]>`
     select source, coalesce(tested, 0) as tested, coalesce(expected, 0) as expected, coalesce(unmoved, 0) as unmoved,
-      coalesce(moves, 0) as moves, coalesce(waiting, 0) as waiting
+      coalesce(moves, 0) as moves, coalesce(followed, 0) as followed, coalesce(stayed, 0) as stayed, coalesce(undone, 0) as undone,
+      coalesce(waiting, 0) as waiting
     from catalog_internal.hint_sources
     full join (select source, count(*)::int as waiting from catalog_internal.waiting_hints group by source) w using (source)`;
   const skus = await store.sql<{ sku: string; asked: string; left: boolean }[]>`
@@ -235,6 +239,9 @@ async function known(): Promise<Known> {
     from catalog.skus s left join catalog_internal.live_rates r using (sku)`;
   return {
     sources: new Map(sources.map((row) => [row.source, { waiting: row.waiting, most: mostWaiting(row) }])),
+    odd: sources
+      .filter(({ followed, stayed, undone }) => stayed + undone > followed + 1e-6)
+      .map(({ source }) => source),
     asked: new Map(skus.map(({ sku, asked }) => [sku, asked])),
     left: skus.filter(({ left }) => left).map(({ sku }) => sku),
   };
@@ -248,20 +255,27 @@ function faults(before: Known, after: Known, taken: Step): string[] {
   });
   const refreshes = ['calls', 'neighbour'].includes(taken.kind);
   const isRefreshed = (sku: string) => refreshes && before.asked.get(sku) !== after.asked.get(sku);
-  return [...grown, ...after.left.filter(isRefreshed).map((sku) => `${sku} is doubted for nothing`)];
+  return [
+    ...grown,
+    ...after.odd,
+    ...after.left.filter(isRefreshed).map((sku) => `${sku} is doubted for nothing`),
+  ];
 }
 
 /** What is wrong in the end, when nobody has hinted since the last refresh of each SKU. */
 async function wrong(partner: HintedPartner): Promise<string[]> {
   const rows = await store.sql<
-    { sku: string; prices: number[] | null; hints: number; hazard: number | null }[]
+    { sku: string; prices: number[] | null; hints: number; hazard: number | null; told: boolean }[]
   >`
     select s.sku, (select array_agg(p.price order by p.size) from catalog.prices p where p.sku = s.sku) as prices,
-      (select count(*)::int from catalog_internal.waiting_hints q where q.sku = s.sku) as hints, r.hint_hazard as hazard
+      (select count(*)::int from catalog_internal.waiting_hints q where q.sku = s.sku) as hints, r.hint_hazard as hazard,
+      r.told is not null as told
     from catalog.skus s left join catalog_internal.live_rates r using (sku) where s.state = 'priced' order by s.sku`;
-  return rows.flatMap(({ sku, prices, hints, hazard }) => [
+  return rows.flatMap(({ sku, prices, hints, hazard, told }) => [
     ...(JSON.stringify(prices) === JSON.stringify(partner.prices.get(sku)) ? [] : [`${sku}: wrong price`]),
     ...(hints === 0 && hazard === null ? [] : [`${sku}: ${hints} hints, hazard ${hazard}`]),
+    // The last refreshes have found nothing.
+    ...(told ? [`${sku}: its last refresh has found what hints told of`] : []),
   ]);
 }
 
@@ -281,7 +295,7 @@ const HISTORIES = runs(2, ENOUGH);
 
 test('whatever happens beside them, hints hold up no call, and are forgotten with the refresh', async () => {
   const sources = new Set<string>();
-  let pulled = 0;
+  let [pulled, followed] = [0, 0];
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 15, maxLength: 50, size: 'max' }), async (steps) => {
       await empty(store.sql);
@@ -298,12 +312,13 @@ test('whatever happens beside them, hints hold up no call, and are forgotten wit
         const found = { waiting: await waitingTooLong(), faults: faults(before, await known(), taken) };
         expect({ taken, ...found }).toEqual({ taken, waiting: [], faults: [] });
       }
-      const [early] = await store.sql<[{ pulled: number }]>`
-        select coalesce(sum(pulled), 0)::int as pulled from catalog_internal.hint_sources`;
-      pulled += early.pulled;
       await passAll(ctx, 10_000);
       await store.sql`update catalog_internal.due set claim = null, held_until = null`;
       await allCalls(ctx);
+      const [sums] = await store.sql<[{ pulled: number; followed: number }]>`
+        select coalesce(sum(pulled), 0)::int as pulled, coalesce(sum(followed), 0)::float8 as followed from catalog_internal.hint_sources`;
+      pulled += sums.pulled;
+      followed += sums.followed;
       await junkIsFound(ctx);
       const [junk] = await store.sql<[HintRecord?]>`
         select tested, expected, unmoved, moves from catalog_internal.hint_sources where source = 'junk'`;
@@ -319,4 +334,5 @@ test('whatever happens beside them, hints hold up no call, and are forgotten wit
   // What was drawn has had something to show.
   expect([...sources]).toEqual(expect.arrayContaining(['good', 'junk', 'flood']));
   expect(pulled).toBeGreaterThan(0);
+  expect(followed).toBeGreaterThan(0);
 }, 300_000);

@@ -194,6 +194,10 @@ describe('what a source tells of', () => {
     // Not before it can have been undone, and never put off.
     expect(again(2000, 0.9)).toBe(6);
     expect(again(6, 0.9)).toBeNull();
+    // Who says nothing now says nothing of what was undone before, either.
+    const silent = [{ source: 'a', hazard: 0, undone: 0.9 }];
+    const plan = { refreshThreshold: 60, maxIntervalMinutes: 2000 };
+    expect(againMinutes({ weight: 1, rate: PRIOR, dueIn: 2000 }, silent, plan)).toBeNull();
   });
 
   test('and is soon undone costs no freshness', () => {

@@ -176,7 +176,7 @@ export function againMinutes(
   hints: readonly WaitingHint[],
   plan: BoostPlan,
 ): number | null {
-  const undone = Math.max(0, ...hints.map((hint) => hint.undone));
+  const undone = Math.max(0, ...hints.flatMap((hint) => (hint.hazard > 0 ? [hint.undone] : [])));
   const inMinutes = hintedMinutes({ ...sku, minutes: 0 }, -Math.log1p(-undone), plan);
   return inMinutes === null || sku.dueIn <= AGAIN_MINUTES ? null : Math.max(AGAIN_MINUTES, inMinutes);
 }
