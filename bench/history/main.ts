@@ -21,6 +21,8 @@ const CHUNKS = 20;
 const CHUNK = 5_000_000;
 const AT_ONCE = CHANGES / CHUNKS;
 const YEAR = '365 days';
+/** Of 366: as many changes as are sorted in memory. */
+const DAYS_AT_ONCE = 15;
 /** Pieces of changes that are counted to their days, for the rate. */
 const PIECES = 100;
 
@@ -32,6 +34,21 @@ const any = () => skuOf(1 + drawn(skus));
 const live = () => skuOf(20 * (1 + drawn(Math.floor(skus / 20))));
 const size = () => (35 + (1 + drawn(SIZES)) / 2).toFixed(1);
 const moment = () => new Date(Date.now() - random() * 360 * 86_400_000);
+
+/** Builds the indexes of a table once all of it is there: kept in order while a hundred million rows come, they take most of the time. */
+async function indexedLast(sql: Sql, table: string, load: () => Promise<void>): Promise<void> {
+  const indexes = await sql<{ drop: string; build: string }[]>`
+    select case when conname is null then 'drop index ' || indexrelid::regclass
+        else format('alter table %s drop constraint %I', indrelid::regclass, conname) end as drop,
+      case when conname is null then replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')
+        else format('alter table %s add constraint %I %s', indrelid::regclass, conname, pg_get_constraintdef(c.oid)) end as build
+    from pg_index left join pg_constraint c on conindid = indexrelid and contype = 'p' where indrelid = ${table}::regclass`;
+  for (const { drop } of indexes) await sql.unsafe(drop);
+  await load();
+  await sql.unsafe(`set maintenance_work_mem = '2GB'`);
+  for (const { build } of indexes) await sql.unsafe(build);
+  await sql.unsafe(`vacuum analyze ${table}`);
+}
 
 /** Changes in order of time, each part of them in a chunk of its own, with the milestone of its time. */
 async function loadHistory(sql: Sql): Promise<void> {
@@ -48,21 +65,33 @@ async function loadHistory(sql: Sql): Promise<void> {
         (35 + (1 + (hashint4(n) & 1023) % ${SIZES}) / 2.0)::numeric(4, 1)::text, 1000 + (hashint4(n) & 4095), 1000 + (hashint4(n + 1) & 4095),
         now() - ${YEAR}::interval * (1 - n::float8 / ${CHANGES})
       from generate_series(${from + 1}::int, ${Math.min(from + AT_ONCE, CHANGES)}::int) as n`;
+    progress('changes', from + AT_ONCE);
   }
   await sql`update catalog.skus set first_priced_at = now() - interval '366 days' where first_priced_at is not null`;
-  await sql.unsafe('vacuum analyze catalog.price_history, catalog.skus');
+  await sql.unsafe('vacuum analyze catalog.skus');
 }
 
-/** Every change counted to its day, as in a mirror that has kept its history; in one statement, as its own pieces would take hours. */
+/** Every change counted to its day, as in a mirror that has kept its history; many days at a time, as its own pieces would take hours. */
 async function loadDays(sql: Sql): Promise<void> {
-  await sql`
-    insert into catalog.daily_prices (sku, size, day, open, low, median, close, changes, size_type_changed, first_position)
-    select sku, size, day, min(old_price), min(new_price), min(new_price), max(new_price), count(*), false, min(id)
-    from (select *, (observed_at at time zone 'UTC')::date as day from catalog.price_history) h group by sku, size, day
-    on conflict do nothing`;
+  await sql`truncate catalog.daily_prices`;
+  await sql`set work_mem = '1GB'`;
+  for (let ago = 366; ago >= 0; ago -= DAYS_AT_ONCE) {
+    await sql`
+      insert into catalog.daily_prices (sku, size, day, open, low, median, close, changes, size_type_changed, first_position)
+      select sku, size, day, min(old_price), min(new_price), min(new_price), max(new_price), count(*), false, min(id)
+      from (
+        select *, (observed_at at time zone 'UTC')::date as day from catalog.price_history
+        where observed_at >= (current_date - ${ago}::int)::timestamp at time zone 'UTC'
+          and observed_at < (current_date - ${ago - DAYS_AT_ONCE}::int)::timestamp at time zone 'UTC'
+      ) h group by sku, size, day`;
+    progress('days to count', Math.max(0, ago - DAYS_AT_ONCE));
+  }
+  await sql`reset work_mem`;
   await sql`update catalog_internal.daily set position = (select max(id) from catalog.price_history)`;
-  await sql.unsafe('vacuum analyze catalog.daily_prices');
 }
+
+const progress = (what: string, n: number) =>
+  void process.stderr.write(`${new Date().toISOString()} ${what}: ${n.toLocaleString('en')}\n`);
 
 type Works = Readonly<Record<string, () => Promise<unknown>>>;
 
@@ -114,11 +143,11 @@ await withMirrorDatabase(
   async ({ sql }) => {
     await loadMirror(sql, skus);
     await loadRecords(sql, SIZES);
-    await loadHistory(sql);
+    await indexedLast(sql, 'catalog.price_history', () => loadHistory(sql));
     const ms = await timed(() => keepDailyPrices(sql, PIECES));
     const [counted] = await sql<[{ n: number }]>`
       select (select count(*)::float8 from catalog.price_history where id <= position) as n from catalog_internal.daily`;
-    await loadDays(sql);
+    await indexedLast(sql, 'catalog.daily_prices', () => loadDays(sql));
     // What was loaded is written by now, and not while lookups are timed.
     await sql.unsafe('checkpoint');
     const found = [...(await measure(moments(sql))), ...(await measure(many(sql)))];

@@ -11,7 +11,7 @@ import { readFacts } from '../status/facts.ts';
 import { type Health, judge, NO_OWN_FACTS } from '../status/health.ts';
 import { type MirrorState } from '../status/reason.ts';
 import type { Sql } from '../store/db.ts';
-import { type Counting, readCounts } from '../store/catalog-counts.ts';
+import { type Counting, readCounts } from '../store/counts-reader.ts';
 import { readDaemonSettings } from '../store/sync-state.ts';
 import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
 import { printError, withoutSecrets } from './print-error.ts';

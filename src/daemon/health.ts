@@ -9,7 +9,7 @@ import type { ClockWatch } from './clock-watch.ts';
 import type { Runner } from '../queues/runner.ts';
 import type { Sql } from '../store/db.ts';
 import { isDatabaseMissing, isLoginRejected, sqlState } from '../store/sql-errors.ts';
-import { createCountsReader, storedCounts } from '../store/catalog-counts.ts';
+import { createCountsReader, storedCounts } from '../store/counts-reader.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
 import { type Health, judge, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';

@@ -280,7 +280,7 @@ export const deltaAudit = internal.table(
   (t) => [check('delta_audit_one_row', sql`${t.id}`)],
 );
 
-/** One row: what takes a scan of the catalog to count, as of `counted_at` (store/catalog-counts.ts). */
+/** One row: what takes a scan of the catalog to count, as of `counted_at` (store/counts-reader.ts). */
 export const catalogCounts = internal.table(
   'catalog_counts',
   {

@@ -26,7 +26,7 @@ export const COMMANDS: readonly Mutant[] = [
     ['sql: writes', "connection.begin('read only', work)", 'connection.begin(work)'],
   ),
   ...faultsOf(
-    'src/store/catalog-counts.ts',
+    'src/store/counts-reader.ts',
     ['test/store/catalog-counts.pg.test.ts'],
     [
       'status: shows the counts of a moment ago as those of now',

@@ -216,6 +216,10 @@ export const INPUTS: readonly Mutant[] = [
       "and (d.due_at <= now() and d.reason <> 'metadata'\n",
       'and (d.due_at <= now()\n',
     ],
+  ),
+  ...faultsOf(
+    'src/store/counts-reader.ts',
+    ['test/store/counts-corners.pg.test.ts', 'test/store/catalog-counts.pg.test.ts'],
     [
       'counts: older ones overwrite newer ones',
       'where f.counted_at < excluded.counted_at`',

@@ -9,7 +9,7 @@ import { createStatusPages } from '../../src/daemon/status-page.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { MIRROR_STATES, type MirrorState, type Reason } from '../../src/status/reason.ts';
 import { screen } from '../../src/status/screen.ts';
-import { countCatalog } from '../../src/store/catalog-counts.ts';
+import { countCatalog } from '../../src/store/counts-reader.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';

@@ -1,13 +1,12 @@
+import { AGE_BUCKETS, type CatalogCounts } from '../../src/store/catalog-counts.ts';
 import {
-  AGE_BUCKETS,
-  type CatalogCounts,
   countCatalog,
   countCatalogAlone,
   createCountsReader,
   planCounts,
   readCounts,
   storedCounts,
-} from '../../src/store/catalog-counts.ts';
+} from '../../src/store/counts-reader.ts';
 import { describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { takeTurn } from '../../src/store/locks.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { adoptAccount } from '../../src/store/account.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
-import { countCatalog } from '../../src/store/catalog-counts.ts';
+import { countCatalog } from '../../src/store/counts-reader.ts';
 import { acceptDoubted, MoveCounts, readDoubts } from '../../src/store/mass-moves.ts';
 import { stillDue } from '../../src/store/sync-state.ts';
 import { claimAll, found, knownSkus, ledger, mark, REFRESH, removeByDelta, useStore } from './support.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/delta.ts';
-import { readCounts } from '../../src/store/catalog-counts.ts';
+import { readCounts } from '../../src/store/counts-reader.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { readScopeState, storeScopeMode } from '../../src/store/scope.ts';
 import { drawSample } from '../../src/store/verification.ts';

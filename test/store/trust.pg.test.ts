@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { countCatalog } from '../../src/store/catalog-counts.ts';
+import { countCatalog } from '../../src/store/counts-reader.ts';
 import { noteCatalogFault } from '../../src/store/delta.ts';
 import { storeIncident } from '../../src/store/incident.ts';
 import { refreshSkus } from '../../src/store/refresh.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { countCatalog } from '../../src/store/catalog-counts.ts';
+import { countCatalog } from '../../src/store/counts-reader.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { storeIncident } from '../../src/store/incident.ts';
 import { noteCatalogFault } from '../../src/store/delta.ts';
