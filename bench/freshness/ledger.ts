@@ -1,8 +1,6 @@
 import {
   chooseLive,
   earlyMinutes,
-  learnHintedMove,
-  learnRate,
   LEAST_MINUTES,
   MOST_ROUNDS,
   nextRefreshMinutes,
@@ -12,6 +10,7 @@ import {
   SHORTLIST,
   solveThreshold,
 } from '../../src/sync/live/policy.ts';
+import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/memories.ts';
 import {
   isBacklog,
   listedSkus,
@@ -22,6 +21,7 @@ import {
 import {
   FIRST_RATE_PRIOR,
   learnPrior,
+  type Memories,
   priorLeverage,
   type RatePrior,
   unmovedProbability,
@@ -52,6 +52,8 @@ export class Ledger {
   readonly #heap = new Heap();
   readonly #due: Float64Array;
   readonly #rates: Rate[];
+  /** What they are made of; undefined: nothing is learned yet. */
+  readonly #memories: (Memories | undefined)[] = [];
   readonly #names: string[];
   readonly #incident: boolean;
   #threshold = 1;
@@ -263,6 +265,7 @@ export class Ledger {
   /** A SKU that has taken the place of another one was refreshed just now, and nothing is known of it. */
   replace(item: number, minute: number): void {
     this.#rates[item] = PRIOR;
+    this.#memories[item] = undefined;
     this.lines?.forget(item);
     this.hints?.forget(item);
     this.#schedule(item, minute + this.#wait(item));
@@ -278,7 +281,12 @@ export class Ledger {
     if (before !== undefined && before < Infinity && line?.explained !== true) {
       const rate = this.#rates[item] as Rate;
       if (!isHinted) this.#notePrior(item, before, changed);
-      this.#rates[item] = isHinted ? learnHintedMove(rate, before) : learnRate(rate, before, changed);
+      const memories = learnMemories(this.#memories[item] ?? memoriesOf(rate), before, {
+        moved: changed,
+        hinted: isHinted,
+      });
+      this.#memories[item] = memories;
+      this.#rates[item] = rateOfMemories(memories);
     }
     const dueIn = Math.min(this.#wait(item), line?.again ?? Infinity);
     const wait = this.hints?.againIn(item, dueIn) ?? dueIn;

@@ -3,6 +3,7 @@ import { scanning, type Sql, type Tx } from './db.ts';
 import type { Incident } from './incident.ts';
 import type { HeldLine, Releases, Wholesale } from './line-state.ts';
 import { releasesRow } from './live-lines.ts';
+import type { Memories } from './rate-prior.ts';
 
 /**
  * The partner's ceiling on live computations, as learned (partner rules 4.1.3, 8.open). Times are epoch milliseconds, by the
@@ -203,6 +204,8 @@ export interface LiveRefresh extends LiveCandidate {
   readonly sizes?: { readonly held: number; readonly moved: number } | undefined;
   /** Prices that moved since, by size: what they were and what they are. */
   readonly prices?: ReadonlyMap<string, { readonly from: number | null; readonly to: number | null }>;
+  /** What alpha and beta are made of; null where nothing is known yet, or only what an earlier version has learned. */
+  readonly memories?: Memories | null;
   /** What the previous refresh has found, where hints had told of it; null: nothing of the kind. */
   readonly told?: ToldMove | null;
   /** Of the refreshes before that found a move: sizes, and those that had moved; null where nothing is known yet. */
@@ -226,6 +229,8 @@ export interface LearnedRefresh {
   readonly sku: string;
   readonly alpha: number;
   readonly beta: number;
+  /** What alpha and beta are made of; absent: of nothing else. */
+  readonly memories?: Memories;
   readonly sizesSeen: number;
   readonly sizesMoved: number;
   /** How often it moves wholesale by itself; absent: nobody knows. */
@@ -258,19 +263,32 @@ export interface LiveCandidate {
 /** Writes what was learned of live SKUs from one answer. After their products, which say what lines they are of. */
 export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;
+  const rows = rates.map(({ sku, alpha, beta, memories, sizesSeen, sizesMoved, wholesale, told }) => ({
+    sku,
+    alpha,
+    beta,
+    long_alpha: memories?.long.alpha,
+    long_beta: memories?.long.beta,
+    short_alpha: memories?.short.alpha,
+    short_beta: memories?.short.beta,
+    short_odds: memories?.odds,
+    sizes_seen: sizesSeen,
+    sizes_moved: sizesMoved,
+    wholesale_moves: wholesale?.moves,
+    wholesale_minutes: wholesale?.minutes,
+    told,
+  }));
   await tx`
-    insert into catalog_internal.live_rates as r (sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told, line)
-    select n.sku, n.alpha, n.beta, n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes, n.told::jsonb,
-      catalog_internal.line_of(p.brand, p.model)
-    from unnest(${rates.map(({ sku }) => sku)}::text[], ${rates.map(({ alpha }) => alpha)}::float8[],
-      ${rates.map(({ beta }) => beta)}::float8[], ${rates.map(({ sizesSeen }) => sizesSeen)}::real[],
-      ${rates.map(({ sizesMoved }) => sizesMoved)}::real[], ${rates.map(({ wholesale }) => wholesale?.moves ?? null)}::real[],
-      ${rates.map(({ wholesale }) => wholesale?.minutes ?? null)}::real[],
-      ${rates.map(({ told }) => (told ? JSON.stringify(told) : null))}::text[])
-      as n(sku, alpha, beta, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told)
+    insert into catalog_internal.live_rates as r (sku, alpha, beta, long_alpha, long_beta, short_alpha, short_beta, short_odds,
+      sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told, line)
+    select n.sku, n.alpha, n.beta, n.long_alpha, n.long_beta, n.short_alpha, n.short_beta, n.short_odds,
+      n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes, n.told, catalog_internal.line_of(p.brand, p.model)
+    from jsonb_to_recordset(${tx.json(rows as never)}) as n(sku text, alpha float8, beta float8, long_alpha real, long_beta real, short_alpha real,
+      short_beta real, short_odds real, sizes_seen real, sizes_moved real, wholesale_moves real, wholesale_minutes real, told jsonb)
     left join catalog.products p using (sku)
     order by sku
-    on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta, sizes_seen = excluded.sizes_seen,
+    on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta, long_alpha = excluded.long_alpha, long_beta = excluded.long_beta,
+      short_alpha = excluded.short_alpha, short_beta = excluded.short_beta, short_odds = excluded.short_odds, sizes_seen = excluded.sizes_seen,
       sizes_moved = excluded.sizes_moved, wholesale_moves = excluded.wholesale_moves, wholesale_minutes = excluded.wholesale_minutes,
       line = excluded.line, hazard = null, hint_hazard = null, told = excluded.told`;
 }

@@ -10,6 +10,14 @@ export interface Rate {
   readonly beta: number;
 }
 
+/** What refreshes of a SKU have taught: over days, over hours, and which of the two foresees better what they find (sync/live/memories.ts). */
+export interface Memories {
+  readonly long: Rate;
+  readonly short: Rate;
+  /** Logarithm of how much more probable the short memory has made what was found, fading. */
+  readonly odds: number;
+}
+
 /** Mean minutes between two changes that every rate is learned from on. */
 export const RATES_START_AT = 120;
 

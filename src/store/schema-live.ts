@@ -33,6 +33,12 @@ export const liveRates = internal.table(
     /** How often it has moved wholesale by itself, in how many minutes; fading. No defaults: its row type is an argument of p_right. */
     wholesaleMoves: real('wholesale_moves'),
     wholesaleMinutes: real('wholesale_minutes'),
+    /** What alpha and beta are made of (sync/live/memories.ts); null: of one memory, as an earlier version has it, or its past alone. No defaults either. */
+    longAlpha: real('long_alpha'),
+    longBeta: real('long_beta'),
+    shortAlpha: real('short_alpha'),
+    shortBeta: real('short_beta'),
+    shortOdds: real('short_odds'),
     /** Its line (catalog_internal.line_of); null where brand or model are not known. */
     line: bigint({ mode: 'bigint' }),
   },

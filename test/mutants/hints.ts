@@ -58,13 +58,17 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/live/plan.ts',
-    ['test/sync/hints.pg.test.ts'],
+    'src/sync/live/memories.ts',
+    ['test/sync/memories.test.ts', 'test/sync/hints.pg.test.ts'],
     [
       'hints: a hinted move came at some time in the wait',
-      'moved && hinted ? learnHintedMove(before, minutes) : learnRate(before, minutes, moved)',
-      'learnRate(before, minutes, moved)',
+      'moved && hinted ? learnHintedMove(rate, tau) : learnRate(rate, tau, moved)',
+      'learnRate(rate, tau, moved)',
     ],
+  ),
+  ...faultsOf(
+    'src/sync/live/plan.ts',
+    ['test/sync/hints.pg.test.ts'],
     [
       'hints: what is undone is a move of its own',
       "toldTests.some(({ found }) => found === 'undone')",

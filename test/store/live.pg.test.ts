@@ -90,6 +90,33 @@ test('a later refresh is told whether a price had moved, and how long ago the re
   expect(a?.minutes).toBeCloseTo(10, 0);
 });
 
+test('a later refresh is told of both memories; of what an earlier version has learned there are none', async () => {
+  await liveSkus('A', 'B');
+  const memories = { long: { alpha: 2, beta: 4000 }, short: { alpha: 1.5, beta: 30 }, odds: 2.5 };
+  const ask = async () => {
+    const told = new Map<string, unknown>();
+    await store.sql`update catalog_internal.due set due_at = now() - interval '1 second'`;
+    const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
+    if (claim === null) throw new Error('nothing claimed');
+    await applyAnswer(store.sql, claim, [record('A', 1), record('B', 1)], {
+      ...next,
+      live: (refresh) => {
+        told.set(refresh.sku, refresh.memories);
+        const learned = { sku: refresh.sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1000 };
+        return refresh.sku === 'A' ? { ...learned, memories } : learned;
+      },
+    });
+    return told;
+  };
+  await ask();
+  expect(await ask()).toEqual(
+    new Map<string, unknown>([
+      ['A', memories],
+      ['B', null],
+    ]),
+  );
+});
+
 test('named SKUs are claimed beside quotas, unless someone holds them', async () => {
   await liveSkus('A', 'B', 'C');
   const first = await claimDue(store.sql, { named: ['B'] }, 60_000);

@@ -62,7 +62,7 @@ export function useHints() {
 
   async function rate(sku: string) {
     const [row] =
-      await store.sql`select alpha, beta, hint_hazard as hazard from catalog_internal.live_rates where sku = ${sku}`;
+      await store.sql`select alpha, beta, long_alpha, long_beta, hint_hazard as hazard from catalog_internal.live_rates where sku = ${sku}`;
     return row;
   }
   async function dueIn(sku: string): Promise<number> {

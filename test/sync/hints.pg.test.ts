@@ -166,17 +166,17 @@ describe('a refresh', () => {
   });
 
   test('takes a move that a hint explains for one at the end of the wait, and else teaches as ever', async () => {
-    await store.sql`update catalog_internal.live_rates set alpha = 10, beta = 4000`;
+    await store.sql`update catalog_internal.live_rates set alpha = 10, beta = 4000, short_odds = null`;
     await store.sql`update catalog_internal.beliefs set live_prior_minutes = 120`;
     await hint('L00');
     await hint('L01');
     await drain();
     await call(moved('L00'), unmoved('L01'), moved('L02'));
-    const { alpha, beta } = (await rate('L00')) ?? {};
-    expect(alpha).toBeCloseTo(11, 6);
-    expect(beta).toBeGreaterThan(4059);
-    expect((await rate('L01'))?.['beta']).toBeGreaterThan(4050);
-    expect((await rate('L02'))?.['alpha']).not.toBe(10);
+    const { long_alpha: moves, long_beta: minutes } = (await rate('L00')) ?? {};
+    expect(moves).toBeCloseTo(11, 5);
+    expect(minutes).toBeGreaterThan(4059);
+    expect((await rate('L01'))?.['long_beta']).toBeGreaterThan(4050);
+    expect((await rate('L02'))?.['long_alpha']).not.toBe(10);
   });
 
   test('shows what has become of the move that hints had told of: it stayed, was undone, or moved on', async () => {

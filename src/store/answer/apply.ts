@@ -159,7 +159,8 @@ async function lockAnswered(
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
-      r.alpha, r.beta, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
+      r.alpha, r.beta, case when r.short_odds is not null then json_build_object('long', json_build_object('alpha', r.long_alpha, 'beta', r.long_beta),
+        'short', json_build_object('alpha', r.short_alpha, 'beta', r.short_beta), 'odds', r.short_odds) end as memories, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
       r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, r.told,
       (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
       case when n.line is not null then json_build_object('id', n.line::text, 'brand', p0.brand, 'model', p0.model,

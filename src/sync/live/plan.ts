@@ -20,8 +20,6 @@ import {
   drawnPart,
   earlyMinutes,
   learnMovedSizes,
-  learnHintedMove,
-  learnRate,
   LEAST_MINUTES,
   MOST_ROUNDS,
   nextRefreshMinutes,
@@ -32,6 +30,7 @@ import {
   SHORTLIST,
   solveThreshold,
 } from './policy.ts';
+import { learnMemories, memoriesOf, rateOfMemories } from './memories.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
 import { isBacklog, listedSkus, isBacklogNear, overdueMinutes, idleAfter } from './backlog.ts';
 import { clearBacklog, listBacklog, readBacklog } from '../../store/live-backlog.ts';
@@ -163,7 +162,9 @@ export function learnRefresh(
     // The first fetch ever has no refresh before it to compare with; what a release explains says nothing of the SKU's own moves.
     const hinted = hintedBy(refresh, before);
     const isOwn = minutes !== null && !told.explained;
-    const rate = isOwn ? learnedRate(before, minutes, moved, hinted.explains) : before;
+    const held = refresh.memories ?? memoriesOf(before);
+    const memories = isOwn ? learnMemories(held, minutes, { moved, hinted: hinted.explains }) : held;
+    const rate = isOwn ? rateOfMemories(memories) : before;
     const found = refresh.sizes ?? { held: 0, moved: 0 };
     const sizes = isOwn ? learnMovedSizes(seen, before, minutes, found) : seen;
     const dueIn = Math.min(waitMinutes(plan, settings, weight, rate), told.againIn ?? Infinity);
@@ -172,14 +173,17 @@ export function learnRefresh(
       hinted.told === null || boost === null
         ? null
         : againMinutes({ weight, rate, dueIn }, refresh.hints ?? [], boost);
-    const learned = { ...rate, sizesSeen: sizes.seen, sizesMoved: sizes.moved, wholesale: told.wholesale };
+    const learned = {
+      ...rate,
+      memories,
+      sizesSeen: sizes.seen,
+      sizesMoved: sizes.moved,
+      wholesale: told.wholesale,
+    };
     const shown = { hintTests: hinted.tests, told: hinted.told, toldTests: hinted.toldTests };
     return { sku, ...learned, ...shown, nextMs: (again ?? dueIn) * 60_000 };
   };
 }
-
-const learnedRate = (before: Rate, minutes: number, moved: boolean, hinted: boolean) =>
-  moved && hinted ? learnHintedMove(before, minutes) : learnRate(before, minutes, moved);
 
 /** What hints at a SKU say of its refresh, and the refresh of them and of those before; what is undone that they had told of is theirs, too. */
 function hintedBy(refresh: LiveRefresh, rate: Rate) {

@@ -13,8 +13,7 @@ export type { Rate };
 
 const PRIOR_SHAPE = 1;
 /** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
-const MOST_SHAPE = 20;
-const MOST_MEMORY_MINUTES = 3 * 24 * 60;
+const MOST = { shape: 20, minutes: 3 * 24 * 60 };
 /** Minimum interval between two refreshes of a SKU. */
 export const LEAST_MINUTES = 1;
 /** Maximum interval between two refreshes of a SKU, in full rounds over all live SKUs. */
@@ -74,8 +73,12 @@ export function learnMovedSizes(
   return { seen: seen * scale, moved: sizes * scale };
 }
 
-function bounded({ alpha, beta }: Rate): Rate {
-  const scale = Math.min(1, MOST_SHAPE / alpha, MOST_MEMORY_MINUTES / beta);
+/** A rate without the evidence of more than so many moves and minutes. */
+export function bounded(
+  { alpha, beta }: Rate,
+  most: { readonly shape: number; readonly minutes: number } = MOST,
+): Rate {
+  const scale = Math.min(1, most.shape / alpha, most.minutes / beta);
   return { alpha: alpha * scale, beta: beta * scale };
 }
 
