@@ -19,7 +19,8 @@ export async function readLearnedRates(sql: Sql): Promise<LearnedRates> {
     with skus as (
       select coalesce(r.alpha, 1) / (coalesce(r.beta, ${RATES_START_AT}) + least(${RATES_START_AT}, coalesce(r.beta, ${RATES_START_AT}))
           * (b.live_prior_minutes / ${RATES_START_AT} - 1)) as lambda,
-        coalesce(w.weight, 1)::float8 as weight, coalesce(r.beta, 0) > 2 * ${RATES_START_AT} or coalesce(r.alpha, 0) > 2 as known,
+        coalesce(w.weight, 1)::float8 as weight,
+        coalesce(r.long_beta, r.beta, 0) > 2 * ${RATES_START_AT} or coalesce(r.long_alpha, r.alpha, 0) > 2 as known,
         ${promisedMinutes(sql)} as promised
       from catalog_internal.due d join catalog.skus s using (sku) cross join catalog_internal.beliefs b
       left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)

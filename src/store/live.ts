@@ -260,6 +260,11 @@ export interface LiveCandidate {
   readonly hazard?: number | null;
 }
 
+/** SQL: both memories of a row `r` of live_rates, as JSON; null where it has none. */
+export const heldMemories = (tx: Tx) => tx`
+  case when r.short_odds is not null then json_build_object('long', json_build_object('alpha', r.long_alpha, 'beta', r.long_beta),
+    'short', json_build_object('alpha', r.short_alpha, 'beta', r.short_beta), 'odds', r.short_odds) end`;
+
 /** Writes what was learned of live SKUs from one answer. After their products, which say what lines they are of. */
 export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;

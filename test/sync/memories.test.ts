@@ -30,7 +30,7 @@ describe('two memories of how often a SKU moves', () => {
         for (const { tau, ...what } of refreshes) memories = learnMemories(memories, tau, what);
         const { long, short, odds } = memories;
         expect(Math.abs(odds)).toBeLessThanOrEqual(5);
-        expect(short.alpha).toBeLessThanOrEqual(8.0001);
+        expect(short.alpha).toBeLessThanOrEqual(20.0001);
         expect(short.beta).toBeLessThanOrEqual(720.0001);
         const rate = rateOfMemories(memories);
         expect(rate.alpha).toBeGreaterThan(0);

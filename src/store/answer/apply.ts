@@ -14,7 +14,7 @@ import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
 import { forgetHints, hintsAt, hintsOf, storeHintTests } from '../hints.ts';
 import { lineColumns } from '../live-lines.ts';
-import { forgetDrawn, forgetHazards, writeRates } from '../live.ts';
+import { forgetDrawn, forgetHazards, heldMemories, writeRates } from '../live.ts';
 import { followMoves } from '../mass-moves.ts';
 import { countPromises, heldPromise, writePromiseCases } from '../promises.ts';
 import { IS_SCOPED, sortByScope } from '../scope.ts';
@@ -159,8 +159,7 @@ async function lockAnswered(
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
-      r.alpha, r.beta, case when r.short_odds is not null then json_build_object('long', json_build_object('alpha', r.long_alpha, 'beta', r.long_beta),
-        'short', json_build_object('alpha', r.short_alpha, 'beta', r.short_beta), 'odds', r.short_odds) end as memories, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
+      r.alpha, r.beta, ${heldMemories(tx)} as memories, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
       r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, r.told,
       (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
       case when n.line is not null then json_build_object('id', n.line::text, 'brand', p0.brand, 'model', p0.model,

@@ -7,8 +7,8 @@ import { bounded, learnHintedMove, learnRate } from './policy.ts';
  * is one gamma distribution again, so nobody else needs to know of two. Pure; all times in minutes.
  */
 
-/** The short memory forgets all but so many moves, and all but so many minutes. */
-const SHORT = { shape: 8, minutes: 720 };
+/** The short memory forgets all but so many minutes. */
+const SHORT_MINUTES = 12 * 60;
 /** Of what earlier refreshes have said for a memory so much is left with each further one, and altogether it says no more than this. */
 const FADING = 0.97;
 const MOST_ODDS = 5;
@@ -16,7 +16,11 @@ const MOST_ODDS = 5;
 const ODDS_OF_LONG = 0.5;
 
 /** Both memories of a SKU of which only one rate is known. */
-export const memoriesOf = (rate: Rate): Memories => ({ long: rate, short: bounded(rate, SHORT), odds: 0 });
+export const memoriesOf = (rate: Rate): Memories => ({
+  long: rate,
+  short: bounded(rate, SHORT_MINUTES),
+  odds: 0,
+});
 
 /**
  * The memories after a refresh `tau` minutes after the one before that found the price changed or not; `hinted`: a hint has brought it about, and
@@ -32,7 +36,7 @@ export function learnMemories(
   const said = logProbability(short, tau, moved) - logProbability(long, tau, moved);
   return {
     long: learn(long),
-    short: bounded(learn(short), SHORT),
+    short: bounded(learn(short), SHORT_MINUTES),
     odds: Math.max(-MOST_ODDS, Math.min(MOST_ODDS, FADING * odds + said)),
   };
 }

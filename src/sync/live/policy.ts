@@ -13,7 +13,8 @@ export type { Rate };
 
 const PRIOR_SHAPE = 1;
 /** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
-const MOST = { shape: 20, minutes: 3 * 24 * 60 };
+const MOST_SHAPE = 20;
+const MOST_MEMORY_MINUTES = 3 * 24 * 60;
 /** Minimum interval between two refreshes of a SKU. */
 export const LEAST_MINUTES = 1;
 /** Maximum interval between two refreshes of a SKU, in full rounds over all live SKUs. */
@@ -73,12 +74,9 @@ export function learnMovedSizes(
   return { seen: seen * scale, moved: sizes * scale };
 }
 
-/** A rate without the evidence of more than so many moves and minutes. */
-export function bounded(
-  { alpha, beta }: Rate,
-  most: { readonly shape: number; readonly minutes: number } = MOST,
-): Rate {
-  const scale = Math.min(1, most.shape / alpha, most.minutes / beta);
+/** A rate without the evidence of more than so many minutes, or of more than twenty moves. */
+export function bounded({ alpha, beta }: Rate, minutes = MOST_MEMORY_MINUTES): Rate {
+  const scale = Math.min(1, MOST_SHAPE / alpha, minutes / beta);
   return { alpha: alpha * scale, beta: beta * scale };
 }
 
