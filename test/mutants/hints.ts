@@ -65,6 +65,27 @@ export const HINTS: readonly Mutant[] = [
       'moved && hinted ? learnHintedMove(rate, tau) : learnRate(rate, tau, moved)',
       'learnRate(rate, tau, moved)',
     ],
+    [
+      'memories: the one that foresees worse is believed',
+      'logProbability(short, tau, moved) - logProbability(long, tau, moved)',
+      'logProbability(long, tau, moved) - logProbability(short, tau, moved)',
+    ],
+    ['memories: both last for days', 'short: bounded(learn(short), SHORT_MINUTES)', 'short: learn(short)'],
+    [
+      'memories: one may be believed for ever',
+      'Math.max(-MOST_ODDS, Math.min(MOST_ODDS, FADING * odds + said))',
+      'odds + said',
+    ],
+    ['memories: a clock that was set back teaches', 'if (tau <= 0) return { long, short, odds };', ''],
+  ),
+  ...faultsOf(
+    'src/store/live.ts',
+    ['test/store/live.pg.test.ts'],
+    [
+      'memories: what was learned of the hours is forgotten',
+      'short_odds = excluded.short_odds,',
+      'short_odds = null,',
+    ],
   ),
   ...faultsOf(
     'src/sync/live/plan.ts',

@@ -57,8 +57,8 @@ describe('two memories of how often a SKU moves', () => {
     expect(mean(rateOfMemories(lively))).toBeGreaterThan(1 / 90);
     expect(mean(lively.long)).toBeLessThan(1 / 200);
 
-    const moved = refreshed(memoriesOf(PRIOR), 300, 10, 1);
-    const resting = refreshed(moved, 30, 10, 0);
+    const moved = refreshed(memoriesOf(PRIOR), 300, 100, 2);
+    const resting = refreshed(moved, 20, 100, 0);
     expect(mean(rateOfMemories(resting))).toBeLessThan(mean(resting.long) / 2);
   });
 
