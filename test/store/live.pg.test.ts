@@ -92,8 +92,12 @@ test('a later refresh is told whether a price had moved, and how long ago the re
 
 test('a later refresh is told of both memories; of what an earlier version has learned there are none', async () => {
   await liveSkus('A', 'B');
-  const memories = { long: { alpha: 2, beta: 4000 }, short: { alpha: 1.5, beta: 30 }, odds: 2.5 };
-  const ask = async () => {
+  const memories = (odds: number) => ({
+    long: { alpha: 2, beta: 4000 + odds },
+    short: { alpha: 1.5, beta: 30 + odds },
+    odds,
+  });
+  const ask = async (odds: number) => {
     const told = new Map<string, unknown>();
     await store.sql`update catalog_internal.due set due_at = now() - interval '1 second'`;
     const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
@@ -103,18 +107,14 @@ test('a later refresh is told of both memories; of what an earlier version has l
       live: (refresh) => {
         told.set(refresh.sku, refresh.memories);
         const learned = { sku: refresh.sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1000 };
-        return refresh.sku === 'A' ? { ...learned, memories } : learned;
+        return refresh.sku === 'A' ? { ...learned, memories: memories(odds) } : learned;
       },
     });
-    return told;
+    return Object.fromEntries(told);
   };
-  await ask();
-  expect(await ask()).toEqual(
-    new Map<string, unknown>([
-      ['A', memories],
-      ['B', null],
-    ]),
-  );
+  expect(await ask(2.5)).toEqual({ A: null, B: null });
+  expect(await ask(-1.5)).toEqual({ A: memories(2.5), B: null });
+  expect(await ask(0)).toEqual({ A: memories(-1.5), B: null });
 });
 
 test('named SKUs are claimed beside quotas, unless someone holds them', async () => {
