@@ -42,11 +42,10 @@ export function* trustFigures(seeds: readonly number[], size: BenchSize): Genera
   }
   for (const [name, of] of Object.entries(markets)) {
     const results = seeds.map((seed) => runLive(seed, size, of).trust);
-    // Days pass until rates that have just been drawn anew are learned: there even known ones leave 0.42 of the wrong prices.
-    const isMoved = 'redrawHours' in of;
+    // Hours pass until rates that have just been drawn anew are learned: there even known ones leave 0.42 of the wrong prices.
     yield* figuresOf(`p_right, ${name}: `, results, {
-      wrong: isMoved ? 0.8 : 0.4,
-      error: of === market ? 0.01 : isMoved ? 0.03 : 0.015,
+      wrong: 'redrawHours' in of ? 0.6 : 0.4,
+      error: of === market ? 0.01 : 0.015,
     });
   }
 }

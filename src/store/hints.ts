@@ -1,3 +1,4 @@
+import { fadedSql } from './faded.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 import { laneNumber } from './due.ts';
@@ -279,8 +280,9 @@ export async function storeHintTests(sql: Sql, { shown, moves }: ShownOfHints): 
         l.stayed + coalesce(n.stayed, 0) as stayed, l.undone + coalesce(n.undone, 0) as undone
       from catalog_internal.hint_sources l left join shown n using (source)
     )
-    update catalog_internal.hint_sources s set tested = n.tested * f.part, expected = n.expected * f.part, unmoved = n.unmoved * f.part,
-      moves = n.moves * f.part, followed = n.followed * f.part, stayed = n.stayed * f.part, undone = n.undone * f.part
+    update catalog_internal.hint_sources s set tested = n.tested * f.part, expected = ${fadedSql(tx, 'n.expected * f.part')},
+      unmoved = ${fadedSql(tx, 'n.unmoved * f.part')}, moves = ${fadedSql(tx, 'n.moves * f.part')}, followed = ${fadedSql(tx, 'n.followed * f.part')},
+      stayed = ${fadedSql(tx, 'n.stayed * f.part')}, undone = ${fadedSql(tx, 'n.undone * f.part')}
     from summed n cross join lateral (select ${MOST_TESTED}::float8 / greatest(${MOST_TESTED}::float8, n.tested) as part) f where s.source = n.source`,
   );
   return stored !== null;

@@ -77,7 +77,7 @@ export async function listBacklog(
       ) w
       cross join lateral (select coalesce(r.hazard, 0) + coalesce(r.hint_hazard, 0) as hazard) h
       cross join lateral (select case when w.tau < 'infinity' then ln(1 + greatest(0, w.tau) / w.beta) end as r) g
-      cross join lateral (select case when w.tau < 'infinity' then w.alpha / w.beta * greatest(0, w.tau) + h.hazard end as moves) m
+      cross join lateral (select case when w.tau < 'infinity' then least(60, w.alpha / w.beta * greatest(0, w.tau) + h.hazard) end as moves) m
       where ${isDue(sql)}
       order by overdue desc, gain desc, d.sku limit ${count}
     ) best
@@ -88,7 +88,11 @@ export async function listBacklog(
   await sql`delete from catalog_internal.live_backlog where listed_at::text is distinct from ${listed[0]?.at ?? null}::text`;
 }
 
-/** SQL: refreshValue of sync/live/policy.ts, or boostedValue where something says that the SKU has moved. */
+/**
+ * SQL: refreshValue of sync/live/policy.ts, or boostedValue where something says that the SKU has moved. Exponents are bounded: after days without a
+ * refresh exp() of one that moves by the minute is too small for Postgres, which takes that for an error.
+ */
 const gain = (sql: Sql, most: number) => sql`
-  case when h.hazard > 0 then w.weight * (1 - exp(-m.moves) * (1 + m.moves)) / (w.alpha / w.beta + 1 / ${most}::float8) else w.weight * (w.beta * (case when abs(w.alpha - 1) < 1e-9 then g.r else (1 - exp(-(w.alpha - 1) * g.r)) / (w.alpha - 1) end)
-    - w.tau * exp(-w.alpha * g.r)) end`;
+  case when h.hazard > 0 then w.weight * (1 - exp(-m.moves) * (1 + m.moves)) / (w.alpha / w.beta + 1 / ${most}::float8)
+    else w.weight * (w.beta * (case when abs(w.alpha - 1) < 1e-9 then g.r else (1 - exp(-least(60, (w.alpha - 1) * g.r))) / (w.alpha - 1) end)
+      - w.tau * exp(-least(60, w.alpha * g.r))) end`;

@@ -7,15 +7,56 @@ const SIZES = ['test/sync/call-size.test.ts', 'test/sync/failing-calls.test.ts']
 export const SCHEDULING: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/live/policy.ts',
+    ['test/sync/years.pg.test.ts'],
+    [
+      'years: a SKU at rest fades out of numbers',
+      'alpha: Math.max(LEAST_SHAPE, alpha * scale)',
+      'alpha: alpha * scale',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/releases.ts',
+    ['test/sync/years.pg.test.ts'],
+    [
+      'years: a single wholesale move is never forgotten',
+      'faded(after.moves * scale)',
+      'after.moves * scale',
+    ],
+    [
+      'years: a line never forgets who did not follow',
+      'faded((line.misses + misses) * scale)',
+      '(line.misses + misses) * scale',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/hints.ts',
+    ['test/sync/years.pg.test.ts'],
+    [
+      'years: what was undone once is never forgotten',
+      "${fadedSql(tx, 'n.undone * f.part')}",
+      'n.undone * f.part',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/live-backlog.ts',
+    ['test/sync/years.pg.test.ts'],
+    [
+      'years: days without a refresh are beyond numbers',
+      'least(60, w.alpha / w.beta * greatest(0, w.tau) + h.hazard)',
+      'w.alpha / w.beta * greatest(0, w.tau) + h.hazard',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/policy.ts',
     RATES,
     [
       'rates: evidence grows without bound',
-      'Math.min(1, MOST_SHAPE / alpha, MOST_MEMORY_MINUTES / beta)',
-      'Math.min(1, MOST_MEMORY_MINUTES / beta)',
+      'Math.min(1, MOST_SHAPE / alpha, minutes / beta)',
+      'Math.min(1, minutes / beta)',
     ],
     [
       'rates: a SKU at rest is believed for years',
-      'Math.min(1, MOST_SHAPE / alpha, MOST_MEMORY_MINUTES / beta)',
+      'Math.min(1, MOST_SHAPE / alpha, minutes / beta)',
       'Math.min(1, MOST_SHAPE / alpha)',
     ],
     ['rates: no time at all teaches', 'if (tau <= 0) return rate;', ''],

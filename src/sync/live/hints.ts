@@ -1,3 +1,4 @@
+import { faded } from '../../store/faded.ts';
 import {
   type HintRecord,
   type HintTest,
@@ -187,11 +188,11 @@ export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
   const scale = tested > MOST_TESTED ? MOST_TESTED / tested : 1;
   return {
     tested: tested * scale,
-    expected: (before.expected + shown.expected) * scale,
-    unmoved: (before.unmoved + shown.unmoved) * scale,
-    moves: (before.moves + shown.moves) * scale,
-    followed: (before.followed + shown.followed) * scale,
-    stayed: (before.stayed + shown.stayed) * scale,
-    undone: (before.undone + shown.undone) * scale,
+    expected: faded((before.expected + shown.expected) * scale),
+    unmoved: faded((before.unmoved + shown.unmoved) * scale),
+    moves: faded((before.moves + shown.moves) * scale),
+    followed: faded((before.followed + shown.followed) * scale),
+    stayed: faded((before.stayed + shown.stayed) * scale),
+    undone: faded((before.undone + shown.undone) * scale),
   };
 }

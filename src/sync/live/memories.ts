@@ -1,3 +1,4 @@
+import { faded } from '../../store/faded.ts';
 import type { Memories, Rate } from '../../store/rate-prior.ts';
 import { bounded, learnHintedMove, learnRate } from './policy.ts';
 
@@ -37,7 +38,7 @@ export function learnMemories(
   return {
     long: learn(long),
     short: bounded(learn(short), SHORT_MINUTES),
-    odds: Math.max(-MOST_ODDS, Math.min(MOST_ODDS, FADING * odds + said)),
+    odds: faded(Math.max(-MOST_ODDS, Math.min(MOST_ODDS, FADING * odds + said))),
   };
 }
 

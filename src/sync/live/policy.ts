@@ -15,6 +15,11 @@ const PRIOR_SHAPE = 1;
 /** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
 const MOST_SHAPE = 20;
 const MOST_MEMORY_MINUTES = 3 * 24 * 60;
+/**
+ * Nobody is believed to move less often than this says: once in 300 days. Whoever remembers three days cannot know, and it would fade on and on
+ * (store/faded.ts).
+ */
+const LEAST_SHAPE = 0.01;
 /** Minimum interval between two refreshes of a SKU. */
 export const LEAST_MINUTES = 1;
 /** Maximum interval between two refreshes of a SKU, in full rounds over all live SKUs. */
@@ -77,7 +82,7 @@ export function learnMovedSizes(
 /** A rate without the evidence of more than so many minutes, or of more than twenty moves. */
 export function bounded({ alpha, beta }: Rate, minutes = MOST_MEMORY_MINUTES): Rate {
   const scale = Math.min(1, MOST_SHAPE / alpha, minutes / beta);
-  return { alpha: alpha * scale, beta: beta * scale };
+  return { alpha: Math.max(LEAST_SHAPE, alpha * scale), beta: beta * scale };
 }
 
 /**

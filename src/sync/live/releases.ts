@@ -1,5 +1,6 @@
 import type { LineRefresh } from '../../store/answer/types.ts';
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/line-state.ts';
+import { faded } from '../../store/faded.ts';
 
 /*
  * Releases: SKUs of one line (brand and model) whose prices move together. A refresh that finds one of them moved is the only sign of
@@ -80,7 +81,7 @@ export function learnWholesale(before: Wholesale, minutes: number, moved: boolea
   if (minutes <= 0) return before;
   const after = { moves: before.moves + Number(moved), minutes: before.minutes + minutes };
   const scale = Math.min(1, MOST_MEMORY_MINUTES / after.minutes);
-  return { moves: after.moves * scale, minutes: after.minutes * scale };
+  return { moves: faded(after.moves * scale), minutes: after.minutes * scale };
 }
 
 /** Wholesale moves a minute of a SKU by itself, from those of all SKUs together. */
@@ -156,10 +157,11 @@ export const dismissed = (line: Line): Line => ({
   moved: 0,
 });
 
-function remembered(line: Line, hits: number, misses: number): Line {
+/** A line after so many of its SKUs had moved with a release, and so many had not. */
+export function remembered(line: Line, hits: number, misses: number): Line {
   const all = line.hits + hits + line.misses + misses;
   const scale = Math.min(1, MOST_COUNTS / all);
-  return { ...line, hits: (line.hits + hits) * scale, misses: (line.misses + misses) * scale };
+  return { ...line, hits: faded((line.hits + hits) * scale), misses: faded((line.misses + misses) * scale) };
 }
 
 /** The threshold after a suspicion was confirmed or dismissed. */
