@@ -10,7 +10,7 @@ export interface Rate {
   readonly beta: number;
 }
 
-/** What refreshes of a SKU have taught: over days, over hours, and which of the two foresees better what they find (sync/live/memories.ts). */
+/** What refreshes of a SKU have taught: over three days, over one, and which of the two foresees better what they find (sync/live/memories.ts). */
 export interface Memories {
   readonly long: Rate;
   readonly short: Rate;

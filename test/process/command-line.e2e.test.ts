@@ -227,7 +227,7 @@ describe.concurrent('commands beside a daemon', () => {
     };
     expect(json.input).toMatchObject({ skus: 400, liveShare: 0.1, isLearned: false });
     await stack.sql`insert into catalog_internal.live_rates (sku, alpha, beta)
-      select sku, 2, 20000 from catalog.skus where price_source = 'live' on conflict (sku) do update set alpha = 2, beta = 20000`;
+      select sku, 2, 20000 from catalog.skus where price_source = 'live' on conflict (sku) do update set alpha = 2, beta = 20000, long_alpha = 2, long_beta = 20000`;
     const learned = (await runProgram(['plan', '--watch', '7'], stack.env)).stdout;
     expect(learned).toMatch(/^price changes: every 7d \(median live SKU, as refreshes have shown\)/m);
     expect(learned).toContain('a watchlist of 7 of these SKUs');

@@ -180,7 +180,8 @@ describe('a refresh', () => {
   });
 
   test('shows what has become of the move that hints had told of: it stayed, was undone, or moved on', async () => {
-    const quiet = () => store.sql`update catalog_internal.live_rates set alpha = 10, beta = 4000`;
+    const quiet = () =>
+      store.sql`update catalog_internal.live_rates set alpha = 10, beta = 4000, short_odds = null`;
     await quiet();
     await store.sql`update catalog_internal.beliefs set live_prior_minutes = 120`;
     for (const sku of ['L00', 'L01', 'L02', 'L03', 'L06']) await hint(sku);

@@ -9,7 +9,7 @@ import { bounded, learnHintedMove, learnRate } from './policy.ts';
  */
 
 /** The short memory forgets all but so many minutes. */
-const SHORT_MINUTES = 12 * 60;
+const SHORT_MINUTES = 24 * 60;
 /** Of what earlier refreshes have said for a memory so much is left with each further one, and altogether it says no more than this. */
 const FADING = 0.97;
 const MOST_ODDS = 5;
