@@ -159,7 +159,7 @@ async function readLedger(sql: Sql, first: number): Promise<Found['ledger']> {
 
 /** So many of a schema's objects are named. */
 const NAMED = 6;
-const LEDGER = ['catalog_internal.migrations', 'catalog_internal.migrations_id_seq'];
+const LEDGER = 'catalog_internal.migrations';
 
 async function readSchemas(sql: Sql): Promise<readonly FoundSchema[]> {
   return await sql<FoundSchema[]>`
@@ -173,9 +173,14 @@ async function readSchemas(sql: Sql): Promise<readonly FoundSchema[]> {
         left join pg_type t on d.classid = 'pg_type'::regclass and t.oid = d.objid
         left join pg_extension e on d.classid = 'pg_extension'::regclass and e.oid = d.objid
       -- Not what goes with it, such as default privileges, and not what comes with an extension, which is named itself.
-      where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n' and i.identity <> all (${LEDGER})
+      where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n' and i.identity <> ${LEDGER}
         and not exists (
           select from pg_depend m where m.classid = d.classid and m.objid = d.objid and m.deptype = 'e'
+        )
+        -- Nor the sequence of the table of what is applied, by whatever name: where daemons make that table at the same moment, Postgres numbers it.
+        and not exists (
+          select from pg_depend o cross join lateral pg_identify_object(o.refclassid, o.refobjid, 0) l
+          where o.classid = d.classid and o.objid = d.objid and o.deptype = 'a' and l.identity = ${LEDGER}
         )
     )
     select n.nspname::text as schema, pg_get_userbyid(n.nspowner)::text as owner,

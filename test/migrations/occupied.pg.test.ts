@@ -297,6 +297,19 @@ describe('what is in nobody’s way', () => {
     ]);
   });
 
+  test('the table of what is applied as daemons make it that start at the same moment: its sequence is numbered', async () => {
+    await sql.unsafe(`
+      create schema catalog_internal;
+      create sequence catalog_internal.migrations_id_seq1 as integer;
+      create table catalog_internal.migrations (
+        id integer primary key default nextval('catalog_internal.migrations_id_seq1'), hash text not null, created_at bigint
+      );
+      alter sequence catalog_internal.migrations_id_seq1 owned by catalog_internal.migrations.id`);
+    await migrateDatabase(database.url);
+    expect(await applied(sql)).toBe(ALL);
+    await migrateDatabase(database.url);
+  });
+
   test('daemons that start at the same time on a schema that was made for them', async () => {
     await sql`create schema catalog`;
     await Promise.all(Array.from({ length: 6 }, () => migrateDatabase(database.url)));
