@@ -22,10 +22,15 @@ export const OCCUPIED: readonly Mutant[] = [
     'src/store/occupied.ts',
     READ,
     ['occupied: what comes with an extension is counted', "and m.deptype = 'e'", "and m.deptype = 'x'"],
+    [
+      'occupied: the mirror’s own ledger has a sequence of one name only',
+      "and o.deptype = 'a'",
+      "and o.deptype = 'x'",
+    ],
     ['occupied: default privileges are objects', "and d.deptype = 'n'", 'and true'],
     [
       'occupied: an empty ledger of the mirror is an object',
-      'and i.identity <> all (${LEDGER})',
+      'and i.identity <> ${LEDGER}',
       'and ${LEDGER.length} > 0',
     ],
     [
