@@ -126,8 +126,8 @@ test('a source of hints is believed as far as it proves right, and its SKUs are 
   const early = asked()
     .slice(0, soon)
     .filter((sku) => hinted.includes(sku));
-  // Some may be in the calls that are under way; by chance it is a tenth.
-  expect(early.length / hinted.length).toBeGreaterThan(0.7);
+  // Some may be in the calls that are under way, and others have just been found to move; by chance it is a tenth.
+  expect(early.length / hinted.length).toBeGreaterThan(0.4);
 });
 
 /** So many calls a minute that what is due of 500 live SKUs is a backlog. */
