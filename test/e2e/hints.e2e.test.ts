@@ -119,15 +119,22 @@ test('a source of hints is believed as far as it proves right, and its SKUs are 
   expect(hinted.length).toBeGreaterThan(10);
   await other.hint('orders', hinted);
   const from = sandbox.requests.length;
-  // A call or two may be under way.
-  const soon = hinted.length + 15;
   const asked = () => askedSince(stack, from).flat();
+  // On a machine with other work calls go on for a while before one reads the hints.
+  await eventually(async () => {
+    const [{ unread }] = await sql<
+      [{ unread: number }]
+    >`select count(*)::int as unread from catalog_internal.hints`;
+    expect(unread).toBe(0);
+  });
+  // A call or two may be under way.
+  const soon = asked().length + hinted.length + 15;
   await eventually(() => expect(asked().length).toBeGreaterThanOrEqual(soon), { within: SLOW });
   const early = asked()
     .slice(0, soon)
     .filter((sku) => hinted.includes(sku));
-  // Some may be in the calls that are under way, and others have just been found to move; by chance it is a tenth.
-  expect(early.length / hinted.length).toBeGreaterThan(0.4);
+  // By chance it is a tenth.
+  expect(early.length / hinted.length).toBeGreaterThan(0.7);
 });
 
 /** So many calls a minute that what is due of 500 live SKUs is a backlog. */
