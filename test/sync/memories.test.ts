@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { Memories, Rate } from '../../src/store/rate-prior.ts';
 import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/memories.ts';
 import { learnRate, PRIOR } from '../../src/sync/live/policy.ts';
+import { learnWholesale } from '../../src/sync/live/releases.ts';
+import { runs } from '../support/soak.ts';
 
 const mean = ({ alpha, beta }: Rate) => alpha / beta;
 const found = fc.record({
@@ -13,6 +15,9 @@ const found = fc.record({
   moved: fc.boolean(),
   hinted: fc.boolean(),
 });
+
+/** Far from what a real cannot hold, and from products of it that a double cannot. */
+const isHeld = (number: number) => number > 1e-20 && number < 1e20;
 
 /** Refreshes every `tau` minutes of a SKU that has moved in each n-th of them; 0: in none. */
 function refreshed(from: Memories, refreshes: number, tau: number, nth: number): Memories {
@@ -37,6 +42,29 @@ describe('two memories of how often a SKU moves', () => {
         expect(mean(rate)).toBeGreaterThanOrEqual(Math.min(mean(long), mean(short)) * 0.9999);
         expect(mean(rate)).toBeLessThanOrEqual(Math.max(mean(long), mean(short)) * 1.0001);
       }),
+    );
+  });
+
+  test('stay numbers that Postgres takes, for years of whatever habits', () => {
+    const habits = fc.array(found, { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(habits, fc.array(found, { maxLength: 5 }), (before, always) => {
+        let memories = memoriesOf(PRIOR);
+        let wholesale = { moves: 0, minutes: 0 };
+        const refresh = ({ tau, ...what }: (typeof before)[number]) => {
+          memories = learnMemories(memories, tau, what);
+          wholesale = learnWholesale(wholesale, tau, what.moved);
+        };
+        before.forEach(refresh);
+        for (let n = 0; n < 10_000 && always.length > 0; n += 1) always.forEach(refresh);
+        const { long, short, odds } = memories;
+        const rate = rateOfMemories(memories);
+        for (const number of [long.alpha, long.beta, short.alpha, short.beta, rate.alpha, rate.beta])
+          expect(number).toSatisfy(isHeld);
+        for (const number of [odds, wholesale.moves, wholesale.minutes])
+          expect(number).toSatisfy((n: number) => n === 0 || isHeld(Math.abs(n)));
+      }),
+      { numRuns: runs(20) },
     );
   });
 
