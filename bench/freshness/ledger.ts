@@ -281,12 +281,14 @@ export class Ledger {
     if (before !== undefined && before < Infinity && line?.explained !== true) {
       const rate = this.#rates[item] as Rate;
       if (!isHinted) this.#notePrior(item, before, changed);
-      const memories = learnMemories(this.#memories[item] ?? memoriesOf(rate), before, {
-        moved: changed,
-        hinted: isHinted,
-      });
+      const memories = learnMemories(
+        this.#memories[item] ?? memoriesOf(rate),
+        before,
+        { moved: changed, hinted: isHinted },
+        this.#prior,
+      );
       this.#memories[item] = memories;
-      this.#rates[item] = rateOfMemories(memories);
+      this.#rates[item] = rateOfMemories(memories, this.#prior);
     }
     const dueIn = Math.min(this.#wait(item), line?.again ?? Infinity);
     const wait = this.hints?.againIn(item, dueIn) ?? dueIn;

@@ -2,9 +2,9 @@ import { exponential, gauss, seeded } from './random.ts';
 
 export type Weights = 'zipf' | 'watch' | 'uniform';
 
-/** A median SKU changes once in six hours; the spread is log-normal. Times in minutes. */
+/** A median SKU changes once in six hours, and rates are spread log-normally about that. Times in minutes. */
 const MEDIAN_MINUTES = 360;
-const SIGMA = 1.5;
+const SPREAD = 1.5;
 
 /** Live SKUs as a mirror meets them. Times in minutes. */
 export interface LiveMarket {
@@ -29,9 +29,17 @@ export class Market implements LiveMarket {
   readonly #moves: Uint32Array;
   readonly #random: () => number;
   readonly #medianMinutes: number;
+  readonly #spread: number;
 
-  constructor(size: number, weights: Weights, seed: number, medianMinutes: number = MEDIAN_MINUTES) {
+  constructor(
+    size: number,
+    weights: Weights,
+    seed: number,
+    medianMinutes: number = MEDIAN_MINUTES,
+    spread: number = SPREAD,
+  ) {
     this.size = size;
+    this.#spread = spread;
     this.#medianMinutes = medianMinutes;
     this.#random = seeded(seed);
     this.rates = this.#drawRates();
@@ -44,7 +52,7 @@ export class Market implements LiveMarket {
   #drawRates(): Float64Array {
     return Float64Array.from(
       { length: this.size },
-      () => Math.exp(SIGMA * gauss(this.#random)) / this.#medianMinutes,
+      () => Math.exp(this.#spread * gauss(this.#random)) / this.#medianMinutes,
     );
   }
 

@@ -1,3 +1,4 @@
+import { drawnFigures } from './drawn-figures.ts';
 import { sendsPerWindow } from '../../src/pace/policy.ts';
 import { figure, type Figure } from '../frame/figure.ts';
 import { hintFigures } from './hint-figures.ts';
@@ -33,6 +34,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
     for (const weights of ['zipf', 'watch'] as const) yield* liveFigures(seeds, size, weights, 200);
   },
   'how likely live prices are right': trustFigures,
+  'drawn markets': drawnFigures,
   'bursty neighbours': burstyFigures,
   'rates that are redrawn': redrawFigures,
   'everything live': incidentFigures,

@@ -41,13 +41,15 @@ export function runLive(
     trust?: boolean;
     /** How often the median SKU moves, in minutes. */
     medianMinutes?: number;
+    /** By how much that differs between SKUs: standard deviation of its logarithm. */
+    spread?: number;
     /** The account's pace, where it is not LIMITS. */
     limits?: PaceLimits;
     /** From when on prices are judged, in minutes; the second half where nothing is said. */
     judgedFrom?: number;
   },
 ) {
-  const market = new Market(size.skus, run.weights, seed, run.medianMinutes);
+  const market = new Market(size.skus, run.weights, seed, run.medianMinutes, run.spread);
   const hours = run.hours ?? size.hours;
   const [cold, warm] = [new Account(0), new Account((hours / 2) * 60)];
   const trust = new TrustAccount(run.judgedFrom ?? (hours / 2) * 60);

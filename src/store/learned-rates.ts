@@ -1,6 +1,6 @@
 import { scanning, type Sql } from './db.ts';
 import { promisedMinutes } from './live.ts';
-import { RATES_START_AT } from './rate-prior.ts';
+import { RATES_START_AS } from './rate-prior.ts';
 
 /** Live SKUs alike in rate and weight, and the part of them whose own refreshes say more of their rate than those of all others. */
 export interface LearnedRates {
@@ -13,14 +13,15 @@ export interface LearnedRates {
   readonly knownPart: number;
 }
 
+const { alpha: ALPHA, beta: BETA } = RATES_START_AS;
+
 /** The same groups by what is believed of rates (catalog_internal.p_right), for estimates. */
 export async function readLearnedRates(sql: Sql): Promise<LearnedRates> {
   const [row] = await scanning(sql<[LearnedRates]>`
     with skus as (
-      select coalesce(r.alpha, 1) / (coalesce(r.beta, ${RATES_START_AT}) + least(${RATES_START_AT}, coalesce(r.beta, ${RATES_START_AT}))
-          * (b.live_prior_minutes / ${RATES_START_AT} - 1)) as lambda,
+      select coalesce(r.alpha, ${ALPHA}) / (coalesce(r.beta, ${BETA}) + coalesce(r.prior_part, least(1, r.beta / ${BETA})) * (b.live_prior_minutes - ${BETA})) as lambda,
         coalesce(w.weight, 1)::float8 as weight,
-        coalesce(r.long_beta, r.beta, 0) > 2 * ${RATES_START_AT} or coalesce(r.long_alpha, r.alpha, 0) > 2 as known,
+        coalesce(r.long_beta, r.beta, 0) > 2 * ${BETA}::float8 or coalesce(r.long_alpha, r.alpha, 0) > 2 as known,
         ${promisedMinutes(sql)} as promised
       from catalog_internal.due d join catalog.skus s using (sku) cross join catalog_internal.beliefs b
       left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)

@@ -1,3 +1,4 @@
+import type { Rate } from './rate-prior.ts';
 import type { NextRefresh } from './answer/types.ts';
 import type { Sql } from './db.ts';
 import type { LiveCandidate } from './live.ts';
@@ -44,11 +45,9 @@ export async function unscheduledLive(
 }
 
 /** A SKU's next refresh, `inMs` from now, and the belief about its rate. */
-export interface Scheduled {
+export interface Scheduled extends Rate {
   readonly sku: string;
   readonly generation: number;
-  readonly alpha: number;
-  readonly beta: number;
   readonly inMs: number;
 }
 
@@ -61,7 +60,7 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
     with scheduled as (
       select * from unnest(${scheduled.map(({ sku }) => sku)}::text[], ${scheduled.map(({ generation }) => generation)}::int[],
         ${scheduled.map(({ alpha }) => alpha)}::float8[], ${scheduled.map(({ beta }) => beta)}::float8[],
-        ${scheduled.map(({ inMs }) => inMs)}::float8[]) as p(sku, generation, alpha, beta, in_ms)
+        ${scheduled.map(({ prior }) => prior ?? null)}::float8[], ${scheduled.map(({ inMs }) => inMs)}::float8[]) as p(sku, generation, alpha, beta, prior, in_ms)
     ),
     locked as materialized (
       select d.sku, p.in_ms, case when r.hazard > 0 or r.hint_hazard > 0 then d.due_at end as no_later
@@ -69,7 +68,7 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
       where d.claim is null and d.deferrals = 0 and d.failures = 0 and d.outside_due_at is null order by d.sku for update of d
     ),
     believed as (
-      insert into catalog_internal.live_rates (sku, alpha, beta) select sku, alpha, beta from scheduled order by sku
+      insert into catalog_internal.live_rates (sku, alpha, beta, prior_part) select sku, alpha, beta, prior from scheduled order by sku
       on conflict (sku) do nothing
     )
     update catalog_internal.due d set live = true, lane = catalog_internal.lane_of('live'), reason = 'live',

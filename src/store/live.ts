@@ -3,7 +3,7 @@ import { scanning, type Sql, type Tx } from './db.ts';
 import type { Incident } from './incident.ts';
 import type { HeldLine, Releases, Wholesale } from './line-state.ts';
 import { releasesRow } from './live-lines.ts';
-import type { Memories } from './rate-prior.ts';
+import type { Memories, Rate } from './rate-prior.ts';
 
 /**
  * The partner's ceiling on live computations, as learned (partner rules 4.1.3, 8.open). Times are epoch milliseconds, by the
@@ -183,7 +183,7 @@ export async function rateGroups(
     select count(*)::int as count, avg(lambda)::float8 as lambda, avg(weight)::float8 as weight,
       (count(promised) / sum(1 / promised))::float8 as promised
     from (
-      select coalesce(r.alpha / r.beta, (${prior.alpha} + coalesce(past.moves, 0)) / (${prior.beta} + coalesce(past.minutes, 0))) as lambda,
+      select coalesce(r.alpha / r.beta, (${prior.alpha}::float8 + coalesce(past.moves, 0)) / (${prior.beta}::float8 + coalesce(past.minutes, 0))) as lambda,
         coalesce(w.weight, 1)::float8 as weight, ${promisedMinutes(sql)} as promised
       from catalog_internal.due d
       join catalog.skus s using (sku)
@@ -225,10 +225,8 @@ export interface LiveRefresh extends LiveCandidate {
 }
 
 /** What was learned from a refresh, and when the next one is due. */
-export interface LearnedRefresh {
+export interface LearnedRefresh extends Rate {
   readonly sku: string;
-  readonly alpha: number;
-  readonly beta: number;
   /** What alpha and beta are made of; absent: of nothing else. */
   readonly memories?: Memories;
   readonly sizesSeen: number;
@@ -249,6 +247,8 @@ export interface LiveCandidate {
   /** Null where nothing is known yet. */
   readonly alpha: number | null;
   readonly beta: number | null;
+  /** As of a rate, where it is wanted. */
+  readonly prior?: number | null;
   /** Where nothing is known yet: in how many refreshes of the last three days a price had moved, and how many minutes that is. */
   readonly pastMoves?: number | null;
   readonly pastMinutes?: number | null;
@@ -262,13 +262,13 @@ export interface LiveCandidate {
 
 /** SQL: both memories of a row `r` of live_rates, as JSON; null where it has none. */
 export const heldMemories = (tx: Tx) => tx`
-  case when r.short_odds is not null then json_build_object('long', json_build_object('alpha', r.long_alpha, 'beta', r.long_beta),
-    'short', json_build_object('alpha', r.short_alpha, 'beta', r.short_beta), 'odds', r.short_odds) end`;
+  case when r.short_odds is not null then json_build_object('long', json_build_object('alpha', r.long_alpha, 'beta', r.long_beta, 'prior', r.long_prior),
+    'short', json_build_object('alpha', r.short_alpha, 'beta', r.short_beta, 'prior', r.short_prior), 'odds', r.short_odds) end`;
 
 /** Writes what was learned of live SKUs from one answer. After their products, which say what lines they are of. */
 export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;
-  const rows = rates.map(({ sku, alpha, beta, memories, sizesSeen, sizesMoved, wholesale, told }) => ({
+  const rows = rates.map(({ sku, alpha, beta, prior, memories, sizesSeen, sizesMoved, wholesale, told }) => ({
     sku,
     alpha,
     beta,
@@ -277,6 +277,9 @@ export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Prom
     short_alpha: memories?.short.alpha,
     short_beta: memories?.short.beta,
     short_odds: memories?.odds,
+    prior_part: prior,
+    long_prior: memories?.long.prior,
+    short_prior: memories?.short.prior,
     sizes_seen: sizesSeen,
     sizes_moved: sizesMoved,
     wholesale_moves: wholesale?.moves,
@@ -285,15 +288,16 @@ export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Prom
   }));
   await tx`
     insert into catalog_internal.live_rates as r (sku, alpha, beta, long_alpha, long_beta, short_alpha, short_beta, short_odds,
-      sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told, line)
+      prior_part, long_prior, short_prior, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told, line)
     select n.sku, n.alpha, n.beta, n.long_alpha, n.long_beta, n.short_alpha, n.short_beta, n.short_odds,
-      n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes, n.told, catalog_internal.line_of(p.brand, p.model)
+      n.prior_part, n.long_prior, n.short_prior, n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes, n.told, catalog_internal.line_of(p.brand, p.model)
     from jsonb_to_recordset(${tx.json(rows as never)}) as n(sku text, alpha float8, beta float8, long_alpha real, long_beta real, short_alpha real,
-      short_beta real, short_odds real, sizes_seen real, sizes_moved real, wholesale_moves real, wholesale_minutes real, told jsonb)
+      short_beta real, short_odds real, prior_part real, long_prior real, short_prior real, sizes_seen real, sizes_moved real, wholesale_moves real, wholesale_minutes real, told jsonb)
     left join catalog.products p using (sku)
     order by sku
     on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta, long_alpha = excluded.long_alpha, long_beta = excluded.long_beta,
-      short_alpha = excluded.short_alpha, short_beta = excluded.short_beta, short_odds = excluded.short_odds, sizes_seen = excluded.sizes_seen,
+      short_alpha = excluded.short_alpha, short_beta = excluded.short_beta, short_odds = excluded.short_odds,
+      prior_part = excluded.prior_part, long_prior = excluded.long_prior, short_prior = excluded.short_prior, sizes_seen = excluded.sizes_seen,
       sizes_moved = excluded.sizes_moved, wholesale_moves = excluded.wholesale_moves, wholesale_minutes = excluded.wholesale_minutes,
       line = excluded.line, hazard = null, hint_hazard = null, told = excluded.told`;
 }

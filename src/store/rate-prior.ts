@@ -1,13 +1,16 @@
 /*
- * How often a SKU moves of which nothing is known yet. Rates of single SKUs are learned from one change in `RATES_START_AT` minutes on, and keep
- * that part of their belief for hours, so in a market that is much faster or slower their prices would be believed too much or too
- * little until each SKU has been refreshed many times. What all refreshes find corrects that part, for all SKUs at once. Pure.
+ * How often a SKU moves of which nothing is known yet. Rates of single SKUs are learned from `RATES_START_AS` on, and keep a part of that in their
+ * belief until it is forgotten, so in a market that is much faster or slower their prices would be believed too much or too little until each SKU
+ * has been refreshed many times. What all refreshes find corrects that part, for all SKUs at once: to put another prior in its place is exact for
+ * gamma distributions of one shape, and can be undone (`withPrior`, `withoutPrior`). Pure.
  */
 
 /** Belief about a SKU's changes a minute: gamma distributed with shape alpha and rate beta (minutes). */
 export interface Rate {
   readonly alpha: number;
   readonly beta: number;
+  /** How much of what it was learned from on is left in beta: all of it at first, and less as it is forgotten. Absent: as much as may be. */
+  readonly prior?: number | null | undefined;
 }
 
 /** What refreshes of a SKU have taught: over three days, over one, and which of the two foresees better what they find (sync/live/memories.ts). */
@@ -18,10 +21,13 @@ export interface Memories {
   readonly odds: number;
 }
 
-/** Mean minutes between two changes that every rate is learned from on. */
-export const RATES_START_AT = 120;
+/**
+ * What every rate is learned from on. A shape below one, as SKUs of a market differ more than those of an exponential distribution would: of the
+ * shapes tried, the one that is best calibrated in the first hours of any market and costs least where all rates are drawn anew.
+ */
+export const RATES_START_AS: Rate = { alpha: 0.8, beta: 120, prior: 1 };
 
-/** What is believed of SKUs before any of their own refreshes: mean minutes between two changes, and the variance of its logarithm. */
+/** What is believed of SKUs before any of their own refreshes: `beta` in place of the one above, and the variance of its logarithm. */
 export interface RatePrior {
   readonly minutes: number;
   readonly variance: number;
@@ -36,9 +42,20 @@ const DRIFT = 0.0025;
 const MOST_STEP = Math.log(3);
 const MOST_VARIANCE = 2;
 
+/** How much of what a rate was learned from on is left in it. */
+export const priorPart = ({ beta, prior }: Rate): number => prior ?? Math.min(1, beta / RATES_START_AS.beta);
+
 /** A rate, with what is believed of all in place of what it was learned from on. */
-export function withPrior({ alpha, beta }: Rate, { minutes }: Pick<RatePrior, 'minutes'>): Rate {
-  return { alpha, beta: beta + Math.min(RATES_START_AT, beta) * (minutes / RATES_START_AT - 1) };
+export function withPrior(rate: Rate, { minutes }: Pick<RatePrior, 'minutes'>): Rate {
+  const prior = priorPart(rate);
+  return { alpha: rate.alpha, beta: rate.beta + prior * (minutes - RATES_START_AS.beta), prior };
+}
+
+/** The other way round: the rate of which `withPrior` makes this one. */
+export function withoutPrior({ alpha, beta, prior }: Rate, { minutes }: Pick<RatePrior, 'minutes'>): Rate {
+  // What is left of the prior is no more than there is.
+  const part = Math.min(prior ?? 0, beta / minutes);
+  return { alpha, beta: beta + part * (RATES_START_AS.beta - minutes), prior: part };
 }
 
 /** The probability that nothing has moved `tau` minutes after a refresh, of a SKU, or of one of its sizes, of which `part` move with it. */
@@ -56,8 +73,10 @@ export interface PriorLesson {
 /** By how much the probability of `tau` minutes grows with the logarithm of the prior's minutes. `rate`: as it is learned, without the prior. */
 export function priorLeverage(rate: Rate, tau: number, prior: Pick<RatePrior, 'minutes'>): number {
   const { alpha, beta } = withPrior(rate, prior);
-  const byBeta = (alpha * unmovedProbability({ alpha, beta }, tau) * tau) / (beta * (beta + tau));
-  return byBeta * Math.min(RATES_START_AT, rate.beta) * (prior.minutes / RATES_START_AT);
+  return (
+    (alpha * unmovedProbability({ alpha, beta }, tau) * tau * priorPart(rate) * prior.minutes) /
+    (beta * (beta + tau))
+  );
 }
 
 /** The prior after what was found under it: a Kalman filter's step, so that few refreshes change little. */

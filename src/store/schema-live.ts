@@ -39,6 +39,13 @@ export const liveRates = internal.table(
     shortAlpha: real('short_alpha'),
     shortBeta: real('short_beta'),
     shortOdds: real('short_odds'),
+    /**
+     * How much of what rates are learned from on is left in alpha and beta, and in each memory (store/rate-prior.ts); null: as much as may be, as
+     * an earlier version has it.
+     */
+    priorPart: real('prior_part'),
+    longPrior: real('long_prior'),
+    shortPrior: real('short_prior'),
     /** Its line (catalog_internal.line_of); null where brand or model are not known. */
     line: bigint({ mode: 'bigint' }),
   },

@@ -90,8 +90,8 @@ export const CALIBRATION_FAULTS: readonly Mutant[] = [
     ],
     [
       'prior of rates: replaces what a SKU has shown itself',
-      'Math.min(RATES_START_AT, beta) * (minutes / RATES_START_AT - 1)',
-      'beta * (minutes / RATES_START_AT - 1)',
+      'rate.beta + prior * (minutes - RATES_START_AS.beta)',
+      '(rate.beta * minutes) / RATES_START_AS.beta',
     ],
   ),
 ];

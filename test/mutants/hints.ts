@@ -67,10 +67,20 @@ export const HINTS: readonly Mutant[] = [
     ],
     [
       'memories: the one that foresees worse is believed',
-      'logProbability(short, tau, moved) - logProbability(long, tau, moved)',
-      'logProbability(long, tau, moved) - logProbability(short, tau, moved)',
+      'logProbability(ofShort, tau, moved) - logProbability(ofLong, tau, moved)',
+      'logProbability(ofLong, tau, moved) - logProbability(ofShort, tau, moved)',
     ],
-    ['memories: both last for days', 'short: bounded(learn(short), SHORT_MINUTES)', 'short: learn(short)'],
+    [
+      'memories: both last for days',
+      'short: bounded(withoutPrior(learn(ofShort), prior), SHORT_MINUTES)',
+      'short: bounded(withoutPrior(learn(ofShort), prior))',
+    ],
+    [
+      'memories: learned as in a usual market',
+      'const [ofLong, ofShort] = [withPrior(long, prior), withPrior(short, prior)];\n  const learn',
+      'const [ofLong, ofShort] = [long, short];\n  const learn',
+    ],
+    ['memories: what they were learned from on is never forgotten', 'prior: together(priorPart)', 'prior: 1'],
     [
       'memories: one may be believed for ever',
       'Math.max(-MOST_ODDS, Math.min(MOST_ODDS, FADING * odds + said))',
@@ -86,6 +96,12 @@ export const HINTS: readonly Mutant[] = [
       'short_odds = excluded.short_odds,',
       'short_odds = null,',
     ],
+    [
+      'memories: what they were learned from on comes back with each refresh',
+      'long_prior = excluded.long_prior,',
+      'long_prior = null,',
+    ],
+    ['memories: so does what is believed', 'prior_part = excluded.prior_part,', 'prior_part = null,'],
   ),
   ...faultsOf(
     'src/sync/live/plan.ts',

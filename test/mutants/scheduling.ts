@@ -62,7 +62,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ['rates: no time at all teaches', 'if (tau <= 0) return rate;', ''],
     [
       'rates: a price at rest teaches nothing',
-      'if (!changed) return bounded({ alpha, beta: beta + tau });',
+      'if (!changed) return { ...rate, beta: beta + tau };',
       'if (!changed) return rate;',
     ],
     [

@@ -60,7 +60,7 @@ test('tells what is believed of a live SKU, from its own refreshes and before an
   expect((await explained('L')).belief.sizes_that_move).toBeCloseTo(0.4, 5);
   expect((await explained('M')).belief).toMatchObject({
     own_rate: false,
-    minutes_between_changes: 30,
+    minutes_between_changes: 37.5,
     sizes_that_move: 1,
   });
 });

@@ -93,28 +93,29 @@ test('a later refresh is told whether a price had moved, and how long ago the re
 test('a later refresh is told of both memories; of what an earlier version has learned there are none', async () => {
   await liveSkus('A', 'B');
   const memories = (odds: number) => ({
-    long: { alpha: 2, beta: 4000 + odds },
-    short: { alpha: 1.5, beta: 30 + odds },
+    long: { alpha: 2, beta: 4000 + odds, prior: 0.25 },
+    short: { alpha: 1.5, beta: 30 + odds, prior: 0.125 },
     odds,
   });
   const ask = async (odds: number) => {
-    const told = new Map<string, unknown>();
+    const [told, priors] = [new Map<string, unknown>(), new Map<string, unknown>()];
     await store.sql`update catalog_internal.due set due_at = now() - interval '1 second'`;
     const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
     if (claim === null) throw new Error('nothing claimed');
     await applyAnswer(store.sql, claim, [record('A', 1), record('B', 1)], {
       ...next,
       live: (refresh) => {
-        told.set(refresh.sku, refresh.memories);
+        told.set(refresh.sku, refresh.memories ?? null);
+        priors.set(refresh.sku, refresh.prior);
         const learned = { sku: refresh.sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1000 };
-        return refresh.sku === 'A' ? { ...learned, memories: memories(odds) } : learned;
+        return refresh.sku === 'A' ? { ...learned, prior: 0.5, memories: memories(odds) } : learned;
       },
     });
-    return Object.fromEntries(told);
+    return { memories: Object.fromEntries(told), priors: Object.fromEntries(priors) };
   };
-  expect(await ask(2.5)).toEqual({ A: null, B: null });
-  expect(await ask(-1.5)).toEqual({ A: memories(2.5), B: null });
-  expect(await ask(0)).toEqual({ A: memories(-1.5), B: null });
+  expect(await ask(2.5)).toEqual({ memories: { A: null, B: null }, priors: { A: null, B: null } });
+  expect(await ask(-1.5)).toEqual({ memories: { A: memories(2.5), B: null }, priors: { A: 0.5, B: null } });
+  expect(await ask(0)).toEqual({ memories: { A: memories(-1.5), B: null }, priors: { A: 0.5, B: null } });
 });
 
 test('named SKUs are claimed beside quotas, unless someone holds them', async () => {
@@ -192,7 +193,7 @@ test('estimates go by the rates that p_right goes by, and say of how many SKUs t
   await sql`update catalog.skus set state = 'priced'`;
   await sql`update catalog_internal.beliefs set live_prior_minutes = 60`;
   await sql`
-    insert into catalog_internal.live_rates (sku, alpha, beta) values ('A', 1, 1120), ('B', 5, 200), ('C', 1, 140)`;
+    insert into catalog_internal.live_rates (sku, alpha, beta, prior_part) values ('A', 1, 1120, null), ('B', 5, 200, 0.5), ('C', 1, 200, 1)`;
   const { groups, knownPart } = await readLearnedRates(sql);
   expect(knownPart).toBe(0.5);
   const found = groups
@@ -200,8 +201,9 @@ test('estimates go by the rates that p_right goes by, and say of how many SKUs t
     .map(({ count, lambda }) => [count, 1 / lambda]);
   expect(found).toEqual([
     [1, expect.closeTo(1060)],
-    [1, expect.closeTo(80)],
-    [1, expect.closeTo(60)],
-    [1, expect.closeTo(28)],
+    [1, expect.closeTo(140)],
+    // Of which nothing is known.
+    [1, expect.closeTo(75)],
+    [1, expect.closeTo(34)],
   ]);
 });

@@ -192,8 +192,8 @@ describe('the probability of a price', () => {
 describe('before anything was learned', () => {
   test.each([
     ['live', 0, 1],
-    ['live', 1.57, 0.95],
-    ['unlisted', 30, 0.5],
+    ['live', 1.987, 0.95],
+    ['unlisted', 30, 0.574],
     ['snapshot', 0, 0.98],
     ['snapshot', 500_000, 0.98],
     ['reported', 1, 0.1],

@@ -6,8 +6,8 @@ import {
   learnPrior,
   priorLeverage,
   type RatePrior,
-  RATES_START_AT,
   unmovedProbability,
+  withoutPrior,
   withPrior,
 } from '../../src/store/rate-prior.ts';
 import { learnRate, PRIOR } from '../../src/sync/live/policy.ts';
@@ -51,12 +51,29 @@ describe('the probability that nothing has moved', () => {
 
 describe('a rate with the prior of all', () => {
   test('is the prior’s where nothing is known, and its own where much is', () => {
-    expect(withPrior(PRIOR, { minutes: 7 })).toEqual({ alpha: 1, beta: 7 });
-    expect(withPrior({ alpha: 1, beta: RATES_START_AT + 4000 }, { minutes: 7 })).toEqual({
-      alpha: 1,
-      beta: 4007,
+    expect(withPrior(PRIOR, { minutes: 7 })).toEqual({ alpha: PRIOR.alpha, beta: 7, prior: 1 });
+    expect(withPrior({ alpha: 1, beta: 4120 }, { minutes: 7 })).toEqual({ alpha: 1, beta: 4007, prior: 1 });
+    expect(withPrior({ alpha: 3, beta: 60 }, { minutes: 120 })).toEqual({ alpha: 3, beta: 60, prior: 0.5 });
+    // Half of it is forgotten; all of it.
+    expect(withPrior({ alpha: 9, beta: 300, prior: 0.5 }, { minutes: 1120 }).beta).toBe(800);
+    expect(withPrior({ alpha: 9, beta: 300, prior: 0 }, { minutes: 1120 }).beta).toBe(300);
+    // No more is left of a slower one than there is.
+    expect(withoutPrior({ alpha: 9, beta: 300, prior: 1 }, { minutes: 600 })).toEqual({
+      alpha: 9,
+      beta: 60,
+      prior: 0.5,
     });
-    expect(withPrior({ alpha: 3, beta: 50 }, { minutes: RATES_START_AT })).toEqual({ alpha: 3, beta: 50 });
+  });
+
+  test('can be taken out of it again', () => {
+    fc.assert(
+      fc.property(rates, priors, (rate, prior) => {
+        const { alpha, beta } = withoutPrior(withPrior(rate, prior), prior);
+        expect(alpha).toBe(rate.alpha);
+        expect(beta / rate.beta).toBeCloseTo(1, 9);
+        expect(withPrior(withoutPrior(rate, prior), prior).beta / rate.beta).toBeCloseTo(1, 9);
+      }),
+    );
   });
 
   test('is a rate, and the less sure of a price the faster all are', () => {
@@ -140,7 +157,7 @@ describe('the prior of all', () => {
         lesson.noise += p * (1 - p);
         claimed += p / skus.length;
         right += Number(isRight) / skus.length;
-        sku.rate = learnRate(sku.rate, 20, !isRight);
+        sku.rate = withoutPrior(learnRate(withPrior(sku.rate, prior), 20, !isRight), prior);
       }
       prior = learnPrior(prior, lesson);
     }

@@ -18,7 +18,7 @@ describe('what is believed of a rate of change', () => {
   });
 
   test('counts each move of the past once, and each minute', () => {
-    expect(rateFromPast(3, 600)).toEqual({ alpha: PRIOR.alpha + 3, beta: PRIOR.beta + 600 });
+    expect(rateFromPast(3, 600)).toEqual({ alpha: PRIOR.alpha + 3, beta: PRIOR.beta + 600, prior: 1 });
     expect(rateFromPast(0, 0)).toEqual(PRIOR);
   });
 
@@ -28,7 +28,7 @@ describe('what is believed of a rate of change', () => {
     expect(still.alpha / still.beta).toBeCloseTo(PRIOR.alpha / (PRIOR.beta + 30 * DAYS), 12);
     const busy = rateFromPast(199, 1000);
     expect(busy.alpha).toBeCloseTo(20, 6);
-    expect(busy.alpha / busy.beta).toBeCloseTo(200 / 1120, 12);
+    expect(busy.alpha / busy.beta).toBeCloseTo((PRIOR.alpha + 199) / (PRIOR.beta + 1000), 12);
   });
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  bounded,
   chooseLive,
   drawnPart,
   learnMovedSizes,
@@ -25,8 +26,8 @@ describe('the belief about a rate', () => {
   test('moves towards what is seen, and never beyond its bounds', () => {
     fc.assert(
       fc.property(rates, fc.double({ min: 0.1, max: 10_000, noNaN: true }), (rate, tau) => {
-        const still = learnRate(rate, tau, false);
-        const moved = learnRate(rate, tau, true);
+        const still = bounded(learnRate(rate, tau, false));
+        const moved = bounded(learnRate(rate, tau, true));
         expect(mean(still)).toBeLessThanOrEqual(mean(rate) * 1.0001);
         expect(mean(moved)).toBeGreaterThanOrEqual(mean(rate) * 0.9999);
         for (const { alpha, beta } of [still, moved]) {
@@ -40,7 +41,7 @@ describe('the belief about a rate', () => {
 
   test('is told of a move that was hinted at exactly when it was: so many moves in so much time', () => {
     let rate = PRIOR;
-    for (let refresh = 0; refresh < 100; refresh += 1) rate = learnHintedMove(rate, 5);
+    for (let refresh = 0; refresh < 100; refresh += 1) rate = bounded(learnHintedMove(rate, 5));
     expect(rate.beta / rate.alpha).toBeCloseTo(5, 0);
     expect(learnHintedMove(PRIOR, 0)).toEqual(PRIOR);
     // At some time in the wait there may have been more than one.
@@ -51,7 +52,7 @@ describe('the belief about a rate', () => {
   test('finds the true rate of a steady SKU', () => {
     let rate = PRIOR;
     // A change in every second look of 30 minutes: e^(−30 λ) = ½.
-    for (let refresh = 0; refresh < 200; refresh += 1) rate = learnRate(rate, 30, refresh % 2 === 0);
+    for (let refresh = 0; refresh < 200; refresh += 1) rate = bounded(learnRate(rate, 30, refresh % 2 === 0));
     expect(mean(rate)).toBeGreaterThan(0.015);
     expect(mean(rate)).toBeLessThan(0.031);
   });

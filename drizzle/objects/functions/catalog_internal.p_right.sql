@@ -3,8 +3,8 @@
 -- none has. The cohorts live and unlisted go by_rate; `reported` is one of the others (cohort_of).
 --
 -- By a rate of its own: moves come by chance at a rate of which a gamma distribution is believed (alpha, beta in minutes), so that
--- none comes in t minutes with (1 + t / beta) ^ -alpha. Rates are learned from one move in 120 minutes on, whatever the market
--- (src/sync/live/policy.ts); here that part of beta counts as what all refreshes have taught of such SKUs (src/store/rate-prior.ts).
+-- none comes in t minutes with (1 + t / beta) ^ -alpha. Rates are learned from alpha 0.8 and beta 120 on, whatever the market
+-- (src/store/rate-prior.ts); here what is left of that (prior_part) counts as what all refreshes have taught of such SKUs.
 -- Where its line moves (src/sync/live/releases.ts), it has not moved with it with exp(-hazard), nor has any of its sizes; likewise where somebody
 -- has hinted at it (src/sync/live/hints.ts).
 -- Snapshot-priced: the product of three: no move that waits to be reported, or of which a report is there; none that is never
@@ -17,8 +17,8 @@ CREATE OR REPLACE FUNCTION catalog_internal.p_right(
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
   SELECT CASE WHEN by_rate
-    THEN exp(-least(60, coalesce(rate.alpha, 1) * ln(
-      1 + minutes / (coalesce(rate.beta, 120) + least(120, coalesce(rate.beta, 120)) * (held.live_prior_minutes / 120 - 1))
+    THEN exp(-least(60, coalesce(rate.alpha, 0.8) * ln(
+      1 + minutes / (coalesce(rate.beta, 120) + coalesce(rate.prior_part, least(1, rate.beta / 120)) * (held.live_prior_minutes - 120))
         * CASE WHEN of_size THEN (coalesce(rate.sizes_moved, 0) + 20 * held.live_moved_part) / (coalesce(rate.sizes_seen, 0) + 20) ELSE 1 END
     ) + coalesce(rate.hazard, 0) + coalesce(rate.hint_hazard, 0)))
     ELSE (1 - CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END * CASE WHEN reported THEN held.reported_moves ELSE held.waiting_moves END)

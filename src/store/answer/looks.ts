@@ -1,7 +1,7 @@
 import type { PriceDifference } from './differences.ts';
 import type { SkuResult } from './types.ts';
 import type { LookTest } from '../calibration.ts';
-import { priorLeverage, RATES_START_AT } from '../rate-prior.ts';
+import { priorLeverage, RATES_START_AS } from '../rate-prior.ts';
 import type { AuditFinding } from '../audit.ts';
 
 /** What was held of a SKU's prices just before its refresh: columns of a locked SKU. */
@@ -16,6 +16,7 @@ export interface Held {
   /** What its own refreshes have taught of its rate; null where none has. */
   readonly alpha: number | null;
   readonly beta: number | null;
+  readonly prior?: number | null;
   readonly priorMinutes: number;
   /** Whether it was refreshed because it had been drawn at random. */
   readonly random: boolean;
@@ -49,10 +50,14 @@ export function sizesFound(
 /** Cohorts whose prices change by rates of their own. */
 const BY_RATE = new Set(['live', 'unlisted']);
 
-const leverageOf = ({ alpha, beta, priorMinutes }: Held, minutes: number) =>
-  priorLeverage({ alpha: alpha ?? 1, beta: beta ?? RATES_START_AT }, Math.max(0, minutes), {
-    minutes: priorMinutes,
-  });
+const leverageOf = ({ alpha, beta, prior, priorMinutes }: Held, minutes: number) =>
+  priorLeverage(
+    alpha === null || beta === null ? RATES_START_AS : { alpha, beta, prior },
+    Math.max(0, minutes),
+    {
+      minutes: priorMinutes,
+    },
+  );
 
 /**
  * What refreshes test of what was held before them: for each SKU whether anything has moved, and of its sizes how many have; once more

@@ -11,7 +11,7 @@ import {
   storeRefreshThreshold,
 } from '../../store/live.ts';
 import type { Sql } from '../../store/db.ts';
-import { RATES_START_AT, unmovedProbability, withPrior } from '../../store/rate-prior.ts';
+import { RATES_START_AS, unmovedProbability, withPrior } from '../../store/rate-prior.ts';
 import { readSyncState } from '../../store/sync-state.ts';
 import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
 import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';
@@ -163,8 +163,9 @@ export function learnRefresh(
     const hinted = hintedBy(refresh, before);
     const isOwn = minutes !== null && !told.explained;
     const held = refresh.memories ?? memoriesOf(before);
-    const memories = isOwn ? learnMemories(held, minutes, { moved, hinted: hinted.explains }) : held;
-    const rate = isOwn ? rateOfMemories(memories) : before;
+    const prior = priorOf(refresh);
+    const memories = isOwn ? learnMemories(held, minutes, { moved, hinted: hinted.explains }, prior) : held;
+    const rate = isOwn ? rateOfMemories(memories, prior) : before;
     const found = refresh.sizes ?? { held: 0, moved: 0 };
     const sizes = isOwn ? learnMovedSizes(seen, before, minutes, found) : seen;
     const dueIn = Math.min(waitMinutes(plan, settings, weight, rate), told.againIn ?? Infinity);
@@ -185,13 +186,15 @@ export function learnRefresh(
   };
 }
 
+const priorOf = ({ priorMinutes = RATES_START_AS.beta }: LiveRefresh) => ({ minutes: priorMinutes });
+
 /** What hints at a SKU say of its refresh, and the refresh of them and of those before; what is undone that they had told of is theirs, too. */
 function hintedBy(refresh: LiveRefresh, rate: Rate) {
-  const { minutes, moved, priorMinutes = RATES_START_AT } = refresh;
+  const { minutes, moved } = refresh;
   if (minutes === null) return { explains: false, tests: [], told: null, toldTests: [] };
   const hints = refresh.hints ?? [];
   const prices = [...(refresh.prices ?? [])];
-  const unmoved = unmovedProbability(withPrior(rate, { minutes: priorMinutes }), Math.max(0, minutes));
+  const unmoved = unmovedProbability(withPrior(rate, priorOf(refresh)), Math.max(0, minutes));
   const toldTests = refresh.told
     ? testTold(refresh.told, new Map(prices.map(([size, { to }]) => [size, to])))
     : [];

@@ -1,4 +1,5 @@
-import { type Rate, RATES_START_AT } from '../../store/rate-prior.ts';
+import { faded } from '../../store/faded.ts';
+import { priorPart, type Rate, RATES_START_AS } from '../../store/rate-prior.ts';
 
 /*
  * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
@@ -11,7 +12,6 @@ import { type Rate, RATES_START_AT } from '../../store/rate-prior.ts';
 
 export type { Rate };
 
-const PRIOR_SHAPE = 1;
 /** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
 const MOST_SHAPE = 20;
 const MOST_MEMORY_MINUTES = 3 * 24 * 60;
@@ -30,14 +30,14 @@ export const SHORTLIST = 16;
 export const SPENT_PART = 0.97;
 const LEAST_SPENT_PART = 0.8;
 
-/** Nothing known: a change in two hours, perhaps (of the priors tried, the one the benchmark likes best). */
-export const PRIOR: Rate = { alpha: PRIOR_SHAPE, beta: PRIOR_SHAPE * RATES_START_AT };
+/** Nothing known: a change in two hours and a half, perhaps. */
+export const PRIOR: Rate = RATES_START_AS;
 
-/** The belief after a refresh `tau` minutes after the one before, which found the price changed or not. */
+/** The belief after a refresh `tau` minutes after the one before, which found the price changed or not. Not bounded yet. */
 export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
   if (tau <= 0) return rate;
   const { alpha, beta } = rate;
-  if (!changed) return bounded({ alpha, beta: beta + tau });
+  if (!changed) return { ...rate, beta: beta + tau };
   // The mixture that "at least one change" leaves is matched by a gamma of the same mean and variance.
   const r = Math.log1p(tau / beta);
   const seen = -Math.expm1(-alpha * r);
@@ -45,7 +45,7 @@ export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
   const second = (((alpha * (alpha + 1)) / beta ** 2) * -Math.expm1(-(alpha + 2) * r)) / seen;
   const variance = second - mean ** 2;
   if (!(variance > 0) || !(mean > 0)) return rate;
-  return bounded({ alpha: mean ** 2 / variance, beta: mean / variance });
+  return { ...rate, alpha: mean ** 2 / variance, beta: mean / variance };
 }
 
 /**
@@ -53,7 +53,7 @@ export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
  * came at the end of these minutes. Whose moves are all hinted at, and taught nothing, would be believed to rest, and worth every hint.
  */
 export function learnHintedMove(rate: Rate, tau: number): Rate {
-  return tau <= 0 ? rate : bounded({ alpha: rate.alpha + 1, beta: rate.beta + tau });
+  return tau <= 0 ? rate : { ...rate, alpha: rate.alpha + 1, beta: rate.beta + tau };
 }
 
 /** Sizes are remembered like so many of them: what a SKU's moves are like may change. */
@@ -79,10 +79,15 @@ export function learnMovedSizes(
   return { seen: seen * scale, moved: sizes * scale };
 }
 
-/** A rate without the evidence of more than so many minutes, or of more than twenty moves. */
-export function bounded({ alpha, beta }: Rate, minutes = MOST_MEMORY_MINUTES): Rate {
+/** A rate without the evidence of more than so many minutes, or of more than twenty moves; and without as much of what it was learned from on. */
+export function bounded(rate: Rate, minutes = MOST_MEMORY_MINUTES): Rate {
+  const { alpha, beta } = rate;
   const scale = Math.min(1, MOST_SHAPE / alpha, minutes / beta);
-  return { alpha: Math.max(LEAST_SHAPE, alpha * scale), beta: beta * scale };
+  return {
+    alpha: Math.max(LEAST_SHAPE, alpha * scale),
+    beta: beta * scale,
+    prior: faded(priorPart(rate) * scale),
+  };
 }
 
 /**

@@ -5,9 +5,10 @@ import { type Rate, rateFromPast } from './policy.ts';
 export function rateOf({
   alpha,
   beta,
+  prior,
   pastMoves,
   pastMinutes,
-}: Pick<LiveCandidate, 'alpha' | 'beta' | 'pastMoves' | 'pastMinutes'>): Rate {
-  if (alpha !== null && beta !== null) return { alpha, beta };
+}: Pick<LiveCandidate, 'alpha' | 'beta' | 'prior' | 'pastMoves' | 'pastMinutes'>): Rate {
+  if (alpha !== null && beta !== null) return { alpha, beta, prior };
   return rateFromPast(pastMoves ?? 0, pastMinutes ?? 0);
 }
