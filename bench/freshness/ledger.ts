@@ -275,12 +275,12 @@ export class Ledger {
     this.#gap = Math.max(this.#gap, minute - this.#lookedAt);
     this.#lookedAt = minute;
     const before = this.#tauBefore[item];
+    if (before !== undefined && before < Infinity) this.#notePrior(item, before, changed);
     const line = before === undefined ? undefined : this.lines?.settle(item, minute, before);
     const own = before === undefined ? 1 : unmovedProbability(this.rate(item), before);
     const isHinted = this.hints?.settle(item, own, changed) ?? false;
     if (before !== undefined && before < Infinity && line?.explained !== true) {
       const rate = this.#rates[item] as Rate;
-      if (!isHinted) this.#notePrior(item, before, changed);
       const memories = learnMemories(
         this.#memories[item] ?? memoriesOf(rate),
         before,
@@ -297,7 +297,8 @@ export class Ledger {
 
   /** As store/calibration.ts and store/beliefs.ts do. */
   #notePrior(item: number, tau: number, changed: boolean): void {
-    const probability = unmovedProbability(this.rate(item), tau);
+    const hazard = (this.lines?.hazards[item] ?? 0) + (this.hints?.hazards[item] ?? 0);
+    const probability = unmovedProbability(this.rate(item), tau) * Math.exp(-hazard);
     this.#lesson.surprise += Number(!changed) - probability;
     this.#lesson.leverage += priorLeverage(this.#rates[item] as Rate, tau, this.#prior);
     this.#lesson.noise += probability * (1 - probability);

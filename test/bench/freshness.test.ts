@@ -3,7 +3,7 @@ import { PARTS } from '../../bench/freshness/results.ts';
 import { expectFiguresReached, TIMEOUT } from './simulated-days.ts';
 
 const HERE = [
-  ['how likely live prices are right', 57],
+  ['how likely live prices are right', 65],
   ['bursty neighbours', 4],
   ['rates that are redrawn', 1],
   ['everything live', 4],
