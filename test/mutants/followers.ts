@@ -111,7 +111,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['copies: a column is put over its object', "c.field = 'product', c.field DESC", 'c.field DESC'],
   ),
   ...faultsOf(
-    'drizzle/0033_price_at_by_days.sql',
+    'drizzle/0039_price_at_by_position.sql',
     ['test/store/price-at.pg.test.ts', 'test/store/daily-model.pg.test.ts'],
     [
       'history: days that are not counted yet have no changes',
@@ -124,6 +124,9 @@ export const FOLLOWERS: readonly Mutant[] = [
       'IF first_id IS NULL THEN',
     ],
     ['history: the day itself is over', 'p.day >= asked_day', 'p.day > asked_day'],
+    ['history: a day has one change at most', 'IF on_day = 1 AND', 'IF on_day >= 1 AND'],
+    ['history: nothing changes after the day', 'h.id IN (first_id, last_id)', 'h.id = first_id'],
+    ['history: a day begins with its correction', 'AND NOT d.size_type_changed', ''],
   ),
   ...faultsOf(
     'src/telemetry/traces/export-lines.ts',

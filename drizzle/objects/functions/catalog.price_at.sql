@@ -8,6 +8,7 @@ DECLARE
   asked_day date := (price_at.at AT TIME ZONE 'UTC')::date;
   first_id bigint;
   last_id bigint;
+  on_day integer;
   held integer;
 BEGIN
   SELECT s.first_priced_at INTO first_priced_at FROM catalog.skus s WHERE s.sku = price_at.sku;
@@ -17,8 +18,9 @@ BEGIN
   -- A size's days tell where to look, so that hundreds of changes of its siblings are not read: it is at the latest the first change of the next day,
   -- or one that is not counted yet. Of the oldest day some may be dropped.
   IF asked_day > (SELECT min(d.day) FROM catalog.daily_prices d) THEN
-    SELECT min(d.first_position), min(d.first_position) FILTER (WHERE d.day > asked_day) INTO first_id, last_id FROM (
-      SELECT p.day, p.first_position FROM catalog.daily_prices p
+    SELECT min(d.first_position), min(d.first_position) FILTER (WHERE d.day > asked_day), min(d.changes) FILTER (WHERE d.day = asked_day AND NOT d.size_type_changed)
+    INTO first_id, last_id, on_day FROM (
+      SELECT p.day, p.first_position, p.changes, p.size_type_changed FROM catalog.daily_prices p
       WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day >= asked_day ORDER BY p.day LIMIT 2
     ) d;
     -- Nothing that is counted has changed since. Where the SKU has no day at all, somebody may have deleted them.
@@ -29,9 +31,16 @@ BEGIN
   IF last_id IS NULL THEN
     first_id := greatest(first_id, catalog_internal.position_before(at));
   END IF;
-  SELECT h.old_price INTO held FROM catalog.price_history h
-  WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= first_id AND h.id <= coalesce(last_id, 9223372036854775807)
-    AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  IF on_day = 1 AND last_id IS NOT NULL THEN
+    -- The only change of that day, or else the first one of the next: what its siblings did in between lies far apart in a long history.
+    SELECT h.old_price INTO held FROM catalog.price_history h
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id IN (first_id, last_id)
+      AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  ELSE
+    SELECT h.old_price INTO held FROM catalog.price_history h
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= first_id AND h.id <= coalesce(last_id, 9223372036854775807)
+      AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  END IF;
   -- A day whose first changes were dropped was not added to: they count to the next one.
   IF NOT FOUND AND last_id IS NOT NULL THEN
     SELECT h.old_price INTO held FROM catalog.price_history h

@@ -1,0 +1,68 @@
+-- What a size cost at a moment is the price before its first change, in the order of the commits, that was observed later; where there is none,
+-- the present one. So a change counts from when it was observed, or from when the one before it was, where a clock was set back between them.
+-- From the milestone on, as the first change of all may have its position. One plan for all calls: to plan for all chunks of the history takes longer than to read.
+CREATE OR REPLACE FUNCTION catalog.price_at(sku text, size text, at timestamptz) RETURNS integer
+LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  first_priced_at timestamptz;
+  asked_day date := (price_at.at AT TIME ZONE 'UTC')::date;
+  first_id bigint;
+  last_id bigint;
+  on_day integer;
+  held integer;
+BEGIN
+  SELECT s.first_priced_at INTO first_priced_at FROM catalog.skus s WHERE s.sku = price_at.sku;
+  IF at < first_priced_at OR first_priced_at IS NULL THEN
+    RETURN NULL;
+  END IF;
+  -- A size's days tell where to look, so that hundreds of changes of its siblings are not read: it is at the latest the first change of the next day,
+  -- or one that is not counted yet. Of the oldest day some may be dropped.
+  IF asked_day > (SELECT min(d.day) FROM catalog.daily_prices d) THEN
+    SELECT min(d.first_position), min(d.first_position) FILTER (WHERE d.day > asked_day), min(d.changes) FILTER (WHERE d.day = asked_day AND NOT d.size_type_changed)
+    INTO first_id, last_id, on_day FROM (
+      SELECT p.day, p.first_position, p.changes, p.size_type_changed FROM catalog.daily_prices p
+      WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day >= asked_day ORDER BY p.day LIMIT 2
+    ) d;
+    -- Nothing that is counted has changed since. Where the SKU has no day at all, somebody may have deleted them.
+    IF first_id IS NULL AND EXISTS (SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku) THEN
+      SELECT c.position + 1 INTO first_id FROM catalog_internal.daily c;
+    END IF;
+  END IF;
+  IF last_id IS NULL THEN
+    first_id := greatest(first_id, catalog_internal.position_before(at));
+  END IF;
+  IF on_day = 1 AND last_id IS NOT NULL THEN
+    -- The only change of that day, or else the first one of the next: what its siblings did in between lies far apart in a long history.
+    SELECT h.old_price INTO held FROM catalog.price_history h
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id IN (first_id, last_id)
+      AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  ELSE
+    SELECT h.old_price INTO held FROM catalog.price_history h
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= first_id AND h.id <= coalesce(last_id, 9223372036854775807)
+      AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  END IF;
+  -- A day whose first changes were dropped was not added to: they count to the next one.
+  IF NOT FOUND AND last_id IS NOT NULL THEN
+    SELECT h.old_price INTO held FROM catalog.price_history h
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id > last_id AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  END IF;
+  IF NOT FOUND THEN
+    SELECT p.price INTO held FROM catalog.prices p WHERE p.sku = price_at.sku AND p.size = price_at.size;
+  END IF;
+  IF at < catalog_internal.history_known_from() THEN
+    RETURN NULL;
+  END IF;
+  RETURN held;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog.price_at(text, text, timestamptz) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_reader') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.price_at(text, text, timestamptz) TO catalog_reader;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.price_at(text, text, timestamptz) IS 'The price that the mirror held for a size at a moment. Null: none, or not known: before first_priced_at, or before the oldest moment of which all changes are kept (HISTORY_RETENTION). The size key means what it meant then.';
