@@ -4,6 +4,7 @@ import { expectFiguresReached, TIMEOUT } from './simulated-days.ts';
 
 const HERE = [
   ['how likely live prices are right', 65],
+  ['drawn markets', 5],
   ['bursty neighbours', 4],
   ['rates that are redrawn', 1],
   ['everything live', 4],
