@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /*
  * node .ci/counts.ts REPORT...
- * Prints what passed only when it was tried again, which is a race to be found, what failed and why, and as the last line the counts of the
- * runs together. A REPORT is what vitest's JSON reporter has written; where there is none the run has failed.
+ * Prints what failed and why, and as the last line the counts of the runs together. A REPORT is what vitest's JSON reporter has written; where there is none the run has failed.
  */
 
 interface Report {
@@ -27,9 +26,6 @@ const results = reports.flatMap(({ testResults }) =>
     assertionResults.map((result) => ({ file: name, ...result })),
   ),
 );
-const again = results.filter(
-  ({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0,
-);
 const failed = results.filter(({ status }) => status === 'failed');
 /** The last lines of a run are what one sees of it: what happened is said here once more, by so many lines of the first message. */
 const tell = (what: string, of: typeof results, lines: number) => {
@@ -38,12 +34,10 @@ const tell = (what: string, of: typeof results, lines: number) => {
     process.stdout.write(`${what}: ${file}: ${fullName}: ${message}\n`);
   }
 };
-tell('tried again', again, 1);
 tell('failed', failed, 12);
 const counts = [
   `${sum(({ numPassedTests }) => numPassedTests)} passed`,
   `${sum(({ numFailedTests }) => numFailedTests)} failed`,
   `${sum(({ numPendingTests }) => numPendingTests)} skipped`,
-  ...(again.length > 0 ? [`${again.length} of the passed only at the second try`] : []),
 ];
 process.stdout.write(`${counts.join(', ')}\n`);

@@ -79,7 +79,8 @@ describe('two memories of how often a SKU moves', () => {
         const rate = rateOfMemories(memories, prior);
         for (const number of [long.alpha, long.beta, short.alpha, short.beta, rate.alpha, rate.beta])
           expect(number).toSatisfy(isHeld);
-        for (const number of [odds, wholesale.moves, wholesale.minutes])
+        const parts = [long.prior, short.prior, rate.prior].map((part) => part ?? Number.NaN);
+        for (const number of [odds, wholesale.moves, wholesale.minutes, ...parts])
           expect(number).toSatisfy((n: number) => n === 0 || isHeld(Math.abs(n)));
       }),
       { numRuns: runs(20) },
