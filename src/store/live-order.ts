@@ -97,7 +97,7 @@ export async function releaseSnapshot(
         -- OFFSET 0: each by its key. Before its tables are analyzed a plan may read all of one for each row of the other.
         select * from catalog.skus where sku = d.sku and state = 'priced' and price_source is distinct from 'live' offset 0
       ) s
-      where d.sku > ${options.after} and d.live and d.reason = 'live' and d.deferrals = 0 and d.claim is null
+      where d.sku > ${options.after} and d.reason = 'live' and d.deferrals = 0 and d.claim is null
       order by d.sku limit ${options.limit} for update of d
     ),
     released as (
