@@ -1,4 +1,5 @@
 import type { CallSize } from './bulk-call.ts';
+import { notingLateClock } from './clock.ts';
 import type { Sql } from './db.ts';
 import { type Claim, lockingClaim } from './due.ts';
 import type { IncidentCause } from './incident.ts';
@@ -63,7 +64,8 @@ export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<voi
         largest_call = least(largest_call, ${largestCall}::smallint)
       from claimed c where d.sku = c.sku
       returning 1
-    ), sized as (${storingCallSize(sql, failed.callSize)})
+    ), sized as (${storingCallSize(sql, failed.callSize)}),
+    noted as (${notingLateClock(sql, claim.askedAt)})
     update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
       next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
     where task = 'reprice' and failures = ${failures}

@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts';
+import type { Queryable, Sql } from './db.ts';
 import { scanning, transaction } from './db.ts';
 
 /** Postgres's clock, and what the daemons know of it. Times in epoch milliseconds. */
@@ -35,6 +35,22 @@ export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): 
       steady_since = case when ${steady} then steady_since else clock_timestamp() end,
       ahead_seconds = case when ${aheadSeconds === undefined} then ahead_seconds else ${aheadSeconds ?? null}::float8 end`;
 }
+
+/** No call takes so long: an answer that is this late by Postgres's clock comes after a night's sleep of the machine, or that clock was set. */
+const LATE = `interval '1 minute'`;
+
+/** SQL: whether Postgres's clock shows far more than a call takes since `askedAt`. */
+export const isLate = (sql: Queryable, askedAt: Date) => sql`
+  clock_timestamp() > ${askedAt}::timestamptz + ${sql.unsafe(LATE)}`;
+
+/**
+ * SQL: raises the high-water mark for whoever writes times by a clock that may have been set since `askedAt`. It may be set back, and
+ * this process may end, before anybody has checked it: what it has dated would stay in the future. Whoever has the row locked
+ * notes the time by itself, or is putting times right while it waits for rows of this transaction.
+ */
+export const notingLateClock = (sql: Queryable, askedAt: Date) => sql`
+  update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp())
+  where exists (select from catalog_internal.clock where ${isLate(sql, askedAt)} for update skip locked)`;
 
 /** SKUs that are put right at a time. */
 const PIECE = 5000;

@@ -6,6 +6,20 @@ const TAKE_REQUEST = 'drizzle/0013_take_request_holds_nothing.sql';
 /** Faults that tests once did not notice, found by planting them. */
 export const HOLES: readonly Mutant[] = [
   {
+    breaks: 'clock: an answer that is stored by a clock that jumped leaves no trace of it',
+    file: 'src/store/answer/apply.ts',
+    from: 'late ? notingLateClock(tx, claim.askedAt) : null,',
+    to: 'late ? null : null,',
+    tests: ['test/store/clock-unseen.pg.test.ts'],
+  },
+  {
+    breaks: 'clock: a failed call that is stored by a clock that jumped leaves no trace of it',
+    file: 'src/store/call-lesson.ts',
+    from: 'noted as (${notingLateClock(sql, claim.askedAt)})',
+    to: 'noted as (select 1)',
+    tests: ['test/store/clock-unseen.pg.test.ts'],
+  },
+  {
     breaks: 'tasks: a lease runs out while its work goes on',
     file: 'src/queues/task-run.ts',
     from: 'const RENEW_EVERY_MS = 5000;',

@@ -10,6 +10,7 @@ import { writePrices, writeProducts } from './writes.ts';
 import { auditRefreshes, standingColumns } from '../audit.ts';
 import { storeLooks } from '../calibration.ts';
 import { correctedMeanings, hasChanges, writeChanges } from '../changes.ts';
+import { isLate, notingLateClock } from '../clock.ts';
 import { type Sql, transaction, type Tx } from '../db.ts';
 import type { Claim } from '../due.ts';
 import { forgetHints, hintsAt, hintsOf, storeHintTests } from '../hints.ts';
@@ -37,7 +38,7 @@ export async function applyAnswer(
   const { marks, reported, moved, muted, tests, ofHints, judged, massMove, ...applied } = await transaction(
     sql,
     async (tx, last) => {
-      const [{ locked, lockedAt, at, scoped, massMove }, prices, products, muted] = await Promise.all([
+      const [{ locked, lockedAt, moment, massMove }, prices, products, muted] = await Promise.all([
         lockAnswered(tx, claim, next.everythingLive ?? false),
         comparePrices(tx, settled),
         compareProducts(tx, settled),
@@ -46,7 +47,7 @@ export async function applyAnswer(
       failpoint('bulk.compared');
       const outcome = effectsOf(locked, settled, { prices, products }, next, { muted, massMove });
       const comparedAt = performance.now();
-      last(writeEffects(tx, { claim, at, scoped }, results, outcome, next));
+      last(writeEffects(tx, { claim, ...moment }, results, outcome, next));
       failpoint('bulk.written');
       return {
         accepted: locked.length - outcome.overtaken.length,
@@ -105,7 +106,7 @@ async function noteMembers(
 /** Sends everything that an outcome changes in one go; it is carried out in this order. */
 async function writeEffects(
   tx: Tx,
-  { claim, at, scoped }: { readonly claim: Claim; readonly at: Date; readonly scoped: boolean },
+  { claim, at, late, scoped }: { readonly claim: Claim } & AnswerMoment,
   results: readonly SkuResult[],
   effects: AnswerEffects,
   next: NextRefresh,
@@ -127,17 +128,25 @@ async function writeEffects(
     scoped ? sortByScope(tx, answered) : null,
     auditRefreshes(tx, findings, at),
     writeChanges(tx, effects, at),
+    late ? notingLateClock(tx, claim.askedAt) : null,
   ]);
 }
 
-const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment]>`
-  select least(${claim.askedAt}, clock_timestamp()) as at, since, usual, ${tx.unsafe(IS_SCOPED)} as scoped from catalog_internal.mass_move`;
+const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove]>`
+  select least(${claim.askedAt}, clock_timestamp()) as at, ${isLate(tx, claim.askedAt)} as late, since, usual, ${tx.unsafe(IS_SCOPED)} as scoped
+  from catalog_internal.mass_move`;
 
-type AnswerMoment = { readonly at: Date; readonly scoped: boolean } & KnownMassMove;
+interface AnswerMoment {
+  /** When its SKUs were asked, as it is written; Postgres's clock may have been set back since. */
+  readonly at: Date;
+  /** Long ago by that clock, which may have been set forward since. */
+  readonly late: boolean;
+  readonly scoped: boolean;
+}
 
 /**
  * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs before
- * ledger, as every transaction here takes them. `at`: when they were asked, as it is written; Postgres's clock may have been set back since.
+ * ledger, as every transaction here takes them.
  */
 async function lockAnswered(
   tx: Tx,
@@ -146,15 +155,14 @@ async function lockAnswered(
 ): Promise<{
   readonly locked: readonly LockedSku[];
   readonly lockedAt: number;
-  readonly at: Date;
-  readonly scoped: boolean;
+  readonly moment: AnswerMoment;
   readonly massMove: KnownMassMove;
 }> {
   const asked = claim.skus.map(({ sku }) => sku);
   const generations = claim.skus.map(({ generation }) => generation);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
   // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
-  const [, found, [{ hints }], [{ at, scoped, ...massMove }]] = await Promise.all([
+  const [, found, [{ hints }], [{ at, late, scoped, ...massMove }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
@@ -209,7 +217,7 @@ async function lockAnswered(
     readMoment(tx, claim),
   ]);
   const locked = found.map((row) => ({ ...row, hints: hintsOf(hints, row.sku) }));
-  return { locked, lockedAt: performance.now(), at, scoped, massMove };
+  return { locked, lockedAt: performance.now(), moment: { at, late, scoped }, massMove };
 }
 
 /**
