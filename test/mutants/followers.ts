@@ -120,13 +120,23 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
     [
       'history: days that somebody has deleted had no changes',
-      'IF first_id IS NULL AND EXISTS (SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku) THEN',
-      'IF first_id IS NULL THEN',
+      'ELSIF EXISTS (SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku) THEN',
+      'ELSE',
     ],
     ['history: the day itself is over', 'p.day >= asked_day', 'p.day > asked_day'],
-    ['history: a day has one change at most', 'IF on_day = 1 AND', 'IF on_day >= 1 AND'],
-    ['history: nothing changes after the day', 'h.id IN (first_id, last_id)', 'h.id = first_id'],
-    ['history: a day begins with its correction', 'AND NOT d.size_type_changed', ''],
+    ['history: a day has one change at most', 'p.changes = 1 AND NOT', 'p.changes >= 1 AND NOT'],
+    ['history: nothing changes after the day', 'ELSE next_open END', 'ELSE NULL END'],
+    [
+      'history: a day with one change begins with it',
+      'CASE WHEN h.observed_at > price_at.at THEN h.old_price',
+      'CASE WHEN false THEN h.old_price',
+    ],
+    [
+      'history: what a later day began with says nothing',
+      'IF day > asked_day THEN',
+      'IF day > asked_day + 1 THEN',
+    ],
+    ['history: a day begins with its correction', 'AND NOT p.size_type_changed', ''],
   ),
   ...faultsOf(
     'src/telemetry/traces/export-lines.ts',

@@ -6,36 +6,39 @@ LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg
 DECLARE
   first_priced_at timestamptz;
   asked_day date := (price_at.at AT TIME ZONE 'UTC')::date;
+  day date;
   first_id bigint;
   last_id bigint;
-  on_day integer;
+  changed_once boolean;
+  next_open integer;
   held integer;
 BEGIN
   SELECT s.first_priced_at INTO first_priced_at FROM catalog.skus s WHERE s.sku = price_at.sku;
   IF at < first_priced_at OR first_priced_at IS NULL THEN
     RETURN NULL;
   END IF;
-  -- A size's days tell where to look, so that hundreds of changes of its siblings are not read: it is at the latest the first change of the next day,
-  -- or one that is not counted yet. Of the oldest day some may be dropped.
+  -- A size's days tell what it cost, or where to look, so that neither hundreds of changes of its siblings are read nor what lies far apart in a long
+  -- history: it is at the latest the first change of the next day, or one that is not counted yet. Of the oldest day some may be dropped.
   IF asked_day > (SELECT min(d.day) FROM catalog.daily_prices d) THEN
-    SELECT min(d.first_position), min(d.first_position) FILTER (WHERE d.day > asked_day), min(d.changes) FILTER (WHERE d.day = asked_day AND NOT d.size_type_changed)
-    INTO first_id, last_id, on_day FROM (
-      SELECT p.day, p.first_position, p.changes, p.size_type_changed FROM catalog.daily_prices p
-      WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day >= asked_day ORDER BY p.day LIMIT 2
-    ) d;
-    -- Nothing that is counted has changed since. Where the SKU has no day at all, somebody may have deleted them.
-    IF first_id IS NULL AND EXISTS (SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku) THEN
+    SELECT p.day, p.open, p.first_position, p.changes = 1 AND NOT p.size_type_changed INTO day, held, first_id, changed_once FROM catalog.daily_prices p
+    WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day >= asked_day ORDER BY p.day LIMIT 1;
+    IF day > asked_day THEN
+      RETURN CASE WHEN at >= catalog_internal.history_known_from() THEN held END;
+    END IF;
+    IF day = asked_day THEN
+      SELECT p.open, p.first_position INTO next_open, last_id FROM catalog.daily_prices p
+      WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day > asked_day ORDER BY p.day LIMIT 1;
+    ELSIF EXISTS (SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku) THEN
+      -- Nothing that is counted has changed since. Where the SKU has no day at all, somebody may have deleted them.
       SELECT c.position + 1 INTO first_id FROM catalog_internal.daily c;
     END IF;
   END IF;
   IF last_id IS NULL THEN
     first_id := greatest(first_id, catalog_internal.position_before(at));
   END IF;
-  IF on_day = 1 AND last_id IS NOT NULL THEN
-    -- The only change of that day, or else the first one of the next: what its siblings did in between lies far apart in a long history.
-    SELECT h.old_price INTO held FROM catalog.price_history h
-    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id IN (first_id, last_id)
-      AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  IF changed_once AND last_id IS NOT NULL THEN
+    SELECT CASE WHEN h.observed_at > price_at.at THEN h.old_price ELSE next_open END INTO held FROM catalog.price_history h
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id = first_id;
   ELSE
     SELECT h.old_price INTO held FROM catalog.price_history h
     WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= first_id AND h.id <= coalesce(last_id, 9223372036854775807)
@@ -44,7 +47,7 @@ BEGIN
   -- A day whose first changes were dropped was not added to: they count to the next one.
   IF NOT FOUND AND last_id IS NOT NULL THEN
     SELECT h.old_price INTO held FROM catalog.price_history h
-    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id > last_id AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= last_id AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
   END IF;
   IF NOT FOUND THEN
     SELECT p.price INTO held FROM catalog.prices p WHERE p.sku = price_at.sku AND p.size = price_at.size;
