@@ -11,7 +11,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY ops/patches ./ops/patches
 RUN npm run prepare
-COPY tsconfig.json tsconfig.build.json ./
+COPY ops/program ./ops/program
 COPY src ./src
 RUN npm run build:program
 
@@ -20,10 +20,9 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 # The optional dependencies are a second Node.js and the embedded Postgres: in a container the database is a service of its own.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
-# The driver with ops/patches applied.
-COPY --from=build /app/node_modules/postgres ./node_modules/postgres
-# TypeScript's declarations and sources, and source maps: Node.js reads none of them below node_modules.
-RUN find node_modules -type f \( -name '*.[cm]ts' -o -name '*.ts' -o -name '*.map' \) -delete
+# The program contains them. What stays tells scanners which they are, and has their licences.
+RUN find node_modules -type f ! -name package.json ! -iname 'licen[cs]e*' ! -iname 'notice*' ! -iname 'copying*' -delete && \
+    find node_modules -depth \( -type l -o -type d -empty \) -delete
 COPY --from=build /app/dist ./dist
 COPY LICENSE ./
 COPY drizzle ./drizzle

@@ -5,20 +5,14 @@
  *   node ops/declarations/main.ts dist
  */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 import { dts } from 'rolldown-plugin-dts';
+import { ENTRIES } from '../program/bundle.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const [dist = join(ROOT, 'dist')] = process.argv.slice(2);
-const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-  exports: Record<string, string | { types: string }>;
-};
-/** `client/follow` and the like, by what `exports` says of their declarations. */
-const entries = Object.values(exports).flatMap((target) =>
-  typeof target === 'string' ? [] : [target.types.replace(/^\.\/dist\/(.*)\.d\.ts$/, '$1')],
-);
 
 // Within, so that comments of the bundler that name it are the same each time.
 const declared = join(dist, '.declared');
@@ -30,7 +24,7 @@ try {
   });
   if (status !== 0) throw new Error('the compiler has written no declarations');
   const bundle = await rolldown({
-    input: Object.fromEntries(entries.map((entry) => [entry, join(declared, `${entry}.d.ts`)])),
+    input: Object.fromEntries(ENTRIES.map((entry) => [entry, join(declared, `${entry}.d.ts`)])),
     external: (id) => !id.startsWith('.') && !id.startsWith('/'),
     plugins: [dts({ dtsInput: true, emitDtsOnly: true, tsconfig: false })],
   });

@@ -218,13 +218,17 @@ function startWatches(
   return watchJobs(parts, runner, onStop);
 }
 
-/** Does work again and again, by the monotonic clock, until the daemon stops. Errors are for whoever meets them first elsewhere. */
+/**
+ * Does work again and again, by the monotonic clock, until the daemon stops. Not at once: what a start needs has just been done, and
+ * the first requests are waiting. Errors are for whoever meets them first elsewhere.
+ */
 function every(ms: number, { clock }: Parts, onStop: OnStop, work: () => Promise<void>): void {
   const stopping = new AbortController();
   const repeating = async () => {
-    while (!stopping.signal.aborted) {
-      await work().catch(() => {});
+    for (;;) {
       await clock.sleep(ms, stopping.signal);
+      if (stopping.signal.aborted) return;
+      await work().catch(() => {});
     }
   };
   void repeating();

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { SecretSource } from '../config/secrets.ts';
-import { startEmbeddedPostgres, USUAL_PORT } from '../embedded/postgres.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
@@ -53,6 +52,8 @@ export async function openDatabase(
 ): Promise<Database> {
   const configured = config.database.url;
   if (configured !== null) return { url: presentUrl(configured), close: () => Promise.resolve() };
+  // Most daemons have a Postgres of their own, and no use for these files.
+  const { startEmbeddedPostgres, USUAL_PORT } = await import('../embedded/postgres.ts');
   const embedded = await startEmbeddedPostgres({
     dataDir,
     log: embeddedLines(log),

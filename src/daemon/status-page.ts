@@ -4,8 +4,7 @@ import { mirrorName } from '../lib/host-name.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import { within } from '../queues/backend.ts';
 import { asPageJson } from '../status/json.ts';
-import { POLICY } from '../status/page-assets.ts';
-import { type Identity, type PageView, renderPage } from '../status/page.ts';
+import type { Identity, PageView } from '../status/page.ts';
 import { readRecentChanges } from '../store/changes.ts';
 import { readSamples, type Sample } from '../store/samples.ts';
 import type { SyncContext } from '../sync/context.ts';
@@ -92,11 +91,18 @@ export function createStatusPages(
   return new Map<string, Page>([
     [
       '/',
-      async () => ({
-        type: 'text/html; charset=utf-8',
-        body: renderPage(await view()),
-        headers: { 'content-security-policy': POLICY, 'referrer-policy': 'no-referrer' },
-      }),
+      async () => {
+        // Fifteen files with texts, styles and charts: loaded when somebody opens the page, not by every start.
+        const [{ renderPage }, { POLICY }] = await Promise.all([
+          import('../status/page.ts'),
+          import('../status/page-assets.ts'),
+        ]);
+        return {
+          type: 'text/html; charset=utf-8',
+          body: renderPage(await view()),
+          headers: { 'content-security-policy': POLICY, 'referrer-policy': 'no-referrer' },
+        };
+      },
     ],
     [
       '/status.json',

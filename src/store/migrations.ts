@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Misconfigured } from '../lib/misconfigured.ts';
+import { PACKAGE } from '../version.ts';
 import { connect, type DatabaseUrl, SCAN_WITHIN_MS, type Sql, withoutTransactionTimeout } from './db.ts';
 import {
   type Found,
@@ -15,8 +15,8 @@ import {
 import { refusePooling } from './pooler.ts';
 import { isMadeMeanwhile, sqlState } from './sql-errors.ts';
 
-/** Folder of the migrations: `drizzle/` beside `src/` and, in the built package, beside `dist/`. */
-export const MIGRATIONS = fileURLToPath(new URL('../../drizzle', import.meta.url));
+/** Folder of the migrations. */
+export const MIGRATIONS = join(PACKAGE, 'drizzle');
 
 /** Every other statement queues behind a migration that waits for a lock. */
 const LOCK_TIMEOUT_MS = 10_000;

@@ -46,7 +46,7 @@ const CASES: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['sandbox --port ', []],
   ['sandbox --port=', []],
   ['run --timeout 5', []],
-  ['status --env-file tsconfig.b', ['tsconfig.build.json']],
+  ['status --env-file tsc', ['tsconfig.json']],
   ['sandbox --port 0 --see', ['--seed']],
 ];
 

@@ -51,13 +51,7 @@ async function pack(): Promise<string> {
     mkdirSync(dirname(join(stage, path)), { recursive: true });
     writeFileSync(join(stage, path), 'not for everyone');
   }
-  await run(process.execPath, [
-    join(ROOT, 'node_modules/typescript/bin/tsc'),
-    '-p',
-    join(ROOT, 'tsconfig.build.json'),
-    '--outDir',
-    join(stage, 'dist'),
-  ]);
+  await run(process.execPath, [join(ROOT, 'ops/program/main.ts'), join(stage, 'dist')]);
   await run(process.execPath, [join(ROOT, 'ops/declarations/main.ts'), join(stage, 'dist')]);
   await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: stage });
   return `${name}-${version}.tgz`;
@@ -103,7 +97,7 @@ afterAll(async () => {
 });
 
 describe.concurrent('the package', () => {
-  test('has the compiled program, its migrations, the patched driver, and nothing else', ({ expect }) => {
+  test('has the built program, its migrations, the patched driver, and nothing else', ({ expect }) => {
     const expected = [
       'package.json',
       '.env.example',
@@ -112,15 +106,15 @@ describe.concurrent('the package', () => {
       'LICENSE',
       'drizzle/meta/_journal.json',
       ...globSync('drizzle/*.sql', { cwd: ROOT }),
-      ...globSync('**/*.ts', { cwd: join(ROOT, 'src') }).map(
-        (file) => `dist/${file.replace(/\.ts$/, '.js')}`,
-      ),
-      ...ENTRIES.map((entry) => `dist/client/${entry}.d.ts`),
+      'dist/bin.js',
+      'dist/main.js',
+      ...ENTRIES.flatMap((entry) => [`dist/client/${entry}.js`, `dist/client/${entry}.d.ts`]),
     ];
     const driver = files.filter((file) => file.startsWith('node_modules/postgres/'));
+    const parts = files.filter((file) => /^dist\/parts\/[\w-]+\.js$/.test(file));
     // Of declarations that several entries share.
     const shared = files.filter((file) => /^dist\/client\/shared-[\w-]+\.d\.ts$/.test(file));
-    const others = files.filter((file) => !driver.includes(file) && !shared.includes(file));
+    const others = files.filter((file) => ![...driver, ...parts, ...shared].includes(file));
     expect(others.toSorted()).toEqual(expected.toSorted());
     // Types of nobody else's are needed to read them, and no internal table is among them.
     for (const file of files.filter((each) => /^dist\/.*\.d\.ts$/.test(each))) {
@@ -143,6 +137,28 @@ describe.concurrent('the package', () => {
     });
     const help = await runProgram(['--help'], { PATH }, { bin });
     expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('  sandbox '), stderr: '' });
+  });
+
+  test('loads no package but itself: every command is there where nothing is installed beside it', async ({
+    expect,
+  }) => {
+    const bare = join(folder, 'bare');
+    for (const path of ['package.json', 'dist', 'drizzle'])
+      cpSync(join(folder, 'node_modules', name, path), join(bare, path), { recursive: true });
+    const program = join(bare, 'dist/bin.js');
+    const help = await runProgram([program, '--help'], { PATH }, { bin: process.execPath });
+    expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('  sandbox '), stderr: '' });
+    const database = await createDatabase();
+    try {
+      const migrated = await runProgram(
+        [program, 'migrate'],
+        { PATH, DATABASE_URL: database.url },
+        { bin: process.execPath },
+      );
+      expect(migrated, migrated.stderr).toMatchObject({ code: 0 });
+    } finally {
+      await database.drop();
+    }
   });
 
   test('mirrors its own sandbox, in the process that was started and with few young objects', async ({
