@@ -9,15 +9,13 @@ import {
   option,
   record,
 } from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
 import { noteClock, putClockRight } from '../../src/store/clock.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
 import { pauseRequests, resumeRequests } from '../../src/store/pause.ts';
-import { createDatabase, type TestDatabase } from '../support/db.ts';
-import { makeClockMovable, setClockAhead } from '../support/movable-clock.ts';
+import { useStore } from '../store/support.ts';
+import { setClockAhead } from '../support/movable-clock.ts';
 import { runs } from '../support/soak.ts';
 
 /*
@@ -102,33 +100,22 @@ const KNOWN: [Step[]][] = [
   ],
 ];
 
-let database: TestDatabase;
-let sql: Sql;
-beforeAll(async () => {
-  database = await createDatabase('empty');
-  await makeClockMovable(database.url);
-  await migrateDatabase(database.url);
-  sql = connect(database.url, { max: 4 });
-});
-afterAll(async () => {
-  await sql.end({ timeout: 2 });
-  await database.drop();
-});
+const store = useStore({ movableClock: true });
 
-const start = (): Pacer => createPacer(sql, systemClock, LIMITS);
+const start = (): Pacer => createPacer(store.sql, systemClock, LIMITS);
 
 async function perform(step: Step, model: Model, replicas: Pacer[]): Promise<void> {
   const act = async (what: string | undefined, forMs: number | null = null) => {
-    if (what === 'pause') await pauseRequests(sql, { forMs, by: 'ann@desk' });
-    if (what === 'resume') await resumeRequests(sql, 'bob@desk');
+    if (what === 'pause') await pauseRequests(store.sql, { forMs, by: 'ann@desk' });
+    if (what === 'resume') await resumeRequests(store.sql, 'bob@desk');
   };
   if (step.do === 'restart') replicas[step.replica ?? 0] = start();
   if (step.do === 'wrong clock') {
-    await noteClock(sql, { steady: true });
-    await setClockAhead(sql, (model.now + (step.aheadMs ?? 0)) / 1000);
+    await noteClock(store.sql, { steady: true });
+    await setClockAhead(store.sql, (model.now + (step.aheadMs ?? 0)) / 1000);
     await act(step.meanwhile, step.forMs);
-    await setClockAhead(sql, model.now / 1000);
-    await putClockRight(sql);
+    await setClockAhead(store.sql, model.now / 1000);
+    await putClockRight(store.sql);
   } else await act(step.do, step.forMs);
 }
 
@@ -136,16 +123,16 @@ test('no permit is granted while a pause holds, whatever becomes of clocks and p
   await assert(
     asyncProperty(array(anyStep, { minLength: 1, maxLength: 12 }), async (steps: readonly Step[]) => {
       for (const table of ['pause', 'pace', 'pace_sends'])
-        await sql.unsafe(`delete from catalog_internal.${table}`);
-      await setClockAhead(sql, 0);
-      await sql`update catalog_internal.clock set high_water = clock_timestamp(), set_back_seconds = null`;
+        await store.sql.unsafe(`delete from catalog_internal.${table}`);
+      await setClockAhead(store.sql, 0);
+      await store.sql`update catalog_internal.clock set high_water = clock_timestamp(), set_back_seconds = null`;
       const model = new Model();
       const replicas = Array.from({ length: REPLICAS }, start);
       for (const step of steps) {
         model.apply(step);
         if (step.do === 'pass') {
-          await setClockAhead(sql, model.now / 1000);
-          await noteClock(sql, { steady: true });
+          await setClockAhead(store.sql, model.now / 1000);
+          await noteClock(store.sql, { steady: true });
         }
         await perform(step, model, replicas);
         for (const replica of replicas) {

@@ -1,16 +1,13 @@
 import { array, assert, asyncProperty, constantFrom, record } from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/store/clock.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
 import { claimDue } from '../../src/store/due.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
 import { endTask, startTask } from '../../src/store/tasks.ts';
-import { createDatabase, type TestDatabase } from '../support/db.ts';
-import { makeClockMovable, setClockAhead, timesAfter } from '../support/movable-clock.ts';
+import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { runs } from '../support/soak.ts';
 import {
   allDue,
@@ -22,6 +19,7 @@ import {
   movesOf,
   pricesOf,
   REFRESH,
+  useStore,
 } from './support.ts';
 
 const DAY = 86_400;
@@ -29,33 +27,14 @@ const HOUR = 3600;
 const LIMITS = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
 const SKUS = ['A', 'B', 'C', 'D', 'E', 'F'];
 
-let database: TestDatabase;
-let sql: Sql;
-
-beforeAll(async () => {
-  database = await createDatabase('empty');
-  await makeClockMovable(database.url);
-  await migrateDatabase(database.url);
-  sql = connect(database.url, { max: 4 });
-});
-afterAll(async () => {
-  await sql.end({ timeout: 2 });
-  await database.drop();
-});
+const store = useStore({ movableClock: true });
 /** All SKUs priced by a clock that is right, and a baseline. */
 beforeEach(async () => {
-  await setClockAhead(sql, 0);
-  for (const table of ['skus', 'prices', 'products', 'price_history'])
-    await sql.unsafe(`delete from catalog.${table}`);
-  for (const table of ['due', 'pace_sends', 'pace', 'live_calls'])
-    await sql.unsafe(`delete from catalog_internal.${table}`);
-  await sql`update catalog_internal.tasks set next_at = now(), run = null, running_until = null`;
-  await sql`update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), delta_checked_at = now()`;
-  await sql`
-    update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp(), set_back_seconds = null,
-      ahead_seconds = null`;
-  await knownSkus(sql, SKUS);
-  await answerAsked(sql, ...SKUS.map((sku) => found(sku, { 9: 100 })));
+  await store.sql`update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), delta_checked_at = now()`;
+  await store.sql`
+    update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp()`;
+  await knownSkus(store.sql, SKUS);
+  await answerAsked(store.sql, ...SKUS.map((sku) => found(sku, { 9: 100 })));
 });
 
 interface Trust {
@@ -65,24 +44,24 @@ interface Trust {
 }
 
 async function trust(): Promise<Record<string, Trust>> {
-  const rows = await sql<(Trust & { sku: string })[]>`
+  const rows = await store.sql<(Trust & { sku: string })[]>`
     select sku, doubt, fresh, owed_reason as reason from catalog.sku_trust order by sku`;
   return Object.fromEntries(rows.map(({ sku, ...rest }) => [sku, rest]));
 }
 
 /** The clock is ahead, a daemon sees it, `during` happens, a daemon sees it again, and the clock is right. */
 async function ahead(seconds: number, during: () => Promise<unknown>): Promise<void> {
-  await setClockAhead(sql, seconds);
-  await noteClock(sql, { steady: false });
+  await setClockAhead(store.sql, seconds);
+  await noteClock(store.sql, { steady: false });
   await during();
-  await noteClock(sql, { steady: true });
-  await setClockAhead(sql, 0);
+  await noteClock(store.sql, { steady: true });
+  await setClockAhead(store.sql, 0);
 }
 
 /** Columns that sellers read with times to come in them. */
 async function columnsAhead(): Promise<string[]> {
-  const [{ now }] = await sql<[{ now: Date }]>`select clock_timestamp() as now`;
-  return Object.keys(await timesAfter(sql, now)).filter((column) => column.startsWith('catalog.'));
+  const [{ now }] = await store.sql<[{ now: Date }]>`select clock_timestamp() as now`;
+  return Object.keys(await timesAfter(store.sql, now)).filter((column) => column.startsWith('catalog.'));
 }
 
 const SURE: Trust = { doubt: null, fresh: true, reason: null };
@@ -91,72 +70,72 @@ const CLOCK: Trust = { doubt: 'clock', fresh: false, reason: null };
 describe('a clock that was ahead for some seconds and is right again', () => {
   test('makes no price actionable before its times are put right, and then none that was asked meanwhile', async () => {
     expect(await trust()).toMatchObject({ A: SURE, F: SURE });
-    await ahead(8 * DAY, () => answerAsked(sql, found('A', { 9: 200 })));
+    await ahead(8 * DAY, () => answerAsked(store.sql, found('A', { 9: 200 })));
     expect(Object.values(await trust())).toEqual(SKUS.map(() => CLOCK));
 
-    expect((await putClockRight(sql))?.seconds).toBeCloseTo(8 * DAY, -1);
+    expect((await putClockRight(store.sql))?.seconds).toBeCloseTo(8 * DAY, -1);
     const { A, ...rest } = await trust();
     expect(A).toEqual({ ...CLOCK, reason: 'clock' });
     expect(Object.values(rest)).toEqual(SKUS.slice(1).map(() => SURE));
-    await answerAsked(sql, found('A', { 9: 200 }));
+    await answerAsked(store.sql, found('A', { 9: 200 }));
     expect((await trust())['A']).toEqual(SURE);
-    expect(await movesOf(sql, 'A')).toEqual(['9: 100 → 200']);
+    expect(await movesOf(store.sql, 'A')).toEqual(['9: 100 → 200']);
   });
 
   test('is put right once', async () => {
-    await ahead(HOUR, () => answerAsked(sql, found('A', { 9: 200 })));
-    expect(await putClockRight(sql)).not.toBeNull();
-    expect(await putClockRight(sql)).toBeNull();
-    expect(await readClock(sql)).toMatchObject({ setBackSeconds: null, aheadSeconds: null });
+    await ahead(HOUR, () => answerAsked(store.sql, found('A', { 9: 200 })));
+    expect(await putClockRight(store.sql)).not.toBeNull();
+    expect(await putClockRight(store.sql)).toBeNull();
+    expect(await readClock(store.sql)).toMatchObject({ setBackSeconds: null, aheadSeconds: null });
   });
 
   test('is put right by the next daemon where one dies over it', async () => {
-    await ahead(HOUR, () => answerAsked(sql, found('A', { 9: 200 })));
-    await sql`select catalog_internal.set_back_clock()`;
+    await ahead(HOUR, () => answerAsked(store.sql, found('A', { 9: 200 })));
+    await store.sql`select catalog_internal.set_back_clock()`;
     expect((await trust())['B']).toEqual(CLOCK);
-    expect(await putClockRight(sql)).not.toBeNull();
+    expect(await putClockRight(store.sql)).not.toBeNull();
     expect((await trust())['B']).toEqual(SURE);
   });
 
   test('does not date what was claimed by it, and is answered when it is right again', async () => {
-    await mark(sql, ['A']);
-    await setClockAhead(sql, 8 * DAY);
-    const claim = await claimDue(sql, { quotas: allDue(10) }, LEASE_MS);
-    await noteClock(sql, { steady: false });
-    await setClockAhead(sql, 0);
-    await putClockRight(sql);
+    await mark(store.sql, ['A']);
+    await setClockAhead(store.sql, 8 * DAY);
+    const claim = await claimDue(store.sql, { quotas: allDue(10) }, LEASE_MS);
+    await noteClock(store.sql, { steady: false });
+    await setClockAhead(store.sql, 0);
+    await putClockRight(store.sql);
     if (claim === null) throw new Error('nothing is due');
-    await applyAnswer(sql, claim, [found('A', { 9: 200 })], REFRESH);
-    expect(await pricesOf(sql, 'A')).toEqual({ 9: 200 });
+    await applyAnswer(store.sql, claim, [found('A', { 9: 200 })], REFRESH);
+    expect(await pricesOf(store.sql, 'A')).toEqual({ 9: 200 });
     expect(await columnsAhead()).toEqual([]);
   });
 
   test('leaves no price changed in the future where its SKU was asked again before that was put right', async () => {
-    await ahead(8 * DAY, () => answerAsked(sql, found('A', { 9: 200 })));
-    await answerAsked(sql, found('A', { 9: 200 }));
-    await putClockRight(sql);
+    await ahead(8 * DAY, () => answerAsked(store.sql, found('A', { 9: 200 })));
+    await answerAsked(store.sql, found('A', { 9: 200 }));
+    await putClockRight(store.sql);
     expect(await columnsAhead()).toEqual([]);
   });
 
   test('leaves no mark and no plan for the time that it showed', async () => {
     const inSeconds = async () => {
-      const rows = await sql<{ sku: string; seconds: number }[]>`
+      const rows = await store.sql<{ sku: string; seconds: number }[]>`
         select sku, extract(epoch from due_at - clock_timestamp())::float8 as seconds from catalog_internal.due order by sku`;
       return Object.fromEntries(rows.map(({ sku, seconds }) => [sku, seconds]));
     };
     const planned = await inSeconds();
     const plan = async (sku: string, reason: string, seconds: number) => {
-      await sql`
+      await store.sql`
         update catalog_internal.due set reason = ${reason}, lane = catalog_internal.lane_of(${reason}),
           due_at = clock_timestamp() + make_interval(secs => ${seconds}) where sku = ${sku}`;
     };
     await ahead(30 * DAY, async () => {
-      await sql`select catalog_internal.mark_due(array['A'], 'changed')`;
-      await sql`select catalog_internal.mark_due(array['B'], 'absent')`;
+      await store.sql`select catalog_internal.mark_due(array['A'], 'changed')`;
+      await store.sql`select catalog_internal.mark_due(array['B'], 'absent')`;
       await plan('C', 'live', 600);
       await plan('D', 'sweep', DAY);
     });
-    await putClockRight(sql);
+    await putClockRight(store.sql);
     const { A = 1, B = 1, C = 0, D = 0, ...others } = await inSeconds();
     expect(Math.max(A, B)).toBeLessThanOrEqual(0);
     expect(C).toBeGreaterThan(580);
@@ -168,57 +147,57 @@ describe('a clock that was ahead for some seconds and is right again', () => {
   });
 
   test.each([
-    ['the last request', () => createPacer(sql, systemClock, LIMITS).acquire('delta', 5000)],
-    ['the last run of a task', () => startTask(sql, 'delta', 20_000)],
+    ['the last request', () => createPacer(store.sql, systemClock, LIMITS).acquire('delta', 5000)],
+    ['the last run of a task', () => startTask(store.sql, 'delta', 20_000)],
     [
       'the last delta',
-      () => sql`update catalog_internal.sync set delta_checked_at = now(), token_at = now()`,
+      () => store.sql`update catalog_internal.sync set delta_checked_at = now(), token_at = now()`,
     ],
   ])('is noticed where it was ahead between two looks only: by %s', async (_, leave) => {
-    await setClockAhead(sql, 8 * DAY);
+    await setClockAhead(store.sql, 8 * DAY);
     await leave();
-    await setClockAhead(sql, 0);
-    expect((await putClockRight(sql))?.seconds).toBeGreaterThan(8 * DAY - 60);
+    await setClockAhead(store.sql, 0);
+    expect((await putClockRight(store.sql))?.seconds).toBeGreaterThan(8 * DAY - 60);
     expect(await columnsAhead()).toEqual([]);
   });
 
   test('lets requests go within the wait that they really had, and counts what was sent meanwhile', async () => {
-    const pacer = createPacer(sql, systemClock, LIMITS);
+    const pacer = createPacer(store.sql, systemClock, LIMITS);
     await ahead(8 * DAY, async () => {
       for (let n = 0; n < 3; n += 1) await pacer.acquire('reprice', 10_000);
     });
-    await putClockRight(sql);
-    const [sends] = await sql<[{ count: number; future: number; old: number }]>`
+    await putClockRight(store.sql);
+    const [sends] = await store.sql<[{ count: number; future: number; old: number }]>`
       select count(*)::int as count, (count(*) filter (where sent_at > clock_timestamp()))::int as future,
         (count(*) filter (where sent_at < clock_timestamp() - interval '20 seconds'))::int as old
       from catalog_internal.pace_sends`;
     expect(sends).toEqual({ count: 3, future: 0, old: 0 });
-    expect(await createPacer(sql, systemClock, LIMITS).acquire('reprice', 5000)).toMatchObject({
+    expect(await createPacer(store.sql, systemClock, LIMITS).acquire('reprice', 5000)).toMatchObject({
       kind: 'granted',
     });
   });
 
   test('counts what other services sent meanwhile as sent now', async () => {
     await ahead(HOUR, async () => {
-      for (let n = 0; n < 5; n += 1) await sql`select catalog.take_request('orders')`;
+      for (let n = 0; n < 5; n += 1) await store.sql`select catalog.take_request('orders')`;
     });
-    await putClockRight(sql);
-    const [others] = await sql<[{ sent: number }]>`
+    await putClockRight(store.sql);
+    const [others] = await store.sql<[{ sent: number }]>`
       select sent from catalog_internal.others_sent(interval '60 seconds')`;
     expect(others).toEqual({ sent: 5 });
   });
 
   test('leaves no task waiting for longer than it would have', async () => {
     await ahead(8 * DAY, async () => {
-      const run = await startTask(sql, 'delta', 20_000);
-      await endTask(sql, 'delta', run?.run ?? '', { how: 'done', outcome: 'done', nextInMs: 300_000 });
-      await startTask(sql, 'manifest', 20_000);
+      const run = await startTask(store.sql, 'delta', 20_000);
+      await endTask(store.sql, 'delta', run?.run ?? '', { how: 'done', outcome: 'done', nextInMs: 300_000 });
+      await startTask(store.sql, 'manifest', 20_000);
     });
-    await putClockRight(sql);
-    expect([...(await sql`select task from catalog_internal.tasks where running_until is not null`)]).toEqual(
-      [{ task: 'manifest' }],
-    );
-    const [tasks] = await sql<[{ delta: number; lease: number }]>`
+    await putClockRight(store.sql);
+    expect([
+      ...(await store.sql`select task from catalog_internal.tasks where running_until is not null`),
+    ]).toEqual([{ task: 'manifest' }]);
+    const [tasks] = await store.sql<[{ delta: number; lease: number }]>`
       select extract(epoch from d.next_at - clock_timestamp())::float8 as delta,
         extract(epoch from m.running_until - clock_timestamp())::float8 as lease
       from catalog_internal.tasks d, catalog_internal.tasks m where d.task = 'delta' and m.task = 'manifest'`;
@@ -228,39 +207,39 @@ describe('a clock that was ahead for some seconds and is right again', () => {
   });
 
   test('is no clock to throw anything away by, before it was seen to run on for an hour', async () => {
-    expect(await isClockSteady(sql)).toBe(false);
-    await sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '2 hours'`;
-    expect(await isClockSteady(sql)).toBe(true);
-    await setClockAhead(sql, 8 * DAY);
+    expect(await isClockSteady(store.sql)).toBe(false);
+    await store.sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '2 hours'`;
+    expect(await isClockSteady(store.sql)).toBe(true);
+    await setClockAhead(store.sql, 8 * DAY);
     // Nobody has seen it yet.
-    expect(await isClockSteady(sql)).toBe(false);
-    await noteClock(sql, { steady: false });
-    expect(await isClockSteady(sql)).toBe(false);
-    await setClockAhead(sql, 0);
-    expect(await isClockSteady(sql)).toBe(false);
-    await putClockRight(sql);
-    expect(await isClockSteady(sql)).toBe(false);
+    expect(await isClockSteady(store.sql)).toBe(false);
+    await noteClock(store.sql, { steady: false });
+    expect(await isClockSteady(store.sql)).toBe(false);
+    await setClockAhead(store.sql, 0);
+    expect(await isClockSteady(store.sql)).toBe(false);
+    await putClockRight(store.sql);
+    expect(await isClockSteady(store.sql)).toBe(false);
   });
 });
 
 test('while it is judged to be wrong nothing is actionable, nor old enough to drop', async () => {
-  await sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '2 hours'`;
-  await noteClock(sql, { steady: true, aheadSeconds: 3600 });
+  await store.sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '2 hours'`;
+  await noteClock(store.sql, { steady: true, aheadSeconds: 3600 });
   expect((await trust())['A']).toEqual(CLOCK);
-  expect(await isClockSteady(sql)).toBe(false);
+  expect(await isClockSteady(store.sql)).toBe(false);
   // Nobody can tell: as it was.
-  await noteClock(sql, { steady: true });
+  await noteClock(store.sql, { steady: true });
   expect((await trust())['A']).toEqual(CLOCK);
-  await noteClock(sql, { steady: true, aheadSeconds: null });
+  await noteClock(store.sql, { steady: true, aheadSeconds: null });
   expect((await trust())['A']).toEqual(SURE);
-  expect(await isClockSteady(sql)).toBe(true);
+  expect(await isClockSteady(store.sql)).toBe(true);
 });
 
 test('a reader whose transaction has begun before the last answers doubts none of them for it', async () => {
-  const doubts = await sql.begin(async (tx) => {
+  const doubts = await store.sql.begin(async (tx) => {
     await tx`select now()`;
-    await answerAsked(sql, found('A', { 9: 200 }));
-    await noteClock(sql, { steady: true });
+    await answerAsked(store.sql, found('A', { 9: 200 }));
+    await noteClock(store.sql, { steady: true });
     return await tx<{ doubt: string | null }[]>`select doubt from catalog.sku_trust where sku = 'A'`;
   });
   expect(doubts).toEqual([{ doubt: null }]);
@@ -269,11 +248,11 @@ test('a reader whose transaction has begun before the last answers doubts none o
 /** Asks about SKUs, where no earlier claim has them. */
 async function ask(...results: readonly SkuResult[]): Promise<void> {
   await mark(
-    sql,
+    store.sql,
     results.map(({ sku }) => sku),
   );
-  const claim = await claimDue(sql, { quotas: allDue(10) }, LEASE_MS);
-  if (claim !== null) await applyAnswer(sql, claim, results, REFRESH);
+  const claim = await claimDue(store.sql, { quotas: allDue(10) }, LEASE_MS);
+  if (claim !== null) await applyAnswer(store.sql, claim, results, REFRESH);
 }
 
 /** What a daemon may be doing while the clock is ahead. */
@@ -283,23 +262,23 @@ const ACTS = {
   defer: () => ask({ sku: 'D', kind: 'deferred', waitMs: 120_000 }),
   fail: () => ask({ sku: 'E', kind: 'error', waitMs: 900_000 }),
   async claim() {
-    await mark(sql, ['F']);
-    await claimDue(sql, { quotas: allDue(10) }, LEASE_MS);
+    await mark(store.sql, ['F']);
+    await claimDue(store.sql, { quotas: allDue(10) }, LEASE_MS);
   },
   async late() {
-    await mark(sql, ['A']);
-    const claim = await claimDue(sql, { quotas: allDue(10) }, LEASE_MS);
-    await setClockAhead(sql, 0);
-    if (claim !== null) await applyAnswer(sql, claim, [found('A', { 9: 150 })], REFRESH);
+    await mark(store.sql, ['A']);
+    const claim = await claimDue(store.sql, { quotas: allDue(10) }, LEASE_MS);
+    await setClockAhead(store.sql, 0);
+    if (claim !== null) await applyAnswer(store.sql, claim, [found('A', { 9: 150 })], REFRESH);
   },
-  send: () => createPacer(sql, systemClock, LIMITS).acquire('delta', 5000),
-  take: () => sql`select catalog.take_request('orders')`,
+  send: () => createPacer(store.sql, systemClock, LIMITS).acquire('delta', 5000),
+  take: () => store.sql`select catalog.take_request('orders')`,
   refuse: async () => {
-    const acquired = await createPacer(sql, systemClock, LIMITS).acquire('delta', 5000);
+    const acquired = await createPacer(store.sql, systemClock, LIMITS).acquire('delta', 5000);
     if (acquired.kind === 'granted') await acquired.permit.settle('throttled-or-forbidden');
   },
-  report: () => sql`update catalog.skus set reported_at = now() where sku = 'F'`,
-  find: () => knownSkus(sql, [`new-${Math.random()}`]),
+  report: () => store.sql`update catalog.skus set reported_at = now() where sku = 'F'`,
+  find: () => knownSkus(store.sql, [`new-${Math.random()}`]),
 } as const satisfies Record<string, () => Promise<unknown>>;
 
 /** What may lie ahead, and by how many seconds at most. */
@@ -320,17 +299,17 @@ test('whatever was done while it was ahead, once it is put right nothing has hap
   });
   await assert(
     asyncProperty(drawn, async ({ seconds, acts }) => {
-      await sql`delete from catalog_internal.pace`;
-      await sql`delete from catalog_internal.pace_sends`;
-      await sql`update catalog_internal.due set claim = null, held_until = null`;
+      await store.sql`delete from catalog_internal.pace`;
+      await store.sql`delete from catalog_internal.pace_sends`;
+      await store.sql`update catalog_internal.due set claim = null, held_until = null`;
       await ahead(seconds, async () => {
         for (const act of acts) await ACTS[act]();
       });
-      expect((await putClockRight(sql))?.seconds).toBeGreaterThan(0);
-      const [{ now }] = await sql<
+      expect((await putClockRight(store.sql))?.seconds).toBeGreaterThan(0);
+      const [{ now }] = await store.sql<
         [{ now: Date }]
       >`select clock_timestamp() + interval '1 millisecond' as now`;
-      const later = Object.entries(await timesAfter(sql, now)).map(([column, at]) => [
+      const later = Object.entries(await timesAfter(store.sql, now)).map(([column, at]) => [
         column,
         (at.getTime() - now.getTime()) / 1000,
       ]);
@@ -339,10 +318,10 @@ test('whatever was done while it was ahead, once it is put right nothing has hap
       // What was asked meanwhile is in doubt until it is asked again, and everything can be.
       const fresh = Object.entries(await trust()).filter(([, row]) => row.fresh);
       expect(fresh.filter(([, { doubt }]) => doubt === 'clock')).toEqual([]);
-      await sql`update catalog_internal.due set held_until = null, claim = null`;
+      await store.sql`update catalog_internal.due set held_until = null, claim = null`;
       const prices = Object.fromEntries(SKUS.map((sku) => [sku, found(sku, { 9: 100 })]));
-      await answerAsked(sql, ...Object.values(prices));
-      expect(await pricesOf(sql, 'A')).toEqual({ 9: 100 });
+      await answerAsked(store.sql, ...Object.values(prices));
+      expect(await pricesOf(store.sql, 'A')).toEqual({ 9: 100 });
       expect(Object.values(await trust()).filter(({ doubt }) => doubt === 'clock')).toEqual([]);
     }),
     { numRuns: runs(25) },

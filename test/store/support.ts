@@ -9,7 +9,9 @@ import { storeFailedCall } from '../../src/store/call-lesson.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { readWatchlist } from '../../src/store/watchlist.ts';
 import { forgetOthers } from '../pace/others.ts';
+import { migrateDatabase } from '../../src/store/migrations.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { makeClockMovable, setClockAhead } from '../support/movable-clock.ts';
 
 export const HOUR = 3_600_000;
 export const LEASE_MS = 2 * HOUR;
@@ -32,17 +34,31 @@ export interface TestStore {
   readonly url: string;
 }
 
-/** A migrated database for the test file, empty at the start of each of its tests. To be called at a file's top level. */
-export function useStore(): TestStore {
+/** A database whose clock can be set (`setClockAhead`), migrated. */
+async function createMovable(): Promise<TestDatabase> {
+  const database = await createDatabase('empty');
+  await makeClockMovable(database.url);
+  await migrateDatabase(database.url);
+  return database;
+}
+
+/**
+ * A migrated database for the test file, empty at the start of each of its tests. To be called at a file's top level. With
+ * `movableClock` its clock can be set, and is right at the start of each test.
+ */
+export function useStore({ movableClock = false } = {}): TestStore {
   let database: TestDatabase;
   let sql: Sql;
   beforeAll(async () => {
-    database = await createDatabase('migrated');
+    database = await (movableClock ? createMovable() : createDatabase('migrated'));
     sql = connect(database.url, { max: 8 });
     await sql`create schema seed`;
     await forEachTable(sql, 'create table seed.%2$I as table %1$I.%2$I');
   });
-  beforeEach(() => empty(sql));
+  beforeEach(async () => {
+    if (movableClock) await setClockAhead(sql, 0);
+    await empty(sql);
+  });
   afterAll(async () => {
     await sql.end({ timeout: 2 });
     await database.drop();
