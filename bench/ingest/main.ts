@@ -64,7 +64,7 @@ async function measure(server: Server, upstream: Upstream): Promise<(way: string
   await migrateDatabase(urlOf(server.url, 'fresh'));
   const { former, next } = await prepare(server, 'standing', skus);
   const { next: fewNext } = await prepare(server, 'standing_few', few);
-  const mirror = byMirror(await buildMirrorProcess(server.folder), upstream);
+  const mirror = byMirror(buildMirrorProcess(server.folder), upstream);
 
   const on = (template: string, way: Way, manifest: Manifest) => async (): Promise<Run> => {
     const { result: run, ...written } = await onCopy(server.sql, server.url, template, (url) =>

@@ -4,7 +4,9 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { REBASE_AUDIT } from '../../src/store/audit.ts';
 import * as statements from '../../src/store/baseline-sql.ts';
+import { LOCK_NEW_SKUS } from '../../src/store/locks.ts';
 
 /** What a manifest brings with it, and its two files. */
 export interface Manifest {
@@ -20,9 +22,12 @@ interface Statement {
   readonly values?: readonly (string | number | Date | null)[];
 }
 
-/** The statements of a baseline from comparing on, as store/baseline.ts sends them. */
-function mergeOf(manifest: Manifest): Statement[] {
-  const { snapshotId, generatedAt, lines } = manifest;
+/** No claim is newer: of no SKU the price was asked for after the snapshot was known. */
+const NEWEST_CLAIM = '9223372036854775807';
+
+/** The statements of a baseline from comparing on, as store/baseline.ts sends them. `token` is the mirror's. */
+function mergeOf({ snapshotId, generatedAt, lines }: Manifest, token: string | null): Statement[] {
+  const requestedAt = new Date();
   return [
     { text: statements.BEGIN_COMPARE },
     { text: statements.COMPARE },
@@ -31,18 +36,40 @@ function mergeOf(manifest: Manifest): Statement[] {
     { text: 'analyze differing' },
     { text: 'begin' },
     { text: 'select from catalog_internal.sync for update' },
-    { text: statements.DIFF, values: [new Date(), generatedAt, 300] },
+    { text: LOCK_NEW_SKUS },
+    { text: statements.REPORTED_UNSEEN, values: [requestedAt, token] },
+    { text: statements.DIFF, values: [requestedAt, NEWEST_CLAIM, token, generatedAt] },
     { text: 'analyze diff' },
+    { text: statements.LOCK_LEDGER },
     { text: statements.INSERT_NEW },
     { text: statements.UPDATE_CHANGED },
     { text: statements.UPDATE_ABSENT },
     { text: statements.DROP_ORPHANS },
+    { text: statements.LOCK_SCOPE },
+    { text: statements.READ_SCOPED },
     { text: statements.MARK_NEW },
     { text: statements.MARK_DUE },
+    { text: statements.SWEEP_RELISTED },
+    { text: statements.INSERT_REJECTED },
+    { text: statements.MARK_REJECTED, values: [requestedAt, token] },
+    { text: REBASE_AUDIT, values: [snapshotId, token] },
     { text: statements.COUNT_DIFF },
-    { text: statements.MOVE_TOKEN, values: [snapshotId, generatedAt, null, lines, null] },
+    moveToken({ snapshotId, generatedAt, lines }, token),
+    { text: statements.ADD_CHANGES },
     { text: 'commit' },
   ];
+}
+
+const moveToken = (
+  { snapshotId, generatedAt, lines }: Pick<Manifest, 'snapshotId' | 'generatedAt' | 'lines'>,
+  token: string | null,
+): Statement => ({ text: statements.MOVE_TOKEN, values: [snapshotId, generatedAt, token, lines, null] });
+
+async function tokenOf(client: pg.Client): Promise<string | null> {
+  const { rows } = await client.query<{ token: string | null }>(
+    'select snapshot_id as token from catalog_internal.sync',
+  );
+  return rows[0]?.token ?? null;
 }
 
 /** The statement as psql takes it, which has no parameters. */
@@ -63,6 +90,7 @@ export async function hasPsql(): Promise<boolean> {
 
 /** What a user would do instead: the file through psql into one jsonb column, taken apart and merged in SQL. */
 export async function byPsql(databaseUrl: string, manifest: Manifest): Promise<void> {
+  const token = await withClient(databaseUrl, tokenOf);
   const [first = '', ...staging] = statements.CREATE_STAGING.split(';');
   const script = [
     `${first};`,
@@ -71,7 +99,7 @@ export async function byPsql(databaseUrl: string, manifest: Manifest): Promise<v
     `\\copy raw from program 'gzip -dc ${manifest.gzip}' csv quote e'\\x01' delimiter e'\\x02'`,
     `create temporary view staging as select line->>'sku' as sku, (line->>'sizes')::integer as sizes, line->>'hash' as hash,
       line->>'price_source' as price_source, (line->>'updated_at')::timestamptz as updated_at from raw;`,
-    ...mergeOf(manifest).map(literally),
+    ...mergeOf(manifest, token).map(literally),
   ];
   const child = spawn('psql', ['-qXAt', '-v', 'ON_ERROR_STOP=1', databaseUrl], {
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -81,27 +109,34 @@ export async function byPsql(databaseUrl: string, manifest: Manifest): Promise<v
   if (code !== 0) throw new Error(`psql ended with ${code}`);
 }
 
-async function withStaged(
-  databaseUrl: string,
-  manifest: Manifest,
-  merge: (client: pg.Client) => Promise<void>,
-): Promise<void> {
+async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
-    await client.query(statements.CREATE_STAGING);
-    const lines = createReadStream(manifest.split, { highWaterMark: 256 * 1024 });
-    await pipeline(lines, client.query(copyFrom(statements.COPY_STAGING)));
-    await merge(client);
+    return await work(client);
   } finally {
     await client.end();
   }
 }
 
+async function withStaged(
+  databaseUrl: string,
+  manifest: Manifest,
+  merge: (client: pg.Client) => Promise<void>,
+): Promise<void> {
+  await withClient(databaseUrl, async (client) => {
+    await client.query(statements.CREATE_STAGING);
+    const lines = createReadStream(manifest.split, { highWaterMark: 256 * 1024 });
+    await pipeline(lines, client.query(copyFrom(statements.COPY_STAGING)));
+    await merge(client);
+  });
+}
+
 /** What the machine allows at best: lines that are split and checked already, copied and merged as the mirror does it. */
 export async function floor(databaseUrl: string, manifest: Manifest): Promise<void> {
   await withStaged(databaseUrl, manifest, async (client) => {
-    for (const { text, values = [] } of mergeOf(manifest)) await client.query(text, [...values]);
+    for (const { text, values = [] } of mergeOf(manifest, await tokenOf(client)))
+      await client.query(text, [...values]);
   });
 }
 
@@ -128,7 +163,7 @@ export async function byUpsert(databaseUrl: string, manifest: Manifest): Promise
       select catalog_internal.mark_due(array_agg(sku), case when is_new then 'new' else 'changed' end, live)
         from written group by is_new, live;
       select catalog_internal.mark_due(array_agg(sku), 'absent') from gone having count(*) > 0`);
-    await client.query(literally(mergeOf(manifest).at(-2) ?? { text: '' }));
+    await client.query(literally(moveToken(manifest, await tokenOf(client))));
     await client.query('commit');
   });
 }

@@ -22,13 +22,14 @@ export interface Result {
 export async function inRounds(
   ways: Readonly<Record<string, () => Promise<Run>>>,
   rounds: number,
+  tell: (line: string) => void = (line) => process.stderr.write(`${line}\n`),
 ): Promise<(way: string) => Result> {
   const runs = new Map(Object.keys(ways).map((way): [string, Run[]] => [way, []]));
   const digests = new Map<string, string>();
   for (let round = 1; round <= rounds; round += 1) {
     for (const [way, work] of Object.entries(ways)) {
       const run = await work();
-      process.stderr.write(`round ${round}: ${way} ${Math.round(run.ms)} ms\n`);
+      tell(`round ${round}: ${way} ${Math.round(run.ms)} ms`);
       runs.get(way)?.push(run);
       const [job = ''] = way.split(' ');
       const digest = digests.get(job) ?? run.digest;

@@ -23,7 +23,7 @@ await withMirrorDatabase(
     try {
       await sql.unsafe('create database fresh');
       await migrateDatabase(urlOf(url, 'fresh'));
-      const mirror = byMirror(await buildMirrorProcess(folder), upstream);
+      const mirror = byMirror(buildMirrorProcess(folder), upstream);
       const fill = async (of: number) => {
         const path = join(folder, String(of));
         const files = { gzip: `${path}.gz`, split: `${path}.tsv` };

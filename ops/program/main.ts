@@ -1,21 +1,25 @@
 import { rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { bundle, ENTRIES, PACKAGES } from './bundle.ts';
 
 /*
- * Writes what the image and the package run, from src and the installed packages:
+ * Writes what the image and the package run, from src and the installed packages, or other programs in the same way:
  *
- *   node ops/program/main.ts [dist]
+ *   node ops/program/main.ts [dist [file.ts …]]
  *
  * The program contains the packages that it uses: Node.js then loads a few dozen files at a start, instead of seven hundred. What
  * other programs import (`exports` in package.json) leaves packages to them.
  */
 
-const [dist = join(import.meta.dirname, '../../dist')] = process.argv.slice(2);
+const [dist = join(import.meta.dirname, '../../dist'), ...others] = process.argv.slice(2);
 const folder = resolve(dist);
 
 rmSync(folder, { recursive: true, force: true });
-await bundle({ main: 'src/main.ts' }, folder);
-// By itself, because an older Node.js has to be able to read all of it.
-await bundle({ bin: 'src/bin.ts' }, folder);
-await bundle(Object.fromEntries(ENTRIES.map((entry) => [entry, `src/${entry}.ts`])), folder, PACKAGES);
+if (others.length > 0)
+  await bundle(Object.fromEntries(others.map((file) => [basename(file, '.ts'), file])), folder);
+else {
+  await bundle({ main: 'src/main.ts' }, folder);
+  // By itself, because an older Node.js has to be able to read all of it.
+  await bundle({ bin: 'src/bin.ts' }, folder);
+  await bundle(Object.fromEntries(ENTRIES.map((entry) => [entry, `src/${entry}.ts`])), folder, PACKAGES);
+}

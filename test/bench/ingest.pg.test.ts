@@ -8,6 +8,9 @@ import { NODE_FLAGS } from '../../bench/ingest/build.ts';
 import { onCopy, standOn, urlOf } from '../../bench/ingest/databases.ts';
 import { writeManifest } from '../../bench/ingest/manifest.ts';
 import type { Ended } from '../../bench/ingest/mirror-process.ts';
+import { byMirror } from '../../bench/ingest/ours.ts';
+import { byPsql, byUpsert, floor, hasPsql, type Manifest } from '../../bench/ingest/peers.ts';
+import { inRounds } from '../../bench/ingest/rounds.ts';
 import { startUpstream } from '../../bench/ingest/upstream.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
@@ -20,6 +23,7 @@ import { baseline, line } from '../store/manifest.ts';
 
 type Server = Parameters<Parameters<typeof withMirrorDatabase>[0]>[0];
 const SETTINGS = { wal_level: 'replica', fsync: 'off', full_page_writes: 'off', autovacuum: 'off' };
+const PROGRAM = new URL('../../bench/ingest/mirror-process.ts', import.meta.url).pathname;
 const CHANGED = 200;
 const SIZES = [10_000, 20_000] as const;
 
@@ -88,6 +92,43 @@ test('WAL and dead rows of a re-baseline follow what changed, not the catalog', 
   expect(large.changed.walBytes).toBeLessThan(1.3 * small.changed.walBytes);
 });
 
+test('every way that the bench compares comes to the same end', async () => {
+  const upstream = await startUpstream();
+  const write = async (edition: 'former' | 'next') => {
+    const files = {
+      gzip: join(server.folder, `${edition}.gz`),
+      split: join(server.folder, `${edition}.tsv`),
+    };
+    const lines = await writeManifest(edition, 2000, files);
+    return { snapshotId: edition, generatedAt: new Date(), lines, ...files };
+  };
+  try {
+    const former = await write('former');
+    const next = await write('next');
+    await standing(server.sql, 'ways', former.split);
+    const mirror = byMirror(PROGRAM, upstream);
+    const ways: Record<string, (url: string, manifest: Manifest) => Promise<unknown>> = {
+      mirror,
+      floor,
+      byUpsert,
+      ...((await hasPsql()) ? { byPsql } : {}),
+    };
+    const ran = Object.entries(ways).flatMap(([name, way]) =>
+      [former, next].map((manifest) => ({
+        name: `${manifest.snapshotId} ${name}`,
+        run: async () => ({
+          ...(await onCopy(server.sql, server.url, 'ways', (url) => way(url, manifest))),
+          ms: 0,
+        }),
+      })),
+    );
+    // Throws where two of them differ.
+    await inRounds(Object.fromEntries(ran.map(({ name, run }) => [name, run])), 1, () => {});
+  } finally {
+    upstream.close();
+  }
+});
+
 test('the memory of a re-baseline does not grow with the catalog', async () => {
   const upstream = await startUpstream();
   const peakMb = async (skus: number) => {
@@ -95,8 +136,7 @@ test('the memory of a re-baseline does not grow with the catalog', async () => {
     const lines = await writeManifest('former', skus, files);
     await standing(server.sql, `m${skus}`, files.split);
     upstream.offer({ snapshotId: 'next', generatedAt: new Date(), lines, gzip: files.gzip });
-    const program = new URL('../../bench/ingest/mirror-process.ts', import.meta.url).pathname;
-    const child = fork(program, [urlOf(server.url, `m${skus}`), upstream.url], { execArgv: NODE_FLAGS });
+    const child = fork(PROGRAM, [urlOf(server.url, `m${skus}`), upstream.url], { execArgv: NODE_FLAGS });
     const died = once(child, 'exit').then(([code]): never => {
       throw new Error(`the process ended with ${String(code)}`);
     });
