@@ -56,7 +56,7 @@ export const LONG = [
   'test/auth/rotation.e2e.test.ts',
   'test/bench/freshness*.test.ts',
   'test/bench/{capacity,ceiling}.test.ts',
-  'test/bench/ingest.pg.test.ts',
+  'test/bench/{ingest.pg,works.e2e}.test.ts',
   'test/cli/*.e2e.test.ts',
   'test/docs/{commands,demo}.e2e.test.ts',
   'test/doctor/doctor.e2e.test.ts',

@@ -61,20 +61,26 @@ export function markdown(rows: readonly Row[]): string {
   return [text(COLUMNS), rule, ...lines.slice(1).map(text)].join('\n');
 }
 
-/** The options that every work takes: how large, how often, and where the JSON goes. */
+/**
+ * The options that every work takes: how large, how often, and where the JSON goes. Ends the process with 2, and says what they are,
+ * where others are given.
+ */
 export function sizes(defaults: { readonly skus: number; readonly rounds: number }) {
-  const { values } = parseArgs({
-    options: {
-      skus: { type: 'string', default: String(defaults.skus) },
-      rounds: { type: 'string', default: String(defaults.rounds) },
-      json: { type: 'string' },
-    },
-  });
-  return {
-    skus: Number(values.skus),
-    rounds: Math.max(1, Number(values.rounds)),
-    ...(values.json === undefined ? {} : { json: values.json }),
-  };
+  const options = {
+    skus: { type: 'string', default: String(defaults.skus) },
+    rounds: { type: 'string', default: String(defaults.rounds) },
+    json: { type: 'string' },
+  } as const;
+  try {
+    const { skus, rounds, json } = parseArgs({ options }).values;
+    const [of, times] = [Number(skus), Number(rounds)];
+    if (!(of >= 1 && times >= 1)) throw new Error('--skus and --rounds are numbers of one or more');
+    return { skus: of, rounds: times, ...(json === undefined ? {} : { json }) };
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}
+options: --skus ${defaults.skus} --rounds ${defaults.rounds} --json FILE (the numbers are those without options)\n`);
+    process.exit(2);
+  }
 }
 
 /**

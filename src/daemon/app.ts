@@ -71,8 +71,6 @@ const RESTORE_EVERY_MS = 10_000;
 const WATCH_EVERY_MS = 2000;
 /** Often enough that no minute goes by without a sample. */
 const SAMPLE_EVERY_MS = 10_000;
-/** Soon, so that a `run --once` of some seconds leaves one, too. */
-const FIRST_SAMPLE_MS = 1000;
 /** Well below the time in which what is due is to be under way, whatever becomes of the queues. */
 const RUN_OVERDUE_EVERY_MS = 2500;
 
@@ -216,13 +214,14 @@ function startWatches(
   });
   every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
   every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
-  every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), FIRST_SAMPLE_MS);
+  // At once, so that a `run --once` of a second leaves one, too.
+  every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);
   return watchJobs(parts, runner, onStop);
 }
 
 /**
- * Does work again and again, by the monotonic clock, until the daemon stops. Not at once: what a start needs has just been done, and
- * the first requests are waiting. Errors are for whoever meets them first elsewhere.
+ * Does work again and again, by the monotonic clock, until the daemon stops. Not at once, unless asked to: what a start needs has just been
+ * done, and the first requests are waiting. Errors are for whoever meets them first elsewhere.
  */
 function every(
   ms: number,

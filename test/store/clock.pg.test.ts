@@ -6,6 +6,7 @@ import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/st
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { claimDue } from '../../src/store/due.ts';
+import { writeSample } from '../../src/store/samples.ts';
 import { endTask, startTask } from '../../src/store/tasks.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { runs } from '../support/soak.ts';
@@ -64,6 +65,7 @@ async function columnsAhead(): Promise<string[]> {
   return Object.keys(await timesAfter(store.sql, now)).filter((column) => column.startsWith('catalog.'));
 }
 
+const NO_PRICES = { priced: null, fresh: null, p50: null, p95: null };
 const SURE: Trust = { doubt: null, fresh: true, reason: null };
 const CLOCK: Trust = { doubt: 'clock', fresh: false, reason: null };
 
@@ -80,6 +82,30 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     await answerAsked(store.sql, found('A', { 9: 200 }));
     expect((await trust())['A']).toEqual(SURE);
     expect(await movesOf(store.sql, 'A')).toEqual(['9: 100 → 200']);
+  });
+
+  test('leaves no sample of the status of a minute to come', async () => {
+    const take = () =>
+      writeSample(store.sql, {
+        state: 'current',
+        backingOff: false,
+        incident: false,
+        requests: 0,
+        otherRequests: 0,
+        ceiling: 200,
+        requestLimit: 200,
+        skus: null,
+        pending: null,
+        due: null,
+        snapshot: NO_PRICES,
+        live: NO_PRICES,
+      });
+    await take();
+    await ahead(8 * DAY, take);
+    const minutes = () => store.sql`select from catalog_internal.samples`;
+    expect(await minutes()).toHaveLength(2);
+    await putClockRight(store.sql);
+    expect(await minutes()).toHaveLength(1);
   });
 
   test('is put right once', async () => {

@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Row } from '../../bench/frame/table.ts';
+
+/*
+ * What is measured once a release runs on the statements of today: each work on a small catalog comes to its table. Whether a figure
+ * is reached there (exit 1) says nothing.
+ */
+
+const ROOT = join(import.meta.dirname, '../..');
+/** Those that take seconds so; `apply` asks of many SKUs, `start` and `traces` build and start programs, `scale` and `ceiling` simulate days. */
+const WORKS = ['rebaseline', 'claim', 'follow', 'scrape', 'size', 'bloat', 'read'];
+
+async function run(work: string, args: readonly string[]) {
+  const child = spawn(process.execPath, [join(ROOT, 'bench', work, 'main.ts'), ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, stderr };
+}
+
+test.for(WORKS)('bench:%s comes to its table', async (work) => {
+  const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-works-'));
+  try {
+    const json = join(folder, 'rows.json');
+    const { code, stderr } = await run(work, ['--skus', '1000', '--rounds', '1', '--json', json]);
+    if (code !== 0 && code !== 1) throw new Error(`it ended with ${code}: ${stderr}`);
+    const { rows } = JSON.parse(await readFile(json, 'utf8')) as { rows: Row[] };
+    expect(rows.length).toBeGreaterThan(0);
+    expect(rows.filter(({ ours }) => !Number.isFinite(ours))).toEqual([]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test('options that no work has are named, with those that it has', async () => {
+  const { code, stderr } = await run('size', ['--sku', '5']);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/'--sku'.*\noptions: --skus 200000 --rounds 1 --json FILE/s);
+  expect((await run('size', ['--skus', 'many'])).stderr).toContain('--skus and --rounds are numbers');
+});
