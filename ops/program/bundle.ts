@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { type OutputAsset, type OutputChunk, type Plugin, rolldown } from 'rolldown';
@@ -28,12 +28,13 @@ const MAIN_BY_NAME: Plugin = {
  *
  * @param input their files, relative to the repository, by their paths in the folder, without extension
  * @param external what they import where they run; everything else becomes part of them
+ * @returns the folders of the packages that became part of them
  */
 export async function bundle(
   input: Readonly<Record<string, string>>,
   dir: string,
   external: (id: string) => boolean = () => false,
-): Promise<void> {
+): Promise<string[]> {
   const bundled = await rolldown({
     input: { ...input },
     cwd: ROOT,
@@ -49,6 +50,24 @@ export async function bundle(
   const { output } = await bundled.write({ dir, format: 'es', chunkFileNames: 'parts/[name].js' });
   await bundled.close();
   refuseMissing(output, (id) => isBuiltin(id) || id === MAIN || external(id));
+  const files = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+  const folders = files.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
+  return [...new Set(folders)].toSorted();
+}
+
+/** The licences of packages, as whoever passes them on has to: of each its name, version and every text of that kind. */
+export function licencesOf(packages: readonly string[]): string {
+  const texts = packages.map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+      name: string;
+      version: string;
+      license?: string;
+    };
+    const files = readdirSync(folder).filter((file) => /^(?:licen[cs]e|notice|copying)/i.test(file));
+    const found = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
+    return [`${name} ${version}: ${license ?? 'see below'}`, ...found].join('\n\n');
+  });
+  return `${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }
 
 /** Throws where something is neither in what was written nor there where it runs: the bundler itself leaves it out without a word. */

@@ -1,6 +1,6 @@
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { bundle, ENTRIES, PACKAGES } from './bundle.ts';
+import { bundle, ENTRIES, licencesOf, PACKAGES } from './bundle.ts';
 
 /*
  * Writes what the image and the package run, from src and the installed packages, or other programs in the same way:
@@ -18,7 +18,8 @@ rmSync(folder, { recursive: true, force: true });
 if (others.length > 0)
   await bundle(Object.fromEntries(others.map((file) => [basename(file, '.ts'), file])), folder);
 else {
-  await bundle({ main: 'src/main.ts' }, folder);
+  const packages = await bundle({ main: 'src/main.ts' }, folder);
+  writeFileSync(join(folder, 'LICENSES.txt'), licencesOf(packages));
   // By itself, because an older Node.js has to be able to read all of it.
   await bundle({ bin: 'src/bin.ts' }, folder);
   await bundle(Object.fromEntries(ENTRIES.map((entry) => [entry, `src/${entry}.ts`])), folder, PACKAGES);

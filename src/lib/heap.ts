@@ -18,7 +18,7 @@ function fullCollection(): () => void {
 
 /**
  * What streams by may live through the first young collections, while the program is being compiled. V8 then takes all of its kind for what
- * stays, creates the rest of it as such, and only full collections free that: a few more of them each second.
+ * stays, creates the rest of it as such, and only full collections, of which there are then several times as many, free that.
  */
 function createAsYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');

@@ -32,6 +32,11 @@ export const CLOCKS: readonly Mutant[] = [
     'src/store/clock.ts',
     STORE,
     [
+      'clock: a sample of the status that it has dated ahead stays',
+      'where minute > clock_timestamp()`;',
+      'where false`;',
+    ],
+    [
       'clock: a judgement that cannot be made takes the last one back',
       '${aheadSeconds === undefined}',
       '${false}',

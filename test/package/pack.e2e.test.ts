@@ -106,6 +106,7 @@ describe.concurrent('the package', () => {
       'LICENSE',
       'drizzle/meta/_journal.json',
       ...globSync('drizzle/*.sql', { cwd: ROOT }),
+      'dist/LICENSES.txt',
       'dist/bin.js',
       'dist/main.js',
       ...ENTRIES.flatMap((entry) => [`dist/client/${entry}.js`, `dist/client/${entry}.d.ts`]),
@@ -127,6 +128,9 @@ describe.concurrent('the package', () => {
       expect(text).not.toContain('catalog_internal"');
     }
     expect(driver).toContain('node_modules/postgres/src/connection.js');
+    const licences = readFileSync(join(folder, 'node_modules', name, 'dist/LICENSES.txt'), 'utf8');
+    for (const contained of ['bullmq', 'ioredis', 'undici', 'zod', 'pino', 'prom-client', 'postgres'])
+      expect(licences).toMatch(new RegExp(`^${contained} \\d.*: .+$`, 'm'));
   });
 
   test('answers --version and --help by its bin', async ({ expect }) => {
