@@ -77,8 +77,8 @@ async function loadDays(sql: Sql): Promise<void> {
   await sql`set work_mem = '1GB'`;
   for (let ago = 366; ago >= 0; ago -= DAYS_AT_ONCE) {
     await sql`
-      insert into catalog.daily_prices (sku, size, day, open, low, median, close, changes, size_type_changed, first_position)
-      select sku, size, day, min(old_price), min(new_price), min(new_price), max(new_price), count(*), false, min(id)
+      insert into catalog.daily_prices (sku, size, day, open, low, median, close, changes, size_type_changed, first_position, first_change_at)
+      select sku, size, day, min(old_price), min(new_price), min(new_price), max(new_price), count(*), false, min(id), min(observed_at)
       from (
         select *, (observed_at at time zone 'UTC')::date as day from catalog.price_history
         where observed_at >= (current_date - ${ago}::int)::timestamp at time zone 'UTC'
@@ -88,6 +88,15 @@ async function loadDays(sql: Sql): Promise<void> {
   }
   await sql`reset work_mem`;
   await sql`update catalog_internal.daily set position = (select max(id) from catalog.price_history)`;
+}
+
+/** The mirror was loaded before its history, and is out of memory by now. A daemon reads and writes all of it all the time. */
+async function readMirror(sql: Sql): Promise<void> {
+  for (const seqscan of ['on', 'off'])
+    for (const table of ['catalog.skus', 'catalog.prices'])
+      await sql.unsafe(
+        `set enable_seqscan = ${seqscan}; select count(*) from ${table}; reset enable_seqscan`,
+      );
 }
 
 const progress = (what: string, n: number) =>
@@ -150,6 +159,7 @@ await withMirrorDatabase(
     await indexedLast(sql, 'catalog.daily_prices', () => loadDays(sql));
     // What was loaded is written by now, and not while lookups are timed.
     await sql.unsafe('checkpoint');
+    await readMirror(sql);
     const found = [...(await measure(moments(sql))), ...(await measure(many(sql)))];
     const [chunks] = await sql<[{ n: number }]>`
       select count(*)::int as n from pg_inherits where inhparent = 'catalog.price_history'::regclass`;

@@ -43,14 +43,15 @@ async function countPiece(tx: Tx, piece: number): Promise<{ changes: number; wri
     ),
     ${days(tx, after)},
     written as (
-      insert into catalog.daily_prices as d (sku, size, day, open, low, median, close, changes, size_type_changed, first_position)
-      select sku, size, day, open, low, median, close, changes, size_type_changed, first_position
+      insert into catalog.daily_prices as d (sku, size, day, open, low, median, close, changes, size_type_changed, first_position, first_change_at)
+      select sku, size, day, open, low, median, close, changes, size_type_changed, first_position, first_change_at
       from ends left join middles using (sku, size, day)
       on conflict (sku, size, day) do update set open = excluded.open, low = excluded.low, median = excluded.median,
         close = excluded.close, changes = excluded.changes, size_type_changed = excluded.size_type_changed,
-        first_position = excluded.first_position
-      where (d.open, d.low, d.median, d.close, d.changes, d.size_type_changed, d.first_position) is distinct from
-        (excluded.open, excluded.low, excluded.median, excluded.close, excluded.changes, excluded.size_type_changed, excluded.first_position)
+        first_position = excluded.first_position, first_change_at = excluded.first_change_at
+      where (d.open, d.low, d.median, d.close, d.changes, d.size_type_changed, d.first_position, d.first_change_at) is distinct from
+        (excluded.open, excluded.low, excluded.median, excluded.close, excluded.changes, excluded.size_type_changed, excluded.first_position,
+          excluded.first_change_at)
       returning 1
     ),
     moved as (
@@ -110,7 +111,8 @@ function days(tx: Tx, after: string) {
       select sku, size, day, min(id) as first_position,
         min(old_price) filter (where n = 1 and (first_priced_at >= begins and first_priced_at <= at) is not true) as open,
         (array_agg(new_price order by id desc))[1] as close,
-        count(*) filter (where counts and not size_type_changed)::int as changes, bool_or(size_type_changed) as size_type_changed
+        count(*) filter (where counts and not size_type_changed)::int as changes, bool_or(size_type_changed) as size_type_changed,
+        min(at) as first_change_at
       from dated group by sku, size, day
     ),
     spans as (

@@ -198,6 +198,12 @@ export const dailyPrices = catalog.table(
     sizeTypeChanged: boolean('size_type_changed').notNull(),
     /** Position of the first change that counts to the day: from there on the row can be made again. */
     firstPosition: bigint('first_position', { mode: 'bigint' }).notNull(),
+    firstChangeAt: instant('first_change_at'),
+    /** Generated, so that it is right also where a daemon of a version that knows no `first_change_at` counts further changes to the day. */
+    onlyChangeAt: instant('only_change_at').generatedAlwaysAs(
+      sql`CASE WHEN changes = 1 AND NOT size_type_changed THEN first_change_at END`,
+    ),
   },
+  // The key's index has what catalog.price_at reads, too (open, first_position, only_change_at): drizzle/0040_days_of_one_change.sql.
   (t) => [primaryKey({ columns: [t.sku, t.size, t.day] }), index('daily_prices_day').on(t.day)],
 );

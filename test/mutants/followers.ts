@@ -111,7 +111,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['copies: a column is put over its object', "c.field = 'product', c.field DESC", 'c.field DESC'],
   ),
   ...faultsOf(
-    'drizzle/0039_price_at_by_position.sql',
+    'drizzle/0040_days_of_one_change.sql',
     ['test/store/price-at.pg.test.ts', 'test/store/daily-model.pg.test.ts'],
     [
       'history: days that are not counted yet have no changes',
@@ -124,19 +124,34 @@ export const FOLLOWERS: readonly Mutant[] = [
       'ELSE',
     ],
     ['history: the day itself is over', 'p.day >= asked_day', 'p.day > asked_day'],
-    ['history: a day has one change at most', 'p.changes = 1 AND NOT', 'p.changes >= 1 AND NOT'],
+    ['history: a day has one change at most', 'CASE WHEN changes = 1 AND', 'CASE WHEN changes >= 1 AND'],
     ['history: nothing changes after the day', 'ELSE next_open END', 'ELSE NULL END'],
     [
       'history: a day with one change begins with it',
-      'CASE WHEN h.observed_at > price_at.at THEN h.old_price',
-      'CASE WHEN false THEN h.old_price',
+      'WHEN only_change_at > at THEN held',
+      'WHEN false THEN held',
+    ],
+    [
+      'history: nothing is known of the day on which it was first priced',
+      'only_change_at > at AND held IS NOT NULL',
+      'only_change_at > at',
+    ],
+    [
+      'history: what is not counted changes nothing',
+      'only_change_at <= at AND last_id IS NOT NULL',
+      'only_change_at <= at',
+    ],
+    [
+      'history: what was dropped of a day counts to it',
+      'first_id > (SELECT d.last_value FROM catalog_internal.dropped_positions d)',
+      'true',
     ],
     [
       'history: what a later day began with says nothing',
       'IF day > asked_day THEN',
       'IF day > asked_day + 1 THEN',
     ],
-    ['history: a day begins with its correction', 'AND NOT p.size_type_changed', ''],
+    ['history: a day begins with its correction', 'AND NOT size_type_changed THEN first', 'THEN first'],
   ),
   ...faultsOf(
     'src/telemetry/traces/export-lines.ts',

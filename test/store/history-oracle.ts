@@ -50,6 +50,9 @@ export interface Day {
   readonly close: number | null;
   readonly changes: number;
   readonly corrected: boolean;
+  /** From when its first change counts, in microseconds; that of its only change, which is no correction. */
+  readonly first: string;
+  readonly only: string | null;
 }
 
 /** Each day on which it changed, oldest first. */
@@ -72,6 +75,8 @@ export function daysOf(series: Series): Day[] {
       close: priceAt(series, ends - 1n),
       changes: changes.length - correction - 1,
       corrected: correction >= 0,
+      first: String(changes[0]?.at),
+      only: changes.length === 1 && correction < 0 ? String(changes[0]?.at) : null,
     };
   });
 }
@@ -124,7 +129,8 @@ export async function readSeries(sql: Queryable, history: string): Promise<Map<s
 /** catalog.daily_prices, by `sku size`. */
 export async function readDays(sql: Queryable): Promise<Map<string, Day[]>> {
   const rows = await sql<(Day & { key: string })[]>`
-    select sku || ' ' || size as key, day::text, open, low, median, close, changes, size_type_changed as corrected
+    select sku || ' ' || size as key, day::text, open, low, median, close, changes, size_type_changed as corrected,
+      (extract(epoch from first_change_at) * 1000000)::bigint::text as first, (extract(epoch from only_change_at) * 1000000)::bigint::text as only
     from catalog.daily_prices order by sku, size, day`;
   const found = new Map<string, Day[]>();
   for (const { key, ...day } of rows) found.set(key, [...(found.get(key) ?? []), day]);

@@ -80,31 +80,79 @@ const COUNTED: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
+/** A history that begins a hundred days ago, in the chunk that it returns. */
+async function beginHistory(): Promise<bigint> {
+  const [row] = await store.sql<
+    [{ at: string }]
+  >`select last_value as at from catalog_internal.change_positions`;
+  const first = BigInt(row.at) / CHUNK + 1n;
+  await store.sql`update catalog_internal.history_milestones set at = now() - interval '101 days'`;
+  await keepDailyPrices(store.sql, 100);
+  await store.sql`delete from catalog.daily_prices`;
+  await enter(first, 100);
+  await knownSkus(store.sql, ['A']);
+  await store.sql`update catalog.skus set first_priced_at = now() - interval '99 days'`;
+  await store.sql`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 4, now()), ('A', '10', 9, now())`;
+  return first;
+}
+
+/** Begins a chunk so many days ago. */
+async function enter(chunk: bigint, ago: number): Promise<void> {
+  await store.sql`select setval('catalog_internal.change_positions', ${String(chunk * CHUNK)}, false)`;
+  await prepareHistory(store.sql);
+  await store.sql`
+    update catalog_internal.history_milestones set at = now() - make_interval(secs => ${ago * 86_400}) where position >= ${String(chunk * CHUNK)}`;
+}
+
+/** An hour (UTC) of the day so many days ago. */
+const hourOf = (daysAgo: number, hour: number) =>
+  `${new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10)} ${String(hour).padStart(2, '0')}:00Z`;
+
+const changedAt = (at: string, before: number, after: number) => store.sql`
+  insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+  values ('A', '9', ${before}, ${after}, ${at}::text::timestamptz)`;
+
+test('changes of a day whose first one is dropped count from when they were observed', async () => {
+  const first = await beginHistory();
+  await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
+  await changedAt(hourOf(50, 1), 1, 2);
+  await keepDailyPrices(store.sql, 100);
+  await enter(first + 1n, 50);
+  await store.sql`
+    update catalog_internal.history_milestones set at = ${hourOf(50, 2)}::text::timestamptz where position >= ${String((first + 1n) * CHUNK)}`;
+  expect(await dropOldHistory(store.sql, 45 * 86_400_000)).toBeGreaterThan(0);
+  await changedAt(hourOf(50, 12), 2, 3);
+  await changedAt(hourOf(20, 12), 3, 4);
+  await keepDailyPrices(store.sql, 100);
+  const hours = [2, 4, 11, 12, 18];
+  expect(await Promise.all(hours.map((hour) => priceAt(hourOf(50, hour))))).toEqual([null, 2, 2, 3, 3]);
+  expect(await Promise.all([priceAt(hourOf(49, 0)), priceAt(hourOf(20, 13))])).toEqual([3, 4]);
+});
+
+test('a day of one change to which a daemon of an earlier version counts another', async () => {
+  await beginHistory();
+  await changedAt(hourOf(50, 6), 1, 2);
+  await keepDailyPrices(store.sql, 100);
+  await changedAt(hourOf(50, 12), 2, 3);
+  await changedAt(hourOf(20, 12), 3, 4);
+  await keepDailyPrices(store.sql, 100);
+  const before = await store.sql`select * from catalog.daily_prices order by day`;
+  // What a version writes that has no first_change_at.
+  await store.sql`update catalog.daily_prices set changes = 1, close = 2 where changes = 2`;
+  await store.sql`update catalog.daily_prices set changes = 2, close = 3 where close = 2`;
+  expect(await store.sql`select * from catalog.daily_prices order by day`).toEqual(before);
+  const hours = [5, 6, 11, 12, 18];
+  expect(await Promise.all(hours.map((hour) => priceAt(hourOf(50, hour))))).toEqual([1, 2, 2, 3, 3]);
+});
+
 describe.each(Object.keys(COUNTED))(
   'where the beginning of the history is dropped, days counted: %s',
   (name) => {
     let first: bigint;
     beforeEach(async () => {
-      const [row] = await store.sql<
-        [{ at: string }]
-      >`select last_value as at from catalog_internal.change_positions`;
-      first = BigInt(row.at) / CHUNK + 1n;
-      await store.sql`update catalog_internal.history_milestones set at = now() - interval '101 days'`;
-      await keepDailyPrices(store.sql, 100);
-      await store.sql`delete from catalog.daily_prices`;
-      await enter(first, 100);
-      await knownSkus(store.sql, ['A']);
-      await store.sql`update catalog.skus set first_priced_at = now() - interval '99 days'`;
-      await store.sql`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 4, now()), ('A', '10', 9, now())`;
+      first = await beginHistory();
     });
 
-    /** Begins a chunk so many days ago. */
-    async function enter(chunk: bigint, ago: number): Promise<void> {
-      await store.sql`select setval('catalog_internal.change_positions', ${String(chunk * CHUNK)}, false)`;
-      await prepareHistory(store.sql);
-      await store.sql`
-      update catalog_internal.history_milestones set at = now() - make_interval(days => ${ago}) where position >= ${String(chunk * CHUNK)}`;
-    }
     const changed = (ago: number, before: number, after: number) => store.sql`
     insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
     values ('A', '9', ${before}, ${after}, now() - make_interval(days => ${ago}))`;

@@ -8,6 +8,8 @@ DECLARE
   first_priced_at timestamptz;
   before bigint;
   meaning text;
+  sizes text[];
+  held integer[];
 BEGIN
   SELECT s.first_priced_at INTO first_priced_at FROM catalog.skus s WHERE s.sku = prices_at.sku;
   IF prices_at.at < first_priced_at OR first_priced_at IS NULL THEN
@@ -19,6 +21,27 @@ BEGIN
   WHERE h.sku = prices_at.sku AND h.field = 'size_map_size_type' AND h.id >= before AND h.observed_at > prices_at.at ORDER BY h.id LIMIT 1;
   IF NOT FOUND THEN
     SELECT p.size_map_size_type INTO meaning FROM catalog.products p WHERE p.sku = prices_at.sku;
+  END IF;
+  -- As price_at, of the sizes that it has, has had on a day, or has had since days were counted: thousands of changes of a SKU are not read for the first of each.
+  IF (prices_at.at AT TIME ZONE 'UTC')::date > (SELECT min(d.day) FROM catalog.daily_prices d)
+    AND EXISTS (SELECT FROM catalog.daily_prices d WHERE d.sku = prices_at.sku) THEN
+    WITH RECURSIVE counted AS (
+      (SELECT d.size FROM catalog.daily_prices d WHERE d.sku = prices_at.sku ORDER BY d.size LIMIT 1)
+      UNION ALL
+      SELECT (SELECT d.size FROM catalog.daily_prices d WHERE d.sku = prices_at.sku AND d.size > c.size ORDER BY d.size LIMIT 1)
+      FROM counted c WHERE c.size IS NOT NULL
+    ), had AS (
+      SELECT c.size FROM counted c WHERE c.size IS NOT NULL
+      UNION
+      SELECT p.size FROM catalog.prices p WHERE p.sku = prices_at.sku
+      UNION
+      SELECT h.size FROM catalog.price_history h WHERE h.sku = prices_at.sku AND h.id > (SELECT d.position FROM catalog_internal.daily d)
+    )
+    SELECT array_agg(h.size), array_agg(catalog.price_at(prices_at.sku, h.size, prices_at.at)) INTO sizes, held FROM had h;
+    RETURN QUERY
+      SELECT h.size, h.price, meaning FROM unnest(sizes, held) AS h(size, price)
+      WHERE h.price IS NOT NULL AND prices_at.at >= catalog_internal.history_known_from() ORDER BY h.size;
+    RETURN;
   END IF;
   RETURN QUERY
     WITH changed AS (

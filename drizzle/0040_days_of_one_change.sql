@@ -1,0 +1,154 @@
+ALTER TABLE "catalog"."daily_prices" ADD COLUMN "first_change_at" timestamp with time zone;--> statement-breakpoint
+ALTER TABLE "catalog"."daily_prices" ADD COLUMN "only_change_at" timestamp with time zone GENERATED ALWAYS AS (CASE WHEN changes = 1 AND NOT size_type_changed THEN first_change_at END) STORED;--> statement-breakpoint
+-- catalog.price_at reads a year of a size's days from the key's index alone. Vacuumed while few rows are new, as it is from the table's visibility map that an index knows
+-- which rows need no look at the table.
+ALTER TABLE catalog.daily_prices DROP CONSTRAINT daily_prices_sku_size_day_pk,
+  ADD CONSTRAINT daily_prices_sku_size_day_pk PRIMARY KEY (sku, size, day) INCLUDE (open, first_position, only_change_at);
+--> statement-breakpoint
+ALTER TABLE catalog.daily_prices SET (autovacuum_vacuum_insert_scale_factor = 0.02);
+--> statement-breakpoint
+COMMENT ON COLUMN catalog.daily_prices.first_change_at IS 'From when the first change of the day counts; null: the day was counted before there was this column.';
+--> statement-breakpoint
+COMMENT ON COLUMN catalog.daily_prices.only_change_at IS 'first_change_at where it is the only change of the day, and no correction of size_type.';
+--> statement-breakpoint
+-- What a size cost at a moment is the price before its first change, in the order of the commits, that was observed later; where there is none,
+-- the present one. So a change counts from when it was observed, or from when the one before it was, where a clock was set back between them.
+-- From the milestone on, as the first change of all may have its position. One plan for all calls: to plan for all chunks of the history takes longer than to read.
+CREATE OR REPLACE FUNCTION catalog.price_at(sku text, size text, at timestamptz) RETURNS integer
+LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  first_priced_at timestamptz;
+  asked_day date := (price_at.at AT TIME ZONE 'UTC')::date;
+  day date;
+  first_id bigint;
+  last_id bigint;
+  only_change_at timestamptz;
+  next_open integer;
+  held integer;
+BEGIN
+  SELECT s.first_priced_at INTO first_priced_at FROM catalog.skus s WHERE s.sku = price_at.sku;
+  IF at < first_priced_at OR first_priced_at IS NULL THEN
+    RETURN NULL;
+  END IF;
+  -- A size's days tell what it cost, or where to look, so that neither hundreds of changes of its siblings are read nor what lies far apart in a long
+  -- history: it is at the latest the first change of the next day, or one that is not counted yet. Of the oldest day some may be dropped.
+  IF asked_day > (SELECT min(d.day) FROM catalog.daily_prices d) THEN
+    SELECT p.day, p.open, p.first_position, p.only_change_at INTO day, held, first_id, only_change_at FROM catalog.daily_prices p
+    WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day >= asked_day ORDER BY p.day LIMIT 1;
+    IF day > asked_day THEN
+      RETURN CASE WHEN at >= catalog_internal.history_known_from() THEN held END;
+    END IF;
+    IF day = asked_day THEN
+      SELECT p.open, p.first_position INTO next_open, last_id FROM catalog.daily_prices p
+      WHERE p.sku = price_at.sku AND p.size = price_at.size AND p.day > asked_day ORDER BY p.day LIMIT 1;
+      -- Where it changed once on the day, its days say what it cost before and after. Not where changes of the day were dropped, as later ones count to the
+      -- day after then; nor where the day began without a price, as it was there from first_priced_at on where that is on this day.
+      IF (only_change_at > at AND held IS NOT NULL OR only_change_at <= at AND last_id IS NOT NULL) AND first_id > (SELECT d.last_value FROM catalog_internal.dropped_positions d) THEN
+        RETURN CASE WHEN at < catalog_internal.history_known_from() THEN NULL WHEN only_change_at > at THEN held ELSE next_open END;
+      END IF;
+    ELSIF EXISTS (SELECT FROM catalog.daily_prices p WHERE p.sku = price_at.sku) THEN
+      -- Nothing that is counted has changed since. Where the SKU has no day at all, somebody may have deleted them.
+      SELECT c.position + 1 INTO first_id FROM catalog_internal.daily c;
+    END IF;
+  END IF;
+  IF last_id IS NULL THEN
+    first_id := greatest(first_id, catalog_internal.position_before(at));
+  END IF;
+  SELECT h.old_price INTO held FROM catalog.price_history h
+  WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= first_id AND h.id <= coalesce(last_id, 9223372036854775807)
+    AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  -- A day whose first changes were dropped was not added to: they count to the next one.
+  IF NOT FOUND AND last_id IS NOT NULL THEN
+    SELECT h.old_price INTO held FROM catalog.price_history h
+    WHERE h.sku = price_at.sku AND h.size = price_at.size AND h.id >= last_id AND h.observed_at > price_at.at ORDER BY h.id LIMIT 1;
+  END IF;
+  IF NOT FOUND THEN
+    SELECT p.price INTO held FROM catalog.prices p WHERE p.sku = price_at.sku AND p.size = price_at.size;
+  END IF;
+  IF at < catalog_internal.history_known_from() THEN
+    RETURN NULL;
+  END IF;
+  RETURN held;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog.price_at(text, text, timestamptz) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_reader') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.price_at(text, text, timestamptz) TO catalog_reader;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.price_at(text, text, timestamptz) IS 'The price that the mirror held for a size at a moment. Null: none, or not known: before first_priced_at, or before the oldest moment of which all changes are kept (HISTORY_RETENTION). The size key means what it meant then.';
+--> statement-breakpoint
+-- catalog.price_at of each size that a SKU had, with what its size keys meant then. What is known is asked within the statement that reads the history:
+-- then the history is locked, and nothing can be dropped.
+CREATE OR REPLACE FUNCTION catalog.prices_at(sku text, at timestamptz)
+RETURNS TABLE (size text, price integer, size_type text)
+LANGUAGE plpgsql STABLE STRICT ROWS 15 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  first_priced_at timestamptz;
+  before bigint;
+  meaning text;
+  sizes text[];
+  held integer[];
+BEGIN
+  SELECT s.first_priced_at INTO first_priced_at FROM catalog.skus s WHERE s.sku = prices_at.sku;
+  IF prices_at.at < first_priced_at OR first_priced_at IS NULL THEN
+    RETURN;
+  END IF;
+  before := catalog_internal.position_before(prices_at.at);
+  -- Known for the first time it corrected nothing.
+  SELECT coalesce(h.old_value, h.new_value) INTO meaning FROM catalog.product_history h
+  WHERE h.sku = prices_at.sku AND h.field = 'size_map_size_type' AND h.id >= before AND h.observed_at > prices_at.at ORDER BY h.id LIMIT 1;
+  IF NOT FOUND THEN
+    SELECT p.size_map_size_type INTO meaning FROM catalog.products p WHERE p.sku = prices_at.sku;
+  END IF;
+  -- As price_at, of the sizes that it has, has had on a day, or has had since days were counted: thousands of changes of a SKU are not read for the first of each.
+  IF (prices_at.at AT TIME ZONE 'UTC')::date > (SELECT min(d.day) FROM catalog.daily_prices d)
+    AND EXISTS (SELECT FROM catalog.daily_prices d WHERE d.sku = prices_at.sku) THEN
+    WITH RECURSIVE counted AS (
+      (SELECT d.size FROM catalog.daily_prices d WHERE d.sku = prices_at.sku ORDER BY d.size LIMIT 1)
+      UNION ALL
+      SELECT (SELECT d.size FROM catalog.daily_prices d WHERE d.sku = prices_at.sku AND d.size > c.size ORDER BY d.size LIMIT 1)
+      FROM counted c WHERE c.size IS NOT NULL
+    ), had AS (
+      SELECT c.size FROM counted c WHERE c.size IS NOT NULL
+      UNION
+      SELECT p.size FROM catalog.prices p WHERE p.sku = prices_at.sku
+      UNION
+      SELECT h.size FROM catalog.price_history h WHERE h.sku = prices_at.sku AND h.id > (SELECT d.position FROM catalog_internal.daily d)
+    )
+    SELECT array_agg(h.size), array_agg(catalog.price_at(prices_at.sku, h.size, prices_at.at)) INTO sizes, held FROM had h;
+    RETURN QUERY
+      SELECT h.size, h.price, meaning FROM unnest(sizes, held) AS h(size, price)
+      WHERE h.price IS NOT NULL AND prices_at.at >= catalog_internal.history_known_from() ORDER BY h.size;
+    RETURN;
+  END IF;
+  RETURN QUERY
+    WITH changed AS (
+      SELECT DISTINCT ON (h.size) h.size, h.old_price FROM catalog.price_history h
+      WHERE h.sku = prices_at.sku AND h.id >= before AND h.observed_at > prices_at.at ORDER BY h.size, h.id
+    ), held AS (
+      SELECT c.size, c.old_price AS price FROM changed c
+      UNION ALL
+      SELECT p.size, p.price FROM catalog.prices p WHERE p.sku = prices_at.sku AND NOT EXISTS (SELECT FROM changed c WHERE c.size = p.size)
+    )
+    SELECT h.size, h.price, meaning FROM held h
+    WHERE h.price IS NOT NULL AND prices_at.at >= catalog_internal.history_known_from() ORDER BY h.size;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog.prices_at(text, timestamptz) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_reader') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.prices_at(text, timestamptz) TO catalog_reader;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.prices_at(text, timestamptz) IS 'The prices that the mirror held for the sizes of a SKU at a moment, as catalog.price_at, and what its size keys meant then (size_map.size_type). No rows: none, or not known.';
