@@ -1,8 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { mirrorName } from '../lib/host-name.ts';
-import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
-import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
 import { schedules } from '../queues/jobs.ts';
 import { within } from '../queues/backend.ts';
@@ -16,23 +14,21 @@ import { LookCounts } from '../store/calibration.ts';
 import { HintCounts } from '../store/hints.ts';
 import { MoveCounts } from '../store/mass-moves.ts';
 import { DueFloors } from '../store/due-floors.ts';
-import { readLockHolders } from '../store/lock-holders.ts';
 import { endCallPause, type TaskName } from '../store/tasks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
-import { createTelemetry, type Telemetry } from '../telemetry/telemetry.ts';
+import { createTelemetry } from '../telemetry/telemetry.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { openTracing } from '../telemetry/traces/tracing.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
-import { createClockWatch, type ClockWatch } from './clock-watch.ts';
+import { createClockWatch } from './clock-watch.ts';
 import { createHealth, type HealthReader } from './health.ts';
+import { credentialReader, observerOf, openClient } from './partner.ts';
 import type { Parts } from './parts.ts';
-import { createPauseWatch } from './pause-watch.ts';
-import { createSampler } from './sampler.ts';
 import { createStatusPages } from './status-page.ts';
 import {
   followAccount,
@@ -44,7 +40,8 @@ import {
   type Waits,
   WAITS,
 } from './database.ts';
-import { askPostgres, watchJobs } from './stalled.ts';
+import { askPostgres } from './stalled.ts';
+import { every, startWatches } from './watches.ts';
 import { VERSION } from '../version.ts';
 
 export interface App {
@@ -68,9 +65,6 @@ const CLOSE_LEAST_MS = 250;
 /** A start that is to end gets so long to come to its end in good order. */
 const GIVE_UP_WITHIN_MS = 3000;
 const RESTORE_EVERY_MS = 10_000;
-const WATCH_EVERY_MS = 2000;
-/** Often enough that no minute goes by without a sample. */
-const SAMPLE_EVERY_MS = 10_000;
 /** Well below the time in which what is due is to be under way, whatever becomes of the queues. */
 const RUN_OVERDUE_EVERY_MS = 2500;
 
@@ -201,55 +195,6 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   };
 }
 
-/** Keeps an eye on locks, clocks and jobs, and samples of the status. Resolves when jobs have stalled for good. */
-function startWatches(
-  parts: Parts & { readonly postgresAnswers: () => Promise<void>; readonly health: HealthReader },
-  runner: Runner,
-  onStop: OnStop,
-): Promise<void> {
-  const { clocks, telemetry, sync } = parts;
-  every(WATCH_EVERY_MS, parts, onStop, async () => {
-    // Where Postgres does not answer, others tell that.
-    telemetry.onLocks(await readLockHolders(sync.sql));
-  });
-  every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
-  every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
-  // At once, so that a `run --once` of a second leaves one, too.
-  every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);
-  return watchJobs(parts, runner, onStop);
-}
-
-/**
- * Does work again and again, by the monotonic clock, until the daemon stops. Not at once, unless asked to: what a start needs has just been
- * done, and the first requests are waiting. Errors are for whoever meets them first elsewhere.
- */
-function every(
-  ms: number,
-  { clock }: Parts,
-  onStop: OnStop,
-  work: () => Promise<void>,
-  firstAfterMs: number = ms,
-): void {
-  const stopping = new AbortController();
-  const repeating = async () => {
-    await clock.sleep(firstAfterMs, stopping.signal);
-    while (!stopping.signal.aborted) {
-      await work().catch(() => {});
-      await clock.sleep(ms, stopping.signal);
-    }
-  };
-  void repeating();
-  onStop(async () => stopping.abort());
-}
-
-/** Requests are observed, and the time that the partner's answers name is compared with other clocks. */
-function observerOf(telemetry: Telemetry, clocks: ClockWatch): Telemetry['onRequest'] {
-  return (observation) => {
-    telemetry.onRequest(observation);
-    if (observation.date !== null) clocks.partnerAnswered(observation.date);
-  };
-}
-
 /** Endpoints for machines, and the status page unless it is switched off. */
 async function openHttp(parts: Parts, health: HealthReader): Promise<HttpServer> {
   const { http, access } = parts.config;
@@ -287,51 +232,6 @@ async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
   every(RESTORE_EVERY_MS, parts, onStop, () => runner.restoreSchedules().catch(telemetry.onQueueError));
   every(RUN_OVERDUE_EVERY_MS, parts, onStop, () => runner.runOverdue());
   return runner;
-}
-
-/**
- * Picks a rotated credential up from its files (partner rule 5.4). Read after an answer of the
- * auth class, and again before the next request: a file may be written between the two, or have been read half written.
- */
-function credentialReader(
-  { partner }: Config,
-  log: Log,
-  onChange: (isOtherKey: boolean) => void,
-): () => void {
-  return () => {
-    const isOtherKey = partner.apiKey.refresh();
-    const isOtherSecret = partner.secret.refresh();
-    if (!isOtherKey && !isOtherSecret) return;
-    log.info({ event: 'credential.changed' });
-    onChange(isOtherKey);
-  };
-}
-
-function openClient(
-  config: Config,
-  clock: Clock,
-  observe: Telemetry['onRequest'],
-  rereadCredential: () => void,
-): PartnerClient {
-  const { partner } = config;
-  return createPartnerClient({
-    baseUrl: new URL(partner.baseUrl),
-    credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
-    timeoutMs: partner.timeoutMs,
-    bodyKey: partner.fields.bulkBodyKey,
-    priceFields: partner.fields.price,
-    skuField: partner.fields.sku,
-    manifestUrlField: partner.fields.manifestUrl ?? undefined,
-    snapshotIdField: partner.fields.snapshotId ?? undefined,
-    allowInsecure: partner.allowInsecure,
-    proxy: partner.proxy,
-    userAgent: `catalog-mirror/${VERSION}`,
-    clock,
-    observe(observation) {
-      observe(observation);
-      if (AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) rereadCredential();
-    },
-  });
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

@@ -10,25 +10,37 @@ const ANSWERS = [
 const CHANGES = ['test/store/changes.pg.test.ts', 'test/store/changes-model.pg.test.ts'];
 const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 
+/** Those that see most of what an answer does first. */
+const APPLIED = [
+  ...ANSWERS.slice(0, 4),
+  ...DUE.slice(0, 1),
+  'test/store/delta.pg.test.ts',
+  'test/store/report-latency.pg.test.ts',
+  'test/store/unlisted.pg.test.ts',
+  'test/store/refresh.pg.test.ts',
+  ...ANSWERS.slice(4),
+];
+
 /** Faults in how a bulk answer is applied: states, prices, metadata, their histories. */
 export const ANSWER_SQL: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/apply.ts',
-    [
-      ...ANSWERS.slice(0, 4),
-      ...DUE.slice(0, 1),
-      'test/store/delta.pg.test.ts',
-      'test/store/report-latency.pg.test.ts',
-      'test/store/unlisted.pg.test.ts',
-      'test/store/refresh.pg.test.ts',
-      ...ANSWERS.slice(4),
-    ],
+    APPLIED,
     [
       'answer: what is not applied is settled',
       'settleAnswered(tx, { claim, at }, effects, next)',
       "settleAnswered(tx, { claim, at }, { ...effects, answered: results.filter(({ kind }) => kind === 'record') }, next)",
     ],
     ['answer: what is not applied stays claimed', '    giveBack(tx, claim, overtaken),\n', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/lock.ts',
+    APPLIED,
+    [
+      'answer: latency is told of reports that came after the request',
+      "and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}\n        then",
+      'then',
+    ],
     [
       'answer: one from before a removal brings the SKU back',
       "s.state <> 'removed' or d.generation = a.generation as answerable",
@@ -39,6 +51,10 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'where d.claim = ${claim.number}\n    order by d.sku for update of d',
       '\n    order by d.sku for update of d',
     ],
+  ),
+  ...faultsOf(
+    'src/store/answer/settle.ts',
+    APPLIED,
     [
       'answer: a SKU that is back keeps its time of removal',
       'removed_at = case when a.found then null else s.removed_at end',
@@ -105,11 +121,6 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'answer: a postponed SKU keeps its claim',
       '    update catalog_internal.due d set\n      claim = null,\n      held_until = clock_timestamp()',
       '    update catalog_internal.due d set\n      held_until = clock_timestamp()',
-    ],
-    [
-      'answer: latency is told of reports that came after the request',
-      "and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}\n        then",
-      'then',
     ],
   ),
   ...faultsOf(

@@ -145,7 +145,7 @@ export const CLOCKS: readonly Mutant[] = [
     ['runner: a job in an hour comes in time', 'inMs <= 2 * everyMs && ', ''],
     ['runner: a job that was lost comes in time', ' && inMs >= -Math.max(LOST_AFTER_MS, 3 * everyMs)', ''],
   ),
-  ...faultsOf('src/store/answer/apply.ts', STORE, [
+  ...faultsOf('src/store/answer/lock.ts', STORE, [
     'answer: a claim of before a clock was set back is dated by it',
     'select least(${claim.askedAt}, clock_timestamp()) as at',
     'select ${claim.askedAt}::timestamptz as at',

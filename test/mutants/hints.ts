@@ -173,16 +173,16 @@ export const HINTS: readonly Mutant[] = [
       'left join (select source, count(*)',
     ],
   ),
-  ...faultsOf(
-    'src/store/answer/apply.ts',
-    LOCKED,
-    [
-      'hints: a hazard stays where its hints were deleted',
-      'coalesce(r.hazard, r.hint_hazard) as hazard',
-      'r.hazard as hazard',
-    ],
-    ['hints: what could not be counted is lost', 'next.hints?.giveBack(shown)', 'undefined'],
-  ),
+  ...faultsOf('src/store/answer/lock.ts', LOCKED, [
+    'hints: a hazard stays where its hints were deleted',
+    'coalesce(r.hazard, r.hint_hazard) as hazard',
+    'r.hazard as hazard',
+  ]),
+  ...faultsOf('src/store/answer/apply.ts', LOCKED, [
+    'hints: what could not be counted is lost',
+    'next.hints?.giveBack(shown)',
+    'undefined',
+  ]),
   ...faultsOf(
     'drizzle/0025_hints_beside.sql',
     LOCKED,

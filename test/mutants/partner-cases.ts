@@ -137,7 +137,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F8: a SKU that was deferred once counts as live for good',
-    file: 'src/store/answer/apply.ts',
+    file: 'src/store/answer/settle.ts',
     from: "live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),",
     to: 'live = d.live,',
     tests: ['test/store/answers.pg.test.ts', 'test/store/answers-model.pg.test.ts'],
@@ -200,7 +200,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D2: a SKU that nobody lists is asked as seldom as one that deltas report',
-    file: 'src/store/answer/apply.ts',
+    file: 'src/store/answer/settle.ts',
     from: 'when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})',
     to: 'when not s.in_manifest then now() + make_interval(secs => ${secs(next.snapshotMs)})',
     tests: ['test/store/unlisted.pg.test.ts'],

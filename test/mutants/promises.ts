@@ -56,7 +56,7 @@ export const PROMISES: readonly Mutant[] = [
     ],
     ['claim: promises before their time', 'd.promised_at <= now() and ', ''],
   ),
-  ...faultsOf('src/store/answer/apply.ts', STORE, [
+  ...faultsOf('src/store/answer/settle.ts', STORE, [
     'answer: a promise is over with it',
     'w.max_age is not null and w.feasible and',
     'false and',

@@ -1,0 +1,62 @@
+import type { Config } from '../config/config.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
+import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import type { Telemetry } from '../telemetry/telemetry.ts';
+import { VERSION } from '../version.ts';
+import type { ClockWatch } from './clock-watch.ts';
+
+/**
+ * Picks a rotated credential up from its files (partner rule 5.4). Read after an answer of the
+ * auth class, and again before the next request: a file may be written between the two, or have been read half written.
+ */
+export function credentialReader(
+  { partner }: Config,
+  log: Log,
+  onChange: (isOtherKey: boolean) => void,
+): () => void {
+  return () => {
+    const isOtherKey = partner.apiKey.refresh();
+    const isOtherSecret = partner.secret.refresh();
+    if (!isOtherKey && !isOtherSecret) return;
+    log.info({ event: 'credential.changed' });
+    onChange(isOtherKey);
+  };
+}
+
+/** The client of the partner that the configuration names; answers of the auth class have the credential read again. */
+export function openClient(
+  config: Config,
+  clock: Clock,
+  observe: Telemetry['onRequest'],
+  rereadCredential: () => void,
+): PartnerClient {
+  const { partner } = config;
+  return createPartnerClient({
+    baseUrl: new URL(partner.baseUrl),
+    credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
+    timeoutMs: partner.timeoutMs,
+    bodyKey: partner.fields.bulkBodyKey,
+    priceFields: partner.fields.price,
+    skuField: partner.fields.sku,
+    manifestUrlField: partner.fields.manifestUrl ?? undefined,
+    snapshotIdField: partner.fields.snapshotId ?? undefined,
+    allowInsecure: partner.allowInsecure,
+    proxy: partner.proxy,
+    userAgent: `catalog-mirror/${VERSION}`,
+    clock,
+    observe(observation) {
+      observe(observation);
+      if (AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) rereadCredential();
+    },
+  });
+}
+
+/** Requests are observed, and the time that the partner's answers name is compared with other clocks. */
+export function observerOf(telemetry: Telemetry, clocks: ClockWatch): Telemetry['onRequest'] {
+  return (observation) => {
+    telemetry.onRequest(observation);
+    if (observation.date !== null) clocks.partnerAnswered(observation.date);
+  };
+}

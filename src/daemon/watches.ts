@@ -1,0 +1,53 @@
+import { readLockHolders } from '../store/lock-holders.ts';
+import type { Runner } from '../queues/runner.ts';
+import type { OnStop } from './database.ts';
+import type { HealthReader } from './health.ts';
+import type { Parts } from './parts.ts';
+import { createPauseWatch } from './pause-watch.ts';
+import { createSampler } from './sampler.ts';
+import { watchJobs } from './stalled.ts';
+
+const WATCH_EVERY_MS = 2000;
+/** Often enough that no minute goes by without a sample. */
+const SAMPLE_EVERY_MS = 10_000;
+
+/** Keeps an eye on locks, clocks and jobs, and samples of the status. Resolves when jobs have stalled for good. */
+export function startWatches(
+  parts: Parts & { readonly postgresAnswers: () => Promise<void>; readonly health: HealthReader },
+  runner: Runner,
+  onStop: OnStop,
+): Promise<void> {
+  const { clocks, telemetry, sync } = parts;
+  every(WATCH_EVERY_MS, parts, onStop, async () => {
+    // Where Postgres does not answer, others tell that.
+    telemetry.onLocks(await readLockHolders(sync.sql));
+  });
+  every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
+  every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
+  // At once, so that a `run --once` of a second leaves one, too.
+  every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);
+  return watchJobs(parts, runner, onStop);
+}
+
+/**
+ * Does work again and again, by the monotonic clock, until the daemon stops. Not at once, unless asked to: what a start needs has just been
+ * done, and the first requests are waiting. Errors are for whoever meets them first elsewhere.
+ */
+export function every(
+  ms: number,
+  { clock }: Parts,
+  onStop: OnStop,
+  work: () => Promise<void>,
+  firstAfterMs: number = ms,
+): void {
+  const stopping = new AbortController();
+  const repeating = async () => {
+    await clock.sleep(firstAfterMs, stopping.signal);
+    while (!stopping.signal.aborted) {
+      await work().catch(() => {});
+      await clock.sleep(ms, stopping.signal);
+    }
+  };
+  void repeating();
+  onStop(async () => stopping.abort());
+}

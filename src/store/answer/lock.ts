@@ -1,0 +1,99 @@
+import type { KnownMassMove } from './doubts.ts';
+import type { LockedSku } from './effects.ts';
+import { standingColumns } from '../audit.ts';
+import { isLate } from '../clock.ts';
+import type { Tx } from '../db.ts';
+import type { Claim } from '../due.ts';
+import { hintsAt, hintsOf } from '../hints.ts';
+import { lineColumns } from '../live-lines.ts';
+import { heldMemories } from '../live.ts';
+import { heldPromise } from '../promises.ts';
+import { IS_SCOPED } from '../scope.ts';
+
+export interface AnswerMoment {
+  /** When its SKUs were asked, as it is written; Postgres's clock may have been set back since. */
+  readonly at: Date;
+  /** Long ago by that clock, which may have been set forward since. */
+  readonly late: boolean;
+  readonly scoped: boolean;
+}
+
+const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove]>`
+  select least(${claim.askedAt}, clock_timestamp()) as at, ${isLate(tx, claim.askedAt)} as late, since, usual, ${tx.unsafe(IS_SCOPED)} as scoped
+  from catalog_internal.mass_move`;
+
+/**
+ * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs before
+ * ledger, as every transaction here takes them.
+ */
+export async function lockAnswered(
+  tx: Tx,
+  claim: Claim,
+  everythingLive: boolean,
+): Promise<{
+  readonly locked: readonly LockedSku[];
+  readonly lockedAt: number;
+  readonly moment: AnswerMoment;
+  readonly massMove: KnownMassMove;
+}> {
+  const asked = claim.skus.map(({ sku }) => sku);
+  const generations = claim.skus.map(({ generation }) => generation);
+  // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
+  // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
+  const [, found, [{ hints }], [{ at, late, scoped, ...massMove }]] = await Promise.all([
+    tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
+    tx<Omit<LockedSku, 'hints'>[]>`
+    select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
+      (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
+      r.alpha, r.beta, r.prior_part as prior, ${heldMemories(tx)} as memories, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
+      r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, r.told,
+      (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
+      case when n.line is not null then json_build_object('id', n.line::text, 'brand', p0.brand, 'model', p0.model,
+        'state', ${lineColumns(tx)}) end as line, coalesce(w.weight, 1)::float8 as weight,
+      e.live_prior_minutes as "priorMinutes", past.moves as "pastMoves", past.minutes as "pastMinutes",
+      (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
+      h.cohort, p."pRight", p."sizePRight",
+      exists (select from catalog_internal.random_looks l where l.sku = d.sku and l.look_at <= ${claim.askedAt}) as random,
+      case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
+          and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
+        then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
+      ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise, d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
+      (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
+    from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
+    join catalog_internal.due d using (sku) join catalog.skus s using (sku)
+    left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
+    left join catalog.products p0 on p0.sku = d.sku and s.price_source = 'live'
+    cross join lateral (select catalog_internal.line_of(p0.brand, p0.model) as line) n
+    left join catalog_internal.live_lines l on l.line = n.line
+    cross join catalog_internal.price_beliefs() e
+    cross join lateral (
+      select catalog_internal.cohort_of(s.price_source, s.in_manifest, d.live, d.reason = 'changed') as cohort,
+        case when s.state = 'priced' then greatest(0, extract(epoch from ${claim.askedAt} - s.priced_at)::float8 / 60) end as minutes
+    ) h
+    left join lateral (
+      select catalog_internal.p_right(by_rate, h.cohort = 'reported', false, h.minutes, r, e) as "pRight",
+        catalog_internal.p_right(by_rate, h.cohort = 'reported', true, h.minutes, r, e) as "sizePRight"
+      from (select h.cohort in ('live', 'unlisted') as by_rate) b where h.minutes is not null
+    ) p on true
+    left join lateral (
+      select jsonb_object_agg(h.size, h.old_price) as vanished, (extract(epoch from ${claim.askedAt} - max(h.observed_at)) / 60)::float8 as minutes
+      from (select where s.first_priced_at is not null and not exists (select from catalog.prices held where held.sku = s.sku) offset 0) gone
+        cross join lateral (
+          select size, old_price, new_price, observed_at, observed_at = first_value(observed_at) over (order by id desc) as is_last
+          from catalog.price_history where sku = s.sku order by id desc limit 100
+        ) h
+      where h.is_last and h.new_price is null and h.old_price is not null
+    ) v on true
+    -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
+    left join lateral (
+      select p.* from (select where r.sku is null and (s.price_source = 'live' or not s.in_manifest or ${everythingLive}) offset 0) unknown
+        cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
+    ) past on true
+    where d.claim = ${claim.number}
+    order by d.sku for update of d`,
+    hintsAt(tx, asked),
+    readMoment(tx, claim),
+  ]);
+  const locked = found.map((row) => ({ ...row, hints: hintsOf(hints, row.sku) }));
+  return { locked, lockedAt: performance.now(), moment: { at, late, scoped }, massMove };
+}

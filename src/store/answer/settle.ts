@@ -1,0 +1,125 @@
+import type { AnswerEffects } from './effects.ts';
+import type { NextRefresh, SkuResult } from './types.ts';
+import type { Tx } from '../db.ts';
+import type { Claim } from '../due.ts';
+
+/**
+ * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it was,
+ * should it come back with its hash of before.
+ */
+export async function writeStates(
+  tx: Tx,
+  { answered, states, moved }: AnswerEffects,
+  at: Date,
+): Promise<void> {
+  const now = new Map(states.map(({ sku, newState }) => [sku, newState]));
+  await tx`
+    update catalog.skus s set
+      state = coalesce(a.state, s.state),
+      removed_at = case when a.found then null else s.removed_at end,
+      first_priced_at = case when a.found then coalesce(s.first_priced_at, ${at}::timestamptz) else s.first_priced_at end,
+      hash_before_live = case when s.sku = any(${[...moved]}::text[]) then null else s.hash_before_live end,
+      priced_at = ${at}, asked_at = ${at}
+    from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ kind }) => Number(kind === 'record'))}::int[]::boolean[],
+      ${answered.map(({ sku }) => now.get(sku) ?? null)}::text[]) as a(sku, found, state)
+    where s.sku = a.sku`;
+}
+
+/** A SKU that is always computed live although it is not listed so is deferred once in 2 to this power refreshes. */
+const MOST_LIVE_MARKS = 6;
+
+/**
+ * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
+ * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one is
+ * asked as often as any that is not found, because the price routes may know it again without a delta reporting it.
+ * One that is doubted is due, and waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as often as a live one, and has no live slot
+ * unless it was last listed as live, since whether the partner computes it live is not known. When a promise of its age has it come
+ * before that is a time of its own. All are settled as if they were in scope; who is not
+ * is put out of it afterwards (sortByScope).
+ */
+export async function settleAnswered(
+  tx: Tx,
+  { claim, at }: { readonly claim: Claim; readonly at: Date },
+  { answered, ahead, judged }: AnswerEffects,
+  next: NextRefresh,
+): Promise<void> {
+  const liveMs = new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]));
+  const doubtedMs = new Map(
+    judged.flatMap(({ sku, againInMs }) => (againInMs === null ? [] : [[sku, againInMs]])),
+  );
+  const generation = new Map(claim.skus.map((sku) => [sku.sku, sku.generation]));
+  const secs = (ms: number) => ms / 1000;
+  await tx`
+    update catalog_internal.due d set
+      claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end,
+      asked_generation = a.generation, deferrals = 0, failures = 0, largest_call = null,
+      held_until = case when a.doubted_seconds is not null then now() + make_interval(secs => a.doubted_seconds) end,
+      live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),
+      live_left = greatest(d.live_left - 1, 0),
+      live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
+      (promised_at, promised_by) = (
+        select ${at}::timestamptz + make_interval(secs => catalog_internal.promised_interval(w.max_age)), ${at}::timestamptz + make_interval(secs => w.max_age)
+        from catalog_internal.watched w where w.sku = d.sku and w.max_age is not null and w.feasible and s.state = 'priced'
+      ),
+      due_at = case when d.generation = a.generation then next.due_at else coalesce(d.outside_due_at, d.due_at) end, outside_due_at = null,
+      reason = case when d.generation = a.generation then next.reason when d.reason = 'scope' then 'changed' else d.reason end,
+      lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason)
+        when d.outside_due_at is not null then catalog_internal.lane_of(case when d.reason = 'scope' then 'changed' else d.reason end) else d.lane end,
+      rank = case when d.generation = a.generation and d.rank = 'Infinity'
+        then coalesce((select weight from catalog_internal.watched w where w.sku = d.sku), 1) else d.rank end
+    from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
+        ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[],
+        ${answered.map(({ sku }) => (doubtedMs.has(sku) ? secs(doubtedMs.get(sku) ?? 0) : null))}::float8[]) as a(sku, generation, live_seconds, doubted_seconds)
+      join catalog.skus s using (sku)
+      cross join lateral (
+        select case
+          when s.state = 'removed' and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then 'infinity'::timestamptz
+          when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
+          when a.doubted_seconds is not null then now()
+          when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)
+          when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
+          else now() + make_interval(secs => ${secs(next.snapshotMs)})
+        end as due_at,
+        case
+          when s.state in ('removed', 'not_found') then 'metadata'
+          when a.doubted_seconds is not null then 'doubted'
+          when s.price_source = 'live' or ${next.everythingLive ?? false} then 'live'
+          when not s.in_manifest then 'unlisted'
+          else ${next.snapshotReason}
+        end as reason
+      ) next
+    where d.sku = a.sku and d.claim = ${claim.number}`;
+}
+
+/** An answer that came too late for them settles nothing: they are asked about again. */
+export async function giveBack(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
+  if (overtaken.length === 0) return;
+  await tx`
+    update catalog_internal.due set claim = null, held_until = null
+    where sku = any(${overtaken as string[]}) and claim = ${claim.number}`;
+}
+
+/**
+ * Deferred and erring SKUs stay due as they were and wait, whatever marks came meanwhile. A deferred SKU has shown
+ * that it is computed live, so it counts against the live budget (partner rules 4.1.3 and 4.1.4), or that its call had too much of it:
+ * one that is not listed as live counts until its next answer, and each time that it is deferred again for twice as many.
+ */
+export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
+  const waiting = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
+  if (waiting.length === 0) return;
+  await tx`
+    update catalog_internal.due d set
+      claim = null,
+      held_until = clock_timestamp() + make_interval(secs => h.wait),
+      live = d.live or h.deferred,
+      live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MOST_LIVE_MARKS}::int) else d.live_marks end,
+      live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
+      deferrals = d.deferrals + h.deferred::int,
+      failures = case when h.deferred then d.failures else d.failures + 1 end,
+      largest_call = case when h.alone then 1 end,
+      lane = case when h.deferred or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end
+    from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
+      ${waiting.map((result) => Number(result.kind === 'error' && result.alone === true))}::int[]::boolean[],
+      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, alone, wait)
+    where d.sku = h.sku and d.claim = ${claim.number}`;
+}
