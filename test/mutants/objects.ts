@@ -132,8 +132,19 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    FUNCTIONS,
+    'drizzle/0041_retention_by_all_changes.sql',
     ['test/store/history-chunks.pg.test.ts'],
+    [
+      'history: SKUs that appeared are dropped with a chunk without prices',
+      'WHERE last_id < $2',
+      'WHERE last_id < 0 * $2',
+    ],
+    ['history: metadata is dropped with a chunk without prices', 'WHERE id < $2', 'WHERE id < 0 * $2'],
+    [
+      'history: the newest of a chunk tells of all of it',
+      'ORDER BY last_id DESC LIMIT 100',
+      'ORDER BY last_id DESC LIMIT 1',
+    ],
     [
       'history: a chunk is dropped while it is written',
       'IF chunk.ends > (SELECT last_value',

@@ -68,6 +68,31 @@ test('a chunk with one row that is new stays whole, whichever row it is', async 
   expect(await kept()).toHaveLength(3);
 });
 
+test.each([
+  {
+    what: 'SKUs that appear',
+    write: (at: string) => store.sql`
+      select catalog_internal.lock_changes(),
+        catalog_internal.add_changes('sku', '{A,B}', null, null, '{state}', null, '{pending}', ${at}::text::timestamptz)`,
+  },
+  {
+    what: 'metadata that changes',
+    write: (at: string) => store.sql`
+      insert into catalog.product_history (sku, field, old_value, new_value, observed_at) values ('A', 'brand', 'x', 'y', ${at}::text::timestamptz)`,
+  },
+])('a chunk in which no price has moved is as old as the newest of $what', async ({ write }) => {
+  const at = (days: number) => new Date(Date.now() - days * DAY).toISOString();
+  await write(at(50));
+  await write(at(1));
+  // One that was asked for before it, and is stored after it.
+  await write(at(8));
+  await enter(first + 1n);
+  expect(await dropOldHistory(store.sql, 7 * DAY)).toBe(0);
+  const behind = String(first * CHUNK - 1n);
+  expect((await store.sql`select from catalog.changes(${behind})`).length).toBeGreaterThanOrEqual(3);
+  expect(await dropOldHistory(store.sql, DAY / 2)).toBe(1);
+});
+
 test('a reader behind the oldest change that is kept is told so, also one whose snapshot is from before', async () => {
   const { sql } = store;
   await fill(50, 50, 0);

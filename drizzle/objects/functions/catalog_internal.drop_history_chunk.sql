@@ -1,5 +1,6 @@
 -- Drops the oldest partition of price_history where all of it is older than so many seconds, never the one that is
--- being written. One a transaction: setval on the last dropped position is not rolled back when the rest is.
+-- being written. Its positions are those of the feed's other changes, too, which it may have alone: a first manifest of millions of SKUs moves no price. Of those the
+-- newest ones tell, a hundred because a late answer is written with the time at which it was asked for. One a transaction: setval on the last dropped position is not rolled back when the rest is.
 -- 'in use' means that somebody is reading the partition: it is dropped another time. The lock timeout is short,
 -- because nobody else can read while this waits for the lock.
 CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
@@ -16,13 +17,19 @@ BEGIN
   IF chunk.ends > (SELECT last_value FROM catalog_internal.change_positions) THEN
     RETURN 'nothing old';
   END IF;
-  is_old := format('SELECT NOT EXISTS (SELECT FROM %s WHERE observed_at >= now() - make_interval(secs => $1))', chunk.name);
-  EXECUTE is_old INTO old USING kept_seconds;
+  is_old := format('SELECT NOT EXISTS (
+      SELECT FROM (SELECT observed_at FROM catalog_internal.change_batches WHERE last_id < $2 ORDER BY last_id DESC LIMIT 100) b
+      WHERE observed_at >= now() - make_interval(secs => $1)
+    ) AND NOT EXISTS (
+      SELECT FROM (SELECT observed_at FROM catalog.product_history WHERE id < $2 ORDER BY id DESC LIMIT 100) p
+      WHERE observed_at >= now() - make_interval(secs => $1)
+    ) AND NOT EXISTS (SELECT FROM %s WHERE observed_at >= now() - make_interval(secs => $1))', chunk.name);
+  EXECUTE is_old INTO old USING kept_seconds, chunk.ends;
   IF old THEN
     LOCK TABLE ONLY catalog.price_history IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', chunk.name);
     -- Again: who was writing at the first check is done by now.
-    EXECUTE is_old INTO old USING kept_seconds;
+    EXECUTE is_old INTO old USING kept_seconds, chunk.ends;
   END IF;
   IF NOT old THEN
     RETURN 'nothing old';

@@ -1,0 +1,45 @@
+-- Drops the oldest partition of price_history where all of it is older than so many seconds, never the one that is
+-- being written. Its positions are those of the feed's other changes, too, which it may have alone: a first manifest of millions of SKUs moves no price. Of those the
+-- newest ones tell, a hundred because a late answer is written with the time at which it was asked for. One a transaction: setval on the last dropped position is not rolled back when the rest is.
+-- 'in use' means that somebody is reading the partition: it is dropped another time. The lock timeout is short,
+-- because nobody else can read while this waits for the lock.
+CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
+DECLARE
+  chunk record;
+  is_old text;
+  old boolean;
+BEGIN
+  SELECT inhrelid::regclass AS name, substring(pg_get_expr(relpartbound, oid) FROM $re$ TO \('?(\d+)'?\)$re$)::bigint AS ends
+    INTO chunk
+    FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'catalog.price_history'::regclass
+    ORDER BY ends LIMIT 1;
+  IF chunk.ends > (SELECT last_value FROM catalog_internal.change_positions) THEN
+    RETURN 'nothing old';
+  END IF;
+  is_old := format('SELECT NOT EXISTS (
+      SELECT FROM (SELECT observed_at FROM catalog_internal.change_batches WHERE last_id < $2 ORDER BY last_id DESC LIMIT 100) b
+      WHERE observed_at >= now() - make_interval(secs => $1)
+    ) AND NOT EXISTS (
+      SELECT FROM (SELECT observed_at FROM catalog.product_history WHERE id < $2 ORDER BY id DESC LIMIT 100) p
+      WHERE observed_at >= now() - make_interval(secs => $1)
+    ) AND NOT EXISTS (SELECT FROM %s WHERE observed_at >= now() - make_interval(secs => $1))', chunk.name);
+  EXECUTE is_old INTO old USING kept_seconds, chunk.ends;
+  IF old THEN
+    LOCK TABLE ONLY catalog.price_history IN ACCESS EXCLUSIVE MODE;
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', chunk.name);
+    -- Again: who was writing at the first check is done by now.
+    EXECUTE is_old INTO old USING kept_seconds, chunk.ends;
+  END IF;
+  IF NOT old THEN
+    RETURN 'nothing old';
+  END IF;
+  EXECUTE format('DROP TABLE %s', chunk.name);
+  PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 1);
+  RETURN 'dropped';
+EXCEPTION WHEN lock_not_available OR undefined_table THEN
+  RETURN 'in use';
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.drop_history_chunk(double precision) FROM PUBLIC;
