@@ -8,6 +8,7 @@ export const NEXT: NextRefresh = {
   liveMs: 1_800_000,
   snapshotMs: 86_400_000,
   snapshotReason: 'sweep',
+  lostMs: 3_600_000,
   notFoundMs: 604_800_000,
   live: ({ sku, alpha, beta }) => ({
     sku,

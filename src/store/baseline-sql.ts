@@ -48,10 +48,10 @@ export const COUNT_COMPARED = `
 export const NOTE_DUPLICATES = `
   insert into duplicates select sku from staging group by sku having count(*) > 1`;
 
-/** Of a doubled SKU one line stays; which one does not matter, as the SKU is marked due. */
+/** Of a doubled SKU one line stays, and the SKU is marked due. A live one where there is one: it is then asked as often as if nobody reported its moves. */
 export const DROP_DUPLICATES = `
   delete from staging s using (
-    select ctid, row_number() over (partition by sku order by ctid) as nth
+    select ctid, row_number() over (partition by sku order by price_source = 'live' desc, ctid) as nth
     from staging where sku in (select sku from duplicates)
   ) d
   where s.ctid = d.ctid and d.nth > 1`;
@@ -76,7 +76,7 @@ export const REPORTED_UNSEEN = `
  * Locks the SKUs that differ, in order of sku. SKUs that a delta reported after $1 are left out, as the delta is newer; but where
  * its token is replaced by the manifest's, the deltas that follow go on from the manifest, so its lines count, and the SKUs are asked about.
  * `kind`: what differs; `mark`: the reason to price the SKU, null where that is provably needless (partner rule 4.2.5: the
- * hash covers price state), that is where neither hash nor cohort moved, or where the price was claimed after $2. A SKU back from being
+ * hash covers price state), that is where neither hash nor cohort moved, or where the price was claimed after $2; not of a SKU that is back from being removed. A SKU back from being
  * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed on schedule only. `is_newer`, `may_be_resized`: what
  * the line of a live SKU tells that its last refresh cannot have shown (manifest-hints.ts).
  */
@@ -113,9 +113,9 @@ export const DIFF = `
       when state = 'pending' then case when was_unlisted or crossed then 'new' end
       when crossed and hash = hash_before_live then 'sweep'
       when crossed then 'changed'
-      when (hash_moved and price_source = 'snapshot' or was_unlisted) and not asked_since then 'changed'
+      when (hash_moved and price_source = 'snapshot' or was_unlisted) and (not asked_since or state = 'removed') then 'changed'
     end as mark,
-    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since and not is_doubtful as skipped,
+    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since and not is_doubtful and state <> 'removed' as skipped,
     (stays_live and not is_doubtful and is_later and updated_at > asked_at) is true as is_newer,
     (stays_live and not is_doubtful and case when has_other_sizes then coalesce($4::timestamptz, updated_at, 'infinity') > asked_at
       else is_later and updated_at > asked_at end) is true as may_be_resized,
@@ -205,11 +205,14 @@ export const SWEEP_RELISTED = `
   from diff d join catalog.skus s using (sku) cross join catalog_internal.settings g
   where d.skipped and l.sku = d.sku and l.reason = 'unlisted' and coalesce(l.outside_due_at, l.due_at) > now()`;
 
-/** A SKU that the mirror knows from a rejected line alone: it is listed, and nothing else is known of it. */
+/**
+ * A SKU that the mirror knows from a rejected line alone. Whether it is live, so that no delta reports its moves, is not known: until a line of it is read
+ * it counts as one that nobody lists, and is asked and judged as those are.
+ */
 export const INSERT_REJECTED = `
   with unread as (
     insert into catalog.skus (sku, in_manifest)
-    select distinct sku, true from rejected_skus r where not exists (select from catalog.skus s where s.sku = r.sku) order by sku
+    select distinct sku, false from rejected_skus r where not exists (select from catalog.skus s where s.sku = r.sku) order by sku
     returning sku
   )
   insert into diff (sku, kind) select sku, 'unread' from unread`;
@@ -255,7 +258,7 @@ export const ADD_CHANGES = `
       end as old_values,
       case
         when kind = 'new' then array['pending', price_source, 'true']
-        when kind = 'unread' then '{pending,true}'
+        when kind = 'unread' then '{pending,false}'
         when kind = 'absent' then '{false}'
         when price_source is not distinct from was_source then '{true}'
         when was_unlisted then array[price_source, 'true']
@@ -283,7 +286,7 @@ export const MOVE_TOKEN = `
   update catalog_internal.sync set
     snapshot_id = case when snapshot_id is distinct from $3 and chain_broken_at is null then snapshot_id else $1 end,
     snapshot_generated_at = coalesce($2, snapshot_generated_at),
-    snapshot_moved_at = case when snapshot_id is distinct from $3 then snapshot_moved_at end,
+    snapshot_moved_at = case when snapshot_id is distinct from $3 or $2::timestamptz is null then snapshot_moved_at end,
     token_at = case when ${TOKEN_STAYS} then token_at else now() end,
     caught_up = caught_up and ${TOKEN_STAYS},
     built_after = case when ${TOKEN_STAYS} or snapshot_id is not distinct from $3 then built_after end,

@@ -134,6 +134,9 @@ export function snapshotMs({ intervals: { sweepMs, metadataMs } }: Pick<Config, 
   return sweepMs > 0 ? Math.min(sweepMs, metadataMs) : metadataMs;
 }
 
+/** A listed SKU that was priced until the price routes answered 0009 is asked again after this: they may have been wrong for some minutes. */
+const LOST_MS = 3_600_000;
+
 export function nextRefresh({ intervals }: Pick<Config, 'intervals'>): NextRefresh {
   const { liveMs, sweepMs, metadataMs } = intervals;
   return {
@@ -141,5 +144,6 @@ export function nextRefresh({ intervals }: Pick<Config, 'intervals'>): NextRefre
     snapshotMs: snapshotMs({ intervals }),
     snapshotReason: sweepMs > 0 && sweepMs <= metadataMs ? 'sweep' : 'metadata',
     notFoundMs: metadataMs,
+    lostMs: Math.min(LOST_MS, metadataMs),
   };
 }

@@ -88,8 +88,23 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ['answer: an answered SKU stays suspected', 'failures = 0, largest_call = null,', 'failures = 0,'],
     [
       'answer: a watched SKU that was removed is never asked again',
-      "when s.state = 'removed' and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then",
+      "when s.state = 'removed' and not s.in_manifest and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then",
       "when s.state = 'removed' then",
+    ],
+    [
+      'answer: a removed SKU that is listed again is never asked again',
+      "when s.state = 'removed' and not s.in_manifest and",
+      "when s.state = 'removed' and",
+    ],
+    [
+      'answer: a priced SKU that is not found for once is so for days',
+      'when s.in_manifest and s.sku = any(${lost}) then',
+      'when false and s.sku = any(${lost}) then',
+    ],
+    [
+      'answer: what nobody lists is asked again soon for a 0009',
+      'when s.in_manifest and s.sku = any(${lost}) then',
+      'when s.sku = any(${lost}) then',
     ],
     [
       'answer: a removed SKU is asked on',

@@ -29,8 +29,23 @@ export const BASELINES: readonly Mutant[] = [
     ],
     [
       'baseline: a SKU that is listed again is not asked about',
-      "price_source = 'snapshot' or was_unlisted) and not asked_since",
-      "price_source = 'snapshot') and not asked_since",
+      "price_source = 'snapshot' or was_unlisted) and (not asked_since",
+      "price_source = 'snapshot') and (not asked_since",
+    ],
+    [
+      'baseline: a removed SKU that is listed again and was asked since is not asked about',
+      "(not asked_since or state = 'removed') then",
+      'not asked_since then',
+    ],
+    [
+      'baseline: of a doubled SKU the first line counts',
+      "order by price_source = 'live' desc, ctid",
+      'order by ctid',
+    ],
+    [
+      'baseline: a SKU that no line could be read of is believed like one that deltas report',
+      'select distinct sku, false from rejected_skus',
+      'select distinct sku, true from rejected_skus',
     ],
     [
       'baseline: prices asked for before the snapshot are spared',
@@ -117,6 +132,11 @@ export const BASELINES: readonly Mutant[] = [
       'snapshot: an id with another time is the same',
       ' and seen_generated_at is not distinct from ${generatedAt}::timestamptz',
       ' and ${generatedAt}::timestamptz is not distinct from ${generatedAt}::timestamptz',
+    ],
+    [
+      'snapshot: that its token moved is forgotten where nobody says when it was built',
+      'case when ${meta.generatedAt}::timestamptz is null then snapshot_moved_at end',
+      'null',
     ],
     [
       'snapshot: gets older with an older answer',

@@ -72,6 +72,14 @@ test('what is absent or odd among the metadata is null', () => {
   });
 });
 
+test.each([0, '0', '0001-01-01T00:00:00Z', '1970-01-01T00:00:00Z', '0000-00-00 00:00:00', -1, ''])(
+  'a zero in place of a time says that there is none: %j',
+  (generated_at) => {
+    const reading = readManifestMeta({ snapshot_id: 1, url: URL_TEXT, generated_at }, {});
+    expect(reading).toMatchObject({ ok: true, value: { generatedAt: null } });
+  },
+);
+
 test.each([-1, 1.5, 'many', [10], {}, true])(
   'a sku_count that is no count is not taken for absent: %j',
   (sku_count) => {

@@ -163,6 +163,36 @@ describe('an answer that comes too late', () => {
   });
 });
 
+describe('a SKU that was priced until the partner answers 0009', () => {
+  const notFound = { sku: 'A', kind: 'not_found' } as const;
+  const dueIn = async () => (await ledger(store.sql)).get('A')?.dueIn;
+  const askAgain = async () => {
+    await mark(store.sql, ['A']);
+    await answerAsked(store.sql, notFound);
+  };
+
+  test('is asked again soon where the manifest lists it, and then as any that is not found', async () => {
+    await knownSkus(store.sql, ['A'], { hash: 'h' });
+    await answerAsked(store.sql, found('A', { 9: 90 }));
+    await askAgain();
+    expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'not_found' });
+    expect(await dueIn()).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
+    await askAgain();
+    expect(await dueIn()).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+  });
+
+  test('is not where nobody lists it, nor where it never had a price', async () => {
+    await knownSkus(store.sql, ['A'], { hash: 'h' });
+    await askAgain();
+    expect(await dueIn()).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+    await store.sql`update catalog.skus set in_manifest = false`;
+    await mark(store.sql, ['A']);
+    await answerAsked(store.sql, found('A', { 9: 90 }));
+    await askAgain();
+    expect(await dueIn()).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+  });
+});
+
 describe('a removed SKU', () => {
   test('that is 0009 stays removed and is left alone until it is reported again', async () => {
     const { sql } = store;
@@ -171,6 +201,21 @@ describe('a removed SKU', () => {
     await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], REFRESH);
     expect(await stateOf(store.sql, 'A')).toEqual({ state: 'removed', answered: true, removed: true });
     expect((await ledger(sql)).get('A')?.dueIn).toBe(Infinity);
+  });
+
+  test('that is listed again and 0009 still is asked again after a while, whatever its cohort', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B']);
+    for (const sku of ['A', 'B']) await removeByDelta(sql, sku);
+    await answerAsked(sql, { sku: 'A', kind: 'not_found' }, { sku: 'B', kind: 'not_found' });
+    await sql`update catalog.skus set in_manifest = true, price_source = case sku when 'A' then 'live' else 'snapshot' end`;
+    await mark(sql, ['A', 'B']);
+    await answerAsked(sql, { sku: 'A', kind: 'not_found' }, { sku: 'B', kind: 'not_found' });
+    const due = await ledger(sql);
+    for (const sku of ['A', 'B']) {
+      expect(await stateOf(sql, sku)).toMatchObject({ state: 'removed' });
+      expect(due.get(sku)?.dueIn).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+    }
   });
 
   test('asked within the millisecond of its removal is answered like any other', async () => {

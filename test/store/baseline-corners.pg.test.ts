@@ -23,6 +23,21 @@ test('a manifest that does not say when it was built leaves the time of the one 
   });
 });
 
+test('that the token has moved is known still where the route does not say when a snapshot was built', async () => {
+  await baseline(store.url, [line('A')], { token: { snapshotId: 'm1' } });
+  await store.sql`update catalog_internal.sync set snapshot_moved_at = now()`;
+  const check = (generatedAt: Date | null) =>
+    noteCatalogCheck(store.sql, { snapshotId: 's', generatedAt, livePricedSkuCount: null });
+  await check(null);
+  expect((await readSyncState(store.sql)).snapshotMovedAt).not.toBeNull();
+  await baseline(store.url, [line('A')], {
+    token: { snapshotId: 'm2', tokenAtRequest: 'm1', generatedAt: null },
+  });
+  expect((await readSyncState(store.sql)).snapshotMovedAt).not.toBeNull();
+  await check(GENERATED_AT);
+  expect((await readSyncState(store.sql)).snapshotMovedAt).toBeNull();
+});
+
 test('the newest snapshot is no older for an answer that names an older one, or no time', async () => {
   await baseline(store.url, [line('A')]);
   const check = async (generatedAt: Date | null) => {

@@ -87,13 +87,13 @@ function after({ known, listed, rejected }: Case, isReplaced: boolean): Seen | n
   };
 }
 
-/** A SKU of which nothing is known but that the manifest lists it. */
+/** A SKU of which nothing is known but that a line has its name: whether deltas report its moves is not. */
 const UNKNOWN: Seen = {
   state: 'pending',
   source: null,
   hash: null,
   sizes: null,
-  listed: true,
+  listed: false,
   marked: null,
   live: false,
 };
@@ -110,7 +110,8 @@ function reasonToPrice(known: Known, listed: NonNullable<Case['listed']>, crosse
   if (known.state === 'pending') return crossed || !known.listed ? 'new' : null;
   if (crossed) return 'changed';
   const moved = listed.source === 'snapshot' && known.hash !== listed.hash;
-  return (moved || !known.listed) && known.asked !== 'since' ? 'changed' : null;
+  const asked = known.asked === 'since' && known.state !== 'removed';
+  return (moved || !known.listed) && !asked ? 'changed' : null;
 }
 
 function hashOf(listed: NonNullable<Case['listed']>): string | null {

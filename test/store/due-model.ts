@@ -42,6 +42,7 @@ export class LedgerModel {
   /** Null: nobody lists it. */
   readonly priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>;
   readonly #notFound = new Set<string>();
+  readonly #priced = new Set<string>();
   now = 0;
 
   constructor(priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>) {
@@ -160,20 +161,23 @@ export class LedgerModel {
   }
 
   #looked(result: SkuResult, row: Row, generation: number): void {
+    const source = this.priceSource.get(result.sku);
+    const isLost = result.kind === 'not_found' && this.#priced.delete(result.sku) && source !== null;
     if (result.kind === 'not_found') this.#notFound.add(result.sku);
     else this.#notFound.delete(result.sku);
+    if (result.kind === 'record') this.#priced.add(result.sku);
     Object.assign(row, { heldUntil: null, deferrals: 0, failures: 0 });
     if (!row.live) row.liveMarks = Math.max(0, row.liveMarks - 1);
     row.live &&= this.priceSource.get(result.sku) === 'live' || row.liveLeft > 1;
     row.liveLeft = Math.max(0, row.liveLeft - 1);
     if (row.generation !== generation) return;
     row.unsettled = false;
-    const live = this.priceSource.get(result.sku) === 'live';
+    const live = source === 'live';
     const next = this.#notFound.has(result.sku)
-      ? (['metadata', REFRESH.notFoundMs] as const)
+      ? (['metadata', isLost ? REFRESH.lostMs : REFRESH.notFoundMs] as const)
       : live
         ? (['live', REFRESH.liveMs] as const)
-        : this.priceSource.get(result.sku) === null
+        : source === null
           ? (['unlisted', REFRESH.liveMs] as const)
           : (['sweep', REFRESH.snapshotMs] as const);
     Object.assign(row, { reason: next[0], lane: LANE_OF[next[0]], dueAt: this.now + next[1] / HOUR });

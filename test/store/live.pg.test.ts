@@ -14,7 +14,7 @@ async function liveSkus(...skus: string[]): Promise<void> {
 }
 
 const quota = { lane: 'live', live: true, count: 1, earlySeconds: 0 } as const;
-const next = { liveMs: 60_000, snapshotMs: 1, snapshotReason: 'sweep', notFoundMs: 1 } as const;
+const next = { liveMs: 60_000, snapshotMs: 1, snapshotReason: 'sweep', notFoundMs: 1, lostMs: 1 } as const;
 const record = (sku: string, price: number): SkuResult => ({
   sku,
   kind: 'record',

@@ -4,7 +4,19 @@ import type { Sql } from '../../src/store/db.ts';
 import { applyDelta, noteBrokenChain } from '../../src/store/delta.ts';
 import { noteCatalogCheck, noteSnapshotSeen, readSyncState } from '../../src/store/sync-state.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
-import { found, HOUR, ledger, mark, answerAsked, movesOf, pricesOf, stateOf, useStore } from './support.ts';
+import {
+  found,
+  HOUR,
+  ledger,
+  mark,
+  answerAsked,
+  movesOf,
+  pricesOf,
+  REFRESH,
+  removeByDelta,
+  stateOf,
+  useStore,
+} from './support.ts';
 
 const store = useStore();
 const FILL = { added: 0, changed: 0, crossed: 0, absent: 0, marked: 0, skipped: 0 };
@@ -116,6 +128,29 @@ describe('a re-baseline', () => {
     expect(await marks(store.sql)).toEqual({ A: 'changed', N: 'new' });
   });
 
+  test('takes a SKU that stands in a live line and another as live, whichever comes first', async () => {
+    const [live, other] = [(sku: string) => line(sku, { priceSource: 'live' }), (sku: string) => line(sku)];
+    await baseline(store.url, [live('A'), other('A'), other('B'), live('B')]);
+    for (const sku of ['A', 'B']) expect(await skuRow(store.sql, sku)).toMatchObject({ source: 'live' });
+  });
+
+  test('asks about a removed SKU that is listed again, also where it was asked since', async () => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B'));
+    await removeByDelta(sql, 'A');
+    await answerAsked(sql, { sku: 'A', kind: 'not_found' });
+    const [{ claim }] = await sql<
+      [{ claim: string }]
+    >`select (last_value - 1)::text as claim from catalog_internal.claim_numbers`;
+    const { applied } = await baseline(store.url, [line('A'), line('B')], {
+      token: { snapshotId: 'm2', seenClaim: claim },
+    });
+    expect(applied).toMatchObject({ marked: 1, skipped: 0 });
+    await answerAsked(sql, { sku: 'A', kind: 'not_found' });
+    // The manifest lists it: not for good.
+    expect((await ledger(sql)).get('A')?.dueIn).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+  });
+
   test('leaves the SKU of a rejected line as it was, and asks about it, known or not', async () => {
     const { sql } = store;
     await standing(store, line('A'), line('bad'));
@@ -125,6 +160,14 @@ describe('a re-baseline', () => {
     expect([...(await known())]).toEqual(before);
     expect(applied).toMatchObject({ added: 1, marked: 2, absent: 0 });
     expect(await marks(sql)).toEqual({ bad: 'changed', unheard: 'new' });
+    // Whether deltas report its moves is not known: it is asked as often as one that nobody lists.
+    await answerAsked(sql, found('unheard', { 9: 90 }));
+    expect((await ledger(sql)).get('unheard')?.dueIn).toBeCloseTo(REFRESH.liveMs / HOUR, 1);
+    expect(
+      await sql`select target_age = interval '1 second' * live_interval as short from catalog.sku_trust, catalog_internal.settings where sku = 'unheard'`,
+    ).toEqual([{ short: true }]);
+    await baseline(store.url, [line('A'), line('bad'), line('unheard')], { token: { snapshotId: 'm2' } });
+    expect(await skuRow(sql, 'unheard')).toMatchObject({ listed: true, hash: 'h1' });
   });
 
   test('lists again what was unlisted, and prices it', async () => {

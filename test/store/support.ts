@@ -22,6 +22,7 @@ export const REFRESH: NextRefresh = {
   snapshotMs: 20 * HOUR,
   snapshotReason: 'sweep',
   notFoundMs: 40 * HOUR,
+  lostMs: 5 * HOUR,
 };
 
 export const NO_METADATA: ProductRow = {

@@ -145,6 +145,7 @@ describe('the next refresh of a SKU', () => {
       snapshotMs: DAY,
       snapshotReason: 'sweep',
       notFoundMs: 7 * DAY,
+      lostMs: 3_600_000,
     });
   });
 

@@ -57,6 +57,7 @@ async function answer(learned: LearnedRefresh): Promise<void> {
     snapshotMs: 1,
     snapshotReason: 'sweep',
     notFoundMs: 1,
+    lostMs: 1,
     live: () => learned,
   });
 }

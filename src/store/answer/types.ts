@@ -58,6 +58,8 @@ export interface NextRefresh {
   readonly snapshotMs: number;
   readonly snapshotReason: 'sweep' | 'metadata';
   readonly notFoundMs: number;
+  /** The same for a listed SKU that was priced until now, which may be the partner's mistake. */
+  readonly lostMs: number;
   /** During an incident a refresh of any SKU is one at a live SKU, whatever the catalog lists it as. */
   readonly everythingLive?: boolean;
 }
