@@ -30,6 +30,7 @@ import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';
 import { SCOPE } from './scope.ts';
 import { SCHEDULING } from './scheduling.ts';
+import { SETTLED } from './settled.ts';
 import { SQL } from './sql.ts';
 
 /** Every fault that can be planted, by the list that it is in. */
@@ -50,6 +51,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   scheduling: SCHEDULING,
   inputs: INPUTS,
   answers: ANSWER_SQL,
+  settled: SETTLED,
   calibration: CALIBRATION_FAULTS,
   sql: SQL,
   baselines: BASELINES,

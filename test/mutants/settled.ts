@@ -1,0 +1,105 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Those that see most of what an answer does first. */
+export const APPLIED = [
+  'test/store/ledger-corners.pg.test.ts',
+  'test/store/answer-corners.pg.test.ts',
+  'test/store/answers.pg.test.ts',
+  'test/store/answers-guards.pg.test.ts',
+  'test/store/due.pg.test.ts',
+  'test/store/delta.pg.test.ts',
+  'test/store/report-latency.pg.test.ts',
+  'test/store/unlisted.pg.test.ts',
+  'test/store/refresh.pg.test.ts',
+  'test/store/answers-model.pg.test.ts',
+];
+
+/** Faults in how the ledger settles what was answered. */
+export const SETTLED: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/answer/settle.ts',
+    APPLIED,
+    [
+      'answer: a SKU that is back keeps its time of removal',
+      'removed_at = case when a.found then null else s.removed_at end',
+      'removed_at = s.removed_at',
+    ],
+    [
+      'answer: each refresh is the first',
+      'then coalesce(s.first_priced_at, ${at}::timestamptz) else',
+      'then ${at}::timestamptz else',
+    ],
+    [
+      'answer: a price that moved while live is forgotten',
+      'case when s.sku = any(${[...moved]}::text[]) then null else s.hash_before_live end',
+      's.hash_before_live',
+    ],
+    [
+      'answer: settles a mark that came after it was asked',
+      'due_at = case when d.generation = a.generation then next.due_at else coalesce(d.outside_due_at, d.due_at) end',
+      'due_at = next.due_at',
+    ],
+    [
+      'answer: a newer mark loses its reason',
+      "reason = case when d.generation = a.generation then next.reason when d.reason = 'scope' then 'changed' else d.reason end",
+      'reason = next.reason',
+    ],
+    [
+      'answer: an answered SKU keeps its failures',
+      'deferrals = 0, failures = 0, largest_call = null,\n',
+      'deferrals = 0, largest_call = null,\n',
+    ],
+    ['answer: an answered SKU stays suspected', 'failures = 0, largest_call = null,', 'failures = 0,'],
+    [
+      'answer: a watched SKU that was removed is never asked again',
+      "when s.state = 'removed' and not s.in_manifest and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then",
+      "when s.state = 'removed' then",
+    ],
+    [
+      'answer: a removed SKU that is listed again is never asked again',
+      "when s.state = 'removed' and not s.in_manifest and",
+      "when s.state = 'removed' and",
+    ],
+    [
+      'answer: a priced SKU that is not found for once is so for days',
+      'when s.in_manifest and s.sku = any(${lost}) then',
+      'when false and s.sku = any(${lost}) then',
+    ],
+    [
+      'answer: what nobody lists is asked again soon for a 0009',
+      'when s.in_manifest and s.sku = any(${lost}) then',
+      'when s.sku = any(${lost}) then',
+    ],
+    [
+      'answer: a removed SKU is asked on',
+      "then 'infinity'::timestamptz",
+      'then now() + make_interval(secs => ${secs(next.notFoundMs)})',
+    ],
+    [
+      'answer: a deferred SKU counts as a failure',
+      'failures = case when h.deferred then d.failures else d.failures + 1 end',
+      'failures = d.failures + 1',
+    ],
+    [
+      'answer: an erring SKU counts as deferred',
+      'deferrals = d.deferrals + h.deferred::int',
+      'deferrals = d.deferrals + 1',
+    ],
+    [
+      'answer: a deferred SKU goes to the lane of errors',
+      "lane = case when h.deferred or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
+      "lane = catalog_internal.lane_of('error')",
+    ],
+    ['answer: a deferred SKU does not count as live', 'live = d.live or h.deferred,', 'live = d.live,'],
+    [
+      'answer: live marks grow without end',
+      'least(d.live_marks + 1, ${MOST_LIVE_MARKS}::int)',
+      'd.live_marks + 1',
+    ],
+    [
+      'answer: a postponed SKU keeps its claim',
+      '    update catalog_internal.due d set\n      claim = null,\n      held_until = clock_timestamp()',
+      '    update catalog_internal.due d set\n      held_until = clock_timestamp()',
+    ],
+  ),
+];
