@@ -27,6 +27,8 @@ const LAPSES_AFTER_MS = 2000;
 const BREAKER_WAIT_MS = 1000;
 
 export interface SentPermit extends Permit {
+  /** The first request after a back-off: its answer tells whether the account's requests are let through again. */
+  readonly halfOpen?: boolean;
   /** Returns the slot: nothing was sent. */
   cancel(): Promise<void>;
   /** It was not used in time, as where the process or its host was stopped: the ledger has another moment than it would be sent at. */
@@ -184,6 +186,7 @@ class PacedProcess {
   #permitOf({ decision, now, decidedAt, sendId }: Tried): SentPermit {
     const probing = decision.go && decision.state.halfOpenSentAt === now;
     return {
+      halfOpen: probing,
       // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
       settle: async (outcome) => {
         if (letsThrough(outcome)) this.#breaker.cleared();

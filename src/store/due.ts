@@ -219,11 +219,20 @@ function spending(sql: Sql, spend: LiveSpend | null) {
     where ${spend !== null} and live.count > 0`;
 }
 
-/** Gives a claim back as it was: the call failed as a whole, its SKUs stay due as they were. */
-export async function releaseClaim(sql: Sql, claim: string, skus: readonly string[]): Promise<void> {
+/**
+ * Gives a claim back as it was: the call failed as a whole, its SKUs stay due as they were. With `largestCall` they share no larger call until one
+ * with them has worked.
+ */
+export async function releaseClaim(
+  sql: Sql,
+  claim: string,
+  skus: readonly string[],
+  largestCall: number | null = null,
+): Promise<void> {
   await sql`
     with claimed as materialized (${lockingClaim(sql, claim, skus)})
-    update catalog_internal.due d set claim = null, held_until = null from claimed c where d.sku = c.sku`;
+    update catalog_internal.due d set claim = null, held_until = null, largest_call = least(largest_call, ${largestCall}::smallint)
+    from claimed c where d.sku = c.sku`;
 }
 
 /**

@@ -103,7 +103,14 @@ export interface SyncContext {
 export type Asked<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }
-  | { readonly kind: 'error'; readonly error: PartnerError };
+  | AskedInVain;
+
+export interface AskedInVain {
+  readonly kind: 'error';
+  readonly error: PartnerError;
+  /** It was the first request after a back-off (SentPermit.halfOpen). */
+  readonly halfOpen: boolean;
+}
 
 /**
  * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value. An answer, and an
@@ -120,7 +127,8 @@ export async function ask<T>(
   const asked = await callTraced(ctx, lane, {}, () => send(acquired.permit)).then(
     (value): Asked<T> => ({ kind: 'answer', value }),
     (error: unknown): Asked<T> => {
-      if (error instanceof PartnerError) return { kind: 'error', error };
+      if (error instanceof PartnerError)
+        return { kind: 'error', error, halfOpen: acquired.permit.halfOpen ?? false };
       throw error;
     },
   );

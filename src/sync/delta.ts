@@ -3,7 +3,7 @@ import type { PartnerError } from '../partner/errors.ts';
 import { applyDelta, type DeltaApplied, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
 import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
-import { ask, type SyncContext } from './context.ts';
+import { ask, type AskedInVain, type SyncContext } from './context.ts';
 import { dueKey } from './traces.ts';
 import { failureOf, type TaskOutcome, retryAfter } from './outcome.ts';
 
@@ -73,7 +73,7 @@ export async function syncDelta(
     }
     const asked = await ask(ctx, 'delta', (permit) => ctx.client.delta(permit, snapshotId, signal), signal);
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
-    if (asked.kind === 'error') return await recover(ctx, asked.error, snapshotId, failuresBefore);
+    if (asked.kind === 'error') return await recover(ctx, asked, snapshotId, failuresBefore);
 
     const delta = { ...asked.value, toSnapshot: asked.value.toSnapshot ?? snapshotId };
     failpoint('delta.answered');
@@ -125,10 +125,11 @@ async function applyTraced(
 
 async function recover(
   ctx: SyncContext,
-  error: PartnerError,
+  asked: AskedInVain,
   token: string,
   failuresBefore: number,
 ): Promise<TaskOutcome> {
+  const { error } = asked;
   const recovery = deltaRecovery(error, failuresBefore);
   if (recovery === 'fetch-manifest') {
     await noteBrokenChain(ctx.sql, token);
@@ -144,7 +145,7 @@ async function recover(
   }
   return {
     kind: 'failed',
-    nextInMs: retryAfter(error.kind, failuresBefore, ctx.settings.intervals.deltaMs),
+    nextInMs: retryAfter(error.kind, failuresBefore, ctx.settings.intervals.deltaMs, asked),
     ...failureOf(error),
   };
 }

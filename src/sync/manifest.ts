@@ -15,7 +15,7 @@ import {
   type SyncState,
 } from '../store/sync-state.ts';
 import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
-import { ask, type Asked, type SyncContext } from './context.ts';
+import { ask, type Asked, type AskedInVain, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
 import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-decision.ts';
@@ -71,7 +71,7 @@ async function baselineOnce(
     const moment = await baseline.moment();
     const asked = await askManifest(ctx, signal);
     if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
-    if (asked.kind === 'error') return await catalogFailed(ctx, run, asked.error);
+    if (asked.kind === 'error') return await catalogFailed(ctx, run, asked);
     const meta = asked.value;
     const seenClaim = await noteSnapshotSeen(ctx.sql, meta);
     failpoint('manifest.answered');
@@ -182,10 +182,11 @@ async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal):
 }
 
 /** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */
-async function catalogFailed(ctx: SyncContext, run: TaskRun, error: PartnerError): Promise<TaskOutcome> {
+async function catalogFailed(ctx: SyncContext, run: TaskRun, asked: AskedInVain): Promise<TaskOutcome> {
+  const { error } = asked;
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
-  const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.intervals.manifestMs);
+  const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.intervals.manifestMs, asked);
   return { kind: 'failed', nextInMs, ...failureOf(error) };
 }
 
@@ -285,7 +286,7 @@ export async function checkCatalog(
   const asked = await askManifest(ctx, signal);
   if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
   if (asked.kind === 'error') {
-    const { nextInMs: retry, ...outcome } = await catalogFailed(ctx, run, asked.error);
+    const { nextInMs: retry, ...outcome } = await catalogFailed(ctx, run, asked);
     return { ...outcome, nextInMs: Math.min(retry, nextInMs) };
   }
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;

@@ -46,9 +46,23 @@ export function retryInMs(failuresBefore: number, scheduleMs: number): number {
   return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS));
 }
 
-/** The same for a request that ended with an error of this kind. */
-export function retryAfter(kind: string, failuresBefore: number, scheduleMs: number): number {
-  return refuses(kind) ? Math.min(scheduleMs, RETRY_REFUSED_MS) : retryInMs(failuresBefore, scheduleMs);
+/** So many runs in a row may meet a refusal that is for the whole account. */
+const ROUTE_SUSPECT_AFTER = 2;
+const RETRY_REFUSED_ROUTE_MOST_MS = 1_800_000;
+
+/**
+ * The same for a request that ended with an error of this kind. One refused although others were let through just before it (not half-open), again and
+ * again, is refused for its route: each try has all requests back off, so it waits for longer each time, whatever its schedule.
+ */
+export function retryAfter(
+  kind: string,
+  failuresBefore: number,
+  scheduleMs: number,
+  { halfOpen }: { readonly halfOpen: boolean },
+): number {
+  if (!refuses(kind)) return retryInMs(failuresBefore, scheduleMs);
+  if (halfOpen || failuresBefore < ROUTE_SUSPECT_AFTER) return Math.min(scheduleMs, RETRY_REFUSED_MS);
+  return doubling(RETRY_FIRST_MS, failuresBefore, RETRY_REFUSED_ROUTE_MOST_MS);
 }
 
 /** How long a request waits for its permit inside a run before the run is put off instead. */

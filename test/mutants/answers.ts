@@ -9,7 +9,6 @@ const ANSWERS = [
   'test/store/answers-model.pg.test.ts',
 ];
 const CHANGES = ['test/store/changes.pg.test.ts', 'test/store/changes-model.pg.test.ts'];
-const DUE = ['test/store/due.pg.test.ts', 'test/store/due-model.pg.test.ts'];
 
 /** Faults in how a bulk answer is applied: states, prices, metadata, their histories. */
 export const ANSWER_SQL: readonly Mutant[] = [

@@ -96,6 +96,10 @@ export const DATABASES: readonly Mutant[] = [
       'if (rejected === null) throw error;',
       'throw error;',
     ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/failed-call.ts',
+    ['test/sync/not-stored.pg.test.ts'],
     [
       'answers: who is not stored is not named',
       "if (alone !== undefined && because === 'not-stored')",

@@ -106,8 +106,8 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'calls: one that is not made keeps its place in the window',
     file: 'src/sync/reprice/reprice.ts',
-    from: '    await acquired.permit.cancel();\n',
-    to: '',
+    from: '    await permit.cancel();\n    return planned.kind',
+    to: '    return planned.kind',
     tests: ['test/sync/permits.pg.test.ts'],
   },
   {

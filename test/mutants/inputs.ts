@@ -86,9 +86,13 @@ export const INPUTS: readonly Mutant[] = [
     ['floors: a time of long ago is no time', 'return floor > 0 ? floor : null;', 'return floor;'],
   ),
   ...faultsOf(
-    'src/sync/reprice/reprice.ts',
+    'src/sync/reprice/failed-call.ts',
     ['test/sync/permits.pg.test.ts'],
-    ['floors: what is given back stays behind them', '  );\n  floors.reset();\n', '  );\n'],
+    [
+      'floors: what is given back stays behind them',
+      'skus, largestCall);\n  floors.reset();\n',
+      'skus, largestCall);\n',
+    ],
   ),
   ...faultsOf(
     'src/store/due.ts',

@@ -183,9 +183,15 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'retries: a refused request waits as a failed one',
-      'return refuses(kind) ? Math.min(scheduleMs, RETRY_REFUSED_MS)',
-      "return kind === '' ? Math.min(scheduleMs, RETRY_REFUSED_MS)",
+      'if (!refuses(kind)) return retryInMs',
+      'if (true) return retryInMs',
     ],
+    [
+      'retries: a route that is refused has all requests back off without end',
+      'if (halfOpen || failuresBefore < ROUTE_SUSPECT_AFTER)',
+      'if (true)',
+    ],
+    ['retries: what is refused to all puts off a route for long', 'if (halfOpen || failures', 'if (failures'],
   ),
   ...faultsOf(
     'src/sync/delta.ts',

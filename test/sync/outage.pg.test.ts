@@ -9,7 +9,8 @@ import { claimDue } from '../../src/store/due.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
 import { ask, type SyncContext, type SyncEvent } from '../../src/sync/context.ts';
 import { afterFailedCall, ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
-import { type Iteration, repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import type { Iteration } from '../../src/sync/reprice/plan.ts';
+import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, callInputs, failCall, HOUR, knownSkus, mark, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 

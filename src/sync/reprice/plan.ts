@@ -38,10 +38,15 @@ export type NoCall =
   | { readonly kind: 'linger'; readonly forMs: number }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
+/** How one iteration ended: a call was made, or there is none to make now. */
+export type Iteration = { readonly kind: 'called'; readonly skus: number } | NoCall;
+
 export interface IterationState {
   /** Iterations of this process so far. */
   readonly number: number;
   readonly sinceLastCallMs: number;
+  /** The call is the first after a back-off: suspects would tell nothing of the account. */
+  readonly halfOpen?: boolean;
 }
 
 export function inputOptions(settings: SyncSettings): CallInputOptions {
@@ -73,7 +78,8 @@ export function planCall(
   const suspects = planSuspects(inputs.suspects, limits);
   const known = { plan, budget, callSize, failures: pause.failures, spend: credit.spend, scopeMoved };
   const planned = { kind: 'planned', ...known } as const;
-  if (suspects !== null && (quotas === null || (pause.failures === 0 && iteration.number % 2 === 1)))
+  const isTurn = pause.failures === 0 && iteration.number % 2 === 1 && iteration.halfOpen !== true;
+  if (suspects !== null && (quotas === null || isTurn))
     return { ...planned, wanted: { suspects }, trial: false };
   if (quotas === null) return withoutCall(due, credit, nextDueMs);
   const linger = lingerMs(due, limits, settings.callsPerMinute, iteration.sinceLastCallMs);

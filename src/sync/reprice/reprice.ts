@@ -1,27 +1,24 @@
 import { failpoint } from '../../lib/failpoint.ts';
 import type { Span } from '../../lib/tracer.ts';
 import type { Acquired, SentPermit } from '../../pace/pacer.ts';
-import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
+import { PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import type { Applied, NextRefresh } from '../../store/answer/types.ts';
 import { type CallInputs, readCallInputs } from '../../store/bulk-call.ts';
-import { storeFailedCall } from '../../store/call-lesson.ts';
 import { isConnectionLost, rejection, storeFailure } from '../../store/sql-errors.ts';
-import { type Claim, claimDue, type ClaimedSku, releaseClaim } from '../../store/due.ts';
+import { type Claim, claimDue } from '../../store/due.ts';
 import { isLockNotAvailable } from '../../store/locks.ts';
-import { quarantine } from '../../store/quarantine.ts';
 import { takeRefreshes } from '../../store/refresh.ts';
 import { readScope, withinScope } from '../../store/scope.ts';
-import { callPause } from '../../store/tasks.ts';
 import { readWatchlist } from '../../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
 import { weighLines } from '../live/lines.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { followHints } from './hints.ts';
-import { type Failure, failureOf, PATIENCE_MS } from '../outcome.ts';
-import { afterFailedCall, type FailedKind } from './call-size.ts';
+import { PATIENCE_MS } from '../outcome.ts';
+import { callFailed, giveBack, release } from './failed-call.ts';
 import { learnFrom } from './learn-call.ts';
-import { inputOptions, type NoCall, planCall, type PlannedCall, type IterationState } from './plan.ts';
+import { inputOptions, type Iteration, type IterationState, planCall, type PlannedCall } from './plan.ts';
 import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
 import {
   acquireTraced,
@@ -33,9 +30,6 @@ import {
   traceCall,
 } from '../traces.ts';
 import { tellApplied } from './tell.ts';
-
-/** How one iteration ended: a call was made, or there is none to make now. */
-export type Iteration = { readonly kind: 'called'; readonly skus: number } | NoCall;
 
 /** A claim outlives the request's own timeout by this much, for the answer to be applied. */
 const LEASE_SLACK_MS = 60_000;
@@ -57,8 +51,9 @@ export async function repriceOnce(
   onSent: () => void = () => {},
 ): Promise<Iteration> {
   const steps = new CallSteps(ctx.clock);
-  const plan = () => steps.time('plan', async () => planCall(await readInputs(ctx), iteration, ctx.settings));
-  const first = await plan();
+  const plan = (as: IterationState) =>
+    steps.time('plan', async () => planCall(await readInputs(ctx), as, ctx.settings));
+  const first = await plan(iteration);
   if (first.kind !== 'planned') return first;
   const acquired = await steps.time(
     'pace.wait',
@@ -66,20 +61,21 @@ export async function repriceOnce(
     (asked) => permitFacts('reprice', asked),
   );
   if (acquired.kind === 'wait') return acquired;
-  const { waited } = acquired;
+  const { waited, permit } = acquired;
+  const { halfOpen = false } = permit;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
-  const planned = waited ? await plan() : first;
+  const planned = waited || halfOpen ? await plan({ ...iteration, halfOpen }) : first;
   const claim =
     planned.kind === 'planned'
       ? await steps.time('claim', () => claimPlanned(ctx, planned, requestTimeoutMs))
       : null;
   if (planned.kind !== 'planned' || claim === null) {
-    await acquired.permit.cancel();
+    await permit.cancel();
     return planned.kind === 'planned' ? { kind: 'idle', nextInMs: OVERTAKEN_MS } : planned;
   }
   failpoint('bulk.claimed');
   return await traceCall(ctx, steps, claim, (span) =>
-    makeCall(ctx, { claim, planned, permit: acquired.permit, span }, signals, onSent),
+    makeCall(ctx, { claim, planned, permit, span }, signals, onSent),
   );
 }
 
@@ -129,7 +125,7 @@ async function makeCall(
   } catch (error) {
     if (error instanceof PartnerError) {
       span.fail(error.kind);
-      return await callFailed(ctx, claim, error, planned);
+      return await callFailed(ctx, claim, error, { ...planned, halfOpen: valid.permit.halfOpen ?? false });
     }
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
     // was carried out after all, the claim is no longer ours and nothing is given back.
@@ -206,60 +202,6 @@ async function settle(
   return applied;
 }
 
-/** Gives a claim back as it was. */
-async function release({ sql, floors }: SyncContext, claim: Claim): Promise<void> {
-  await releaseClaim(
-    sql,
-    claim.number,
-    claim.skus.map(({ sku }) => sku),
-  );
-  floors.reset();
-}
-
-/**
- * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons. After any
- * other failure its SKUs share calls of half as many, so that one that the partner cannot answer is found in a few calls, and waits
- * alone; the others go on within the pace. Where several calls in a row fail, it is not for their SKUs: then all wait, longer each
- * time, and no SKU is blamed.
- */
-async function callFailed(
-  ctx: SyncContext,
-  claim: Claim,
-  error: PartnerError,
-  planned: PlannedCall,
-): Promise<Iteration> {
-  if (error.kind === 'aborted' || AUTH_CLASS.has(error.kind) || error.kind === 'account-not-configured') {
-    await release(ctx, claim);
-    return { kind: 'wait', forMs: 0, because: error.kind };
-  }
-  return await giveBack(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
-}
-
-/** Gives the SKUs of a failed call back, as callFailed says. */
-async function giveBack(
-  ctx: SyncContext,
-  claim: Claim,
-  failure: Failure & { readonly because: FailedKind },
-  { failures, wanted, callSize }: PlannedCall,
-): Promise<Iteration> {
-  const { sql, settings } = ctx;
-  const { because } = failure;
-  const skus = claim.skus.length;
-  const call = { kind: because, skus, failures, hadFailed: wanted.suspects !== undefined };
-  const { blames, ...effects } = afterFailedCall(call, callSize, settings);
-  const [first] = claim.skus;
-  const alone = blames ? first : undefined;
-  const isBlamed = alone !== undefined && (await setAside(ctx, claim, alone, failures));
-  if (alone !== undefined && because === 'not-stored')
-    await quarantine(sql, 'store', [{ reason: because, sku: alone.sku, sample: failure.problem ?? null }]);
-  await storeFailedCall(sql, { claim, because, failures, ...effects });
-  ctx.floors.reset();
-  const sku = isBlamed ? { sku: alone.sku } : {};
-  const { pauseMs } = effects;
-  ctx.emit({ event: 'bulk.failed', ...failure, skus, ...sku, pausedMs: pauseMs });
-  return pauseMs > 0 ? { kind: 'wait', forMs: pauseMs, because } : { kind: 'called', skus: 0 };
-}
-
 type Rejection = NonNullable<ReturnType<typeof rejection>>;
 
 function rejectionOrThrow(error: unknown): Rejection {
@@ -275,21 +217,3 @@ const notStored = ({ state, by }: Rejection) =>
     hint: 'see catalog_internal.quarantine for the SKU, and what rejects its rows in Postgres',
     problem: `Postgres rejects the rows of the answer: SQLSTATE ${state}, by ${by}`,
   }) as const;
-
-/**
- * A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has worked. Returns
- * whether it is to blame, and waits longer: not the first time, which may be chance, nor where another call has failed and none
- * has worked since, before it or while it was under way: that may be an outage.
- */
-async function setAside(
-  { sql, settings, random }: SyncContext,
-  claim: Claim,
-  asked: ClaimedSku,
-  failures: number,
-): Promise<boolean> {
-  const isBlamed = asked.failures > 0 && failures === 0 && (await callPause(sql)).failures === 0;
-  const because = isBlamed ? 'alone' : 'alone-in-doubt';
-  const result = skuResultOf(asked, { kind: 'error', because }, settings, random);
-  await applyAnswer(sql, claim, [result], nextRefresh(settings));
-  return isBlamed;
-}

@@ -1,5 +1,6 @@
 import type { SyncContext } from '../context.ts';
-import { type Iteration, repriceOnce } from './reprice.ts';
+import type { Iteration } from './plan.ts';
+import { repriceOnce } from './reprice.ts';
 
 /**
  * Why a slice planned no more calls: nothing due, a wait, its time was over, other slices of the process plan already, or the process is

@@ -1,0 +1,115 @@
+import { refuses } from '../../pace/policy.ts';
+import type { PartnerError } from '../../partner/errors.ts';
+import { applyAnswer } from '../../store/answer/apply.ts';
+import { storeFailedCall } from '../../store/call-lesson.ts';
+import { type Claim, type ClaimedSku, releaseClaim } from '../../store/due.ts';
+import { quarantine } from '../../store/quarantine.ts';
+import { callPause } from '../../store/tasks.ts';
+import { nextRefresh, type SyncContext } from '../context.ts';
+import { type Failure, failureOf } from '../outcome.ts';
+import { afterFailedCall, type FailedKind } from './call-size.ts';
+import type { Iteration, PlannedCall } from './plan.ts';
+import { skuResultOf } from './reconciliation.ts';
+
+/** Gives a claim back as it was; with `largestCall` its SKUs share no larger call until one with them has worked. */
+export async function release(
+  { sql, floors }: SyncContext,
+  claim: Claim,
+  largestCall?: number,
+): Promise<void> {
+  const skus = claim.skus.map(({ sku }) => sku);
+  await releaseClaim(sql, claim.number, skus, largestCall);
+  floors.reset();
+}
+
+/**
+ * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons (callRefused). After any
+ * other failure its SKUs share calls of half as many, so that one that the partner cannot answer is found in a few calls, and waits
+ * alone; the others go on within the pace. Where several calls in a row fail, it is not for their SKUs: then all wait, longer each
+ * time, and no SKU is blamed.
+ */
+export async function callFailed(
+  ctx: SyncContext,
+  claim: Claim,
+  error: PartnerError,
+  planned: RefusableCall,
+): Promise<Iteration> {
+  if (error.kind === 'aborted' || refuses(error.kind)) {
+    await callRefused(ctx, claim, error, planned);
+    return { kind: 'wait', forMs: 0, because: error.kind };
+  }
+  return await giveBack(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
+}
+
+type RefusableCall = PlannedCall & { readonly halfOpen: boolean };
+
+/** A gateway answers so what it does not like in a body, as the authorizer does what it does not like at all (partner rule 5.7). */
+const MAY_BE_OF_THE_SKUS: ReadonlySet<string> = new Set(['throttled-or-forbidden', 'authorizer-fault']);
+
+/**
+ * A call that was refused, or broken off. Whether for its rate, its credential or one of its SKUs, the answer does not say. Where other
+ * requests were let through before it, its SKUs are suspected as those of any failed call: the first call after the back-off has others, so that
+ * one SKU is found in a few of them and keeps nobody else waiting. That one refused says nothing of its SKUs.
+ */
+async function callRefused(
+  ctx: SyncContext,
+  claim: Claim,
+  error: PartnerError,
+  { halfOpen, wanted, failures }: RefusableCall,
+): Promise<void> {
+  const hadFailed = wanted.suspects !== undefined;
+  const [first] = claim.skus;
+  if (!MAY_BE_OF_THE_SKUS.has(error.kind) || (halfOpen && !hadFailed) || first === undefined)
+    return await release(ctx, claim);
+  const skus = claim.skus.length;
+  if (skus > 1) await release(ctx, claim, Math.ceil(skus / 2));
+  const isBlamed = skus === 1 && (await setAside(ctx, claim, first, { failures, mayBeOfAll: halfOpen }));
+  if (!hadFailed) return;
+  const sku = isBlamed ? { sku: first.sku } : {};
+  ctx.emit({ event: 'bulk.failed', ...failureOf(error), because: error.kind, skus, ...sku, pausedMs: 0 });
+}
+
+/** Gives the SKUs of a failed call back, as callFailed says. */
+export async function giveBack(
+  ctx: SyncContext,
+  claim: Claim,
+  failure: Failure & { readonly because: FailedKind },
+  { failures, wanted, callSize }: PlannedCall,
+): Promise<Iteration> {
+  const { sql, settings } = ctx;
+  const { because } = failure;
+  const skus = claim.skus.length;
+  const call = { kind: because, skus, failures, hadFailed: wanted.suspects !== undefined };
+  const { blames, ...effects } = afterFailedCall(call, callSize, settings);
+  const [first] = claim.skus;
+  const alone = blames ? first : undefined;
+  const isBlamed =
+    alone !== undefined && (await setAside(ctx, claim, alone, { failures, mayBeOfAll: false }));
+  if (alone !== undefined && because === 'not-stored')
+    await quarantine(sql, 'store', [{ reason: because, sku: alone.sku, sample: failure.problem ?? null }]);
+  await storeFailedCall(sql, { claim, because, failures, ...effects });
+  ctx.floors.reset();
+  const sku = isBlamed ? { sku: alone.sku } : {};
+  const { pauseMs } = effects;
+  ctx.emit({ event: 'bulk.failed', ...failure, skus, ...sku, pausedMs: pauseMs });
+  return pauseMs > 0 ? { kind: 'wait', forMs: pauseMs, because } : { kind: 'called', skus: 0 };
+}
+
+/**
+ * A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has worked. Returns
+ * whether it is to blame, and waits longer: not the first time, which may be chance, nor where another call has failed and none
+ * has worked since, before it or while it was under way: that may be an outage.
+ */
+async function setAside(
+  { sql, settings, random }: SyncContext,
+  claim: Claim,
+  asked: ClaimedSku,
+  { failures, mayBeOfAll }: { readonly failures: number; readonly mayBeOfAll: boolean },
+): Promise<boolean> {
+  const isBlamed =
+    !mayBeOfAll && asked.failures > 0 && failures === 0 && (await callPause(sql)).failures === 0;
+  const because = isBlamed ? 'alone' : 'alone-in-doubt';
+  const result = skuResultOf(asked, { kind: 'error', because }, settings, random);
+  await applyAnswer(sql, claim, [result], nextRefresh(settings));
+  return isBlamed;
+}

@@ -1,0 +1,148 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
+import { createPacer, type SentPermit } from '../../src/pace/pacer.ts';
+import type { BulkAnswer } from '../../src/partner/answers.ts';
+import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { letBackoffEnd } from '../contract/backoff.ts';
+import { knownSkus, mark, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+const MINUTE = 60_000;
+const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
+const limits = { maxPerWindow: 1_000_000, windowMs: 1000, backoffMs: 10 * MINUTE };
+
+/** What the partner, or a gateway before it, refuses. */
+let refuses: (skus: readonly string[]) => boolean;
+let kind: PartnerErrorKind;
+let events: SyncEvent[];
+/** Each call: its SKUs, and whether it was let through. */
+let calls: { readonly skus: readonly string[]; readonly worked: boolean }[];
+let ctx: SyncContext;
+
+async function bulk(permit: SentPermit, skus: readonly string[]): Promise<BulkAnswer> {
+  const worked = !refuses(skus);
+  calls.push({ skus, worked });
+  await permit.settle(worked ? 'ok' : kind);
+  if (!worked) throw new PartnerError(kind, 'bulk');
+  const nothing = { deferred: [], errors: [], requested: null, deduped: null };
+  return { results: new Map(), notFound: [...skus], ...nothing };
+}
+
+beforeEach(() => {
+  [events, calls, kind] = [[], [], 'throttled-or-forbidden'];
+  ctx = {
+    sql: store.sql,
+    pacer: createPacer(store.sql, systemClock, limits),
+    client: { bulk },
+    clock: systemClock,
+    floors: new DueFloors(systemClock),
+    random: () => 0.5,
+    emit: (event: SyncEvent) => events.push(event),
+    settings: settingsWith({}),
+    tracer: NO_TRACER,
+  } as unknown as SyncContext;
+});
+
+/** So many iterations one after the other, as a slice makes them; each back-off is over at once, and no wait of a SKU ever is. */
+async function iterations(count: number, others: () => Promise<void> = async () => {}): Promise<void> {
+  for (let number = 1; number <= count; number += 1) {
+    await repriceOnce(ctx, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
+    await letBackoffEnd(store.sql);
+    await others();
+  }
+}
+
+/** Another route's request, which the partner lets through. */
+async function otherRequest(): Promise<void> {
+  const acquired = await ctx.pacer.acquire('delta', MINUTE);
+  if (acquired.kind === 'granted') await acquired.permit.settle('ok');
+}
+
+async function due(skus: readonly string[]): Promise<void> {
+  await knownSkus(store.sql, skus);
+  await mark(store.sql, skus, 'changed');
+}
+
+const named = (of: number) => Array.from({ length: of }, (_, n) => `S${n}`);
+/** SKUs that are due still, with the largest call that they may share. */
+const waiting = async () =>
+  await store.sql<{ sku: string; largestCall: number | null }[]>`
+    select sku, largest_call as "largestCall" from catalog_internal.due where due_at <= now() order by sku`;
+const lost = () => calls.filter(({ worked }) => !worked).length;
+const blamed = () =>
+  events.flatMap((event) => (event.event === 'bulk.failed' && event.sku ? [event.sku] : []));
+
+describe.each(['throttled-or-forbidden', 'authorizer-fault'] as const)(
+  'a SKU whose calls are refused with %s, as a gateway does that dislikes a body,',
+  (refusal) => {
+    beforeEach(() => {
+      kind = refusal;
+    });
+
+    test('holds up no other, is found in a few calls, and is named once others were let through in between', async () => {
+      await due(named(300));
+      refuses = (skus) => skus.includes('S7');
+      await iterations(40);
+      expect((await waiting()).map(({ sku }) => sku)).toEqual(['S7']);
+      expect(lost()).toBeLessThanOrEqual(8);
+      expect(blamed()).toEqual([]);
+      await store.sql`update catalog_internal.due set held_until = null where sku = 'S7'`;
+      await iterations(1);
+      expect(blamed()).toEqual(['S7']);
+      const [row] = await store.sql`
+        select extract(epoch from held_until - now()) / 60 > 55 as "waitsAnHour", largest_call from catalog_internal.due where sku = 'S7'`;
+      expect(row).toEqual({ waitsAnHour: true, largest_call: 1 });
+    });
+
+    test('that is all there is to ask about, leaves other routes their requests', async () => {
+      await due(['S7']);
+      refuses = (skus) => skus.includes('S7');
+      await iterations(5, otherRequest);
+      expect(lost()).toBe(1);
+      expect(calls).toHaveLength(1);
+    });
+  },
+);
+
+describe('a credential that is wrong for a while', () => {
+  test('is blamed on no SKU, however often it is tried, and afterwards all are asked in hardly more calls', async () => {
+    await due(named(300));
+    refuses = () => true;
+    await iterations(30);
+    expect(blamed()).toEqual([]);
+    const suspected = (await waiting()).filter(({ largestCall }) => largestCall !== null);
+    expect(suspected).toHaveLength(100);
+    const before = calls.length;
+    refuses = () => false;
+    await iterations(20);
+    expect(await waiting()).toEqual([]);
+    expect(calls.length - before).toBeLessThanOrEqual(9);
+  });
+
+  test('is blamed on none either where there is but one', async () => {
+    await due(['A']);
+    refuses = () => true;
+    for (let tries = 0; tries < 6; tries += 1) {
+      await iterations(1);
+      await store.sql`update catalog_internal.due set held_until = null`;
+    }
+    expect(calls).toHaveLength(6);
+    expect(blamed()).toEqual([]);
+  });
+});
+
+test.each(['unauthorised', 'account-not-configured'] as const)(
+  '%s says nothing of SKUs: all stay as they were',
+  async (refusal) => {
+    kind = refusal;
+    await due(named(10));
+    refuses = () => true;
+    await iterations(3);
+    expect((await waiting()).map(({ largestCall }) => largestCall)).toEqual(Array(10).fill(null));
+  },
+);
