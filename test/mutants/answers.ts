@@ -116,7 +116,11 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/first-records.ts',
-    ['test/store/answers.pg.test.ts', 'test/store/changes-model.pg.test.ts'],
+    [
+      'test/store/answers.pg.test.ts',
+      'test/store/answers-guards.pg.test.ts',
+      'test/store/changes-model.pg.test.ts',
+    ],
     [
       'answer: a removed SKU that is not found becomes not_found',
       "oldState === 'removed' ? 'removed' : 'not_found'",

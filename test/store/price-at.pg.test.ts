@@ -115,6 +115,9 @@ const changedAt = (at: string, before: number, after: number) => store.sql`
 test('changes of a day whose first one is dropped count from when they were observed', async () => {
   const first = await beginHistory();
   await store.sql`select setval('catalog_internal.dropped_positions', 0, true)`;
+  // Of the oldest day that there is nothing is taken for whole.
+  await store.sql`
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at) values ('B', '9', 1, 2, ${hourOf(60, 1)}::text::timestamptz)`;
   await changedAt(hourOf(50, 1), 1, 2);
   await keepDailyPrices(store.sql, 100);
   await enter(first + 1n, 50);
@@ -127,6 +130,18 @@ test('changes of a day whose first one is dropped count from when they were obse
   const hours = [2, 4, 11, 12, 18];
   expect(await Promise.all(hours.map((hour) => priceAt(hourOf(50, hour))))).toEqual([null, 2, 2, 3, 3]);
   expect(await Promise.all([priceAt(hourOf(49, 0)), priceAt(hourOf(20, 13))])).toEqual([3, 4]);
+});
+
+test('on the day on which it was first priced, before its only change of that day', async () => {
+  await beginHistory();
+  await store.sql`update catalog.skus set first_priced_at = ${hourOf(50, 6)}::text::timestamptz`;
+  await store.sql`
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at) values ('B', '9', 1, 2, ${hourOf(60, 1)}::text::timestamptz)`;
+  await changedAt(hourOf(50, 12), 1, 2);
+  await changedAt(hourOf(20, 12), 2, 3);
+  await keepDailyPrices(store.sql, 100);
+  const hours = [5, 6, 11, 12, 18];
+  expect(await Promise.all(hours.map((hour) => priceAt(hourOf(50, hour))))).toEqual([null, 1, 1, 2, 2]);
 });
 
 test('a day of one change to which a daemon of an earlier version counts another', async () => {
