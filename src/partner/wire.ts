@@ -122,8 +122,9 @@ export function readSizeEntry(entry: unknown, priceFields: readonly string[]): S
   return { price, entry: typeof entry === 'number' && price !== null ? null : entry };
 }
 
+/** A text with nothing in it is as good as none: serialisers write that for what is absent. */
 function asText(value: unknown): string | null {
-  if (typeof value === 'string') return toStorable(value);
+  if (typeof value === 'string') return value.trim() === '' ? null : toStorable(value);
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
 }
 

@@ -134,7 +134,7 @@ const MOODS: readonly (readonly [mood: Mood, kind: string, says: RegExp, hint: R
   [302, 'network', /answered 302 to CONNECT/, /see its log/],
   ['garbage', 'network', /does not answer as an HTTP proxy \(HPE_/, /check HTTPS_PROXY and HTTP_PROXY/],
   ['cut', 'network', /cannot be used \(ECONNRESET\)/, /is up and reached/],
-  ['silent', 'timeout', /opened no connection within 300 ms/, /log of the proxy/],
+  ['silent', 'timeout', /opened no connection within 1500 ms/, /log of the proxy/],
   [{ cutAfter: 20 }, 'network', /through the proxy/, /the connection failed/],
   [{ stallAfter: 20 }, 'timeout', /through the proxy/, /PARTNER_TIMEOUT/],
 ];
@@ -144,7 +144,7 @@ describe('what a proxy does is never taken for what the partner says', () => {
     const base = await serve(GOOD);
     const proxy = await proxied();
     proxy.mood = () => mood;
-    const { delta, outcomes } = clientOf(base, both(`http://${LOGIN}@127.0.0.1:${proxy.port}`), 400);
+    const { delta, outcomes } = clientOf(base, both(`http://${LOGIN}@127.0.0.1:${proxy.port}`), 2000);
     const error = await errorOf(delta());
     expect(error).toMatchObject({ kind, status: undefined, code: undefined });
     expect(error.message).toMatch(says);

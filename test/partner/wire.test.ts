@@ -77,6 +77,15 @@ describe('a lowest-price record', () => {
     });
   });
 
+  test.each(['', ' ', '\n'])('an empty text is no value: %j', (text) => {
+    expect(
+      readRecord(
+        { ...good, product: { name: text, model: '7' }, size_map: { size_type: text, 9: 90 } },
+        names,
+      ),
+    ).toMatchObject({ metadata: { name: null, model: '7', size_map_size_type: null } });
+  });
+
   test('an empty size_map is a withdrawal, not an error', () => {
     expect(readRecord({ ...good, size_map: {} }, names)).toMatchObject({
       sizes: new Map(),
