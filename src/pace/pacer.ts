@@ -29,6 +29,8 @@ const BREAKER_WAIT_MS = 1000;
 export interface SentPermit extends Permit {
   /** The first request after a back-off: its answer tells whether the account's requests are let through again. */
   readonly halfOpen?: boolean;
+  /** Whether its refusal has begun a back-off: it was the first since others were let through. Known once it is settled. */
+  readonly beganBackoff?: () => boolean;
   /** Returns the slot: nothing was sent. */
   cancel(): Promise<void>;
   /** It was not used in time, as where the process or its host was stopped: the ledger has another moment than it would be sent at. */
@@ -185,12 +187,14 @@ class PacedProcess {
 
   #permitOf({ decision, now, decidedAt, sendId }: Tried): SentPermit {
     const probing = decision.go && decision.state.halfOpenSentAt === now;
+    let began = false;
     return {
       halfOpen: probing,
+      beganBackoff: () => began,
       // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
       settle: async (outcome) => {
         if (letsThrough(outcome)) this.#breaker.cleared();
-        if (refuses(outcome) || probing) await this.#settle(now, outcome);
+        if (refuses(outcome) || probing) began = await this.#settle(now, outcome);
       },
       lapsed: () => this.#clock.monotonic() - decidedAt > LAPSES_AFTER_MS,
       cancel: async () => {
@@ -202,8 +206,11 @@ class PacedProcess {
     };
   }
 
-  /** Stores what the result of a request means for the pace, and reports a back-off that began or ended with it. */
-  async #settle(sentAt: number, outcome: string): Promise<void> {
+  /**
+   * Stores what the result of a request means for the pace, and reports a back-off that began or ended with it. Returns whether one began where there
+   * was none.
+   */
+  async #settle(sentAt: number, outcome: string): Promise<boolean> {
     const [limits, breaker] = [this.#limits, this.#breaker];
     const spanMs = limits.windowMs + guardMs(limits);
     const { result } = await withPace(this.#sql, spanMs, ({ state, sends, now }) => {
@@ -213,7 +220,7 @@ class PacedProcess {
     });
     const { before, after, sends } = result;
     failpoint('pace.silenced');
-    if (after === before) return;
+    if (after === before) return false;
     if (after.episodes > before.episodes) breaker.refused(after.episodes);
     if (after.backoffUntil === null) this.#events.resumed?.({ ceiling: after.ceiling });
     else if (after.episodes > before.episodes) {
@@ -227,6 +234,7 @@ class PacedProcess {
         explained: breaker.explain() ?? explainRefusal(limits, after),
       });
     }
+    return before.backoffUntil === null && after.backoffUntil !== null;
   }
 }
 

@@ -112,6 +112,14 @@ export class PartnerError extends Error {
   }
 }
 
+/**
+ * Whether a refusal may be for what was asked, and not for all of the account's requests: a gateway answers so what it does not like in a body or a
+ * route, as the authorizer does what it does not like at all (partner rule 5.7). A 429 says that it is the rate.
+ */
+export function mayBeOfWhatIsAsked({ kind, status }: Pick<PartnerError, 'kind' | 'status'>): boolean {
+  return (kind === 'throttled-or-forbidden' && status !== 429) || kind === 'authorizer-fault';
+}
+
 type Body = Readonly<Record<string, unknown>>;
 
 function bodyOf(body: unknown): Body | null {

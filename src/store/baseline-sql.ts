@@ -286,7 +286,10 @@ export const MOVE_TOKEN = `
   update catalog_internal.sync set
     snapshot_id = case when snapshot_id is distinct from $3 and chain_broken_at is null then snapshot_id else $1 end,
     snapshot_generated_at = coalesce($2, snapshot_generated_at),
-    snapshot_moved_at = case when snapshot_id is distinct from $3 or $2::timestamptz is null then snapshot_moved_at end,
+    snapshot_moved_at = case when snapshot_id is distinct from $3 then snapshot_moved_at
+      when $2::timestamptz is not null or snapshot_generated_at is null then null
+      -- It says no more when a snapshot was built; that there is another one is as good.
+      when snapshot_id is distinct from $1 then now() else snapshot_moved_at end,
     token_at = case when ${TOKEN_STAYS} then token_at else now() end,
     caught_up = caught_up and ${TOKEN_STAYS},
     built_after = case when ${TOKEN_STAYS} or snapshot_id is not distinct from $3 then built_after end,

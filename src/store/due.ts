@@ -204,7 +204,7 @@ function suspectsOf(sql: Sql, suspects: readonly SuspectQuota[]) {
       select d.ctid from catalog_internal.due d
       where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
       -- In an outage one call goes out at a time: what is known to fail must not be it each time.
-      order by d.failures, d.due_at limit q.count for update skip locked
+      order by d.failures, d.promised_by is null or not (${promisedNow(sql)}), d.lane, d.rank desc, d.due_at limit q.count for update skip locked
     ) p`;
 }
 
@@ -221,17 +221,19 @@ function spending(sql: Sql, spend: LiveSpend | null) {
 
 /**
  * Gives a claim back as it was: the call failed as a whole, its SKUs stay due as they were. With `largestCall` they share no larger call until one
- * with them has worked.
+ * with them has worked; with `holdMs` they wait so long before they are claimed again.
  */
 export async function releaseClaim(
   sql: Sql,
   claim: string,
   skus: readonly string[],
-  largestCall: number | null = null,
+  { largestCall = null, holdMs = 0 }: { readonly largestCall?: number | null; readonly holdMs?: number } = {},
 ): Promise<void> {
   await sql`
     with claimed as materialized (${lockingClaim(sql, claim, skus)})
-    update catalog_internal.due d set claim = null, held_until = null, largest_call = least(largest_call, ${largestCall}::smallint)
+    update catalog_internal.due d set claim = null,
+      held_until = case when ${holdMs > 0} then clock_timestamp() + make_interval(secs => ${holdMs / 1000}) end,
+      largest_call = least(largest_call, ${largestCall}::smallint)
     from claimed c where d.sku = c.sku`;
 }
 

@@ -74,7 +74,8 @@ export async function noteCatalogCheck(
       ${seeing(sql, meta)},
       snapshot_generated_at = coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at),
       live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
-      snapshot_moved_at = case when ${meta.generatedAt}::timestamptz is null then snapshot_moved_at end, catalog_checked_at = now(),
+      snapshot_moved_at = case when ${meta.generatedAt}::timestamptz is null and snapshot_generated_at is not null then snapshot_moved_at end,
+      catalog_checked_at = now(),
       catalog_fault = case when exists (
         select from catalog_internal.tasks
         where task = 'delta' and failures > 0 and outcome in ('no-snapshot', 'snapshot-stale')

@@ -108,8 +108,8 @@ export type Asked<T> =
 export interface AskedInVain {
   readonly kind: 'error';
   readonly error: PartnerError;
-  /** It was the first request after a back-off (SentPermit.halfOpen). */
-  readonly halfOpen: boolean;
+  /** Its refusal has begun a back-off: others were let through before it. */
+  readonly beganBackoff: boolean;
 }
 
 /**
@@ -128,7 +128,7 @@ export async function ask<T>(
     (value): Asked<T> => ({ kind: 'answer', value }),
     (error: unknown): Asked<T> => {
       if (error instanceof PartnerError)
-        return { kind: 'error', error, halfOpen: acquired.permit.halfOpen ?? false };
+        return { kind: 'error', error, beganBackoff: acquired.permit.beganBackoff?.() ?? false };
       throw error;
     },
   );

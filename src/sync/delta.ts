@@ -145,7 +145,7 @@ async function recover(
   }
   return {
     kind: 'failed',
-    nextInMs: retryAfter(error.kind, failuresBefore, ctx.settings.intervals.deltaMs, asked),
+    nextInMs: retryAfter(asked, failuresBefore, ctx.settings.intervals.deltaMs),
     ...failureOf(error),
   };
 }

@@ -186,7 +186,7 @@ async function catalogFailed(ctx: SyncContext, run: TaskRun, asked: AskedInVain)
   const { error } = asked;
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
-  const nextInMs = retryAfter(error.kind, run.failures, ctx.settings.intervals.manifestMs, asked);
+  const nextInMs = retryAfter(asked, run.failures, ctx.settings.intervals.manifestMs);
   return { kind: 'failed', nextInMs, ...failureOf(error) };
 }
 

@@ -1,5 +1,5 @@
 import { doubling } from '../lib/duration.ts';
-import type { PartnerError } from '../partner/errors.ts';
+import { mayBeOfWhatIsAsked, type PartnerError } from '../partner/errors.ts';
 import { refuses } from '../pace/policy.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
@@ -48,21 +48,25 @@ export function retryInMs(failuresBefore: number, scheduleMs: number): number {
 
 /** So many runs in a row may meet a refusal that is for the whole account. */
 const ROUTE_SUSPECT_AFTER = 2;
-const RETRY_REFUSED_ROUTE_MOST_MS = 1_800_000;
+/** Well below the time after which a delta is late: others may use up the limit, and make it look so. */
+const RETRY_REFUSED_ROUTE_MOST_MS = 600_000;
 
 /**
- * The same for a request that ended with an error of this kind. One refused although others were let through just before it (not half-open), again and
- * again, is refused for its route: each try has all requests back off, so it waits for longer each time, whatever its schedule.
+ * The same for a request that ended with an error. One whose refusal began a back-off, after runs that failed in a row, may be refused for its route, and
+ * each try has all requests back off: it waits for longer each time, whatever its schedule.
  */
 export function retryAfter(
-  kind: string,
+  {
+    error,
+    beganBackoff,
+  }: { readonly error: Pick<PartnerError, 'kind' | 'status'>; readonly beganBackoff: boolean },
   failuresBefore: number,
   scheduleMs: number,
-  { halfOpen }: { readonly halfOpen: boolean },
 ): number {
-  if (!refuses(kind)) return retryInMs(failuresBefore, scheduleMs);
-  if (halfOpen || failuresBefore < ROUTE_SUSPECT_AFTER) return Math.min(scheduleMs, RETRY_REFUSED_MS);
-  return doubling(RETRY_FIRST_MS, failuresBefore, RETRY_REFUSED_ROUTE_MOST_MS);
+  if (!refuses(error.kind)) return retryInMs(failuresBefore, scheduleMs);
+  if (beganBackoff && failuresBefore >= ROUTE_SUSPECT_AFTER && mayBeOfWhatIsAsked(error))
+    return doubling(RETRY_FIRST_MS, failuresBefore, RETRY_REFUSED_ROUTE_MOST_MS);
+  return Math.min(scheduleMs, RETRY_REFUSED_MS);
 }
 
 /** How long a request waits for its permit inside a run before the run is put off instead. */

@@ -26,6 +26,7 @@ import { PROMISES } from './promises.ts';
 import { PROXIES } from './proxies.ts';
 import { READINGS } from './readings.ts';
 import { REFRESHES } from './refreshes.ts';
+import { REFUSED_CALLS } from './refused.ts';
 import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';
 import { SCOPE } from './scope.ts';
@@ -64,6 +65,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   pauses: PAUSES,
   proxies: PROXIES,
   refreshes: REFRESHES,
+  refused: REFUSED_CALLS,
   promises: PROMISES,
   environment: ENVIRONMENT,
   scope: SCOPE,

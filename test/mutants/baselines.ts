@@ -135,8 +135,8 @@ export const BASELINES: readonly Mutant[] = [
     ],
     [
       'snapshot: that its token moved is forgotten where nobody says when it was built',
-      'case when ${meta.generatedAt}::timestamptz is null then snapshot_moved_at end',
-      'null',
+      'is null and snapshot_generated_at is not null then snapshot_moved_at end',
+      'is null and false then snapshot_moved_at end',
     ],
     [
       'snapshot: gets older with an older answer',

@@ -88,11 +88,7 @@ export const INPUTS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/failed-call.ts',
     ['test/sync/permits.pg.test.ts'],
-    [
-      'floors: what is given back stays behind them',
-      'skus, largestCall);\n  floors.reset();\n',
-      'skus, largestCall);\n',
-    ],
+    ['floors: what is given back stays behind them', 'skus, but);\n  floors.reset();\n', 'skus, but);\n'],
   ),
   ...faultsOf(
     'src/store/due.ts',

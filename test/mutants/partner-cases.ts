@@ -1,7 +1,5 @@
 import type { Mutant } from './mutant.ts';
 
-const REFUSED = ['test/sync/refused-calls.pg.test.ts'];
-
 /**
  * Each takes back what the mirror does about an answer that was once read wrong (docs/partner-behaviour.md): tests of these cases
  * must fail without it.
@@ -27,41 +25,6 @@ export const PARTNER_CASES: readonly Mutant[] = [
     from: 'blames: skus === 1 && failures < FAILURES_BEFORE_PAUSE - 1,',
     to: 'blames: false,',
     tests: ['test/sync/failing-calls.test.ts'],
-  },
-  {
-    breaks: 'refusals: SKUs whose call is refused are never suspected',
-    file: 'src/sync/reprice/failed-call.ts',
-    from: '  if (!MAY_BE_OF_THE_SKUS.has(error.kind) ||',
-    to: '  if (true ||',
-    tests: REFUSED,
-  },
-  {
-    breaks: 'refusals: the first request after a back-off makes its SKUs suspects',
-    file: 'src/sync/reprice/failed-call.ts',
-    from: '(halfOpen && !hadFailed)',
-    to: 'false',
-    tests: REFUSED,
-  },
-  {
-    breaks: 'refusals: a SKU is blamed for what is refused to all',
-    file: 'src/sync/reprice/failed-call.ts',
-    from: '    !mayBeOfAll && asked.failures > 0 &&',
-    to: '    asked.failures > 0 &&',
-    tests: REFUSED,
-  },
-  {
-    breaks: 'refusals: 401 suspects SKUs',
-    file: 'src/sync/reprice/failed-call.ts',
-    from: "new Set(['throttled-or-forbidden', 'authorizer-fault'])",
-    to: "new Set(['throttled-or-forbidden', 'authorizer-fault', 'unauthorised'])",
-    tests: REFUSED,
-  },
-  {
-    breaks: 'refusals: the first request after a back-off is of suspects',
-    file: 'src/sync/reprice/plan.ts',
-    from: ' && iteration.halfOpen !== true;',
-    to: ';',
-    tests: REFUSED,
   },
   {
     breaks: 'F1: the log does not say which SKU fails',

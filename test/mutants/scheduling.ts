@@ -183,15 +183,19 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'retries: a refused request waits as a failed one',
-      'if (!refuses(kind)) return retryInMs',
+      'if (!refuses(error.kind)) return retryInMs',
       'if (true) return retryInMs',
     ],
     [
       'retries: a route that is refused has all requests back off without end',
-      'if (halfOpen || failuresBefore < ROUTE_SUSPECT_AFTER)',
-      'if (true)',
+      'if (beganBackoff && failuresBefore >= ROUTE_SUSPECT_AFTER &&',
+      'if (false &&',
     ],
-    ['retries: what is refused to all puts off a route for long', 'if (halfOpen || failures', 'if (failures'],
+    [
+      'retries: what is refused to all puts off a route for long',
+      'if (beganBackoff && failures',
+      'if (failures',
+    ],
   ),
   ...faultsOf(
     'src/sync/delta.ts',

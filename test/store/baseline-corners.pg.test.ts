@@ -23,18 +23,36 @@ test('a manifest that does not say when it was built leaves the time of the one 
   });
 });
 
-test('that the token has moved is known still where the route does not say when a snapshot was built', async () => {
-  await baseline(store.url, [line('A')], { token: { snapshotId: 'm1' } });
-  await store.sql`update catalog_internal.sync set snapshot_moved_at = now()`;
+test('where the partner says no more when a snapshot was built, that the token moves tells how old it is at most', async () => {
+  const movedAt = async () => (await readSyncState(store.sql)).snapshotMovedAt;
   const check = (generatedAt: Date | null) =>
     noteCatalogCheck(store.sql, { snapshotId: 's', generatedAt, livePricedSkuCount: null });
+  await baseline(store.url, [line('A')], { token: { snapshotId: 'm1' } });
+  await store.sql`update catalog_internal.sync set snapshot_moved_at = now() - interval '2 days'`;
   await check(null);
-  expect((await readSyncState(store.sql)).snapshotMovedAt).not.toBeNull();
+  const before = await movedAt();
+  expect(before).not.toBeNull();
+  await baseline(store.url, [line('A')], {
+    token: { snapshotId: 'm1', tokenAtRequest: 'm1', generatedAt: null },
+  });
+  expect(await movedAt()).toEqual(before);
   await baseline(store.url, [line('A')], {
     token: { snapshotId: 'm2', tokenAtRequest: 'm1', generatedAt: null },
   });
-  expect((await readSyncState(store.sql)).snapshotMovedAt).not.toBeNull();
+  expect((await movedAt())?.getTime()).toBeGreaterThan(Date.now() - 60_000);
   await check(GENERATED_AT);
+  expect(await movedAt()).toBeNull();
+});
+
+test('where it never said so, a snapshot whose token does not move is as good as any', async () => {
+  await baseline(store.url, [line('A')], { token: { snapshotId: 'm1', generatedAt: null } });
+  await store.sql`update catalog_internal.sync set snapshot_moved_at = now() - interval '2 days'`;
+  await noteCatalogCheck(store.sql, { snapshotId: 's', generatedAt: null, livePricedSkuCount: null });
+  expect((await readSyncState(store.sql)).snapshotMovedAt).toBeNull();
+  await store.sql`update catalog_internal.sync set snapshot_moved_at = now() - interval '2 days'`;
+  await baseline(store.url, [line('A')], {
+    token: { snapshotId: 'm2', tokenAtRequest: 'm1', generatedAt: null },
+  });
   expect((await readSyncState(store.sql)).snapshotMovedAt).toBeNull();
 });
 

@@ -144,6 +144,32 @@ test('on the day on which it was first priced, before its only change of that da
   expect(await Promise.all(hours.map((hour) => priceAt(hourOf(50, hour))))).toEqual([null, 1, 1, 2, 2]);
 });
 
+test('days that were counted before there was first_change_at: of one change, and of several', async () => {
+  await beginHistory();
+  await store.sql`
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at) values ('B', '9', 1, 2, ${hourOf(60, 1)}::text::timestamptz)`;
+  await changedAt(hourOf(50, 6), 1, 2);
+  await changedAt(hourOf(40, 6), 2, 3);
+  await changedAt(hourOf(40, 12), 3, 2);
+  await changedAt(hourOf(20, 12), 2, 4);
+  await keepDailyPrices(store.sql, 100);
+  const seenAt = (day: number, hours: readonly number[]) =>
+    Promise.all(hours.map((hour) => priceAt(hourOf(day, hour))));
+  const asked = async () => [
+    await seenAt(50, [5, 6, 7]),
+    await seenAt(40, [5, 6, 11, 12, 13]),
+    await seenAt(20, [11, 12]),
+  ];
+  const expected = [
+    [1, 2, 2],
+    [2, 3, 3, 2, 2],
+    [2, 4],
+  ];
+  expect(await asked()).toEqual(expected);
+  await store.sql`update catalog.daily_prices set first_change_at = null`;
+  expect(await asked()).toEqual(expected);
+});
+
 test('a day of one change to which a daemon of an earlier version counts another', async () => {
   await beginHistory();
   await changedAt(hourOf(50, 6), 1, 2);

@@ -1,5 +1,6 @@
 import { refuses } from '../../pace/policy.ts';
-import type { PartnerError } from '../../partner/errors.ts';
+import type { SentPermit } from '../../pace/pacer.ts';
+import { mayBeOfWhatIsAsked, type PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import { storeFailedCall } from '../../store/call-lesson.ts';
 import { type Claim, type ClaimedSku, releaseClaim } from '../../store/due.ts';
@@ -11,14 +12,14 @@ import { afterFailedCall, type FailedKind } from './call-size.ts';
 import type { Iteration, PlannedCall } from './plan.ts';
 import { skuResultOf } from './reconciliation.ts';
 
-/** Gives a claim back as it was; with `largestCall` its SKUs share no larger call until one with them has worked. */
+/** Gives a claim back as it was, or as releaseClaim says. */
 export async function release(
   { sql, floors }: SyncContext,
   claim: Claim,
-  largestCall?: number,
+  but: Parameters<typeof releaseClaim>[3] = {},
 ): Promise<void> {
   const skus = claim.skus.map(({ sku }) => sku);
-  await releaseClaim(sql, claim.number, skus, largestCall);
+  await releaseClaim(sql, claim.number, skus, but);
   floors.reset();
 }
 
@@ -41,29 +42,34 @@ export async function callFailed(
   return await giveBack(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
 }
 
-type RefusableCall = PlannedCall & { readonly halfOpen: boolean };
+type RefusableCall = PlannedCall & { readonly permit: SentPermit };
 
-/** A gateway answers so what it does not like in a body, as the authorizer does what it does not like at all (partner rule 5.7). */
-const MAY_BE_OF_THE_SKUS: ReadonlySet<string> = new Set(['throttled-or-forbidden', 'authorizer-fault']);
+/** A SKU is blamed for refusals of calls of its own from this one on: the first ones may be chance, where others use up the limit. */
+const BLAMED_REFUSAL = 3;
+/** Longer than a back-off takes at first. */
+const SUSPECTS_REST_MS = 300_000;
 
 /**
- * A call that was refused, or broken off. Whether for its rate, its credential or one of its SKUs, the answer does not say. Where other
- * requests were let through before it, its SKUs are suspected as those of any failed call: the first call after the back-off has others, so that
- * one SKU is found in a few of them and keeps nobody else waiting. That one refused says nothing of its SKUs.
+ * A call that was refused, or broken off. Whether for its rate, its credential or one of its SKUs, the answer does not say. Where its refusal began a
+ * back-off, others having been let through before it, its SKUs are suspected as those of any failed call: the first call after the back-off has others, so
+ * one SKU is found in a few of them and keeps nobody else waiting. That one refused, or calls that were under way with it, says nothing of their SKUs.
  */
 async function callRefused(
   ctx: SyncContext,
   claim: Claim,
   error: PartnerError,
-  { halfOpen, wanted, failures }: RefusableCall,
+  { permit, wanted, failures }: RefusableCall,
 ): Promise<void> {
   const hadFailed = wanted.suspects !== undefined;
   const [first] = claim.skus;
-  if (!MAY_BE_OF_THE_SKUS.has(error.kind) || (halfOpen && !hadFailed) || first === undefined)
-    return await release(ctx, claim);
+  if (first === undefined || !mayBeOfWhatIsAsked(error)) return await release(ctx, claim);
+  // Of suspects nothing can be told while all are refused: others, or another route, are to find out whether they are.
+  if (permit.halfOpen === true && hadFailed) return await release(ctx, claim, { holdMs: SUSPECTS_REST_MS });
+  if (permit.beganBackoff?.() !== true) return await release(ctx, claim);
   const skus = claim.skus.length;
-  if (skus > 1) await release(ctx, claim, Math.ceil(skus / 2));
-  const isBlamed = skus === 1 && (await setAside(ctx, claim, first, { failures, mayBeOfAll: halfOpen }));
+  if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
+  const isBlamed =
+    skus === 1 && (await setAside(ctx, claim, first, { failures, blamedFrom: BLAMED_REFUSAL }));
   if (!hadFailed) return;
   const sku = isBlamed ? { sku: first.sku } : {};
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), because: error.kind, skus, ...sku, pausedMs: 0 });
@@ -83,8 +89,7 @@ export async function giveBack(
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
-  const isBlamed =
-    alone !== undefined && (await setAside(ctx, claim, alone, { failures, mayBeOfAll: false }));
+  const isBlamed = alone !== undefined && (await setAside(ctx, claim, alone, { failures, blamedFrom: 1 }));
   if (alone !== undefined && because === 'not-stored')
     await quarantine(sql, 'store', [{ reason: because, sku: alone.sku, sample: failure.problem ?? null }]);
   await storeFailedCall(sql, { claim, because, failures, ...effects });
@@ -104,10 +109,9 @@ async function setAside(
   { sql, settings, random }: SyncContext,
   claim: Claim,
   asked: ClaimedSku,
-  { failures, mayBeOfAll }: { readonly failures: number; readonly mayBeOfAll: boolean },
+  { failures, blamedFrom }: { readonly failures: number; readonly blamedFrom: number },
 ): Promise<boolean> {
-  const isBlamed =
-    !mayBeOfAll && asked.failures > 0 && failures === 0 && (await callPause(sql)).failures === 0;
+  const isBlamed = asked.failures >= blamedFrom && failures === 0 && (await callPause(sql)).failures === 0;
   const because = isBlamed ? 'alone' : 'alone-in-doubt';
   const result = skuResultOf(asked, { kind: 'error', because }, settings, random);
   await applyAnswer(sql, claim, [result], nextRefresh(settings));

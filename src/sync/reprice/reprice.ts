@@ -125,7 +125,7 @@ async function makeCall(
   } catch (error) {
     if (error instanceof PartnerError) {
       span.fail(error.kind);
-      return await callFailed(ctx, claim, error, { ...planned, halfOpen: valid.permit.halfOpen ?? false });
+      return await callFailed(ctx, claim, error, { ...planned, permit: valid.permit });
     }
     // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
     // was carried out after all, the claim is no longer ours and nothing is given back.

@@ -1,0 +1,57 @@
+import type { Mutant } from './mutant.ts';
+
+const REFUSED = ['test/sync/refused-calls.pg.test.ts'];
+
+/** Faults in what is concluded from a refused call. */
+export const REFUSED_CALLS: readonly Mutant[] = [
+  {
+    breaks: 'refusals: SKUs whose call is refused are never suspected',
+    file: 'src/sync/reprice/failed-call.ts',
+    from: '  if (permit.beganBackoff?.() !== true) return',
+    to: '  if (true) return',
+    tests: REFUSED,
+  },
+  {
+    breaks:
+      'refusals: the first request after a back-off, and all that are under way, make their SKUs suspects',
+    file: 'src/sync/reprice/failed-call.ts',
+    from: '  if (permit.beganBackoff?.() !== true) return',
+    to: '  if (false) return',
+    tests: REFUSED,
+  },
+  {
+    breaks: 'refusals: suspects wait for what is refused to all as for their own failures',
+    file: 'src/sync/reprice/failed-call.ts',
+    from: 'if (permit.halfOpen === true && hadFailed) return',
+    to: 'if (false) return',
+    tests: REFUSED,
+  },
+  {
+    breaks: 'refusals: a 401 suspects SKUs',
+    file: 'src/partner/errors.ts',
+    from: "|| kind === 'authorizer-fault';",
+    to: "|| kind === 'authorizer-fault' || kind === 'unauthorised';",
+    tests: REFUSED,
+  },
+  {
+    breaks: 'refusals: a 429 suspects SKUs',
+    file: 'src/partner/errors.ts',
+    from: ' && status !== 429)',
+    to: ')',
+    tests: [...REFUSED, 'test/sync/outcome.test.ts'],
+  },
+  {
+    breaks: 'refusals: of suspects the urgent ones come last',
+    file: 'src/store/due.ts',
+    from: 'd.lane, d.rank desc, d.due_at limit q.count for update skip locked\n    ) p`',
+    to: 'd.due_at limit q.count for update skip locked\n    ) p`',
+    tests: REFUSED,
+  },
+  {
+    breaks: 'refusals: the first request after a back-off is of suspects',
+    file: 'src/sync/reprice/plan.ts',
+    from: ' && iteration.halfOpen !== true;',
+    to: ';',
+    tests: REFUSED,
+  },
+];
