@@ -64,7 +64,7 @@ export const demo: Command = {
     const { env } = processSources;
     const options = sandboxOptions(args.values);
     const board = createBoard(process.stdout, env);
-    const signal = stopSignal();
+    const signal = stopSignal(systemClock);
     const stopped = new AbortController();
     void signal.promise.then(() => stopped.abort());
     try {

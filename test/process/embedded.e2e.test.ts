@@ -86,6 +86,17 @@ describe.concurrent('demo', () => {
     await nothingRuns(join(folder, 'demo', 'postgres'));
   });
 
+  test('says at a Ctrl-C that reaches it twice, as it does under npm, what it has kept', async (context) => {
+    const folder = await workplace(context);
+    await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
+    await isOpen(demo);
+    // Two that differ: of two equal ones the system may deliver one.
+    demo.signal('SIGINT');
+    expectStopped(await demo.end('SIGTERM'), context.expect);
+    context.expect(demo.stdout.join('\n')).toContain('stopped; the mirror is kept in');
+    await nothingRuns(join(folder, 'demo', 'postgres'));
+  });
+
   test('is found by the commands beside it, shares its machine with another one, and leaves its mirror to be looked at', async (context) => {
     const { expect } = context;
     const folder = await workplace(context);
