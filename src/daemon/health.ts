@@ -42,6 +42,8 @@ export interface HealthReader {
   metrics(): Promise<string>;
   live(): HealthAnswer;
   ready(): Promise<HealthAnswer>;
+  /** Finds out whether the queues answer, which `live` goes by: nobody needs to ask for anything else. Never rejects. */
+  askQueues(): Promise<void>;
 }
 
 /** A connection that drops all packets would block a statement forever; an HTTP answer has five seconds. */
@@ -66,20 +68,26 @@ export function createHealth(
   const startedAt = clock.monotonic();
   let queuesAnswer = true;
 
+  /** What is wrong with the queues; null: they answer. */
+  async function queuesFailure(): Promise<string | null> {
+    const failure = await backend.ping(ANSWER_WITHIN_MS).then(
+      () => null,
+      (error: unknown) => backend.describe(error),
+    );
+    queuesAnswer = failure === null;
+    return failure;
+  }
+
   async function judged(): Promise<{ read: ReadFacts | null; health: Health }> {
     let unreadable: string | null = null;
     const [queues, read] = await Promise.all([
-      backend.ping(ANSWER_WITHIN_MS).then(
-        () => null,
-        (error: unknown) => backend.describe(error),
-      ),
+      queuesFailure(),
       within(factsOf(), ANSWER_WITHIN_MS).catch((error: unknown) => {
         log.debug({ event: 'status.unread', err: error });
         unreadable = unreadableText(error);
         return null;
       }),
     ]);
-    queuesAnswer = queues === null;
     const own: OwnFacts = {
       unreadable,
       queues,
@@ -115,6 +123,7 @@ export function createHealth(
     async ready() {
       return readyAnswer((await judged()).health);
     },
+    askQueues: async () => void (await queuesFailure()),
   };
 }
 
