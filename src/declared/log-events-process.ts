@@ -29,6 +29,12 @@ export const PROCESS = {
     ['err'],
     'shutdown continues with the other components',
   ),
+  'log.lost': line(
+    'warn',
+    'lines before this one could not be written to the log, and are lost',
+    ['lines', 'code'],
+    'logging continues. ENOSPC: make room where the log is kept; EAGAIN: whoever reads it was too slow',
+  ),
   'config.warning': line(
     'warn',
     'the configuration is valid but questionable',
