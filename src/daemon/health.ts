@@ -115,8 +115,9 @@ export function createHealth(
   return {
     read,
     async metrics() {
-      const { health, status } = await read();
-      metrics.setMirror({ health, stats: status?.stats ?? null, storeFailure: pause.failure() });
+      const { health, status, now } = await read();
+      const stats = status?.stats ?? null;
+      metrics.setMirror({ health, stats, storeFailure: pause.failure(), now: now.getTime() });
       return await metrics.text();
     },
     live() {

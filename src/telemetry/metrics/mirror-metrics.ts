@@ -19,10 +19,6 @@ const seconds = (time: Date | null) => (time === null ? null : time.getTime() / 
 const is = <const L extends string>(label: L, value: string | null) =>
   value === null ? [] : [{ labels: { [label]: value } as Record<L, string>, value: 1 }];
 
-function isBackingOff({ pace }: MirrorStats, now: number): boolean {
-  return pace.backingOffUntil !== null && pace.backingOffUntil.getTime() > now;
-}
-
 /** A number of each source of hints that is known now; their names are sellers' own. */
 const bySource =
   (of: (source: HintSource) => number) =>
@@ -293,7 +289,7 @@ export const MIRROR_METRICS = {
   }),
   backing_off: gauge({
     help: '1 while a rejected request makes all daemons back off, else 0.',
-    read: (s, { now }) => (isBackingOff(s, now) ? 1 : 0),
+    read: (s, { now }) => ((s.pace.backingOffUntil?.getTime() ?? 0) > now ? 1 : 0),
   }),
   refusals: gauge({
     help: "Consecutive rejected requests (403, 401, the authorizer's 500); 0 while requests succeed.",

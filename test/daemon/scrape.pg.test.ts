@@ -4,9 +4,10 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { useStore } from '../store/support.ts';
+import { setClockAhead } from '../support/movable-clock.ts';
 import { settingsWith } from '../support/settings.ts';
 
-const store = useStore();
+const store = useStore({ movableClock: true });
 
 /** What is scraped from a daemon on this database, and what it logs. */
 function daemon() {
@@ -29,11 +30,26 @@ function daemon() {
     },
     { lastJobAt: () => null, silentMs: () => 0 },
   );
+  const value = async (metric: string) =>
+    new RegExp(`^catalog_mirror_${metric} (.*)$`, 'm').exec(await health.metrics())?.[1];
   return {
     lines,
-    isRead: async () => (await health.metrics()).includes('\ncatalog_mirror_mirror_stats_available 1\n'),
+    value,
+    isRead: async () => (await value('mirror_stats_available')) === '1',
   };
 }
+
+test.each([-3600, 0, 3600])(
+  'a back-off lasts by the clock of Postgres, here %d seconds ahead of the host’s',
+  async (seconds) => {
+    await setClockAhead(store.sql, seconds);
+    await store.sql`insert into catalog_internal.pace (ceiling, raised_at, backoff_until) values (100, now(), now() + interval '1 min')`;
+    const { value } = daemon();
+    expect(await value('backing_off')).toBe('1');
+    await store.sql`update catalog_internal.pace set backoff_until = now()`;
+    expect(await value('backing_off')).toBe('0');
+  },
+);
 
 const rename = (from: string, to: string) =>
   store.sql.unsafe(`alter function catalog_internal.${from}() rename to ${to}`);
