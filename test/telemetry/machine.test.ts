@@ -37,6 +37,18 @@ describe('the state', () => {
     ]);
   });
 
+  test('a code that two reasons share has one series', async () => {
+    const reason = { code: 'clock', level: 'degraded' } as const;
+    const reasons = [
+      { ...reason, text: 'one clock is ahead', hint: '' },
+      { ...reason, text: 'another is behind', hint: '' },
+    ];
+    const lines = await scraped({}, { health: { state: 'degraded', reasons } });
+    expect(lines.filter((line) => line.includes('code="clock"'))).toEqual([
+      'catalog_mirror_state_reason{code="clock"} 1',
+    ]);
+  });
+
   test('why Postgres takes no writes', async () => {
     const lines = await scraped({}, { storeFailure: 'read-only' });
     expect(lines).toContain('catalog_mirror_store_paused{because="read-only"} 1');

@@ -237,7 +237,9 @@ export const MIRROR_METRICS = {
   state_reason: ownGauge({
     help: 'Reasons for the state, by code: 1 if the reason applies, else 0.',
     labels: each({ code: REASON_CODES }),
-    read: ({ health }) => (health?.reasons ?? []).map(({ code }) => ({ labels: { code }, value: 1 })),
+    // Two reasons may have one code; Prometheus rejects a scrape with a series twice.
+    read: ({ health }) =>
+      [...new Set(health?.reasons.map(({ code }) => code))].map((code) => ({ labels: { code }, value: 1 })),
   }),
   store_paused: gauge({
     help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',
