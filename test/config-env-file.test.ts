@@ -72,6 +72,7 @@ describe('what files add to the environment', () => {
   test('is no secret that the environment has in the other way', () => {
     expect(added({ SECRET_FILE: '/run/s' }, { SECRET: 's' })).toEqual({});
     expect(added({ SECRET: 's' }, { SECRET_FILE: '/run/s' })).toEqual({});
+    expect(added({ SECRET: '' }, { SECRET_FILE: '/run/s' })).toEqual({});
     expect(added({ SECRET_FILE: '' }, { SECRET: 's' })).toEqual({ SECRET: 's of file 0' });
     expect(added({ A_FILE: 'x' }, { A: '1' })).toEqual({ A: '1 of file 0' });
   });

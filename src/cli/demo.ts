@@ -13,21 +13,13 @@ import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
 import { accessLines, keptLines, ownsDatabase } from './demo/access.ts';
 import { type Board, createBoard } from './demo/board.ts';
+import { demoEnvironment } from './demo/environment.ts';
 import { type DemoView, isLoading } from './demo/panel.ts';
 import { dataDirOf } from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { readStatusOf } from './status.ts';
 import { tableOf } from './table.ts';
 
-/** Short intervals, so that the market visibly moves. The environment takes precedence. */
-const DEMO_SETTINGS: Readonly<Record<string, string>> = {
-  PARTNER_RATE_SHARE: '0.95',
-  DELTA_INTERVAL: '5s',
-  LIVE_INTERVAL: '2m',
-  DEFERRED_INTERVAL: '10s',
-  CATALOG_CHECK_INTERVAL: '5m',
-  LOG_LEVEL: 'warn',
-};
 const MARKET_EVERY_MS = 2000;
 const SNAPSHOT_EVERY_MS = 15_000;
 const DRAW_EVERY_MS = 1000;
@@ -64,7 +56,7 @@ export const demo: Command = {
     const { env } = processSources;
     const options = sandboxOptions(args.values);
     const board = createBoard(process.stdout, env);
-    const signal = stopSignal();
+    const signal = stopSignal(systemClock);
     const stopped = new AbortController();
     void signal.promise.then(() => stopped.abort());
     try {
@@ -101,29 +93,13 @@ function sandboxOptions(values: CommandArgs['values']) {
   return options;
 }
 
-const WITHOUT_PROXY: Readonly<Record<string, undefined>> = Object.fromEntries(
-  ['HTTP_PROXY', 'http_proxy', 'HTTP_PROXY_FILE', 'HTTPS_PROXY', 'https_proxy', 'HTTPS_PROXY_FILE'].map(
-    (name) => [name, undefined],
-  ),
-);
-
 /** Configuration against the sandbox, in a database of the demo's own that starts empty, or in DATABASE_URL as it is. */
 async function withDemoDatabase(
   sandbox: Sandbox,
   board: Board,
   work: (config: Config) => Promise<void>,
 ): Promise<void> {
-  const env = {
-    ...DEMO_SETTINGS,
-    ...processSources.env,
-    PARTNER_BASE_URL: sandbox.url,
-    PARTNER_API_KEY: sandbox.apiKey,
-    PARTNER_SECRET: sandbox.secret,
-    PARTNER_API_KEY_FILE: undefined,
-    PARTNER_SECRET_FILE: undefined,
-    // The sandbox is on loopback, where a proxy would find itself.
-    ...WITHOUT_PROXY,
-  };
+  const env = demoEnvironment(processSources.env, sandbox);
   const config = loadConfig(env, processSources.readFile);
   if (config.database.url !== null) return await work(config);
   const dataDir = dataDirOf(config, 'demo');

@@ -53,7 +53,7 @@ export const exportFiles: Command = {
     if (problems.length > 0) throw new UsageError(problems);
     const wanted = wantedOf(values);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    const signal = stopSignal();
+    const signal = stopSignal(systemClock);
     const stopped = new AbortController();
     void signal.promise.then(() => stopped.abort());
     try {

@@ -115,7 +115,7 @@ async function run(wanted: Wanted, print: (line: string) => void): Promise<numbe
 
 /** Follows until a signal, or until `once` is done. */
 async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Promise<number> {
-  const signal = stopSignal();
+  const signal = stopSignal(systemClock);
   const [stopped, patience, over] = [new AbortController(), new AbortController(), new AbortController()];
   const stopping = async () => {
     await signal.promise;

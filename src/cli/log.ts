@@ -1,7 +1,9 @@
-import { destination } from 'pino';
 import { type HttpConfig, processSources } from '../config/config.ts';
+import { openDestination } from '../telemetry/log/destination.ts';
 import { createLogger, type Log, logFormOf } from '../telemetry/log/logger.ts';
 import { terminalOf } from './terminal.ts';
+
+const STDERR = 2;
 
 /** The log of a command, in the form that LOG_FORMAT asks for: on stdout, or on stderr where stdout is for something else. */
 export function openLog(
@@ -15,6 +17,6 @@ export function openLog(
     mirrorName: log.mirrorName,
     secrets,
     form,
-    ...(to === 'stderr' && { destination: destination({ fd: 2, sync: true }) }),
+    ...(to === 'stderr' && { destination: openDestination(STDERR) }),
   });
 }

@@ -1,11 +1,13 @@
-import { openDatabase } from '../daemon/database.ts';
-import { loadConfig, processSources } from '../config/config.ts';
+import { type Database, openDatabase } from '../daemon/database.ts';
+import { loadConfig, type MirrorConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { prepareTables } from '../queues/postgres-queues.ts';
 import { addressOf, adoptAccount } from '../store/account.ts';
 import { connect, waitForDatabase } from '../store/db.ts';
 import { migrateDatabase } from '../store/migrations.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import { openLog } from './log.ts';
+import { findMirror } from './mirror.ts';
 import { type Command, EXIT } from './command.ts';
 
 const PATIENCE_MS = 30_000;
@@ -29,8 +31,9 @@ export const migrate: Command = {
     const adopting = values['adopt-account'] === true ? loadConfig(env, readFile).partner : null;
     const config = loadConfig(env, readFile, { need: 'database' });
     const log = openLog(config);
-    const database = await openDatabase(config, log);
+    const { database, which } = await openExisting(config, log);
     try {
+      if (which !== null) print(`in ${which}:`);
       const sql = connect(database.url, { max: 1 });
       await waitForDatabase(sql, systemClock, PATIENCE_MS);
       const { rolesMissing } = await migrateDatabase(database.url);
@@ -50,6 +53,22 @@ export const migrate: Command = {
     }
   },
 };
+
+/**
+ * The configured database, or the embedded one of a daemon. None is made: whoever has forgotten DATABASE_URL would read of success, and
+ * the database that was meant would be as before.
+ */
+async function openExisting(
+  config: MirrorConfig,
+  log: Log,
+): Promise<{ readonly database: Database; readonly which: string | null }> {
+  const { url, which } = await findMirror(config, ['daemon']);
+  const isOthers = config.database.url === null && url !== null;
+  const database = isOthers
+    ? { url: () => url, close: () => Promise.resolve() }
+    : await openDatabase(config, log);
+  return { database, which };
+}
 
 /** What an administrator has to run where the mirror's role may not create roles. */
 function missingRolesText(roles: readonly string[]): string {

@@ -59,7 +59,7 @@ export async function findMirror(
     candidates.push({ owner, dataDir, found: await findEmbeddedPostgres(dataDir) });
   }
   const chosen = chooseCluster(candidates);
-  if (chosen === null) throw new NoMirror(config);
+  if (chosen === null) throw new NoMirror(config, owners);
   const { owner, dataDir, found } = chosen;
   const isRunning = found.state === 'running';
   return {

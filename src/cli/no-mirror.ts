@@ -8,10 +8,14 @@ export class NoMirror extends Error {
   readonly hint =
     'set DATABASE_URL; or run this where the daemon or the demo was started, or with the same DATA_DIR; or start one: `catalog-mirror run`, `catalog-mirror demo`';
 
-  constructor({ database, warnings }: Pick<MirrorConfig, 'database' | 'warnings'>) {
+  /** @param owners whose embedded Postgres would have done */
+  constructor(
+    { database, warnings }: Pick<MirrorConfig, 'database' | 'warnings'>,
+    owners: readonly string[],
+  ) {
     super(
       [
-        `no mirror here: DATABASE_URL is not set, and ${resolve(database.dataDir)} has no embedded Postgres`,
+        `no mirror here: DATABASE_URL is not set, and ${resolve(database.dataDir)} has no embedded Postgres of a ${owners.join(' or a ')}`,
         ...warnings,
       ].join('\n'),
     );

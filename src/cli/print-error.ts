@@ -34,11 +34,20 @@ export function withoutSecrets(text: string): string {
 }
 
 /** One message for a person: what is wrong, why, and what to do where the error says so. */
-function explain(error: unknown): string {
+export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const lines = [error.message];
+  const lines = [messageOf(error)];
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
-    lines.push(`  because: ${cause.message}`);
+    lines.push(`  because: ${messageOf(cause)}`);
   if ('hint' in error && typeof error.hint === 'string') lines.push(`  what to do: ${error.hint}`);
   return lines.join('\n');
+}
+
+/** What an error says; of one that says nothing, the errors in it, its code or its name. */
+function messageOf(error: Error): string {
+  if (error.message !== '') return error.message;
+  const within: readonly unknown[] = error instanceof AggregateError ? error.errors : [];
+  const told = within.filter((each) => each instanceof Error).map(messageOf);
+  if (told.length > 0) return told.join('; ');
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }

@@ -1,4 +1,5 @@
 import { format } from 'node:util';
+import type { Clock } from '../lib/clock.ts';
 
 /**
  * From here on, an uncaught error or unhandled rejection is passed to `report` and ends the process
@@ -38,22 +39,38 @@ export function scrubStderr(scrub: (text: string) => string): void {
   };
 }
 
-/** Resolves with the first SIGTERM or SIGINT; a second one ends the process at once. */
-export function stopSignal(): { readonly promise: Promise<NodeJS.Signals>; readonly dispose: () => void } {
+/** A terminal sends Ctrl-C to npm and to the program; npm passes it on some milliseconds later. Nobody who gives up waiting is as quick. */
+const SAME_SIGNAL_MS = 1000;
+
+interface Signals {
+  readonly on: (signal: NodeJS.Signals, listener: NodeJS.SignalsListener) => unknown;
+  readonly off: (signal: NodeJS.Signals, listener: NodeJS.SignalsListener) => unknown;
+  readonly exit: (code: number) => unknown;
+}
+
+/**
+ * Resolves with the first SIGTERM or SIGINT. What comes within a second of it counts as the same one; a later one ends the process at
+ * once.
+ */
+export function stopSignal(
+  clock: Pick<Clock, 'monotonic'>,
+  signals: Signals = process,
+): { readonly promise: Promise<NodeJS.Signals>; readonly dispose: () => void } {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  let seen = 0;
+  let firstAt: number | null = null;
   const listener = (signal: NodeJS.Signals) => {
-    seen += 1;
-    if (seen > 1) process.exit(1);
+    const now = clock.monotonic();
+    firstAt ??= now;
+    if (now - firstAt >= SAME_SIGNAL_MS) signals.exit(1);
     resolve(signal);
   };
-  process.on('SIGTERM', listener);
-  process.on('SIGINT', listener);
+  signals.on('SIGTERM', listener);
+  signals.on('SIGINT', listener);
   return {
     promise,
     dispose() {
-      process.off('SIGTERM', listener);
-      process.off('SIGINT', listener);
+      signals.off('SIGTERM', listener);
+      signals.off('SIGINT', listener);
     },
   };
 }

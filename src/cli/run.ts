@@ -68,7 +68,7 @@ async function runDaemon(
   clock: Clock,
   once: { readonly timeoutMs: number | null } | null,
 ): Promise<number> {
-  const signal = stopSignal();
+  const signal = stopSignal(clock);
   const stopped = new AbortController();
   void signal.promise.then(() => stopped.abort());
   let code: number = once === null ? EXIT.ok : EXIT.failed;

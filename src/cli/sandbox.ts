@@ -8,6 +8,7 @@ import {
   startSandbox,
 } from '../sandbox/index.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
+import { systemClock } from '../lib/clock.ts';
 import { stopSignal } from './process.ts';
 
 const YES_OR_NO = ['yes', 'no'];
@@ -131,7 +132,7 @@ export const sandbox: Command = {
     const options = optionsOf(values);
     const log = values['log'] === true ? (line: string) => void process.stderr.write(`${line}\n`) : null;
     const server = await startSandbox({ ...options, log });
-    const stop = stopSignal();
+    const stop = stopSignal(systemClock);
     print(`sandbox listens on ${server.url}`);
     print(
       `  PARTNER_BASE_URL=${server.url} PARTNER_API_KEY=${server.apiKey} PARTNER_SECRET=${server.secret}`,

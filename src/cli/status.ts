@@ -132,7 +132,7 @@ async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
 }
 
 async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise<void> {
-  const signal = stopSignal();
+  const signal = stopSignal(systemClock);
   const stopped = new AbortController();
   const stopping = signal.promise.then(() => stopped.abort());
   const canvas = createCanvas(process.stdout);

@@ -52,7 +52,7 @@ export const verify: Command = {
     const seed = numberOption(values, 'seed', randomInt(2 ** 31), { min: 0, max: 2 ** 31 }, problems);
     if (problems.length > 0) throw new UsageError(problems);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    const signal = stopSignal();
+    const signal = stopSignal(systemClock);
     const stopped = new AbortController();
     void signal.promise.then(() => stopped.abort());
     try {

@@ -98,7 +98,10 @@ export function addedByFiles(
     }
     for (const [name, value] of values) {
       const other = others.get(name);
-      const isElsewhere = other !== undefined && given(env, other) !== undefined;
+      // Whoever sets a secret to nothing wants none; `_FILE=` is what a template leaves where there is no file.
+      const isElsewhere =
+        other !== undefined &&
+        (name === `${other}_FILE` ? isThere(env, other) : given(env, other) !== undefined);
       if (isThere(env, name) || isElsewhere) continue;
       added.set(name, { value, path });
     }

@@ -171,6 +171,43 @@ export const secretText = (expected: string, allowed: RegExp) =>
     .refine((text) => !UNCLEAN.test(text))
     .describe(expected);
 
+/** Whether user and password can be read from a URL as the drivers do it: they throw otherwise, without the variable's name. */
+function hasReadableLogin(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && isDecodable(url.username) && isDecodable(url.password);
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What postgres.js reads as a URL: of several hosts, which no URL has, it leaves the first. */
+function withFirstHost(text: string): string {
+  const authority = text.slice(text.indexOf('://') + 3).split(/[?/]/, 1)[0] ?? '';
+  const hosts = authority.slice(authority.indexOf('@') + 1);
+  if (!isDecodable(hosts)) return '';
+  const decoded = decodeURIComponent(hosts);
+  return text.replace(decoded, decoded.split(',', 1)[0] ?? '');
+}
+
+const connectionUrl = (scheme: string, allowed: RegExp, parsed: (text: string) => string) =>
+  secretText(
+    `a ${scheme} URL, special characters in user and password percent-encoded (# as %23, / as %2F, % as %25)`,
+    allowed,
+  ).refine((text) => hasReadableLogin(parsed(text)));
+
+/** A URL that postgres.js can read. */
+export const postgresUrl = () =>
+  connectionUrl('postgres:// or postgresql://', /^postgres(?:ql)?:\/\/\S+$/iu, withFirstHost);
+
+/** A URL that ioredis can read. */
+export const redisUrl = () => connectionUrl('redis:// or rediss://', /^rediss?:\/\/\S+$/iu, (text) => text);
+
 /** A proxy's URL, which may hold a login: its value is never shown. */
 export const proxyUrl = () =>
   z

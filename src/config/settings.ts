@@ -8,6 +8,8 @@ import {
   integer,
   list,
   pattern,
+  postgresUrl,
+  redisUrl,
   secretText,
   share,
   timer,
@@ -74,7 +76,7 @@ export const SETTINGS = {
   ...PROXY_SETTINGS,
   DATABASE_URL: {
     path: 'database.url',
-    rule: secretText('a postgres:// or postgresql:// URL', /^postgres(?:ql)?:\/\/\S+$/iu),
+    rule: postgresUrl(),
     unset: 'embedded Postgres',
     secret: true,
     connection: true,
@@ -89,7 +91,7 @@ export const SETTINGS = {
   },
   REDIS_URL: {
     path: 'queues.redisUrl',
-    rule: secretText('a redis:// or rediss:// URL', /^rediss?:\/\/\S+$/iu),
+    rule: redisUrl(),
     unset: 'queues in Postgres',
     secret: true,
     connection: true,

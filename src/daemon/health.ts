@@ -15,6 +15,7 @@ import { type Health, judge, type OwnFacts, POSTGRES_AWAY, unreadyReason } from 
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
 import type { StorePause } from '../queues/store-pause.ts';
 import type { SyncContext } from '../sync/context.ts';
+import { type StatusLines, statusLines } from '../telemetry/log/lines.ts';
 import type { Parts } from './parts.ts';
 import type { HealthAnswer } from './http/answer.ts';
 
@@ -42,11 +43,16 @@ export interface HealthReader {
   metrics(): Promise<string>;
   live(): HealthAnswer;
   ready(): Promise<HealthAnswer>;
+  /** Finds out whether the queues answer, which `live` goes by: nobody needs to ask for anything else. Never rejects. */
+  askQueues(): Promise<void>;
 }
 
 /** A connection that drops all packets would block a statement forever; an HTTP answer has five seconds. */
 const ANSWER_WITHIN_MS = 3000;
-const STATUS_WITHIN_MS = 1000;
+/** All of a reading: less than an answer may take, whose text has yet to be made. Scrapes wait for ten seconds. */
+const READ_WITHIN_MS = 4500;
+/** What is left of that for the statistics, at least. */
+const STATISTICS_LEAST_MS = 1000;
 /** A count that takes longer continues in the background, and health is judged by the last one. */
 const COUNT_WITHIN_MS = 1000;
 /** With wakes every second, workers that ended no job for this long are dead, unless the store is; `at_work` of trust_terms is the same time. */
@@ -63,23 +69,30 @@ export function createHealth(
   const limits = paceLimits(parts.config);
   const settings: StatusSettings = { limits, bulkMaxSkus, liveBudget };
   const factsOf = factsReader(sql, limits);
+  const statusOf = statusReader(sql, settings, statusLines(log, clock));
   const startedAt = clock.monotonic();
   let queuesAnswer = true;
+
+  /** What is wrong with the queues; null: they answer. */
+  async function queuesFailure(): Promise<string | null> {
+    const failure = await backend.ping(ANSWER_WITHIN_MS).then(
+      () => null,
+      (error: unknown) => backend.describe(error),
+    );
+    queuesAnswer = failure === null;
+    return failure;
+  }
 
   async function judged(): Promise<{ read: ReadFacts | null; health: Health }> {
     let unreadable: string | null = null;
     const [queues, read] = await Promise.all([
-      backend.ping(ANSWER_WITHIN_MS).then(
-        () => null,
-        (error: unknown) => backend.describe(error),
-      ),
+      queuesFailure(),
       within(factsOf(), ANSWER_WITHIN_MS).catch((error: unknown) => {
         log.debug({ event: 'status.unread', err: error });
         unreadable = unreadableText(error);
         return null;
       }),
     ]);
-    queuesAnswer = queues === null;
     const own: OwnFacts = {
       unreadable,
       queues,
@@ -92,20 +105,19 @@ export function createHealth(
   }
 
   async function read(): Promise<Reading> {
+    const begunAt = clock.monotonic();
     const { read, health } = await judged();
-    const counts = read?.facts.counts ?? null;
-    const status =
-      read === null || counts === null
-        ? null
-        : await within(readStatus(sql, read, counts, settings), STATUS_WITHIN_MS).catch(() => null);
+    const leftMs = Math.max(STATISTICS_LEAST_MS, READ_WITHIN_MS - (clock.monotonic() - begunAt));
+    const status = read === null ? null : await statusOf(read, leftMs);
     return { health, status, now: read?.facts.now ?? new Date(clock.now()) };
   }
 
   return {
     read,
     async metrics() {
-      const { health, status } = await read();
-      metrics.setMirror({ health, stats: status?.stats ?? null, storeFailure: pause.failure() });
+      const { health, status, now } = await read();
+      const stats = status?.stats ?? null;
+      metrics.setMirror({ health, stats, storeFailure: pause.failure(), now: now.getTime() });
       return await metrics.text();
     },
     live() {
@@ -115,6 +127,7 @@ export function createHealth(
     async ready() {
       return readyAnswer((await judged()).health);
     },
+    askQueues: async () => void (await queuesFailure()),
   };
 }
 
@@ -137,6 +150,26 @@ function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
   const counts = () =>
     within(fresh(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
+}
+
+/** How the statistics beside facts are read: within so long, or not at all, which is told of. */
+function statusReader(
+  sql: Sql,
+  settings: StatusSettings,
+  lines: StatusLines,
+): (read: ReadFacts, withinMs: number) => Promise<Status | null> {
+  return async (read, withinMs) => {
+    const { counts } = read.facts;
+    if (counts === null) return null;
+    try {
+      const status = await within(readStatus(sql, read, counts, settings), withinMs);
+      lines.read();
+      return status;
+    } catch (error) {
+      lines.unread(error);
+      return null;
+    }
+  };
 }
 
 /** Without a job for so long from schedules of seconds, the queues bring none: of several daemons each gets its part. */

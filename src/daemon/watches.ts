@@ -10,8 +10,10 @@ import { watchJobs } from './stalled.ts';
 const WATCH_EVERY_MS = 2000;
 /** Often enough that no minute goes by without a sample. */
 const SAMPLE_EVERY_MS = 10_000;
+/** Often enough that it is known when jobs have not ended for as long as makes a daemon dead. */
+const ASK_QUEUES_EVERY_MS = 15_000;
 
-/** Keeps an eye on locks, clocks and jobs, and samples of the status. Resolves when jobs have stalled for good. */
+/** Keeps an eye on locks, clocks, queues and jobs, and samples of the status. Resolves when jobs have stalled for good. */
 export function startWatches(
   parts: Parts & { readonly postgresAnswers: () => Promise<void>; readonly health: HealthReader },
   runner: Runner,
@@ -26,6 +28,7 @@ export function startWatches(
   every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
   // At once, so that a `run --once` of a second leaves one, too.
   every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);
+  every(ASK_QUEUES_EVERY_MS, parts, onStop, () => parts.health.askQueues());
   return watchJobs(parts, runner, onStop);
 }
 

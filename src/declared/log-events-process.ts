@@ -29,6 +29,12 @@ export const PROCESS = {
     ['err'],
     'shutdown continues with the other components',
   ),
+  'log.lost': line(
+    'warn',
+    'lines before this one could not be written to the log, and are lost',
+    ['lines', 'code'],
+    'logging continues. ENOSPC: make room where the log is kept; EAGAIN: whoever reads it was too slow',
+  ),
   'config.warning': line(
     'warn',
     'the configuration is valid but questionable',
@@ -98,7 +104,13 @@ export const PROCESS = {
     'lostSpans, since the last such line, are lost, and further ones are sent; the daemon goes on as without traces. Check OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and the collector',
   ),
   'traces.recovered': line('info', 'traces are sent to the collector again', [...OVER]),
-  'status.unread': line('debug', 'the status page could not read the mirror', ['err']),
+  'status.unread': line(
+    ['warn', 'debug'],
+    'the status could not be read from Postgres',
+    ['err', ...REPEATED],
+    'page and metrics are without what is read there, and each scrape reads anew; sync goes on. `err` says why: no answer in time means a slow or busy Postgres',
+  ),
+  'status.read': line(['info', 'debug'], 'the status is read from Postgres again', [...OVER]),
 } as const;
 
 export const STORE = {

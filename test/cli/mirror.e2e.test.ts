@@ -37,6 +37,7 @@ describe.concurrent('without DATABASE_URL, where nothing was ever started,', () 
     ['refresh', 'DD1391-100'],
     ['plan'],
     ['sql', 'select 1'],
+    ['migrate'],
   ])('%j says what is missing, exits with 78 and creates nothing', async (args, context) => {
     const cwd = await temporaryFolder(context.onTestFinished);
     const ran = await runProgram(args, { DATABASE_URI: 'postgres://canary' }, { cwd });
@@ -68,6 +69,29 @@ describe.concurrent('without DATABASE_URL, where nothing was ever started,', () 
     expect(ran.stdout).toContain(`create an embedded Postgres in ${join(cwd, '.catalog-mirror/postgres')}`);
     expect(ran.stdout).toMatch(/^OK {3}credential/m);
     expect(await readdir(cwd)).toEqual([]);
+  });
+});
+
+describe('migrate without DATABASE_URL', () => {
+  test('migrates a daemon’s Postgres, running or not, and names it; a demo’s it leaves alone', async () => {
+    const folder = await temporaryFolder();
+    const env = { DATA_DIR: folder };
+    const demo = await startEmbeddedPostgres({ dataDir: join(folder, 'demo', 'postgres') });
+    await demo.stop();
+    const refused = await runProgram(['migrate'], env);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 78, stdout: '' });
+    expect(refused.stderr).toContain(`${folder} has no embedded Postgres of a daemon`);
+    const dataDir = join(folder, 'postgres');
+    const server = await startEmbeddedPostgres({ dataDir });
+    expect(await runProgram(['migrate'], env)).toMatchObject({
+      code: 0,
+      stdout: `in the running daemon in ${dataDir}:\nmigrations applied`,
+    });
+    await server.stop();
+    const stopped = await runProgram(['migrate'], env);
+    expect({ code: stopped.code, stderr: stopped.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stopped.stdout).toContain(`in the stopped daemon in ${dataDir}:\nmigrations applied`);
+    expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
   });
 });
 

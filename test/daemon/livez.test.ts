@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createHealth, DEAD_AFTER_MS } from '../../src/daemon/health.ts';
+import { startWatches } from '../../src/daemon/watches.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
@@ -8,64 +9,112 @@ import { settingsWith } from '../support/settings.ts';
 
 const STARTED_AT = 1_000_000;
 
+/** Time that passes by hand; whoever sleeps wakes when it is due, and has done what it does before time goes on. */
+function handClock() {
+  let now = STARTED_AT;
+  const sleepers = new Set<{ readonly at: number; readonly wake: () => void }>();
+  const clock: Clock = {
+    now: () => 0,
+    monotonic: () => now,
+    sleep: (ms) => new Promise((resolve) => sleepers.add({ at: now + ms, wake: resolve })),
+  };
+  return {
+    clock,
+    skip: (ms: number) => {
+      now += ms;
+    },
+    pass: async (ms: number) => {
+      const end = now + ms;
+      for (;;) {
+        await new Promise(setImmediate);
+        const [next] = [...sleepers].filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at);
+        if (next === undefined) break;
+        sleepers.delete(next);
+        now = Math.max(now, next.at);
+        next.wake();
+      }
+      now = end;
+    },
+  };
+}
+
 /** A daemon whose Postgres is away, whose queues are or are not, and whose clock and last job are as the test says. */
 function daemon({ queuesAnswer }: { readonly queuesAnswer: boolean }) {
-  let now = STARTED_AT;
   let lastJobAt: number | null = null;
-  const clock: Clock = { now: () => 0, monotonic: () => now, sleep: () => Promise.resolve() };
+  const { clock, skip, pass } = handClock();
   // Fragments of statements are never waited for.
   const away = Promise.reject(new Error('away'));
   away.catch(() => undefined);
   const sql = (() => away) as unknown as Sql;
-  const health = createHealth(
-    {
-      config: settingsWith(),
-      sync: { sql, clock },
-      log: createLogger({ level: 'silent', secrets: () => [] }),
-      backend: {
-        ping: () => (queuesAnswer ? Promise.resolve() : Promise.reject(new Error('away'))),
-        describe: () => 'away',
-      },
-      metrics: createMetrics({ version: '1' }),
-      pause: { failure: () => null },
-      clocks: { wrong: () => null },
-      breaker: { explain: () => null },
+  const parts = {
+    config: settingsWith(),
+    clock,
+    sync: { sql, clock },
+    log: createLogger({ level: 'silent', secrets: () => [] }),
+    backend: {
+      ping: () => (queuesAnswer ? Promise.resolve() : Promise.reject(new Error('away'))),
+      describe: () => 'away',
     },
-    { lastJobAt: () => lastJobAt, silentMs: () => 0 },
-  );
+    metrics: createMetrics({ version: '1' }),
+    pause: { failure: () => null },
+    clocks: { wrong: () => null, look: () => away },
+    breaker: { explain: () => null },
+  };
+  const runner = { lastJobAt: () => lastJobAt, silentMs: () => 0 };
+  const health = createHealth(parts, runner);
   return {
     health,
-    pass: (ms: number) => {
-      now += ms;
-    },
+    /** Begins what a daemon does all the time, and nobody asks for. */
+    watch: () =>
+      void startWatches(
+        { ...parts, postgresAnswers: () => away, health } as unknown as Parameters<typeof startWatches>[0],
+        runner as unknown as Parameters<typeof startWatches>[1],
+        () => {},
+      ),
+    skip,
+    pass,
     job: () => {
-      lastJobAt = now;
+      lastJobAt = clock.monotonic();
     },
   };
 }
 
 test('a daemon lives for five minutes without a job, from its start and from the last one', () => {
-  const { health, pass, job } = daemon({ queuesAnswer: true });
+  const { health, skip, job } = daemon({ queuesAnswer: true });
   expect(health.live()).toEqual({ ok: true, lastJobSecondsAgo: 0 });
-  pass(DEAD_AFTER_MS - 1);
+  skip(DEAD_AFTER_MS - 1);
   expect(health.live()).toMatchObject({ ok: true });
   job();
-  pass(DEAD_AFTER_MS - 1);
+  skip(DEAD_AFTER_MS - 1);
   expect(health.live()).toMatchObject({ ok: true });
-  pass(1);
+  skip(1);
   expect(health.live()).toEqual({ ok: false, lastJobSecondsAgo: 300 });
 });
 
 test('while the queues are away no job can end: a restart would not help, and it lives', async () => {
-  const { health, pass } = daemon({ queuesAnswer: false });
+  const { health, skip } = daemon({ queuesAnswer: false });
   await health.ready();
-  pass(10 * DEAD_AFTER_MS);
+  skip(10 * DEAD_AFTER_MS);
   expect(health.live()).toEqual({ ok: true, lastJobSecondsAgo: 3000 });
 });
 
 test('where the queues answer it is dead, whatever Postgres does', async () => {
-  const { health, pass } = daemon({ queuesAnswer: true });
+  const { health, skip } = daemon({ queuesAnswer: true });
   await health.ready();
-  pass(DEAD_AFTER_MS);
+  skip(DEAD_AFTER_MS);
   expect(health.live()).toMatchObject({ ok: false });
 });
+
+test.each([true, false])(
+  'nobody needs to ask for more than /livez; the queues answer: %s',
+  async (queuesAnswer) => {
+    const { health, watch, pass } = daemon({ queuesAnswer });
+    watch();
+    await pass(DEAD_AFTER_MS - 1);
+    expect(health.live()).toMatchObject({ ok: true });
+    await pass(1);
+    expect(health.live()).toMatchObject({ ok: !queuesAnswer });
+    await pass(2 * DEAD_AFTER_MS);
+    expect(health.live()).toMatchObject({ ok: !queuesAnswer });
+  },
+);

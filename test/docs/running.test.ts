@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { VARIABLES } from '../../src/config/config.ts';
+import { SCAN_WITHIN_MS } from '../../src/store/db.ts';
 import { codeBlocks, PAGES, read } from './markdown.ts';
 import { callsIn, checkCall } from './shell.ts';
 
@@ -72,10 +73,10 @@ test('the Deployment fits the image: user, port, half-open requests, variables, 
   expect(dockerfile).toContain(`EXPOSE ${container?.ports[0]?.containerPort}\n`);
   expect(container?.livenessProbe.httpGet.path).toBe('/livez');
   expect(container?.readinessProbe.httpGet.path).toBe('/readyz');
-  // Longer than the minute for which the daemon waits for Postgres before it gives up with a message of its own.
+  // Longer than the minute for which the daemon waits for Postgres before it gives up with a message of its own, and a statement of a migration.
   const { httpGet, periodSeconds, failureThreshold } = container?.startupProbe ?? {};
   expect(httpGet?.path).toBe('/livez');
-  expect((periodSeconds ?? 0) * (failureThreshold ?? 0) * 1000).toBeGreaterThan(2 * 60_000);
+  expect((periodSeconds ?? 0) * (failureThreshold ?? 0) * 1000).toBeGreaterThan(60_000 + SCAN_WITHIN_MS);
   // SIGTERM ends the daemon within ten seconds.
   expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(10);
   expect(container?.env.map(({ name }) => name).filter((name) => !known.includes(name))).toEqual([]);

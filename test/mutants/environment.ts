@@ -3,7 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const FILE = ['test/config-env-file.test.ts'];
 const SHOWN = ['test/config-effective.test.ts'];
 
-/** Each has settings come from somewhere else than they should, or a secret shown. */
+/** Each has settings come from somewhere else than they should, or a secret shown; or a signal, the log or the queues taken for what they are not. */
 export const ENVIRONMENT: readonly Mutant[] = [
   ...faultsOf(
     'src/config/env-file.ts',
@@ -17,6 +17,11 @@ export const ENVIRONMENT: readonly Mutant[] = [
       'env-file: a secret in a file of the environment is not seen',
       ' || isElsewhere) continue;',
       ') continue;',
+    ],
+    [
+      'env-file: a secret that is set to nothing may be in a file',
+      '? isThere(env, other) : given(env, other) !== undefined',
+      '? given(env, other) !== undefined : given(env, other) !== undefined',
     ],
     ['env-file: two ways of a secret stay', 'added.delete(other);', 'void other;'],
     [
@@ -56,5 +61,49 @@ export const ENVIRONMENT: readonly Mutant[] = [
       'false',
     ],
     ['config: a token in a URL is a user', ': MASK,\n    )', ': login,\n    )'],
+  ),
+  ...faultsOf(
+    'src/config/rules.ts',
+    ['test/config-urls.test.ts'],
+    ['urls: a password need not be decodable', '&& isDecodable(url.password)', ''],
+    ['urls: of several hosts none is left out', "decoded.split(',', 1)[0] ?? ''", 'decoded'],
+  ),
+  ...faultsOf(
+    'src/cli/demo/environment.ts',
+    ['test/cli/demo-environment.test.ts'],
+    ['demo: its workers join those of production', "'queues', ", ''],
+    ['demo: it has the scope of production', ", 'catalog.scope'", ''],
+    ['demo: secrets in files are those of production', '`${name}_FILE`, ', ''],
+  ),
+  ...faultsOf(
+    'src/cli/process.ts',
+    ['test/cli/stop-signal.test.ts'],
+    ['signals: one Ctrl-C under npm is two', 'firstAt >= SAME_SIGNAL_MS', 'firstAt > 0'],
+    ['signals: a second one is never heard', 'firstAt ??= now;', 'firstAt = now;'],
+  ),
+  ...faultsOf(
+    'src/telemetry/log/destination.ts',
+    ['test/telemetry/destination.test.ts'],
+    [
+      'log: a line that is begun is not ended',
+      'rest.length < bytes.length) return true',
+      'false) return true',
+    ],
+    ['log: a loss that could not be said is forgotten', 'if (lost > 0) lost = before;', ''],
+    [
+      'log: a reader that is away is waited for with each line',
+      'lost === 0 ? READER_WITHIN_MS : 0',
+      'READER_WITHIN_MS',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/health.ts',
+    ['test/daemon/livez.test.ts'],
+    ['livez: nobody notes whether the queues answer', 'queuesAnswer = failure === null;', ''],
+  ),
+  ...faultsOf(
+    'src/daemon/watches.ts',
+    ['test/daemon/livez.test.ts'],
+    ['livez: the queues are asked only where somebody asks', 'parts.health.askQueues()', 'Promise.resolve()'],
   ),
 ];

@@ -59,6 +59,22 @@ test.each(commands.filter(([, line]) => line.startsWith('curl')))('%s: %s', asyn
   expect(said.stdout.split('\n').length).toBeGreaterThan(1);
 });
 
+/** Series that a sentence names: `jobs_total{queue="reprice"}`. */
+const series = books.flatMap(([file, book]) =>
+  [...book.matchAll(/`(\w+)\{([^}`]+)\}/g)].map(([, name = '', labels = '']): [string, string, string[]] => [
+    file,
+    name,
+    labels.split(','),
+  ]),
+);
+
+test.each(series)('%s: %s has series with %j', async (_, name, labels) => {
+  const lines = (await createMetrics({ version: '1' }).text())
+    .split('\n')
+    .filter((line) => line.startsWith(`catalog_mirror_${name}{`));
+  expect(lines.filter((line) => labels.every((label) => line.includes(label)))).not.toEqual([]);
+});
+
 test('there is no other kind of command', () => {
   const others = commands.filter(([, line]) => !/^(?:npm start -- \w|curl -s )/.test(line));
   expect(others.map(([, line]) => line)).toEqual(["df -h    # on the database's host"]);

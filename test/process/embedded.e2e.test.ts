@@ -1,7 +1,8 @@
 import { chown, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, inject, type TestContext, test } from 'vitest';
+import { describe, type TestContext, test } from 'vitest';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
+import { PRODUCTION } from '../support/production.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   type Env,
@@ -15,7 +16,6 @@ import { createStack } from '../support/stack.ts';
 
 /** As most would run it: without any privilege, where the tests can have that. */
 const nobody = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-const redisUrl = inject('redisUrl');
 
 /** A folder of the test's own that the unprivileged user may write to. */
 async function workplace({ onTestFinished }: TestContext): Promise<string> {
@@ -40,21 +40,16 @@ async function isOpen(demo: Program): Promise<void> {
 
 describe.concurrent('demo', () => {
   const kinds: Record<string, Env> = {
-    'a machine without any server': {},
-    ...(redisUrl === null ? {} : { 'a machine with a Redis': { REDIS_URL: redisUrl } }),
+    'an empty shell': {},
+    'a shell full of settings of production': PRODUCTION,
   };
   for (const [kind, env] of Object.entries(kinds)) {
-    test(`--once, unprivileged, on ${kind}: fills, applies a delta, prints rows, exits 0, leaves no Postgres`, async (context) => {
+    test(`--once, unprivileged, in ${kind}: fills, applies a delta, prints rows, exits 0, leaves no Postgres`, async (context) => {
       const { expect } = context;
       const folder = await workplace(context);
-      const prefix = { QUEUE_PREFIX: `test-demo-${process.pid}` };
       const args = ['demo', '--once', '--skus', '300'];
       // Whether it ends is asked here, not how soon on a machine that does much else.
-      const ran = await runProgram(
-        args,
-        { ...prefix, ...env },
-        { cwd: folder, timeoutMs: 150_000, ...nobody },
-      );
+      const ran = await runProgram(args, env, { cwd: folder, timeoutMs: 150_000, ...nobody });
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       expect(ran.stdout.match(/^catalog\.current_prices$/gm)).toHaveLength(2);
       expect(ran.stdout).toMatch(/^ {2}\S+ +\S+ +\d+ +\S.* (snapshot|live) +(true|false)$/m);
@@ -83,6 +78,17 @@ describe.concurrent('demo', () => {
     await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
     await isOpen(demo);
     expectStopped(await demo.end('SIGINT'), context.expect);
+    await nothingRuns(join(folder, 'demo', 'postgres'));
+  });
+
+  test('says at a Ctrl-C that reaches it twice, as it does under npm, what it has kept', async (context) => {
+    const folder = await workplace(context);
+    await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: folder }, nobody);
+    await isOpen(demo);
+    // Two that differ: of two equal ones the system may deliver one.
+    demo.signal('SIGINT');
+    expectStopped(await demo.end('SIGTERM'), context.expect);
+    context.expect(demo.stdout.join('\n')).toContain('stopped; the mirror is kept in');
     await nothingRuns(join(folder, 'demo', 'postgres'));
   });
 

@@ -81,6 +81,15 @@ describe.concurrent('a stop', () => {
     expect(daemon.stderr).toEqual([]);
   });
 
+  test('by two signals within a second is that by one', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 100 } });
+    await using daemon = startProgram(['run'], stack.env);
+    await daemon.until('app.started');
+    daemon.signal('SIGINT');
+    expectStopped(await daemon.end('SIGTERM'), expect);
+    expect(daemon.logged('app.stopped')).toMatchObject([{ code: 0 }]);
+  });
+
   test('of `run --once` says by its code that it is not done', async ({ expect }) => {
     await using stack = await createStack({ sandbox: { skus: 100 }, env: PATIENT });
     stack.sandbox.faults.add({ route: 'bulk', hang: true, times: Infinity });

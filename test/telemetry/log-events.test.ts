@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { TASKS } from '../../src/store/tasks.ts';
 import type { LogEvent } from '../../src/declared/log-event.ts';
 import { LOG_EVENTS } from '../../src/declared/log-events.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
@@ -33,6 +34,15 @@ test('a warning says what comes next, and what is counted or timed says so in it
   expect([...fields].filter((field) => /^(?:ms|seconds|duration|elapsed|wait|time)$/i.test(field))).toEqual(
     [],
   );
+});
+
+test('the page on the log names the members that every line has', () => {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => lines.push(line) };
+  createLogger({ level: 'info', secrets: () => [], destination }).info({ event: 'app.started' });
+  const [, said = ''] = /^.*Every line has ((?:.|\n)*?)\. From/m.exec(read('ops/logs.md')) ?? [];
+  const members = Object.keys(JSON.parse(lines.join('')) as object);
+  expect(members.filter((member) => !said.includes(`\`${member}\``))).toEqual([]);
 });
 
 test('events that the troubleshooting page and runbooks name are declared', () => {

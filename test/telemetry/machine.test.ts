@@ -7,7 +7,7 @@ import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/me
 import { NOW, own, scrapeOf, STATS } from './stats.ts';
 
 async function scraped(stats: Partial<MirrorStats> = {}, more: Partial<MirrorScrape> = {}) {
-  const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
+  const metrics = createMetrics({ version: '1.2.3' });
   metrics.setMirror(scrapeOf({ ...STATS, ...stats }, more));
   return own(await metrics.text());
 }
@@ -25,7 +25,7 @@ describe('the state', () => {
   });
 
   test('its reasons are there by code, each once, also while Postgres cannot be read', async () => {
-    const metrics = createMetrics({ version: '1.2.3', now: () => NOW });
+    const metrics = createMetrics({ version: '1.2.3' });
     metrics.setMirror(scrapeOf(null, { health: judge(null, { ...NO_OWN_FACTS, queues: 'x' }) }));
     const lines = own(await metrics.text());
     expect(lines).toContain('catalog_mirror_state{state="broken"} 1');
@@ -34,6 +34,18 @@ describe('the state', () => {
     expect(reasons.filter((line) => line.endsWith(' 1'))).toEqual([
       'catalog_mirror_state_reason{code="postgres-unavailable"} 1',
       'catalog_mirror_state_reason{code="queues-unavailable"} 1',
+    ]);
+  });
+
+  test('a code that two reasons share has one series', async () => {
+    const reason = { code: 'clock', level: 'degraded' } as const;
+    const reasons = [
+      { ...reason, text: 'one clock is ahead', hint: '' },
+      { ...reason, text: 'another is behind', hint: '' },
+    ];
+    const lines = await scraped({}, { health: { state: 'degraded', reasons } });
+    expect(lines.filter((line) => line.includes('code="clock"'))).toEqual([
+      'catalog_mirror_state_reason{code="clock"} 1',
     ]);
   });
 

@@ -4,7 +4,7 @@ import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ages, NOW, own, scrapeOf, STATS } from './stats.ts';
 
 const UNKNOWN = { waitedMs: undefined, skus: undefined, status: null, date: null };
-const create = () => createMetrics({ version: '1.2.3', mirror: 'a "shop"', now: () => NOW });
+const create = () => createMetrics({ version: '1.2.3', mirror: 'a "shop"' });
 
 /** Names, types and help of our own metrics in Prometheus text. */
 function declared(text: string) {

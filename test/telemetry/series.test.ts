@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 import { kindsOf, ROUTES } from '../../src/partner/errors.ts';
 import { REJECTIONS } from '../../src/partner/manifest-lines.ts';
 import { createMetrics, METRICS } from '../../src/telemetry/metrics/metrics.ts';
-import { everyMetric, NOW, own, scrapeOf, STATS } from './stats.ts';
+import { everyMetric, own, scrapeOf, STATS } from './stats.ts';
 
 const PREFIX = 'catalog_mirror_';
-const create = () => createMetrics({ version: '1.2.3', now: () => NOW });
+const create = () => createMetrics({ version: '1.2.3' });
 
 test('every outcome that is known beforehand has its series before it happens', async () => {
   const lines = own(await create().text());

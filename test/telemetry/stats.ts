@@ -126,6 +126,7 @@ export const scrapeOf = (stats: MirrorStats | null, more: Partial<MirrorScrape> 
   stats,
   health: { state: 'healthy', reasons: [] },
   storeFailure: null,
+  now: NOW,
   ...more,
 });
 
@@ -237,7 +238,7 @@ const OBSERVATIONS: readonly Observation[] = [
  * `npm run docs` keeps it in test/telemetry/every-metric.txt.
  */
 export async function everyMetric(): Promise<string> {
-  const metrics = createMetrics({ version: '1.2.3', mirror: 'prod', now: () => NOW });
+  const metrics = createMetrics({ version: '1.2.3', mirror: 'prod' });
   for (const observation of OBSERVATIONS) metrics.count(observation);
   metrics.setMirror(scrapeOf(EVERYTHING, { health: judge(null), storeFailure: 'read-only' }));
   const lines = (await metrics.text())

@@ -196,6 +196,29 @@ export function createTaskLines(log: Log, throttle: LogThrottle): (report: TaskR
   };
 }
 
+/** Whether the statistics beside the facts could be read, which the page and all metrics from Postgres need. */
+export interface StatusLines {
+  readonly unread: (error: unknown) => void;
+  readonly read: () => void;
+}
+
+/** Lines on these readings: scrapes and samples read several times a minute. */
+export function statusLines(log: Log, clock: Clock): StatusLines {
+  const throttle = createLogThrottle(clock);
+  return {
+    unread(err) {
+      const { say, ...facts } = throttle.again('status', fingerprintOf(err));
+      throttled(log, 'warn', say, { event: 'status.unread', err, ...facts });
+    },
+    read() {
+      const ended = throttle.over('status');
+      if (ended === null) return;
+      const { say, ...facts } = ended;
+      throttled(log, 'info', say, { event: 'status.read', ...facts });
+    },
+  };
+}
+
 /** Postgres' asynchronous messages: warnings are logged, repetitions throttled; notices only at debug. */
 export function noticeLines(log: Log, clock: Clock): (notice: Notice) => void {
   const throttle = createLogThrottle(clock);

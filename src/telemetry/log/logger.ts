@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { type DestinationStream, destination as openDestination, pino, stdTimeFunctions } from 'pino';
+import { type DestinationStream, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config/config.ts';
 import type { Level } from '../../declared/log-event.ts';
 import { mirrorName } from '../../lib/host-name.ts';
@@ -10,6 +10,7 @@ import {
   type EventName,
   type Line,
 } from '../../declared/log-events.ts';
+import { type Destination, openDestination } from './destination.ts';
 import { createScrubber } from './scrub.ts';
 import { textLine } from './text.ts';
 
@@ -49,6 +50,7 @@ export function emitLine(log: Log, fields: AnyLine, say = true): void {
 /** How a line is written. */
 export type LogForm = { readonly as: 'json' } | { readonly as: 'text'; readonly colour: boolean };
 
+const STDOUT = 1;
 const JSON_FORM: LogForm = { as: 'json' };
 
 /** The form that LOG_FORMAT asks for, on a stdout that is a terminal or not. */
@@ -68,8 +70,8 @@ export interface LoggerOptions {
   readonly secrets: () => readonly string[];
   /** JSON unless said otherwise; `colour` where the lines are text for a terminal that takes it. */
   readonly form?: LogForm;
-  /** Where lines go; default: stdout, written synchronously so that the last line before a crash is there. */
-  readonly destination?: DestinationStream;
+  /** Where lines go; stdout unless said otherwise. */
+  readonly destination?: DestinationStream & Partial<Destination>;
 }
 
 /**
@@ -90,6 +92,8 @@ export function createLogger(options: LoggerOptions): Log {
         value instanceof Error ? describeError(value, withStacks) : value,
       ]),
     );
+  const destination: DestinationStream & Partial<Destination> =
+    options.destination ?? openDestination(STDOUT);
   const log = pino(
     {
       level: options.level,
@@ -100,7 +104,7 @@ export function createLogger(options: LoggerOptions): Log {
       formatters: { level: (label) => ({ level: label }), log: described, bindings: described },
       hooks: { streamWrite: (line) => written(scrubber.line(line)) },
     },
-    options.destination ?? openDestination({ fd: 1, sync: true }),
+    destination,
   );
   const write =
     (level: 'debug' | 'info') =>
@@ -112,10 +116,12 @@ export function createLogger(options: LoggerOptions): Log {
       const { says, next } = declared(fields.event);
       log[level]({ ...fields, next }, message ?? says);
     };
+  const warn = alarm('warn');
+  destination.onLoss?.((loss) => warn({ event: 'log.lost', ...loss }));
   return {
     debug: write('debug'),
     info: write('info'),
-    warn: alarm('warn'),
+    warn,
     error: alarm('error'),
     fatal: alarm('fatal'),
   };

@@ -26,7 +26,7 @@ export interface Scrape {
   /** Null where Postgres could not be read. */
   readonly stats: MirrorStats | null;
   readonly storeFailure: StoreFailure | null;
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, by the clock that all times of `stats` are by: Postgres's. */
   readonly now: number;
   readonly version: string;
   /** What the mirror is called (MIRROR_NAME). */

@@ -29,7 +29,7 @@ const MISNAMED = [
   'nodejs_active_resources_total',
 ] as const;
 
-export type MirrorScrape = Pick<Scrape, 'health' | 'stats' | 'storeFailure'>;
+export type MirrorScrape = Pick<Scrape, 'health' | 'stats' | 'storeFailure' | 'now'>;
 
 export interface Metrics {
   /** Prometheus text format, with the Node.js runtime's own metrics. */
@@ -41,15 +41,10 @@ export interface Metrics {
 }
 
 /**
- * The metrics of one daemon in a registry of their own. In: the program's version, the mirror's name (none: no label has it), and the wall
- * clock (epoch ms) that `backing_off` is judged by.
+ * The metrics of one daemon in a registry of their own. In: the program's version, and the mirror's name (none: no label has it).
  */
-export function createMetrics(options: {
-  readonly version: string;
-  readonly mirror?: string;
-  readonly now?: () => number;
-}): Metrics {
-  const { version, mirror = '', now = Date.now } = options;
+export function createMetrics(options: { readonly version: string; readonly mirror?: string }): Metrics {
+  const { version, mirror = '' } = options;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED) registry.removeSingleMetric(name);
@@ -60,9 +55,9 @@ export function createMetrics(options: {
     else reading.push(readInto(registry, PREFIX + name, metric));
   }
   const setMirror = (scrape: MirrorScrape) => {
-    for (const read of reading) read({ ...scrape, now: now(), version, mirror });
+    for (const read of reading) read({ ...scrape, version, mirror });
   };
-  setMirror({ health: null, stats: null, storeFailure: null });
+  setMirror({ health: null, stats: null, storeFailure: null, now: 0 });
   return {
     text: () => registry.metrics(),
     count(observation) {

@@ -19,10 +19,6 @@ const seconds = (time: Date | null) => (time === null ? null : time.getTime() / 
 const is = <const L extends string>(label: L, value: string | null) =>
   value === null ? [] : [{ labels: { [label]: value } as Record<L, string>, value: 1 }];
 
-function isBackingOff({ pace }: MirrorStats, now: number): boolean {
-  return pace.backingOffUntil !== null && pace.backingOffUntil.getTime() > now;
-}
-
 /** A number of each source of hints that is known now; their names are sellers' own. */
 const bySource =
   (of: (source: HintSource) => number) =>
@@ -241,7 +237,9 @@ export const MIRROR_METRICS = {
   state_reason: ownGauge({
     help: 'Reasons for the state, by code: 1 if the reason applies, else 0.',
     labels: each({ code: REASON_CODES }),
-    read: ({ health }) => (health?.reasons ?? []).map(({ code }) => ({ labels: { code }, value: 1 })),
+    // Two reasons may have one code; Prometheus rejects a scrape with a series twice.
+    read: ({ health }) =>
+      [...new Set(health?.reasons.map(({ code }) => code))].map((code) => ({ labels: { code }, value: 1 })),
   }),
   store_paused: gauge({
     help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',
@@ -293,7 +291,7 @@ export const MIRROR_METRICS = {
   }),
   backing_off: gauge({
     help: '1 while a rejected request makes all daemons back off, else 0.',
-    read: (s, { now }) => (isBackingOff(s, now) ? 1 : 0),
+    read: (s, { now }) => ((s.pace.backingOffUntil?.getTime() ?? 0) > now ? 1 : 0),
   }),
   refusals: gauge({
     help: "Consecutive rejected requests (403, 401, the authorizer's 500); 0 while requests succeed.",

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { explain } from '../../src/cli/print-error.ts';
+
+test('an error is said with its causes, and with what to do', () => {
+  const error = Object.assign(new Error('no answer', { cause: new Error('refused') }), { hint: 'start it' });
+  expect(explain(error)).toBe('no answer\n  because: refused\n  what to do: start it');
+  expect(explain('text')).toBe('text');
+});
+
+test('one without a message says what it has: the errors in it, its code, its name', () => {
+  // What Node.js throws where a name has two addresses and neither answers.
+  const refused = (address: string) => new Error(`connect ECONNREFUSED ${address}:5432`);
+  const both = Object.assign(new AggregateError([refused('::1'), refused('127.0.0.1')]), {
+    code: 'ECONNREFUSED',
+  });
+  expect(explain(new Error('Postgres does not answer', { cause: both }))).toBe(
+    'Postgres does not answer\n  because: connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432',
+  );
+  expect(explain(Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }))).toBe('ECONNREFUSED');
+  expect(explain(new TypeError(''))).toBe('TypeError');
+});

@@ -1,0 +1,70 @@
+import { array, assert, constantFrom, property } from 'fast-check';
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { expect, test } from 'vitest';
+import { ConfigError, loadConfig } from '../src/config/config.ts';
+
+/** What is wrong with these settings of a command that uses the mirror, as it is said; null: nothing. */
+function problemsOf(env: Record<string, string>, content: Record<string, string> = {}): string[] | null {
+  try {
+    loadConfig(env, (path) => content[path] ?? '', { need: 'database' });
+    return null;
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n').slice(1);
+    throw error;
+  }
+}
+
+test.each([
+  [
+    'DATABASE_URL',
+    [
+      'postgres:///d?host=/run',
+      'postgres://u:p@%2Frun%2Fpostgresql/d',
+      'postgres://u:p@a:5432,b:5433/d',
+      'postgres://u:p%23ss@[::1]/d',
+    ],
+    ['postgres://u:pa#ss@h/d', 'postgres://u:pa/ss@h/d', 'postgres://u:50%off@h/d', 'postgres://h:99999/d'],
+  ],
+  [
+    'REDIS_URL',
+    ['redis://:p%23ss@[::1]:6379', 'rediss://u:p@h/1'],
+    ['redis://:pa#ss@h', 'rediss://u:50%off@h'],
+  ],
+])('%s takes %j and refuses %j', (name, good, bad) => {
+  expect(good.map((value) => problemsOf({ [name]: value }))).toEqual(good.map(() => null));
+  expect(bad.filter((value) => problemsOf({ [name]: value }) === null)).toEqual([]);
+});
+
+test('one whose password is not percent-encoded is named, in a file too, and not shown', () => {
+  const encoded = 'special characters in user and password percent-encoded (# as %23, / as %2F, % as %25)';
+  const problems = problemsOf(
+    { DATABASE_URL: 'postgres://u:canary#x@h/d', REDIS_URL_FILE: '/run/redis' },
+    { '/run/redis': 'redis://:canary%off@h\n' },
+  );
+  expect(problems).toEqual([
+    `DATABASE_URL: expected a postgres:// or postgresql:// URL, ${encoded}`,
+    `REDIS_URL_FILE: expected a file that holds a redis:// or rediss:// URL, ${encoded}, and nothing else, got "/run/redis"`,
+  ]);
+});
+
+const drivers: Record<string, { scheme: string; read: (url: string) => unknown }> = {
+  DATABASE_URL: { scheme: 'postgres', read: (url) => postgres(url, { max: 1 }) },
+  REDIS_URL: { scheme: 'redis', read: (url) => new Redis(url, { lazyConnect: true }) },
+};
+test.each(Object.entries(drivers))('%s takes what its driver can read, and nothing else', (name, driver) => {
+  const piece = constantFrom(...'u : @ / ? # % , [ ] 1 . %23 %zz %E4 host a:1,b:2'.split(' '));
+  assert(
+    property(array(piece, { minLength: 1, maxLength: 12 }), (pieces) => {
+      const url = `${driver.scheme}://${pieces.join('')}`;
+      let isRead = true;
+      try {
+        driver.read(url);
+      } catch {
+        isRead = false;
+      }
+      expect([url, problemsOf({ [name]: url }) === null]).toEqual([url, isRead]);
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { createHealth } from '../../src/daemon/health.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { useStore } from '../store/support.ts';
+import { setClockAhead } from '../support/movable-clock.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore({ movableClock: true });
+
+/** What is scraped from a daemon on this database, and what it logs. */
+function daemon() {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    level: 'info',
+    secrets: () => [],
+    destination: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  const health = createHealth(
+    {
+      config: settingsWith(),
+      sync: { sql: store.sql, clock: systemClock },
+      log,
+      backend: { ping: () => Promise.resolve(), describe: () => '' },
+      metrics: createMetrics({ version: '1' }),
+      pause: { failure: () => null },
+      clocks: { wrong: () => null },
+      breaker: { explain: () => null },
+    },
+    { lastJobAt: () => null, silentMs: () => 0 },
+  );
+  const value = async (metric: string) =>
+    new RegExp(`^catalog_mirror_${metric} (.*)$`, 'm').exec(await health.metrics())?.[1];
+  return {
+    lines,
+    value,
+    isRead: async () => (await value('mirror_stats_available')) === '1',
+  };
+}
+
+test.each([-3600, 0, 3600])(
+  'a back-off lasts by the clock of Postgres, here %d seconds ahead of the host’s',
+  async (seconds) => {
+    await setClockAhead(store.sql, seconds);
+    await store.sql`insert into catalog_internal.pace (ceiling, raised_at, backoff_until) values (100, now(), now() + interval '1 min')`;
+    const { value } = daemon();
+    expect(await value('backing_off')).toBe('1');
+    await store.sql`update catalog_internal.pace set backoff_until = now()`;
+    expect(await value('backing_off')).toBe('0');
+  },
+);
+
+const rename = (from: string, to: string) =>
+  store.sql.unsafe(`alter function catalog_internal.${from}() rename to ${to}`);
+
+test('a reading that fails is told of once, with its reason, and again when it is over', async () => {
+  const { lines, isRead } = daemon();
+  expect(await isRead()).toBe(true);
+  await rename('followers_now', 'followers_gone');
+  try {
+    for (let scrape = 0; scrape < 3; scrape += 1) expect(await isRead()).toBe(false);
+    expect(lines).toMatchObject([
+      { level: 'warn', event: 'status.unread', err: { code: '42883' }, times: 1 },
+    ]);
+  } finally {
+    await rename('followers_gone', 'followers_now');
+  }
+  expect(await isRead()).toBe(true);
+  expect(lines.slice(1)).toMatchObject([{ level: 'info', event: 'status.read', times: 3 }]);
+});
+
+test('one that takes longer than a second is waited for, as scrapes wait for their answer', async () => {
+  const { lines, isRead } = daemon();
+  const [{ result }] = await store.sql<[{ result: string }]>`
+    select pg_get_function_result('catalog_internal.followers_now()'::regprocedure) as result`;
+  await rename('followers_now', 'followers_quick');
+  try {
+    await store.sql
+      .unsafe(`create function catalog_internal.followers_now() returns ${result} language plpgsql as $$
+      #variable_conflict use_column
+      begin perform pg_sleep(1.5); return query select * from catalog_internal.followers_quick(); end $$`);
+    expect(await isRead()).toBe(true);
+    expect(lines).toEqual([]);
+  } finally {
+    await store.sql.unsafe('drop function catalog_internal.followers_now()');
+    await rename('followers_quick', 'followers_now');
+  }
+});

@@ -1,0 +1,128 @@
+import { closeSync, openSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { openDestination } from '../../src/telemetry/log/destination.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+
+/** A log to a file that has room for so many bytes, and fails with this code when it has none. */
+function logging(code = 'ENOSPC') {
+  let written = '';
+  let room = Infinity;
+  let waitedMs = 0;
+  let onWait = () => {};
+  const destination = openDestination(7, {
+    write(fd, bytes) {
+      expect(fd).toBe(7);
+      if (room === 0) throw Object.assign(new Error('cannot write'), { code });
+      const taken = bytes.subarray(0, room);
+      room -= taken.length;
+      written += Buffer.from(taken).toString();
+      return taken.length;
+    },
+    pause(ms) {
+      waitedMs += ms;
+      onWait();
+    },
+  });
+  const log = createLogger({ level: 'info', secrets: () => [], destination });
+  return {
+    tell: (version: number) => log.info({ event: 'app.started', version }),
+    has: (bytes: number) => {
+      room = bytes;
+    },
+    whileWaiting: (work: () => void) => {
+      onWait = work;
+    },
+    waitedMs: () => waitedMs,
+    /** Of each line its version, or what it says is lost. */
+    lines: () =>
+      written
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+        .map(({ event, version, lines, code: why }) =>
+          event === 'app.started' ? version : [event, lines, why],
+        ),
+  };
+}
+
+test.each(['ENOSPC', 'EIO', 'EPIPE', 'EDQUOT'])(
+  'where writing fails with %s, lines are lost and nothing else; once it works again, one line says how many',
+  (code) => {
+    const { tell, has, lines } = logging(code);
+    tell(1);
+    has(0);
+    for (const version of [2, 3, 4]) tell(version);
+    expect(lines()).toEqual([1]);
+    has(Infinity);
+    tell(5);
+    tell(6);
+    expect(lines()).toEqual([1, 5, ['log.lost', 3, code], 6]);
+  },
+);
+
+test('where the disk is full in the middle of a line, its rest is written when there is room', () => {
+  const { tell, has, lines } = logging();
+  has(20);
+  tell(1);
+  tell(2);
+  tell(3);
+  has(Infinity);
+  tell(4);
+  expect(lines()).toEqual([1, 4, ['log.lost', 2, 'ENOSPC']]);
+});
+
+test('that lines were lost is said again where there was no room for saying it', () => {
+  const { tell, has, lines } = logging();
+  tell(1);
+  has(0);
+  tell(2);
+  tell(3);
+  // Room for one line: the versions have one digit each.
+  has(Buffer.byteLength(lengthOfOne()));
+  tell(4);
+  expect(lines()).toEqual([1, 4]);
+  tell(5);
+  has(Infinity);
+  tell(6);
+  expect(lines()).toEqual([1, 4, 6, ['log.lost', 3, 'ENOSPC']]);
+});
+
+/** A line as `tell` writes it. */
+function lengthOfOne(): string {
+  let text = '';
+  const destination = { write: (line: string) => (text = line) };
+  createLogger({ level: 'info', secrets: () => [], destination }).info({ event: 'app.started', version: 1 });
+  return text;
+}
+
+test('a reader that is slow is waited for a moment; one that does not read, only once', () => {
+  const { tell, has, lines, whileWaiting, waitedMs } = logging('EAGAIN');
+  has(0);
+  whileWaiting(() => has(Infinity));
+  tell(1);
+  expect(lines()).toEqual([1]);
+  const short = waitedMs();
+  expect(short).toBeGreaterThan(0);
+
+  has(0);
+  whileWaiting(() => {});
+  tell(2);
+  const long = waitedMs() - short;
+  expect(long).toBeLessThanOrEqual(200);
+  tell(3);
+  expect(waitedMs() - short).toBe(long);
+  has(Infinity);
+  tell(4);
+  expect(lines()).toEqual([1, 4, ['log.lost', 2, 'EAGAIN']]);
+});
+
+test.skipIf(process.platform !== 'linux')('a full disk of the system throws at nobody who logs', () => {
+  const fd = openSync('/dev/full', 'w');
+  try {
+    const log = createLogger({ level: 'info', secrets: () => [], destination: openDestination(fd) });
+    for (let n = 0; n < 3; n += 1) log.info({ event: 'app.started' });
+    log.fatal({ event: 'app.crashed' });
+  } finally {
+    closeSync(fd);
+  }
+});
