@@ -1,5 +1,5 @@
 import type { LoneClient } from './db.ts';
-import { FollowerError, POSITION_LOST } from './followers.ts';
+import { FollowerError, type Place, POSITION_LOST } from './followers.ts';
 import { sqlState } from './sql-errors.ts';
 
 /** A change of the feed, as catalog.changes returns it; of the first copy, what is there as if it had just appeared. */
@@ -104,14 +104,17 @@ async function readRows(
     return rows;
   } catch (error) {
     if (sqlState(error) !== POSITION_LOST) throw error;
-    throw new FollowerError(
-      'position-lost',
-      'the kept position is lost: the changes after it are no longer kept, or the database was restored',
-      'begin again: with --from start --reset the present state is sent first and then the changes, with --from oldest --reset what is still kept',
-      error,
-    );
+    throw positionLost(error);
   }
 }
+
+const positionLost = (cause?: unknown): FollowerError =>
+  new FollowerError(
+    'position-lost',
+    'the kept position is lost: the changes after it are no longer kept, or the database was restored',
+    'begin again: with --from start --reset the present state is sent first and then the changes, with --from oldest --reset what is still kept',
+    cause,
+  );
 
 const changeOf = (row: Row, position: bigint, copy: boolean): Change => ({
   position,
@@ -173,3 +176,25 @@ export async function readCopy(
     isEnd: false,
   };
 }
+
+/**
+ * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was restored, or a standby that was
+ * behind, has the place of before, and the changes that are lost are told by none that follow. One who was set back otherwise hears them again.
+ *
+ * @throws FollowerError `position-lost`
+ */
+export async function checkNotSetBack(client: LoneClient, delivered: Place, kept: Place): Promise<void> {
+  if (kept.position < delivered.position)
+    await readChanges(client, delivered.position, 1, {
+      kinds: null,
+      brands: null,
+      skus: null,
+      watchlist: false,
+    });
+  else if (kept.position === delivered.position && isCopyBehind(delivered.afterSku, kept.afterSku))
+    throw positionLost();
+}
+
+/** What the receiver has of a copy may be of changes that are lost, and these have no position by which that can be found. */
+const isCopyBehind = (delivered: string | null, kept: string | null): boolean =>
+  kept !== null && (delivered === null || Buffer.compare(Buffer.from(kept), Buffer.from(delivered)) < 0);

@@ -60,6 +60,16 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/cli/follow/following.ts',
+    ['test/follow/restored.pg.test.ts'],
+    [
+      'followers: a restored database says where they are',
+      'if (known.place !== null) await goneOn(client, held, known.place, taken);',
+      '',
+    ],
+    ['followers: who is not known any more begins anew', 'known.place === null ? from : null', 'from'],
+  ),
+  ...faultsOf(
     'src/store/followers.ts',
     ['test/follow/names.pg.test.ts'],
     ['followers: two hold a name', 'if (row.is_held) {', 'if (row.is_held && begun !== null) {'],
