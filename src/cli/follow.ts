@@ -153,7 +153,7 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
         lines.ended(end, place);
         return end === 'unwanted' || end === 'undelivered' ? EXIT.failed : EXIT.ok;
       },
-      { giveUp: stopped.signal },
+      { giveUp: stopped.signal, lasts: !wanted.once },
     );
   } finally {
     over.abort();
