@@ -87,6 +87,30 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['clients: a lost position is never given up', 'onLost === undefined)', 'onLost !== undefined)'],
   ),
   ...faultsOf(
+    'src/client/transact.ts',
+    ['test/client/lost-connection.pg.test.ts'],
+    [
+      'clients: what is sent too late is sent into the next transaction',
+      'if (this.#end !== null) return sent.reject(this.#end.error);',
+      '',
+    ],
+    [
+      'clients: what a lost connection leaves is waited for',
+      'for (const statement of this.#sent) statement.reject(error);',
+      '',
+    ],
+    [
+      'clients: the next transaction begins beside the work',
+      'await (working as Promise<T> | null)?.catch(() => {});',
+      '',
+    ],
+    [
+      'clients: the driver ends the next transaction for this one',
+      'return transaction.settle(working);',
+      'return working;',
+    ],
+  ),
+  ...faultsOf(
     'src/client/store.ts',
     ['test/client/follow.pg.test.ts'],
     ['clients: two of one name apply both', 'where name = $1::text for update', 'where name = $1::text'],
