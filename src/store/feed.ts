@@ -61,8 +61,8 @@ const COLUMNS =
   'position, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at';
 
 /**
- * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU is no longer mirrored
- * passes without being looked up: nothing is left by which it could be, and a follower that does not know it loses nothing. The same
+ * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU is no longer mirrored, and that
+ * its prices go, passes without being looked up: nothing is left by which it could be, and a follower that does not know it loses nothing. The same
  * for a brand that a SKU has no longer: that it has changed is the last that its follower hears.
  */
 function passing({ kinds, brands, skus, watchlist }: Filter) {
@@ -75,7 +75,8 @@ function passing({ kinds, brands, skus, watchlist }: Filter) {
       ? ['exists (select from catalog_internal.watched w where w.sku = c.sku and w.weight is not null)']
       : []),
   ].join(' and ');
-  const gone = "c.kind = 'sku' and c.field = 'state' and c.new_value is null";
+  const gone = `c.kind = 'sku' and c.field = 'state' and c.new_value is null
+    or c.kind = 'price' and c.new_price is null and not exists (select from catalog.products known where known.sku = c.sku)`;
   return {
     joins: brands === null ? '' : 'left join catalog.products p on p.sku = c.sku',
     condition: `($3::text[] is null or c.kind = any($3)) and ($5::text[] is null or c.sku = any($5)) and (${looked} or ${gone})`,

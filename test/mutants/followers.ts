@@ -60,6 +60,15 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/feed.ts',
+    ['test/follow/follower.pg.test.ts'],
+    [
+      'followers: a deleted SKU keeps its prices at the receiver',
+      "or c.kind = 'price' and c.new_price is null",
+      'or false',
+    ],
+  ),
+  ...faultsOf(
     'src/cli/follow/following.ts',
     ['test/follow/restored.pg.test.ts'],
     [
