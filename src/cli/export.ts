@@ -37,7 +37,7 @@ export const exportFiles: Command = {
   },
   optionHelp: {
     what: 'only this; without it all four, into a folder',
-    out: 'the file, or a folder for `<what>.parquet`',
+    out: 'the file, or a folder for `<what>.parquet`; a name that ends with a slash is a folder, which is made',
     since: 'only history and daily prices from this day on (YYYY-MM-DD, UTC)',
     replace: 'overwrite files that exist; each is whole, the new one or the one before, at every moment',
   },
@@ -105,11 +105,17 @@ const wantedOf = ({ what, out, since, replace }: CommandArgs['values']): Wanted 
   replace: replace === true,
 });
 
-/** Which file gets what; makes the folder where all are wanted. */
+/** Which file gets what; makes the folder where all are wanted, or the name ends as one of a folder does. */
 async function filesOf({ what, out }: Wanted): Promise<[Export, string][]> {
-  if (what === null)
+  if (what === null || out.endsWith('/'))
     await mkdir(out, { recursive: true }).catch((error: unknown) => {
-      throw new NotWritten(out, 'without --what, --out is a folder', error);
+      throw new NotWritten(
+        out,
+        what === null
+          ? 'without --what, --out is a folder'
+          : 'a name that ends with a slash is one of a folder',
+        error,
+      );
     });
   const isFolder = await stat(out).then(
     (found) => found.isDirectory(),

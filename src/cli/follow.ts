@@ -1,5 +1,5 @@
 import { loadConfig, type MirrorConfig, processSources, type WebhookConfig } from '../config/config.ts';
-import { createOutput } from '../follow/output.ts';
+import { outputTo } from '../follow/output.ts';
 import type { Sink } from '../follow/sink.ts';
 import { systemClock } from '../lib/clock.ts';
 import { sqlState } from '../store/sql-errors.ts';
@@ -94,7 +94,7 @@ async function run(wanted: Wanted, print: (line: string) => void): Promise<numbe
   const { env, readFile } = processSources;
   if (wanted.do === 'follow' && wanted.webhook === null) {
     const config = loadConfig(env, readFile, { need: 'database' });
-    return await following(config, wanted, createOutput(process.stdout));
+    return await following(config, wanted, outputTo(process.stdout));
   }
   if (wanted.do === 'follow' || wanted.do === 'resend') {
     const config: WebhookConfig = loadConfig(env, readFile, { need: 'webhook' });
@@ -153,7 +153,7 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
         lines.ended(end, place);
         return end === 'unwanted' || end === 'undelivered' ? EXIT.failed : EXIT.ok;
       },
-      { giveUp: stopped.signal },
+      { giveUp: stopped.signal, lasts: !wanted.once },
     );
   } finally {
     over.abort();

@@ -76,20 +76,41 @@ function shortest(path: string): string {
 
 /**
  * Does work on the mirror that `findMirror` finds. `which` is what it says of it, for the first line of what is printed.
- * `giveUp` ends the wait for the database.
+ * `giveUp` ends the wait for the database. `lasts`: the work has no end of its own, and so starts no Postgres, which the daemon would find in use.
  */
 export async function withMirror<T>(
   config: MirrorConfig,
   work: (sql: Sql, which: string | null, url: string) => Promise<T>,
-  { giveUp, owners = OWNERS }: { readonly giveUp?: AbortSignal; readonly owners?: readonly Owner[] } = {},
+  {
+    giveUp,
+    owners = OWNERS,
+    lasts = false,
+  }: {
+    readonly giveUp?: AbortSignal;
+    readonly owners?: readonly Owner[];
+    readonly lasts?: boolean;
+  } = {},
 ): Promise<T> {
   const { url, dataDir, which } = await findMirror(config, owners);
   const working = (at: string) => (sql: Sql) => work(sql, which, at);
   if (url !== null) return await withConnection(url, working(url), giveUp);
+  if (lasts) throw new NotRunning(dataDir);
   await using embedded = await startEmbeddedPostgres({ dataDir }).catch((error: unknown) => {
     throw error instanceof EmbeddedError && error.kind === 'in-use' ? new Starting(error) : error;
   });
   return await withConnection(embedded.url, working(embedded.url), giveUp);
+}
+
+/** Whoever owns the embedded Postgres is not there, or not yet. */
+class NotRunning extends Error {
+  override readonly name = 'NotRunning';
+  readonly kind = 'not-running';
+  readonly hint =
+    'start the daemon, `catalog-mirror run`, or wait until it has started, then try again; or use --once, which starts this Postgres for as long as it takes';
+
+  constructor(dataDir: string) {
+    super(`the embedded Postgres in ${shortest(dataDir)} is not running`);
+  }
 }
 
 /** The owner of an embedded Postgres is there, and its server is not. */

@@ -5,6 +5,7 @@ import { readPlace } from './position.ts';
 import { type Batch, readBatch } from './read-batch.ts';
 import { openSource, type Source } from './source.ts';
 import { keepPosition, type Store } from './store.ts';
+import { transact } from './transact.ts';
 import { listenForNews } from './waiting.ts';
 
 /* Following the mirror's changes from TypeScript. Importing this starts nothing. */
@@ -105,18 +106,18 @@ async function applyNext(
 ): Promise<boolean> {
   let position: string | null = null;
   try {
-    return await sql.begin(async (tx) => {
+    return await transact(sql, async (tx, isLost) => {
       position = await keepPosition.lock(tx, store);
       const read = await readBatch(tx, position, most);
       if (read.changes.length === 0 && read.position === position) return false;
-      if (read.changes.length > 0) await applyBatch(tx, apply, read);
+      if (read.changes.length > 0) await applyBatch(tx, isLost, apply, read);
       await keepPosition.save(tx, store, read.position);
       return true;
     });
   } catch (error) {
     if (!(error instanceof FollowError) || error.kind !== 'position-lost' || onLost === undefined)
       throw error;
-    await sql.begin(async (tx) => {
+    await transact(sql, async (tx) => {
       // Another process of this name may have done it meanwhile.
       if ((await keepPosition.lock(tx, store)) !== position) return;
       await onLost(tx, error);
@@ -137,13 +138,14 @@ class OwnFailure {
 
 async function applyBatch(
   tx: TransactionSql,
+  isLost: () => boolean,
   apply: FollowIntoOptions['apply'],
   batch: Batch,
 ): Promise<void> {
   try {
     await apply(tx, batch);
   } catch (error) {
-    if (!isPassing(error)) throw error;
+    if (isLost() || !isPassing(error)) throw error;
     const isWell = await tx.unsafe('select').then(
       () => true,
       () => false,

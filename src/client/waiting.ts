@@ -11,9 +11,18 @@ export interface News {
   close(): Promise<void>;
 }
 
+/** A standby refuses LISTEN, and the driver remembers a refusal, and each listener, for as long as its connection lives: also beyond a promotion. */
+async function takesListeners(sql: Sql): Promise<boolean> {
+  const rows = await sql
+    .unsafe('select pg_is_in_recovery()::text')
+    .values()
+    .catch(() => []);
+  return (rows as unknown[][])[0]?.[0] === 'false';
+}
+
 /**
  * Listens for notifications of changes. Where that cannot be done, as behind a pooler, or no longer, it polls more often, and tries to
- * listen again with each poll: the driver gives up after one try. `sleep` ends early, without an error, when its signal aborts.
+ * listen again with each poll: the driver gives up after one try. On a standby it does not try. `sleep` ends early, without an error, when its signal aborts.
  */
 export function listenForNews(
   sql: Sql,
@@ -38,7 +47,7 @@ export function listenForNews(
   const listen = async () => {
     const before = listening;
     // Once it listens there may be what nobody has told of.
-    listening = await sql.listen(CHANNEL, tell, tell).catch(() => null);
+    listening = (await takesListeners(sql)) ? await sql.listen(CHANNEL, tell, tell).catch(() => null) : null;
     // Not sooner, or the driver would stop listening in between.
     await before?.unlisten().catch(() => {});
   };

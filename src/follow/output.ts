@@ -1,15 +1,21 @@
+import { fstatSync, ftruncateSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import type { Batch } from './batch.ts';
+import type { Result } from './delivery.ts';
 import type { Sink } from './sink.ts';
 
 /** A batch of lines that are written at once. */
 const LIMITS = { changes: 1000, bytes: 256 * 1024 };
 
+/** Lines on stdout, whatever that is. */
+export const outputTo = (stdout: Writable & { readonly fd: number }): Sink =>
+  fstatSync(stdout.fd).isFile() ? createFileOutput(fileOf(stdout.fd)) : createOutput(stdout);
+
 /**
  * Lines on a stream. A batch counts as delivered when the stream has taken it; while its reader is slow, that waits, and nothing is read ahead.
  * A reader that has closed it wants no more.
  */
-export function createOutput(stream: Writable): Sink {
+function createOutput(stream: Writable): Sink {
   return {
     limits: LIMITS,
     async deliver({ lines }: Batch, signal) {
@@ -22,16 +28,71 @@ export function createOutput(stream: Writable): Sink {
       );
       const end = await promise;
       signal.removeEventListener('abort', giveUp);
-      if (end === 'delivered') return { verdict: 'delivered', status: null, said: null, retryAfterMs: null };
+      if (end === 'delivered') return DELIVERED;
       return end === 'unwanted' ? CLOSED : { ...CLOSED, verdict: 'failed', said: 'the reader takes nothing' };
     },
     async close() {},
   };
 }
 
+const DELIVERED = { verdict: 'delivered', status: null, said: null, retryAfterMs: null } as const;
 const CLOSED = {
   verdict: 'unwanted',
   status: null,
   said: 'the reader has closed the output',
   retryAfterMs: null,
 } as const;
+
+/** A file that lines are written to. */
+export interface OutputFile {
+  /** Writes what there is room for, from the beginning; how many bytes these were. Throws where there is none. */
+  write(bytes: Uint8Array): number;
+  size(): number;
+  truncate(size: number): void;
+}
+
+const fileOf = (fd: number): OutputFile => ({
+  write: (bytes) => writeSync(fd, bytes),
+  size: () => fstatSync(fd).size,
+  truncate: (size) => ftruncateSync(fd, size),
+});
+
+/**
+ * Lines in a file. A batch counts as delivered when all of its bytes are taken: of what a disk has no room for, a stream of Node.js says nothing. One that
+ * was taken in part is gone on with when it comes again, and taken back at the end.
+ */
+export function createFileOutput(file: OutputFile): Sink {
+  let part: { readonly text: string; readonly bytes: Buffer; readonly from: number; taken: number } | null =
+    null;
+  return {
+    limits: LIMITS,
+    async deliver({ lines }: Batch): Promise<Result> {
+      const text = `${lines.join('\n')}\n`;
+      try {
+        // After a session that was lost it may be cut in another way: what there is of it is then a line of its own.
+        const isOther = part !== null && part.taken > 0 && part.text !== text;
+        if (part?.text !== text)
+          part = { text, bytes: Buffer.from(isOther ? `\n${text}` : text), from: file.size(), taken: 0 };
+        const { bytes } = part;
+        while (part.taken < bytes.length) {
+          const taken = file.write(bytes.subarray(part.taken));
+          if (taken === 0) return { ...CLOSED, verdict: 'failed', said: 'the file takes nothing' };
+          part.taken += taken;
+        }
+      } catch (error) {
+        return { ...CLOSED, verdict: 'failed', said: failureOf(error) };
+      }
+      part = null;
+      return DELIVERED;
+    },
+    async close() {
+      if (part === null || part.taken === 0) return;
+      // Whoever goes on writes the batch from its beginning.
+      if (file.size() === part.from + part.taken) file.truncate(part.from);
+    },
+  };
+}
+
+/** By its code, as ENOSPC. */
+const failureOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : 'it cannot be written';

@@ -1,5 +1,5 @@
 import type { LoneClient } from './db.ts';
-import { FollowerError, POSITION_LOST } from './followers.ts';
+import { FollowerError, type Place, POSITION_LOST } from './followers.ts';
 import { sqlState } from './sql-errors.ts';
 
 /** A change of the feed, as catalog.changes returns it; of the first copy, what is there as if it had just appeared. */
@@ -61,8 +61,8 @@ const COLUMNS =
   'position, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at';
 
 /**
- * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU is no longer mirrored
- * passes without being looked up: nothing is left by which it could be, and a follower that does not know it loses nothing. The same
+ * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU is no longer mirrored, and that
+ * its prices go, passes without being looked up: nothing is left by which it could be, and a follower that does not know it loses nothing. The same
  * for a brand that a SKU has no longer: that it has changed is the last that its follower hears.
  */
 function passing({ kinds, brands, skus, watchlist }: Filter) {
@@ -75,7 +75,8 @@ function passing({ kinds, brands, skus, watchlist }: Filter) {
       ? ['exists (select from catalog_internal.watched w where w.sku = c.sku and w.weight is not null)']
       : []),
   ].join(' and ');
-  const gone = "c.kind = 'sku' and c.field = 'state' and c.new_value is null";
+  const gone = `c.kind = 'sku' and c.field = 'state' and c.new_value is null
+    or c.kind = 'price' and c.new_price is null and not exists (select from catalog.products known where known.sku = c.sku)`;
   return {
     joins: brands === null ? '' : 'left join catalog.products p on p.sku = c.sku',
     condition: `($3::text[] is null or c.kind = any($3)) and ($5::text[] is null or c.sku = any($5)) and (${looked} or ${gone})`,
@@ -104,14 +105,17 @@ async function readRows(
     return rows;
   } catch (error) {
     if (sqlState(error) !== POSITION_LOST) throw error;
-    throw new FollowerError(
-      'position-lost',
-      'the kept position is lost: the changes after it are no longer kept, or the database was restored',
-      'begin again: with --from start --reset the present state is sent first and then the changes, with --from oldest --reset what is still kept',
-      error,
-    );
+    throw positionLost(error);
   }
 }
+
+const positionLost = (cause?: unknown): FollowerError =>
+  new FollowerError(
+    'position-lost',
+    'the kept position is lost: the changes after it are no longer kept, or the database was restored',
+    'begin again: with --from start --reset the present state is sent first and then the changes, with --from oldest --reset what is still kept',
+    cause,
+  );
 
 const changeOf = (row: Row, position: bigint, copy: boolean): Change => ({
   position,
@@ -173,3 +177,25 @@ export async function readCopy(
     isEnd: false,
   };
 }
+
+/**
+ * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was restored, or a standby that was
+ * behind, has the place of before, and the changes that are lost are told by none that follow. One who was set back otherwise hears them again.
+ *
+ * @throws FollowerError `position-lost`
+ */
+export async function checkNotSetBack(client: LoneClient, delivered: Place, kept: Place): Promise<void> {
+  if (kept.position < delivered.position)
+    await readChanges(client, delivered.position, 1, {
+      kinds: null,
+      brands: null,
+      skus: null,
+      watchlist: false,
+    });
+  else if (kept.position === delivered.position && isCopyBehind(delivered.afterSku, kept.afterSku))
+    throw positionLost();
+}
+
+/** What the receiver has of a copy may be of changes that are lost, and these have no position by which that can be found. */
+const isCopyBehind = (delivered: string | null, kept: string | null): boolean =>
+  kept !== null && (delivered === null || Buffer.compare(Buffer.from(kept), Buffer.from(delivered)) < 0);

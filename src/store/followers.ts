@@ -51,7 +51,8 @@ export type Beginning = 'now' | 'oldest' | 'start' | bigint;
 export interface FollowerOptions {
   readonly name: string;
   readonly delivery: Delivery;
-  readonly from: Beginning;
+  /** Null: it has begun, so that somebody who does not know the name has lost it. */
+  readonly from: Beginning | null;
   /** Begin at `from` although a position is kept. */
   readonly reset: boolean;
   /** Who holds the name, for others to read. */
@@ -111,7 +112,7 @@ export async function drawHolder(client: LoneClient): Promise<string> {
 /**
  * Takes the name for this session, and makes it where nobody has used it. Null: a living session of another process holds it.
  *
- * @throws FollowerError `too-many`
+ * @throws FollowerError `too-many`, `unknown`, `position-lost`
  */
 export async function takeName(
   client: LoneClient,
@@ -122,7 +123,8 @@ export async function takeName(
   try {
     // Names are made one at a time, so that they can be counted.
     await client.query('lock table catalog_internal.followers in share row exclusive mode');
-    const begun = reset || !(await isKnown(client, name)) ? await beginningOf(client, from) : null;
+    const begun =
+      reset || !(await isKnown(client, name)) ? await beginningOf(client, begunAt(name, from)) : null;
     if (begun !== null) await makeName(client, name, delivery, begun);
     const { rows } = await client.query<Row>(
       `select *, holder is distinct from $2 and catalog_internal.session_lives(pid, backend_start) as is_held
@@ -153,6 +155,15 @@ export async function takeName(
     await client.query('rollback').catch(() => {});
     throw error;
   }
+}
+
+function begunAt(name: string, from: Beginning | null): Beginning {
+  if (from !== null) return from;
+  throw new FollowerError(
+    'unknown',
+    `the database does not know ${name} any more: it was restored, or somebody has forgotten this follower`,
+    'begin again: with --from start the present state is sent first and then the changes, with --from oldest what is still kept',
+  );
 }
 
 async function isKnown(client: LoneClient, name: string): Promise<boolean> {

@@ -174,6 +174,18 @@ test('a file that is there stays unless it may be replaced', async () => {
   expect(await readdir(folder)).toEqual(['products.parquet']);
 });
 
+test('a name that ends with a slash is a folder, which is made', async () => {
+  const folder = await temporaryFolder();
+  expect(await run('--what', 'products', '--out', `${folder}/new/`)).toMatchObject({ code: 0 });
+  expect(await rowsOf(join(folder, 'new', 'products.parquet'))).toHaveLength(2);
+  await writeFile(join(folder, 'file'), 'mine');
+  expect(await run('--what', 'products', '--out', `${folder}/file/`, '--replace')).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/was not written\n {2}because: E(?:EXIST|NOTDIR)/),
+  });
+  expect(await readFile(join(folder, 'file'), 'utf8')).toBe('mine');
+});
+
 test.each([
   [[], '--out: expected a file or a folder'],
   [['--out', 'x', '--what', 'price'], '--what: expected one of prices, history, daily, products'],

@@ -7,7 +7,7 @@ import { findEmbeddedPostgres } from '../../src/embedded/find.ts';
 import type { FoundCluster } from '../../src/embedded/find.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { runProgram, temporaryFolder } from '../support/process.ts';
+import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
 const NONE: FoundCluster = { state: 'none' };
 const STOPPED: FoundCluster = { state: 'stopped' };
@@ -92,6 +92,27 @@ describe('migrate without DATABASE_URL', () => {
     expect({ code: stopped.code, stderr: stopped.stderr }).toEqual({ code: 0, stderr: '' });
     expect(stopped.stdout).toContain(`in the stopped daemon in ${dataDir}:\nmigrations applied`);
     expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
+  });
+});
+
+describe('a Postgres whose daemon is stopped', () => {
+  test('is not started by follow, which would keep it from the daemon; with --once it is, for as long as that takes', async () => {
+    const folder = await temporaryFolder();
+    const dataDir = join(folder, 'postgres');
+    const server = await startEmbeddedPostgres({ dataDir });
+    await migrateDatabase(server.url);
+    await server.stop();
+    await using program = startProgram(['follow', '--name', 'shop'], { DATA_DIR: folder });
+    expect(await program.exited).toMatchObject({ code: 1 });
+    expect(program.stderr.join('\n')).toMatch(/is not running[^]*what to do: .*catalog-mirror run.*--once/);
+    expect(program.stdout).toEqual([]);
+    expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
+    expect(await runProgram(['follow', '--name', 'shop', '--once'], { DATA_DIR: folder })).toMatchObject({
+      code: 0,
+    });
+    expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
+    // The daemon that starts later.
+    await (await startEmbeddedPostgres({ dataDir })).stop();
   });
 });
 

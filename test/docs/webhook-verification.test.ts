@@ -28,21 +28,48 @@ const posts = fc
     body: fc.oneof(fc.json(), fc.string({ unit: 'grapheme' })),
     secrets: fc.uniqueArray(fc.integer({ min: 1, max: 255 }), { minLength: 1, maxLength: 3 }),
     known: fc.nat(2),
-    wrong: fc.constantFrom(null, 'body', 'id', 'time', 'secret', 'signature', 'version'),
+    wrong: fc.constantFrom(
+      null,
+      'body',
+      'id',
+      'time',
+      'secret',
+      'signature',
+      'version',
+      'letters',
+      'odd time',
+      'missing',
+    ),
+    letter: fc.constantFrom('é', 'ก', '👟', '\ud800'),
+    oddTime: fc.constantFrom('', 'x', '²', '1e400', '9'.repeat(5000), '-1', ' '),
+    missing: fc.subarray(['webhook-id', 'webhook-timestamp', 'webhook-signature'], { minLength: 1 }),
   })
-  .map(({ id, body, secrets, known, wrong }): { post: Post; isGenuine: boolean } => {
-    const seconds = Math.floor(Date.now() / 1000) - (wrong === 'time' ? 301 : 0);
-    const headers = signedHeaders({ id, timestamp: seconds, body }, secrets.map(secretOf));
-    const secret = secretOf(wrong === 'secret' ? 0 : (secrets[known % secrets.length] ?? 0));
-    const signature = headers['webhook-signature'] ?? '';
-    const changed: Record<string, Partial<Post>> = {
-      body: { body: `${body} ` },
-      id: { headers: { ...headers, 'webhook-id': `${id}x` } },
-      signature: { headers: { ...headers, 'webhook-signature': signature.replaceAll(/v1,./g, 'v1,_') } },
-      version: { headers: { ...headers, 'webhook-signature': signature.replaceAll('v1,', 'v2,') } },
-    };
-    return { post: { headers, body, secret, ...changed[wrong ?? ''] }, isGenuine: wrong === null };
-  });
+  .map(
+    ({ id, body, secrets, known, wrong, letter, oddTime, missing }): { post: Post; isGenuine: boolean } => {
+      const seconds = Math.floor(Date.now() / 1000) - (wrong === 'time' ? 301 : 0);
+      const headers = signedHeaders({ id, timestamp: seconds, body }, secrets.map(secretOf));
+      const secret = secretOf(wrong === 'secret' ? 0 : (secrets[known % secrets.length] ?? 0));
+      const signature = headers['webhook-signature'] ?? '';
+      const changed: Record<string, Partial<Post>> = {
+        body: { body: `${body} ` },
+        id: { headers: { ...headers, 'webhook-id': `${id}x` } },
+        signature: { headers: { ...headers, 'webhook-signature': signature.replaceAll(/v1,./g, 'v1,_') } },
+        // Of as many characters, and of more bytes.
+        letters: {
+          headers: {
+            ...headers,
+            'webhook-signature': signature.replaceAll(/v1,../g, `v1,${letter.padEnd(2, '_')}`),
+          },
+        },
+        'odd time': { headers: { ...headers, 'webhook-timestamp': oddTime } },
+        missing: {
+          headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !missing.includes(name))),
+        },
+        version: { headers: { ...headers, 'webhook-signature': signature.replaceAll('v1,', 'v2,') } },
+      };
+      return { post: { headers, body, secret, ...changed[wrong ?? ''] }, isGenuine: wrong === null };
+    },
+  );
 
 const drawn = fc.sample(posts, 300);
 const expected = drawn.map(({ isGenuine }) => isGenuine);

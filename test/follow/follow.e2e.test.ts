@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -112,6 +112,32 @@ describe('lines on stdout', () => {
     const [code] = (await once(child, 'close')) as [number | null];
     expect(code).toBe(0);
     expect((await readFollowers(store.sql))[0]?.behind).toBeGreaterThan(0);
+  });
+
+  test('in a file that can grow no more wait for room, and none is lost or broken', async () => {
+    const start = await positionNow(store.sql);
+    const folder = await mkdtemp(join(tmpdir(), 'follow-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const path = join(folder, 'changes.jsonl');
+    await ran('--name', 'shop', '--once');
+    await movePrices(store.sql, 500);
+    // Sixteen blocks a file: as a full disk, but by a limit that needs no disk of its own.
+    const limited = `trap '' XFSZ; ulimit -f 16; exec "$0" "$@" >> '${path}'`;
+    const child = spawn('bash', ['-c', limited, process.execPath, MAIN, 'follow', '--name', 'shop'], {
+      env: { PATH: process.env['PATH'], ...env() },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let stderr = '';
+    child.stderr.on('data', (piece: Buffer) => (stderr += piece.toString('utf8')));
+    await eventually(() => /"event":"follower\.(failing|delivered)"/.test(stderr));
+    expect(stderr).toMatch(/"event":"follower\.failing".*"said":"EFBIG"/);
+    child.kill('SIGTERM');
+    const [code] = (await once(child, 'exit')) as [number | null];
+    expect(code).toBe(0);
+    await appendFile(path, `${(await ran('--name', 'shop', '--once')).stdout}\n`);
+    const lines = (await readFile(path, 'utf8')).trimEnd().split('\n');
+    expect(positionsOf(lines)).toEqual(await positionsAfter(store.sql, start));
   });
 
   test('end at once where nobody reads and the process is told to stop', async () => {

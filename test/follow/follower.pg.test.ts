@@ -143,6 +143,41 @@ describe('what is delivered', () => {
     expect(BigInt((await only(store)).position)).toBe(await positionNow(sql));
   });
 
+  test.each([
+    ['brand=nike', 'kind=price'],
+    ['watchlist', 'kind=price'],
+    ['brand=nike', 'watchlist', 'kind=price'],
+  ])('has the prices of a SKU that somebody has deleted, with %s', async (...filters) => {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B']);
+    await sql`insert into catalog_internal.watched (sku, weight) values ('A', 1)`;
+    await answerAsked(
+      sql,
+      found('A', { 9: 100, 10: 110 }, { brand: 'Nike' }),
+      found('B', { 9: 100, 10: 110 }, { brand: 'Puma' }),
+    );
+    const client = await session(store);
+    const readAfter = async (position: bigint) => {
+      const { changes } = await readChanges(client, position, 1000, parseFilters(filters, []));
+      return changes.map(({ sku, size, newPrice }) => [sku, size, newPrice]);
+    };
+    const before = await positionNow(sql);
+    // A price that goes while its SKU stays is one of its brand's.
+    await answerAsked(sql, found('B', { 9: 100 }, { brand: 'Puma' }));
+    expect(await readAfter(before)).toEqual([]);
+    const deleted = await positionNow(sql);
+    await sql`delete from catalog_internal.watched`;
+    await sql`delete from catalog.skus where sku = 'A'`;
+    const gone = [
+      ['A', '10', null],
+      ['A', '9', null],
+    ];
+    expect(await readAfter(deleted)).toEqual(gone);
+    // Nor is it of a brand before it is answered again.
+    await knownSkus(sql, ['A']);
+    expect(await readAfter(deleted)).toEqual(gone);
+  });
+
   test('comes by itself when it is committed, and ends when it is told to', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);

@@ -60,6 +60,25 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/feed.ts',
+    ['test/follow/follower.pg.test.ts'],
+    [
+      'followers: a deleted SKU keeps its prices at the receiver',
+      "or c.kind = 'price' and c.new_price is null",
+      'or false',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/follow/following.ts',
+    ['test/follow/restored.pg.test.ts'],
+    [
+      'followers: a restored database says where they are',
+      'if (known.place !== null) await goneOn(client, held, known.place, taken);',
+      '',
+    ],
+    ['followers: who is not known any more begins anew', 'known.place === null ? from : null', 'from'],
+  ),
+  ...faultsOf(
     'src/store/followers.ts',
     ['test/follow/names.pg.test.ts'],
     ['followers: two hold a name', 'if (row.is_held) {', 'if (row.is_held && begun !== null) {'],
@@ -75,6 +94,30 @@ export const FOLLOWERS: readonly Mutant[] = [
       'throw error;',
     ],
     ['clients: a lost position is never given up', 'onLost === undefined)', 'onLost !== undefined)'],
+  ),
+  ...faultsOf(
+    'src/client/transact.ts',
+    ['test/client/lost-connection.pg.test.ts'],
+    [
+      'clients: what is sent too late is sent into the next transaction',
+      'if (this.#end !== null) return sent.reject(this.#end.error);',
+      '',
+    ],
+    [
+      'clients: what a lost connection leaves is waited for',
+      'for (const statement of this.#sent) statement.reject(error);',
+      '',
+    ],
+    [
+      'clients: the next transaction begins beside the work',
+      'await (working as Promise<T> | null)?.catch(() => {});',
+      '',
+    ],
+    [
+      'clients: the driver ends the next transaction for this one',
+      'return transaction.settle(working);',
+      'return working;',
+    ],
   ),
   ...faultsOf(
     'src/client/store.ts',

@@ -1,4 +1,5 @@
-import { access, type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 /** The file cannot be written; the cause is the system's. What was there before is as it was. */
@@ -28,13 +29,13 @@ export interface PendingFile {
 /**
  * Begins a file. With `replace` it takes the place of one that is there when it is committed.
  *
- * @throws NotWritten where there is one already, or no file can be made there
+ * @throws NotWritten where there is one already, or something that is no file, or no file can be made there
  */
 export async function createPendingFile(path: string, replace: boolean): Promise<PendingFile> {
-  const hidden = join(dirname(path), `.${basename(path)}.${process.pid}.part`);
+  // Processes of several containers have one number, and may write to one volume.
+  const hidden = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.part`);
   await mayBeMade(path, replace);
-  // Of a process that had this number and was killed.
-  const handle = await open(hidden, 'w').catch((error: unknown) => {
+  const handle = await open(hidden, 'wx').catch((error: unknown) => {
     throw new NotWritten(path, 'check that its folder exists and may be written', error);
   });
   let isOpen = true;
@@ -64,12 +65,11 @@ export async function createPendingFile(path: string, replace: boolean): Promise
 }
 
 async function mayBeMade(path: string, replace: boolean): Promise<void> {
-  if (replace) return;
-  const isThere = await access(path).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) throw new NotWritten(path, 'it exists: use another name, or --replace');
+  // Of a link: what it leads to, such as the terminal behind /dev/stdout.
+  const found = await stat(path).catch(() => null);
+  if (found === null) return;
+  if (!found.isFile()) throw new NotWritten(path, 'it is no regular file: use another name');
+  if (!replace) throw new NotWritten(path, 'it exists: use another name, or --replace');
 }
 
 /** A name is on the disk when its folder is. */

@@ -10,6 +10,7 @@ import {
   type Place,
   takeName,
 } from '../../store/followers.ts';
+import { checkNotSetBack } from '../../store/feed.ts';
 import { isLockNotAvailable } from '../../store/locks.ts';
 import { isConnectionLost, storeFailure } from '../../store/sql-errors.ts';
 import { backOffMs } from '../../follow/delivery.ts';
@@ -103,6 +104,14 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
   return end;
 }
 
+/** Checks that the database has all that was delivered. Where it has not, it keeps that, for the next process to find the same. */
+async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept: Place): Promise<void> {
+  await checkNotSetBack(client, delivered, kept).catch(async (error: unknown) => {
+    if (error instanceof FollowerError) await held.delivered(delivered.position, delivered.afterSku, null);
+    throw error;
+  });
+}
+
 /** Finds where to go on, and takes the name: again after a session was lost, unless another process has it now. */
 async function placed(life: Lifetime, known: Known, client: LoneClient): Promise<NameHeld | null> {
   const { wanted, clock, stopped } = life;
@@ -120,7 +129,7 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
   known.holder ??= await drawHolder(client);
   const options = {
     name,
-    from,
+    from: known.place === null ? from : null,
     reset: wanted.reset && known.place === null,
     delivery: wanted.webhook === null ? ('stdout' as const) : ('webhook' as const),
     heldBy: `${hostname()} (process ${process.pid})`,
@@ -129,8 +138,10 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
   for (;;) {
     const taken = await takeName(client, known.holder, options);
     if ('position' in taken) {
+      const held = new NameHeld(client, name, known.holder);
+      if (known.place !== null) await goneOn(client, held, known.place, taken);
       known.place = taken;
-      return new NameHeld(client, name, known.holder);
+      return held;
     }
     if (clock.monotonic() >= until || stopped.aborted)
       throw new FollowerError(

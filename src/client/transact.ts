@@ -1,0 +1,149 @@
+import type { Sql, TransactionSql } from 'postgres';
+import { isConnectionLost } from '../store/sql-errors.ts';
+
+/*
+ * Transactions over a client of somebody else's, whose driver may be postgres.js as it is published. When a connection is lost, that driver ends the
+ * transaction and leaves the work running: what the work still sends, and the COMMIT or ROLLBACK behind it, goes into whatever transaction the connection
+ * serves next; and statements that were under way may stay unanswered for ever.
+ */
+
+/** A statement of the driver, which is sent by its `handler`. */
+interface Statement {
+  handler: (statement: Statement) => unknown;
+  resolve: (result: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+const isStatement = (made: unknown): made is Statement =>
+  made instanceof Promise && 'handler' in made && typeof made.handler === 'function';
+
+type Callable = (...given: unknown[]) => unknown;
+
+/** What is sent in one transaction: nothing after its end, and nothing that is left without an answer then. */
+class Transaction {
+  readonly #sent = new Set<Statement>();
+  readonly #ended = Promise.withResolvers<never>();
+  #end: { readonly error: unknown } | null = null;
+
+  constructor() {
+    // Nobody may be waiting for it.
+    this.#ended.promise.catch(() => {});
+  }
+
+  get isOver(): boolean {
+    return this.#end !== null;
+  }
+
+  /** Rejects with what has ended it. */
+  get ended(): Promise<never> {
+    return this.#ended.promise;
+  }
+
+  end(error: unknown): void {
+    if (this.#end !== null) return;
+    this.#end = { error };
+    for (const statement of this.#sent) statement.reject(error);
+    this.#sent.clear();
+    this.#ended.reject(error);
+  }
+
+  /** `tx`, whose statements are refused once this is over. */
+  guard(tx: TransactionSql): TransactionSql {
+    const made = (result: unknown) => (isStatement(result) ? this.#watch(result) : result);
+    return new Proxy(tx, {
+      apply: (target, self, given) => made(Reflect.apply(target as unknown as Callable, self, given)),
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (name === 'savepoint') return this.#savepoint(target);
+        if (name !== 'unsafe' && name !== 'file') return value;
+        return (...given: unknown[]) => made((value as Callable)(...given));
+      },
+    });
+  }
+
+  /** As long as the transaction is there, `work` settles it; after that the driver is to send nothing more. */
+  settle<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      work.then(
+        (result) => this.isOver || resolve(result),
+        (error: unknown) => this.isOver || reject(error as Error),
+      );
+    });
+  }
+
+  #savepoint(tx: TransactionSql): Callable {
+    return (...given) => {
+      // The driver sends statements of its own for it.
+      if (this.isOver) return this.ended;
+      const work = given.pop() as (tx: TransactionSql) => unknown;
+      const guarded = (inner: TransactionSql) => this.settle(workOf(() => work(this.guard(inner))));
+      const saved = (tx.savepoint as unknown as Callable)(...given, guarded) as Promise<unknown>;
+      return Promise.race([saved, this.ended]);
+    };
+  }
+
+  /** A statement is sent when somebody waits for it, which may be later than it is made. */
+  #watch(statement: Statement): Statement {
+    const send = statement.handler;
+    statement.handler = (sent) => {
+      if (this.#end !== null) return sent.reject(this.#end.error);
+      const { resolve, reject } = sent;
+      this.#sent.add(sent);
+      sent.resolve = (result) => {
+        this.#sent.delete(sent);
+        resolve(result);
+      };
+      sent.reject = (error) => {
+        this.#sent.delete(sent);
+        reject(error);
+        // Heard here first: the work must not answer this by another statement.
+        if (isConnectionLost(error)) this.end(error);
+      };
+      return send(sent);
+    };
+    return statement;
+  }
+}
+
+/** What the driver makes of a function's result: an array is waited for element by element. */
+async function workOf(work: () => unknown): Promise<unknown> {
+  const result = await work();
+  return Array.isArray(result) ? await Promise.all(result) : result;
+}
+
+class Over extends Error {
+  override readonly name = 'Over';
+  readonly code = 'TRANSACTION_OVER';
+
+  constructor() {
+    super('the transaction is over');
+  }
+}
+
+/**
+ * Runs `work` in a transaction. When its connection is lost, nothing of the work reaches Postgres any more; it rejects once the work has ended.
+ * `isLost` tells the work whether that has happened.
+ */
+export async function transact<T>(
+  sql: Sql,
+  work: (tx: TransactionSql, isLost: () => boolean) => Promise<T>,
+): Promise<T> {
+  const transaction = new Transaction();
+  let working: Promise<T> | null = null;
+  const begun = sql.begin((tx) => {
+    const guarded = transaction.guard(tx);
+    working = (async () => {
+      // A server that ends transactions which wait would end each of a slow receiver.
+      await guarded.unsafe('set local idle_in_transaction_session_timeout = 0');
+      return await work(guarded, () => transaction.isOver);
+    })();
+    return transaction.settle(working);
+  }) as Promise<T>;
+  begun.catch((error: unknown) => transaction.end(error));
+  try {
+    return await Promise.race([begun, transaction.ended]);
+  } finally {
+    transaction.end(new Over());
+    await (working as Promise<T> | null)?.catch(() => {});
+  }
+}

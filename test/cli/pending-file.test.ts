@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createPendingFile } from '../../src/cli/export/pending-file.ts';
+
+async function folderOf(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'pending-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+test('two that write a file of one name at once do not write into each other', async () => {
+  const folder = await folderOf();
+  const path = join(folder, 'prices.parquet');
+  // As two containers on one volume, each of which is process 1.
+  const [one, two] = [await createPendingFile(path, true), await createPendingFile(path, true)];
+  await one.handle.write('the first, and longer than the other');
+  await two.handle.write('the second');
+  await one.finish();
+  await one.commit();
+  await one.dispose();
+  expect(await readFile(path, 'utf8')).toBe('the first, and longer than the other');
+  await two.finish();
+  await two.commit();
+  await two.dispose();
+  expect(await readFile(path, 'utf8')).toBe('the second');
+  expect(await readdir(folder)).toEqual(['prices.parquet']);
+});
+
+test('what is not committed leaves nothing', async () => {
+  const folder = await folderOf();
+  const file = await createPendingFile(join(folder, 'x'), false);
+  await file.handle.write('half');
+  await file.dispose();
+  expect(await readdir(folder)).toEqual([]);
+});
+
+/** As a device, which only root can make: it has a name, and is no file. */
+async function socketAt(path: string): Promise<void> {
+  const server = createServer().listen(path);
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+}
+
+test.each([
+  ['a socket', socketAt],
+  [
+    'a link to one',
+    async (path: string) => {
+      await socketAt(`${path}.s`);
+      await symlink(`${path}.s`, path);
+    },
+  ],
+  ['a folder', (path: string) => mkdir(path)],
+])('%s is not replaced by a file, and that is said at once', async (_, make) => {
+  const path = join(await folderOf(), 'x');
+  await make(path);
+  const before = await lstat(path);
+  await expect(createPendingFile(path, true)).rejects.toMatchObject({
+    kind: 'not-written',
+    hint: expect.stringContaining('no regular file'),
+  });
+  expect((await lstat(path)).ino).toBe(before.ino);
+});
+
+test('a link to a file is replaced', async () => {
+  const folder = await folderOf();
+  await writeFile(join(folder, 'a'), 'old');
+  await symlink('a', join(folder, 'x'));
+  const file = await createPendingFile(join(folder, 'x'), true);
+  await file.handle.write('new');
+  await file.finish();
+  await file.commit();
+  expect(await readFile(join(folder, 'x'), 'utf8')).toBe('new');
+});

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import { cut } from '../../src/follow/batch.ts';
+import { createFileOutput, type OutputFile } from '../../src/follow/output.ts';
+import { changeAt } from './changes.ts';
+
+const [batch] = cut(
+  { changes: [changeAt(1n, { sku: 'รองเท้า' }), changeAt(2n)], readTo: 2n, copiedTo: null },
+  { changes: 10, bytes: 10_000 },
+);
+const TEXT = `${batch!.lines.join('\n')}\n`;
+const never = new AbortController().signal;
+
+/** A file that takes few bytes at a time, and so many in all. */
+class SmallFile implements OutputFile {
+  bytes = Buffer.alloc(0);
+  room: number;
+  readonly atOnce: number;
+
+  constructor(atOnce: number, room = Infinity) {
+    this.atOnce = atOnce;
+    this.room = room;
+  }
+
+  write(bytes: Uint8Array): number {
+    if (this.room === 0) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    const taken = bytes.subarray(0, Math.min(this.atOnce, this.room));
+    this.bytes = Buffer.concat([this.bytes, taken]);
+    this.room -= taken.length;
+    return taken.length;
+  }
+
+  size = () => this.bytes.length;
+
+  truncate(size: number): void {
+    this.bytes = this.bytes.subarray(0, size);
+  }
+
+  get text() {
+    return this.bytes.toString('utf8');
+  }
+}
+
+test.each([1, 7, 1000])('a file that takes %i bytes at a time has all of a batch', async (atOnce) => {
+  const file = new SmallFile(atOnce);
+  expect(await createFileOutput(file).deliver(batch!, never)).toMatchObject({ verdict: 'delivered' });
+  expect(file.text).toBe(TEXT);
+});
+
+test('a batch that a full disk has taken in part is not delivered; its rest follows once there is room', async () => {
+  const file = new SmallFile(100, 50);
+  const output = createFileOutput(file);
+  expect(await output.deliver(batch!, never)).toMatchObject({ verdict: 'failed', said: 'ENOSPC' });
+  file.room = 20;
+  expect(await output.deliver(batch!, never)).toMatchObject({ verdict: 'failed', said: 'ENOSPC' });
+  file.room = Infinity;
+  expect(await output.deliver(batch!, never)).toMatchObject({ verdict: 'delivered' });
+  expect(file.text).toBe(TEXT);
+  expect(await output.deliver(batch!, never)).toMatchObject({ verdict: 'delivered' });
+  await output.close();
+  expect(file.text).toBe(TEXT + TEXT);
+});
+
+test('a batch that comes in another cut begins a line of its own', async () => {
+  const file = new SmallFile(100, 50);
+  const output = createFileOutput(file);
+  await output.deliver(batch!, never);
+  file.room = Infinity;
+  const [first = ''] = batch!.lines;
+  expect(await output.deliver({ ...batch!, lines: [first] }, never)).toMatchObject({ verdict: 'delivered' });
+  expect(file.text.split('\n').slice(1)).toEqual([first, '']);
+});
+
+test('a file that takes nothing, and says nothing, is no reason to ask it for ever', async () => {
+  const file = new SmallFile(0);
+  expect(await createFileOutput(file).deliver(batch!, never)).toMatchObject({ verdict: 'failed' });
+});
+
+test('who ends while the disk is full takes its part of a batch back, unless another has written behind it', async () => {
+  const file = new SmallFile(100);
+  const output = createFileOutput(file);
+  await output.deliver(batch!, never);
+  file.room = 50;
+  await output.deliver(batch!, never);
+  await output.close();
+  expect(file.text).toBe(TEXT);
+  const shared = new SmallFile(100, 50);
+  const other = createFileOutput(shared);
+  await other.deliver(batch!, never);
+  shared.bytes = Buffer.concat([shared.bytes, Buffer.from('more')]);
+  await other.close();
+  expect(shared.bytes.length).toBe(54);
+});

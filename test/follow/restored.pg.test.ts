@@ -1,0 +1,156 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { followOn } from '../../src/cli/follow/following.ts';
+import type { Follow } from '../../src/cli/follow/wanted.ts';
+import { parseFilters } from '../../src/follow/filter.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { eventually } from '../support/eventually.ts';
+import { movePrices, positionNow, positionsAfter } from './changes.ts';
+import { OK } from './session.ts';
+
+/* A follower that runs while its database is replaced by one of before, as by a backup or a standby that was behind. */
+
+const WANTED: Follow = {
+  do: 'follow',
+  name: 'shop',
+  from: 'now',
+  reset: false,
+  filter: parseFilters([], []),
+  once: false,
+  webhook: null,
+  attempts: 10,
+  batch: 500,
+};
+
+async function opened(database: TestDatabase): Promise<{ readonly url: string; readonly sql: Sql }> {
+  const sql = connect(database.url, { max: 2 });
+  onTestFinished(async () => {
+    await sql.end({ timeout: 2 });
+    await database.drop();
+  });
+  return { url: database.url, sql };
+}
+
+/** A mirror with some changes, and what a backup of it holds. `known`: somebody has followed as shop before the backup. */
+async function withBackup({ known }: { readonly known: boolean }) {
+  const database = await createDatabase('migrated');
+  const before = connect(database.url, { max: 2 });
+  await movePrices(before, 3);
+  if (known) await following(() => database.url, { once: true }).ended;
+  await before.end({ timeout: 2 });
+  const backup = await opened(await createDatabase({ copyOf: database.url }));
+  return { source: await opened(database), backup };
+}
+
+/** Follows as a process does, until it ends by itself or is stopped. */
+function following(url: () => string | Promise<string>, more: Partial<Follow> = {}) {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const seen: number[] = [];
+  const begun = Promise.withResolvers<void>();
+  const ended = followOn({
+    wanted: { ...WANTED, ...more },
+    sink: {
+      limits: { changes: 100, bytes: 100_000 },
+      async deliver({ lines }) {
+        seen.push(...lines.map((line) => (JSON.parse(line) as { position: number }).position));
+        return OK;
+      },
+      async close() {},
+    },
+    filter: WANTED.filter,
+    attempts: WANTED.attempts,
+    once: more.once ?? false,
+    clock: systemClock,
+    random: () => 0,
+    stopped: stop.signal,
+    patience: stop.signal,
+    tell() {},
+    url: async () => await url(),
+    started: () => begun.resolve(),
+    storeLost() {},
+    storeBack() {},
+  });
+  // A test that fails before it waits for this is not to fail twice.
+  ended.catch(() => {});
+  return { seen, stop, begun: begun.promise, ended };
+}
+
+const cutOff = (sql: Sql) => sql`
+  select pg_terminate_backend(pid) from pg_stat_activity
+  where datname = current_database() and application_name = 'catalog-mirror follow shop'`;
+
+test.each([
+  ['as it was', { known: true, goesOn: false }],
+  ['that has gone on', { known: true, goesOn: true }],
+  ['that does not know the name', { known: false, goesOn: false }],
+  ['that does not know the name and has gone on', { known: false, goesOn: true }],
+])('a backup %s is no place to go on from for who has delivered more', async (_, { known, goesOn }) => {
+  const { source, backup } = await withBackup({ known });
+  let url = source.url;
+  const { begun, seen, ended } = following(() => url);
+  await begun;
+  await movePrices(source.sql, 4);
+  await eventually(() => seen.length === 4);
+  if (goesOn) await movePrices(backup.sql, 9);
+  url = backup.url;
+  await cutOff(source.sql);
+  await expect(ended).rejects.toMatchObject({
+    name: 'FollowerError',
+    kind: known ? 'position-lost' : 'unknown',
+    hint: expect.stringContaining('--from start'),
+  });
+  expect(seen).toHaveLength(4);
+  // Nor for the next process, which has not delivered anything.
+  if (known) await expect(following(() => backup.url).ended).rejects.toMatchObject({ kind: 'position-lost' });
+});
+
+test('a backup that has all that was delivered is one', async () => {
+  const { source, backup } = await withBackup({ known: true });
+  let url = source.url;
+  const { begun, seen, stop, ended } = following(() => url);
+  await begun;
+  const position = await positionNow(backup.sql);
+  await movePrices(backup.sql, 5);
+  url = backup.url;
+  await cutOff(source.sql);
+  await eventually(() => seen.length === 5);
+  expect(seen).toEqual(await positionsAfter(backup.sql, position));
+  stop.abort();
+  expect((await ended).end).toBe('stopped');
+});
+
+test('a first copy that was further than the backup knows is no place to go on from', async () => {
+  const { source, backup } = await withBackup({ known: true });
+  const position = String(await positionNow(backup.sql));
+  const copied = (sql: Sql, afterSku: string) =>
+    sql`update catalog_internal.followers set position = ${position}, after_sku = ${afterSku} where name = 'shop'`;
+  await copied(source.sql, 'S2');
+  await copied(backup.sql, 'S1');
+  let url: string | Promise<string> = source.url;
+  const { begun, ended } = following(() => url);
+  await begun;
+  url = backup.url;
+  await cutOff(source.sql);
+  await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
+});
+
+test('who is set back by hand while the session is lost goes back', async () => {
+  const { source } = await withBackup({ known: true });
+  const away = Promise.withResolvers<string>();
+  let url: string | Promise<string> = source.url;
+  const { begun, seen, stop, ended } = following(() => url);
+  await begun;
+  await movePrices(source.sql, 3);
+  const all = await positionsAfter(source.sql, (await positionNow(source.sql)) - 3n);
+  await eventually(() => seen.length === 3);
+  url = away.promise;
+  await cutOff(source.sql);
+  await source.sql`update catalog_internal.followers set position = ${String(all[0])}, holder = null where name = 'shop'`;
+  away.resolve(source.url);
+  await eventually(() => seen.length === 5);
+  expect(seen).toEqual([...all, ...all.slice(1)]);
+  stop.abort();
+  await ended;
+});
