@@ -4,7 +4,16 @@ import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
 import type { Sql, Tx } from '../store/db.ts';
-import { columnsOf, estimateRows, type Export, EXPORTS, hasSince, readExport } from '../store/export.ts';
+import {
+  columnsOf,
+  estimateRows,
+  type Export,
+  EXPORTS,
+  hasSince,
+  readExport,
+  lockExported,
+} from '../store/export.ts';
+import { isLockNotAvailable } from '../store/locks.ts';
 import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
 import { createPendingFile, NotWritten, type PendingFile } from './export/pending-file.ts';
 import { withMirror } from './mirror.ts';
@@ -134,21 +143,48 @@ class Stopped extends Error {
   }
 }
 
+/** So long a transaction waits for others' locks before it begins anew: a signal ends the waiting. */
+const LOCKED_WITHIN_MS = 2000;
+
+/** Writes all rows, from one snapshot that is taken when all tables are locked; returns how many of each. */
+async function writeAll(
+  sql: Sql,
+  pending: readonly [Export, PendingFile][],
+  wanted: Wanted,
+  signal: AbortSignal,
+): Promise<number[]> {
+  for (;;)
+    try {
+      return await sql.begin('isolation level repeatable read read only', async (tx) => {
+        // SET takes no snapshot, nor does LOCK.
+        await tx.unsafe(`set local lock_timeout = ${LOCKED_WITHIN_MS}`);
+        await lockExported(
+          tx,
+          pending.map(([what]) => what),
+        );
+        await tx`set local lock_timeout = 0`;
+        // Between two batches it waits for the disk, for as long as that takes.
+        await tx`set local idle_in_transaction_session_timeout = 0`;
+        const counts: number[] = [];
+        await cancelledBy(signal, sql, tx, async () => {
+          for (const [what, file] of pending)
+            counts.push(await writeOne(tx, what, file, wanted.since, signal));
+        });
+        return counts;
+      });
+    } catch (error) {
+      if (!isLockNotAvailable(error)) throw error;
+      if (signal.aborted) throw new Stopped();
+    }
+}
+
 /** Writes the files, all from one snapshot; returns a line about each. Nothing is left of them where it rejects before all are whole. */
 async function exported(sql: Sql, wanted: Wanted, signal: AbortSignal): Promise<string[]> {
   const pending: [Export, PendingFile][] = [];
   try {
     for (const [what, path] of await filesOf(wanted))
       pending.push([what, await createPendingFile(path, wanted.replace)]);
-    const rows = await sql.begin('isolation level repeatable read read only', async (tx) => {
-      // Between two batches it waits for the disk, for as long as that takes.
-      await tx`set local idle_in_transaction_session_timeout = 0`;
-      const counts: number[] = [];
-      await cancelledBy(signal, sql, tx, async () => {
-        for (const [what, file] of pending) counts.push(await writeOne(tx, what, file, wanted.since, signal));
-      });
-      return counts;
-    });
+    const rows = await writeAll(sql, pending, wanted, signal);
     const lines: string[] = [];
     for (const [i, [, file]] of pending.entries())
       lines.push(

@@ -145,9 +145,11 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
   };
   try {
     while (!stopped.signal.aborted) {
-      const watching = withMirror(config, drawing, { giveUp: stopped.signal }).catch((error: unknown) => {
-        if (!stopped.signal.aborted) draw(away(error));
-      });
+      const watching = withMirror(config, drawing, { giveUp: stopped.signal, lasts: true }).catch(
+        (error: unknown) => {
+          if (!stopped.signal.aborted) draw(away(error));
+        },
+      );
       // A server that hangs does not hold up the end.
       await Promise.race([watching, stopping]);
       await systemClock.sleep(everyMs, stopped.signal);

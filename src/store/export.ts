@@ -128,6 +128,14 @@ export function readExport(
     .cursor(batch);
 }
 
+/**
+ * Locks what is to be read, as reading does, before the transaction has a snapshot: a migration that writes a table anew and commits behind
+ * the snapshot would leave it empty in its eyes.
+ */
+export async function lockExported(tx: Tx, exports: readonly Export[]): Promise<void> {
+  await tx.unsafe(`lock table ${exports.map((what) => SOURCES[what].from).join(', ')} in access share mode`);
+}
+
 /** About how many rows there are, as Postgres has last counted them; null where it never has. */
 export async function estimateRows(tx: Tx, what: Export): Promise<number | null> {
   const [row] = await tx<{ rows: number | null }[]>`

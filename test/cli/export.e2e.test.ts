@@ -72,6 +72,28 @@ const wide = (rows: Record<string, unknown>[], ...columns: string[]) =>
     ),
   }));
 
+test('what a migration writes anew meanwhile is read whole: nothing is before all of it is locked', async () => {
+  const folder = await temporaryFolder();
+  const migrating = await sql.reserve();
+  await migrating`begin`;
+  await migrating`lock table catalog.products in access exclusive mode`;
+  await using program = startProgram(['export', '--out', folder], { DATABASE_URL: url });
+  await eventually(async () => {
+    const waiting = await sql`
+      select from pg_locks where relation = 'catalog.products'::regclass and not granted and mode = 'AccessShareLock'`;
+    expect(waiting).toHaveLength(1);
+  });
+  // As ALTER TABLE does where it cannot keep the rows as they are.
+  await migrating`create temporary table kept as select * from catalog.products`;
+  await migrating`truncate catalog.products`;
+  await migrating`insert into catalog.products select * from kept`;
+  await migrating`drop table kept`;
+  await migrating`commit`;
+  migrating.release();
+  expect(await program.exited).toMatchObject({ code: 0 });
+  expect(program.stdout.join('\n')).toContain('products.parquet: 2 rows');
+});
+
 test('all four files hold what the mirror holds, for a role that may only read, and are whole', async () => {
   const folder = join(await temporaryFolder(), 'new');
   const { code, stdout, stderr } = await run('--out', folder);
@@ -237,17 +259,21 @@ test('a disk without room leaves nothing, and the file from before', async () =>
 });
 
 describe('while it waits for a table', () => {
-  /** Runs an export that cannot read the products, until it asks for them. */
-  async function stuck(folder: string, work: (program: ReturnType<typeof startProgram>) => Promise<void>) {
+  /** Runs an export that cannot read a table, until it asks for it. */
+  async function stuck(
+    folder: string,
+    table: string,
+    work: (program: ReturnType<typeof startProgram>) => Promise<void>,
+  ) {
     await using program = startProgram(['export', '--out', folder], { DATABASE_URL: url });
     await sql.begin(async (tx) => {
       // The program's start takes as long as the machine lets it.
       await tx`set local idle_in_transaction_session_timeout = 0`;
-      await tx`lock table catalog.products in access exclusive mode`;
+      await tx.unsafe(`lock table ${table} in access exclusive mode`);
       await eventually(
         async () => {
           const [row] =
-            await sql`select count(*)::int as n from pg_locks where relation = 'catalog.products'::regclass and not granted`;
+            await sql`select count(*)::int as n from pg_locks where relation = ${table}::regclass and not granted`;
           expect(row).toEqual({ n: 1 });
         },
         { what: 'an export that waits' },
@@ -257,10 +283,16 @@ describe('while it waits for a table', () => {
     return { ...(await program.exited), stderr: program.stderr.join('\n') };
   }
 
-  test.each(['SIGINT', 'SIGTERM'] as const)('%s ends it at once, and leaves nothing', async (signal) => {
+  const tables = [
+    ['SIGINT', 'catalog.products'],
+    ['SIGTERM', 'catalog.products'],
+    // It is read once all are locked.
+    ['SIGTERM', 'catalog_internal.settings'],
+  ] as const;
+  test.each(tables)('%s ends it at once, and leaves nothing: %s', async (signal, table) => {
     const folder = join(await temporaryFolder(), 'files');
     await mkdir(folder);
-    const ended = await stuck(folder, async (program) => {
+    const ended = await stuck(folder, table, async (program) => {
       program.signal(signal);
       await program.exited;
     });
@@ -272,7 +304,7 @@ describe('while it waits for a table', () => {
 
   test('what is committed meanwhile is in none of the files', async () => {
     const folder = join(await temporaryFolder(), 'files');
-    const ended = await stuck(folder, async () => {
+    const ended = await stuck(folder, 'catalog_internal.settings', async () => {
       await sql`insert into catalog.skus (sku, in_manifest) values ('later', true)`;
       await sql`insert into catalog.daily_prices values ('later', '9', '2026-01-01', 1, 1, 1, 1, 1, false, 1)`;
     });
