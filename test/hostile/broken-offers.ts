@@ -86,5 +86,5 @@ export const BROKEN_OFFERS: readonly ManifestCase[] = [
   ].map(refusedUrl),
   ...['many', -1, 1.5, [300], { n: 300 }, true].map(uncounted),
   changed({ generated_at: '2020-01-01T00:00:00.000Z' }, 'older-snapshot'),
-  changed({ generated_at: -1 }, 'older-snapshot'),
+  changed({ generated_at: 1_300_000_000 }, 'older-snapshot'),
 ];

@@ -6,6 +6,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { found, answerAsked } from '../store/support.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { CREATE_REFILL } from '../support/seed.ts';
 import { AN_HOUR_AGO, FORMER, goodManifest, type Reply, sendBytes, sendJson } from './upstream.ts';
 import type { Ended, Work } from './subject.ts';
 
@@ -134,9 +135,7 @@ class Rig implements HostileMirror {
   async restore(): Promise<void> {
     await this.sql.begin(async (tx) => {
       await tx.unsafe('set local session_replication_role = replica');
-      const statements = this.#tables.map(
-        (table) => `delete from ${table}; insert into ${table} overriding system value table seed."${table}"`,
-      );
+      const statements = this.#tables.map((table) => `select seed.refill('${table}', '${table}')`);
       await tx.unsafe(statements.join(';'));
     });
   }
@@ -172,7 +171,7 @@ class Rig implements HostileMirror {
       -- First the SKUs, with which others go, and whose prices are written into the history.
       order by tablename <> 'skus'`;
     this.#tables = tables.map(({ name }) => name);
-    await this.sql`create schema seed`;
+    await this.sql.unsafe(`create schema seed; ${CREATE_REFILL}`);
     for (const table of this.#tables) await this.sql.unsafe(`create table seed."${table}" as table ${table}`);
   }
 }

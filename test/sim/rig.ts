@@ -10,6 +10,7 @@ import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
+import { CREATE_REFILL } from '../support/seed.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import { SimPartner } from './partner.ts';
 import { Crash, type Daemon, Worker } from './worker.ts';
@@ -78,7 +79,7 @@ export class Rig {
     await this
       .sql`update catalog_internal.sync set snapshot_generated_at = snapshot_generated_at - interval '6 minutes'`;
     await this.sql.unsafe(
-      `create schema seed; ${this.#each((t) => `create table seed."${t}" as table ${t}`)}`,
+      `create schema seed; ${CREATE_REFILL}; ${this.#each((t) => `create table seed."${t}" as table ${t}`)}`,
     );
   }
 
@@ -94,9 +95,7 @@ export class Rig {
 
   /** Back to the beginning: the filled mirror, its world, its time; `words` as in SimPartner.begin. */
   async reset(options: SandboxOptions, words: number | null = null): Promise<void> {
-    await this.sql.unsafe(
-      this.#each((t) => `delete from ${t}; insert into ${t} overriding system value table seed."${t}"`),
-    );
+    await this.sql.unsafe(this.#each((t) => `select seed.refill('${t}', '${t}')`));
     await this.time.set(this.#beginning);
     this.newWorld(options, words);
     // The one that the fill ended with: the same world gives it the same name.

@@ -12,6 +12,7 @@ import { forgetOthers } from '../pace/others.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { makeClockMovable, setClockAhead } from '../support/movable-clock.ts';
+import { CREATE_REFILL } from '../support/seed.ts';
 
 export const HOUR = 3_600_000;
 export const LEASE_MS = 2 * HOUR;
@@ -53,7 +54,7 @@ export function useStore({ movableClock = false } = {}): TestStore {
   beforeAll(async () => {
     database = await (movableClock ? createMovable() : createDatabase('migrated'));
     sql = connect(database.url, { max: 8 });
-    await sql`create schema seed`;
+    await sql.unsafe(`create schema seed; ${CREATE_REFILL}`);
     await forEachTable(sql, 'create table seed.%2$I as table %1$I.%2$I');
   });
   beforeEach(async () => {
@@ -74,34 +75,26 @@ export function useStore({ movableClock = false } = {}): TestStore {
   };
 }
 
-/** Runs a statement for each table of the mirror; %1$I is its schema, %2$I its name, %3$s its columns but generated ones. */
+/** Runs a statement for each table of the mirror; %1$I is its schema, %2$I its name. */
 async function forEachTable(sql: Sql, statement: string): Promise<void> {
   await sql.unsafe(`
     do $$
     declare one record;
     begin
-      for one in select relnamespace::regnamespace::text, relname, (
-          select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
-          where attrelid = pg_class.oid and attnum > 0 and not attisdropped and attgenerated = ''
-        ) as columns from pg_class
+      for one in select relnamespace::regnamespace::text, relname from pg_class
         where relkind in ('r', 'p') and not relispartition and relname <> 'migrations'
           and relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
         -- First the SKUs, with which others go, and whose prices are written into the history.
         order by relname <> 'skus'
       loop
-        -- One without columns is there to be locked.
-        continue when one.columns is null;
-        execute format('${statement}', one.relnamespace, one.relname, one.columns);
+        execute format($statement$${statement}$statement$, one.relnamespace, one.relname);
       end loop;
     end $$`);
 }
 
 /** Sets every table back to how the migrations made it: empty, or with its one row or its fixed rows. */
 export async function empty(sql: Sql): Promise<void> {
-  await forEachTable(
-    sql,
-    'delete from %1$I.%2$I; insert into %1$I.%2$I (%3$s) overriding system value select %3$s from seed.%2$I',
-  );
+  await forEachTable(sql, "select seed.refill('%1$I.%2$I', '%2$I')");
   await forgetOthers(sql);
 }
 

@@ -46,8 +46,6 @@ type RefusableCall = PlannedCall & { readonly permit: SentPermit };
 
 /** A SKU is blamed for refusals of calls of its own from this one on: the first ones may be chance, where others use up the limit. */
 const BLAMED_REFUSAL = 3;
-/** Longer than a back-off takes at first. */
-const SUSPECTS_REST_MS = 300_000;
 
 /**
  * A call that was refused, or broken off. Whether for its rate, its credential or one of its SKUs, the answer does not say. Where its refusal began a
@@ -64,7 +62,8 @@ async function callRefused(
   const [first] = claim.skus;
   if (first === undefined || !mayBeOfWhatIsAsked(error)) return await release(ctx, claim);
   // Of suspects nothing can be told while all are refused: others, or another route, are to find out whether they are.
-  if (permit.halfOpen === true && hadFailed) return await release(ctx, claim, { holdMs: SUSPECTS_REST_MS });
+  if (permit.halfOpen === true && hadFailed)
+    return await release(ctx, claim, { holdMs: ctx.settings.intervals.errorMs });
   if (permit.beganBackoff?.() !== true) return await release(ctx, claim);
   const skus = claim.skus.length;
   if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });

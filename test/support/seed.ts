@@ -1,0 +1,17 @@
+/**
+ * SQL: a function that sets a table back to what its copy in the schema `seed` has. Of generated columns Postgres takes no values; a table without
+ * columns is there to be locked, and has no rows.
+ */
+export const CREATE_REFILL = `
+  create function seed.refill(target regclass, kept text) returns void language plpgsql as $$
+  declare
+    columns text := (
+      select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
+      where attrelid = target and attnum > 0 and not attisdropped and attgenerated = ''
+    );
+  begin
+    if columns is not null then
+      execute format('delete from %s', target);
+      execute format('insert into %1$s (%2$s) overriding system value select %2$s from seed.%3$I', target, columns, kept);
+    end if;
+  end $$`;
