@@ -22,8 +22,8 @@ export const REFUSED_CALLS: readonly Mutant[] = [
   {
     breaks: 'refusals: suspects wait for what is refused to all as for their own failures',
     file: 'src/sync/reprice/failed-call.ts',
-    from: 'if (permit.halfOpen === true && hadFailed) return',
-    to: 'if (false) return',
+    from: 'if (permit.halfOpen === true && hadFailed)\n    return',
+    to: 'if (false)\n    return',
     tests: REFUSED,
   },
   {
