@@ -134,7 +134,7 @@ async function withConnection<T>(
     await waitForDatabase(sql, systemClock, PATIENCE_MS, { signal });
     return await work(sql);
   } catch (error) {
-    if (!NO_TABLES.has(sqlState(error) ?? '') || (await hasTables(sql))) throw error;
+    if (!NO_TABLES.has(sqlState(error) ?? '') || (await hasTables(url))) throw error;
     throw new Error('the mirror has no tables yet: start the daemon, or run `catalog-mirror migrate`', {
       cause: error,
     });
@@ -143,9 +143,17 @@ async function withConnection<T>(
   }
 }
 
-async function hasTables(sql: Sql): Promise<boolean> {
-  const [{ there }] = await sql<
-    [{ there: boolean }]
-  >`select to_regclass('catalog.skus') is not null as there`;
-  return there;
+/** By a connection of its own: the work may have ended the other one. What cannot be asked any more is no news beside the error at hand. */
+async function hasTables(url: string): Promise<boolean> {
+  const sql = connect(url, { max: 1 });
+  try {
+    const [{ there }] = await sql<
+      [{ there: boolean }]
+    >`select to_regclass('catalog.skus') is not null as there`;
+    return there;
+  } catch {
+    return true;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
 }

@@ -1,16 +1,21 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import type { Sql, Tx } from '../store/db.ts';
+import { harmless } from '../status/style.ts';
 import { sqlState } from '../store/sql-errors.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
-import { tableOf } from './table.ts';
+import { gridOf } from './table.ts';
 import { terminalOf } from './terminal.ts';
 
 /** Rows that are fetched at a time, and the most that a table shows. */
 const BATCH = 1000;
 /** SQLSTATE: a statement that writes, in a transaction that only reads. */
 const READ_ONLY = '25006';
+/** Postgres's numbers of types: a date, a time without a zone, and a moment. */
+const [DATE, TIMESTAMP, TIMESTAMPTZ] = [1082, 1114, 1184];
+/** A statement whose first word, behind comments, is COPY: its rows come as a stream that is no result. */
+const COPY = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[^]*?\*\/)*copy\b/i;
 
 export const sql: Command = {
   summary: 'run one SQL query on the mirror; it can only read, and needs no psql',
@@ -34,6 +39,8 @@ export const sql: Command = {
     const [query = '', ...more] = positionals;
     if (query.trim() === '' || more.length > 0)
       throw new UsageError(['expected one query, in quotes: catalog-mirror sql "SELECT …"']);
+    if (COPY.test(query))
+      throw new UsageError(['COPY has no rows to show: give the query itself, or use catalog-mirror export']);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (connection, which) => {
       const isJson = values['json'] === true;
@@ -47,10 +54,39 @@ export const sql: Command = {
   },
 };
 
-/** Only one statement, and only one that reads: the protocol takes no second one, and the transaction no write. */
-const cursorOf = (tx: Tx, query: string) => tx.unsafe(query).cursor(BATCH);
+interface Page {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+}
+
+/**
+ * The rows of a query, some at a time; columns may share a name. Only one statement, and only one that reads: the protocol takes no second one,
+ * and the transaction no write.
+ */
+async function* pagesOf(tx: Tx, query: string): AsyncGenerator<Page> {
+  let columns: readonly string[] | null = null;
+  for await (const rows of tx.unsafe(query).values().cursor(BATCH)) {
+    // The driver names them with the first rows only.
+    columns ??= (rows as unknown as { readonly columns: readonly { readonly name: string }[] }).columns.map(
+      ({ name }) => name,
+    );
+    yield { columns, rows };
+  }
+}
+
+/** What a Date cannot hold stays as Postgres writes it: a day, a time of some zone, and what has no end. */
+function keepTexts(connection: Sql): void {
+  const asWritten = (text: string) => text;
+  const moment = (text: string) => (Number.isNaN(Date.parse(text)) ? text : new Date(text));
+  Object.assign(connection.options.parsers, {
+    [DATE]: asWritten,
+    [TIMESTAMP]: asWritten,
+    [TIMESTAMPTZ]: moment,
+  });
+}
 
 async function reading(connection: Sql, work: (tx: Tx) => Promise<void>): Promise<void> {
+  keepTexts(connection);
   await connection.begin('read only', work).catch((error: unknown) => {
     if (sqlState(error) !== READ_ONLY) throw error;
     throw Object.assign(new Error('this command only reads', { cause: error }), {
@@ -60,13 +96,20 @@ async function reading(connection: Sql, work: (tx: Tx) => Promise<void>): Promis
 }
 
 async function printJson(tx: Tx, query: string, print: (line: string) => void): Promise<void> {
-  for await (const rows of cursorOf(tx, query)) for (const row of rows) print(shownJson(row));
+  for await (const { columns, rows } of pagesOf(tx, query)) {
+    const twice = columns.find((name, at) => columns.indexOf(name) !== at);
+    if (twice !== undefined)
+      throw Object.assign(new Error(`two columns have the name ${harmless(twice)}`), {
+        hint: 'give one of them another: SELECT … AS other_name',
+      });
+    for (const row of rows) print(shownJson(Object.fromEntries(columns.map((name, at) => [name, row[at]]))));
+  }
 }
 
 async function printTable(tx: Tx, query: string, print: (line: string) => void): Promise<void> {
   const { width } = terminalOf(process.stdout, processSources.env);
-  for await (const rows of cursorOf(tx, query)) {
-    for (const line of tableOf(rows, width)) print(line);
+  for await (const { columns, rows } of pagesOf(tx, query)) {
+    for (const line of gridOf(columns, rows, width)) print(line);
     print(rows.length === 1 ? '(1 row)' : `(${rows.length} rows)`);
     // Whether there are more is known by nobody before they are asked for.
     if (rows.length === BATCH)

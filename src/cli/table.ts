@@ -9,14 +9,26 @@ function cellOf(value: unknown): string {
   return harmless(shownJson(value));
 }
 
+/** `gridOf` for rows as objects: their keys are the columns. */
+export function tableOf(rows: readonly object[], width: number | null): string[] {
+  return gridOf(
+    Object.keys(rows[0] ?? {}),
+    rows.map((row) => Object.values(row)),
+    width,
+  );
+}
+
 /**
  * Rows as lines of text, under their columns' names. Where a line would be longer than `width` columns, each row is shown with a line a
  * column instead, as psql does. `width` null: lines are as long as they are.
  */
-export function tableOf(rows: readonly object[], width: number | null): string[] {
-  const keys = Object.keys(rows[0] ?? {});
-  const names = keys.map(harmless);
-  const cells = rows.map((row) => Object.values(row).map(cellOf));
+export function gridOf(
+  columns: readonly string[],
+  rows: readonly (readonly unknown[])[],
+  width: number | null,
+): string[] {
+  const names = columns.map(harmless);
+  const cells = rows.map((row) => row.map(cellOf));
   const widths = names.map((name, i) => Math.max(name.length, ...cells.map((row) => row[i]?.length ?? 0)));
   const length = widths.reduce((sum, w) => sum + w + 2, 0) - 2;
   if (width !== null && length > width) return expanded(names, cells);

@@ -29,6 +29,8 @@ const BREAKER_WAIT_MS = 1000;
 export interface SentPermit extends Permit {
   /** The first request after a back-off: its answer tells whether the account's requests are let through again. */
   readonly halfOpen?: boolean;
+  /** Refusals in a row before it, with nothing let through in between. */
+  readonly refusals?: number;
   /** Whether its refusal has begun a back-off: it was the first since others were let through. Known once it is settled. */
   readonly beganBackoff?: () => boolean;
   /** Returns the slot: nothing was sent. */
@@ -190,6 +192,7 @@ class PacedProcess {
     let began = false;
     return {
       halfOpen: probing,
+      refusals: decision.go ? decision.state.episodes : 0,
       beganBackoff: () => began,
       // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
       settle: async (outcome) => {

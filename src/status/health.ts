@@ -303,7 +303,7 @@ function backlogReasons({ counts, sync }: Facts): Reason[] {
       degraded(
         'empty',
         `none of ${count(all)} SKUs is sold, so there are no prices`,
-        'check with the partner, then run `catalog-mirror refresh --manifest`',
+        'check with the partner, then run `catalog-mirror refresh --all`',
       ),
     ];
   const failing = sum(counts.due.filter(({ reason: why }) => why === 'error').map((row) => row.count));

@@ -145,7 +145,7 @@ export async function takeName(
     else if (begun !== null && from === 'start')
       await client.query("update catalog_internal.followers set after_sku = '' where name = $1", [name]);
     const taken = await client.query<Row>(
-      `update catalog_internal.followers f set holder = $2, pid = a.pid, backend_start = a.backend_start, held_by = $3, delivery = $4, updated_at = now()
+      `update catalog_internal.followers f set holder = $2, pid = a.pid, backend_start = coalesce(a.backend_start, clock_timestamp()), held_by = $3, delivery = $4, updated_at = now()
        from pg_stat_activity a where f.name = $1 and a.pid = pg_backend_pid() returning f.*`,
       [name, holder, heldBy, delivery],
     );

@@ -4,12 +4,13 @@ import { connectAlone, type DatabaseUrl, type Queryable } from './db.ts';
 
 /**
  * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
- * session of another role (another member of the owning role) its beginning is not shown.
+ * session of another role (another member of the owning role) its beginning is not shown: all that is known is that none from before the server's
+ * start lives. The same as catalog_internal.session_lives.
  */
 export const ALIVE = `exists (
   select from pg_stat_activity a
   where a.pid = i.pid and a.datname = current_database()
-    and (a.backend_start is null or a.backend_start = i.backend_start)
+    and (a.backend_start = i.backend_start or a.backend_start is null and i.backend_start >= pg_postmaster_start_time())
 )`;
 /** Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. */
 const REGISTER = `

@@ -142,7 +142,7 @@ export function snapshotMs({ intervals: { sweepMs, metadataMs } }: Pick<Config, 
   return sweepMs > 0 ? Math.min(sweepMs, metadataMs) : metadataMs;
 }
 
-/** A listed SKU that was priced until the price routes answered 0009 is asked again after this: they may have been wrong for some minutes. */
+/** A listed SKU that was priced until the price routes answered 0009 is asked again after this, and then after twice as long each time: they may be wrong for a while. */
 const LOST_MS = 3_600_000;
 
 export function nextRefresh({ intervals }: Pick<Config, 'intervals'>): NextRefresh {

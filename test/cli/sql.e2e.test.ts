@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tableOf } from '../../src/cli/table.ts';
+import { pauseRequests, resumeRequests } from '../../src/store/pause.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
@@ -46,6 +47,48 @@ test.each([
   expect(stderr).toContain(said);
   expect(stderr).not.toContain('no tables yet');
   expect(await skus()).toBe(before);
+});
+
+test.each(['copy (select 1) to stdout', '/* all */ -- of it\n COPY catalog.skus TO STDOUT'])(
+  'takes no COPY: %s',
+  async (query) => {
+    expect(await sql(query)).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('catalog-mirror export'),
+    });
+  },
+);
+
+test('shows each of the columns that share a name, where a JSON object can have but one of them', async () => {
+  expect((await sql('select 1 as a, 2 as a, 3 as b')).stdout).toMatch(/^a {2}a {2}b\n.*\n1 {2}2 {2}3\n/);
+  expect(await sql('--json', 'select 1 as a, 2 as a')).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining('two columns have the name a'),
+  });
+});
+
+test('days, times of a zone and moments without end are as Postgres writes them, in whatever zone', async () => {
+  const query = `select date '2026-11-21' as day, timestamp '2026-11-21 20:00' as there, 'infinity'::timestamptz as until,
+    '2026-11-21 20:00+00'::timestamptz as at`;
+  const env = { DATABASE_URL: stack.databaseUrl, TZ: 'Asia/Bangkok' };
+  expect(JSON.parse((await runProgram(['sql', '--json', query], env)).stdout)).toEqual({
+    day: '2026-11-21',
+    there: '2026-11-21 20:00:00',
+    until: 'infinity',
+    at: '2026-11-21T20:00:00.000Z',
+  });
+  expect((await runProgram(['sql', query], env)).stdout).toMatch(
+    /2026-11-21 {2}2026-11-21 20:00:00 {2}infinity {2}2026-11-21T20:00:00\.000Z/,
+  );
+});
+
+test('a pause without an end is shown as such', async () => {
+  await pauseRequests(stack.sql, { forMs: null, by: 'somebody' });
+  expect((await sql('--json', 'select * from catalog.sync_status')).stdout).toContain(
+    '"paused_until":"infinity"',
+  );
+  await resumeRequests(stack.sql, 'somebody');
 });
 
 test.each([[[]], [['']], [['select', '1']]])('wants one query, in quotes: %j', async (args) => {

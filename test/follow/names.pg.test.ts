@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   drawHolder,
@@ -81,6 +82,42 @@ describe('a name', () => {
       { name: 'shop', lost: true, behind: null, behindSeconds: null },
       { name: 'zoo', lost: false, behind: 1, behindSeconds: expect.any(Number) },
     ]);
+  });
+
+  test('that copies is behind since it has last taken something, however old the changes are that wait', async () => {
+    const client = await session(store);
+    await taken(client, { from: 'start' });
+    await movePrices(store.sql, 3);
+    await store.sql`update catalog.price_history set observed_at = observed_at - interval '2 hours'`;
+    const before = await only(store);
+    expect(before).toMatchObject({ afterSku: '', behind: 3 });
+    expect(before.behindSeconds).toBeLessThan(60);
+    await store.sql`update catalog_internal.followers set updated_at = now() - interval '1 hour'`;
+    expect((await only(store)).behindSeconds).toBeGreaterThan(3500);
+    await store.sql`update catalog_internal.followers set after_sku = null, updated_at = now()`;
+    expect((await only(store)).behindSeconds).toBeGreaterThan(7000);
+  });
+
+  test('is not held by a session of another role that has the number of one from before the server was started', async () => {
+    const role = `stranger_${randomBytes(4).toString('hex')}`;
+    const { sql } = store;
+    await sql.unsafe(`create role ${role}`);
+    await sql.unsafe(
+      `grant usage on schema catalog_internal to ${role}; grant execute on all functions in schema catalog_internal to ${role}`,
+    );
+    const other = await session(store);
+    const [{ pid }] = (await other.query<{ pid: number }>('select pg_backend_pid() as pid')).rows as [
+      { pid: number },
+    ];
+    const lives = await sql.begin(async (tx) => {
+      await tx.unsafe(`set local role ${role}`);
+      const [row] = await tx<[{ before: boolean; since: boolean }]>`
+        select catalog_internal.session_lives(${pid}, pg_postmaster_start_time() - interval '1 s') as before,
+          catalog_internal.session_lives(${pid}, pg_postmaster_start_time() + interval '1 s') as since`;
+      return row;
+    });
+    await sql.unsafe(`drop owned by ${role}; drop role ${role}`);
+    expect(lives).toEqual({ before: false, since: true });
   });
 
   test('is one of fifty at most, and can be forgotten', async () => {

@@ -35,8 +35,13 @@ export const DATABASES: readonly Mutant[] = [
     ['test/store/sequences.pg.test.ts'],
     [
       'sequences: those of claims stay behind',
-      '(SELECT max(number) FROM catalog_internal.instances))',
-      '(SELECT max(number) FROM catalog_internal.instances)) - 1',
+      "coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)))'",
+      "coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0))) - 1'",
+    ],
+    [
+      'sequences: claims of answers count for nothing',
+      '(SELECT max(d.asked_claim) FROM catalog_internal.due d',
+      '(SELECT max(d.claim) FROM catalog_internal.due d',
     ],
     [
       'sequences: what was dropped is forgotten',

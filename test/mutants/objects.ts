@@ -94,8 +94,13 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'movers: prices of other sizes count',
-      "c.field = 'size_map_size_type' AND c.observed_at >= h.observed_at",
-      "c.field = 'size_map_size_type' AND c.observed_at < h.observed_at",
+      "c.field = 'size_map_size_type' AND c.old_value IS NOT NULL AND c.observed_at >= h.observed_at",
+      "c.field = 'size_map_size_type' AND c.old_value IS NOT NULL AND c.observed_at < h.observed_at",
+    ],
+    [
+      'movers: a size_type that is known for the first time is a correction',
+      'AND c.old_value IS NOT NULL AND c.observed_at >=',
+      'AND c.observed_at >=',
     ],
   ),
   ...faultsOf(

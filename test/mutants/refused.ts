@@ -27,6 +27,20 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     tests: REFUSED,
   },
   {
+    breaks: 'refusals: each half-open call has all that is due first',
+    file: 'src/sync/reprice/reprice.ts',
+    from: 'claim !== null && halfOpen === true',
+    to: 'claim !== null && halfOpen === null',
+    tests: REFUSED,
+  },
+  {
+    breaks: 'refusals: those that are drawn for a half-open call are the first ones',
+    file: 'src/sync/reprice/failed-call.ts',
+    from: 'drawn: ctx.random() }',
+    to: 'drawn: at }',
+    tests: REFUSED,
+  },
+  {
     breaks: 'refusals: a 401 suspects SKUs',
     file: 'src/partner/errors.ts',
     from: "|| kind === 'authorizer-fault';",

@@ -62,13 +62,13 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a priced SKU that is not found for once is so for days',
-      'when s.in_manifest and s.sku = any(${lost}) then',
-      'when false and s.sku = any(${lost}) then',
+      'when s.in_manifest and a.lost_seconds is not null then',
+      'when false and a.lost_seconds is not null then',
     ],
     [
       'answer: what nobody lists is asked again soon for a 0009',
-      'when s.in_manifest and s.sku = any(${lost}) then',
-      'when s.sku = any(${lost}) then',
+      'when s.in_manifest and a.lost_seconds is not null then',
+      'when a.lost_seconds is not null then',
     ],
     [
       'answer: a removed SKU is asked on',

@@ -171,14 +171,22 @@ describe('a SKU that was priced until the partner answers 0009', () => {
     await answerAsked(store.sql, notFound);
   };
 
-  test('is asked again soon where the manifest lists it, and then as any that is not found', async () => {
+  test('is asked again soon where the manifest lists it, and then each time after as long as it has had no price', async () => {
     await knownSkus(store.sql, ['A'], { hash: 'h' });
     await answerAsked(store.sql, found('A', { 9: 90 }));
     await askAgain();
     expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'not_found' });
     expect(await dueIn()).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
-    await askAgain();
-    expect(await dueIn()).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+    for (const [hours, then] of [
+      [0.1, REFRESH.lostMs / HOUR],
+      [7, 7],
+      [20, 20],
+      [1000, REFRESH.notFoundMs / HOUR],
+    ] as const) {
+      await store.sql`update catalog.price_history set observed_at = now() - make_interval(secs => ${hours * 3600})`;
+      await askAgain();
+      expect(await dueIn()).toBeCloseTo(then, 1);
+    }
   });
 
   test('is not where nobody lists it, nor where it never had a price', async () => {

@@ -253,6 +253,8 @@ describe('what an answer changed', () => {
     const applied = await applyAnswer(sql, await claimAll(sql), [claimed], REFRESH);
     expect(applied.sizeTypeChanges).toEqual([]);
     expect((await changesAfter(position)).map(({ meaning }) => meaning)).toEqual([false, false]);
+    const movers = await sql<{ size: string }[]>`select size from catalog.movers('1 hour') where sku = 'A'`;
+    expect(movers).toEqual([{ size: '9' }]);
   });
 
   test('is told once a transaction, with the newest position; nothing is told of nothing', async () => {

@@ -100,12 +100,15 @@ describe('numbers that are hardly prices', () => {
     ['removed', 'removed'],
     ['not found', 'not_found'],
     ['answered without a price', null],
+    ['answered with what is no price', null],
   ])('are doubted where a SKU that was %s comes back with them', async (how, doubt) => {
     const { sql } = store;
     const ten = Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, price * 10]));
+    const nothing = Object.fromEntries(Object.keys(USUAL).map((size) => [size, null]));
     const vanish = async () => {
       if (how === 'removed') await removeByDelta(sql, 'A');
-      else await answer([how === 'not found' ? { sku: 'A', kind: 'not_found' } : found('A', {})]);
+      else if (how === 'not found') await answer([{ sku: 'A', kind: 'not_found' }]);
+      else await answer([found('A', how === 'answered without a price' ? {} : nothing)]);
     };
     await priced('A');
     await vanish();

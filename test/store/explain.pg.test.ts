@@ -7,7 +7,7 @@ import { answerAsked, found, HOUR, mark, removeByDelta, useStore } from './suppo
 const store = useStore();
 
 async function explained(sku: string): Promise<Explained> {
-  const [row] = await store.sql<[{ it: Explained }]>`select catalog.explain(${sku}) as it`;
+  const [row] = await store.sql<[{ it: Explained }]>`select catalog.explain(sku => ${sku}) as it`;
   return row.it;
 }
 

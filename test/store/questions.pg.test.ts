@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { baseline, line, standing } from './manifest.ts';
 import { found, knownSkus, answerAsked, mark, useStore } from './support.ts';
@@ -108,4 +109,26 @@ describe('questions with a name', () => {
     ]);
     expect(await store.sql`select from catalog.skus_past_target(1)`).toHaveLength(1);
   });
+});
+
+test('the README names parameters as they are, as they may be given by name', async () => {
+  const table = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| `catalog.'));
+  const named = table.flatMap((line) =>
+    [...line.matchAll(/catalog\.(\w+)\(([^)]+)\)/g)].map(([, routine = '', names = '']) => ({
+      routine,
+      names: names.split(', '),
+    })),
+  );
+  const rows = await store.sql<{ routine: string; names: string[] }[]>`
+    select proname as routine, proargnames as names from pg_proc where pronamespace = 'catalog'::regnamespace`;
+  const are = new Map(rows.map(({ routine, names }) => [routine, names]));
+  for (const { routine, names } of named) {
+    const all = are.get(routine) ?? [];
+    const exact = names.at(-1) !== '…';
+    const given = exact ? names : names.slice(0, -1);
+    expect([routine, given]).toEqual([routine, all.slice(0, given.length)]);
+  }
+  expect(named.length).toBeGreaterThan(8);
 });

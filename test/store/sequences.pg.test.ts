@@ -76,3 +76,15 @@ test('a sequence that is ahead of its rows stays, and so does one without any', 
   await mendSequences(sql);
   expect(await lastValues(sql)).toMatchObject({ 'catalog_internal.claim_numbers': 1000 });
 });
+
+test('claims go on after those that answers were given to, where the daemons before had stopped properly', async () => {
+  const sql = await newStore();
+  await used(sql);
+  await sql`update catalog_internal.due set claim = null, held_until = null, asked_claim = 900 where sku = 'A'`;
+  await sql`update catalog_internal.due set claim = null, held_until = null, asked_claim = 300 where sku = 'B'`;
+  await sql`insert into catalog_internal.sync (seen_claim) values (800) on conflict do nothing`;
+  await sql`update catalog_internal.sync set seen_claim = 800`;
+  await sql`select setval('catalog_internal.claim_numbers', 1, false)`;
+  await mendSequences(sql);
+  expect(await lastValues(sql)).toMatchObject({ 'catalog_internal.claim_numbers': 900 });
+});

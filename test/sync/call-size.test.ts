@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CallSize } from '../../src/store/bulk-call.ts';
-import { ANY_SIZE, sizeAfter, skusOfCall } from '../../src/sync/reprice/call-size.ts';
+import { ANY_SIZE, sizeAfter, skusOfCall, skusOfHalfOpen } from '../../src/sync/reprice/call-size.ts';
 
 const MOST = 100;
 const size = (more: Partial<CallSize> = {}): CallSize => ({ step: 0, ...ANY_SIZE, ...more });
@@ -65,4 +65,11 @@ test('each call that fails in a row makes the next one a quarter as large, down 
   ]);
   expect(skusOfCall({ size: 30 }, MOST, 0)).toBe(30);
   expect(skusOfCall({ size: 30 }, 20, 0)).toBe(20);
+});
+
+test('each refusal in a row after the first makes the next half-open call a quarter as large, down to one SKU', () => {
+  expect([0, 1, 2, 3, 4, 5, 99].map((refusals) => skusOfHalfOpen(100, refusals))).toEqual([
+    100, 100, 25, 7, 2, 1, 1,
+  ]);
+  expect(skusOfHalfOpen(3, 2)).toBe(1);
 });

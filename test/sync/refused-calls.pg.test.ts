@@ -1,205 +1,216 @@
+import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { NO_TRACER } from '../../src/lib/tracer.ts';
-import { createPacer, type SentPermit } from '../../src/pace/pacer.ts';
-import type { BulkAnswer } from '../../src/partner/answers.ts';
-import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
-import { DueFloors } from '../../src/store/due-floors.ts';
-import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
-import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { seeded } from '../../bench/freshness/random.ts';
 import { letBackoffEnd } from '../contract/backoff.ts';
-import { knownSkus, mark, useStore } from '../store/support.ts';
-import { settingsWith } from '../support/settings.ts';
+import { mark, useStore } from '../store/support.ts';
+
+import { runs } from '../support/soak.ts';
+import { named, RefusingPartner } from './refusing-partner.ts';
 
 const store = useStore();
-const MINUTE = 60_000;
-const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
-const limits = { maxPerWindow: 1_000_000, windowMs: 1000, backoffMs: 10 * MINUTE };
-
-/** What the partner, or a gateway before it, refuses. */
-let refuses: (skus: readonly string[]) => boolean;
-let kind: PartnerErrorKind;
-let status: number;
-/** What happens while a call is under way. */
-let meanwhile: () => Promise<void>;
-let events: SyncEvent[];
-/** Each call: its SKUs, and whether it was let through. */
-let calls: { readonly skus: readonly string[]; readonly worked: boolean }[];
-let ctx: SyncContext;
-
-async function bulk(permit: SentPermit, skus: readonly string[]): Promise<BulkAnswer> {
-  const worked = !refuses(skus);
-  calls.push({ skus, worked });
-  await meanwhile();
-  await permit.settle(worked ? 'ok' : kind);
-  if (!worked) throw new PartnerError(kind, 'bulk', { status });
-  const nothing = { deferred: [], errors: [], requested: null, deduped: null };
-  return { results: new Map(), notFound: [...skus], ...nothing };
-}
+let partner: RefusingPartner;
 
 beforeEach(() => {
-  [events, calls, kind, status] = [[], [], 'throttled-or-forbidden', 403];
-  meanwhile = async () => {};
-  ctx = {
-    sql: store.sql,
-    pacer: createPacer(store.sql, systemClock, limits),
-    client: { bulk },
-    clock: systemClock,
-    floors: new DueFloors(systemClock),
-    random: () => 0.5,
-    emit: (event: SyncEvent) => events.push(event),
-    settings: settingsWith({}),
-    tracer: NO_TRACER,
-  } as unknown as SyncContext;
+  partner = new RefusingPartner(store.sql);
 });
 
-/** So many iterations one after the other, as a slice makes them; each back-off is over at once, and no wait of a SKU ever is. */
-async function iterations(count: number, others: () => Promise<void> = async () => {}): Promise<void> {
-  for (let number = 1; number <= count; number += 1) {
-    await repriceOnce(ctx, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
-    await letBackoffEnd(store.sql);
-    await others();
-  }
-}
-
-/** Another route's request, which the partner lets through. */
-async function otherRequest(): Promise<void> {
-  const acquired = await ctx.pacer.acquire('delta', MINUTE);
-  if (acquired.kind === 'granted') await acquired.permit.settle('ok');
-}
-
-/** The waits of SKUs are over as if their time had passed. */
-const waitsEnd = () => store.sql`update catalog_internal.due set held_until = null where claim is null`;
-
-async function due(skus: readonly string[]): Promise<void> {
-  await knownSkus(store.sql, skus);
-  await mark(store.sql, skus, 'changed');
-}
-
-const named = (of: number) => Array.from({ length: of }, (_, n) => `S${n}`);
-/** SKUs that are due still, with the largest call that they may share. */
-const waiting = async () =>
-  await store.sql<{ sku: string; largestCall: number | null }[]>`
-    select sku, largest_call as "largestCall" from catalog_internal.due where due_at <= now() order by sku`;
-const lost = () => calls.filter(({ worked }) => !worked).length;
-const blamed = () =>
-  events.flatMap((event) => (event.event === 'bulk.failed' && event.sku ? [event.sku] : []));
+const otherRequest = () => partner.otherRequest();
 
 describe.each(['throttled-or-forbidden', 'authorizer-fault'] as const)(
   'a SKU whose calls are refused with %s, as a gateway does that dislikes a body,',
   (refusal) => {
     beforeEach(() => {
-      kind = refusal;
+      partner.kind = refusal;
     });
 
     test('holds up no other, is found in a few calls, and is named once others were let through in between', async () => {
-      await due(named(300));
-      refuses = (skus) => skus.includes('S7');
-      await iterations(40, otherRequest);
-      expect((await waiting()).map(({ sku }) => sku)).toEqual(['S7']);
-      expect(lost()).toBeLessThanOrEqual(8);
+      await partner.due(named(300));
+      partner.refuses = (skus) => skus.includes('S7');
+      await partner.iterations(40, otherRequest);
+      expect((await partner.waiting()).map(({ sku }) => sku)).toEqual(['S7']);
+      expect(partner.lost).toBeLessThanOrEqual(8);
       for (let again = 0; again < 3; again += 1) {
-        expect(blamed()).toEqual([]);
-        await waitsEnd();
-        await iterations(1, otherRequest);
+        expect(partner.blamed).toEqual([]);
+        await partner.waitsEnd();
+        await partner.iterations(1, otherRequest);
       }
-      expect(blamed()).toEqual(['S7']);
+      expect(partner.blamed).toEqual(['S7']);
       const [row] = await store.sql`
         select extract(epoch from held_until - now()) / 60 > 55 as "waitsAnHour", largest_call, failures from catalog_internal.due where sku = 'S7'`;
       expect(row).toEqual({ waitsAnHour: true, largest_call: 1, failures: 4 });
     });
 
     test('is found, too, where nobody else asks for anything, once its waits are over', async () => {
-      await due(named(300));
-      refuses = (skus) => skus.includes('S7');
-      await iterations(80, async () => void (await waitsEnd()));
-      expect((await waiting()).map(({ sku }) => sku)).toEqual(['S7']);
-      expect(blamed()).toEqual([]);
+      await partner.due(named(300));
+      partner.refuses = (skus) => skus.includes('S7');
+      await partner.iterations(80, () => partner.waitsEnd());
+      expect((await partner.waiting()).map(({ sku }) => sku)).toEqual(['S7']);
+      expect(partner.blamed).toEqual([]);
     });
 
     test('that is all there is to ask about, leaves other routes their requests', async () => {
-      await due(['S7']);
-      refuses = (skus) => skus.includes('S7');
-      await iterations(5, otherRequest);
-      expect(lost()).toBe(1);
-      expect(calls).toHaveLength(1);
+      await partner.due(['S7']);
+      partner.refuses = (skus) => skus.includes('S7');
+      await partner.iterations(5, otherRequest);
+      expect(partner.lost).toBe(1);
+      expect(partner.calls).toHaveLength(1);
     });
   },
 );
 
+describe('a back-off that another request has begun', () => {
+  beforeEach(() => {
+    partner = new RefusingPartner(store.sql, seeded(5));
+  });
+
+  test('does not have the same SKUs asked again and again, where one of them is refused', async () => {
+    await partner.due(named(300));
+    partner.refuses = (skus) => skus.includes('S7');
+    await partner.otherRequest(partner.kind);
+    await letBackoffEnd(store.sql);
+    while ((await partner.waiting()).length > 1 && partner.calls.length < 50)
+      await partner.iterations(1, () => partner.waitsEnd());
+    expect((await partner.waiting()).map(({ sku }) => sku)).toEqual(['S7']);
+    expect(partner.lost).toBeLessThanOrEqual(15);
+  });
+
+  test('nor as many, where larger calls are refused', async () => {
+    await partner.due(named(300));
+    partner.refuses = (skus) => skus.length > 60;
+    await partner.otherRequest(partner.kind);
+    await letBackoffEnd(store.sql);
+    await partner.iterations(40);
+    expect(await partner.waiting()).toEqual([]);
+    expect(partner.lost).toBeLessThanOrEqual(12);
+  });
+});
+
 describe('a credential that is wrong for a while', () => {
   test('is blamed on no SKU, however often it is tried, and afterwards all are asked in hardly more calls', async () => {
-    await due(named(300));
-    refuses = () => true;
-    await iterations(30);
-    expect(blamed()).toEqual([]);
-    const suspected = (await waiting()).filter(({ largestCall }) => largestCall !== null);
+    await partner.due(named(300));
+    partner.refuses = () => true;
+    await partner.iterations(30);
+    expect(partner.blamed).toEqual([]);
+    const suspected = (await partner.waiting()).filter(({ largestCall }) => largestCall !== null);
     expect(suspected).toHaveLength(100);
-    const before = calls.length;
-    refuses = () => false;
-    await iterations(20);
-    expect(await waiting()).toEqual([]);
-    expect(calls.length - before).toBeLessThanOrEqual(9);
+    const before = partner.calls.length;
+    partner.refuses = () => false;
+    await partner.iterations(20);
+    expect(await partner.waiting()).toEqual([]);
+    expect(partner.calls.length - before).toBeLessThanOrEqual(9);
   });
 
   test('is blamed on none either where there is but one, which is asked soon after', async () => {
-    await due(['A']);
-    refuses = () => true;
+    await partner.due(['A']);
+    partner.refuses = () => true;
     for (let tries = 0; tries < 12; tries += 1) {
-      await iterations(1);
+      await partner.iterations(1);
       const [row] = await store.sql`
         select extract(epoch from held_until - now()) / 60 < 6 as soon, failures < 2 as once from catalog_internal.due`;
       expect(row).toEqual({ soon: true, once: true });
-      await waitsEnd();
+      await partner.waitsEnd();
     }
-    expect(calls).toHaveLength(12);
-    expect(blamed()).toEqual([]);
+    expect(partner.calls).toHaveLength(12);
+    expect(partner.blamed).toEqual([]);
   });
 });
 
 describe('other users of the account who use up its limit', () => {
   test('make suspects of one call at a time, however many are under way', async () => {
-    await due(named(300));
+    await partner.due(named(300));
     const [ended, all] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    refuses = () => true;
-    meanwhile = async () => {
-      if (calls.length === 3) all.resolve();
+    partner.refuses = () => true;
+    partner.meanwhile = async () => {
+      if (partner.calls.length === 3) all.resolve();
       await ended.promise;
     };
-    const under = [1, 2, 3].map((number) =>
-      repriceOnce(ctx, { number, sinceLastCallMs: Infinity }, MINUTE, signals),
-    );
+    const under = [1, 2, 3].map((number) => partner.iterate(number));
     await all.promise;
     ended.resolve();
     await Promise.all(under);
-    expect((await waiting()).filter(({ largestCall }) => largestCall !== null)).toHaveLength(100);
+    expect((await partner.waiting()).filter(({ largestCall }) => largestCall !== null)).toHaveLength(100);
   });
 
   test('do not keep urgent SKUs that were in a refused call behind others', async () => {
-    await due(named(200));
+    await partner.due(named(200));
     await store.sql`update catalog_internal.due set largest_call = 50, due_at = now() - interval '1 hour', lane = catalog_internal.lane_of('sweep')`;
     await store.sql`update catalog_internal.due set lane = 1, rank = 'Infinity', due_at = now() where sku in ('S150', 'S3')`;
-    refuses = () => false;
-    await iterations(1);
-    expect(calls[0]?.skus).toEqual(expect.arrayContaining(['S150', 'S3']));
+    partner.refuses = () => false;
+    await partner.iterations(1);
+    expect(partner.calls[0]?.skus).toEqual(expect.arrayContaining(['S150', 'S3']));
   });
 
   test('make none where a 429 says so', async () => {
-    await due(named(10));
-    status = 429;
-    refuses = () => true;
-    await iterations(1);
-    expect((await waiting()).filter(({ largestCall }) => largestCall !== null)).toEqual([]);
+    await partner.due(named(10));
+    partner.status = 429;
+    partner.refuses = () => true;
+    await partner.iterations(1);
+    expect((await partner.waiting()).filter(({ largestCall }) => largestCall !== null)).toEqual([]);
   });
 });
 
 test.each(['unauthorised', 'account-not-configured'] as const)(
   '%s says nothing of SKUs: all stay as they were',
   async (refusal) => {
-    kind = refusal;
-    await due(named(10));
-    refuses = () => true;
-    await iterations(3);
-    expect((await waiting()).map(({ largestCall }) => largestCall)).toEqual(Array(10).fill(null));
+    partner.kind = refusal;
+    await partner.due(named(10));
+    partner.refuses = () => true;
+    await partner.iterations(3);
+    expect((await partner.waiting()).map(({ largestCall }) => largestCall)).toEqual(Array(10).fill(null));
   },
 );
+
+/** A partner drawn at random: SKUs whose calls it always refuses, and a time in which others of the account use up its limit. */
+interface Drawn {
+  readonly skus: number;
+  readonly bad: readonly number[];
+  /** Of calls in the noisy time, how many are refused whatever they ask for, and how many calls it lasts. */
+  readonly noise: number;
+  readonly noisy: number;
+  /** How often another route asks between two calls, and how often the waits of SKUs are over. */
+  readonly others: number;
+  readonly ends: number;
+  readonly seed: number;
+}
+
+const drawn: fc.Arbitrary<Drawn> = fc.record({
+  skus: fc.integer({ min: 1, max: 250 }),
+  bad: fc.uniqueArray(fc.nat(249), { maxLength: 3 }),
+  noise: fc.constantFrom(0.1, 0.5, 0.9, 1),
+  noisy: fc.integer({ min: 0, max: 60 }),
+  others: fc.constantFrom(0, 0.3, 1),
+  ends: fc.constantFrom(0.1, 0.5),
+  seed: fc.integer(),
+});
+
+async function tellsApart({ skus, bad, noise, noisy, others, ends, seed }: Drawn): Promise<void> {
+  await store.sql`truncate catalog.skus cascade`;
+  await store.sql`truncate catalog_internal.pace, catalog_internal.pace_sends`;
+  const random = seeded(seed);
+  let number = 0;
+  const happens = (part: number) => random() < part;
+  partner = new RefusingPartner(store.sql, random);
+  const hidden = new Set(named(skus).filter((_, n) => bad.includes(n)));
+  const step = async (isNoisy: boolean) => {
+    partner.refuses = (asked) => (isNoisy && happens(noise)) || asked.some((sku) => hidden.has(sku));
+    await partner.iterate((number += 1));
+    await letBackoffEnd(store.sql);
+    if (happens(others)) await partner.otherRequest(isNoisy && happens(noise) ? partner.kind : 'ok');
+    await letBackoffEnd(store.sql);
+    if (happens(ends)) await partner.waitsEnd();
+  };
+  await partner.due(named(skus));
+  for (let n = 0; n < noisy; n += 1) await step(true);
+  await mark(store.sql, named(skus), 'changed');
+  const [calls, lost, blamed] = [partner.calls.length, partner.lost, partner.blamed.length];
+  const isDone = async () => (await partner.waiting()).every(({ sku }) => hidden.has(sku));
+  for (let steps = 0; steps < 500 && !(await isDone()); steps += 1) await step(false);
+  expect(await isDone()).toBe(true);
+  expect(partner.calls.length - calls).toBeLessThanOrEqual(25 + 15 * hidden.size);
+  expect(partner.lost - lost).toBeLessThanOrEqual(10 * hidden.size);
+  expect(partner.blamed.slice(blamed).filter((sku) => !hidden.has(sku))).toEqual([]);
+}
+
+test('whatever is refused, SKUs that the partner answers are all answered soon after', async () => {
+  await fc.assert(fc.asyncProperty(drawn, tellsApart), { numRuns: runs(12) });
+});

@@ -1,6 +1,6 @@
 -- Everything that is known of one SKU and decides what its prices are worth, for whoever doubts one of them. Null: it is not known.
 -- With the owner's rights, as most of it is nobody's to read as a whole.
-CREATE OR REPLACE FUNCTION catalog.explain(of_sku text) RETURNS jsonb
+CREATE OR REPLACE FUNCTION catalog.explain(sku text) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
     'sku', s.sku,
@@ -81,7 +81,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
            sum(looks * claimed_share) / nullif(sum(looks), 0) AS claimed_share
     FROM catalog.calibration WHERE cohort = c.cohort
   ) k ON true
-  WHERE s.sku = of_sku
+  WHERE s.sku = explain.sku
 $$;
 
 REVOKE ALL ON FUNCTION catalog.explain(text) FROM PUBLIC;

@@ -12,10 +12,10 @@ BEGIN ATOMIC
            (array_agg(h.old_price ORDER BY h.id))[1] AS old_price, (array_agg(h.new_price ORDER BY h.id DESC))[1] AS new_price
     FROM catalog.price_history h
     WHERE h.observed_at > now() - within
-      -- Up to a correction of what the sizes mean, the prices were of other sizes.
+      -- Up to a correction of what the sizes mean, the prices were of other sizes. What they mean being known for the first time corrects nothing.
       AND NOT EXISTS (
         SELECT FROM catalog.product_history c
-        WHERE c.sku = h.sku AND c.field = 'size_map_size_type' AND c.observed_at >= h.observed_at
+        WHERE c.sku = h.sku AND c.field = 'size_map_size_type' AND c.old_value IS NOT NULL AND c.observed_at >= h.observed_at
       )
     GROUP BY h.sku, h.size
   ) m

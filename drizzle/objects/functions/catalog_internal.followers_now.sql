@@ -19,6 +19,10 @@ BEGIN
     EXCEPTION WHEN SQLSTATE 'CM001' THEN
       lost := true;
     END;
+    -- Of a first copy the position stands until all of it is taken.
+    IF f.after_sku IS NOT NULL AND behind > 0 THEN
+      behind_seconds := greatest(0, extract(epoch FROM clock_timestamp() - f.updated_at));
+    END IF;
     RETURN NEXT;
   END LOOP;
 END

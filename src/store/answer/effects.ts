@@ -37,6 +37,8 @@ export interface AnswerEffects {
   readonly moved: ReadonlySet<string>;
   readonly fields: readonly FieldChange[];
   readonly states: readonly StateChange[];
+  /** SKUs that are 0009 and were priced once, and for how many minutes they have had no price. */
+  readonly lost: readonly { readonly sku: string; readonly minutes: number }[];
   /** Prices and metadata of SKUs that had none before. */
   readonly first: FirstRecords;
   /** SKUs whose metadata is rewritten, and of these those of which anything but muted members has changed. */
@@ -113,6 +115,7 @@ export function effectsOf(
     moved,
     fields,
     ...toldBeside(answered, prices, products.unknown, rowOf),
+    lost: answered.flatMap((result) => lostFor(result, rowOf.get(result.sku))),
     renewed: new Set([...changed, ...products.members.keys()]),
     changed,
     members: movedMembers(answered, prices, products),
@@ -140,6 +143,12 @@ export function effectsOf(
     drawn: looks.flatMap(({ sku, random }) => (random ? [sku] : [])),
     promises: looks.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
   };
+}
+
+function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEffects['lost'] {
+  if (kind !== 'not_found' || row === undefined) return [];
+  const minutes = row.state === 'priced' ? 0 : row.vanishedMinutes;
+  return minutes === null ? [] : [{ sku, minutes }];
 }
 
 /** What the answer has found of SKUs whose prices move by rates of their own. */

@@ -77,7 +77,7 @@ export async function lockAnswered(
     ) p on true
     left join lateral (
       select jsonb_object_agg(h.size, h.old_price) as vanished, (extract(epoch from ${claim.askedAt} - max(h.observed_at)) / 60)::float8 as minutes
-      from (select where s.first_priced_at is not null and not exists (select from catalog.prices held where held.sku = s.sku) offset 0) gone
+      from (select where s.first_priced_at is not null and not exists (select from catalog.prices held where held.sku = s.sku and held.price is not null) offset 0) gone
         cross join lateral (
           select size, old_price, new_price, observed_at, observed_at = first_value(observed_at) over (order by id desc) as is_last
           from catalog.price_history where sku = s.sku order by id desc limit 100

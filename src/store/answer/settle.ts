@@ -32,7 +32,7 @@ const MOST_LIVE_MARKS = 6;
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
  * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one is
  * asked as often as any that is not found, because the price routes may know it again without a delta reporting it; likewise one that is listed again.
- * One that is listed and was priced until now is asked once more before that.
+ * One that is listed and was priced once is asked before that, each time after as long as it has had no price by then: the price routes may not know it for hours.
  * One that is doubted is due, and waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as often as a live one, and has no live slot
  * unless it was last listed as live, since whether the partner computes it live is not known. When a promise of its age has it come
  * before that is a time of its own. All are settled as if they were in scope; who is not
@@ -41,7 +41,7 @@ const MOST_LIVE_MARKS = 6;
 export async function settleAnswered(
   tx: Tx,
   { claim, at }: { readonly claim: Claim; readonly at: Date },
-  { answered, ahead, judged, states }: AnswerEffects,
+  { answered, ahead, judged, lost }: AnswerEffects,
   next: NextRefresh,
 ): Promise<void> {
   const liveMs = new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]));
@@ -50,8 +50,9 @@ export async function settleAnswered(
   );
   const generation = new Map(claim.skus.map((sku) => [sku.sku, sku.generation]));
   const secs = (ms: number) => ms / 1000;
-  const lost = states.flatMap(({ sku, oldState, newState }) =>
-    oldState === 'priced' && newState === 'not_found' ? [sku] : [],
+  const secsOrNull = (ms: number | undefined) => (ms === undefined ? null : secs(ms));
+  const lostMs = new Map(
+    lost.map(({ sku, minutes }) => [sku, Math.min(Math.max(next.lostMs, minutes * 60_000), next.notFoundMs)]),
   );
   await tx`
     update catalog_internal.due d set
@@ -73,12 +74,13 @@ export async function settleAnswered(
         then coalesce((select weight from catalog_internal.watched w where w.sku = d.sku), 1) else d.rank end
     from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
         ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[],
-        ${answered.map(({ sku }) => (doubtedMs.has(sku) ? secs(doubtedMs.get(sku) ?? 0) : null))}::float8[]) as a(sku, generation, live_seconds, doubted_seconds)
+        ${answered.map(({ sku }) => secsOrNull(doubtedMs.get(sku)))}::float8[],
+        ${answered.map(({ sku }) => secsOrNull(lostMs.get(sku)))}::float8[]) as a(sku, generation, live_seconds, doubted_seconds, lost_seconds)
       join catalog.skus s using (sku)
       cross join lateral (
         select case
           when s.state = 'removed' and not s.in_manifest and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then 'infinity'::timestamptz
-          when s.in_manifest and s.sku = any(${lost}) then now() + make_interval(secs => ${secs(next.lostMs)})
+          when s.in_manifest and a.lost_seconds is not null then now() + make_interval(secs => a.lost_seconds)
           when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
           when a.doubted_seconds is not null then now()
           when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)

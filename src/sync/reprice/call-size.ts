@@ -43,6 +43,14 @@ export function skusOfCall({ size }: Pick<CallSize, 'size'>, most: number, failu
 }
 
 /**
+ * SKUs of a half-open call, of those that are due, after `refusals` in a row. All after the first: it tells of the account. Then a quarter as many each time,
+ * for it may be one of them, or their number, that is refused, and what was refused must not be all that is ever asked.
+ */
+export function skusOfHalfOpen(skus: number, refusals: number): number {
+  return Math.max(1, Math.ceil(skus / 4 ** Math.min(15, Math.max(0, refusals - 1))));
+}
+
+/**
  * The size after a call; null where it taught nothing. Of calls that failed only those count that were sent while others worked:
  * in an outage no size works.
  */

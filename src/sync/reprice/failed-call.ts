@@ -23,6 +23,19 @@ export async function release(
   floors.reset();
 }
 
+/** A claim of so many of its SKUs, drawn at random; the others are given back. */
+export async function keepSome(ctx: SyncContext, claim: Claim, count: number): Promise<Claim> {
+  if (count >= claim.skus.length) return claim;
+  const order = claim.skus
+    .map((_, at) => ({ at, drawn: ctx.random() }))
+    .toSorted((a, b) => a.drawn - b.drawn);
+  const [kept, others] = [new Set(order.slice(0, count).map(({ at }) => at)), order.slice(count)];
+  const { skus, dues } = claim;
+  await release(ctx, { ...claim, skus: others.flatMap(({ at }) => skus[at] ?? []) });
+  const isKept = (_: unknown, at: number) => kept.has(at);
+  return { ...claim, skus: skus.filter(isKept), ...(dues && { dues: dues.filter(isKept) }) };
+}
+
 /**
  * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons (callRefused). After any
  * other failure its SKUs share calls of half as many, so that one that the partner cannot answer is found in a few calls, and waits

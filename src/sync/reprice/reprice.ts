@@ -16,7 +16,8 @@ import { weighLines } from '../live/lines.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { followHints } from './hints.ts';
 import { PATIENCE_MS } from '../outcome.ts';
-import { callFailed, giveBack, release } from './failed-call.ts';
+import { skusOfHalfOpen } from './call-size.ts';
+import { callFailed, giveBack, keepSome, release } from './failed-call.ts';
 import { learnFrom } from './learn-call.ts';
 import { inputOptions, type Iteration, type IterationState, planCall, type PlannedCall } from './plan.ts';
 import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
@@ -67,7 +68,7 @@ export async function repriceOnce(
   const planned = waited || halfOpen ? await plan({ ...iteration, halfOpen }) : first;
   const claim =
     planned.kind === 'planned'
-      ? await steps.time('claim', () => claimPlanned(ctx, planned, requestTimeoutMs))
+      ? await steps.time('claim', () => claimPlanned(ctx, planned, permit, requestTimeoutMs))
       : null;
   if (planned.kind !== 'planned' || claim === null) {
     await permit.cancel();
@@ -136,14 +137,22 @@ async function makeCall(
   return { kind: 'called', skus: skus.length };
 }
 
-/** Claims what is planned. While SKUs are still to be sorted by the rules of what is in scope, those that are not are given back. */
+/**
+ * Claims what is planned. While SKUs are still to be sorted by the rules of what is in scope, those that are not are given back; and of a half-open call
+ * all but some that are drawn (skusOfHalfOpen).
+ */
 async function claimPlanned(
-  { sql, floors }: SyncContext,
+  ctx: SyncContext,
   { wanted, spend, scopeMoved }: PlannedCall,
+  { halfOpen, refusals = 0 }: SentPermit,
   requestTimeoutMs: number,
 ): Promise<Claim | null> {
-  const claim = await claimDue(sql, wanted, requestTimeoutMs + LEASE_SLACK_MS, spend, floors.floors);
-  return claim !== null && scopeMoved ? await withinScope(sql, claim) : claim;
+  const { sql, floors } = ctx;
+  const claimed = await claimDue(sql, wanted, requestTimeoutMs + LEASE_SLACK_MS, spend, floors.floors);
+  const claim = claimed !== null && scopeMoved ? await withinScope(sql, claimed) : claimed;
+  return claim !== null && halfOpen === true
+    ? await keepSome(ctx, claim, skusOfHalfOpen(claim.skus.length, refusals))
+    : claim;
 }
 
 /** The permit, or another one where it has lapsed meanwhile. */

@@ -19,7 +19,7 @@ export const FOLLOWER_METRICS = {
     read: byFollower(({ behind }) => behind),
   }),
   follower_behind_seconds: gauge({
-    help: 'How long the first change that a follower has not delivered has been known; 0: nothing waits. No series where its position is lost.',
+    help: 'How long the first change that a follower has not delivered has been known, or in a first copy how long nothing was delivered; 0: nothing waits. No series where its position is lost.',
     labels: unlisted('follower', 'delivery'),
     read: byFollower(({ behindSeconds }) => behindSeconds),
   }),

@@ -1,0 +1,102 @@
+import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
+import { createPacer, type SentPermit } from '../../src/pace/pacer.ts';
+import type { BulkAnswer } from '../../src/partner/answers.ts';
+import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import type { Sql } from '../../src/store/db.ts';
+import { DueFloors } from '../../src/store/due-floors.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { letBackoffEnd } from '../contract/backoff.ts';
+import { knownSkus, mark } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+export const MINUTE = 60_000;
+const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
+const limits = { maxPerWindow: 1_000_000, windowMs: 1000, backoffMs: 10 * MINUTE };
+
+/** A partner, or a gateway before it, that refuses some calls; SKUs of the others are not found. Time passes when a test says so. */
+export class RefusingPartner {
+  refuses: (skus: readonly string[]) => boolean = () => false;
+  kind: PartnerErrorKind = 'throttled-or-forbidden';
+  status = 403;
+  /** What happens while a call is under way. */
+  meanwhile: () => Promise<void> = async () => {};
+  readonly events: SyncEvent[] = [];
+  /** Each call: its SKUs, and whether it was let through. */
+  readonly calls: { readonly skus: readonly string[]; readonly worked: boolean }[] = [];
+  readonly ctx: SyncContext;
+  readonly #sql: Sql;
+
+  constructor(sql: Sql, random: () => number = () => 0.5) {
+    this.#sql = sql;
+    this.ctx = {
+      sql,
+      pacer: createPacer(sql, systemClock, limits),
+      client: { bulk: this.#bulk },
+      clock: systemClock,
+      floors: new DueFloors(systemClock),
+      random,
+      emit: (event: SyncEvent) => this.events.push(event),
+      settings: settingsWith({}),
+      tracer: NO_TRACER,
+    } as unknown as SyncContext;
+  }
+
+  readonly #bulk = async (permit: SentPermit, skus: readonly string[]): Promise<BulkAnswer> => {
+    const worked = !this.refuses(skus);
+    this.calls.push({ skus, worked });
+    await this.meanwhile();
+    await permit.settle(worked ? 'ok' : this.kind);
+    if (!worked) throw new PartnerError(this.kind, 'bulk', { status: this.status });
+    const nothing = { deferred: [], errors: [], requested: null, deduped: null };
+    return { results: new Map(), notFound: [...skus], ...nothing };
+  };
+
+  /** One iteration of a slice, the back-off before it being over. */
+  async iterate(number: number): Promise<void> {
+    await repriceOnce(this.ctx, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
+  }
+
+  /** So many iterations one after the other, as a slice makes them; each back-off is over at once, and no wait of a SKU ever is. */
+  async iterations(count: number, others: () => Promise<void> = async () => {}): Promise<void> {
+    for (let number = 1; number <= count; number += 1) {
+      await this.iterate(number);
+      await letBackoffEnd(this.#sql);
+      await others();
+    }
+  }
+
+  /** Another route's request, and what came of it. */
+  async otherRequest(outcome = 'ok'): Promise<void> {
+    const acquired = await this.ctx.pacer.acquire('delta', MINUTE);
+    if (acquired.kind === 'granted') await acquired.permit.settle(outcome);
+  }
+
+  /** The waits of SKUs are over as if their time had passed. */
+  async waitsEnd(): Promise<void> {
+    await this.#sql`update catalog_internal.due set held_until = null where claim is null`;
+  }
+
+  async due(skus: readonly string[]): Promise<void> {
+    await knownSkus(this.#sql, skus);
+    await mark(this.#sql, skus, 'changed');
+  }
+
+  /** SKUs that are due still, with the largest call that they may share. */
+  async waiting(): Promise<{ sku: string; largestCall: number | null }[]> {
+    return await this.#sql<{ sku: string; largestCall: number | null }[]>`
+      select sku, largest_call as "largestCall" from catalog_internal.due where due_at <= now() order by sku`;
+  }
+
+  get lost(): number {
+    return this.calls.filter(({ worked }) => !worked).length;
+  }
+
+  /** SKUs that were named to the operator, one mention each time. */
+  get blamed(): string[] {
+    return this.events.flatMap((event) => (event.event === 'bulk.failed' && event.sku ? [event.sku] : []));
+  }
+}
+
+export const named = (of: number): string[] => Array.from({ length: of }, (_, n) => `S${n}`);
