@@ -24,6 +24,15 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/lock.ts',
+    ['test/store/doubts.pg.test.ts'],
+    [
+      'doubts: entries without a readable number are prices to compare with',
+      'where held.sku = s.sku and held.price is not null) offset 0) gone',
+      'where held.sku = s.sku) offset 0) gone',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/lock.ts',
     APPLIED,
     [
       'answer: latency is told of reports that came after the request',

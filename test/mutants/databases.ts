@@ -1,6 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const MIGRATION = 'drizzle/0016_strange_databases.sql';
+const PARAMETERS = 'drizzle/0042_parameters_and_corrections.sql';
 const CHANGES = 'drizzle/0030_whole_changes.sql';
 
 /** Faults in what a database knows of itself and of whose catalog it mirrors. */
@@ -34,16 +35,6 @@ export const DATABASES: readonly Mutant[] = [
     MIGRATION,
     ['test/store/sequences.pg.test.ts'],
     [
-      'sequences: those of claims stay behind',
-      "coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)))'",
-      "coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0))) - 1'",
-    ],
-    [
-      'sequences: claims of answers count for nothing',
-      '(SELECT max(d.asked_claim) FROM catalog_internal.due d',
-      '(SELECT max(d.claim) FROM catalog_internal.due d',
-    ],
-    [
       'sequences: what was dropped is forgotten',
       'IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN',
       "IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) AND drawn.query NOT LIKE '%pg_inherits%' THEN",
@@ -54,6 +45,34 @@ export const DATABASES: readonly Mutant[] = [
       'IF newest > 0 THEN',
     ],
     ['sequences: those of identity columns stay behind', "d.deptype IN ('a', 'i')", "d.deptype = 'a'"],
+  ),
+  ...faultsOf(
+    PARAMETERS,
+    ['test/follow/names.pg.test.ts'],
+    [
+      'followers: a session of another role holds what was held before the server was started',
+      'a.backend_start IS NULL AND session_lives.began >= pg_postmaster_start_time()',
+      'a.backend_start IS NULL',
+    ],
+    [
+      'followers: a first copy is behind by the first change that waits',
+      'IF f.after_sku IS NOT NULL AND behind > 0 THEN',
+      'IF false THEN',
+    ],
+  ),
+  ...faultsOf(
+    PARAMETERS,
+    ['test/store/sequences.pg.test.ts'],
+    [
+      'sequences: those of claims stay behind',
+      "coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)))'",
+      "coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0))) - 1'",
+    ],
+    [
+      'sequences: claims of answers count for nothing',
+      '(SELECT max(d.asked_claim) FROM catalog_internal.due d',
+      '(SELECT max(d.claim) FROM catalog_internal.due d',
+    ],
   ),
   ...faultsOf(
     MIGRATION,

@@ -2,6 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
 const DATABASES = 'drizzle/0016_strange_databases.sql';
+const PARAMETERS = 'drizzle/0042_parameters_and_corrections.sql';
 const CHANGES = 'drizzle/0030_whole_changes.sql';
 const IMPLAUSIBLE = 'drizzle/0021_implausible.sql';
 const SCOPE = 'drizzle/0029_scope.sql';
@@ -92,6 +93,10 @@ export const OBJECTS: readonly Mutant[] = [
       'WHERE m.old_price <> m.new_price',
       'WHERE m.old_price <> m.new_price OR true',
     ],
+  ),
+  ...faultsOf(
+    PARAMETERS,
+    ['test/store/questions.pg.test.ts', 'test/store/changes.pg.test.ts'],
     [
       'movers: prices of other sizes count',
       "c.field = 'size_map_size_type' AND c.old_value IS NOT NULL AND c.observed_at >= h.observed_at",
