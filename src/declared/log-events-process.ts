@@ -144,7 +144,7 @@ export const STORE = {
     ['warn', 'debug'],
     'the mirror waits for a lock that somebody else holds in Postgres',
     ['holderPid', 'role', 'application', 'table', 'waitedSeconds', ...REPEATED],
-    'what waits gives up after a minute and is tried again; have that session commit, or end it with pg_terminate_backend(holderPid)',
+    'a waiting statement gives up after 20 seconds and is retried; ask the session to commit, or end it with pg_terminate_backend(holderPid)',
   ),
   'store.unlocked': line('info', 'the mirror no longer waits for locks of others', [...OVER]),
   'store.resumed': line(['info', 'debug'], 'Postgres accepts writes again', ['kind', 'job', ...OVER]),
