@@ -10,7 +10,7 @@ export const TASKS = [
   'live-plan',
 ] as const;
 export type TaskName = (typeof TASKS)[number];
-/** Tasks with runs of their own; re-pricing works in shifts, and its row holds only the pause between failing calls. */
+/** Tasks with runs of their own; re-pricing works in slices, and its row holds only the pause between failing calls. */
 export type RunTask = Exclude<TaskName, 'reprice'>;
 
 /** How a run of a task ended: all well, to be tried again with back-off, or put off without having been tried. */

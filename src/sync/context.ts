@@ -78,7 +78,7 @@ type CountedEvent =
     } & Failure)
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] };
 
-/** What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its Outcome. */
+/** What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its TaskOutcome. */
 export type SyncEvent = CountedEvent | AnyLine<Exclude<EventName, CountedEvent['event']>>;
 
 /** What every part of sync works with. Nothing here is read from the environment. */

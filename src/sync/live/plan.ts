@@ -52,7 +52,7 @@ const SOLVE_EVERY_MS = 600_000;
 const SOON_MS = 60_000;
 
 /**
- * Solves what a live refresh must gain to be worth it (live-policy.ts). Where the refreshes there are suffice for every SKU's
+ * Solves what a live refresh must gain to be worth it (policy.ts). Where the refreshes there are suffice for every SKU's
  * LIVE_INTERVAL, or by configuration, there is no threshold: SKUs are refreshed in rotation. When an incident begins, everything joins
  * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
  */
