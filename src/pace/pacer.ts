@@ -13,6 +13,7 @@ import {
 } from './policy.ts';
 import { explainRefusal, refusalOf } from './refusal.ts';
 import type { Permit } from '../partner/client.ts';
+import type { RequestOutcome } from '../partner/errors.ts';
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts';
 import type { Sql } from '../store/db.ts';
 import { unsend, withPace } from './ledger.ts';
@@ -57,7 +58,7 @@ export interface Pacer {
 export interface PacerEvents {
   /** A refusal made the fleet back off until `backoffUntil` (epoch ms). */
   backedOff?(event: {
-    outcome: string;
+    outcome: RequestOutcome;
     backoffUntil: number;
     episodes: number;
     occupancy: number;
@@ -210,7 +211,7 @@ class PacedProcess {
    * Stores what the result of a request means for the pace, and reports a back-off that began or ended with it. Returns whether one began where there
    * was none.
    */
-  async #settle(sentAt: number, outcome: string): Promise<boolean> {
+  async #settle(sentAt: number, outcome: RequestOutcome): Promise<boolean> {
     const [limits, breaker] = [this.#limits, this.#breaker];
     const spanMs = limits.windowMs + guardMs(limits);
     const { result } = await withPace(this.#sql, spanMs, ({ state, sends, now }) => {

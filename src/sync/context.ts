@@ -9,7 +9,7 @@ import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/tracer.ts';
 import type { PartnerClient } from '../partner/client.ts';
-import { OUTAGE_KINDS, PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
+import { OUTAGE_KINDS, PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
 import type { DueFloors } from '../store/due-floors.ts';
 import { endCallPause } from '../store/tasks.ts';
@@ -28,7 +28,7 @@ export interface SyncSettings extends Pick<Config, 'bulk' | 'intervals' | 'catal
 type CountedEvent =
   | {
       readonly event: 'manifest.downloaded';
-      readonly outcome: 'ok' | PartnerErrorKind;
+      readonly outcome: RequestOutcome;
       readonly status: number | undefined;
       readonly ms: number;
     }

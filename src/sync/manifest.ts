@@ -1,6 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import { heapKeeper } from '../lib/heap.ts';
-import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
+import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/baseline.ts';
@@ -193,7 +193,7 @@ async function catalogFailed(ctx: SyncContext, run: TaskRun, asked: AskedInVain)
 async function timedDownload(...args: Parameters<typeof download>): Promise<Downloaded> {
   const [{ clock, emit }] = args;
   const startedAt = clock.monotonic();
-  const ended = (outcome: 'ok' | PartnerErrorKind, status?: number) =>
+  const ended = (outcome: RequestOutcome, status?: number) =>
     emit({ event: 'manifest.downloaded', outcome, status, ms: clock.monotonic() - startedAt });
   try {
     const downloaded = await download(...args);

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { formatAge } from '../../lib/duration.ts';
-import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
+import { letsThrough, refuses } from '../../pace/policy.ts';
+import { NO_ANSWER, PartnerError, type RequestOutcome } from '../../partner/errors.ts';
 import { manifestCandidates, readManifestMeta } from '../../partner/manifest-answer.ts';
 import { readManifestFile } from '../../partner/manifest-file.ts';
 import { createRawClient, type RawClient, type RawAnswer } from '../../partner/raw-client.ts';
@@ -12,7 +13,7 @@ import type { Refused, PermitSource } from './permits.ts';
 
 export interface SentRequest {
   readonly route: string;
-  readonly outcome: string;
+  readonly outcome: RequestOutcome;
 }
 
 export interface PartnerReport {
@@ -37,7 +38,6 @@ export interface AskOptions {
 }
 
 const FILE_LINES = 400;
-const NO_ANSWER = new Set(['network', 'timeout', 'aborted']);
 
 /** Asks the partner what the evidence so far leaves open, in at most `most` requests, each with a permit from the ledger. */
 export async function askPartner(options: AskOptions): Promise<PartnerReport> {
@@ -90,7 +90,7 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
     evidence = noted(evidence, question, answer);
     const { error } = answer;
     if (error === null) continue;
-    if (isRefusal(error)) {
+    if (refuses(error.kind)) {
       stopped.push(refusal(error, await permits.refused(), now()));
       break;
     }
@@ -115,9 +115,6 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
     unknown: [...unknown, ...unasked],
   };
 }
-
-const isRefusal = ({ kind }: PartnerError): boolean =>
-  AUTH_CLASS.has(kind) || kind === 'account-not-configured';
 
 /** Checks for errors that no evidence covers. */
 function otherError(error: PartnerError): CheckResult[] {
@@ -205,10 +202,8 @@ async function beginningOf(
 }
 
 function letThrough(answers: readonly RawAnswer[]): CheckResult[] {
-  const through = answers.find(
-    ({ error }) => error === null || !(isRefusal(error) || NO_ANSWER.has(error.kind)),
-  );
-  return through === undefined || answers.some(({ error }) => error !== null && isRefusal(error))
+  const through = answers.find(({ error }) => letsThrough(error?.kind ?? 'ok'));
+  return through === undefined || answers.some(({ error }) => error !== null && refuses(error.kind))
     ? []
     : [ok('credential', `accepted by the ${through.route} route`)];
 }
