@@ -5,7 +5,7 @@ import { systemClock } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
 import type { Sql, Tx } from '../store/db.ts';
 import {
-  columnsOf,
+  exportColumns,
   estimateRows,
   type Export,
   EXPORTS,
@@ -225,7 +225,7 @@ async function writeOne(
   try {
     return await writeParquet(
       handle,
-      columnsOf(what),
+      exportColumns(what),
       readExport(tx, what, { since, batch: BATCH }),
       (rows) => {
         if (signal.aborted) throw new Stopped();

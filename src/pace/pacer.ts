@@ -20,7 +20,7 @@ import { unsend, withPace } from './ledger.ts';
 import { whilePaused } from './pause.ts';
 
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
-export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
+export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
 
 /** From the decision to the sending of a request, which claims its SKUs in between: the window was read at the decision. */
 const LAPSES_AFTER_MS = 2000;

@@ -4,7 +4,7 @@ import type { Facts } from './facts.ts';
 import { secondsBetween } from './format.ts';
 import { broken, degraded, filling, held, type Reason } from './reason.ts';
 
-/* Whether sync makes progress, and by a clock that can be believed. Pure, and part of `judge` (health.ts). */
+/* Whether sync makes progress, and by a clock that can be believed. Pure, and part of `judgeHealth` (health.ts). */
 
 /** How long the next run may be overdue, and before sync counts as stopped. */
 const OVERDUE_SECONDS = 60;

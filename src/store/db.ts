@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
 import { type Ask, REJECTED_BY_POOLER, startupRefused } from './pooler.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
-import { DatabaseAway, DatabaseRefused, refusalOf, sqlState } from './sql-errors.ts';
+import { DatabaseAway, DatabaseRefused, permanentConnectError, sqlState } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -243,7 +243,7 @@ export async function waitForDatabase(
         await withoutTransactionTimeout(sql);
         return;
       } catch (error) {
-        const refused = refusalOf(error);
+        const refused = permanentConnectError(error);
         if (refused !== null) throw new DatabaseRefused(refused, error);
         if (sqlState(error) === REJECTED_BY_POOLER && (await connectsWithoutSettings(sql)))
           throw startupRefused(error);

@@ -67,7 +67,7 @@ export interface ClaimedDue {
 }
 
 /** What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls. */
-export interface Wanted {
+export interface WantedSkus {
   readonly quotas?: readonly Quota[];
   readonly named?: readonly string[];
   readonly suspects?: readonly SuspectQuota[];
@@ -86,7 +86,7 @@ export const laneNumber = (lane: ClaimedLane): number =>
  */
 export async function claimDue(
   sql: Sql,
-  wanted: Wanted,
+  wanted: WantedSkus,
   leaseMs: number,
   spend: LiveSpend | null = null,
   floors: LedgerFloors = NO_FLOORS,

@@ -7,7 +7,7 @@ import { readManifestFile } from '../../partner/manifest-file.ts';
 import { createRawClient, type RawClient, type RawAnswer } from '../../partner/raw-client.ts';
 import { VERSION } from '../../version.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
-import { type Evidence, nextQuestion, type Question, type Sample } from './discovery/plan.ts';
+import { type Evidence, nextQuestion, type Question, type SkuSample } from './discovery/plan.ts';
 import { discovered } from './discovery/checks.ts';
 import type { Refused, PermitSource } from './permits.ts';
 
@@ -26,7 +26,7 @@ export interface PartnerReport {
 /** From the mirror's database: the stored delta token, and SKUs to sample. */
 export interface OwnMirror {
   readonly token: string | null;
-  readonly skus: Pick<Sample, 'snapshot' | 'live'>;
+  readonly skus: Pick<SkuSample, 'snapshot' | 'live'>;
 }
 
 export interface AskOptions {
@@ -153,12 +153,12 @@ function noted(evidence: Evidence, question: Question, { error, body }: RawAnswe
 }
 
 /** SKUs from the beginning of the first file that reads, else from the mirror. No request with the api_key. */
-async function takeSample(config: Config, evidence: Evidence, mirror: OwnMirror): Promise<Sample> {
+async function takeSample(config: Config, evidence: Evidence, mirror: OwnMirror): Promise<SkuSample> {
   const configured = config.partner.fields.manifestUrl;
   const urls = (evidence.manifest?.candidates.url ?? []).toSorted(
     (a, b) => Number(b.path === configured) - Number(a.path === configured),
   );
-  let problem: Sample['problem'] = null;
+  let problem: SkuSample['problem'] = null;
   for (const { path, value } of urls.slice(0, 3)) {
     try {
       return { ...(await beginningOf(config, value)), urlPath: path, problem: null };
@@ -174,7 +174,7 @@ async function beginningOf(
   url: Evidence['manifest'] extends null
     ? never
     : NonNullable<Evidence['manifest']>['candidates']['url'][number]['value'],
-): Promise<Pick<Sample, 'snapshot' | 'live'>> {
+): Promise<Pick<SkuSample, 'snapshot' | 'live'>> {
   const stop = new AbortController();
   const found = { snapshot: [] as string[], live: [] as string[] };
   try {

@@ -52,7 +52,7 @@ export interface JudgedAnswer {
 }
 
 /** Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted. Pure. */
-export function judge(
+export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
   held: HeldDoubt | null,
   { since, usual }: KnownMassMove,
@@ -153,7 +153,7 @@ export function judgeAll(
   return answers.map((answer) => {
     const { sku, before, now, isReturn = false } = answer;
     const held = heldOf(sku);
-    const judgement = judge(answer, held, massMove);
+    const judgement = judgePrices(answer, held, massMove);
     const back = judgement.kind === 'ends' && judgement.back;
     const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible';
     const look = before.size === 0 || back || isReturn ? null : { odd, move: moveOf(before, now) };

@@ -9,7 +9,7 @@ import {
 } from './doubts.ts';
 import type { Oddity } from './plausibility.ts';
 import { toldBeside } from './first-records.ts';
-import { type Held, sizesFound, testsOf } from './looks.ts';
+import { type HeldPrices, sizesFound, testsOf } from './looks.ts';
 import type { SkuResult, NextRefresh, ToldByLine, WeighedLine } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
@@ -222,7 +222,7 @@ function movedMembers(
 /** State of an asked SKU whose claim is still this one. */
 export type LockedSku = Omit<LiveRefresh, 'sizes'> &
   Standing &
-  Held & {
+  HeldPrices & {
     readonly answerable: boolean;
     readonly state: string;
     readonly live: boolean;

@@ -103,7 +103,7 @@ export function releasedMembers(
  * In how many minutes a SKU is refreshed again that has not moved although its line does: it may move yet. Null: no sooner than
  * else, because the line does not move, or no longer.
  */
-export function againMinutes(
+export function releaseRecheckMinutes(
   line: Line,
   { at, sizes }: Pick<LineRefresh, 'at' | 'sizes'>,
   { weight, rate }: { readonly weight: number; readonly rate: Rate },

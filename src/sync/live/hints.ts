@@ -172,7 +172,7 @@ export function testTold(
 }
 
 /** In how many minutes a SKU is refreshed again whose move was told of, as that may be undone; null: no sooner than it is due. */
-export function againMinutes(
+export function toldRecheckMinutes(
   sku: { readonly weight: number; readonly rate: Rate; readonly dueIn: number },
   hints: readonly WaitingHint[],
   plan: BoostPlan,

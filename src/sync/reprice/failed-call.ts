@@ -39,7 +39,7 @@ export async function callFailed(
     await callRefused(ctx, claim, error, planned);
     return { kind: 'wait', forMs: 0, because: error.kind };
   }
-  return await giveBack(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
+  return await releaseFailedCall(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
 }
 
 type RefusableCall = PlannedCall & { readonly permit: SentPermit };
@@ -75,7 +75,7 @@ async function callRefused(
 }
 
 /** Gives the SKUs of a failed call back, as callFailed says. */
-export async function giveBack(
+export async function releaseFailedCall(
   ctx: SyncContext,
   claim: Claim,
   failure: Failure & { readonly because: FailedKind },

@@ -13,7 +13,7 @@ import {
   type Shown,
   type ShownByCall,
 } from '../live/learn.ts';
-import { followLines, turnedLines } from './lines.ts';
+import { followTurnedLines, turnedLines } from './lines.ts';
 import { sizeAfter } from './call-size.ts';
 import type { PlannedCall } from './plan.ts';
 import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
@@ -55,7 +55,7 @@ export async function learnFrom(
     lines: turnedLines(lines, planned.plan.releases).map(({ change }) => change),
   });
   if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
-  await followLines(ctx, planned.plan, lines, stored.lines);
+  await followTurnedLines(ctx, planned.plan, lines, stored.lines);
   for (const event of taught.events) ctx.emit(event);
   if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
   if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);

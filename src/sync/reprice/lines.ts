@@ -8,7 +8,7 @@ import {
   moveMembers,
   readLines,
   readMembers,
-  storeLines,
+  storeLineChanges,
 } from '../../store/live-lines.ts';
 import type { LivePlan } from '../../store/live.ts';
 import type { SyncContext } from '../context.ts';
@@ -47,7 +47,7 @@ export function turnedLines(
 }
 
 /** Follows lines whose state was stored, and weighs those again that other calls have changed since the answer was applied. */
-export async function followLines(
+export async function followTurnedLines(
   ctx: SyncContext,
   plan: LivePlan,
   lines: readonly WeighedLine[],
@@ -65,7 +65,7 @@ export async function followLines(
     );
     const states = new Map(left.map(({ id }) => [id, held.find((line) => line.id === id)?.state ?? null]));
     const again = turnedLines(left, plan.releases, states);
-    const now = await storeLines(
+    const now = await storeLineChanges(
       ctx.sql,
       again.map(({ change }) => change),
     );
@@ -89,7 +89,7 @@ async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: Tur
   }[last]();
   // Too few others to judge it by.
   if (last === 'suspected' && pulled.length === 0) {
-    await storeLines(sql, [{ ...change, from: to.step, to: { ...dismissed(to), step: to.step + 1 } }]);
+    await storeLineChanges(sql, [{ ...change, from: to.step, to: { ...dismissed(to), step: to.step + 1 } }]);
     return;
   }
   const moved = last === 'dismissed' ? putBack(members, boost) : moves(pulled, members);

@@ -7,7 +7,7 @@ import {
   type LaneClass,
   PROMISED,
   type Quota,
-  type Wanted,
+  type WantedSkus,
 } from '../../store/due.ts';
 import type { LivePlan, LiveSpend } from '../../store/live.ts';
 import type { SyncState } from '../../store/sync-state.ts';
@@ -22,7 +22,7 @@ import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan
 export interface PlannedCall extends Known {
   readonly kind: 'planned';
   /** SKUs that were in a failed call, or others: by lane, and live ones that were chosen by value. */
-  readonly wanted: Wanted;
+  readonly wanted: WantedSkus;
   /** Failed calls immediately before this one. */
   readonly failures: number;
   readonly callSize: CallSize;

@@ -16,7 +16,7 @@ import { weighLines } from '../live/lines.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { followHints } from './hints.ts';
 import { PATIENCE_MS } from '../outcome.ts';
-import { callFailed, giveBack, release } from './failed-call.ts';
+import { callFailed, releaseFailedCall, release } from './failed-call.ts';
 import { learnFrom } from './learn-call.ts';
 import { inputOptions, type Iteration, type IterationState, planCall, type PlannedCall } from './plan.ts';
 import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
@@ -116,7 +116,7 @@ async function makeCall(
     const settled = await settle(ctx, claim, reconciliation, planned).catch(rejectionOrThrow);
     if ('state' in settled) {
       span.fail(settled.state);
-      return await giveBack(ctx, claim, notStored(settled), planned);
+      return await releaseFailedCall(ctx, claim, notStored(settled), planned);
     }
     await ctx.tracer.span('learn', {}, () =>
       learnFrom(ctx, claim, { ...reconciliation, ...settled, tookMs }, planned),
