@@ -100,6 +100,14 @@ export interface SyncContext {
   readonly tracer: Tracer;
 }
 
+/** The two steps in which a daemon stops. */
+export interface StopSignals {
+  /** Ends waits and long downloads; no further call is planned. */
+  readonly stopping: AbortSignal;
+  /** Seconds later: aborts single requests too; the SKUs of a call stay due. */
+  readonly hard: AbortSignal;
+}
+
 export type Asked<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }

@@ -3,7 +3,7 @@ import type { SentPermit } from '../../pace/pacer.ts';
 import { mayBeOfWhatIsAsked, type PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import { storeFailedCall } from '../../store/call-lesson.ts';
-import { type Claim, type ClaimedSku, releaseClaim } from '../../store/due.ts';
+import { type Claim, type ClaimedSku, releaseClaim, type ReleaseOptions } from '../../store/due.ts';
 import { quarantine } from '../../store/quarantine.ts';
 import { callPause } from '../../store/tasks.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
@@ -12,14 +12,14 @@ import { afterFailedCall, type FailedKind } from './call-size.ts';
 import type { Iteration, PlannedCall } from './plan.ts';
 import { skuResultOf } from './reconciliation.ts';
 
-/** Gives a claim back as it was, or as releaseClaim says. */
+/** Gives a claim back, as releaseClaim does, and has the ledger read in full again. */
 export async function release(
   { sql, floors }: SyncContext,
   claim: Claim,
-  but: Parameters<typeof releaseClaim>[3] = {},
+  options: ReleaseOptions = {},
 ): Promise<void> {
   const skus = claim.skus.map(({ sku }) => sku);
-  await releaseClaim(sql, claim.number, skus, but);
+  await releaseClaim(sql, claim.number, skus, options);
   floors.reset();
 }
 

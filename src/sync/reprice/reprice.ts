@@ -11,7 +11,7 @@ import { isLockNotAvailable } from '../../store/locks.ts';
 import { takeRefreshes } from '../../store/refresh.ts';
 import { readScope, withinScope } from '../../store/scope.ts';
 import { readWatchlist } from '../../store/watchlist.ts';
-import { nextRefresh, type SyncContext } from '../context.ts';
+import { nextRefresh, type StopSignals, type SyncContext } from '../context.ts';
 import { weighLines } from '../live/lines.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { followHints } from './hints.ts';
@@ -40,14 +40,13 @@ const SORTED_PIECES = 4;
 
 /**
  * One iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs, asks, settles the
- * answer in one transaction, and learns from it. `stopping` ends the waiting for a permit; `hard` also breaks off a
- * request under way, whose SKUs then stay due. `onSent` is called when the request leaves: from then on another call may be planned.
+ * answer in one transaction, and learns from it. `onSent` is called when the request leaves: from then on another call may be planned.
  */
 export async function repriceOnce(
   ctx: SyncContext,
   iteration: IterationState,
   requestTimeoutMs: number,
-  signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
+  signals: StopSignals,
   onSent: () => void = () => {},
 ): Promise<Iteration> {
   const steps = new CallSteps(ctx.clock);
@@ -91,7 +90,7 @@ interface ClaimedCall {
 async function makeCall(
   ctx: SyncContext,
   { claim, planned, permit: first, span }: ClaimedCall,
-  signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
+  signals: StopSignals,
   onSent: () => void,
 ): Promise<Iteration> {
   const skus = claim.skus.map(({ sku }) => sku);

@@ -1,5 +1,5 @@
-import type { SyncContext } from '../context.ts';
-import type { Iteration } from './plan.ts';
+import type { StopSignals, SyncContext } from '../context.ts';
+import type { Iteration, IterationState } from './plan.ts';
 import { repriceOnce } from './reprice.ts';
 
 /**
@@ -39,11 +39,6 @@ const LINGER_POLL_MS = 500;
 /** Far longer than planning a call and waiting for its permit take: a slice that plans no call for so long hangs. */
 const HANGING_MS = 30_000;
 
-interface Signals {
-  readonly stopping: AbortSignal;
-  readonly hard: AbortSignal;
-}
-
 /**
  * Bulk calls for as long as something is due and it is the time to call, until the slice is over. The schedule wakes it again at
  * once if there is more: a backlog of any size is processed without a queue of jobs that grows with it.
@@ -63,7 +58,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
   let lastCallAt = -Infinity;
 
   /** Plans and sends calls until there is none to make, and says why. */
-  async function sendCalls(sent: SentCalls, signals: Signals): Promise<SliceEnd> {
+  async function sendCalls(sent: SentCalls, signals: StopSignals): Promise<SliceEnd> {
     const end = clock.monotonic() + SLICE_MS;
     while (clock.monotonic() < end) {
       if (signals.stopping.aborted) return 'stopping';
@@ -108,8 +103,8 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
 
 /** `repriceOnce` with all that is the same for each iteration of a process. */
 export type CallOnce = (
-  iteration: Parameters<typeof repriceOnce>[1],
-  signals: Signals,
+  iteration: IterationState,
+  signals: StopSignals,
   onSent: () => void,
 ) => Promise<Iteration>;
 
