@@ -46,7 +46,10 @@ const HINTED_PART = 0.85;
 /** A move that is as probably the hinted one is taken for it. */
 const EXPLAINED = 0.5;
 
-/** How often a SKU has moved that a source hints at, beyond what its own rate says. */
+/**
+ * How often a SKU has moved that a source hints at, beyond what its own rate says. The view catalog.hint_sources has the same in SQL, as hintRecall and
+ * undonePart; test/sync/hints.pg.test.ts compares them.
+ */
 export function hintPrecision({ expected, unmoved }: Pick<HintRecord, 'expected' | 'unmoved'>): number {
   const still = (USUAL_COUNTS * (1 - USUAL_PRECISION) + unmoved) / (USUAL_COUNTS + expected);
   return Math.min(MOST_PRECISION, Math.max(0, 1 - still));
@@ -182,7 +185,10 @@ export function toldRecheckMinutes(
   return inMinutes === null || sku.dueIn <= AGAIN_MINUTES ? null : Math.max(AGAIN_MINUTES, inMinutes);
 }
 
-/** A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. */
+/**
+ * A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. Only bench and tests call it: the mirror has the same
+ * in SQL (storeHintTests of store/hints.ts), and test/sync/hints.pg.test.ts compares them.
+ */
 export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
   const tested = before.tested + shown.tested;
   const scale = tested > MOST_TESTED ? MOST_TESTED / tested : 1;

@@ -98,7 +98,10 @@ export function rateFromPast(moves: number, minutes: number): Rate {
   return bounded({ alpha: PRIOR.alpha + moves, beta: PRIOR.beta + minutes });
 }
 
-/** Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last refresh. */
+/**
+ * Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last refresh. `gain` of
+ * store/live-backlog.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
+ */
 export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
   const shape = alpha - 1;
@@ -109,7 +112,7 @@ export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number)
 
 /**
  * The same for a SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts): what is gained lasts
- * until the next move, or the longest wait `most`.
+ * until the next move, or the longest wait `most`. Also in `gain` of store/live-backlog.ts.
  */
 export function boostedValue(
   weight: number,
