@@ -111,9 +111,9 @@ export interface StopSignals {
 export type Asked<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }
-  | AskedInVain;
+  | FailedRequest;
 
-export interface AskedInVain {
+export interface FailedRequest {
   readonly kind: 'error';
   readonly error: PartnerError;
   /** Its refusal has begun a back-off: others were let through before it. */

@@ -3,7 +3,7 @@ import type { PartnerError } from '../partner/errors.ts';
 import { applyDelta, type DeltaApplied, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
 import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
-import { ask, type AskedInVain, type SyncContext } from './context.ts';
+import { ask, type FailedRequest, type SyncContext } from './context.ts';
 import { dueKey } from './traces.ts';
 import { failureOf, type TaskOutcome, retryAfter } from './outcome.ts';
 
@@ -125,7 +125,7 @@ async function applyTraced(
 
 async function recover(
   ctx: SyncContext,
-  asked: AskedInVain,
+  asked: FailedRequest,
   token: string,
   failuresBefore: number,
 ): Promise<TaskOutcome> {

@@ -76,7 +76,7 @@ export function effectsOf(
   settled: readonly SkuResult[],
   { prices, products }: Differences,
   next: Pick<NextRefresh, 'live' | 'lines' | 'members'>,
-  { muted = new Set(), massMove = { since: null, usual: null } }: Known = {},
+  { muted = new Set(), massMove = { since: null, usual: null } }: AnswerContext = {},
 ): AnswerEffects {
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
   const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
@@ -159,7 +159,7 @@ function liveRefreshes(
 }
 
 /** What is known at the time of an answer, of more than its SKUs. */
-interface Known {
+interface AnswerContext {
   readonly muted?: ReadonlySet<string>;
   readonly massMove?: KnownMassMove;
 }

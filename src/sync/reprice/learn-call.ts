@@ -10,8 +10,8 @@ import {
   ceilingEvents,
   ceilingEvidence,
   learn,
-  type Shown,
-  type ShownByCall,
+  type AnswerCounts,
+  type CallEvidence,
 } from '../live/learn.ts';
 import { followTurnedLines, turnedLines } from './lines.ts';
 import { sizeAfter } from './call-size.ts';
@@ -65,7 +65,7 @@ export async function learnFrom(
 async function learnCeilingAgain(
   { sql, settings, emit }: SyncContext,
   { budget }: PlannedCall,
-  byCall: ShownByCall,
+  byCall: CallEvidence,
 ): Promise<void> {
   const evidence = ceilingEvidence(byCall, budget, settings);
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
@@ -87,7 +87,7 @@ async function listed({ sql }: SyncContext, asked: readonly ClaimedSku[]): Promi
   return asked.filter(({ sku }) => as.has(sku));
 }
 
-function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): Shown {
+function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): AnswerCounts {
   const count = (...kinds: readonly SkuAnswer['kind'][]) =>
     asked.filter(({ sku }) => kinds.includes(skuAnswers.get(sku)?.kind ?? 'error')).length;
   return { asked: asked.length, answered: count('record', 'not_found'), deferred: count('deferred') };

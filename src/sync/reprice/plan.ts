@@ -13,13 +13,13 @@ import type { LivePlan, LiveSpend } from '../../store/live.ts';
 import type { SyncState } from '../../store/sync-state.ts';
 import { snapshotMs, type SyncSettings } from '../context.ts';
 import { trialSize } from '../live/incident.ts';
-import type { Known } from '../live/learn.ts';
+import type { CallContext } from '../live/learn.ts';
 import { skusOfCall } from './call-size.ts';
 import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
-export interface PlannedCall extends Known {
+export interface PlannedCall extends CallContext {
   readonly kind: 'planned';
   /** SKUs that were in a failed call, or others: by lane, and live ones that were chosen by value. */
   readonly wanted: WantedSkus;

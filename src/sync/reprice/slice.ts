@@ -114,10 +114,10 @@ export function repriceSlices(ctx: SyncContext, requestTimeoutMs: number) {
   );
 }
 
-type Begun = Iteration | { readonly kind: 'sent'; readonly call: Promise<Iteration> };
+type StartedIteration = Iteration | { readonly kind: 'sent'; readonly call: Promise<Iteration> };
 
 /** Begins an iteration: its call once that has been sent, or how it ended without one. */
-async function untilSent(begin: (onSent: () => void) => Promise<Iteration>): Promise<Begun> {
+async function untilSent(begin: (onSent: () => void) => Promise<Iteration>): Promise<StartedIteration> {
   const { promise: sent, resolve: onSent } = Promise.withResolvers<null>();
   const call = begin(() => onSent(null));
   const first = await Promise.race([sent, call]);
