@@ -172,7 +172,7 @@ function statusReader(
   };
 }
 
-/** Without a job for so long from schedules of seconds, the queues bring none: of several daemons each gets its part. */
+/** Schedules are of seconds, and each of several daemons gets its part of the jobs: after this long without one, the queues bring none. */
 const SILENT_MS = 30_000;
 
 function silentText(ms: number): string | null {

@@ -24,7 +24,7 @@ export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 
 
 /** From the decision to the sending of a request, which claims its SKUs in between: the window was read at the decision. */
 const LAPSES_AFTER_MS = 2000;
-/** After so long a task that a process with an open circuit breaker gave back may be taken by any. */
+/** A task that a process with an open circuit breaker gives back is postponed by this; then any process may take it. */
 const BREAKER_WAIT_MS = 1000;
 
 export interface SentPermit extends Permit {

@@ -52,7 +52,7 @@ export const NO_OWN_FACTS: OwnFacts = {
 
 /** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
 const FILLING_PART = 0.01;
-/** So many SKUs in errors, and such a part of all, are no longer single ones that the partner has trouble with. */
+/** SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner has trouble with. */
 const FAILING_SKUS = 10;
 const FAILING_PART = 0.01;
 /** How long a SKU may be due that is delayed by other work only. */

@@ -5,10 +5,10 @@ import { type Oddity, oddityOf, type SizePrices } from './plausibility.ts';
 /** Why prices that the partner says are not acted on before a second answer has said them. */
 export type Doubt = 'implausible' | 'mass-move';
 
-/** A second answer counts from so many minutes after the first on: what one server has cached, another one may, too. */
+/** A second answer counts only this long after the first: until then it may come from the same cache. */
 export const APART_MINUTES = 5;
 
-/** Moves in masses are those of so many minutes. */
+/** Mass moves are counted over this time. */
 export const HOUR_MINUTES = 60;
 
 /** What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move; null: they do not, nobody knows. */

@@ -16,7 +16,7 @@ import { boostedMinutes, type Rate } from './policy.ts';
  * been right, and as what it tells of lasts, so a source that knows nothing moves nothing. Pure; all times in minutes.
  */
 
-/** As long as nothing is known of a source it is right so often; that counts like so many refreshes. */
+/** How often a source is taken to be right while nothing is known of it, and how many refreshes that weighs as. */
 const USUAL_PRECISION = 0.3;
 const USUAL_COUNTS = 4;
 /** Below it a source brings nothing forward. */
@@ -25,17 +25,17 @@ const MOST_PRECISION = 0.95;
 /** No more of what a source tells of is taken to be undone. */
 const MOST_UNDONE = 0.9;
 /**
- * A move that is undone costs so many times what one that lasts gains: a refresh makes that one right for what is left of the SKU's wait, half of it on
+ * Cost of a move that is undone, in gains of one that lasts: a refresh makes that one right for what is left of the SKU's wait, half of it on
  * average, and the other wrong for the whole of the next wait.
  */
 const COST_OF_UNDONE = 2;
 /** What does not last is back after minutes: a refresh before that would find nothing. */
 const AGAIN_MINUTES = 6;
-/** Of a move of more sizes so many are remembered. */
+/** Sizes of a move that are remembered; of more, the first ones. */
 const MOST_FORMER = 20;
 /** All hints at one SKU together count for no more. */
 const MOST_HAZARD = 4;
-/** So many hints of a source may wait for their refreshes at first, and so many more for each refresh that has tested it. */
+/** Hints of a source that may wait for their refreshes: at first, and how many more for each refresh that has tested it. */
 const FIRST_WAITING = 50;
 const WAITING_A_TEST = 20;
 /**

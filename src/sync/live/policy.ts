@@ -56,7 +56,7 @@ export function learnHintedMove(rate: Rate, tau: number): Rate {
   return tau <= 0 ? rate : { ...rate, alpha: rate.alpha + 1, beta: rate.beta + tau };
 }
 
-/** Sizes are remembered like so many of them: what a SKU's moves are like may change. */
+/** Sizes of refreshes that found a move, as far as they are remembered: what a SKU's moves are like may change. */
 const MOST_SIZES = 300;
 
 /**
@@ -147,7 +147,7 @@ export function boostedMinutes(
   return Math.min(most, Math.max(0, (high - hazard) / lambda));
 }
 
-/** Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample; so many a day at least. */
+/** Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample, and the least number of them a day. */
 const DRAWN_PART = 0.005;
 const LEAST_DRAWN_A_DAY = 50;
 

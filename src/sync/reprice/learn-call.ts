@@ -18,7 +18,7 @@ import { sizeAfter } from './call-size.ts';
 import type { PlannedCall } from './plan.ts';
 import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
 
-/** Then what the call showed of the ceiling is left out: so many others have shown something meanwhile. */
+/** Attempts to store what the call showed of the ceiling; then it is left out, as others have shown as much meanwhile. */
 const MOST_TRIES = 5;
 
 /** Learns the partner's limits from an applied answer, which took `tookMs`. */

@@ -24,7 +24,7 @@ import { dismissed, type LineTurn, thresholdAfter } from '../live/releases.ts';
  * that is decided, its others are moved in the order of live refreshes. Every call weighs lines; few of them turn one.
  */
 
-/** What is lost after so many tries is what one call has shown of a line. */
+/** Attempts to store a line that other calls keep changing; then what this call has shown of it is lost. */
 const MOST_TRIES = 5;
 
 /** A line after the refreshes of a call, to be stored, and what became of it. */

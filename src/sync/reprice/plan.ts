@@ -100,7 +100,7 @@ function withoutCall(due: readonly DueClass[], credit: LiveCredit, nextDueMs: nu
     : { kind: 'idle', nextInMs: credit.waitMs };
 }
 
-/** Longer than this is for the schedule to wait. */
+/** Waits longer than this go back to the queue instead of blocking the slice. */
 const MOST_CREDIT_WAIT_MS = 1000;
 
 /**
@@ -187,7 +187,7 @@ export interface PlanLimits {
 
 /** Every lane with something due is guaranteed this part of a call's slots. */
 const GUARANTEED_PART = 0.05;
-/** Of the slots of a call, so many are left by what is promised to others that are due: less than promises are admitted for, so that they catch up. */
+/** Part of a call's slots that promised SKUs leave to others that are due. Promises are admitted for a smaller part than the rest, so they catch up. */
 const BESIDE_PROMISED = 0.05;
 /** Calls too small for both go to live SKUs and to the others in turns of this many iterations. */
 const SIDE_ITERATIONS = 16;

@@ -35,7 +35,7 @@ import { tellApplied } from './tell.ts';
 const LEASE_SLACK_MS = 60_000;
 /** When others have claimed all that was planned, the ledger is read again after this. */
 const OVERTAKEN_MS = 250;
-/** Of SKUs that are sorted by the rules of what is in scope before a call: a second or so. */
+/** Pieces of pending scope changes applied before a call; about one second of work. */
 const SORTED_PIECES = 4;
 
 /**

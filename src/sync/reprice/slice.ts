@@ -32,11 +32,11 @@ export function mostUnderWay(last: CallEnd): number {
   return { worked: MOST_UNDER_WAY, failed: 4, threw: 1 }[last];
 }
 
-/** So long a slice plans, before the next one does. What it has sent is awaited beyond that, for the request's timeout at most. */
+/** How long a slice plans before the next one does. What it has sent is awaited beyond that, for the request's timeout at most. */
 const SLICE_MS = 10_000;
 /** While a call lingers, what is due is read again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
-/** Far longer than planning a call and waiting for its permit take: a slice that plans no call for so long hangs. */
+/** A slice that plans no call for this long hangs: planning one and waiting for its permit take far less. */
 const HANGING_MS = 30_000;
 
 /**
