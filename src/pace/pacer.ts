@@ -29,9 +29,9 @@ const BREAKER_WAIT_MS = 1000;
 
 export interface SentPermit extends Permit {
   /** The first request after a back-off: its answer tells whether the account's requests are let through again. */
-  readonly halfOpen?: boolean;
+  readonly halfOpen: boolean;
   /** Whether its refusal has begun a back-off: it was the first since others were let through. Known once it is settled. */
-  readonly beganBackoff?: () => boolean;
+  readonly beganBackoff: () => boolean;
   /** Returns the slot: nothing was sent. */
   cancel(): Promise<void>;
   /** It was not used in time, as where the process or its host was stopped: the ledger has another moment than it would be sent at. */

@@ -136,7 +136,7 @@ export async function ask<T>(
     (value): Asked<T> => ({ kind: 'answer', value }),
     (error: unknown): Asked<T> => {
       if (error instanceof PartnerError)
-        return { kind: 'error', error, beganBackoff: acquired.permit.beganBackoff?.() ?? false };
+        return { kind: 'error', error, beganBackoff: acquired.permit.beganBackoff() };
       throw error;
     },
   );

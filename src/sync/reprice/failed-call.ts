@@ -62,9 +62,9 @@ async function callRefused(
   const [first] = claim.skus;
   if (first === undefined || !mayBeOfWhatIsAsked(error)) return await release(ctx, claim);
   // Of suspects nothing can be told while all are refused: others, or another route, are to find out whether they are.
-  if (permit.halfOpen === true && hadFailed)
+  if (permit.halfOpen && hadFailed)
     return await release(ctx, claim, { holdMs: ctx.settings.intervals.errorMs });
-  if (permit.beganBackoff?.() !== true) return await release(ctx, claim);
+  if (!permit.beganBackoff()) return await release(ctx, claim);
   const skus = claim.skus.length;
   if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
   const isBlamed =

@@ -61,7 +61,7 @@ export async function repriceOnce(
   );
   if (acquired.kind === 'wait') return acquired;
   const { waited, permit } = acquired;
-  const { halfOpen = false } = permit;
+  const { halfOpen } = permit;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
   const planned = waited || halfOpen ? await plan({ ...iteration, halfOpen }) : first;
   const claim =
