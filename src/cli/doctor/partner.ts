@@ -274,7 +274,7 @@ export function putOff(because: string, forMs: number, refused: Refused | null, 
   if (because === 'paused')
     return warn(
       'partner',
-      'not checked: requests are paused, as somebody has asked for (`catalog-mirror status` says who)',
+      'not checked: requests to the partner are paused by request (`catalog-mirror status` says who)',
       'run `catalog-mirror resume`, then doctor again',
     );
   if (because === 'probe')
