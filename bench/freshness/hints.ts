@@ -10,7 +10,7 @@ import {
 } from '../../src/store/hint-state.ts';
 import { earlyAfter, type EarlyRefreshes, setAside } from '../../src/sync/live/boost.ts';
 import {
-  againMinutes,
+  toldRecheckMinutes,
   hintedMinutes,
   hintHazard,
   isHinted,
@@ -151,7 +151,7 @@ export class Hints {
     const told = this.#told.get(item);
     if (told === undefined) return dueIn;
     const sku = { weight: this.#market.weights[item] as number, rate: this.#ledger.rate(item), dueIn };
-    return againMinutes(sku, told.hints, this.#ledger) ?? dueIn;
+    return toldRecheckMinutes(sku, told.hints, this.#ledger) ?? dueIn;
   }
 
   #show(source: string, more: Partial<ShownOfSource>): void {

@@ -1,5 +1,5 @@
 import {
-  againMinutes,
+  releaseRecheckMinutes,
   earlyAfter,
   type LineMember,
   panelOf,
@@ -88,7 +88,7 @@ export class Lines {
     if (!explained) this.#wholesale[item] = learnWholesale(wholesale, minutes, isWholesale(sizes));
     if (turn !== null) this.#turn(at, turn, minute);
     const known = { weight: this.#world.weights[item] as number, rate: this.#ledger.rate(item) };
-    return { explained, again: againMinutes(line, refresh, known, this.#ledger) };
+    return { explained, again: releaseRecheckMinutes(line, refresh, known, this.#ledger) };
   }
 
   #turn(at: number, turn: LineTurn, minute: number): void {

@@ -10,6 +10,7 @@ import {
   sendsPerWindow,
   settled,
 } from '../../src/pace/policy.ts';
+import type { RequestOutcome } from '../../src/partner/errors.ts';
 import { planBatch } from '../../src/sync/reprice/plan.ts';
 import type { LineTurn } from '../../src/sync/live/releases.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
@@ -164,7 +165,7 @@ class PacedCalls {
     const at = now + this.#shared.wayMs();
     const refused = !this.#shared.arrive(at);
     this.refused += Number(refused);
-    const outcome = refused ? 'throttled-or-forbidden' : 'ok';
+    const outcome: RequestOutcome = refused ? 'throttled-or-forbidden' : 'ok';
     const request = { sentAt: now, outcome, sendsInWindow: this.#sends.length };
     this.#pace = settled(this.#limits, this.#pace, request, at);
     return { refused };

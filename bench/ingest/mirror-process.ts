@@ -9,6 +9,7 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { connect } from '../../src/store/db.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
+import { UNPACED } from '../../test/support/unpaced.ts';
 
 /*
  * The mirror's own way, in a process of its own: the manifest asked for, downloaded, read, staged and merged, as the daemon
@@ -44,7 +45,6 @@ const client = createPartnerClient({
   userAgent: 'bench',
   clock: systemClock,
 });
-const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false };
 
 const startedAt = performance.now();
 const outcome = await syncManifest(
@@ -52,7 +52,7 @@ const outcome = await syncManifest(
     sql,
     databaseUrl: () => databaseUrl,
     client,
-    pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) },
+    pacer: UNPACED,
     clock: systemClock,
     random: () => 0.5,
     members: new MemberWatch(),

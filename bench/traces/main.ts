@@ -5,7 +5,6 @@ import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER, type Tracer } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
-import type { Pacer } from '../../src/pace/pacer.ts';
 import { MemberWatch } from '../../src/store/answer/members.ts';
 import { LookCounts } from '../../src/store/calibration.ts';
 import type { Sql } from '../../src/store/db.ts';
@@ -19,6 +18,7 @@ import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { withTraceIds } from '../../src/telemetry/log/trace-ids.ts';
 import { startSdk } from '../../src/telemetry/traces/sdk.ts';
+import { UNPACED } from '../../test/support/unpaced.ts';
 import { median } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
@@ -34,13 +34,6 @@ import type { Others } from './others.ts';
 const { skus, rounds, json } = sizes({ skus: 20_000, rounds: 60 });
 const CALLS = 10;
 const TIMEOUT_MS = 30_000;
-const permit = {
-  waitedMs: 0,
-  settle: () => Promise.resolve(),
-  cancel: () => Promise.resolve(),
-  lapsed: () => false,
-};
-const unpaced: Pacer = { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) };
 const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
 const nowhere = { write: () => {} };
 
@@ -69,7 +62,7 @@ function contextOf(sql: Sql, url: string, { url: partner, apiKey, secret, collec
     sql,
     databaseUrl: () => url,
     client,
-    pacer: unpaced,
+    pacer: UNPACED,
     clock: systemClock,
     random: () => 0.5,
     settings: { ...config, callsPerMinute: 120 },

@@ -17,10 +17,10 @@ export const EXIT = {
 export type ExitName = keyof typeof EXIT;
 
 export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
-  ok: 'done, or stopped as told',
+  ok: 'success, or stopped on request',
   failed: 'failed; stderr or the last log line says why',
   finding: 'at least one check is FAIL',
-  claim: 'prices are not as likely right as was claimed: the claim is outside of the interval',
+  claim: 'prices are not as often right as p_right claims (the claim is outside the interval)',
   unanswered: 'the daemon does not answer, or is not live',
   degraded:
     'filling, degraded or paused: prices miss their freshness targets or soon will; sync is working, or somebody has paused it',

@@ -7,7 +7,7 @@ import { systemClock } from '../lib/clock.ts';
 import { count } from '../status/format.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
 import { connect } from '../store/db.ts';
-import { changesOf, dropMirror, recentChanges, sampleOf } from '../store/demo.ts';
+import { changesOf, dropMirror, recentChanges, sampleRows } from '../store/demo.ts';
 import { refreshSkus } from '../store/refresh.ts';
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
@@ -231,7 +231,7 @@ function showRows(title: string, rows: readonly object[], board: Board): void {
 }
 
 async function showSample({ sql }: App, board: Board): Promise<void> {
-  showRows('catalog.current_prices', await sampleOf(sql, SAMPLE_ROWS), board);
+  showRows('catalog.current_prices', await sampleRows(sql, SAMPLE_ROWS), board);
 }
 
 async function showChanges(app: App, board: Board): Promise<void> {

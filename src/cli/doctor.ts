@@ -14,14 +14,14 @@ import { readScopeState } from '../store/scope.ts';
 import { type Command, EXIT, numberOption, UsageError } from './command.ts';
 import { readAccount } from '../store/account.ts';
 import { judgeAccount } from './doctor/account.ts';
-import { checkBaseUrl } from './doctor/connection.ts';
+import { checkPartnerReachable } from './doctor/connection.ts';
 import { checkCredential, judgeShare } from './doctor/configuration.ts';
 import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
-import { readFacts, readOwnMirror } from './doctor/postgres-facts.ts';
+import { readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
-import { asJson, type Report, screenOf } from './doctor/report.ts';
+import { reportJson, type Report, screenOf } from './doctor/report.ts';
 import { ledgerPermits, localPermits } from './doctor/permits.ts';
 import { dataDirOf, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
@@ -60,7 +60,7 @@ export const doctor: Command = {
     const report = scrubbed(await examine(config, most), config.secrets);
     print(
       values['json'] === true
-        ? shownJson(asJson(report))
+        ? shownJson(reportJson(report))
         : screenOf(report, terminalOf(process.stdout, processSources.env)),
     );
     return report.findings.some(({ level }) => level === 'FAIL') ? EXIT.finding : EXIT.ok;
@@ -88,7 +88,7 @@ function scrubbed(report: Report, secrets: () => readonly string[]): Report {
 
 async function examine(config: Config, most: number): Promise<Report> {
   const redis = await checkRedis(config);
-  const baseUrl = await checkBaseUrl(config.partner, now);
+  const baseUrl = await checkPartnerReachable(config.partner, now);
   const reachable = !baseUrl.some(({ level }) => level === 'FAIL');
   const { findings, partner } = await examineMirror(config, reachable ? most : 0);
   const notReached = reachable ? [] : [skipped('partner', 'the base URL cannot be used')];
@@ -141,7 +141,7 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
   }
 
   async function examineDatabase(sql: Sql): Promise<Examined> {
-    const facts = await readFacts(sql, now);
+    const facts = await readPostgresFacts(sql, now);
     const settings = {
       url: config.database.url?.read() ?? null,
       queues: config.queues.redisUrl === null ? ('postgres' as const) : ('redis' as const),

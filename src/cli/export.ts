@@ -5,7 +5,7 @@ import { systemClock } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
 import type { Sql, Tx } from '../store/db.ts';
 import {
-  columnsOf,
+  exportColumns,
   estimateRows,
   type Export,
   EXPORTS,
@@ -143,7 +143,7 @@ class Stopped extends Error {
   }
 }
 
-/** So long a transaction waits for others' locks before it begins anew: a signal ends the waiting. */
+/** A transaction that waits longer for others' locks begins anew, so that a signal can end the waiting in between. */
 const LOCKED_WITHIN_MS = 2000;
 
 /** Writes all rows, from one snapshot that is taken when all tables are locked; returns how many of each. */
@@ -225,7 +225,7 @@ async function writeOne(
   try {
     return await writeParquet(
       handle,
-      columnsOf(what),
+      exportColumns(what),
       readExport(tx, what, { since, batch: BATCH }),
       (rows) => {
         if (signal.aborted) throw new Stopped();

@@ -17,7 +17,7 @@ const WHAT_IT_MEANS = [
 ];
 
 export const pause: Command = {
-  summary: 'send no requests to the partner, for some time or until resume',
+  summary: 'stop sending requests to the partner, for a given time or until resume',
   usage: 'pause [--for 2h]',
   examples: [
     ['catalog-mirror pause --for 2h', 'for maintenance at the partner: requests go again after two hours'],

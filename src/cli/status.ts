@@ -8,7 +8,7 @@ import { awayScreen, screen } from '../status/screen.ts';
 import type { Terminal } from '../status/style.ts';
 import { readStatus, type Status } from '../status/status.ts';
 import { readFacts } from '../status/facts.ts';
-import { type Health, judge, NO_OWN_FACTS } from '../status/health.ts';
+import { type Health, judgeHealth, NO_OWN_FACTS } from '../status/health.ts';
 import { type MirrorState } from '../status/reason.ts';
 import type { Sql } from '../store/db.ts';
 import { type Counting, readCounts } from '../store/counts-reader.ts';
@@ -103,7 +103,7 @@ export async function readStatusOf(
   });
   const { facts } = read;
   const status = await readStatus(sql, read, counts, { limits, bulkMaxSkus, liveBudget });
-  return { status, health: judge(facts), now: facts.now, which };
+  return { status, health: judgeHealth(facts), now: facts.now, which };
 }
 
 /** A mirror that cannot be read is as broken as one can be. */
@@ -114,7 +114,7 @@ function away(error: unknown): Snapshot {
       ? error.hint
       : '`catalog-mirror doctor` says what to do';
   const unreadable = `${withoutSecrets(message)}; ${remedy}`;
-  const health = judge(null, { ...NO_OWN_FACTS, unreadable });
+  const health = judgeHealth(null, { ...NO_OWN_FACTS, unreadable });
   return { status: null, health, now: new Date(), which: null };
 }
 

@@ -23,7 +23,8 @@ const POLL_MS = 500;
 const PATIENCE_MS = 120_000;
 
 export const verify: Command = {
-  summary: 'ask about SKUs drawn at random, and compare how many prices are right with how many should be',
+  summary:
+    'refresh a random sample of SKUs and compare the share of correct prices with what p_right predicts',
   usage: 'verify [--skus 1000] [--seed <number>] [--json]',
   examples: [
     [

@@ -60,9 +60,9 @@ export interface App {
 const GRACE_MS = 4000;
 /** Process managers grant ten seconds. What is not closed by then is left to the end of the process. */
 const STOP_WITHIN_MS = 8000;
-/** Each part has at least so long to close, however long others took. */
+/** The least time that each part has to close, however long others took. */
 const CLOSE_LEAST_MS = 250;
-/** A start that is to end gets so long to come to its end in good order. */
+/** A start that is stopped half-way has this long to end in good order. */
 const GIVE_UP_WITHIN_MS = 3000;
 const RESTORE_EVERY_MS = 10_000;
 /** Well below the time in which what is due is to be under way, whatever becomes of the queues. */

@@ -13,7 +13,7 @@ export interface ClockWatch {
   wrong(): WrongClock | null;
 }
 
-/** A clock so much before its high-water mark was set back; less is the correction of every day, and harms nothing. */
+/** A clock this far behind its high-water mark was set back; smaller steps are everyday corrections, and harm nothing. */
 const SET_BACK_MS = 2000;
 const NOTE_EVERY_MS = 5000;
 /** After a longer time without any daemon nobody knows whether the clock ran on as it should. */

@@ -1,5 +1,5 @@
 /** How many connections to Postgres each part of a daemon may have. */
-export interface Connections {
+export interface ConnectionCounts {
   readonly pool: number;
   /** For the queues, where they are in Postgres; else 0. */
   readonly queues: number;
@@ -14,7 +14,7 @@ const ROOMY = 8;
  * Divides DATABASE_POOL_MAX: together they open no more connections than that. Its least value, 5, leaves the pool two, so that a statement that
  * waits for a lock does not hold up all others.
  */
-export function divideConnections(most: number, queuesInPostgres: boolean): Connections {
+export function divideConnections(most: number, queuesInPostgres: boolean): ConnectionCounts {
   const queues = queuesInPostgres ? (most < ROOMY ? 1 : 2) : 0;
   return { pool: most - LONE - queues, queues };
 }

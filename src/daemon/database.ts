@@ -20,7 +20,7 @@ import { noticeLines } from '../telemetry/log/lines.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 import type { EmbeddedLog } from '../embedded/events.ts';
 
-/** Statements under way at the end get so long; what they belong to has been stopped before. */
+/** How long the end waits for statements under way; what they belong to has been stopped before. */
 const END_WITHIN_SECONDS = 1;
 
 /** Takes what is to be done at the end, in reverse order. */

@@ -11,7 +11,7 @@ import type { Sql } from '../store/db.ts';
 import { isDatabaseMissing, isLoginRejected, sqlState } from '../store/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/counts-reader.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
-import { type Health, judge, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
+import { type Health, judgeHealth, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
 import type { StorePause } from '../queues/store-pause.ts';
 import type { SyncContext } from '../sync/context.ts';
@@ -30,7 +30,7 @@ export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
 };
 
 /** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
-export interface Reading {
+export interface HealthReading {
   readonly health: Health;
   /** The time of Postgres, or of this machine where it does not answer. */
   readonly now: Date;
@@ -39,7 +39,7 @@ export interface Reading {
 
 export interface HealthReader {
   /** The health, and the status that it was judged by. Never rejects. */
-  read(): Promise<Reading>;
+  read(): Promise<HealthReading>;
   metrics(): Promise<string>;
   live(): HealthAnswer;
   ready(): Promise<HealthAnswer>;
@@ -101,10 +101,10 @@ export function createHealth(
       clock: clockText(clocks.wrong()),
       silent: silentText(runner.silentMs()),
     };
-    return { read, health: judge(read?.facts ?? null, own) };
+    return { read, health: judgeHealth(read?.facts ?? null, own) };
   }
 
-  async function read(): Promise<Reading> {
+  async function read(): Promise<HealthReading> {
     const begunAt = clock.monotonic();
     const { read, health } = await judged();
     const leftMs = Math.max(STATISTICS_LEAST_MS, READ_WITHIN_MS - (clock.monotonic() - begunAt));
@@ -172,7 +172,7 @@ function statusReader(
   };
 }
 
-/** Without a job for so long from schedules of seconds, the queues bring none: of several daemons each gets its part. */
+/** Schedules are of seconds, and each of several daemons gets its part of the jobs: after this long without one, the queues bring none. */
 const SILENT_MS = 30_000;
 
 function silentText(ms: number): string | null {

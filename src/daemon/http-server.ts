@@ -7,7 +7,7 @@ import { createLogThrottle } from '../telemetry/log/throttle.ts';
 import { type Answer, brief, json, send, unavailable } from './http/answer.ts';
 import { createConnections } from './http/connections.ts';
 import { createGate, type Gate, type GateOptions } from './http/gate.ts';
-import { createRoutes, LONGEST_ANSWER_MS, type Route, type Sources } from './http/routes.ts';
+import { createRoutes, LONGEST_ANSWER_MS, type HttpRoute, type Sources } from './http/routes.ts';
 
 export interface HttpServerOptions extends Sources, GateOptions {
   /** 0: any free port. */
@@ -54,7 +54,7 @@ const LIMITS = {
 
 /** Returns what answers a request: its route, or whatever keeps it from one. The promise never rejects. */
 function answering(
-  routes: ReadonlyMap<string, Route>,
+  routes: ReadonlyMap<string, HttpRoute>,
   gate: Gate,
   failed: (error: unknown, path: string) => void,
 ): (request: IncomingMessage) => Promise<Answer> {
@@ -73,7 +73,7 @@ function answering(
     return refusal !== null && readers === 'status' ? brief(answer) : answer;
   }
 
-  async function answerOf(path: string, { answer }: Route): Promise<Answer> {
+  async function answerOf(path: string, { answer }: HttpRoute): Promise<Answer> {
     try {
       return await answer();
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
-import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
+import { AUTH_CLASS } from '../partner/errors.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import { VERSION } from '../version.ts';
@@ -48,7 +48,8 @@ export function openClient(
     clock,
     observe(observation) {
       observe(observation);
-      if (AUTH_CLASS.has(observation.outcome as PartnerErrorKind)) rereadCredential();
+      const { outcome } = observation;
+      if (outcome !== 'ok' && AUTH_CLASS.has(outcome)) rereadCredential();
     },
   });
 }

@@ -7,7 +7,7 @@ import { DEAD_AFTER_MS } from './health.ts';
 import type { Parts } from './parts.ts';
 
 const LOOK_EVERY_MS = 15_000;
-/** Found so at each of so many looks: for a minute. */
+/** Consecutive checks, a minute from the first to the last, that must find it stalled. */
 const LOOKS = 5;
 const PING_WITHIN_MS = 5000;
 

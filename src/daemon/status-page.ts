@@ -10,7 +10,7 @@ import { readSamples, type Sample } from '../store/samples.ts';
 import type { SyncContext } from '../sync/context.ts';
 import type { Parts } from './parts.ts';
 import type { HealthReader } from './health.ts';
-import type { Page } from './http/routes.ts';
+import type { PageSource } from './http/routes.ts';
 import { VERSION } from '../version.ts';
 
 /** However many readers there are, and however often they read: Postgres is asked this often at most. */
@@ -50,7 +50,7 @@ function identityOf({ config, sync }: StatusPageParts): Omit<Identity, 'upSecond
 export function createStatusPages(
   parts: StatusPageParts,
   health: Pick<HealthReader, 'read'>,
-): ReadonlyMap<string, Page> {
+): ReadonlyMap<string, PageSource> {
   const { sync, problems, config } = parts;
   const { sql, clock } = sync;
   const startedAt = clock.monotonic();
@@ -88,7 +88,7 @@ export function createStatusPages(
     return reading.view;
   }
 
-  return new Map<string, Page>([
+  return new Map<string, PageSource>([
     [
       '/',
       async () => {

@@ -3,6 +3,7 @@ import { runTask } from '../queues/task-run.ts';
 import type { RunTask, TaskName, TaskRun } from '../store/tasks.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { Parts } from './parts.ts';
+import type { StopSignals } from '../sync/context.ts';
 import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
@@ -11,11 +12,7 @@ import { tracedTask } from '../sync/traces.ts';
 import { repriceSlices, type Slice } from '../sync/reprice/slice.ts';
 import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
 
-export interface JobControl {
-  /** Ends waits and long downloads. */
-  readonly stopping: AbortSignal;
-  /** Aborts single requests too. */
-  readonly hard: AbortSignal;
+export interface JobControl extends StopSignals {
   readonly wake: (task: TaskName) => Promise<void>;
 }
 

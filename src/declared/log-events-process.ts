@@ -44,15 +44,13 @@ export const PROCESS = {
   'credential.changed': line('info', 'the credential file has changed; the next request uses it'),
   'credential.key-replaced': line(
     'warn',
-    'PARTNER_API_KEY is another one than before, and an api_key identifies an account',
+    'PARTNER_API_KEY has changed, and an api_key identifies an account',
     [],
     'the daemon continues with the prices it has. If the key belongs to another account, stop all daemons and run `catalog-mirror migrate --adopt-account`',
   ),
-  'scope.mode': line(
-    'info',
-    'MIRROR_SCOPE is another one than before: all SKUs are sorted anew by what is in scope',
-    ['scope'],
-  ),
+  'scope.mode': line('info', 'MIRROR_SCOPE has changed: all SKUs are sorted anew by what is in scope', [
+    'scope',
+  ]),
   'once.waiting': line('info', '`run --once` is still waiting', ['baseline', 'deltaCaughtUp', 'due']),
   'once.caught-up': line('info', 'caught up: nothing is pending', ['durationSeconds']),
   'once.timeout': line(
@@ -144,7 +142,7 @@ export const STORE = {
     ['warn', 'debug'],
     'the mirror waits for a lock that somebody else holds in Postgres',
     ['holderPid', 'role', 'application', 'table', 'waitedSeconds', ...REPEATED],
-    'what waits gives up after a minute and is tried again; have that session commit, or end it with pg_terminate_backend(holderPid)',
+    'a waiting statement gives up after 20 seconds and is retried; ask the session to commit, or end it with pg_terminate_backend(holderPid)',
   ),
   'store.unlocked': line('info', 'the mirror no longer waits for locks of others', [...OVER]),
   'store.resumed': line(['info', 'debug'], 'Postgres accepts writes again', ['kind', 'job', ...OVER]),
@@ -152,7 +150,7 @@ export const STORE = {
     'warn',
     'a clock was set, or the machine has slept',
     ['clock', 'bySeconds'],
-    'by the clock of Postgres work goes on within seconds; if this comes again, see to the time service of that machine',
+    "work resumes within seconds by Postgres's clock; if it recurs, check time synchronisation on that machine",
   ),
   'clock.set-back': line(
     'warn',

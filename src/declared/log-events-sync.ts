@@ -29,13 +29,13 @@ export const PARTNER = {
   ),
   'pace.resumed': line(
     ['info', 'debug'],
-    'requests are let through again',
+    'the partner accepts requests again',
     ['requestsPerWindow', ...OVER],
     'sending resumes at half the previous rate and ramps up',
   ),
   'requests.paused': line(
     'info',
-    'requests to the partner are paused, as somebody has asked for',
+    'requests to the partner are paused by request',
     ['by', 'pausedSince', 'pausedUntil'],
     'requests under way are finished; the others go from pausedUntil on, or after `catalog-mirror resume`',
   ),
@@ -152,7 +152,7 @@ export const CATALOG = {
   ),
   'prices.implausible': line(
     ['warn', 'debug'],
-    'numbers that are hardly prices: the partner says them, and they are not actionable before it has said them again',
+    'implausible prices received; they are not actionable until a second answer confirms them',
     ['count', 'skus', 'oddities'],
     'nothing: a second answer five minutes later decides. `catalog-mirror show SKU` says what is odd; `catalog-mirror refresh --accept SKU` if it is the price',
     TEN_MINUTES_MS,
@@ -236,11 +236,9 @@ export const REPRICING = {
     HOUR_MS,
   ),
   'release.dismissed': line('debug', 'the others of a suspected line have not moved', ['brand', 'model']),
-  'hint.source': line(
-    'info',
-    'somebody whose name is new has given hints (catalog.hint): how often they are right is learned',
-    ['source'],
-  ),
+  'hint.source': line('info', 'first hint from a new source (catalog.hint); its precision is being learned', [
+    'source',
+  ]),
   'live-ceiling.learned': line(
     ['info', 'debug'],
     'learned how many live computations per minute the partner allows (null: no ceiling reached)',

@@ -23,8 +23,8 @@ type LevelsOf<E extends EventName> = (typeof LOG_EVENTS)[E]['levels'][number];
 export type FieldOf<E extends EventName> = (typeof LOG_EVENTS)[E]['fields'][number];
 export type EventAt<L extends Level> = { [E in EventName]: L extends LevelsOf<E> ? E : never }[EventName];
 /** A line: the event, and members of those that it declares. */
-export type Line<E extends EventName> = { readonly event: E } & { readonly [F in FieldOf<E>]?: unknown };
-export type AnyLine<E extends EventName = EventName> = { [One in E]: Line<One> }[E];
+export type EventLine<E extends EventName> = { readonly event: E } & { readonly [F in FieldOf<E>]?: unknown };
+export type AnyLine<E extends EventName = EventName> = { [One in E]: EventLine<One> }[E];
 
 export function declared(event: EventName): LogEvent {
   return LOG_EVENTS[event];

@@ -34,7 +34,7 @@ export interface WebhookOptions {
   readonly clock: Clock;
 }
 
-/** Of an answer's body so much is read, and the first words of it are kept. */
+/** Most that is read of an answer's body; its first words are kept. */
 const MOST_BODY_BYTES = 16 * 1024;
 const DROPPED_WITHIN_MS = 1000;
 

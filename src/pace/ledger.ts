@@ -1,24 +1,11 @@
 import { takeTurn } from '../store/locks.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../store/db.ts';
 import { type Pause, pauseJson } from '../store/pause.ts';
-
-/** The pace row, times in epoch milliseconds of the database's clock. */
-export interface PaceRow {
-  readonly ceiling: number;
-  readonly raisedAt: number;
-  readonly backoffUntil: number | null;
-  readonly halfOpenSentAt: number | null;
-  readonly episodes: number;
-  readonly refusal: string | null;
-  readonly refusedSince: number | null;
-  readonly refusedAt: number | null;
-  readonly occupancy: number | null;
-  readonly resumeAt: number | null;
-}
+import type { PaceState } from './policy.ts';
 
 export interface PaceView {
   /** Null before the first request of this database's first daemon. */
-  readonly state: PaceRow | null;
+  readonly state: PaceState | null;
   /** Times of the mirror's requests sent in the last `spanMs`, ascending. */
   readonly sends: readonly number[];
   /** How many the account's other users sent in it, through catalog.take_request. */
@@ -29,7 +16,7 @@ export interface PaceView {
 }
 
 export interface PaceUpdate<T> {
-  readonly state?: PaceRow;
+  readonly state?: PaceState;
   /** Lane of a request to write into the log, as sent now. */
   readonly send?: string;
   readonly result: T;
@@ -84,7 +71,7 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
   return row as unknown as PaceView;
 }
 
-async function writePace(tx: Tx, s: PaceRow): Promise<void> {
+async function writePace(tx: Tx, s: PaceState): Promise<void> {
   const time = (ms: number | null) => (ms === null ? null : new Date(ms));
   await tx`
     insert into catalog_internal.pace as p

@@ -13,26 +13,27 @@ import {
 } from './policy.ts';
 import { explainRefusal, refusalOf } from './refusal.ts';
 import type { Permit } from '../partner/client.ts';
+import type { RequestOutcome } from '../partner/errors.ts';
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts';
 import type { Sql } from '../store/db.ts';
 import { unsend, withPace } from './ledger.ts';
 import { whilePaused } from './pause.ts';
 
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
-export const WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
+export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
 
 /** From the decision to the sending of a request, which claims its SKUs in between: the window was read at the decision. */
 const LAPSES_AFTER_MS = 2000;
-/** After so long a task that a process with an open circuit breaker gave back may be taken by any. */
+/** A task that a process with an open circuit breaker gives back is postponed by this; then any process may take it. */
 const BREAKER_WAIT_MS = 1000;
 
 export interface SentPermit extends Permit {
   /** The first request after a back-off: its answer tells whether the account's requests are let through again. */
-  readonly halfOpen?: boolean;
+  readonly halfOpen: boolean;
   /** Refusals in a row before it, with nothing let through in between. */
-  readonly refusals?: number;
+  readonly refusals: number;
   /** Whether its refusal has begun a back-off: it was the first since others were let through. Known once it is settled. */
-  readonly beganBackoff?: () => boolean;
+  readonly beganBackoff: () => boolean;
   /** Returns the slot: nothing was sent. */
   cancel(): Promise<void>;
   /** It was not used in time, as where the process or its host was stopped: the ledger has another moment than it would be sent at. */
@@ -59,7 +60,7 @@ export interface Pacer {
 export interface PacerEvents {
   /** A refusal made the fleet back off until `backoffUntil` (epoch ms). */
   backedOff?(event: {
-    outcome: string;
+    outcome: RequestOutcome;
     backoffUntil: number;
     episodes: number;
     occupancy: number;
@@ -213,7 +214,7 @@ class PacedProcess {
    * Stores what the result of a request means for the pace, and reports a back-off that began or ended with it. Returns whether one began where there
    * was none.
    */
-  async #settle(sentAt: number, outcome: string): Promise<boolean> {
+  async #settle(sentAt: number, outcome: RequestOutcome): Promise<boolean> {
     const [limits, breaker] = [this.#limits, this.#breaker];
     const spanMs = limits.windowMs + guardMs(limits);
     const { result } = await withPace(this.#sql, spanMs, ({ state, sends, now }) => {

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { AUTH_CLASS, type PartnerErrorKind } from '../partner/errors.ts';
+import { AUTH_CLASS, NO_ANSWER, type RequestOutcome } from '../partner/errors.ts';
 
 /*
  * When may the next request with the api_key be sent (partner rule 8.rate: a limit of requests in any rolling window, above it
@@ -145,13 +145,13 @@ export function decide(
 }
 
 /**
- * State after the request sent at `sentAt` ended with `outcome` ('ok' or a PartnerErrorKind) at `now`. Only the answer
+ * State after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer
  * to the half-open request ends a back-off; refusals of requests that were already under way when it began do not lengthen it.
  */
 export function settled(
   limits: PaceLimits,
   state: PaceState,
-  request: { readonly sentAt: number; readonly outcome: string; readonly sendsInWindow: number },
+  request: { readonly sentAt: number; readonly outcome: RequestOutcome; readonly sendsInWindow: number },
   now: number,
 ): PaceState {
   if (refuses(request.outcome)) {
@@ -184,18 +184,23 @@ export function backoffFor(limits: PaceLimits, doublings: number): number {
   return limits.backoffMs * Math.min(LONGEST_BACKOFF, 2 ** Math.max(0, doublings));
 }
 
-/** Outcomes that make the fleet back off: the auth class (partner rule 5.6) and an account that is not configured. */
+const REFUSALS: ReadonlySet<string> = new Set<RequestOutcome>([...AUTH_CLASS, 'account-not-configured']);
+
+/**
+ * Outcomes that make the fleet back off: the auth class (partner rule 5.6) and an account that is not configured. `outcome`: a RequestOutcome,
+ * or why else a run has failed, which is none of them.
+ */
 export function refuses(outcome: string): boolean {
-  return AUTH_CLASS.has(outcome as PartnerErrorKind) || outcome === 'account-not-configured';
+  return REFUSALS.has(outcome);
 }
 
 /** Outcomes that show the request past the authorizer: it was neither too fast nor wrongly signed, whatever came of it. */
-export function letsThrough(outcome: string): boolean {
+export function letsThrough(outcome: RequestOutcome): boolean {
   return !refuses(outcome) && !saysNothing(outcome);
 }
 
-function saysNothing(outcome: string): boolean {
-  return outcome === 'network' || outcome === 'timeout' || outcome === 'aborted';
+function saysNothing(outcome: RequestOutcome): boolean {
+  return outcome !== 'ok' && NO_ANSWER.has(outcome);
 }
 
 /** The pace that a configuration allows the mirror (partner rule 8.rate: the account's limit, of which it takes its share). */

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
-import { PartnerError, type PartnerErrorKind, type Route, safeCause } from './errors.ts';
+import { PartnerError, type RequestOutcome, type Route, safeCause } from './errors.ts';
 import { limitsOf } from './limits.ts';
 import { readManifestMeta } from './manifest-answer.ts';
 import { checkBaseUrl } from './origin.ts';
@@ -27,7 +27,7 @@ export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answ
 /** One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its permit; `skus` of a bulk call; `date` is the upstream's Date header, for clock skew. */
 export interface RequestObservation {
   route: Route;
-  outcome: 'ok' | PartnerErrorKind;
+  outcome: RequestOutcome;
   ms: number;
   waitedMs: number | undefined;
   skus: number | undefined;
@@ -170,7 +170,7 @@ class HttpPartnerClient implements PartnerClient {
     const head: AnswerHead = { status: null, date: null };
     const route = request?.route ?? 'lowest';
     const start = clock.monotonic();
-    const finish = async (outcome: 'ok' | PartnerErrorKind) => {
+    const finish = async (outcome: RequestOutcome) => {
       const ms = clock.monotonic() - start;
       try {
         await permit.settle(outcome);
@@ -223,6 +223,6 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
 export interface Permit {
   /** How long the request waited for its permit, where that is known. */
   readonly waitedMs?: number;
-  /** Tells the pacer how the request ended: 'ok' or the error's kind. Called once for each permit. */
-  settle(outcome: string): Promise<void>;
+  /** Tells the pacer how the request ended. Called once for each permit. */
+  settle(outcome: RequestOutcome): Promise<void>;
 }

@@ -29,6 +29,9 @@ export type PartnerErrorKind =
   | 'file-corrupt'
   | 'file-too-large';
 
+/** How a request ended. */
+export type RequestOutcome = 'ok' | PartnerErrorKind;
+
 /**
  * The kinds by which a wrong credential and throttling cannot be distinguished (partner rules 5.6 and 5.7). They make the
  * fleet back off, and after them a credential file is read again.
@@ -37,6 +40,13 @@ export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKin
   'throttled-or-forbidden',
   'unauthorised',
   'authorizer-fault',
+]);
+
+/** Kinds of requests that the partner is not known to have answered: they say nothing of rate or credential. */
+export const NO_ANSWER: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind>([
+  'network',
+  'timeout',
+  'aborted',
 ]);
 
 /** What requests of any route meet while the partner, or the way there, is down; not what it has against the request. */
@@ -155,11 +165,10 @@ const FILE_KINDS: readonly PartnerErrorKind[] = [
   'file-corrupt',
   'file-too-large',
 ];
-const ANYWHERE: readonly PartnerErrorKind[] = ['network', 'timeout', 'aborted'];
 
 /** The kinds of error that a request of this route can end with. */
 export function kindsOf(route: Route): PartnerErrorKind[] {
-  if (route === 'manifest-file') return [...FILE_KINDS, ...ANYWHERE];
+  if (route === 'manifest-file') return [...FILE_KINDS, ...NO_ANSWER];
   const elsewhere = new Set(FILE_KINDS);
   for (const { kind, routes } of CODES.values()) if (!routes.includes(route)) elsewhere.add(kind);
   return (Object.keys(HINTS) as PartnerErrorKind[]).filter((kind) => !elsewhere.has(kind));

@@ -33,7 +33,7 @@ export interface RejectedLine {
 
 const INT4_MAX = 2_147_483_647;
 const SAMPLE_LENGTH = 200;
-/** So much of a line is searched for secrets before the sample is cut from it: a secret must not be cut in two. */
+/** Characters of a line that are searched for secrets before the sample is cut from it, so that none is cut in two. */
 const SEARCHED_LENGTH = 8192;
 /** What some programs put at the beginning of a file is no part of its first line. */
 const BYTE_ORDER_MARK = /^\uFEFF/;

@@ -1,4 +1,4 @@
-import { PartnerError, type PartnerErrorKind, type Route } from './errors.ts';
+import { PartnerError, type RequestOutcome, type Route } from './errors.ts';
 import type { Permit } from './client.ts';
 import { limitsOf } from './limits.ts';
 import { type AnswerHead, type ApiRequest, createTransport, type TransportOptions } from './transport.ts';
@@ -42,7 +42,7 @@ export function createRawClient(options: TransportOptions, now: () => number): R
       body = head.refusal;
     }
     const receivedAt = now();
-    const outcome: 'ok' | PartnerErrorKind = error?.kind ?? 'ok';
+    const outcome: RequestOutcome = error?.kind ?? 'ok';
     await permit.settle(outcome).catch(() => undefined);
     return { route, error, body, date: head.date, sentAt, receivedAt };
   }

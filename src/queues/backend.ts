@@ -67,9 +67,9 @@ export interface QueueBackendOptions {
 }
 
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
-/** A job that its worker could not end, as while the store took no writes, is taken up again after so long: a few wake jobs are lost with it. */
+/** Milliseconds after which a job is taken up again that its worker could not end, as while the store took no writes; a few wake jobs are lost with it. */
 const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
-/** What a worker could not say of a job while the store was away, it says again after so long. */
+/** Milliseconds until a worker repeats what it could not tell the store while that was away. */
 const SAY_AGAIN = { runRetryDelay: 1000 };
 const REFUSED_AGAIN_MS = 1000;
 /** A worker's own command waits for a job for ten seconds at most: to hear nothing for longer, and the time for an answer, is no waiting. */

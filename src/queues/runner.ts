@@ -47,9 +47,9 @@ const STORE_PATIENCE_MS = 5000;
 const PING_PATIENCE_MS = 500;
 /** Somewhat longer than requests under way are given at a stop. */
 const STOP_PATIENCE_MS = 6000;
-/** A task that is due is left to the queues for so long: their jobs come each second, or each five. */
+/** A task is due for this long before its process runs it without a job: jobs come each second, or each five. */
 const LEFT_TO_QUEUES_MS = 10_000;
-/** So much later than its time a schedule's next job is lost, however short its interval. */
+/** A schedule's next job is lost once it is later than this, and than three of its intervals. */
 const LOST_AFTER_MS = 15_000;
 
 type Runs = ReturnType<typeof createRuns>;

@@ -22,10 +22,10 @@ export interface ToldHints {
   readonly missed: number;
 }
 
-/** So many hints are kept, and so many are told at once at most. */
+/** Most hints that are kept, and that one answer has. */
 const KEPT = 10_000;
 const MOST_TOLD = 1000;
-/** A live SKU is found by so many draws; where so few are live that none of these is, they are listed. */
+/** Draws by which a live SKU is looked for; where so few are live that none is drawn, they are listed. */
 const TRIES = 1000;
 
 /**

@@ -1,7 +1,7 @@
 import type { Route } from './faults.ts';
 
 const KEPT = 20_000;
-/** Of a body so much is kept, of the last requests alone. */
+/** Characters of a body that are kept, and of how many of the last requests. */
 const BODY_CHARS = 4000;
 const BODIES_KEPT = 500;
 

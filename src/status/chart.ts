@@ -1,12 +1,12 @@
 import { html, type Html } from './html.ts';
-import { isKnown, type Range, type Span } from './series.ts';
+import { isKnown, type Range, type ColumnSpan } from './series.ts';
 
 /*
  * Charts as SVG, made without a library. Each column is a step as wide as its time: nothing is drawn between two samples that was not sampled,
  * and where there is none the line ends. The plot stretches with the page, its texts do not. Pure.
  */
 
-export interface Line {
+export interface ChartLine {
   readonly name: string;
   /** How it is drawn: a class of the style sheet. */
   readonly look: 'first' | 'second' | 'limit' | 'target' | 'area';
@@ -16,7 +16,7 @@ export interface Line {
 export interface Mark {
   readonly name: string;
   readonly look: 'backoff' | 'incident';
-  readonly spans: readonly Span[];
+  readonly spans: readonly ColumnSpan[];
 }
 
 export interface Chart {
@@ -25,9 +25,9 @@ export interface Chart {
   /** What is shown, in a few words. */
   readonly title: string;
   readonly range: Range;
-  readonly lines: readonly Line[];
+  readonly lines: readonly ChartLine[];
   readonly marks: readonly Mark[];
-  readonly gaps: readonly Span[];
+  readonly gaps: readonly ColumnSpan[];
   /** The lowest value that has a place; 0 without it. */
   readonly least?: number;
   /** The highest; that of the lines without it. */
@@ -69,7 +69,7 @@ function areaOf(values: readonly (number | null)[], yOf: (value: number) => numb
   );
 }
 
-const bandsOf = (spans: readonly Span[]): string =>
+const bandsOf = (spans: readonly ColumnSpan[]): string =>
   spans.map(({ start, end }) => `M${start} 0H${end}V${HIGH}H${start}Z`).join('');
 
 /** Times of the axis: whole ones of the tick, as their share of the width. */
@@ -123,11 +123,12 @@ function emptyText({ gaps, range }: Chart): string {
   return missing >= range.columns - 1 ? 'no samples yet: one is taken each minute' : 'nothing to show';
 }
 
-const columnsIn = (spans: readonly Span[]): number => spans.reduce((n, { start, end }) => n + end - start, 0);
+const columnsIn = (spans: readonly ColumnSpan[]): number =>
+  spans.reduce((n, { start, end }) => n + end - start, 0);
 
 /** The same in words. */
 function inWords({ lines, marks, gaps, range, unit }: Chart): string {
-  const minutes = (spans: readonly Span[]) => (columnsIn(spans) * range.stepMs) / 60_000;
+  const minutes = (spans: readonly ColumnSpan[]) => (columnsIn(spans) * range.stepMs) / 60_000;
   const told = lines.flatMap(({ name, values }) => {
     const numbers = values.filter(isKnown);
     const last = numbers.at(-1);

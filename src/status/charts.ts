@@ -1,7 +1,7 @@
 import type { CohortSample, Sample } from '../store/samples.ts';
 import { formatAge } from '../lib/duration.ts';
 import type { Targets } from '../store/sync-state.ts';
-import { chart, type Line, type Mark } from './chart.ts';
+import { chart, type ChartLine, type Mark } from './chart.ts';
 import { count, sum, targetSeconds } from './format.ts';
 import { html, type Html } from './html.ts';
 import { MIRROR_STATES, type MirrorState } from './reason.ts';
@@ -19,7 +19,7 @@ export const courseOf = (samples: readonly Sample[], now: Date): Course => ({
 });
 
 interface Drawn {
-  readonly lines: readonly Line[];
+  readonly lines: readonly ChartLine[];
   readonly marks?: readonly Mark[];
   readonly least?: number;
   readonly most?: number;
@@ -121,7 +121,7 @@ const share = ({ priced, fresh }: CohortSample): number | null =>
 export const freshChart = (course: Course): Html =>
   both(course, { id: 'fresh-chart', title: 'Share of prices that are fresh', unit: percentOf }, (columns) => {
     const lowest = (value: (sample: Sample) => number | null) => valuesOf(columns, value, Math.min);
-    const lines: Line[] = [
+    const lines: ChartLine[] = [
       { name: 'snapshot-priced', look: 'first', values: lowest((s) => share(s.snapshot)) },
       { name: 'live', look: 'second', values: lowest((s) => share(s.live)) },
     ];

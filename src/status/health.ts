@@ -5,7 +5,7 @@ import { snapshotHolderText } from '../store/snapshot-holder.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 import { count, sum } from './format.ts';
-import { whilePaused } from './pause.ts';
+import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, DOCTOR, failuresOf, isDeltaLate, progressReasons } from './progress.ts';
 import { isAllOutside, scopeReasons } from './scope.ts';
 import {
@@ -52,7 +52,7 @@ export const NO_OWN_FACTS: OwnFacts = {
 
 /** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
 const FILLING_PART = 0.01;
-/** So many SKUs in errors, and such a part of all, are no longer single ones that the partner has trouble with. */
+/** SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner has trouble with. */
 const FAILING_SKUS = 10;
 const FAILING_PART = 0.01;
 /** How long a SKU may be due that is delayed by other work only. */
@@ -65,10 +65,10 @@ export const isFilling = (pending: number, all: number): boolean => pending > al
  * Judges the mirror. Pure: all it needs comes in, times by the clock of Postgres. `facts` null: the mirror could not be read,
  * `own.unreadable` says why.
  */
-export function judge(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health {
+export function judgeHealth(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health {
   const found = [
     ...ownReasons(facts, own),
-    ...(facts === null ? [] : whilePaused(mirrorReasons(facts), facts.pace.paused, facts.now)),
+    ...(facts === null ? [] : reasonsWhilePaused(mirrorReasons(facts), facts.pace.paused, facts.now)),
   ];
   const reasons = MIRROR_STATES.toReversed().flatMap((state) => found.filter(({ level }) => level === state));
   return { state: reasons[0]?.level ?? 'healthy', reasons };

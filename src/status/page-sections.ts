@@ -175,7 +175,7 @@ export function changeRate(course: Course): Html {
   </section>`;
 }
 
-export function ages({ targets }: Status, course: Course, cohort: 'snapshot' | 'live'): Html {
+export function priceAges({ targets }: Status, course: Course, cohort: 'snapshot' | 'live'): Html {
   const name = cohort === 'live' ? 'live' : 'snapshot-priced';
   const { p50 = null, p95 = null } = latest(course)?.[cohort] ?? {};
   const target = interval(targetSeconds(cohort, targets));

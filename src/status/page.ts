@@ -6,7 +6,6 @@ import { count } from './format.ts';
 import { html, type Html } from './html.ts';
 import { ICON_COLOURS, SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
 import {
-  ages,
   ago,
   backlog,
   catalog,
@@ -14,6 +13,7 @@ import {
   fillProgress,
   freshness,
   pace,
+  priceAges,
   prose,
   syncs,
 } from './page-sections.ts';
@@ -212,8 +212,8 @@ function cards({ samples, now }: PageView, status: Status): Html {
     backlog(status, now, course),
     freshness(status, course),
     changeRate(course),
-    ages(status, course, 'live'),
-    ages(status, course, 'snapshot'),
+    priceAges(status, course, 'live'),
+    priceAges(status, course, 'snapshot'),
     syncs(status, now),
     catalog(status, now),
   ];

@@ -3,7 +3,7 @@ import { formatAge } from '../lib/duration.ts';
 import { secondsBetween } from './format.ts';
 import { paused, type Reason, type ReasonCode } from './reason.ts';
 
-/* What a pause that somebody asked for means for the health of the mirror. Pure, and part of `judge` (health.ts). */
+/* What a pause that somebody asked for means for the health of the mirror. Pure, and part of `judgeHealth` (health.ts). */
 
 /** From here on a pause without an end may have been forgotten. */
 const FORGOTTEN_SECONDS = 86_400;
@@ -42,7 +42,7 @@ function pauseReason(pause: PauseStatus, now: Date): Reason {
 }
 
 /** The reasons as they are while requests are paused: with the pause, and without what comes of it. As they come where there is none. */
-export function whilePaused(
+export function reasonsWhilePaused(
   reasons: readonly Reason[],
   pause: PauseStatus | null,
   now: Date,

@@ -4,7 +4,7 @@ import type { Facts } from './facts.ts';
 import { secondsBetween } from './format.ts';
 import { broken, degraded, filling, held, type Reason } from './reason.ts';
 
-/* Whether sync makes progress, and by a clock that can be believed. Pure, and part of `judge` (health.ts). */
+/* Whether sync makes progress, and by a clock that can be believed. Pure, and part of `judgeHealth` (health.ts). */
 
 /** How long the next run may be overdue, and before sync counts as stopped. */
 const OVERDUE_SECONDS = 60;
@@ -13,7 +13,7 @@ const STOPPED_SECONDS = 3600;
 const LONGEST_RETRY_SECONDS = 3600;
 /** A run of a task that lasts for longer than three of its intervals, and than this, does not get on. */
 const LONG_RUN_SECONDS = 300;
-/** So long no call may be answered although SKUs are due, or for two windows of the pace where that is longer. */
+/** SKUs are due and no call was answered for this long, or for two windows of the pace where that is longer: sync is stalled. */
 const STALLED_SECONDS = 60;
 /** Within this a new manifest takes the place of a broken chain, when the partner has one. */
 const CHAIN_BROKEN_SECONDS = 60;

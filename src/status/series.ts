@@ -53,14 +53,14 @@ export function valuesOf(
 }
 
 /** Columns from `start` up to `end`. */
-export interface Span {
+export interface ColumnSpan {
   readonly start: number;
   readonly end: number;
 }
 
 /** Where something holds: columns side by side are one span. */
-export function spansOf<T>(items: readonly T[], holds: (item: T) => boolean): readonly Span[] {
-  const spans: Span[] = [];
+export function spansOf<T>(items: readonly T[], holds: (item: T) => boolean): readonly ColumnSpan[] {
+  const spans: ColumnSpan[] = [];
   items.forEach((item, at) => {
     if (!holds(item)) return;
     const last = spans.at(-1);
@@ -71,5 +71,5 @@ export function spansOf<T>(items: readonly T[], holds: (item: T) => boolean): re
 }
 
 /** Columns of which nothing was kept. The running one may yet be. */
-export const gapsOf = (columns: readonly (readonly Sample[])[]): readonly Span[] =>
+export const gapsOf = (columns: readonly (readonly Sample[])[]): readonly ColumnSpan[] =>
   spansOf(columns.slice(0, -1), (samples) => samples.length === 0);

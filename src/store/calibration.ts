@@ -46,7 +46,7 @@ export interface CountedLooks {
 
 const SUMS = ['looks', 'right', 'claimed', 'minutes', 'missed', 'leverage'] as const;
 
-/** Counts are written once in so long: each writing replaces some dozens of rows, and costs a round trip. */
+/** Between two writings of the counts: each replaces some dozens of rows, and costs a round trip. */
 const WRITTEN_EVERY_MS = 10_000;
 
 /** What one process has counted and not written yet: at most what ten seconds bring, which is lost when it dies. */

@@ -36,7 +36,7 @@ export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): 
       ahead_seconds = case when ${aheadSeconds === undefined} then ahead_seconds else ${aheadSeconds ?? null}::float8 end`;
 }
 
-/** No call takes so long: an answer that is this late by Postgres's clock comes after a night's sleep of the machine, or that clock was set. */
+/** No call takes this long: where Postgres's clock says that one has, the machine has slept, or that clock was set. */
 const LATE = `interval '1 minute'`;
 
 /** SQL: whether Postgres's clock shows far more than a call takes since `askedAt`. */

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
 import { type Ask, REJECTED_BY_POOLER, startupRefused } from './pooler.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
-import { DatabaseAway, DatabaseRefused, refusalOf, sqlState } from './sql-errors.ts';
+import { DatabaseAway, DatabaseRefused, permanentConnectError, sqlState } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -15,7 +15,7 @@ export type Queryable = Sql | Tx;
 /** SQLSTATEs after which the whole transaction may simply be run again: serialization failure, deadlock. */
 const RETRYABLE = new Set(['40001', '40P01']);
 const TRANSACTION_TRIES = 5;
-/** So soon a connection is tried again when Postgres was away for long; the driver's own 20 s leave too much undone. */
+/** Longest wait between two attempts to connect while Postgres is away; the driver's own 20 s leave too much undone. */
 const RECONNECT_MOST_SECONDS = 2;
 
 export type Notice = postgres.Notice;
@@ -34,7 +34,7 @@ export const ANSWER_WITHIN_MS = 30_000;
 export const SCAN_WITHIN_MS = 1_800_000;
 /** Longest time that making a connection may take, TLS and login included. */
 export const CONNECT_WITHIN_MS = 10_000;
-/** An idle connection is probed by TCP after so long, and every second from then on. */
+/** An idle connection is first probed by TCP after this time, and then every second. */
 export const KEEP_ALIVE_MS = 10_000;
 
 export interface ConnectOptions {
@@ -243,7 +243,7 @@ export async function waitForDatabase(
         await withoutTransactionTimeout(sql);
         return;
       } catch (error) {
-        const refused = refusalOf(error);
+        const refused = permanentConnectError(error);
         if (refused !== null) throw new DatabaseRefused(refused, error);
         if (sqlState(error) === REJECTED_BY_POOLER && (await connectsWithoutSettings(sql)))
           throw startupRefused(error);

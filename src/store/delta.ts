@@ -109,7 +109,7 @@ function partsOf(
   return { parts, last: { reported: [], removed: [] }, skus: reported.length + removed.length };
 }
 
-/** So many SKUs at a time: a set of a million takes most of a second, in which nobody else has a turn. */
+/** SKUs that are added to a set at a time: a million take most of a second, in which nothing else of the process runs. */
 const SET_AT_ONCE = 50_000;
 
 async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {

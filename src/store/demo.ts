@@ -11,7 +11,7 @@ export interface SampleRow {
 }
 
 /** A few rows of catalog.current_prices: the newest changes first, one size a SKU. */
-export async function sampleOf(sql: Sql, rows: number): Promise<SampleRow[]> {
+export async function sampleRows(sql: Sql, rows: number): Promise<SampleRow[]> {
   return await sql<SampleRow[]>`
     select sku, size, price, size_type, name, price_source, stale
     from (select distinct on (sku) * from catalog.current_prices where price is not null order by sku, changed_at desc) c

@@ -36,7 +36,7 @@ export const NO_FLOORS: LedgerFloors = { resets: 0, catalog: null, of: () => nul
 
 /** Fewer cost nothing that is worth a floor. */
 const FEW_VERSIONS = 5000;
-/** A full pass follows after so many milliseconds for each version: passing one takes half a microsecond, so it is a two-hundredth of the time. */
+/** Milliseconds between full passes for each dead version. To pass one takes half a microsecond, so full passes take a two-hundredth of the time. */
 const MS_A_VERSION = 0.1;
 const MOST_MS = 60_000;
 /** What is due since then may be committed only now. */

@@ -67,7 +67,7 @@ export interface ClaimedDue {
 }
 
 /** What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls. */
-export interface Wanted {
+export interface WantedSkus {
   readonly quotas?: readonly Quota[];
   readonly named?: readonly string[];
   readonly suspects?: readonly SuspectQuota[];
@@ -86,7 +86,7 @@ export const laneNumber = (lane: ClaimedLane): number =>
  */
 export async function claimDue(
   sql: Sql,
-  wanted: Wanted,
+  wanted: WantedSkus,
   leaseMs: number,
   spend: LiveSpend | null = null,
   floors: LedgerFloors = NO_FLOORS,
@@ -219,15 +219,20 @@ function spending(sql: Sql, spend: LiveSpend | null) {
     where ${spend !== null} and live.count > 0`;
 }
 
-/**
- * Gives a claim back as it was: the call failed as a whole, its SKUs stay due as they were. With `largestCall` they share no larger call until one
- * with them has worked; with `holdMs` they wait so long before they are claimed again.
- */
+/** What becomes of the SKUs of a claim that is given back, beside that they stay due. */
+export interface ReleaseOptions {
+  /** They share no larger call until one with them has worked; null: any. */
+  readonly largestCall?: number | null;
+  /** Milliseconds for which they are not claimed again. */
+  readonly holdMs?: number;
+}
+
+/** Gives a claim back: the call failed as a whole, its SKUs stay due as they were, but for `options`. */
 export async function releaseClaim(
   sql: Sql,
   claim: string,
   skus: readonly string[],
-  { largestCall = null, holdMs = 0 }: { readonly largestCall?: number | null; readonly holdMs?: number } = {},
+  { largestCall = null, holdMs = 0 }: ReleaseOptions = {},
 ): Promise<void> {
   await sql`
     with claimed as materialized (${lockingClaim(sql, claim, skus)})

@@ -95,7 +95,7 @@ const SOURCES: Readonly<Record<Export, ExportSource>> = {
   },
 };
 
-export const columnsOf = (what: Export): readonly ExportColumn[] =>
+export const exportColumns = (what: Export): readonly ExportColumn[] =>
   Object.entries(SOURCES[what].columns).map(([name, type]) => ({ name, type }));
 
 /** Whether rows can be left out by their time. */
@@ -108,7 +108,7 @@ const SELECTED: Readonly<Partial<Record<ColumnType, (name: string) => string>>> 
 };
 
 /**
- * The rows, in batches of at most `batch`, each row with its values in the order of `columnsOf`; bigint and time as texts. Without
+ * The rows, in batches of at most `batch`, each row with its values in the order of `exportColumns`; bigint and time as texts. Without
  * `since` (a date, UTC) all of them.
  */
 export function readExport(
@@ -117,7 +117,7 @@ export function readExport(
   { since, batch }: { readonly since: string | null; readonly batch: number },
 ): AsyncIterable<readonly (readonly unknown[])[]> {
   const { from, order, since: column } = SOURCES[what];
-  const selected = columnsOf(what).map(({ name, type }) => SELECTED[type]?.(name) ?? name);
+  const selected = exportColumns(what).map(({ name, type }) => SELECTED[type]?.(name) ?? name);
   const isNarrowed = column !== undefined && since !== null;
   const where = isNarrowed ? ` where ${column} >= ($1::date::timestamp at time zone 'UTC')` : '';
   const days = isNarrowed && SOURCES[what].columns[column] === 'day' ? ' where day >= $1::date' : where;

@@ -1,7 +1,7 @@
 import type { Sql } from './db.ts';
 
 /** What refreshes have shown of a source of hints (view catalog.hint_sources), and how many of its hints wait for theirs. */
-export interface HintSource {
+export interface HintSourceStats {
   readonly source: string;
   readonly hints: number;
   readonly refreshesBroughtForward: number;
@@ -16,7 +16,7 @@ export interface HintStats {
   /** Given and not read yet. Their sources are whatever sellers wrote, so they are not told apart. */
   readonly unread: number;
   /** Those with most hints first; 51 at most. */
-  readonly sources: readonly HintSource[];
+  readonly sources: readonly HintSourceStats[];
 }
 
 /** Reads what is known of hints at present. */

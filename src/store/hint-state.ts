@@ -78,7 +78,7 @@ export const plusShown = (of: ShownOfSource, more: Partial<ShownOfSource>): Show
   undone: of.undone + (more.undone ?? 0),
 });
 
-/** Of the refreshes that have tested a source, so many are remembered. */
+/** Refreshes that have tested a source, as far as they are remembered: the older ones fade. */
 export const MOST_TESTED = 500;
 
 /** What a refresh shows of a source. */
@@ -98,7 +98,7 @@ interface Sums {
 }
 
 const NONE: Sums = { expected: 0, unmoved: 0 };
-/** Refreshes without a hint of a source weigh against so many of its own. */
+/** Refreshes that a source's own results weigh as, beside those that it gave no hint for. */
 const OWN_COUNTS = 20;
 /** Sums beyond it fade. */
 const MOST_EXPECTED = 2000;

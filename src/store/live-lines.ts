@@ -71,7 +71,7 @@ export function storingLines(sql: Sql, changes: readonly LineChange[]) {
 export const storedLines = (sql: Sql) => sql`array(select line::text from lined)`;
 
 /** Stores lines by themselves. Returns the ids of those that no other call has changed. */
-export async function storeLines(sql: Sql, changes: readonly LineChange[]): Promise<readonly string[]> {
+export async function storeLineChanges(sql: Sql, changes: readonly LineChange[]): Promise<readonly string[]> {
   const [row] = await sql<[{ lines: string[] }]>`
     with ${storingLines(sql, changes)} select ${storedLines(sql)} as lines`;
   return row.lines;

@@ -132,7 +132,7 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
 export type RefreshThreshold = Pick<LivePlan, 'refreshThreshold' | 'maxIntervalMinutes' | 'earlyMinutes'>;
 
 /** For how long nothing was refreshed (sync/live/backlog.ts), and what follows. */
-export interface Idle {
+export interface RefreshGap {
   readonly minutes: number;
   readonly overdueMinutes: number | null;
   /** The last refresh that is taken into account; null: none. */
@@ -143,7 +143,7 @@ export interface Idle {
 export async function storeRefreshThreshold(
   sql: Sql,
   solved: RefreshThreshold,
-  idle: Idle,
+  idle: RefreshGap,
   incidentSince: number | null,
 ): Promise<void> {
   await sql`

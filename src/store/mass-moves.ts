@@ -11,13 +11,13 @@ const WINDOW_MS = HOUR_MINUTES * 60_000;
 const SLICES = 60;
 const SLICE_MS = WINDOW_MS / SLICES;
 
-/** From so many answered SKUs on, and so many of them that moved, there is something to tell. */
+/** Answered SKUs of the hour, and moved ones among them, from which on they may show a mass move. */
 const ENOUGH = 200;
-/** So many moved ones are enough to say that it goes on. */
+/** Moved SKUs of the hour that suffice to show that a mass move goes on. */
 const SOME = 20;
 /** Part of the answered SKUs that is implausible. */
 const IMPLAUSIBLE_PART = 0.01;
-/** So many times as far as usual; and how far that is at least, and while nobody knows what is usual (natural logarithms). */
+/** Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while that is not known (natural logarithms). */
 const TIMES_USUAL = 8;
 const LEAST_USUAL = 0.02;
 const UNKNOWN_FAR = Math.log(2);
@@ -185,7 +185,7 @@ async function begin(
   return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move };
 }
 
-/** So many SKUs are doubted at a time: nobody waits for long for the rows of the ledger. */
+/** SKUs that are doubted in one transaction, so that nobody waits long for the rows of the ledger. */
 const PIECE = 5000;
 
 /** Doubts every SKU that has moved within the hour, and has it asked again. Returns how many. */

@@ -157,7 +157,7 @@ async function readLedger(sql: Sql, first: number): Promise<Found['ledger']> {
   return shaped ? 'none' : 'foreign';
 }
 
-/** So many of a schema's objects are named. */
+/** Objects of an occupied schema that the message names. */
 const NAMED = 6;
 const LEDGER = 'catalog_internal.migrations';
 

@@ -37,7 +37,7 @@ export interface RatePrior {
 export const FIRST_RATE_PRIOR: RatePrior = { minutes: 30, variance: 2 };
 
 const [LEAST_MINUTES, MOST_MINUTES] = [0.5, 20_000];
-/** The logarithm may change by so much (standard deviation 5 %) between two lessons, and by a factor of three in one. */
+/** Variance by which the logarithm of the prior's minutes may drift between two lessons (a standard deviation of 5 %); one lesson changes them threefold at most. */
 const DRIFT = 0.0025;
 const MOST_STEP = Math.log(3);
 const MOST_VARIANCE = 2;

@@ -79,7 +79,7 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
   });
 }
 
-/** So many SKUs are made due at a time: nobody waits for long for the rows of the ledger. */
+/** SKUs that are made due in one transaction, so that nobody waits long for the rows of the ledger. */
 const PIECE = 10_000;
 
 /**

@@ -87,7 +87,9 @@ const NO_DATABASE = '3D000';
 export const isDatabaseMissing = (error: unknown): boolean => sqlState(error) === NO_DATABASE;
 
 /** Why no waiting helps where this error ends a connection, and what does; null where waiting may. */
-export function refusalOf(error: unknown): { readonly what: string; readonly hint: string } | null {
+export function permanentConnectError(
+  error: unknown,
+): { readonly what: string; readonly hint: string } | null {
   if (isLoginRejected(error))
     return { what: 'Postgres rejects the login', hint: 'check user and password in DATABASE_URL' };
   if (isDatabaseMissing(error))

@@ -10,7 +10,7 @@ export const TASKS = [
   'live-plan',
 ] as const;
 export type TaskName = (typeof TASKS)[number];
-/** Tasks with runs of their own; re-pricing works in shifts, and its row holds only the pause between failing calls. */
+/** Tasks with runs of their own; re-pricing works in slices, and its row holds only the pause between failing calls. */
 export type RunTask = Exclude<TaskName, 'reprice'>;
 
 /** How a run of a task ended: all well, to be tried again with back-off, or put off without having been tried. */
@@ -109,8 +109,8 @@ export async function readTasks(sql: Sql): Promise<TaskState[]> {
 }
 
 /**
- * So many bulk calls in a row fail until all replicas pause: before that each has fewer SKUs, and others where there are any, as
- * it may be one of them or their number.
+ * Consecutive failed bulk calls from which on all replicas pause between calls. Before that each call has fewer SKUs, and others where there are any,
+ * because the reason may be one of them or their number.
  */
 export const FAILURES_BEFORE_PAUSE = 4;
 
@@ -119,7 +119,7 @@ export const FAILURES_BEFORE_PAUSE = 4;
  * schedule of its own, so its next_at is free for this.
  */
 
-/** When a call is under way after so many failures, this is the wait of the others before they read again. */
+/** While calls pause and one of them is under way, the others read the pause again after this. */
 const TRIAL_UNDER_WAY_MS = 1000;
 
 export interface CallPause {

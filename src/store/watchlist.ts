@@ -59,7 +59,7 @@ export async function readLeftOut(sql: Sql): Promise<number> {
   return row?.leftOut ?? 0;
 }
 
-/** So long a SKU that was never found is kept, for who named it to see that. */
+/** How long a SKU that was never found is kept, so that whoever named it can see that. */
 const KEPT_UNFOUND_HOURS = 1;
 
 /**

@@ -9,7 +9,7 @@ import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/tracer.ts';
 import type { PartnerClient } from '../partner/client.ts';
-import { OUTAGE_KINDS, PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
+import { OUTAGE_KINDS, PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import type { Sql } from '../store/db.ts';
 import type { DueFloors } from '../store/due-floors.ts';
 import { endCallPause } from '../store/tasks.ts';
@@ -28,7 +28,7 @@ export interface SyncSettings extends Pick<Config, 'bulk' | 'intervals' | 'catal
 type CountedEvent =
   | {
       readonly event: 'manifest.downloaded';
-      readonly outcome: 'ok' | PartnerErrorKind;
+      readonly outcome: RequestOutcome;
       readonly status: number | undefined;
       readonly ms: number;
     }
@@ -78,7 +78,7 @@ type CountedEvent =
     } & Failure)
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] };
 
-/** What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its Outcome. */
+/** What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its TaskOutcome. */
 export type SyncEvent = CountedEvent | AnyLine<Exclude<EventName, CountedEvent['event']>>;
 
 /** What every part of sync works with. Nothing here is read from the environment. */
@@ -100,12 +100,20 @@ export interface SyncContext {
   readonly tracer: Tracer;
 }
 
+/** The two steps in which a daemon stops. */
+export interface StopSignals {
+  /** Ends waits and long downloads; no further call is planned. */
+  readonly stopping: AbortSignal;
+  /** Seconds later: aborts single requests too; the SKUs of a call stay due. */
+  readonly hard: AbortSignal;
+}
+
 export type Asked<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }
-  | AskedInVain;
+  | FailedRequest;
 
-export interface AskedInVain {
+export interface FailedRequest {
   readonly kind: 'error';
   readonly error: PartnerError;
   /** Its refusal has begun a back-off: others were let through before it. */
@@ -128,7 +136,7 @@ export async function ask<T>(
     (value): Asked<T> => ({ kind: 'answer', value }),
     (error: unknown): Asked<T> => {
       if (error instanceof PartnerError)
-        return { kind: 'error', error, beganBackoff: acquired.permit.beganBackoff?.() ?? false };
+        return { kind: 'error', error, beganBackoff: acquired.permit.beganBackoff() };
       throw error;
     },
   );

@@ -3,12 +3,12 @@ import type { PartnerError } from '../partner/errors.ts';
 import { applyDelta, type DeltaApplied, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
 import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
-import { ask, type AskedInVain, type SyncContext } from './context.ts';
+import { ask, type FailedRequest, type SyncContext } from './context.ts';
 import { dueKey } from './traces.ts';
 import { failureOf, type TaskOutcome, retryAfter } from './outcome.ts';
 
-/** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */
-const CROWD = 500;
+/** This many SKUs turning live in one delta may be an incident: check the catalog's counts. */
+const INCIDENT_CHECK_SKUS = 500;
 
 /** What to do about a delta that was not answered (partner rules 4.2, 7.3). */
 export type DeltaRecovery = 'fetch-manifest' | 'catalog-fault' | 'retry';
@@ -40,8 +40,8 @@ export function deltaRecovery(
 }
 
 /**
- * A run ends after so many answers without any SKU although the token advances, or so many answers in all: to some partners
- * each answer may be a token of its own. The next poll goes on. The delta counts as read after the former, and not after the latter.
+ * Answers after which a run ends although the token still advances, because some partners may give each answer a token of its own: consecutive ones
+ * without any SKU, after which the delta counts as read; and all, after which it does not. The next poll goes on.
  */
 const MOST_EMPTY_HOPS = 3;
 const MOST_HOPS = 100;
@@ -96,7 +96,7 @@ export async function syncDelta(
         skipped: delta.skipped,
       });
     }
-    if (applied.crossedToLive >= CROWD) await requestTask(ctx.sql, 'catalog-check');
+    if (applied.crossedToLive >= INCIDENT_CHECK_SKUS) await requestTask(ctx.sql, 'catalog-check');
     seen.add(snapshotId);
     hops += Number(advanced);
     const isOver = !advanced || isEnd || hops >= MOST_HOPS;
@@ -125,7 +125,7 @@ async function applyTraced(
 
 async function recover(
   ctx: SyncContext,
-  asked: AskedInVain,
+  asked: FailedRequest,
   token: string,
   failuresBefore: number,
 ): Promise<TaskOutcome> {

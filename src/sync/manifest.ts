@@ -1,6 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import { heapKeeper } from '../lib/heap.ts';
-import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
+import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/baseline.ts';
@@ -15,7 +15,7 @@ import {
   type SyncState,
 } from '../store/sync-state.ts';
 import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
-import { ask, type Asked, type AskedInVain, type SyncContext } from './context.ts';
+import { ask, type Asked, type FailedRequest, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
 import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-decision.ts';
@@ -182,7 +182,7 @@ async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal):
 }
 
 /** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */
-async function catalogFailed(ctx: SyncContext, run: TaskRun, asked: AskedInVain): Promise<TaskOutcome> {
+async function catalogFailed(ctx: SyncContext, run: TaskRun, asked: FailedRequest): Promise<TaskOutcome> {
   const { error } = asked;
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
@@ -193,7 +193,7 @@ async function catalogFailed(ctx: SyncContext, run: TaskRun, asked: AskedInVain)
 async function timedDownload(...args: Parameters<typeof download>): Promise<Downloaded> {
   const [{ clock, emit }] = args;
   const startedAt = clock.monotonic();
-  const ended = (outcome: 'ok' | PartnerErrorKind, status?: number) =>
+  const ended = (outcome: RequestOutcome, status?: number) =>
     emit({ event: 'manifest.downloaded', outcome, status, ms: clock.monotonic() - startedAt });
   try {
     const downloaded = await download(...args);

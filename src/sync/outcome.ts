@@ -46,7 +46,7 @@ export function retryInMs(failuresBefore: number, scheduleMs: number): number {
   return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS));
 }
 
-/** So many runs in a row may meet a refusal that is for the whole account. */
+/** Consecutive failed runs after which a rejection may be the route's and not the account's. */
 const ROUTE_SUSPECT_AFTER = 2;
 /** Well below the time after which a delta is late: others may use up the limit, and make it look so. */
 const RETRY_REFUSED_ROUTE_MOST_MS = 600_000;

@@ -73,7 +73,7 @@ export function createTelemetry({
     },
     pace: {
       ...pace,
-      waited: (turn) => metrics.count({ event: 'request.waited', ...turn }),
+      waited: (event) => metrics.count({ event: 'request.waited', ...event }),
     },
     onRequest(observation) {
       const { route, outcome, ms, status, waitedMs, skus } = observation;

@@ -2,7 +2,7 @@ import { array, assert, constantFrom, integer, property, record } from 'fast-che
 import { describe, expect, test } from 'vitest';
 import { initialPace, type PaceLimits, type PaceState } from '../../src/pace/policy.ts';
 import { explainRefusal, refusalOf } from '../../src/pace/refusal.ts';
-import { Account } from '../pace/account.ts';
+import { Account, type End } from '../pace/account.ts';
 import { runs } from '../support/soak.ts';
 
 const MINUTE = 60_000;
@@ -94,7 +94,7 @@ const anyHistory = array(
   record({
     passMs: integer({ min: 0, max: 20_000 }),
     latencyMs: integer({ min: 0, max: 40_000 }),
-    outcome: constantFrom(
+    outcome: constantFrom<End>(
       'ok',
       FORBIDDEN,
       FORBIDDEN,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { asJson, envLine, type Report, screenOf } from '../../src/cli/doctor/report.ts';
+import { reportJson, envLine, type Report, screenOf } from '../../src/cli/doctor/report.ts';
 
 const REPORT: Report = {
   findings: [
@@ -32,7 +32,7 @@ test('doctor --json has the members that docs/doctor.md documents, each of them 
     .split('\n')
     .filter((line) => line.startsWith('| `'))
     .flatMap((row) => [...(row.split(' | ')[0] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''));
-  expect(pathsOf(asJson(REPORT)).toSorted()).toEqual(documented.toSorted());
+  expect(pathsOf(reportJson(REPORT)).toSorted()).toEqual(documented.toSorted());
 });
 
 test('the screen says what to do below what is wrong, and its settings are an environment file', () => {

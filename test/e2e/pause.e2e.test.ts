@@ -83,7 +83,7 @@ describe('catalog-mirror pause', () => {
     });
     const doctor = await runProgram(['doctor', '--json'], env);
     expect(JSON.parse(doctor.stdout)).toMatchObject({ requests: { sent: [] } });
-    expect(doctor.stdout).toContain('requests are paused');
+    expect(doctor.stdout).toContain('requests to the partner are paused');
 
     await one.end('SIGTERM');
     await using again = startProgram(['run'], env);

@@ -16,6 +16,7 @@ import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { settingsWith } from '../support/settings.ts';
+import { UNPACED } from '../support/unpaced.ts';
 
 /*
  * The real sync in a process of its own, so that its memory can be told from the tests' and the upstream's. Each message
@@ -66,14 +67,7 @@ const ctx: SyncContext = {
     clock: systemClock,
     observe: telemetry.onRequest,
   }),
-  pacer: {
-    acquire: () =>
-      Promise.resolve({
-        kind: 'granted',
-        permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false },
-        waited: false,
-      }),
-  },
+  pacer: UNPACED,
   clock: systemClock,
   random: () => 0.5,
   members: new MemberWatch(),

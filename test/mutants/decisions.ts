@@ -147,8 +147,8 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: an account that is not configured is asked on',
-      "|| outcome === 'account-not-configured';",
-      "|| outcome === '';",
+      "[...AUTH_CLASS, 'account-not-configured']",
+      '[...AUTH_CLASS]',
     ],
     [
       'pace: the floor is above the share',

@@ -88,7 +88,11 @@ export const INPUTS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/failed-call.ts',
     ['test/sync/permits.pg.test.ts'],
-    ['floors: what is given back stays behind them', 'skus, but);\n  floors.reset();\n', 'skus, but);\n'],
+    [
+      'floors: what is given back stays behind them',
+      'skus, options);\n  floors.reset();\n',
+      'skus, options);\n',
+    ],
   ),
   ...faultsOf(
     'src/store/due.ts',

@@ -7,7 +7,7 @@ export const REFUSED_CALLS: readonly Mutant[] = [
   {
     breaks: 'refusals: SKUs whose call is refused are never suspected',
     file: 'src/sync/reprice/failed-call.ts',
-    from: '  if (permit.beganBackoff?.() !== true) return',
+    from: '  if (!permit.beganBackoff()) return',
     to: '  if (true) return',
     tests: REFUSED,
   },
@@ -15,22 +15,22 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     breaks:
       'refusals: the first request after a back-off, and all that are under way, make their SKUs suspects',
     file: 'src/sync/reprice/failed-call.ts',
-    from: '  if (permit.beganBackoff?.() !== true) return',
+    from: '  if (!permit.beganBackoff()) return',
     to: '  if (false) return',
     tests: REFUSED,
   },
   {
     breaks: 'refusals: suspects wait for what is refused to all as for their own failures',
     file: 'src/sync/reprice/failed-call.ts',
-    from: 'if (permit.halfOpen === true && hadFailed)\n    return',
+    from: 'if (permit.halfOpen && hadFailed)\n    return',
     to: 'if (false)\n    return',
     tests: REFUSED,
   },
   {
     breaks: 'refusals: each half-open call has all that is due first',
     file: 'src/sync/reprice/reprice.ts',
-    from: 'claim !== null && halfOpen === true',
-    to: 'claim !== null && halfOpen === null',
+    from: 'claim !== null && halfOpen\n',
+    to: 'claim !== null && !halfOpen\n',
     tests: REFUSED,
   },
   {

@@ -6,6 +6,10 @@ import {
   type PaceState,
   settled,
 } from '../../src/pace/policy.ts';
+import type { RequestOutcome } from '../../src/partner/errors.ts';
+
+/** How a request ends; `lost`: its process dies before the answer. */
+export type End = RequestOutcome | 'lost';
 
 /** An account on a clock of its own: sends through the pacer and remembers what it sent. */
 export class Account {
@@ -15,7 +19,7 @@ export class Account {
   now = 1_700_000_000_000;
   /** How many sends have left the window: time only grows. */
   #left = 0;
-  readonly #underway: { at: number; sentAt: number; outcome: string }[] = [];
+  readonly #underway: { at: number; sentAt: number; outcome: RequestOutcome }[] = [];
 
   constructor(limits: PaceLimits) {
     this.limits = limits;
@@ -35,8 +39,8 @@ export class Account {
     return decide(this.limits, this.state, this.recent(), this.now);
   }
 
-  /** Sends if the pacer lets it; the answer comes `latencyMs` later, or never where the process dies. */
-  send(outcome: string, latencyMs: number): boolean {
+  /** Sends if the pacer lets it; the answer comes `latencyMs` later. */
+  send(outcome: End, latencyMs: number): boolean {
     const decision = this.ask();
     if (!decision.go) return false;
     this.state = decision.state;
@@ -58,13 +62,13 @@ export class Account {
     this.now = end;
   }
 
-  settle(sentAt: number, outcome: string): void {
+  settle(sentAt: number, outcome: RequestOutcome): void {
     const sendsInWindow = this.recent().length;
     this.state = settled(this.limits, this.state, { sentAt, outcome, sendsInWindow }, this.now);
   }
 
   /** Waits for the next place, however often the pacer puts it off, and sends. Returns how long that took. */
-  sendNext(outcome: string, latencyMs = 0): number {
+  sendNext(outcome: End, latencyMs = 0): number {
     const from = this.now;
     for (let patience = 0; patience < 5000; patience += 1) {
       if (this.send(outcome, latencyMs)) return this.now - from;

@@ -3,6 +3,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
+import type { RequestOutcome } from '../../src/partner/errors.ts';
 import { letBackoffEnd } from '../contract/backoff.ts';
 import { HOUR, useStore } from '../store/support.ts';
 
@@ -25,7 +26,7 @@ function daemon() {
     breaker,
     looks: () => looks,
     acquire: () => pacer.acquire('lane', 5000),
-    async send(outcome: string) {
+    async send(outcome: RequestOutcome) {
       const turn = await pacer.acquire('lane', 5000);
       if (turn.kind === 'wait') throw new Error(`no turn: ${turn.because}`);
       await turn.permit.settle(outcome);
@@ -82,7 +83,7 @@ describe('a daemon beside one that was refused', () => {
     expect([one.breaker.explain(), two.breaker.explain()]).toEqual([null, null]);
   });
 
-  test.each(['snapshot-stale', 'service-fault'])(
+  test.each<RequestOutcome>(['snapshot-stale', 'service-fault'])(
     'forgets its refusals with an answer of %s too: the authorizer let it pass',
     async (outcome) => {
       const alone = daemon();

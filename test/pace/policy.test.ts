@@ -10,7 +10,8 @@ import {
   refuses,
   sendsPerWindow,
 } from '../../src/pace/policy.ts';
-import { Account } from './account.ts';
+import type { RequestOutcome } from '../../src/partner/errors.ts';
+import { Account, type End } from './account.ts';
 
 const MINUTE = 60_000;
 const ACCOUNT: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
@@ -25,7 +26,7 @@ const anyStep = record({
   passMs: integer({ min: 0, max: 20_000 }),
   greedy: boolean(),
   latencyMs: integer({ min: 0, max: 40_000 }),
-  outcome: constantFrom(
+  outcome: constantFrom<End>(
     'ok',
     'ok',
     'ok',
@@ -64,7 +65,7 @@ test('whatever a clock that was ahead has written, nobody is to wait for longer 
 
 function live(
   limits: PaceLimits,
-  history: readonly { passMs: number; greedy: boolean; latencyMs: number; outcome: string }[],
+  history: readonly { passMs: number; greedy: boolean; latencyMs: number; outcome: End }[],
 ): Account {
   const account = new Account(limits);
   for (const { passMs, greedy, latencyMs, outcome } of history) {
@@ -144,7 +145,7 @@ describe('a refusal', () => {
     return account;
   }
 
-  test.each([FORBIDDEN, 'unauthorised', 'authorizer-fault', 'account-not-configured'])(
+  test.each<RequestOutcome>([FORBIDDEN, 'unauthorised', 'authorizer-fault', 'account-not-configured'])(
     '%s back-offs',
     (outcome) => {
       expect(refuses(outcome)).toBe(true);
@@ -155,7 +156,7 @@ describe('a refusal', () => {
     },
   );
 
-  test.each([
+  test.each<RequestOutcome>([
     'ok',
     'service-fault',
     'network',
@@ -261,7 +262,7 @@ describe('a half-open request', () => {
     return account;
   }
 
-  test.each(['network', 'timeout', 'aborted'])(
+  test.each<RequestOutcome>(['network', 'timeout', 'aborted'])(
     'that ended with %s says nothing: another goes a little later',
     (outcome) => {
       const account = probing();

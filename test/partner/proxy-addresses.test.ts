@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { checkBaseUrl } from '../../src/cli/doctor/connection.ts';
+import { checkPartnerReachable } from '../../src/cli/doctor/connection.ts';
 import { refuseResolved } from '../../src/partner/origin.ts';
 import type { ProxySettings } from '../../src/partner/proxy.ts';
 import type { HttpProxy } from '../support/http-proxy.ts';
@@ -84,7 +84,7 @@ describe('private addresses are not asked for', () => {
 
 describe('doctor', () => {
   const found = async (baseUrl: string, settings: ProxySettings) =>
-    checkBaseUrl({ baseUrl, proxy: settings }, Date.now);
+    checkPartnerReachable({ baseUrl, proxy: settings }, Date.now);
 
   test('says through which proxy, and what failed there', async () => {
     const base = (await serve(GOOD)).origin;

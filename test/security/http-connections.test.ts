@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { crowdedOut, type Held } from '../../src/daemon/http/connections.ts';
+import { crowdedOut, type HeldConnection } from '../../src/daemon/http/connections.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { startTestServer, stopTestServers } from './http-server.ts';
@@ -11,10 +11,10 @@ import { dial, exchange, headsOf } from './raw-http.ts';
 afterEach(stopTestServers);
 
 const ROOM = { most: 8, newcomers: 3 };
-const many = (count: number, one: Held) => Array.from({ length: count }, () => ({ ...one }));
-const asking = (address = 'a'): Held => ({ address, phase: 'request' });
-const computed = (address = 'a'): Held => ({ address, phase: 'answer' });
-const unread = (address = 'a'): Held => ({ address, phase: 'reader' });
+const many = (count: number, one: HeldConnection) => Array.from({ length: count }, () => ({ ...one }));
+const asking = (address = 'a'): HeldConnection => ({ address, phase: 'request' });
+const computed = (address = 'a'): HeldConnection => ({ address, phase: 'answer' });
+const unread = (address = 'a'): HeldConnection => ({ address, phase: 'reader' });
 
 describe('which connection makes room', () => {
   test('none while there is room', () => {
@@ -49,7 +49,7 @@ describe('which connection makes room', () => {
     const older = fc.array(fc.record({ address, phase }), { minLength: 8, maxLength: 30 });
     fc.assert(
       fc.property(older, address, (before, from) => {
-        const held: Held[] = [...before, asking(from)];
+        const held: HeldConnection[] = [...before, asking(from)];
         const chosen = crowdedOut(held, ROOM);
         expect(chosen).not.toBeNull();
         expect(chosen).not.toBe(held.at(-1));

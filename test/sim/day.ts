@@ -7,7 +7,7 @@ import { createHealth, type HealthReader } from '../../src/daemon/health.ts';
 import { handlersOf } from '../../src/daemon/tasks.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { PartnerClient } from '../../src/partner/client.ts';
-import { PartnerError, type Route } from '../../src/partner/errors.ts';
+import { PartnerError, type RequestOutcome, type Route } from '../../src/partner/errors.ts';
 import { dueNow } from '../../src/store/due.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
@@ -234,7 +234,7 @@ function dayClock(time: SimTime): Clock {
 function observed(client: PartnerClient, clock: Clock, { onRequest }: Telemetry): PartnerClient {
   async function told<T>(route: Route, waitedMs: number | undefined, ask: () => Promise<T>, skus?: number) {
     const startedAt = clock.monotonic();
-    const ended = (outcome: 'ok' | PartnerError['kind'], status: number | null) =>
+    const ended = (outcome: RequestOutcome, status: number | null) =>
       onRequest({ route, outcome, ms: clock.monotonic() - startedAt, waitedMs, skus, status, date: null });
     try {
       const answer = await ask();

@@ -12,6 +12,7 @@ import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
 import { CREATE_REFILL } from '../support/seed.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
+import { UNPACED } from '../support/unpaced.ts';
 import { SimPartner } from './partner.ts';
 import { Crash, type Daemon, Worker } from './worker.ts';
 import { createSimDatabase, type SimDatabase, SimTime } from './time.ts';
@@ -157,15 +158,6 @@ export class Rig {
       this.note(`bulk ${what}`, event[what]);
   }
 }
-
-const UNPACED: Pacer = {
-  acquire: () =>
-    Promise.resolve({
-      kind: 'granted',
-      permit: { settle: () => Promise.resolve(), cancel: () => Promise.resolve(), lapsed: () => false },
-      waited: false,
-    }),
-};
 
 /** A rig for the test file. To be called at a file's top level. */
 export function useRig(fill: (rig: Rig) => Promise<void>): Rig {

@@ -3,8 +3,8 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
 /**
- * Which room may import which: the way of the data, in one direction. `main` are main.ts and bin.ts, which import launch.ts
- * and version.ts too. A room may always import itself. The sandbox imports nothing, so that it cannot share a misreading.
+ * Which module may import which: the way of the data, in one direction. `main` are main.ts and bin.ts, which import launch.ts
+ * and version.ts too. A module may always import itself. The sandbox imports nothing, so that it cannot share a misreading.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lib: [],
@@ -55,7 +55,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 const SRC = resolve(import.meta.dirname, '../../src');
 
-function roomOf(file: string): string {
+function moduleOf(file: string): string {
   const path = relative(SRC, file);
   if (path.includes('/')) return path.split('/')[0] ?? '';
   // What the package says of itself, and how it is launched, know nothing of the rest.
@@ -73,16 +73,20 @@ function importsOf(file: string): string[] {
   );
 }
 
-test('every room of src is in the table', () => {
-  expect([...new Set(files.map(roomOf))].filter((room) => !Object.hasOwn(MAY_IMPORT, room))).toEqual([]);
+test('every module of src is in the table', () => {
+  expect([...new Set(files.map(moduleOf))].filter((module) => !Object.hasOwn(MAY_IMPORT, module))).toEqual(
+    [],
+  );
 });
 
 test('imports run one way', () => {
   const breaches = files.flatMap((file) => {
-    const room = roomOf(file);
+    const module = moduleOf(file);
     return importsOf(file)
       .filter((target) => target.startsWith(SRC))
-      .filter((target) => roomOf(target) !== room && !(MAY_IMPORT[room] ?? []).includes(roomOf(target)))
+      .filter(
+        (target) => moduleOf(target) !== module && !(MAY_IMPORT[module] ?? []).includes(moduleOf(target)),
+      )
       .map((target) => `${relative(SRC, file)} imports ${relative(SRC, target)}`);
   });
   expect(breaches).toEqual([]);
@@ -91,15 +95,15 @@ test('imports run one way', () => {
 test('the table itself has no circle', () => {
   const reaches = (from: string, seen: readonly string[]): boolean =>
     (MAY_IMPORT[from] ?? []).some((to) => seen.includes(to) || reaches(to, [...seen, to]));
-  expect(Object.keys(MAY_IMPORT).filter((room) => reaches(room, [room]))).toEqual([]);
+  expect(Object.keys(MAY_IMPORT).filter((module) => reaches(module, [module]))).toEqual([]);
 });
 
 test('ARCHITECTURE.md has the table as it is here', () => {
   const page = readFileSync(resolve(SRC, '../ARCHITECTURE.md'), 'utf8');
   const [, section = ''] = page.split('## Who may import whom');
   const [table = ''] = section.split('\n## ');
-  const quoted = (rooms: readonly string[]) => rooms.map((room) => `\`${room}\``).join(', ');
-  const rows = Object.entries(MAY_IMPORT).map(([room, others]) => `| \`${room}\` | ${quoted(others)} |`);
+  const quoted = (modules: readonly string[]) => modules.map((module) => `\`${module}\``).join(', ');
+  const rows = Object.entries(MAY_IMPORT).map(([module, others]) => `| \`${module}\` | ${quoted(others)} |`);
   expect(table.split('\n').filter((line) => line.startsWith('| `'))).toEqual(rows);
 });
 

@@ -1,7 +1,7 @@
 import { STATS as EVERY_MEMBER } from '../telemetry/stats.ts';
 import type { Suspicion } from '../../src/pace/refusal.ts';
 import type { Facts } from '../../src/status/facts.ts';
-import { type Health, judge } from '../../src/status/health.ts';
+import { type Health, judgeHealth } from '../../src/status/health.ts';
 import type { Status } from '../../src/status/status.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
@@ -186,7 +186,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
 }
 
 /** What is judged of such a mirror, by a process that knows nothing of itself. */
-export const healthOf = (status: Status): Health => judge(factsOf(status));
+export const healthOf = (status: Status): Health => judgeHealth(factsOf(status));
 
 const withTask = (name: TaskState['task'], more: Partial<TaskState>) =>
   HEALTHY.tasks.map((one) => (one.task === name ? task(name, more) : one));

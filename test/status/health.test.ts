@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { estimateBacklog } from '../../src/status/format.ts';
-import { judge, NO_OWN_FACTS, type OwnFacts, unreadyReason } from '../../src/status/health.ts';
+import { judgeHealth, NO_OWN_FACTS, type OwnFacts, unreadyReason } from '../../src/status/health.ts';
 import type { Status } from '../../src/status/status.ts';
 import { FAILURES_BEFORE_PAUSE, type TaskState } from '../../src/store/tasks.ts';
 import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
@@ -42,7 +42,7 @@ test('all that is wrong is said, the worst first, and what a daemon knows of its
     refused: 'this daemon is refused',
     queues: 'the queues do not answer',
   };
-  const { state, reasons } = judge(factsOf(CASES['stale catalog']), own);
+  const { state, reasons } = judgeHealth(factsOf(CASES['stale catalog']), own);
   expect(state).toBe('broken');
   expect(reasons.map(({ code, level }) => `${level} ${code}`)).toEqual([
     'broken queues-unavailable',
@@ -100,11 +100,13 @@ describe('readiness', () => {
 
   test('Postgres comes before the queues, and they before the baseline', () => {
     const own = { ...NO_OWN_FACTS, queues: 'no queues' };
-    expect(unreadyReason(judge(null, own))?.code).toBe('postgres-unavailable');
-    expect(unreadyReason(judge(factsOf(CASES['first manifest']), own))?.code).toBe('queues-unavailable');
-    expect(unreadyReason(judge(factsOf(CASES.healthy), { ...NO_OWN_FACTS, storeFailure: 'read-only' }))).toBe(
-      null,
+    expect(unreadyReason(judgeHealth(null, own))?.code).toBe('postgres-unavailable');
+    expect(unreadyReason(judgeHealth(factsOf(CASES['first manifest']), own))?.code).toBe(
+      'queues-unavailable',
     );
+    expect(
+      unreadyReason(judgeHealth(factsOf(CASES.healthy), { ...NO_OWN_FACTS, storeFailure: 'read-only' })),
+    ).toBe(null);
   });
 });
 
@@ -259,22 +261,21 @@ describe('mirrors that no daemon leaves behind', () => {
   });
 
   test('a call that fails now and then is no state: only its SKUs are asked again', () => {
-    expect(judge({ ...factsOf(CASES.healthy), failedCalls: FAILURES_BEFORE_PAUSE - 1 }).state).toBe(
-      'healthy',
-    );
-    expect(judge({ ...factsOf(CASES.healthy), failedCalls: FAILURES_BEFORE_PAUSE }).state).toBe('degraded');
+    const after = (failedCalls: number) => judgeHealth({ ...factsOf(CASES.healthy), failedCalls }).state;
+    expect(after(FAILURES_BEFORE_PAUSE - 1)).toBe('healthy');
+    expect(after(FAILURES_BEFORE_PAUSE)).toBe('degraded');
   });
 
   test('a SKU that Postgres does not take is named, with what rejects it', () => {
     const notStored = { skus: 1200, last: 'DD1391-100', sample: 'SQLSTATE 23514, by mine of catalog.prices' };
-    const { state, reasons } = judge({ ...factsOf(CASES.healthy), notStored });
+    const { state, reasons } = judgeHealth({ ...factsOf(CASES.healthy), notStored });
     expect([state, reasons.map(({ code }) => code)]).toEqual(['degraded', ['not-stored']]);
     expect(reasons[0]?.text).toMatch(/^1,200 SKUs .*DD1391-100: SQLSTATE 23514, by mine/);
   });
 
   test('a catalog that was never counted is filling, or worse where that is known', () => {
-    expect(judge({ ...factsOf(CASES.healthy), counts: null }).state).toBe('filling');
-    expect(judge({ ...factsOf(CASES['calls failing']), counts: null }).state).toBe('degraded');
+    expect(judgeHealth({ ...factsOf(CASES.healthy), counts: null }).state).toBe('filling');
+    expect(judgeHealth({ ...factsOf(CASES['calls failing']), counts: null }).state).toBe('degraded');
   });
 });
 

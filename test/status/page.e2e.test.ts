@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createStatusPages } from '../../src/daemon/status-page.ts';
-import { judge, POSTGRES_AWAY } from '../../src/status/health.ts';
+import { judgeHealth, POSTGRES_AWAY } from '../../src/status/health.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Browser, CHROMIUM, startBrowser, type Tab } from '../support/browser.ts';
 import { moveMarket } from '../support/market.ts';
@@ -154,7 +154,7 @@ describe('its cost', () => {
     const health = {
       async read() {
         reads += 1;
-        return { health: judge(null), now: new Date(), status: null };
+        return { health: judgeHealth(null), now: new Date(), status: null };
       },
     };
     const pages = createStatusPages(

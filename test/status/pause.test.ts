@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { estimateBacklog } from '../../src/status/format.ts';
-import { judge, NO_OWN_FACTS, unreadyReason } from '../../src/status/health.ts';
+import { judgeHealth, NO_OWN_FACTS, unreadyReason } from '../../src/status/health.ts';
 import { readyAnswer } from '../../src/daemon/health.ts';
 import type { PaceStatus } from '../../src/pace/view.ts';
 import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
@@ -8,7 +8,7 @@ import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
 const PAUSED = CASES.paused.stats.pace.paused;
 const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
 const paceWith = (more: Partial<PaceStatus>): PaceStatus => ({ ...CASES.healthy.stats.pace, ...more });
-const codesOf = ({ reasons }: ReturnType<typeof judge>) =>
+const codesOf = ({ reasons }: ReturnType<typeof judgeHealth>) =>
   reasons.map(({ level, code }) => `${level} ${code}`);
 
 describe('a mirror whose requests are paused', () => {
@@ -56,10 +56,10 @@ describe('a mirror whose requests are paused', () => {
 
   test('is broken where its Postgres takes no writes or its rows are gone, and tells of all else as ever', () => {
     const facts = factsOf(CASES.paused);
-    expect(judge(facts, { ...NO_OWN_FACTS, storeFailure: 'disk-full' }).state).toBe('broken');
+    expect(judgeHealth(facts, { ...NO_OWN_FACTS, storeFailure: 'disk-full' }).state).toBe('broken');
     const tasks = facts.tasks.filter(({ task }) => task !== 'delta');
-    expect(codesOf(judge({ ...facts, tasks }))).toEqual(['broken task-missing', 'paused paused']);
-    expect(codesOf(judge({ ...facts, watchlistLeftOut: 3 }))).toEqual([
+    expect(codesOf(judgeHealth({ ...facts, tasks }))).toEqual(['broken task-missing', 'paused paused']);
+    expect(codesOf(judgeHealth({ ...facts, watchlistLeftOut: 3 }))).toEqual([
       'paused paused',
       'degraded watchlist-full',
     ]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Facts } from '../../src/status/facts.ts';
-import { judge } from '../../src/status/health.ts';
+import { judgeHealth } from '../../src/status/health.ts';
 import { CASES, factsOf, mirrorWith, NOW } from './cases.ts';
 
 /** A mirror in which all is well, re-pricing included. */
@@ -11,8 +11,8 @@ const WELL: Facts = {
   ),
 };
 const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
-const codes = (facts: Partial<Facts>) => judge({ ...WELL, ...facts }).reasons.map(({ code }) => code);
-const texts = (facts: Partial<Facts>) => judge({ ...WELL, ...facts }).reasons.map(({ text }) => text);
+const codes = (facts: Partial<Facts>) => judgeHealth({ ...WELL, ...facts }).reasons.map(({ code }) => code);
+const texts = (facts: Partial<Facts>) => judgeHealth({ ...WELL, ...facts }).reasons.map(({ text }) => text);
 const withTask = (name: string, more: Partial<Facts['tasks'][number]>) => ({
   tasks: WELL.tasks.map((task) => (task.task === name ? { ...task, ...more } : task)),
 });
@@ -119,7 +119,7 @@ describe('the clock of Postgres', () => {
 
 test('what a daemon knows of its own clock and queues is told', () => {
   const own = { unreadable: null, queues: null, storeFailure: null, refused: null, clock: 'C', silent: 'Q' };
-  expect(judge(WELL, own).reasons.map(({ code, text }) => [code, text.slice(0, 2)])).toEqual([
+  expect(judgeHealth(WELL, own).reasons.map(({ code, text }) => [code, text.slice(0, 2)])).toEqual([
     ['clock', 'C;'],
     ['queues-silent', 'Q;'],
   ]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { judgeScope } from '../../src/cli/doctor/scope.ts';
-import { judge } from '../../src/status/health.ts';
+import { judgeHealth } from '../../src/status/health.ts';
 import { scopeText } from '../../src/status/scope.ts';
 import { screen } from '../../src/status/screen.ts';
 import type { Scope } from '../../src/store/scope.ts';
@@ -9,7 +9,9 @@ import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
 const SCOPED: Scope = { scoped: true, rules: 2, moving: false, otherwise: 0 };
 const EVERYTHING = { ...SCOPED, scoped: false };
 const codesOf = (scope: Scope, stats: Parameters<typeof mirrorWith>[0]['stats'] = {}) =>
-  judge({ ...factsOf(mirrorWith({ stats })), scope }).reasons.map(({ level, code }) => `${level} ${code}`);
+  judgeHealth({ ...factsOf(mirrorWith({ stats })), scope }).reasons.map(
+    ({ level, code }) => `${level} ${code}`,
+  );
 
 describe('what is in scope', () => {
   test('is said beside the whole catalog, where rules say so', () => {
@@ -33,7 +35,7 @@ describe('what is in scope', () => {
     const nothing = { skus: [], priceAge: [], freshSkus: [], outOfScope: 500, due: [] };
     expect(codesOf(SCOPED, nothing)).toEqual(['degraded scope-empty']);
     expect(codesOf({ ...SCOPED, moving: true }, nothing)).toEqual([]);
-    const [reason] = judge({ ...factsOf(CASES.healthy), scope: { ...SCOPED, rules: 0 } }).reasons;
+    const [reason] = judgeHealth({ ...factsOf(CASES.healthy), scope: { ...SCOPED, rules: 0 } }).reasons;
     expect(reason?.text).toBe(
       'nothing is priced: MIRROR_SCOPE is scope, and catalog.scope has no rule; insert rules into catalog.scope, or set MIRROR_SCOPE=catalog',
     );

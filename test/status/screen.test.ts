@@ -3,7 +3,7 @@ import type { Terminal } from '../../src/status/style.ts';
 import type { HintStats } from '../../src/store/hint-sources.ts';
 import { promisesLine } from '../../src/status/format.ts';
 import { awayScreen, screen } from '../../src/status/screen.ts';
-import { judge, NO_OWN_FACTS } from '../../src/status/health.ts';
+import { judgeHealth, NO_OWN_FACTS } from '../../src/status/health.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 
 const PIPE: Terminal = { width: null, colour: false, ascii: false };
@@ -20,7 +20,7 @@ test.each(names)('the screen of: %s', async (name) => {
 
 test('the screen while Postgres is away is the reasons', () => {
   const own = { ...NO_OWN_FACTS, unreadable: 'no route to host', queues: 'no Redis' };
-  expect(awayScreen(judge(null, own), PIPE).split('\n')).toEqual([
+  expect(awayScreen(judgeHealth(null, own), PIPE).split('\n')).toEqual([
     'broken: no route to host',
     expect.stringMatching(/^ {2}no Redis; /),
   ]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judge } from '../../src/status/health.ts';
+import { judgeHealth } from '../../src/status/health.ts';
 import { CASES, factsOf } from './cases.ts';
 
 test.each([
@@ -20,7 +20,7 @@ test.each([
     deadVersions: 2e6,
   };
   const reasonsWith = (deadVersions: number) =>
-    judge({ ...factsOf(CASES.healthy), snapshotHolder: { ...holder, deadVersions } }).reasons;
+    judgeHealth({ ...factsOf(CASES.healthy), snapshotHolder: { ...holder, deadVersions } }).reasons;
   expect(reasonsWith(2e6)).toMatchObject([{ code: 'snapshot-held', level: 'degraded' }]);
   expect(reasonsWith(2e6)[0]?.text.startsWith(who)).toBe(true);
   expect(reasonsWith(2e6)[0]?.text.endsWith(remedy)).toBe(true);

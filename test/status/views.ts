@@ -2,7 +2,7 @@ import type { PageView } from '../../src/status/page.ts';
 import { sampleOf } from '../../src/status/sample.ts';
 import type { MirrorState } from '../../src/status/reason.ts';
 import type { Sample } from '../../src/store/samples.ts';
-import { judge } from '../../src/status/health.ts';
+import { judgeHealth } from '../../src/status/health.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 
 /* Pages as they may be found, each of them with the day before it. */
@@ -132,7 +132,7 @@ export function pageView(more: Partial<PageView> = {}): PageView {
   return {
     identity: IDENTITY,
     status,
-    health: status === null ? judge(null) : healthOf(status),
+    health: status === null ? judgeHealth(null) : healthOf(status),
     samples: [],
     changes: [],
     problems: [],

@@ -47,7 +47,7 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toMatchObject({ seenFirst: 1, confirmed: 1, unchanged: 0, waiting: 0 });
   });
 
-  test('and that leads back to what the snapshot has already is due no report', async () => {
+  test('a price that returns to the snapshot value needs no report', async () => {
     const world = await settled('A', 'B');
     world.move('A');
     world.build();

@@ -154,7 +154,7 @@ test('a piece commits whole or not at all, and work is bounded', async () => {
   expect(row).toEqual({ newest: true });
 });
 
-test('who finds another at work goes on behind it', async () => {
+test('a second worker continues after the first one', async () => {
   const { sql } = store;
   await pricedSince('01-01 00:00');
   await changed(['03 06:00', 100, 110], ['04 06:00', 110, 120]);

@@ -29,7 +29,7 @@ async function left() {
   return { ...row, running: tasks.filter(({ running }) => running).length, soon };
 }
 
-test('who comes alone frees what the dead have left, and asks for a baseline at once where there is none', async () => {
+test('the only running daemon releases what dead daemons held and requests a baseline if there is none', async () => {
   await remains();
   const leave = await registerInstance(store.url);
   expect(await left()).toEqual({ claims: 0, probes: 0, running: 0, soon: ['manifest'] });

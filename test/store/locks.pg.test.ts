@@ -8,7 +8,7 @@ import { sqlState } from '../../src/store/sql-errors.ts';
 import { applyDelta } from '../../src/store/delta.ts';
 import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/due.ts';
 import { QUIET_LINE } from '../../src/store/line-state.ts';
-import { moveMembers, storeLines } from '../../src/store/live-lines.ts';
+import { moveMembers, storeLineChanges } from '../../src/store/live-lines.ts';
 import { releaseSnapshot, scheduleLive } from '../../src/store/live-order.ts';
 import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
 import { forgetUnknown, readWatchlist } from '../../src/store/watchlist.ts';
@@ -99,7 +99,7 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
         NO_TURN,
       ),
     () =>
-      storeLines(
+      storeLineChanges(
         sql,
         [1, 2, 3, 4, 5].slice(draw(5)).map((id) => {
           const from = draw(3);

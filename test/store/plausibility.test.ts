@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type HeldDoubt, judge, type KnownMassMove } from '../../src/store/answer/doubts.ts';
+import { type HeldDoubt, judgePrices, type KnownMassMove } from '../../src/store/answer/doubts.ts';
 import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.ts';
 import { randomFrom } from '../support/market.ts';
 import { FAULTS, REARRANGED, TrueSku } from './planted-prices.ts';
@@ -33,7 +33,7 @@ function plant(kind: string): Planted {
     const now = fault(sku.prices, random, other.prices);
     const wrong = [...now].filter(([size, price]) => sku.prices.get(size) !== price).length;
     found.poisoned += wrong;
-    if (judge({ before, now, renamed: false }, null, QUIET).kind === 'none') found.actionable += wrong;
+    if (judgePrices({ before, now, renamed: false }, null, QUIET).kind === 'none') found.actionable += wrong;
   }
   return found;
 }
@@ -72,11 +72,11 @@ test(`of moves that are true one in a thousand is held back at most, and none fo
       const before = new Map(sku.prices);
       if (!sku.move()) continue;
       moves += 1;
-      const first = judge({ before, now: sku.prices, renamed: false }, null, QUIET);
+      const first = judgePrices({ before, now: sku.prices, renamed: false }, null, QUIET);
       if (first.kind !== 'begins') continue;
       held += 1;
       const doubt: HeldDoubt = { ...first, minutes: 5 };
-      expect(judge({ before: sku.prices, now: sku.prices, renamed: false }, doubt, QUIET)).toEqual({
+      expect(judgePrices({ before: sku.prices, now: sku.prices, renamed: false }, doubt, QUIET)).toEqual({
         kind: 'ends',
         back: false,
       });
@@ -161,7 +161,7 @@ describe('a doubt', () => {
     held: HeldDoubt | null,
     known = QUIET,
     renamed = false,
-  ) => judge({ before, now, renamed }, held, known);
+  ) => judgePrices({ before, now, renamed }, held, known);
 
   test('begins with what is odd, and keeps what was before', () => {
     expect(answered(USUAL, poison, null)).toEqual({

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { LineRefresh } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import {
-  againMinutes,
+  releaseRecheckMinutes,
   earlyAfter,
   type LineMember,
   panelOf,
@@ -78,13 +78,13 @@ describe('who is refreshed for it', () => {
   test('are those again that had not moved, a little later, as long as the release goes on', () => {
     const known = { weight: 0.5, rate: PRIOR };
     const again = (age: number, over: Partial<LineRefresh> = {}) =>
-      againMinutes(released(), refresh(NOW + 0.1 + age, { sizes: UNMOVED, ...over }), known, PLAN);
+      releaseRecheckMinutes(released(), refresh(NOW + 0.1 + age, { sizes: UNMOVED, ...over }), known, PLAN);
     expect(again(1)).toBeGreaterThanOrEqual(5 - 1e-9);
     expect(again(1)).toBeLessThan(nextRefreshMinutes(0.5, PRIOR, 1, 120));
     expect(again(10.1)).toBeNull();
     expect(again(1, { sizes: WHOLESALE })).toBeNull();
-    expect(againMinutes(QUIET_LINE, refresh(NOW, { sizes: UNMOVED }), known, PLAN)).toBeNull();
-    expect(againMinutes(suspected(), refresh(NOW + 1, { sizes: UNMOVED }), known, PLAN)).toBeNull();
+    expect(releaseRecheckMinutes(QUIET_LINE, refresh(NOW, { sizes: UNMOVED }), known, PLAN)).toBeNull();
+    expect(releaseRecheckMinutes(suspected(), refresh(NOW + 1, { sizes: UNMOVED }), known, PLAN)).toBeNull();
   });
 });
 

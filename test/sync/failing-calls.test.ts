@@ -50,7 +50,7 @@ describe('one SKU with which every call fails', () => {
     expect(outcome.calls - outcome.lost).toBeGreaterThan(0.95 * without.calls);
   });
 
-  test('in a catalog of two holds up the other one not either', () => {
+  test('one failing SKU does not block the other in a catalog of two', () => {
     const outcome = reprice({ ...FINE, skus: 2, live: 2, bad: new Set([0]) }, 24);
     expect(worst(outcome, [], 2 * MINUTE, 0)).toBeLessThan(MINUTE);
   });

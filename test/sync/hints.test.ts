@@ -6,7 +6,7 @@ import { BENCH_LIMITS } from '../../bench/freshness/world-figures.ts';
 import { World } from '../../bench/freshness/worlds.ts';
 import { seeded } from '../../bench/freshness/random.ts';
 import {
-  againMinutes,
+  toldRecheckMinutes,
   hintedMinutes,
   hintHazard,
   hintPrecision,
@@ -181,7 +181,7 @@ describe('what a source tells of', () => {
 
   test('is asked about again the sooner the more of it is undone, and when it is due where nothing is', () => {
     const again = (dueIn: number, ...undone: number[]) =>
-      againMinutes(
+      toldRecheckMinutes(
         { weight: 1, rate: PRIOR, dueIn },
         undone.map((part) => ({ source: 'a', hazard: 1, undone: part })),
         { refreshThreshold: 60, maxIntervalMinutes: 2000 },
@@ -197,7 +197,7 @@ describe('what a source tells of', () => {
     // Who says nothing now says nothing of what was undone before, either.
     const silent = [{ source: 'a', hazard: 0, undone: 0.9 }];
     const plan = { refreshThreshold: 60, maxIntervalMinutes: 2000 };
-    expect(againMinutes({ weight: 1, rate: PRIOR, dueIn: 2000 }, silent, plan)).toBeNull();
+    expect(toldRecheckMinutes({ weight: 1, rate: PRIOR, dueIn: 2000 }, silent, plan)).toBeNull();
   });
 
   test('and is soon undone costs no freshness', () => {

@@ -9,7 +9,7 @@ import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { weighLines } from '../../src/sync/live/lines.ts';
 import { learnRefresh } from '../../src/sync/live/plan.ts';
-import { followLines, turnedLines } from '../../src/sync/reprice/lines.ts';
+import { followTurnedLines, turnedLines } from '../../src/sync/reprice/lines.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { found, knownSkus, LEASE_MS, mark, NO_METADATA, REFRESH, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -64,7 +64,7 @@ export function useLines() {
     await beforeLesson();
     const changes = turnedLines(lines, plan.releases).map(({ change }) => change);
     const stored = await storeLesson(sql, NOTHING, { ...WORKED, lines: changes });
-    await followLines(ctx, plan, lines, stored.lines);
+    await followTurnedLines(ctx, plan, lines, stored.lines);
     return stored.lines;
   }
 

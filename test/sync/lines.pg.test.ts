@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readLines, storeLines } from '../../src/store/live-lines.ts';
+import { readLines, storeLineChanges } from '../../src/store/live-lines.ts';
 import { readLivePlan } from '../../src/store/live.ts';
 import { QUIET_LINE } from '../../src/store/line-state.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
@@ -173,7 +173,7 @@ describe('calls side by side', () => {
       to: { ...state!, step: state!.step + 1, evidence: 3 },
     };
     const stored = await call([priced('L01', 200)], async () => {
-      expect(await storeLines(store.sql, [other])).toEqual([id]);
+      expect(await storeLineChanges(store.sql, [other])).toEqual([id]);
     });
     expect(stored).toEqual([]);
     expect(await line()).toMatchObject({ phase: 'suspected', step: 3 });
@@ -192,9 +192,12 @@ describe('calls side by side', () => {
   test('of two that add a line one does', async () => {
     const to = { ...QUIET_LINE, step: 1 };
     const change = { id: '-9223372036854775808', brand: 'B', model: 'M', from: 0, to };
-    const both = await Promise.all([storeLines(store.sql, [change]), storeLines(store.sql, [change])]);
+    const both = await Promise.all([
+      storeLineChanges(store.sql, [change]),
+      storeLineChanges(store.sql, [change]),
+    ]);
     expect(both.flat()).toEqual([change.id]);
-    expect(await storeLines(store.sql, [{ ...change, from: 1, to: { ...to, step: 2 } }])).toEqual([
+    expect(await storeLineChanges(store.sql, [{ ...change, from: 1, to: { ...to, step: 2 } }])).toEqual([
       change.id,
     ]);
   });

@@ -10,6 +10,7 @@ import { fileOf } from '../partner/manifest-reading.ts';
 import { serve } from '../partner/server.ts';
 import { HOUR, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
+import { UNPACED } from '../support/unpaced.ts';
 
 const store = useStore();
 /** Lines that are read from a file at a time. */
@@ -31,12 +32,11 @@ async function sync(file: Buffer, skuCount: number | null) {
     skuCount,
     livePricedSkuCount: null,
   };
-  const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve() };
   const ctx = {
     sql: store.sql,
     databaseUrl: () => store.url,
     client: { manifest: () => Promise.resolve(meta) },
-    pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) },
+    pacer: UNPACED,
     clock: systemClock,
     random: Math.random,
     emit: (event: SyncEvent) => events.push(event),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CallSteps, dueKey, dueOf, permitFacts } from '../../src/sync/traces.ts';
+import { FREE_PERMIT } from '../support/unpaced.ts';
 
 const NOW = Date.parse('2026-11-26T12:00:00Z');
 const askedAt = new Date(NOW);
@@ -30,7 +31,7 @@ describe('since when a call is due', () => {
 });
 
 test('a permit is told with its wait, or with what it was put off by', () => {
-  const permit = { waitedMs: 12.4, settle: async () => {}, cancel: async () => {}, lapsed: () => false };
+  const permit = { ...FREE_PERMIT, waitedMs: 12.4 };
   expect(permitFacts('reprice', { kind: 'granted', permit, waited: true })).toEqual({
     'catalog_mirror.lane': 'reprice',
     'catalog_mirror.permit': 'granted',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judge, NO_OWN_FACTS } from '../../src/status/health.ts';
+import { judgeHealth, NO_OWN_FACTS } from '../../src/status/health.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../src/status/reason.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import type { TaskState } from '../../src/store/tasks.ts';
@@ -26,7 +26,7 @@ describe('the state', () => {
 
   test('its reasons are there by code, each once, also while Postgres cannot be read', async () => {
     const metrics = createMetrics({ version: '1.2.3' });
-    metrics.setMirror(scrapeOf(null, { health: judge(null, { ...NO_OWN_FACTS, queues: 'x' }) }));
+    metrics.setMirror(scrapeOf(null, { health: judgeHealth(null, { ...NO_OWN_FACTS, queues: 'x' }) }));
     const lines = own(await metrics.text());
     expect(lines).toContain('catalog_mirror_state{state="broken"} 1');
     const reasons = ofMetric(lines, 'state_reason');

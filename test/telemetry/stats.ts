@@ -1,4 +1,4 @@
-import { judge } from '../../src/status/health.ts';
+import { judgeHealth } from '../../src/status/health.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
 import { TASKS } from '../../src/store/tasks.ts';
 import type { Observation } from '../../src/telemetry/metrics/declaration.ts';
@@ -240,7 +240,7 @@ const OBSERVATIONS: readonly Observation[] = [
 export async function everyMetric(): Promise<string> {
   const metrics = createMetrics({ version: '1.2.3', mirror: 'prod' });
   for (const observation of OBSERVATIONS) metrics.count(observation);
-  metrics.setMirror(scrapeOf(EVERYTHING, { health: judge(null), storeFailure: 'read-only' }));
+  metrics.setMirror(scrapeOf(EVERYTHING, { health: judgeHealth(null), storeFailure: 'read-only' }));
   const lines = (await metrics.text())
     .split('\n')
     .filter((line) => /^(?:# (?:HELP|TYPE) )?catalog_mirror_/.test(line));

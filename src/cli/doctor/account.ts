@@ -3,7 +3,7 @@ import { addressOf, compareAccount, type KnownAccount } from '../../store/accoun
 import { type CheckResult, fail, ok, warn } from './check.ts';
 
 const ADOPT = 'run `catalog-mirror migrate --adopt-account`';
-/** So long a replaced key is worth a word. */
+/** For a week after PARTNER_API_KEY was replaced, doctor mentions it. */
 const NEWS_MS = 7 * 86_400_000;
 
 /** Whether the database mirrors the account of this configuration. Pure; `now` in epoch milliseconds. */

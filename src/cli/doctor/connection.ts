@@ -26,7 +26,7 @@ export function judgeCertificate(validTo: number, now: number): CheckResult {
 }
 
 /** Whether the partner's host is there and, by https, whether its certificate is trusted; through the proxy, where there is one. Sends no request. */
-export async function checkBaseUrl(
+export async function checkPartnerReachable(
   { baseUrl, proxy }: Pick<Config['partner'], 'baseUrl' | 'proxy'>,
   now: () => number,
 ): Promise<CheckResult[]> {

@@ -1,18 +1,19 @@
 import type { Config } from '../../config/config.ts';
 import { formatAge } from '../../lib/duration.ts';
-import { AUTH_CLASS, PartnerError } from '../../partner/errors.ts';
+import { letsThrough, refuses } from '../../pace/policy.ts';
+import { NO_ANSWER, PartnerError, type RequestOutcome } from '../../partner/errors.ts';
 import { manifestCandidates, readManifestMeta } from '../../partner/manifest-answer.ts';
 import { readManifestFile } from '../../partner/manifest-file.ts';
 import { createRawClient, type RawClient, type RawAnswer } from '../../partner/raw-client.ts';
 import { VERSION } from '../../version.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
-import { type Evidence, nextQuestion, type Question, type Sample } from './discovery/plan.ts';
+import { type Evidence, nextQuestion, type Question, type SkuSample } from './discovery/plan.ts';
 import { discovered } from './discovery/checks.ts';
 import type { Refused, PermitSource } from './permits.ts';
 
 export interface SentRequest {
   readonly route: string;
-  readonly outcome: string;
+  readonly outcome: RequestOutcome;
 }
 
 export interface PartnerReport {
@@ -25,7 +26,7 @@ export interface PartnerReport {
 /** From the mirror's database: the stored delta token, and SKUs to sample. */
 export interface OwnMirror {
   readonly token: string | null;
-  readonly skus: Pick<Sample, 'snapshot' | 'live'>;
+  readonly skus: Pick<SkuSample, 'snapshot' | 'live'>;
 }
 
 export interface AskOptions {
@@ -37,7 +38,6 @@ export interface AskOptions {
 }
 
 const FILE_LINES = 400;
-const NO_ANSWER = new Set(['network', 'timeout', 'aborted']);
 
 /** Asks the partner what the evidence so far leaves open, in at most `most` requests, each with a permit from the ledger. */
 export async function askPartner(options: AskOptions): Promise<PartnerReport> {
@@ -90,7 +90,7 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
     evidence = noted(evidence, question, answer);
     const { error } = answer;
     if (error === null) continue;
-    if (isRefusal(error)) {
+    if (refuses(error.kind)) {
       stopped.push(refusal(error, await permits.refused(), now()));
       break;
     }
@@ -115,9 +115,6 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
     unknown: [...unknown, ...unasked],
   };
 }
-
-const isRefusal = ({ kind }: PartnerError): boolean =>
-  AUTH_CLASS.has(kind) || kind === 'account-not-configured';
 
 /** Checks for errors that no evidence covers. */
 function otherError(error: PartnerError): CheckResult[] {
@@ -156,12 +153,12 @@ function noted(evidence: Evidence, question: Question, { error, body }: RawAnswe
 }
 
 /** SKUs from the beginning of the first file that reads, else from the mirror. No request with the api_key. */
-async function takeSample(config: Config, evidence: Evidence, mirror: OwnMirror): Promise<Sample> {
+async function takeSample(config: Config, evidence: Evidence, mirror: OwnMirror): Promise<SkuSample> {
   const configured = config.partner.fields.manifestUrl;
   const urls = (evidence.manifest?.candidates.url ?? []).toSorted(
     (a, b) => Number(b.path === configured) - Number(a.path === configured),
   );
-  let problem: Sample['problem'] = null;
+  let problem: SkuSample['problem'] = null;
   for (const { path, value } of urls.slice(0, 3)) {
     try {
       return { ...(await beginningOf(config, value)), urlPath: path, problem: null };
@@ -177,7 +174,7 @@ async function beginningOf(
   url: Evidence['manifest'] extends null
     ? never
     : NonNullable<Evidence['manifest']>['candidates']['url'][number]['value'],
-): Promise<Pick<Sample, 'snapshot' | 'live'>> {
+): Promise<Pick<SkuSample, 'snapshot' | 'live'>> {
   const stop = new AbortController();
   const found = { snapshot: [] as string[], live: [] as string[] };
   try {
@@ -205,10 +202,8 @@ async function beginningOf(
 }
 
 function letThrough(answers: readonly RawAnswer[]): CheckResult[] {
-  const through = answers.find(
-    ({ error }) => error === null || !(isRefusal(error) || NO_ANSWER.has(error.kind)),
-  );
-  return through === undefined || answers.some(({ error }) => error !== null && isRefusal(error))
+  const through = answers.find(({ error }) => letsThrough(error?.kind ?? 'ok'));
+  return through === undefined || answers.some(({ error }) => error !== null && refuses(error.kind))
     ? []
     : [ok('credential', `accepted by the ${through.route} route`)];
 }
@@ -279,7 +274,7 @@ export function putOff(because: string, forMs: number, refused: Refused | null, 
   if (because === 'paused')
     return warn(
       'partner',
-      'not checked: requests are paused, as somebody has asked for (`catalog-mirror status` says who)',
+      'not checked: requests to the partner are paused by request (`catalog-mirror status` says who)',
       'run `catalog-mirror resume`, then doctor again',
     );
   if (because === 'probe')

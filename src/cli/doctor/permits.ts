@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { decide, initialPace, type PaceLimits, type PaceState, settled } from '../../pace/policy.ts';
 import { explainRefusal, refusalOf, type Suspicion } from '../../pace/refusal.ts';
 import type { Permit } from '../../partner/client.ts';
+import type { RequestOutcome } from '../../partner/errors.ts';
 import { type PaceView, readPace } from '../../pace/ledger.ts';
 import type { Sql } from '../../store/db.ts';
 import { type Acquired, createPacer } from '../../pace/pacer.ts';
@@ -61,7 +62,7 @@ export function localPermits(clock: Clock, limits: PaceLimits): PermitSource {
       if (decision.go) {
         state = decision.state;
         sends.push(now);
-        const settle = (outcome: string) => {
+        const settle = (outcome: RequestOutcome) => {
           state = settled(limits, state, { sentAt: now, outcome, sendsInWindow: sends.length }, clock.now());
           return Promise.resolve();
         };

@@ -29,7 +29,7 @@ type ServerRow = Omit<
 };
 
 /** Reads the facts by which doctor judges the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch milliseconds. */
-export async function readFacts(sql: Sql, now: () => number): Promise<PostgresFacts> {
+export async function readPostgresFacts(sql: Sql, now: () => number): Promise<PostgresFacts> {
   const askedAt = now();
   const [{ at }] = await sql<
     [{ at: number }]

@@ -6,7 +6,7 @@ import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts
 
 const LEAST_VERSION = 140_000;
 
-/** What the server and the role's rights are, as read by `readFacts`. Counts of connections include this command's own. */
+/** What the server and the role's rights are, as read by `readPostgresFacts`. Counts of connections include this command's own. */
 export interface PostgresFacts {
   readonly versionNumber: number;
   readonly version: string;

@@ -18,7 +18,7 @@ const countOf = ({ findings }: Report, level: CheckResult['level']): number =>
   findings.filter((finding) => finding.level === level).length;
 
 /** The form for programs; its members are documented in docs/doctor.md and only ever added to. */
-export function asJson(report: Report): Record<string, unknown> {
+export function reportJson(report: Report): Record<string, unknown> {
   const { findings, requests, most, settings, unknown } = report;
   return {
     ok: countOf(report, 'FAIL') === 0,

@@ -4,7 +4,7 @@ import type { ColumnType, ExportColumn } from '../../store/export.ts';
 
 type Element = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 
-/** A row group is closed at so many rows, or so many characters of text: it is in memory as a whole. */
+/** Rows, or characters of text, at which a row group is closed: it is in memory as a whole. */
 const GROUP = { rows: 100_000, chars: 16_000_000 };
 
 const ELEMENTS: Readonly<Record<ColumnType, Omit<Element, 'name'>>> = {

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 /** What a connection waits for: that its client has sent a whole request, that the daemon answers, or that the client reads. */
 type Phase = 'request' | 'answer' | 'reader';
 
-export interface Held {
+export interface HeldConnection {
   /** Of the client, or of the proxy that stands for many. */
   readonly address: string;
   readonly phase: Phase;
@@ -32,7 +32,7 @@ const READ_WITHIN_MS = 15_000;
  * is no limit per address, because a proxy has the connections of all its clients. Of its address the one that has
  * waited longest: whoever asks at once has asked long before its turn to go.
  */
-export function crowdedOut<C extends Held>(held: readonly C[], room: Room): C | null {
+export function crowdedOut<C extends HeldConnection>(held: readonly C[], room: Room): C | null {
   if (held.length <= room.most) return null;
   const within = (phase: Phase) => held.filter((one) => one.phase === phase);
   const [asking, reading] = [within('request'), within('reader')];
@@ -43,7 +43,7 @@ export function crowdedOut<C extends Held>(held: readonly C[], room: Room): C | 
   return pool.find(({ address }) => counts.get(address) === most) ?? null;
 }
 
-interface Connection extends Held {
+interface Connection extends HeldConnection {
   readonly socket: Socket;
   phase: Phase;
   /** Of its last progress, by the monotonic clock. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { type Answer, type HealthAnswer, healthAnswer, unavailable } from './answer.ts';
 
-export type Page = () => Promise<{
+export type PageSource = () => Promise<{
   readonly type: string;
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -13,7 +13,7 @@ export interface Sources {
   readonly live: () => HealthAnswer;
   readonly ready: () => Promise<HealthAnswer>;
   /** By path. */
-  readonly pages?: ReadonlyMap<string, Page>;
+  readonly pages?: ReadonlyMap<string, PageSource>;
 }
 
 /**
@@ -22,7 +22,7 @@ export interface Sources {
  */
 export type Readers = 'everyone' | 'status' | 'known';
 
-export interface Route {
+export interface HttpRoute {
   readonly readers: Readers;
   readonly answer: () => Promise<Answer>;
 }
@@ -67,17 +67,17 @@ async function inTime(clock: Clock, work: Promise<Answer>, otherwise: Answer): P
 }
 
 /** The routes by path. An answer that takes more than 5 s is a 503; one that fails rejects. */
-export function createRoutes(sources: Sources, clock: Clock): ReadonlyMap<string, Route> {
+export function createRoutes(sources: Sources, clock: Clock): ReadonlyMap<string, HttpRoute> {
   // The time limit is inside the shared promise: work that never ends does not block later requests.
   const timed = (work: () => Promise<Answer>, otherwise: string) =>
     shared(clock, async () => encoded(await inTime(clock, work(), unavailable(otherwise))));
   const check = async () => healthAnswer(await sources.ready());
   const scrape = async () => ({ status: 200, type: PROMETHEUS_TEXT, body: await sources.metrics() });
-  const pages = [...(sources.pages ?? [])].map(([path, page]): [string, Route] => {
+  const pages = [...(sources.pages ?? [])].map(([path, page]): [string, HttpRoute] => {
     const show = async () => ({ status: 200, ...(await page()) });
     return [path, { readers: 'known', answer: timed(show, 'the page took too long') }];
   });
-  return new Map<string, Route>([
+  return new Map<string, HttpRoute>([
     ...pages,
     ['/livez', { readers: 'everyone', answer: async () => healthAnswer(sources.live()) }],
     ['/readyz', { readers: 'status', answer: timed(check, 'the check took too long') }],

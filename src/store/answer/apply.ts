@@ -6,7 +6,7 @@ import { comparePrices, compareProducts } from './differences.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import { readMuted, storeMuted } from './muted.ts';
 import type { Moved, Turned } from './members.ts';
-import { giveBack, postpone, settleAnswered, writeStates } from './settle.ts';
+import { postpone, releaseOvertaken, settleAnswered, writeStates } from './settle.ts';
 import { writePrices, writeProducts } from './writes.ts';
 import { auditRefreshes } from '../audit.ts';
 import { storeLooks } from '../calibration.ts';
@@ -123,7 +123,7 @@ async function writeEffects(
     forgetDrawn(tx, drawn),
     settleAnswered(tx, { claim, at }, effects, next),
     writePromiseCases(tx, effects.promises),
-    giveBack(tx, claim, overtaken),
+    releaseOvertaken(tx, claim, overtaken),
     postpone(tx, claim, results),
     scoped ? sortByScope(tx, answered) : null,
     auditRefreshes(tx, findings, at),

@@ -5,10 +5,10 @@ import { type Oddity, oddityOf, type SizePrices } from './plausibility.ts';
 /** Why prices that the partner says are not acted on before a second answer has said them. */
 export type Doubt = 'implausible' | 'mass-move';
 
-/** A second answer counts from so many minutes after the first on: what one server has cached, another one may, too. */
+/** A second answer counts only this long after the first: until then it may come from the same cache. */
 export const APART_MINUTES = 5;
 
-/** Moves in masses are those of so many minutes. */
+/** Mass moves are counted over this time. */
 export const HOUR_MINUTES = 60;
 
 /** What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move; null: they do not, nobody knows. */
@@ -52,7 +52,7 @@ export interface JudgedAnswer {
 }
 
 /** Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted. Pure. */
-export function judge(
+export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
   held: HeldDoubt | null,
   { since, usual }: KnownMassMove,
@@ -153,7 +153,7 @@ export function judgeAll(
   return answers.map((answer) => {
     const { sku, before, now, isReturn = false } = answer;
     const held = heldOf(sku);
-    const judgement = judge(answer, held, massMove);
+    const judgement = judgePrices(answer, held, massMove);
     const back = judgement.kind === 'ends' && judgement.back;
     const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible';
     const look = before.size === 0 || back || isReturn ? null : { odd, move: moveOf(before, now) };

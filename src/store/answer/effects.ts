@@ -9,7 +9,7 @@ import {
 } from './doubts.ts';
 import type { Oddity } from './plausibility.ts';
 import { toldBeside } from './first-records.ts';
-import { type Held, sizesFound, testsOf } from './looks.ts';
+import { type HeldPrices, sizesFound, testsOf } from './looks.ts';
 import type { SkuResult, NextRefresh, ToldByLine, WeighedLine } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
@@ -78,7 +78,7 @@ export function effectsOf(
   settled: readonly SkuResult[],
   { prices, products }: Differences,
   next: Pick<NextRefresh, 'live' | 'lines' | 'members'>,
-  { muted = new Set(), massMove = { since: null, usual: null } }: Known = {},
+  { muted = new Set(), massMove = { since: null, usual: null } }: AnswerContext = {},
 ): AnswerEffects {
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
   const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
@@ -168,7 +168,7 @@ function liveRefreshes(
 }
 
 /** What is known at the time of an answer, of more than its SKUs. */
-interface Known {
+interface AnswerContext {
   readonly muted?: ReadonlySet<string>;
   readonly massMove?: KnownMassMove;
 }
@@ -231,7 +231,7 @@ function movedMembers(
 /** State of an asked SKU whose claim is still this one. */
 export type LockedSku = Omit<LiveRefresh, 'sizes'> &
   Standing &
-  Held & {
+  HeldPrices & {
     readonly answerable: boolean;
     readonly state: string;
     readonly live: boolean;

@@ -5,7 +5,7 @@ import { priorLeverage, RATES_START_AS } from '../rate-prior.ts';
 import type { AuditFinding } from '../audit.ts';
 
 /** What was held of a SKU's prices just before its refresh: columns of a locked SKU. */
-export interface Held {
+export interface HeldPrices {
   readonly sku: string;
   readonly cohort: string;
   /** As p_right and size_p_right of catalog.sku_trust; null where it had no price. */
@@ -50,7 +50,7 @@ export function sizesFound(
 /** Cohorts whose prices change by rates of their own. */
 const BY_RATE = new Set(['live', 'unlisted']);
 
-const leverageOf = ({ alpha, beta, prior, priorMinutes }: Held, minutes: number) =>
+const leverageOf = ({ alpha, beta, prior, priorMinutes }: HeldPrices, minutes: number) =>
   priorLeverage(
     alpha === null || beta === null ? RATES_START_AS : { alpha, beta, prior },
     Math.max(0, minutes),
@@ -64,7 +64,7 @@ const leverageOf = ({ alpha, beta, prior, priorMinutes }: Held, minutes: number)
  * for those drawn at random. Pure.
  */
 export function testsOf(
-  looks: readonly (Held & { readonly moved: boolean; readonly finding: AuditFinding | null })[],
+  looks: readonly (HeldPrices & { readonly moved: boolean; readonly finding: AuditFinding | null })[],
   sizes: ReadonlyMap<string, SizesFound>,
 ): LookTest[] {
   return looks.flatMap((look) => {

@@ -85,9 +85,9 @@ export interface Turned {
 /** SKUs that are followed at a time, and members that are counted. */
 const MOST_SKUS = 2000;
 const MOST_MEMBERS = 200;
-/** So often a member has moved again, at least, and at least as often as it has rested, to be muted. */
+/** A member is muted once it has moved again this often, and at least as often as it has rested. */
 const MUTED_FROM = 24;
-/** A muted one that rests so many times as often as it moves is heard again. */
+/** A muted member is heard again once it has rested more than this many times as often as it has moved. */
 const HEARD_AT = 3;
 /** Older evidence fades. */
 const REMEMBERED = 64;

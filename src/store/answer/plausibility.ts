@@ -22,19 +22,19 @@ export type Oddity =
   | 'unlike-siblings'
   | 'another-product';
 
-/** A price that is so many times what it was, or that part of it. */
+/** Factor between a price and the one before, up or down, from which it is a `jump`. */
 const JUMP = 3;
-/** All prices together seldom move so far between two refreshes. */
+/** The same for the median over a SKU's sizes: all prices together seldom move this far between two refreshes. */
 const LEVEL = 2.1;
-/** Of one product, a size is seldom so many times as dear as the median of them. */
+/** A size seldom differs from the median of its product's sizes by this factor. */
 const UNLIKE = 3.5;
-/** From so many sizes on there is something to compare. */
+/** Sizes from which on there is something to compare. */
 const FEW = 3;
 /** Two prices that are swapped are by this far (natural logarithm) from each other; nearer ones may meet by chance. */
 const SWAPPED = 0.1;
 /**
- * With so many sizes on both sides, three in ten of them have hardly ever moved by so much more or less than the median of them: by so
- * much, or by so many times what is usual in the catalog.
+ * With at least `sizes` sizes in both answers, three in ten of them have hardly ever moved further from the median move than `far` (natural
+ * logarithm), or than TIMES_USUAL times what is usual in the catalog.
  */
 const PROFILES = [
   { sizes: 10, far: 0.12 },

@@ -99,7 +99,7 @@ export async function settleAnswered(
 }
 
 /** An answer that came too late for them settles nothing: they are asked about again. */
-export async function giveBack(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
+export async function releaseOvertaken(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
   if (overtaken.length === 0) return;
   await tx`
     update catalog_internal.due set claim = null, held_until = null

@@ -4,13 +4,13 @@
  * it are listed, again each minute, and refreshed before all others. Pure; all times in minutes.
  */
 
-/** There is a backlog from so many minutes' worth of refreshes on. */
+/** What is due makes a backlog once it takes this many minutes to refresh. */
 const BACKLOG_MINUTES = 3;
 /** How many minutes' worth of it is listed: until the next list and as long again, should that be late. */
 const LISTED_MINUTES = 2;
 /** After a longer time without a live refresh the mirror was idle. */
 const IDLE_MINUTES = 2;
-/** Without a backlog, so much of the idle time is over with each minute. */
+/** Minutes by which the idle time shrinks in a minute without a backlog. */
 const OVER_A_MINUTE = 0.25;
 
 /** How much is due that refreshes are wanted for, and how many of them there are a minute. */

@@ -10,12 +10,12 @@ const PANEL = 8;
 /** Where there are fewer others in the line, there is nothing to gain. */
 const LEAST_OTHERS = 12;
 
-/** A move comes so long after the beginning of a release, on average. */
+/** From the beginning of a release to the move of one of its SKUs, on average. */
 const DELAY_MINUTES = 3;
-/** Who had not moved yet is refreshed again so long after the beginning, at the earliest. */
+/** From the beginning of a release to the second refresh of a SKU that had not moved, at least. */
 const AGAIN_MINUTES = 6;
 
-/** Refreshes that come early are remembered for so long, and this part of them is set aside. */
+/** Early refreshes fade with this time constant; this part of them is left out of the next plan. */
 const EARLY_MEMORY_MINUTES = 120;
 const SET_ASIDE_PART = 0.5;
 
@@ -103,7 +103,7 @@ export function releasedMembers(
  * In how many minutes a SKU is refreshed again that has not moved although its line does: it may move yet. Null: no sooner than
  * else, because the line does not move, or no longer.
  */
-export function againMinutes(
+export function releaseRecheckMinutes(
   line: Line,
   { at, sizes }: Pick<LineRefresh, 'at' | 'sizes'>,
   { weight, rate }: { readonly weight: number; readonly rate: Rate },

@@ -9,7 +9,7 @@ import {
 
 /*
  * What a number of requests a minute buys: how long a fill takes, how old prices get, and what part of the time they are
- * right. Expectations for a market whose rates of change are log-normal; the policy is the one in live-policy.ts. Pure.
+ * right. Expectations for a market whose rates of change are log-normal; the policy is the one in policy.ts. Pure.
  * Times in minutes.
  */
 

@@ -8,21 +8,21 @@ import { type LiveCeiling, type LivePlan, type LiveSpend, NO_CEILING } from '../
  * nothing is deferred, until the next block measures it again. Pure; times in epoch milliseconds of the database's clock.
  */
 
-/** Spent at first: so much less than was measured, and the less of that the more cycles in a row were alike. */
+/** Part of the measured ceiling that is left unspent at first; divided by one more than the cycles in a row that were alike. */
 const CAUTION = 0.005;
 /** Growth in the minutes without a block: linear, and after some minutes ever faster, so that a ceiling that was raised is found. */
 const GROWTH = 0.008;
 const FURTHER_GROWTH = 0.001;
 const FURTHER_POWER = 3.5;
 /**
- * Cycles that measure the same, to within this part, are alike. Each of so many in a row has growth begin so many minutes later, as
- * each block costs computations and shows little new; and take longer by this part.
+ * Cycles are alike that measure the same to within ALIKE_PART. Each one in a row, up to MOST_ALIKE, has growth begin HELD_MINUTES later and take longer by
+ * LONGER_FOR_ALIKE, because each block costs computations and shows little new.
  */
 const ALIKE_PART = 0.04;
 const MOST_ALIKE = 5;
 const HELD_MINUTES = 1;
 const LONGER_FOR_ALIKE = 0.1;
-/** A cycle that differs from those before takes off so much at most; when none was alike, more. */
+/** Largest part of the ceiling that one cycle takes off: where those before it were alike, and where none was. */
 const DROP = 0.04;
 const FIRST_DROP = 0.8;
 /** A shorter cycle confirms nothing, and takes off less: it holds too few computations. */
@@ -33,11 +33,11 @@ const LEAST = 5;
 /** While blocked, one SKU is tried again after this part of the time that it has lasted. */
 const PATIENCE = 0.6;
 const MOST_PATIENCE_MS = 60_000;
-/** What is not asked in time may be asked later, up to one SKU and so many calls' share. */
+/** What is not asked in time may be asked later: one SKU, and the share of this many calls. */
 const SAVED_CALLS = 1.5;
 /**
- * SKUs that became live since the last delta use a call's budget unseen. They rarely use all of it twice within this time, and
- * rarely a part of it in so many calls of a minute.
+ * SKUs that became live since the last delta use a call's budget unseen. They rarely use all of it twice within SUSPECTED_MS, and
+ * rarely a part of it in SUSPECTED_CALLS calls of a minute: that is a ceiling.
  */
 const SUSPECTED_MS = 60_000;
 const SUSPECTED_CALLS = 10;

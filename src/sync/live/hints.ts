@@ -16,7 +16,7 @@ import { boostedMinutes, type Rate } from './policy.ts';
  * been right, and as what it tells of lasts, so a source that knows nothing moves nothing. Pure; all times in minutes.
  */
 
-/** As long as nothing is known of a source it is right so often; that counts like so many refreshes. */
+/** How often a source is taken to be right while nothing is known of it, and how many refreshes that weighs as. */
 const USUAL_PRECISION = 0.3;
 const USUAL_COUNTS = 4;
 /** Below it a source brings nothing forward. */
@@ -25,17 +25,17 @@ const MOST_PRECISION = 0.95;
 /** No more of what a source tells of is taken to be undone. */
 const MOST_UNDONE = 0.9;
 /**
- * A move that is undone costs so many times what one that lasts gains: a refresh makes that one right for what is left of the SKU's wait, half of it on
+ * Cost of a move that is undone, in gains of one that lasts: a refresh makes that one right for what is left of the SKU's wait, half of it on
  * average, and the other wrong for the whole of the next wait.
  */
 const COST_OF_UNDONE = 2;
 /** What does not last is back after minutes: a refresh before that would find nothing. */
 const AGAIN_MINUTES = 6;
-/** Of a move of more sizes so many are remembered. */
+/** Sizes of a move that are remembered; of more, the first ones. */
 const MOST_FORMER = 20;
 /** All hints at one SKU together count for no more. */
 const MOST_HAZARD = 4;
-/** So many hints of a source may wait for their refreshes at first, and so many more for each refresh that has tested it. */
+/** Hints of a source that may wait for their refreshes: at first, and how many more for each refresh that has tested it. */
 const FIRST_WAITING = 50;
 const WAITING_A_TEST = 20;
 /**
@@ -46,7 +46,10 @@ const HINTED_PART = 0.85;
 /** A move that is as probably the hinted one is taken for it. */
 const EXPLAINED = 0.5;
 
-/** How often a SKU has moved that a source hints at, beyond what its own rate says. */
+/**
+ * How often a SKU has moved that a source hints at, beyond what its own rate says. The view catalog.hint_sources has the same in SQL, as hintRecall and
+ * undonePart; test/sync/hints.pg.test.ts compares them.
+ */
 export function hintPrecision({ expected, unmoved }: Pick<HintRecord, 'expected' | 'unmoved'>): number {
   const still = (USUAL_COUNTS * (1 - USUAL_PRECISION) + unmoved) / (USUAL_COUNTS + expected);
   return Math.min(MOST_PRECISION, Math.max(0, 1 - still));
@@ -172,7 +175,7 @@ export function testTold(
 }
 
 /** In how many minutes a SKU is refreshed again whose move was told of, as that may be undone; null: no sooner than it is due. */
-export function againMinutes(
+export function toldRecheckMinutes(
   sku: { readonly weight: number; readonly rate: Rate; readonly dueIn: number },
   hints: readonly WaitingHint[],
   plan: BoostPlan,
@@ -182,7 +185,10 @@ export function againMinutes(
   return inMinutes === null || sku.dueIn <= AGAIN_MINUTES ? null : Math.max(AGAIN_MINUTES, inMinutes);
 }
 
-/** A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. */
+/**
+ * A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. Only bench and tests call it: the mirror has the same
+ * in SQL (storeHintTests of store/hints.ts), and test/sync/hints.pg.test.ts compares them.
+ */
 export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
   const tested = before.tested + shown.tested;
   const scale = tested > MOST_TESTED ? MOST_TESTED / tested : 1;

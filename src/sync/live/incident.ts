@@ -18,7 +18,7 @@ export type IncidentEvidence =
 
 const ENTER_LIVE_PART = 0.9;
 const LEAVE_LIVE_PART = 0.85;
-/** Between the two it lasts so long at most: a catalog of which most is always live is none. */
+/** Between the two parts an incident ends after this: a catalog of which most is always live has none. */
 const BETWEEN_MINUTES = 360;
 /** Several calls, because a single one may have met a cluster of wrongly listed SKUs. */
 const ENTER_ASKED = 300;

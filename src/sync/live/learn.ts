@@ -10,7 +10,7 @@ import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.
  */
 
 /** State at the time a call was planned. */
-export interface Known {
+export interface CallContext {
   readonly plan: LivePlan;
   /** Live SKUs a call, as learned or else as configured. */
   readonly budget: number;
@@ -19,26 +19,26 @@ export interface Known {
 }
 
 /** What a call showed of the SKUs that counted as live, or of those that did not, when they were claimed. */
-export interface Shown {
+export interface AnswerCounts {
   readonly asked: number;
   /** With a record or as not found. */
   readonly answered: number;
   readonly deferred: number;
 }
 
-export interface ShownByCall {
-  readonly live: Shown;
-  readonly snapshot: Shown;
+export interface CallEvidence {
+  readonly live: AnswerCounts;
+  readonly snapshot: AnswerCounts;
   /** Of a trial call: those that the catalog lists as snapshot-priced, however they count. */
-  readonly tried?: Shown;
+  readonly tried?: AnswerCounts;
   /** Those of `snapshot` that the catalog lists so, where others were asked with them: a SKU that nobody lists may always be computed live. */
-  readonly listed?: Shown;
+  readonly listed?: AnswerCounts;
   /** When it was claimed and when its answer was there, in epoch milliseconds of the database's clock. */
   readonly askedAt: number;
   readonly answeredAt: number;
 }
 
-export interface Taught {
+export interface CallLesson {
   readonly lesson: Lesson;
   readonly events: readonly SyncEvent[];
   /** Emitted only if the lesson's incident was stored. */
@@ -47,10 +47,10 @@ export interface Taught {
 
 /** All that an answered call teaches under `settings`: what to store, and the events to emit. */
 export function learn(
-  { plan, budget, trial }: Known,
-  shown: ShownByCall,
+  { plan, budget, trial }: CallContext,
+  shown: CallEvidence,
   settings: Pick<SyncSettings, 'bulk' | 'callsPerMinute'>,
-): Taught {
+): CallLesson {
   const { live, snapshot, tried, listed = snapshot } = shown;
   const events: SyncEvent[] = [];
   const showsLive = live.answered + live.deferred + snapshot.deferred > 0;
@@ -87,7 +87,7 @@ export function learn(
 
 /** What a call showed of the ceiling on live computations. */
 export function ceilingEvidence(
-  { live, snapshot, askedAt, answeredAt }: ShownByCall,
+  { live, snapshot, askedAt, answeredAt }: CallEvidence,
   budget: number,
   { bulk }: Pick<SyncSettings, 'bulk'>,
 ): CeilingEvidence {
@@ -141,7 +141,7 @@ function budgetAfter(
 }
 
 /** What a trial call's answers say for or against an incident. Deferrals are weighed once the call is stored (`weighDeferrals`). */
-function trialEvidence(trial: boolean, tried: Shown | undefined): IncidentEvidence | null {
+function trialEvidence(trial: boolean, tried: AnswerCounts | undefined): IncidentEvidence | null {
   if (!trial || tried === undefined) return null;
   return { kind: 'trial', asked: tried.asked, answered: tried.answered };
 }

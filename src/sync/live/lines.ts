@@ -1,7 +1,7 @@
 import type { LineRefresh, ToldByLine, WeighedLine, WeighedLines } from '../../store/answer/types.ts';
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/line-state.ts';
 import type { LivePlan, LiveRefresh } from '../../store/live.ts';
-import { againMinutes, type BoostPlan } from './boost.ts';
+import { releaseRecheckMinutes, type BoostPlan } from './boost.ts';
 import { rateOf } from './rate.ts';
 import { isWholesale, learnWholesale, type LineTurn, weighRefresh } from './releases.ts';
 
@@ -45,7 +45,7 @@ export function weighLines(plan: LivePlan, refreshes: readonly LiveRefresh[]): W
     const { line: now, explained } = weighRefresh(before.now, found, plan.releases);
     lines.set(line.id, { ...before, refreshes: [...before.refreshes, found], now });
     const known = { weight: refresh.weight, rate: rateOf(refresh) };
-    const againIn = boost === null ? null : againMinutes(now, found, known, boost);
+    const againIn = boost === null ? null : releaseRecheckMinutes(now, found, known, boost);
     told.set(refresh.sku, { explained, againIn, wholesale: ownMoves(refresh, explained) });
   }
   const inOrder = [...lines.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));

@@ -21,9 +21,9 @@ import { bounded, learnHintedMove, learnRate } from './policy.ts';
 
 type Prior = Pick<RatePrior, 'minutes'>;
 
-/** The short memory forgets all but so many minutes. */
+/** Minutes of evidence that the short memory keeps. */
 const SHORT_MINUTES = 24 * 60;
-/** Of what earlier refreshes have said for a memory so much is left with each further one, and altogether it says no more than this. */
+/** The part of the odds of the two memories that each further refresh leaves, and their bound (logarithms). */
 const FADING = 0.97;
 const MOST_ODDS = 5;
 /** As long as both foresee alike, the long memory is believed more: it is the one that knows more. */

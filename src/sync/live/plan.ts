@@ -4,7 +4,7 @@ import {
   type LivePlan,
   type LearnedRefresh,
   type RefreshThreshold,
-  type Idle,
+  type RefreshGap,
   pruneLiveCalls,
   rateGroups,
   readLivePlan,
@@ -39,7 +39,7 @@ import { forgetOldHints } from '../../store/hints.ts';
 import { readWholesale, storeWholesaleRate } from '../../store/live-lines.ts';
 import type { ToldByLine } from '../../store/answer/types.ts';
 import { setAside } from './boost.ts';
-import { againMinutes, isHinted, testHints, testTold, toldMove } from './hints.ts';
+import { toldRecheckMinutes, isHinted, testHints, testTold, toldMove } from './hints.ts';
 import { boostPlan, byItself } from './lines.ts';
 import { rateOf } from './rate.ts';
 import { wholesaleRate } from './releases.ts';
@@ -52,7 +52,7 @@ const SOLVE_EVERY_MS = 600_000;
 const SOON_MS = 60_000;
 
 /**
- * Solves what a live refresh must gain to be worth it (live-policy.ts). Where the refreshes there are suffice for every SKU's
+ * Solves what a live refresh must gain to be worth it (policy.ts). Where the refreshes there are suffice for every SKU's
  * LIVE_INTERVAL, or by configuration, there is no threshold: SKUs are refreshed in rotation. When an incident begins, everything joins
  * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
  */
@@ -107,7 +107,7 @@ async function catchUp(
   sql: Sql,
   { refreshThreshold, maxIntervalMinutes }: RefreshThreshold,
   refreshesPerMinute: number,
-): Promise<{ readonly idle: Idle; readonly due: number; readonly isNear: boolean }> {
+): Promise<{ readonly idle: RefreshGap; readonly due: number; readonly isNear: boolean }> {
   const found = await readBacklog(sql);
   const { refreshedAt } = found;
   if (refreshThreshold === null || maxIntervalMinutes === null) {
@@ -173,7 +173,7 @@ export function learnRefresh(
     const again =
       hinted.told === null || boost === null
         ? null
-        : againMinutes({ weight, rate, dueIn }, refresh.hints ?? [], boost);
+        : toldRecheckMinutes({ weight, rate, dueIn }, refresh.hints ?? [], boost);
     const learned = {
       ...rate,
       memories,

@@ -56,7 +56,7 @@ export function learnHintedMove(rate: Rate, tau: number): Rate {
   return tau <= 0 ? rate : { ...rate, alpha: rate.alpha + 1, beta: rate.beta + tau };
 }
 
-/** Sizes are remembered like so many of them: what a SKU's moves are like may change. */
+/** Sizes of refreshes that found a move, as far as they are remembered: what a SKU's moves are like may change. */
 const MOST_SIZES = 300;
 
 /**
@@ -98,7 +98,10 @@ export function rateFromPast(moves: number, minutes: number): Rate {
   return bounded({ alpha: PRIOR.alpha + moves, beta: PRIOR.beta + minutes });
 }
 
-/** Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last refresh. */
+/**
+ * Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last refresh. `gain` of
+ * store/live-backlog.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
+ */
 export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
   const shape = alpha - 1;
@@ -109,7 +112,7 @@ export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number)
 
 /**
  * The same for a SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts): what is gained lasts
- * until the next move, or the longest wait `most`.
+ * until the next move, or the longest wait `most`. Also in `gain` of store/live-backlog.ts.
  */
 export function boostedValue(
   weight: number,
@@ -144,7 +147,7 @@ export function boostedMinutes(
   return Math.min(most, Math.max(0, (high - hazard) / lambda));
 }
 
-/** Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample; so many a day at least. */
+/** Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample, and the least number of them a day. */
 const DRAWN_PART = 0.005;
 const LEAST_DRAWN_A_DAY = 50;
 

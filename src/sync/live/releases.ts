@@ -12,19 +12,19 @@ import { faded } from '../../store/faded.ts';
 
 /** From this part of its sizes on a move is wholesale. */
 const WHOLESALE_PART = 0.5;
-/** The part of a line that a release moves wholesale, as long as nothing is known of the line; it counts like so many refreshes. */
+/** The part of a line that a release moves wholesale while nothing is known of the line, and how many refreshes that weighs as. */
 const USUAL_PART = 0.6;
 const USUAL_COUNTS = 4;
-/** Of the refreshes since, so many are remembered. */
+/** Refreshes of a line's releases that are remembered: older ones fade. */
 const MOST_COUNTS = 200;
 
-/** A SKU moves wholesale by itself so often, as long as nothing is known; the first counts like so many moves of all SKUs. */
+/** Minutes between two wholesale moves of a SKU by itself while nothing is known, and how many moves of all SKUs that weighs as. */
 const USUAL_MINUTES = 1500;
 const FIRST_MOVES = 4;
 /** How much of a SKU's past counts. */
 const MOST_MEMORY_MINUTES = 2 * 24 * 60;
 
-/** Evidence fades; one refresh adds so much at most. A refresh that found nothing takes some of it. */
+/** Evidence (a logarithm of odds) fades with this time constant. One refresh adds MOST_EVIDENCE at most; one that found nothing takes UNMOVED_EVIDENCE. */
 const EVIDENCE_MINUTES = 10;
 const MOST_EVIDENCE = 4;
 const MOST_CHANCE = 0.9;
@@ -37,8 +37,8 @@ const AFTER_WRONG = 0.5;
 const AFTER_RIGHT = -0.2;
 
 /**
- * A suspicion is confirmed by so much evidence of others, of which two moves are enough. One that has not moved says little, as it may move yet:
- * so many answers, and so many minutes, have to show nothing before it is dismissed.
+ * A suspicion is confirmed by CONFIRMING_EVIDENCE of others, for which two moves are enough. One that has not moved says little, as it may move yet:
+ * a suspicion is dismissed only after ANSWERS answers and DISMISSED_MINUTES without confirmation.
  */
 const CONFIRMING_EVIDENCE = 6;
 const UNMOVED_ANSWER = -0.25;
@@ -50,7 +50,7 @@ const UNDECIDED_MINUTES = 30;
 /** Times closer than this are the same: they are computed from others. */
 export const SAME_MINUTES = 1e-3;
 
-/** A release goes on for so long. */
+/** From a suspicion on, moves of the line are taken for part of the release for this time. */
 export const RELEASE_MINUTES = 10;
 
 /** As long as nothing is known. */

@@ -21,9 +21,9 @@ export interface SizedCall {
   readonly hadFailed: boolean;
 }
 
-/** Of so many full calls one may be lost to trying a larger size. */
+/** Full calls that must have worked before a larger size is tried, which may cost one call. */
 const PATIENCE = 40;
-/** Where larger sizes keep failing, so few: some six hours of calls at the usual pace. */
+/** The same where larger sizes keep failing: some six hours of calls at the usual pace. */
 const MOST_PATIENCE = PATIENCE * 2 ** 10;
 /** Nearer than this part of it, a size that fails is not narrowed down further. */
 const NEAR = 0.1;

@@ -3,7 +3,7 @@ import type { SentPermit } from '../../pace/pacer.ts';
 import { mayBeOfWhatIsAsked, type PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import { storeFailedCall } from '../../store/call-lesson.ts';
-import { type Claim, type ClaimedSku, releaseClaim } from '../../store/due.ts';
+import { type Claim, type ClaimedSku, releaseClaim, type ReleaseOptions } from '../../store/due.ts';
 import { quarantine } from '../../store/quarantine.ts';
 import { callPause } from '../../store/tasks.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
@@ -12,14 +12,14 @@ import { afterFailedCall, type FailedKind } from './call-size.ts';
 import type { Iteration, PlannedCall } from './plan.ts';
 import { skuResultOf } from './reconciliation.ts';
 
-/** Gives a claim back as it was, or as releaseClaim says. */
+/** Gives a claim back, as releaseClaim does, and has the ledger read in full again. */
 export async function release(
   { sql, floors }: SyncContext,
   claim: Claim,
-  but: Parameters<typeof releaseClaim>[3] = {},
+  options: ReleaseOptions = {},
 ): Promise<void> {
   const skus = claim.skus.map(({ sku }) => sku);
-  await releaseClaim(sql, claim.number, skus, but);
+  await releaseClaim(sql, claim.number, skus, options);
   floors.reset();
 }
 
@@ -52,7 +52,7 @@ export async function callFailed(
     await callRefused(ctx, claim, error, planned);
     return { kind: 'wait', forMs: 0, because: error.kind };
   }
-  return await giveBack(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
+  return await releaseFailedCall(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
 }
 
 type RefusableCall = PlannedCall & { readonly permit: SentPermit };
@@ -75,9 +75,9 @@ async function callRefused(
   const [first] = claim.skus;
   if (first === undefined || !mayBeOfWhatIsAsked(error)) return await release(ctx, claim);
   // Of suspects nothing can be told while all are refused: others, or another route, are to find out whether they are.
-  if (permit.halfOpen === true && hadFailed)
+  if (permit.halfOpen && hadFailed)
     return await release(ctx, claim, { holdMs: ctx.settings.intervals.errorMs });
-  if (permit.beganBackoff?.() !== true) return await release(ctx, claim);
+  if (!permit.beganBackoff()) return await release(ctx, claim);
   const skus = claim.skus.length;
   if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
   const isBlamed =
@@ -88,7 +88,7 @@ async function callRefused(
 }
 
 /** Gives the SKUs of a failed call back, as callFailed says. */
-export async function giveBack(
+export async function releaseFailedCall(
   ctx: SyncContext,
   claim: Claim,
   failure: Failure & { readonly because: FailedKind },

@@ -10,15 +10,15 @@ import {
   ceilingEvents,
   ceilingEvidence,
   learn,
-  type Shown,
-  type ShownByCall,
+  type AnswerCounts,
+  type CallEvidence,
 } from '../live/learn.ts';
-import { followLines, turnedLines } from './lines.ts';
+import { followTurnedLines, turnedLines } from './lines.ts';
 import { sizeAfter } from './call-size.ts';
 import type { PlannedCall } from './plan.ts';
 import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
 
-/** Then what the call showed of the ceiling is left out: so many others have shown something meanwhile. */
+/** Attempts to store what the call showed of the ceiling; then it is left out, as others have shown as much meanwhile. */
 const MOST_TRIES = 5;
 
 /** Learns the partner's limits from an applied answer, which took `tookMs`. */
@@ -55,7 +55,7 @@ export async function learnFrom(
     lines: turnedLines(lines, planned.plan.releases).map(({ change }) => change),
   });
   if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
-  await followLines(ctx, planned.plan, lines, stored.lines);
+  await followTurnedLines(ctx, planned.plan, lines, stored.lines);
   for (const event of taught.events) ctx.emit(event);
   if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
   if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);
@@ -65,7 +65,7 @@ export async function learnFrom(
 async function learnCeilingAgain(
   { sql, settings, emit }: SyncContext,
   { budget }: PlannedCall,
-  byCall: ShownByCall,
+  byCall: CallEvidence,
 ): Promise<void> {
   const evidence = ceilingEvidence(byCall, budget, settings);
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
@@ -87,7 +87,7 @@ async function listed({ sql }: SyncContext, asked: readonly ClaimedSku[]): Promi
   return asked.filter(({ sku }) => as.has(sku));
 }
 
-function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): Shown {
+function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): AnswerCounts {
   const count = (...kinds: readonly SkuAnswer['kind'][]) =>
     asked.filter(({ sku }) => kinds.includes(skuAnswers.get(sku)?.kind ?? 'error')).length;
   return { asked: asked.length, answered: count('record', 'not_found'), deferred: count('deferred') };

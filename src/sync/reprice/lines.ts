@@ -8,7 +8,7 @@ import {
   moveMembers,
   readLines,
   readMembers,
-  storeLines,
+  storeLineChanges,
 } from '../../store/live-lines.ts';
 import type { LivePlan } from '../../store/live.ts';
 import type { SyncContext } from '../context.ts';
@@ -24,7 +24,7 @@ import { dismissed, type LineTurn, thresholdAfter } from '../live/releases.ts';
  * that is decided, its others are moved in the order of live refreshes. Every call weighs lines; few of them turn one.
  */
 
-/** What is lost after so many tries is what one call has shown of a line. */
+/** Attempts to store a line that other calls keep changing; then what this call has shown of it is lost. */
 const MOST_TRIES = 5;
 
 /** A line after the refreshes of a call, to be stored, and what became of it. */
@@ -47,7 +47,7 @@ export function turnedLines(
 }
 
 /** Follows lines whose state was stored, and weighs those again that other calls have changed since the answer was applied. */
-export async function followLines(
+export async function followTurnedLines(
   ctx: SyncContext,
   plan: LivePlan,
   lines: readonly WeighedLine[],
@@ -65,7 +65,7 @@ export async function followLines(
     );
     const states = new Map(left.map(({ id }) => [id, held.find((line) => line.id === id)?.state ?? null]));
     const again = turnedLines(left, plan.releases, states);
-    const now = await storeLines(
+    const now = await storeLineChanges(
       ctx.sql,
       again.map(({ change }) => change),
     );
@@ -89,7 +89,7 @@ async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: Tur
   }[last]();
   // Too few others to judge it by.
   if (last === 'suspected' && pulled.length === 0) {
-    await storeLines(sql, [{ ...change, from: to.step, to: { ...dismissed(to), step: to.step + 1 } }]);
+    await storeLineChanges(sql, [{ ...change, from: to.step, to: { ...dismissed(to), step: to.step + 1 } }]);
     return;
   }
   const moved = last === 'dismissed' ? putBack(members, boost) : moves(pulled, members);

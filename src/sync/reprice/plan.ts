@@ -7,22 +7,22 @@ import {
   type LaneClass,
   PROMISED,
   type Quota,
-  type Wanted,
+  type WantedSkus,
 } from '../../store/due.ts';
 import type { LivePlan, LiveSpend } from '../../store/live.ts';
 import type { SyncState } from '../../store/sync-state.ts';
 import { snapshotMs, type SyncSettings } from '../context.ts';
 import { trialSize } from '../live/incident.ts';
-import type { Known } from '../live/learn.ts';
+import type { CallContext } from '../live/learn.ts';
 import { skusOfCall } from './call-size.ts';
 import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
-export interface PlannedCall extends Known {
+export interface PlannedCall extends CallContext {
   readonly kind: 'planned';
   /** SKUs that were in a failed call, or others: by lane, and live ones that were chosen by value. */
-  readonly wanted: Wanted;
+  readonly wanted: WantedSkus;
   /** Failed calls immediately before this one. */
   readonly failures: number;
   readonly callSize: CallSize;
@@ -100,7 +100,7 @@ function withoutCall(due: readonly DueClass[], credit: LiveCredit, nextDueMs: nu
     : { kind: 'idle', nextInMs: credit.waitMs };
 }
 
-/** Longer than this is for the schedule to wait. */
+/** Waits longer than this go back to the queue instead of blocking the slice. */
 const MOST_CREDIT_WAIT_MS = 1000;
 
 /**
@@ -187,7 +187,7 @@ export interface PlanLimits {
 
 /** Every lane with something due is guaranteed this part of a call's slots. */
 const GUARANTEED_PART = 0.05;
-/** Of the slots of a call, so many are left by what is promised to others that are due: less than promises are admitted for, so that they catch up. */
+/** Part of a call's slots that promised SKUs leave to others that are due. Promises are admitted for a smaller part than the rest, so they catch up. */
 const BESIDE_PROMISED = 0.05;
 /** Calls too small for both go to live SKUs and to the others in turns of this many iterations. */
 const SIDE_ITERATIONS = 16;

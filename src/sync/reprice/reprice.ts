@@ -11,13 +11,13 @@ import { isLockNotAvailable } from '../../store/locks.ts';
 import { takeRefreshes } from '../../store/refresh.ts';
 import { readScope, withinScope } from '../../store/scope.ts';
 import { readWatchlist } from '../../store/watchlist.ts';
-import { nextRefresh, type SyncContext } from '../context.ts';
+import { nextRefresh, type StopSignals, type SyncContext } from '../context.ts';
 import { weighLines } from '../live/lines.ts';
 import { learnRefresh } from '../live/plan.ts';
 import { followHints } from './hints.ts';
 import { PATIENCE_MS } from '../outcome.ts';
 import { skusOfHalfOpen } from './call-size.ts';
-import { callFailed, giveBack, keepSome, release } from './failed-call.ts';
+import { callFailed, keepSome, releaseFailedCall, release } from './failed-call.ts';
 import { learnFrom } from './learn-call.ts';
 import { inputOptions, type Iteration, type IterationState, planCall, type PlannedCall } from './plan.ts';
 import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
@@ -36,19 +36,18 @@ import { tellApplied } from './tell.ts';
 const LEASE_SLACK_MS = 60_000;
 /** When others have claimed all that was planned, the ledger is read again after this. */
 const OVERTAKEN_MS = 250;
-/** Of SKUs that are sorted by the rules of what is in scope before a call: a second or so. */
+/** Pieces of pending scope changes applied before a call; about one second of work. */
 const SORTED_PIECES = 4;
 
 /**
  * One iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs, asks, settles the
- * answer in one transaction, and learns from it. `stopping` ends the waiting for a permit; `hard` also breaks off a
- * request under way, whose SKUs then stay due. `onSent` is called when the request leaves: from then on another call may be planned.
+ * answer in one transaction, and learns from it. `onSent` is called when the request leaves: from then on another call may be planned.
  */
 export async function repriceOnce(
   ctx: SyncContext,
   iteration: IterationState,
   requestTimeoutMs: number,
-  signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
+  signals: StopSignals,
   onSent: () => void = () => {},
 ): Promise<Iteration> {
   const steps = new CallSteps(ctx.clock);
@@ -63,7 +62,7 @@ export async function repriceOnce(
   );
   if (acquired.kind === 'wait') return acquired;
   const { waited, permit } = acquired;
-  const { halfOpen = false } = permit;
+  const { halfOpen } = permit;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
   const planned = waited || halfOpen ? await plan({ ...iteration, halfOpen }) : first;
   const claim =
@@ -92,7 +91,7 @@ interface ClaimedCall {
 async function makeCall(
   ctx: SyncContext,
   { claim, planned, permit: first, span }: ClaimedCall,
-  signals: { readonly stopping: AbortSignal; readonly hard: AbortSignal },
+  signals: StopSignals,
   onSent: () => void,
 ): Promise<Iteration> {
   const skus = claim.skus.map(({ sku }) => sku);
@@ -117,7 +116,7 @@ async function makeCall(
     const settled = await settle(ctx, claim, reconciliation, planned).catch(rejectionOrThrow);
     if ('state' in settled) {
       span.fail(settled.state);
-      return await giveBack(ctx, claim, notStored(settled), planned);
+      return await releaseFailedCall(ctx, claim, notStored(settled), planned);
     }
     await ctx.tracer.span('learn', {}, () =>
       learnFrom(ctx, claim, { ...reconciliation, ...settled, tookMs }, planned),
@@ -144,13 +143,13 @@ async function makeCall(
 async function claimPlanned(
   ctx: SyncContext,
   { wanted, spend, scopeMoved }: PlannedCall,
-  { halfOpen, refusals = 0 }: SentPermit,
+  { halfOpen, refusals }: SentPermit,
   requestTimeoutMs: number,
 ): Promise<Claim | null> {
   const { sql, floors } = ctx;
   const claimed = await claimDue(sql, wanted, requestTimeoutMs + LEASE_SLACK_MS, spend, floors.floors);
   const claim = claimed !== null && scopeMoved ? await withinScope(sql, claimed) : claimed;
-  return claim !== null && halfOpen === true
+  return claim !== null && halfOpen
     ? await keepSome(ctx, claim, skusOfHalfOpen(claim.skus.length, refusals))
     : claim;
 }

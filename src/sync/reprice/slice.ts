@@ -1,5 +1,5 @@
-import type { SyncContext } from '../context.ts';
-import type { Iteration } from './plan.ts';
+import type { StopSignals, SyncContext } from '../context.ts';
+import type { Iteration, IterationState } from './plan.ts';
 import { repriceOnce } from './reprice.ts';
 
 /**
@@ -32,17 +32,12 @@ export function mostUnderWay(last: CallEnd): number {
   return { worked: MOST_UNDER_WAY, failed: 4, threw: 1 }[last];
 }
 
-/** So long a slice plans, before the next one does. What it has sent is awaited beyond that, for the request's timeout at most. */
+/** How long a slice plans before the next one does. What it has sent is awaited beyond that, for the request's timeout at most. */
 const SLICE_MS = 10_000;
 /** While a call lingers, what is due is read again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
-/** Far longer than planning a call and waiting for its permit take: a slice that plans no call for so long hangs. */
+/** A slice that plans no call for this long hangs: planning one and waiting for its permit take far less. */
 const HANGING_MS = 30_000;
-
-interface Signals {
-  readonly stopping: AbortSignal;
-  readonly hard: AbortSignal;
-}
 
 /**
  * Bulk calls for as long as something is due and it is the time to call, until the slice is over. The schedule wakes it again at
@@ -63,7 +58,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
   let lastCallAt = -Infinity;
 
   /** Plans and sends calls until there is none to make, and says why. */
-  async function sendCalls(sent: SentCalls, signals: Signals): Promise<SliceEnd> {
+  async function sendCalls(sent: SentCalls, signals: StopSignals): Promise<SliceEnd> {
     const end = clock.monotonic() + SLICE_MS;
     while (clock.monotonic() < end) {
       if (signals.stopping.aborted) return 'stopping';
@@ -108,8 +103,8 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
 
 /** `repriceOnce` with all that is the same for each iteration of a process. */
 export type CallOnce = (
-  iteration: Parameters<typeof repriceOnce>[1],
-  signals: Signals,
+  iteration: IterationState,
+  signals: StopSignals,
   onSent: () => void,
 ) => Promise<Iteration>;
 
@@ -119,10 +114,10 @@ export function repriceSlices(ctx: SyncContext, requestTimeoutMs: number) {
   );
 }
 
-type Begun = Iteration | { readonly kind: 'sent'; readonly call: Promise<Iteration> };
+type StartedIteration = Iteration | { readonly kind: 'sent'; readonly call: Promise<Iteration> };
 
 /** Begins an iteration: its call once that has been sent, or how it ended without one. */
-async function untilSent(begin: (onSent: () => void) => Promise<Iteration>): Promise<Begun> {
+async function untilSent(begin: (onSent: () => void) => Promise<Iteration>): Promise<StartedIteration> {
   const { promise: sent, resolve: onSent } = Promise.withResolvers<null>();
   const call = begin(() => onSent(null));
   const first = await Promise.race([sent, call]);

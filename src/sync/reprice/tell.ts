@@ -3,7 +3,7 @@ import type { Claim } from '../../store/due.ts';
 import type { SyncContext } from '../context.ts';
 import { type Reconciliation, tally } from './reconciliation.ts';
 
-/** Of doubted SKUs, so many are named in the log. */
+/** Doubted SKUs that a log line names. */
 const MOST_NAMED = 10;
 
 /** Reports what an answer was applied to, and what it has shown. `unpricedEntries`: entries of its records without a readable price. */

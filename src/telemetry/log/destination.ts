@@ -20,7 +20,7 @@ export interface Writing {
   readonly pause: (ms: number) => void;
 }
 
-/** So long the reader of a pipe is waited for, once until it reads again: nothing else happens meanwhile. */
+/** Longest wait for the reader of a pipe, once until it reads again; nothing else of the process runs meanwhile. */
 const READER_WITHIN_MS = 200;
 const READER_POLL_MS = 10;
 

@@ -8,7 +8,7 @@ import {
   declared,
   type EventAt,
   type EventName,
-  type Line,
+  type EventLine,
 } from '../../declared/log-events.ts';
 import { type Destination, openDestination } from './destination.ts';
 import { createScrubber } from './scrub.ts';
@@ -19,7 +19,7 @@ import { textLine } from './text.ts';
  * level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
  * described with its kind, code and causes. Without a message the line has the declared one.
  */
-type Write<L extends Level> = <E extends EventAt<L>>(fields: Line<E>, message?: string) => void;
+type Write<L extends Level> = <E extends EventAt<L>>(fields: EventLine<E>, message?: string) => void;
 
 export interface Log {
   readonly debug: Write<'debug'>;
@@ -34,10 +34,10 @@ export function throttled<L extends 'info' | 'warn', E extends EventAt<L> & Even
   log: Log,
   level: L,
   say: boolean,
-  fields: Line<E>,
+  fields: EventLine<E>,
   message?: string,
 ): void {
-  const write = (say ? log[level] : log.debug) as (fields: Line<E>, message?: string) => void;
+  const write = (say ? log[level] : log.debug) as (fields: EventLine<E>, message?: string) => void;
   write(fields, message);
 }
 

@@ -71,7 +71,7 @@ export interface BulkLines {
   tick(): void;
 }
 
-/** Lines on bulk calls, of which there may be three a second. `owed` reads what is left to do; it may fail. */
+/** Lines on bulk calls, of which there may be three a second. `backlog` reads what is left to do; it may fail. */
 export function createBulkLines(
   log: Log,
   throttle: LogThrottle,

@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000;
 const GAPS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
 const SAME_WITHIN_MS = 30 * MINUTE_MS;
 const SETTLED_MS = 5 * MINUTE_MS;
-/** Of one condition so many fingerprints are remembered, and said at once: where each is new, they tell nothing. */
+/** Fingerprints of one condition that are remembered, and logged at once; where each one is new, they tell nothing. */
 const MOST_FINGERPRINTS = 100;
 
 /** How often it was met since when: for the line, at its own level where `say`, else at debug. */

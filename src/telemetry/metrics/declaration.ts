@@ -43,7 +43,7 @@ export interface Labels<L extends string = string> {
 }
 
 /** One series. Without a finite value there is none. */
-export interface Sample<L extends string = string> {
+export interface MetricSample<L extends string = string> {
   readonly labels?: LabelSet<L>;
   readonly value: number | null;
 }
@@ -54,7 +54,7 @@ export interface AgeSample<L extends string = string> {
 }
 
 /** A bare number is the only series of a metric without labels. */
-type Samples<L extends string> = readonly Sample<L>[] | number | null;
+type Samples<L extends string> = readonly MetricSample<L>[] | number | null;
 
 /** For each event that a metric counts: by how much, or what is observed. */
 type On<L extends string> = {
@@ -90,7 +90,7 @@ export interface Read<
   L extends string = string,
 > extends Declared<L> {
   readonly type: T;
-  readonly read: (scrape: Scrape) => readonly Sample<L>[] | null;
+  readonly read: (scrape: Scrape) => readonly MetricSample<L>[] | null;
 }
 
 /** A distribution that is read at each scrape. Unlike a counter's, its numbers may fall: no `rate`. */
@@ -182,6 +182,6 @@ export function ages<L extends string = never>(
 }
 
 /** A bare value becomes one sample without labels. */
-export function samplesOf<L extends string>(samples: Samples<L>): readonly Sample<L>[] {
+export function samplesOf<L extends string>(samples: Samples<L>): readonly MetricSample<L>[] {
   return typeof samples === 'object' && samples !== null ? samples : [{ value: samples }];
 }

@@ -6,7 +6,7 @@ import {
   type LabelSet,
   type Metric,
   type Observation,
-  type Sample,
+  type MetricSample,
   samplesOf,
   type Scrape,
 } from './declaration.ts';
@@ -88,12 +88,12 @@ function countIn(
   };
 }
 
-function counterOf(counter: Counter, { sets }: Labels): (sample: Sample) => void {
+function counterOf(counter: Counter, { sets }: Labels): (sample: MetricSample) => void {
   for (const set of sets) counter.inc(set, 0);
   return ({ labels = {}, value }) => counter.inc(labels, value ?? 0);
 }
 
-function histogramOf(histogram: Histogram, { sets }: Labels): (sample: Sample) => void {
+function histogramOf(histogram: Histogram, { sets }: Labels): (sample: MetricSample) => void {
   for (const set of sets) histogram.zero(set);
   return ({ labels = {}, value }) => {
     if (value !== null) histogram.observe(labels, value);
@@ -132,7 +132,7 @@ function readInto(
   };
 }
 
-function values(labels: Labels, samples: readonly Sample[] | null): Series[] {
+function values(labels: Labels, samples: readonly MetricSample[] | null): Series[] {
   if (samples === null) return [];
   return [...samples, ...missing(labels, samples).map((set) => ({ labels: set, value: 0 }))].flatMap(
     ({ labels: set = {}, value }) =>

@@ -1,4 +1,4 @@
-import type { HintSource } from '../../store/hint-sources.ts';
+import type { HintSourceStats } from '../../store/hint-sources.ts';
 import { STORE_FAILURES } from '../../store/sql-errors.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../status/reason.ts';
 import type { MirrorStats } from '../../status/stats.ts';
@@ -21,7 +21,7 @@ const is = <const L extends string>(label: L, value: string | null) =>
 
 /** A number of each source of hints that is known now; their names are sellers' own. */
 const bySource =
-  (of: (source: HintSource) => number) =>
+  (of: (source: HintSourceStats) => number) =>
   ({ hints }: MirrorStats) =>
     hints.sources.map((source) => ({ labels: { source: source.source }, value: of(source) }));
 

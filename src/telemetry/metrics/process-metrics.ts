@@ -1,6 +1,6 @@
 import { kindsOf, ROUTES } from '../../partner/errors.ts';
 import { REJECTIONS } from '../../partner/manifest-lines.ts';
-import { REQUEST_LANES, WAITS } from '../../pace/pacer.ts';
+import { REQUEST_LANES, PACE_WAITS } from '../../pace/pacer.ts';
 import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
 import { PROMISE_OUTCOMES } from '../../store/promises.ts';
 import { STORE_FAILURES } from '../../store/sql-errors.ts';
@@ -133,7 +133,7 @@ export const PROCESS_METRICS = {
   }),
   partner_request_put_offs_total: counter({
     help: 'Requests that were postponed because the wait would have been too long, by lane and cause of the wait.',
-    labels: each({ lane: REQUEST_LANES, because: WAITS }),
+    labels: each({ lane: REQUEST_LANES, because: PACE_WAITS }),
     on: {
       'request.waited': ({ lane, putOff }) =>
         putOff === null ? [] : [{ labels: { lane, because: putOff }, value: 1 }],

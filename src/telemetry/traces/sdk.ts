@@ -31,7 +31,7 @@ import { queueSpans } from './queue-spans.ts';
 import { createTracer } from './tracer.ts';
 import type { Sdk, TraceConfig } from './tracing.ts';
 
-/** What is left at the end is given so long to be sent. */
+/** Longest time at the end for sending the spans that are left. */
 const FLUSH_WITHIN_MS = 1500;
 
 // There is one a process, however many daemons that runs.

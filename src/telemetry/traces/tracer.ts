@@ -16,7 +16,7 @@ import { sqlState } from '../../store/sql-errors.ts';
 
 /** Spans that later ones may link to. A report of the delta has one; each is remembered for a day and more. */
 const MOST_REMEMBERED = 512;
-/** So far apart from before, the wall clock was set. */
+/** The wall clock was set if its difference from the monotonic one has changed by more than this. */
 const WAS_SET_MS = 5;
 /** A call may have SKUs of many reports. */
 const MOST_LINKS = 8;

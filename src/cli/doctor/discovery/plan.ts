@@ -2,7 +2,7 @@ import type { ManifestCandidates } from '../../../partner/manifest-answer.ts';
 import { bulkElements, namesRefused, entriesIn, manyNames, namesRead, unknownSku } from './shapes.ts';
 
 /** SKUs to ask for, from the beginning of the manifest file or from the mirror. */
-export interface Sample {
+export interface SkuSample {
   readonly snapshot: readonly string[];
   /** Each costs the partner a live computation: few are asked for. */
   readonly live: readonly string[];
@@ -34,7 +34,7 @@ export interface Evidence {
     readonly candidates: ManifestCandidates;
   } | null;
   /** Null: not looked for yet. */
-  readonly sample: Sample | null;
+  readonly sample: SkuSample | null;
   readonly bulk: readonly BulkTry[];
   readonly delta: readonly DeltaTry[];
   /** Token of the mirror, where it has one: a delta from there may hold elements. */
@@ -66,7 +66,7 @@ export function bodyKeyOf(evidence: Evidence, configured: string): string | null
 }
 
 /** SKUs of one call under a name that is known, or believed in. */
-function sampleList({ snapshot, live }: Pick<Sample, 'snapshot' | 'live'>): string[] {
+function sampleList({ snapshot, live }: Pick<SkuSample, 'snapshot' | 'live'>): string[] {
   return [...snapshot.slice(0, SAMPLE_SNAPSHOT), ...live.slice(0, SAMPLE_LIVE)];
 }
 
@@ -89,7 +89,7 @@ export function nextQuestion(evidence: Evidence, names: Names): Question {
 /** The next body to try: all names at once, then what the partner's error names, then the configured name by itself. */
 function nextBody(
   tries: readonly BulkTry[],
-  sample: Sample,
+  sample: SkuSample,
   configured: string,
 ): Map<string, readonly string[]> | null {
   const last = tries.at(-1);
@@ -139,7 +139,7 @@ function nextDelta({ manifest, delta }: Evidence, names: Names): Question | null
 }
 
 /** What is worth one more request once names and token are known. */
-function nextSample(evidence: Evidence, sample: Sample, key: string | null): Question | null {
+function nextSample(evidence: Evidence, sample: SkuSample, key: string | null): Question | null {
   const bodies = evidence.bulk.filter(({ kind }) => kind === 'ok').map(({ body }) => body);
   const seen = new Set(bodies.flatMap((body) => entriesIn(body)).map(({ sku }) => sku));
   const asked = new Set(

@@ -1,0 +1,17 @@
+import type { Pacer, SentPermit } from '../../src/pace/pacer.ts';
+
+/** A permit for one request at once; what becomes of the request is told to nobody. */
+export const FREE_PERMIT: SentPermit = {
+  waitedMs: 0,
+  halfOpen: false,
+  refusals: 0,
+  beganBackoff: () => false,
+  settle: () => Promise.resolve(),
+  cancel: () => Promise.resolve(),
+  lapsed: () => false,
+};
+
+/** A pacer that lets each request go at once. */
+export const UNPACED: Pacer = {
+  acquire: () => Promise.resolve({ kind: 'granted', permit: FREE_PERMIT, waited: false }),
+};
