@@ -2,7 +2,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer, type SentPermit } from '../../src/pace/pacer.ts';
 import type { BulkAnswer } from '../../src/partner/answers.ts';
-import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import { PartnerError, type PartnerErrorKind, type RequestOutcome } from '../../src/partner/errors.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
@@ -68,7 +68,7 @@ export class RefusingPartner {
   }
 
   /** Another route's request, and what came of it. */
-  async otherRequest(outcome = 'ok'): Promise<void> {
+  async otherRequest(outcome: RequestOutcome = 'ok'): Promise<void> {
     const acquired = await this.ctx.pacer.acquire('delta', MINUTE);
     if (acquired.kind === 'granted') await acquired.permit.settle(outcome);
   }
