@@ -48,7 +48,11 @@ export const COMMANDS: readonly Mutant[] = [
     'src/config/config.ts',
     ['test/config-texts.test.ts'],
     ['config: a secret that is not set is only expected', 'expected, unset: true }]', 'expected }]'],
-    ['config: the names that were meant are not told', 'problems, unknownNames(env, VARIABLES)', 'problems'],
+    [
+      'config: the names that were meant are not told',
+      'ConfigError(problems, warnings)',
+      'ConfigError(problems)',
+    ],
   ),
   ...faultsOf(
     'src/telemetry/log/logger.ts',
