@@ -250,6 +250,13 @@ describe.concurrent('commands beside a daemon', () => {
     const env = { DATABASE_URL: stack.databaseUrl };
     const screen = await runProgram(['status'], env);
     expect(screen).toMatchObject({ code: 0, stderr: '' });
+    const small = ['plan', '--skus', '300', '--live-share', '0.05'];
+    const few = await runProgram(small, { LIVE_INTERVAL: '1m' });
+    expect(few.stdout).toMatch(
+      /^ {2}a watchlist of 15 of these SKUs, of weight 10 +\d+\.\d\d % of the time for these$/m,
+    );
+    const gains = JSON.parse((await runProgram([...small, '--json'])).stdout) as { gains: object };
+    expect(gains).toMatchObject({ gains: { watchedSkus: 15, others: null } });
     expect(screen.stdout).toMatch(/^healthy: 30 SKUs, 0 due, delta checked \d+s ago\n\ncatalog {5}ok\n/);
     expect(screen.stdout).toMatch(/^snapshot {4}\S+, generated 20/m);
     expect(screen.stdout).toMatch(/^SKUs +30 priced\/snapshot$/m);
