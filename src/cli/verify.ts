@@ -7,7 +7,7 @@ import { harmless } from '../status/style.ts';
 import type { Sql } from '../store/db.ts';
 import { countDaemons } from '../store/instance.ts';
 import { drawSample, markForVerification, readVerified } from '../store/verification.ts';
-import { type Command, EXIT, numberOption, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { pausedLine } from './paused.ts';
 import { stopSignal } from './process.ts';
@@ -46,11 +46,9 @@ export const verify: Command = {
     'A SKU counts as right if none of its prices has changed when the partner answers. The claim is the mean of p_right.',
   ],
   positionals: false,
-  async run({ values, print }) {
-    const problems: string[] = [];
-    const skus = numberOption(values, 'skus', SKUS, { min: 1, max: MOST_SKUS }, problems);
-    const seed = numberOption(values, 'seed', randomInt(2 ** 31), { min: 0, max: 2 ** 31 }, problems);
-    if (problems.length > 0) throw new UsageError(problems);
+  problemsOf: problemsIn(sampleOf),
+  async run({ print, ...args }) {
+    const { skus, seed = randomInt(2 ** 31) } = sampleOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     const signal = stopSignal(systemClock);
     const stopped = new AbortController();
@@ -59,7 +57,7 @@ export const verify: Command = {
       return await withMirror(config, async (sql, which) => {
         if (which !== null) process.stderr.write(`in ${which}:\n`);
         const found = await verification(sql, { skus, seed, signal: stopped.signal });
-        if (values['json'] === true) print(shownJson(found));
+        if (args.values['json'] === true) print(shownJson(found));
         else for (const line of reportOf(found)) print(harmless(line));
         const [all] = found.shares;
         if (all === undefined || all.interval === null) return EXIT.failed;
@@ -70,6 +68,18 @@ export const verify: Command = {
     }
   },
 };
+
+/** `seed` undefined: not given. */
+function sampleOf({ values }: Arguments): { readonly skus: number; readonly seed: number | undefined } {
+  const problems: string[] = [];
+  const skus = numberOption(values, 'skus', SKUS, { min: 1, max: MOST_SKUS }, problems);
+  const seed =
+    values['seed'] === undefined
+      ? undefined
+      : numberOption(values, 'seed', 0, { min: 0, max: 2 ** 31 }, problems);
+  if (problems.length > 0) throw new UsageError(problems);
+  return { skus, seed };
+}
 
 interface Sample {
   readonly skus: number;
