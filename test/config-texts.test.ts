@@ -31,7 +31,7 @@ function problemsOf(env: Readonly<Record<string, string>>): ConfigError {
 
 test('what is not set is called so, with the name that was probably meant, and what to do', () => {
   const names = { PARTNER_BASEURL: 'https://x', partner_secret: 'canary', PARTNER_API_KEY: 'k' };
-  const { message, hint } = problemsOf(names);
+  const { message, hint, warnings } = problemsOf(names);
   expect(message).toContain('\nPARTNER_BASE_URL: not set; expected an https:// URL');
   expect(message).toContain('\nPARTNER_SECRET: not set; expected the secret');
   expect(message).toContain(
@@ -39,6 +39,10 @@ test('what is not set is called so, with the name that was probably meant, and w
   );
   expect(message).toContain('did you mean PARTNER_SECRET?');
   expect(message).not.toContain('canary');
+  expect(warnings).toEqual([
+    expect.stringContaining('did you mean PARTNER_BASE_URL?'),
+    expect.stringContaining('did you mean PARTNER_SECRET?'),
+  ]);
   expect(hint).toContain('set PARTNER_BASE_URL, PARTNER_SECRET');
   expect(hint).toContain('catalog-mirror demo');
   const wrong = problemsOf({

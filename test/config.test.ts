@@ -196,6 +196,8 @@ test('http to a host that is not loopback needs PARTNER_ALLOW_INSECURE and is wa
   const config = load({ PARTNER_BASE_URL: 'http://sandbox:8080', PARTNER_ALLOW_INSECURE: 'true' });
   expect(config.partner.baseUrl).toBe('http://sandbox:8080');
   expect(config.warnings).toEqual([expect.stringContaining('clear text')]);
+  const wrong = { PARTNER_BASE_URL: 'http://sandbox', PARTNER_ALLOW_INSECURE: 'true', HTTP_PORT: 'x' };
+  expect(problemsOf(() => load(wrong)).warnings).toEqual(config.warnings);
   expect(
     load({ PARTNER_BASE_URL: 'http://localhost:8080', PARTNER_ALLOW_INSECURE: 'true' }).warnings,
   ).toEqual([]);

@@ -47,16 +47,25 @@ export interface Command {
   readonly positionals: boolean;
   /** All words allowed there, where they are known in advance. */
   readonly words?: readonly string[];
-  /** What is wrong with values of options; it is told together with unknown and incomplete ones. */
-  readonly problemsOf?: (values: CommandArgs['values']) => readonly string[];
+  /** What is wrong with values and other arguments; it is told together with unknown and incomplete options. Changes nothing, and `run` finds the same. */
+  readonly problemsOf?: (args: Arguments) => readonly string[];
   run(args: CommandArgs): Promise<number>;
 }
 
-export interface CommandArgs {
+/** What stands behind a command's name. */
+export interface Arguments {
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
   /** Options that may be given more than once (`multiple`): what each was given, in order. */
   readonly lists: Readonly<Record<string, readonly string[]>>;
   readonly positionals: readonly string[];
+  /**
+   * Options that are there, be it misspelt or without the value that they need, which `values` does not have: what needs one of them
+   * does not lack it.
+   */
+  readonly given: ReadonlySet<string>;
+}
+
+export interface CommandArgs extends Arguments {
   readonly print: (line: string) => void;
 }
 
@@ -72,22 +81,47 @@ export class UsageError extends Error {
   }
 }
 
+/** `problemsOf` of a command, by what reads its arguments and throws UsageError where they do not fit. */
+export const problemsIn =
+  (read: (args: Arguments) => unknown) =>
+  (args: Arguments): readonly string[] => {
+    try {
+      read(args);
+      return [];
+    } catch (error) {
+      if (error instanceof UsageError) return error.problems;
+      throw error;
+    }
+  };
+
+// A swap of two letters counts as two edits.
+const meantBy = (word: string, words: readonly string[]) =>
+  nearest(word, words, ({ length }) => (length > 2 ? 2 : 0));
+
 /** `; did you mean …?` where one of the words is near enough to be meant, else nothing. */
 export function didYouMean(word: string, words: readonly string[]): string {
-  // A swap of two letters counts as two edits.
-  const meant = nearest(word, words, ({ length }) => (length > 2 ? 2 : 0));
+  const meant = meantBy(word, words);
   return meant === undefined ? '' : `; did you mean ${meant}?`;
 }
 
-/** Reads the arguments of a command; throws UsageError naming every unknown or incomplete option. */
+/**
+ * Reads the arguments of a command. Values are judged by the command itself, when it runs.
+ *
+ * @throws UsageError naming every unknown or incomplete option, and then what else is wrong
+ */
 export function readArguments(
   command: Pick<Command, 'options' | 'positionals' | 'optionalValues' | 'problemsOf'>,
   argv: readonly string[],
-): {
-  values: Record<string, string | boolean | undefined>;
-  lists: Record<string, string[]>;
-  positionals: string[];
-} {
+): Arguments {
+  const { problems, ...read } = takenApart(command, argv);
+  if (problems.length > 0) throw new UsageError([...problems, ...(command.problemsOf?.(read) ?? [])]);
+  return read;
+}
+
+function takenApart(
+  command: Pick<Command, 'options' | 'positionals' | 'optionalValues'>,
+  argv: readonly string[],
+): Arguments & { readonly problems: readonly string[] } {
   const { tokens } = parseArgs({
     args: [...argv],
     options: command.options,
@@ -100,31 +134,39 @@ export function readArguments(
   const values: Record<string, string | boolean | undefined> = {};
   const lists: Record<string, string[]> = {};
   const positionals: string[] = [];
-  let open: string | null = null;
+  const given = new Set<string>();
+  /** Takes the word behind an option, where there is one. */
+  let take: ((word: string) => void) | null = null;
   for (const token of tokens) {
-    const takes = open;
-    open = null;
-    if (token.kind === 'positional' && takes !== null) values[takes] = token.value;
+    const takes = take;
+    take = null;
+    if (token.kind === 'positional' && takes !== null) takes(token.value);
     else if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
-    const known = Object.hasOwn(command.options, token.name) ? command.options[token.name] : undefined;
-    if (known === undefined)
-      problems.push(`${token.rawName}: no such option${didYouMean(token.rawName, flags)}`);
-    else if (known.type === 'string' && token.value === undefined)
-      problems.push(`${token.rawName}: expects a value`);
-    else if (command.optionalValues?.includes(token.name) === true) {
-      values[token.name] = token.value ?? true;
-      if (token.value === undefined) open = token.name;
-    } else if (known.type === 'boolean' && token.value !== undefined)
-      problems.push(`${token.rawName}: takes no value`);
+    const { name, rawName, value } = token;
+    const known = Object.hasOwn(command.options, name) ? command.options[name] : undefined;
+    const meant = known === undefined ? (meantBy(rawName, flags)?.slice(2) ?? name) : name;
+    given.add(meant);
+    if (known === undefined) {
+      problems.push(`${rawName}: no such option${didYouMean(rawName, flags)}`);
+      const takesNone = command.positionals || command.options[meant]?.type === 'boolean';
+      // The word behind it is its value, then.
+      if (value === undefined && !takesNone) take = () => {};
+    } else if (known.type === 'string' && value === undefined) problems.push(`${rawName}: expects a value`);
+    else if (command.optionalValues?.includes(name) === true) {
+      values[name] = value ?? true;
+      if (value === undefined)
+        take = (word) => {
+          values[name] = word;
+        };
+    } else if (known.type === 'boolean' && value !== undefined) problems.push(`${rawName}: takes no value`);
     else {
-      values[token.name] = token.value ?? true;
-      if (known.multiple === true) (lists[token.name] ??= []).push(token.value ?? '');
+      values[name] = value ?? true;
+      if (known.multiple === true) (lists[name] ??= []).push(value ?? '');
     }
   }
   if (!command.positionals) problems.push(...positionals.map((word) => `${word}: not expected here`));
-  if (problems.length > 0) throw new UsageError([...problems, ...(command.problemsOf?.(values) ?? [])]);
-  return { values, lists, positionals };
+  return { values, lists, positionals, given, problems };
 }
 
 /** A whole number option, or its default. Adds to `problems` what does not fit. */

@@ -1,4 +1,4 @@
-import { type Command, EXIT, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 
 type Commands = ReadonlyMap<string, Command>;
 
@@ -22,14 +22,20 @@ export function createCompletion(commands: () => Promise<Commands>): Command {
     optionHelp: {},
     positionals: true,
     words: SHELLS,
-    async run({ positionals: [shell = '', ...more], print }) {
-      const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
-      if (script === undefined || more.length > 0)
-        throw new UsageError([`expected one shell: ${SHELLS.join(' or ')}`]);
+    problemsOf: problemsIn(scriptOf),
+    async run({ print, ...args }) {
+      const script = scriptOf(args);
       print(script(await commands()));
       return EXIT.ok;
     },
   };
+}
+
+function scriptOf({ positionals: [shell = '', ...more] }: Arguments): (commands: Commands) => string {
+  const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
+  if (script === undefined || more.length > 0)
+    throw new UsageError([`expected one shell: ${SHELLS.join(' or ')}`]);
+  return script;
 }
 
 const ENV_FILE = 'env-file';

@@ -27,33 +27,35 @@ export const config: Command = {
   run({ values, print }) {
     const { env, readFile } = processSources;
     const settings = shownSettings(env, readFile, envFileOf);
-    const { error, warnings } = checked();
-    if (values['json'] === true) print(shownJson({ settings, warnings, problems: error?.problems ?? [] }));
+    const { problems, warnings } = checked();
+    if (values['json'] === true) print(shownJson({ settings, warnings, problems }));
     else {
       for (const line of tableOf(
-        settings.map((setting) => rowOf(setting, wrongIn(error))),
+        settings.map((setting) => rowOf(setting, wrongIn(problems))),
         null,
       ))
         print(line);
       for (const warning of warnings) print(`\n${harmless(warning)}`);
     }
-    if (error !== null) throw error;
+    // The warnings have been told.
+    if (problems.length > 0) throw new ConfigError(problems);
     return Promise.resolve(EXIT.ok);
   },
 };
 
-/** What is wrong with the settings as a whole, or else what looks like a mistake in them. */
-function checked(): { readonly error: ConfigError | null; readonly warnings: readonly string[] } {
+/** What is wrong with the settings as a whole, and what looks like a mistake in them. */
+function checked(): Pick<ConfigError, 'problems' | 'warnings'> {
   try {
-    return { error: null, warnings: loadConfig(processSources.env, processSources.readFile).warnings };
+    const { warnings } = loadConfig(processSources.env, processSources.readFile);
+    return { problems: [], warnings };
   } catch (error) {
-    if (error instanceof ConfigError) return { error, warnings: [] };
+    if (error instanceof ConfigError) return error;
     throw error;
   }
 }
 
-const wrongIn = (error: ConfigError | null): ReadonlySet<string> =>
-  new Set(error?.problems.map(({ variable }) => variable.replace(/_FILE$/, '')));
+const wrongIn = (problems: ConfigError['problems']): ReadonlySet<string> =>
+  new Set(problems.map(({ variable }) => variable.replace(/_FILE$/, '')));
 
 const noneOf = (unset: string) => (unset === 'none' ? unset : `none: ${unset}`);
 

@@ -10,7 +10,7 @@ import { connect } from '../store/db.ts';
 import { changesOf, dropMirror, recentChanges, sampleRows } from '../store/demo.ts';
 import { refreshSkus } from '../store/refresh.ts';
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
-import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { accessLines, keptLines, ownsDatabase } from './demo/access.ts';
 import { type Board, createBoard } from './demo/board.ts';
 import { demoEnvironment } from './demo/environment.ts';
@@ -52,9 +52,10 @@ export const demo: Command = {
     seed: 'seed of the catalog and the market (1)',
   },
   positionals: false,
+  problemsOf: problemsIn(sandboxOptions),
   async run(args) {
     const { env } = processSources;
-    const options = sandboxOptions(args.values);
+    const options = sandboxOptions(args);
     const board = createBoard(process.stdout, env);
     const signal = stopSignal(systemClock);
     const stopped = new AbortController();
@@ -80,7 +81,7 @@ export const demo: Command = {
   },
 };
 
-function sandboxOptions(values: CommandArgs['values']) {
+function sandboxOptions({ values }: Arguments) {
   const problems: string[] = [];
   const options = {
     skus: numberOption(values, 'skus', 5000, { min: 100, max: 1_000_000 }, problems),

@@ -11,7 +11,7 @@ import { endCallPause } from '../store/tasks.ts';
 import { readPace } from '../pace/ledger.ts';
 import { judgeScope } from './doctor/scope.ts';
 import { readScopeState } from '../store/scope.ts';
-import { type Command, EXIT, numberOption, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { readAccount } from '../store/account.ts';
 import { judgeAccount } from './doctor/account.ts';
 import { checkPartnerReachable } from './doctor/connection.ts';
@@ -52,20 +52,26 @@ export const doctor: Command = {
     'While requests are paused (`catalog-mirror pause`), it sends none either, and checks all but the partner.',
   ],
   positionals: false,
-  async run({ values, print }) {
-    const problems: string[] = [];
-    const most = numberOption(values, 'requests', REQUESTS, { min: 0, max: MOST_REQUESTS }, problems);
-    if (problems.length > 0) throw new UsageError(problems);
+  problemsOf: problemsIn(requestsOf),
+  async run({ print, ...args }) {
+    const most = requestsOf(args);
     const config = loadConfig(processSources.env, processSources.readFile);
     const report = scrubbed(await examine(config, most), config.secrets);
     print(
-      values['json'] === true
+      args.values['json'] === true
         ? shownJson(reportJson(report))
         : screenOf(report, terminalOf(process.stdout, processSources.env)),
     );
     return report.findings.some(({ level }) => level === 'FAIL') ? EXIT.finding : EXIT.ok;
   },
 };
+
+function requestsOf({ values }: Arguments): number {
+  const problems: string[] = [];
+  const most = numberOption(values, 'requests', REQUESTS, { min: 0, max: MOST_REQUESTS }, problems);
+  if (problems.length > 0) throw new UsageError(problems);
+  return most;
+}
 
 /** Messages of drivers and field names of the partner's answers are not ours: they may hold anything. */
 function scrubbed(report: Report, secrets: () => readonly string[]): Report {

@@ -14,7 +14,7 @@ import {
   lockExported,
 } from '../store/export.ts';
 import { isLockNotAvailable } from '../store/locks.ts';
-import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { createPendingFile, NotWritten, type PendingFile } from './export/pending-file.ts';
 import { withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
@@ -56,11 +56,9 @@ export const exportFiles: Command = {
     'DATABASE_URL of a role with the rights of catalog_reader is enough. Files get their names once all of them are whole.',
   ],
   positionals: false,
-  problemsOf,
-  async run({ values, print }) {
-    const problems = problemsOf(values);
-    if (problems.length > 0) throw new UsageError(problems);
-    const wanted = wantedOf(values);
+  problemsOf: problemsIn(wantedOf),
+  async run({ print, ...args }) {
+    const wanted = wantedOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     const signal = stopSignal(systemClock);
     const stopped = new AbortController();
@@ -83,15 +81,20 @@ export const exportFiles: Command = {
 
 const isExport = (what: unknown): what is Export => (EXPORTS as readonly unknown[]).includes(what);
 
-function problemsOf(values: CommandArgs['values']): string[] {
-  const { what, out, since } = values;
+function wantedOf({ values: { what, out, since, replace }, given }: Arguments): Wanted {
   const problems: string[] = [];
   if (what !== undefined && !isExport(what)) problems.push(`--what: expected one of ${EXPORTS.join(', ')}`);
-  if (out === undefined || out === '') problems.push('--out: expected a file or a folder');
+  if (out === '' || !given.has('out')) problems.push('--out: expected a file or a folder');
   if (since !== undefined && !isDay(since)) problems.push('--since: expected a date, as 2026-01-31');
   if (since !== undefined && isExport(what) && !hasSince(what))
     problems.push(`--since: ${what} are of now; it is for history and daily`);
-  return problems;
+  if (problems.length > 0) throw new UsageError(problems);
+  return {
+    what: isExport(what) ? what : null,
+    out: String(out),
+    since: typeof since === 'string' ? since : null,
+    replace: replace === true,
+  };
 }
 
 function isDay(text: unknown): boolean {
@@ -106,13 +109,6 @@ interface Wanted {
   readonly since: string | null;
   readonly replace: boolean;
 }
-
-const wantedOf = ({ what, out, since, replace }: CommandArgs['values']): Wanted => ({
-  what: isExport(what) ? what : null,
-  out: String(out),
-  since: typeof since === 'string' ? since : null,
-  replace: replace === true,
-});
 
 /** Which file gets what; makes the folder where all are wanted, or the name ends as one of a folder does. */
 async function filesOf({ what, out }: Wanted): Promise<[Export, string][]> {

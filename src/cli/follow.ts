@@ -4,11 +4,11 @@ import type { Sink } from '../follow/sink.ts';
 import { systemClock } from '../lib/clock.ts';
 import { sqlState } from '../store/sql-errors.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
-import { type Command, EXIT } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { followOn } from './follow/following.ts';
 import { discard, forget, listFollowers, listLetters, resend } from './follow/keeping.ts';
 import { followLines, lifeLines } from './follow/lines.ts';
-import { receiverOf } from './follow/receiver.ts';
+import { receiverOf, webhookProblems } from './follow/receiver.ts';
 import { ATTEMPTS, BATCH, FILTER_HELP, type Follow, type Wanted, wantedBy } from './follow/wanted.ts';
 import { openLog } from './log.ts';
 import { findMirror, withMirror } from './mirror.ts';
@@ -79,8 +79,11 @@ export const follow: Command = {
     'Each change is delivered at least once and in order. A receiver that is down loses nothing: its position stands until it is up again.',
   ],
   positionals: false,
-  async run({ values, lists, print }) {
-    const wanted = wantedBy({ values, lists });
+  problemsOf,
+  async run({ print, ...args }) {
+    // A URL alone that cannot be used is told together with what the configuration lacks for it.
+    if (problemsIn(wantedBy)(args).length > 0) throw new UsageError(problemsOf(args));
+    const wanted = wantedBy(args);
     return await run(wanted, print).catch((error: unknown) => {
       if (!NOT_MIGRATED.has(sqlState(error) ?? '')) throw error;
       throw Object.assign(new Error('the database is of an earlier version', { cause: error }), {
@@ -89,6 +92,10 @@ export const follow: Command = {
     });
   },
 };
+
+function problemsOf(args: Arguments): readonly string[] {
+  return [...problemsIn(wantedBy)(args), ...webhookProblems(args)];
+}
 
 async function run(wanted: Wanted, print: (line: string) => void): Promise<number> {
   const { env, readFile } = processSources;

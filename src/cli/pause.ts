@@ -3,7 +3,7 @@ import { loadConfig, processSources } from '../config/config.ts';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { untilText } from '../status/pause.ts';
 import { type Pause, pauseRequests, resumeRequests } from '../store/pause.ts';
-import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 
 const LONGEST_MS = 365 * 86_400_000;
@@ -30,8 +30,9 @@ export const pause: Command = {
   },
   moreHelp: WHAT_IT_MEANS,
   positionals: false,
-  async run({ values, print }) {
-    const forMs = lengthOf(values);
+  problemsOf: problemsIn(lengthOf),
+  async run({ print, ...args }) {
+    const forMs = lengthOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (sql, which) => {
       if (which !== null) print(`in ${which}:`);
@@ -72,7 +73,7 @@ export const resume: Command = {
 
 const shown = ({ until }: Pause) => ({ until: until === null ? null : new Date(until) });
 
-function lengthOf({ for: given }: CommandArgs['values']): number | null {
+function lengthOf({ values: { for: given } }: Arguments): number | null {
   if (given === undefined) return null;
   const ms = parseDuration(String(given));
   if (ms === null || ms <= 0 || ms > LONGEST_MS)

@@ -9,7 +9,7 @@ import { promisesLine } from '../status/format.ts';
 import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capacity.ts';
 import { gainsOf, type WhatIf } from '../sync/live/gains.ts';
 import { MOST_UNDER_WAY } from '../sync/reprice/slice.ts';
-import { type Command, type CommandArgs, EXIT, numberOption, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { gainLines, planScreen } from './plan/screen.ts';
@@ -67,8 +67,9 @@ export const plan: Command = {
     json: 'print JSON',
   },
   positionals: false,
-  async run({ values, print }) {
-    const asked = readOptions(values);
+  problemsOf: problemsIn(readOptions),
+  async run({ print, ...args }) {
+    const asked = readOptions(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     const { input, isLearned, promises } = await inputOf(asked, config);
     const promised = promises === null ? null : promisesLine(promises);
@@ -78,7 +79,7 @@ export const plan: Command = {
     const gains = gainsOf(input, asked.whatIf);
     const { liveGroups: _, ...shown } = input;
     print(
-      values['json'] === true
+      args.values['json'] === true
         ? JSON.stringify({
             input: { ...shown, isLearned },
             now,
@@ -110,7 +111,7 @@ interface Asked {
   readonly whatIf: WhatIf;
 }
 
-function readOptions(values: CommandArgs['values']): Asked {
+function readOptions({ values }: Arguments): Asked {
   const problems: string[] = [];
   const number = (name: string, range: { min: number; max: number; whole?: boolean }) =>
     values[name] === undefined ? null : numberOption(values, name, 0, range, problems);

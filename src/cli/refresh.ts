@@ -1,7 +1,7 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { acceptDoubted } from '../store/mass-moves.ts';
 import { refreshAll, type Refreshed, refreshManifest, refreshSkus } from '../store/refresh.ts';
-import { type Command, EXIT, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { pausedLine } from './paused.ts';
 
@@ -41,18 +41,9 @@ export const refresh: Command = {
     metadata: 'the same for a metadata refresh',
   },
   positionals: true,
-  async run({ values, positionals, print }) {
-    const problems = positionals
-      .filter((sku) => sku === '' || sku.length > LONGEST_SKU)
-      .map((sku) => `${JSON.stringify(sku.slice(0, 40))}: not a SKU`);
-    if (positionals.length === 0 && Object.keys(values).length === 0)
-      problems.push('expected SKUs, --accept, --manifest, --all or --metadata');
-    const accept = values['accept'] === true;
-    if (accept && Object.keys(values).length > 1) problems.push('--accept: expected no other option with it');
-    const acceptShrink = values['accept-shrink'] === true;
-    if (acceptShrink && values['manifest'] !== true)
-      problems.push('--accept-shrink: expected --manifest with it');
-    if (problems.length > 0) throw new UsageError(problems);
+  problemsOf: problemsIn(wantedBy),
+  async run({ print, ...args }) {
+    const { values, positionals, accept, acceptShrink } = wantedBy(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (sql, which) => {
       if (which !== null) print(`in ${which}:`);
@@ -96,3 +87,17 @@ export const refresh: Command = {
     return EXIT.ok;
   },
 };
+
+function wantedBy({ values, positionals, given }: Arguments) {
+  const problems = positionals
+    .filter((sku) => sku === '' || sku.length > LONGEST_SKU)
+    .map((sku) => `${JSON.stringify(sku.slice(0, 40))}: not a SKU`);
+  if (positionals.length === 0 && given.size === 0)
+    problems.push('expected SKUs, --accept, --manifest, --all or --metadata');
+  const accept = values['accept'] === true;
+  if (accept && Object.keys(values).length > 1) problems.push('--accept: expected no other option with it');
+  const acceptShrink = values['accept-shrink'] === true;
+  if (acceptShrink && !given.has('manifest')) problems.push('--accept-shrink: expected --manifest with it');
+  if (problems.length > 0) throw new UsageError(problems);
+  return { values, positionals, accept, acceptShrink };
+}

@@ -8,7 +8,7 @@ import type { Log } from '../telemetry/log/logger.ts';
 import { openLog } from './log.ts';
 import { libraryLines } from '../telemetry/log/lines.ts';
 import { judgeEncryption } from './doctor/connection.ts';
-import { type Command, EXIT, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { captureLibraryOutput, endOnCrash, stopSignal } from './process.ts';
 
 export const run: Command = {
@@ -28,15 +28,16 @@ export const run: Command = {
     timeout: 'with --once: give up after this time, report what is still pending and exit 75',
   },
   positionals: false,
-  async run({ values }) {
-    const timeoutMs = timeoutOf(values);
+  problemsOf: problemsIn(timeoutOf),
+  async run(args) {
+    const timeoutMs = timeoutOf(args);
     const config = loadConfig(processSources.env, processSources.readFile);
     const log = openLog(config);
     endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }));
     captureLibraryOutput(libraryLines(log, systemClock));
     for (const warning of [...config.warnings, ...unprotected(config)])
       log.warn({ event: 'config.warning', warning });
-    return await runDaemon(config, log, systemClock, values['once'] === true ? { timeoutMs } : null);
+    return await runDaemon(config, log, systemClock, args.values['once'] === true ? { timeoutMs } : null);
   },
 };
 
@@ -49,13 +50,13 @@ function unprotected(config: Config): string[] {
   });
 }
 
-function timeoutOf(values: Readonly<Record<string, string | boolean | undefined>>): number | null {
-  const given = values['timeout'];
-  if (given === undefined) return null;
-  const ms = parseDuration(String(given));
+function timeoutOf({ values, given }: Arguments): number | null {
+  const text = values['timeout'];
+  if (text === undefined) return null;
+  const ms = parseDuration(String(text));
   const problems = [
     ...(ms === null || ms <= 0 ? ['--timeout: expected a duration such as 90s, 30m or 2h'] : []),
-    ...(values['once'] === true ? [] : ['--timeout: needs --once']),
+    ...(given.has('once') ? [] : ['--timeout: needs --once']),
   ];
   if (problems.length > 0) throw new UsageError(problems);
   return ms;

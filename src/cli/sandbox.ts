@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
-import { parseDuration } from '../lib/duration.ts';
+import { formatDuration, parseDuration } from '../lib/duration.ts';
 import {
   controlLines,
+  LONGEST_MS,
+  LONGEST_TIMER_MS,
   readOwnSkus,
   routeLines,
   type SandboxOptions,
   startSandbox,
 } from '../sandbox/index.ts';
-import { type Command, EXIT, numberOption, UsageError } from './command.ts';
+import { type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { systemClock } from '../lib/clock.ts';
 import { stopSignal } from './process.ts';
 
@@ -127,9 +129,9 @@ export const sandbox: Command = {
   ],
   choices: { 'seller-shipping': YES_OR_NO },
   positionals: false,
-  problemsOf: (values) => readOptions(values).problems,
-  async run({ values, print }) {
-    const options = optionsOf(values);
+  problemsOf: problemsIn(({ values, given }) => optionsOf(values, given)),
+  async run({ values, given, print }) {
+    const options = optionsOf(values, given);
     const log = values['log'] === true ? (line: string) => void process.stderr.write(`${line}\n`) : null;
     const server = await startSandbox({ ...options, log });
     const stop = stopSignal(systemClock);
@@ -150,24 +152,28 @@ export const sandbox: Command = {
 type Values = Readonly<Record<string, string | boolean | undefined>>;
 
 /** The sandbox's options from the command line; throws UsageError naming every one that does not fit. */
-export function optionsOf(values: Values): SandboxOptions {
-  const { options, problems } = readOptions(values);
+export function optionsOf(
+  values: Values,
+  given: ReadonlySet<string> = new Set(Object.keys(values)),
+): SandboxOptions {
+  const { options, problems } = readOptions(values, given);
   if (problems.length > 0) throw new UsageError(problems);
   return options;
 }
 
-function readOptions(values: Values): { options: SandboxOptions; problems: string[] } {
+function readOptions(
+  values: Values,
+  given: ReadonlySet<string>,
+): { options: SandboxOptions; problems: string[] } {
   const problems: string[] = [];
   const whole = (name: string, fallback: number, min: number, max: number) =>
     numberOption(values, name, fallback, { min, max }, problems);
   const part = (name: string, fallback: number, min = 0) =>
     numberOption(values, name, fallback, { min, max: 1, whole: false }, problems);
-  const duration = (name: string, fallback: number) => {
-    const given = values[name];
-    const ms = given === undefined ? fallback : parseDuration(String(given));
-    if (ms === null) problems.push(`--${name}: expected a duration such as 500ms, 5s or 1m`);
-    return ms ?? fallback;
-  };
+  const duration = (name: string, fallback: number, most = LONGEST_MS) =>
+    durationOf(values[name], name, fallback, most, problems);
+  // A clock that stands has no timers for what happens by itself.
+  const longest = given.has('now') ? LONGEST_MS : LONGEST_TIMER_MS;
   const text = (name: string, fallback: string) => String(values[name] ?? fallback);
   const catalog = ownSkus(values['catalog'], problems);
   const deadlineMs = duration('confirm-deadline', 3_600_000);
@@ -178,8 +184,7 @@ function readOptions(values: Values): { options: SandboxOptions; problems: strin
     controlToken: controlToken(values['control-token'], problems),
     startAt: moment(values['now'], problems),
     catalog,
-    skus:
-      values['catalog'] === undefined ? whole('skus', 5000, 1, 10_000_000) : whole('skus', 0, 0, 10_000_000),
+    skus: given.has('catalog') ? whole('skus', 0, 0, 10_000_000) : whole('skus', 5000, 1, 10_000_000),
     liveShare: part('live-share', 0.05),
     mislistedShare: part('mislisted-share', 0),
     refusedShare: part('refused-share', 0),
@@ -190,8 +195,8 @@ function readOptions(values: Values): { options: SandboxOptions; problems: strin
     liveBudget: whole('live-budget', 5, 0, 100),
     liveCeilingPerMinute:
       values['live-ceiling'] === undefined ? null : whole('live-ceiling', 0, 0, 1_000_000),
-    marketIntervalMs: duration('market-interval', 5000),
-    snapshotIntervalMs: duration('snapshot-interval', 60_000),
+    marketIntervalMs: duration('market-interval', 5000, longest),
+    snapshotIntervalMs: duration('snapshot-interval', 60_000, longest),
     hintRecall: part('hint-recall', 0.5),
     hintPrecision: part('hint-precision', 0.5, 0.01),
     orders: whole('orders', 250, 0, 1_000_000),
@@ -203,13 +208,21 @@ function readOptions(values: Values): { options: SandboxOptions; problems: strin
     autoConfirm: values['auto-confirm'] === true,
     apiKey: text('api-key', 'sandbox-key'),
     secret: text('secret', 'sandbox-secret'),
-    latencyMs: duration('latency', 0),
+    latencyMs: duration('latency', 0, LONGEST_TIMER_MS),
     dialect: { extraFields: values['extra-fields'] === true, bulkBodyKey: text('bulk-key', 'skus') },
   };
   return { options, problems };
 }
 
 type Value = string | boolean | undefined;
+
+/** A duration of at most `most` milliseconds, or the default. */
+function durationOf(given: Value, name: string, fallback: number, most: number, problems: string[]): number {
+  const ms = given === undefined ? fallback : parseDuration(String(given));
+  if (ms !== null && ms <= most) return ms;
+  problems.push(`--${name}: expected a duration such as 500ms, 5s or 1m, at most ${formatDuration(most)}`);
+  return fallback;
+}
 
 function publicUrl(given: Value, problems: string[]): string | null {
   if (given === undefined) return null;

@@ -1,7 +1,7 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import { harmless } from '../status/style.ts';
-import { type Command, EXIT, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import type { Explained } from './show/explained.ts';
 import { storyOf } from './show/story.ts';
@@ -18,13 +18,12 @@ export const show: Command = {
   options: { json: { type: 'boolean' } },
   optionHelp: { json: 'print one JSON object' },
   positionals: true,
-  async run({ values, positionals, print }) {
-    const [sku = '', ...more] = positionals;
-    if (sku === '' || more.length > 0)
-      throw new UsageError(['expected one SKU: catalog-mirror show DD1391-100']);
+  problemsOf: problemsIn(skuOf),
+  async run({ print, ...args }) {
+    const sku = skuOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     return await withMirror(config, async (sql, which) => {
-      const isJson = values['json'] === true;
+      const isJson = args.values['json'] === true;
       if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
       const [{ explained }] = await sql<[{ explained: Explained | null }]>`
         select catalog.explain(${sku}) as explained`;
@@ -40,3 +39,9 @@ export const show: Command = {
     });
   },
 };
+
+function skuOf({ positionals: [sku = '', ...more] }: Arguments): string {
+  if (sku === '' || more.length > 0)
+    throw new UsageError(['expected one SKU: catalog-mirror show DD1391-100']);
+  return sku;
+}

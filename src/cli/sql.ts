@@ -3,7 +3,7 @@ import { shownJson } from '../lib/shown-json.ts';
 import type { Sql, Tx } from '../store/db.ts';
 import { harmless } from '../status/style.ts';
 import { sqlState } from '../store/sql-errors.ts';
-import { type Command, EXIT, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { gridOf } from './table.ts';
 import { terminalOf } from './terminal.ts';
@@ -35,15 +35,12 @@ export const sql: Command = {
   options: { json: { type: 'boolean' } },
   optionHelp: { json: `print one JSON object per row; without it a table of at most ${BATCH} rows` },
   positionals: true,
-  async run({ values, positionals, print }) {
-    const [query = '', ...more] = positionals;
-    if (query.trim() === '' || more.length > 0)
-      throw new UsageError(['expected one query, in quotes: catalog-mirror sql "SELECT …"']);
-    if (COPY.test(query))
-      throw new UsageError(['COPY has no rows to show: give the query itself, or use catalog-mirror export']);
+  problemsOf: problemsIn(queryOf),
+  async run({ print, ...args }) {
+    const query = queryOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     await withMirror(config, async (connection, which) => {
-      const isJson = values['json'] === true;
+      const isJson = args.values['json'] === true;
       if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
       await reading(connection, async (tx) => {
         if (isJson) await printJson(tx, query, print);
@@ -53,6 +50,14 @@ export const sql: Command = {
     return EXIT.ok;
   },
 };
+
+function queryOf({ positionals: [query = '', ...more] }: Arguments): string {
+  if (query.trim() === '' || more.length > 0)
+    throw new UsageError(['expected one query, in quotes: catalog-mirror sql "SELECT …"']);
+  if (COPY.test(query))
+    throw new UsageError(['COPY has no rows to show: give the query itself, or use catalog-mirror export']);
+  return query;
+}
 
 interface Page {
   readonly columns: readonly string[];

@@ -13,7 +13,7 @@ import { type MirrorState } from '../status/reason.ts';
 import type { Sql } from '../store/db.ts';
 import { type Counting, readCounts } from '../store/counts-reader.ts';
 import { readDaemonSettings } from '../store/sync-state.ts';
-import { type Command, type CommandArgs, EXIT, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { printError, withoutSecrets } from './print-error.ts';
 import { withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
@@ -46,10 +46,11 @@ export const status: Command = {
   },
   optionalValues: ['watch'],
   positionals: false,
-  async run({ values }) {
-    const every = watchSeconds(values);
+  problemsOf: problemsIn(watchSeconds),
+  async run(args) {
+    const every = watchSeconds(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    const show = values['json'] === true ? jsonOf : screenOf;
+    const show = args.values['json'] === true ? jsonOf : screenOf;
     if (every === null) return await showOnce(config, show);
     await watch(config, show, every * 1000);
     return EXIT.ok;
@@ -72,8 +73,7 @@ const jsonOf: Show = ({ status, health, now }) =>
 const screenOf: Show = ({ status, health, now, which }, terminal) =>
   status === null ? awayScreen(health, terminal) : screen(status, health, now, terminal, which);
 
-function watchSeconds(values: CommandArgs['values']): number | null {
-  const { watch: given } = values;
+function watchSeconds({ values: { watch: given } }: Arguments): number | null {
   if (given === undefined) return null;
   if (given === true) return WATCH_SECONDS;
   const seconds = Number(given);

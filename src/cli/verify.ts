@@ -1,26 +1,20 @@
 import { randomInt } from 'node:crypto';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { formatAge } from '../lib/duration.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import { harmless } from '../status/style.ts';
 import type { Sql } from '../store/db.ts';
 import { countDaemons } from '../store/instance.ts';
 import { drawSample, markForVerification, readVerified } from '../store/verification.ts';
-import { type Command, EXIT, numberOption, UsageError } from './command.ts';
+import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { pausedLine } from './paused.ts';
 import { stopSignal } from './process.ts';
-import { verified, type Verified } from './verify/figures.ts';
+import { askAbout } from './verify/asking.ts';
 import { reportOf, verificationOf } from './verify/report.ts';
 
 const SKUS = 1000;
 const MOST_SKUS = 100_000;
-/** So many are marked at a time: urgent ones that the delta reports meanwhile wait for no more than these. */
-const AT_ONCE = 100;
-const POLL_MS = 500;
-/** Without an answer for so long, the SKUs that are left are not waited for. */
-const PATIENCE_MS = 120_000;
 
 export const verify: Command = {
   summary:
@@ -45,13 +39,12 @@ export const verify: Command = {
   },
   moreHelp: [
     'A SKU counts as right if none of its prices has changed when the partner answers. The claim is the mean of p_right.',
+    'Once nothing is answered for two minutes, it ends, and reports what was.',
   ],
   positionals: false,
-  async run({ values, print }) {
-    const problems: string[] = [];
-    const skus = numberOption(values, 'skus', SKUS, { min: 1, max: MOST_SKUS }, problems);
-    const seed = numberOption(values, 'seed', randomInt(2 ** 31), { min: 0, max: 2 ** 31 }, problems);
-    if (problems.length > 0) throw new UsageError(problems);
+  problemsOf: problemsIn(sampleOf),
+  async run({ print, ...args }) {
+    const { skus, seed = randomInt(2 ** 31) } = sampleOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     const signal = stopSignal(systemClock);
     const stopped = new AbortController();
@@ -60,7 +53,7 @@ export const verify: Command = {
       return await withMirror(config, async (sql, which) => {
         if (which !== null) process.stderr.write(`in ${which}:\n`);
         const found = await verification(sql, { skus, seed, signal: stopped.signal });
-        if (values['json'] === true) print(shownJson(found));
+        if (args.values['json'] === true) print(shownJson(found));
         else for (const line of reportOf(found)) print(harmless(line));
         const [all] = found.shares;
         if (all === undefined || all.interval === null) return EXIT.failed;
@@ -71,6 +64,18 @@ export const verify: Command = {
     }
   },
 };
+
+/** `seed` undefined: not given. */
+function sampleOf({ values }: Arguments): { readonly skus: number; readonly seed: number | undefined } {
+  const problems: string[] = [];
+  const skus = numberOption(values, 'skus', SKUS, { min: 1, max: MOST_SKUS }, problems);
+  const seed =
+    values['seed'] === undefined
+      ? undefined
+      : numberOption(values, 'seed', 0, { min: 0, max: 2 ** 31 }, problems);
+  if (problems.length > 0) throw new UsageError(problems);
+  return { skus, seed };
+}
 
 interface Sample {
   readonly skus: number;
@@ -89,41 +94,13 @@ async function verification(sql: Sql, { skus, seed, signal }: Sample) {
     throw Object.assign(new Error(`${paused}, so nothing would be asked`), {
       hint: 'run `catalog-mirror resume`, then try again',
     });
-  const begun = systemClock.monotonic();
   const sample = await drawSample(sql, { skus, seed });
-  const answered: Verified[] = [];
-  let asked = 0;
-  for (let from = 0; from < sample.skus.length && !signal.aborted; from += AT_ONCE) {
-    const marked = await markForVerification(sql, sample.skus.slice(from, from + AT_ONCE));
-    asked += marked.held.length;
-    answered.push(...(await answersTo(sql, marked, signal)));
-    const seconds = (systemClock.monotonic() - begun) / 1000;
-    const left = (seconds * (sample.skus.length - asked)) / Math.max(1, asked);
-    if (asked < sample.skus.length)
-      process.stderr.write(`${asked} of ${sample.skus.length} SKUs asked about, ${formatAge(left)} left\n`);
-  }
-  const seconds = Math.round((systemClock.monotonic() - begun) / 1000);
-  return verificationOf(answered, { seed, population: sample.population, asked, seconds });
-}
-
-/** Waits until those marked are answered; those that the partner defers or that fail are not waited for, nor any once nothing is answered for long. */
-async function answersTo(
-  sql: Sql,
-  marked: Awaited<ReturnType<typeof markForVerification>>,
-  signal: AbortSignal,
-): Promise<Verified[]> {
-  let [known, since] = [0, systemClock.monotonic()];
-  for (;;) {
-    const { answered, postponed } = await readVerified(sql, marked);
-    if (answered.length > known) [known, since] = [answered.length, systemClock.monotonic()];
-    const isDone = answered.length + postponed >= marked.held.length;
-    if (isDone || signal.aborted || systemClock.monotonic() - since > PATIENCE_MS) {
-      const of = new Map(answered.map((answer) => [answer.sku, answer]));
-      return marked.held.flatMap((held) => {
-        const answer = of.get(held.sku);
-        return answer === undefined ? [] : [verified(held, marked.at, answer)];
-      });
-    }
-    await systemClock.sleep(POLL_MS, signal);
-  }
+  const { answered, ...asked } = await askAbout(sample.skus, {
+    clock: systemClock,
+    signal,
+    mark: (some) => markForVerification(sql, some),
+    read: (marked) => readVerified(sql, marked),
+    tell: (line) => void process.stderr.write(`${line}\n`),
+  });
+  return verificationOf(answered, { seed, population: sample.population, ...asked });
 }

@@ -22,7 +22,8 @@ import type { Row } from './rows.ts';
 
 /*
  * Types alone: what a query or a request returns. Rows have the names of SQL, and values as `postgres` and `pg` return them: bigint as
- * text, timestamptz as Date. (An interval is text to `postgres`, and an object to `pg`.)
+ * text, timestamptz and date as Date. (An interval is text to `postgres`, and an object to `pg`; a date is midnight of UTC to `postgres`, and
+ * of the process's time zone to `pg`.)
  */
 
 export type SkuRow = Row<typeof skus>;

@@ -43,18 +43,21 @@ export type WebhookConfig = Omit<Config, 'partner' | 'access' | 'traces'> & {
 export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
 /**
- * Everything that is wrong with the environment, at once. Its message has one line a problem, then one for each name that was
- * probably meant to be a variable, and holds no secret.
+ * Everything that is wrong with the environment, at once. Its message has one line a problem, then one for each warning: names that
+ * were probably meant to be variables above all. It holds no secret.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly kind = 'config';
   readonly problems: readonly ConfigProblem[];
+  /** As in `Config`. */
+  readonly warnings: readonly string[];
   readonly hint: string;
 
-  constructor(problems: readonly ConfigProblem[], unknown: readonly string[] = []) {
-    super(['invalid configuration', ...problems.map(problemLine), ...unknown].join('\n'));
+  constructor(problems: readonly ConfigProblem[], warnings: readonly string[] = []) {
+    super(['invalid configuration', ...problems.map(problemLine), ...warnings].join('\n'));
     this.problems = problems;
+    this.warnings = warnings;
     const names = problems.map(({ variable }) => variable).join(', ');
     const withoutAccount = problems.some(({ variable, unset }) => unset && ACCOUNT.test(variable));
     this.hint = withoutAccount
@@ -208,6 +211,13 @@ function parse(rows: typeof ROWS, env: Environment) {
   return { values: {}, problems };
 }
 
+function clearTextWarnings(rows: typeof ROWS, env: Environment): string[] {
+  const { PARTNER_BASE_URL: text, PARTNER_ALLOW_INSECURE: allowed } = readTexts(rows, env);
+  const url = URL.parse(text ?? '');
+  const isInClear = url?.protocol === 'http:' && !isLoopbackUrl(url) && allowed === 'true';
+  return isInClear ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : [];
+}
+
 /** One problem a variable, in the order of the table. */
 function inOrder(...found: (readonly [Name, ConfigProblem][])[]): ConfigProblem[] {
   const all = found.flat();
@@ -269,17 +279,13 @@ export function loadConfig(
   const secret = readSecrets(rows, env, readFile);
   const plain = parse(rows, env);
   const problems = inOrder(secret.problems, plain.problems);
-  if (problems.length > 0) throw new ConfigError(problems, unknownNames(env, VARIABLES));
+  const warnings = [...unknownNames(env, VARIABLES), ...clearTextWarnings(rows, env)];
+  if (problems.length > 0) throw new ConfigError(problems, warnings);
 
   const values: Readonly<Record<string, unknown>> = plain.values;
-  const url = values['PARTNER_BASE_URL'];
-  const inClear = typeof url === 'string' && url.startsWith('http:') && !isLoopbackUrl(new URL(url));
   const config = {
     ...nested(rows.map(([name, { path }]) => [path, kept(name)])),
-    warnings: [
-      ...unknownNames(env, VARIABLES),
-      ...(inClear ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : []),
-    ],
+    warnings,
     secrets: () => unloggable(secret.kept),
   };
   return config as unknown as Config;

@@ -5,6 +5,7 @@ import { isOwnBrowser } from './control/guard.ts';
 import { readBody } from './bodies.ts';
 import type { AuthRefusal } from './gate.ts';
 import { type Fault, nameOf, type Route, type RouteName } from './faults.ts';
+import { LONGEST_TIMER_MS } from './options.ts';
 import { bodyShown, lineOf, type RequestRecord } from './requests.ts';
 import { compress, faultReply, jsonReply, send, type Reply, wrongHostReply } from './respond.ts';
 import { matchRoute, ROUTES } from './routes.ts';
@@ -59,7 +60,7 @@ export class Exchanges {
     const refusal = isApi ? services.gate.admit(record, arriving(request, fault)) : null;
     const text = await readBody(request);
     record.body = bodyShown(match?.name, text);
-    const delayMs = services.settings.latencyMs + (fault?.delayMs ?? 0);
+    const delayMs = Math.min(LONGEST_TIMER_MS, services.settings.latencyMs + (fault?.delayMs ?? 0));
     if (delayMs > 0) await wait(delayMs, undefined, { ref: false, signal: this.#closing });
     if (fault?.hang || fault?.reset) {
       if (fault.reset) request.socket.resetAndDestroy();

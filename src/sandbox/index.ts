@@ -1,5 +1,5 @@
 export { startSandbox, type Sandbox } from './server.ts';
-export type { SandboxOptions } from './options.ts';
+export { LONGEST_MS, LONGEST_TIMER_MS, type SandboxOptions } from './options.ts';
 export type { TruthRow, World } from './world.ts';
 export { AMBIGUITIES, type Ambiguity } from './ambiguities.ts';
 export type { Fault } from './faults.ts';

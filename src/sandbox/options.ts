@@ -22,6 +22,11 @@ export interface Dialect {
   gzipFile: 'content' | 'encoding' | 'both';
 }
 
+/** Node.js's timers fire at once beyond 2^31 - 1 ms: what becomes one stays below. */
+export const LONGEST_TIMER_MS = 24 * 86_400_000;
+/** Of what the sandbox's clock alone waits for. */
+export const LONGEST_MS = 366 * 86_400_000;
+
 /** What a sandbox can be started with. Shares are parts of 1, `…Ms` are milliseconds. */
 export interface SandboxOptions {
   host?: string;
@@ -117,7 +122,32 @@ const DEFAULT_DIALECT: Dialect = {
   gzipFile: 'content',
 };
 
-/** Fills in the defaults. An option given as undefined counts as not given. */
+/** Options that a sandbox cannot be started with. */
+export class SandboxOptionsError extends Error {
+  override readonly name = 'SandboxOptionsError';
+  readonly kind = 'sandbox-options';
+  /** One a line, by the option's name. */
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.problems = problems;
+  }
+}
+
+/** Which of them are longer than a timer can wait, or no length at all. A clock that stands has no timers for what happens by itself. */
+function problemsOf({ latencyMs, marketIntervalMs, snapshotIntervalMs, startAt }: Settings): string[] {
+  const timers = { latencyMs, ...(startAt === null && { marketIntervalMs, snapshotIntervalMs }) };
+  return Object.entries(timers)
+    .filter(([, ms]) => !(ms >= 0 && ms <= LONGEST_TIMER_MS))
+    .map(([name]) => `${name}: expected milliseconds from 0 to ${LONGEST_TIMER_MS}`);
+}
+
+/**
+ * Fills in the defaults. An option given as undefined counts as not given.
+ *
+ * @throws SandboxOptionsError
+ */
 export function resolveOptions(options: SandboxOptions): Settings {
   const skus = options.skus ?? 5000;
   const defaults: Omit<Settings, 'dialect'> = {
@@ -167,11 +197,14 @@ export function resolveOptions(options: SandboxOptions): Settings {
     startAt: null,
     log: null,
   };
-  return {
+  const settings = {
     ...defaults,
     ...given(options),
     dialect: { ...DEFAULT_DIALECT, ...given(options.dialect ?? {}) },
   };
+  const problems = problemsOf(settings);
+  if (problems.length > 0) throw new SandboxOptionsError(problems);
+  return settings;
 }
 
 function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {

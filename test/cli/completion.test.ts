@@ -21,6 +21,7 @@ async function script(shell: string): Promise<string> {
     values: {},
     lists: {},
     positionals: [shell],
+    given: new Set(),
     print: (line) => printed.push(line),
   });
   expect(await run).toBe(EXIT.ok);
@@ -98,7 +99,13 @@ test.skipIf(!hasZsh)('zsh offers the same', async () => {
 test.each([[[]], [['fish']], [['bash', 'zsh']], [['__proto__']]])(
   '%j is no shell, and says which are',
   async (positionals) => {
-    const asked = COMMANDS.get('completion')?.run({ values: {}, lists: {}, positionals, print: () => {} });
+    const asked = COMMANDS.get('completion')?.run({
+      values: {},
+      lists: {},
+      positionals,
+      given: new Set(),
+      print: () => {},
+    });
     await expect(asked).rejects.toThrow(UsageError);
     await expect(asked).rejects.toThrow('bash or zsh');
   },

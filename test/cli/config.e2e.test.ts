@@ -76,6 +76,30 @@ describe.concurrent('catalog-mirror config', () => {
   });
 });
 
+test('config tells of a name that is misspelt, also where its setting is missing for that, and once', async ({
+  expect,
+}) => {
+  const env = {
+    PARTNER_BASEURL: 'https://partner.example',
+    PARTNER_API_KEY: 'key-canary',
+    PARTNER_SECRET: 'secret-canary',
+  };
+  const meant = 'did you mean PARTNER_BASE_URL?';
+  const json = await runProgram(['config', '--json'], env);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    warnings: [expect.stringContaining(meant)],
+    problems: [{ variable: 'PARTNER_BASE_URL', unset: true }],
+  });
+  const shown = await runProgram(['config'], env);
+  expect(shown.stdout.split(meant)).toHaveLength(2);
+  for (const { code, stderr } of [json, shown]) {
+    expect(code).toBe(78);
+    expect(stderr).toContain('PARTNER_BASE_URL: not set');
+    expect(stderr).not.toContain(meant);
+  }
+  expect((await runProgram(['run'], env)).stderr).toContain(meant);
+});
+
 describe.concurrent('--env-file', () => {
   test('is read by every command, before or after its name', async (context) => {
     const { expect } = context;

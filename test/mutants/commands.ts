@@ -40,6 +40,51 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/cli/command.ts',
+    ['test/cli/arguments.test.ts'],
+    [
+      'options: values are judged only once all options are known',
+      '[...problems, ...(command.problemsOf?.(read) ?? [])]',
+      'problems',
+    ],
+    ['options: what is misspelt is missing, too', 'given.add(meant);', 'given.add(name);'],
+    [
+      'options: the value of an option that does not exist is a word too many',
+      'if (value === undefined && !takesNone) take = () => {};',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/follow.ts',
+    ['test/cli/arguments.test.ts'],
+    [
+      'follow: a URL is judged last',
+      '[...problemsIn(wantedBy)(args), ...webhookProblems(args)]',
+      'problemsIn(wantedBy)(args)',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/verify/asking.ts',
+    ['test/cli/asking.test.ts'],
+    ['verify: waits anew for each hundred SKUs once the daemon is gone', ' && !isSilent; from', '; from'],
+    [
+      'verify: an answer does not prolong the patience',
+      '[known, since] = [answered.length, clock.monotonic()];\n    const',
+      'known = answered.length;\n    const',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/gains.ts',
+    ['test/sync/gains.test.ts'],
+    ['plan: a watchlist of more SKUs than there are', 'Math.min(whatIf.watched, skus)', 'whatIf.watched'],
+  ),
+  ...faultsOf(
+    'src/sandbox/options.ts',
+    ['test/sandbox/server.test.ts'],
+    ['sandbox: a length that overflows a timer', 'ms <= LONGEST_TIMER_MS', 'ms <= LONGEST_MS'],
+    ['sandbox: a clock that stands has timers', 'startAt === null && {', 'startAt !== undefined && {'],
+  ),
+  ...faultsOf(
     'src/config/environment.ts',
     ['test/config-texts.test.ts'],
     ['config: small letters are no slip', 'nearest(name.toUpperCase(),', 'nearest(name,'],
@@ -48,7 +93,11 @@ export const COMMANDS: readonly Mutant[] = [
     'src/config/config.ts',
     ['test/config-texts.test.ts'],
     ['config: a secret that is not set is only expected', 'expected, unset: true }]', 'expected }]'],
-    ['config: the names that were meant are not told', 'problems, unknownNames(env, VARIABLES)', 'problems'],
+    [
+      'config: the names that were meant are not told',
+      'ConfigError(problems, warnings)',
+      'ConfigError(problems)',
+    ],
   ),
   ...faultsOf(
     'src/telemetry/log/logger.ts',

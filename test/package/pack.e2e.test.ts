@@ -33,6 +33,17 @@ const PATH = [dirname(process.execPath), ...systemFolders].join(delimiter);
 /** What programs may import. */
 const ENTRIES = ['follow', 'sandbox', 'schema', 'types'];
 
+/** A program that takes a row of a day as it is declared. */
+const DAYS = `import type { DailyPriceRow } from 'catalog-mirror/types';
+import postgres from 'postgres';
+
+const sql = postgres(process.env['DATABASE_URL'] ?? '');
+const rows = await sql<DailyPriceRow[]>\`select * from catalog.daily_prices\`;
+const days: Date[] = rows.map(({ day }) => day);
+console.log(JSON.stringify(days.map((day) => [day instanceof Date, day])));
+await sql.end();
+`;
+
 let folder: string;
 let bin: string;
 let files: string[];
@@ -261,6 +272,7 @@ describe.concurrent('the package', () => {
         // Drizzle's own declarations name drivers that are not installed.
         skipLibCheck: true,
       };
+      writeFileSync(join(where, 'days.ts'), DAYS);
       writeFileSync(join(where, 'package.json'), JSON.stringify({ type: 'module' }));
       writeFileSync(join(where, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
       const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
@@ -276,6 +288,7 @@ describe.concurrent('the package', () => {
     const sql = connect(database.url, { max: 1 });
     const where = join(folder, 'examples');
     cpSync(join(ROOT, 'examples/programs'), where, { recursive: true });
+    writeFileSync(join(where, 'days.ts'), DAYS);
     writeFileSync(join(where, 'package.json'), JSON.stringify({ type: 'module' }));
     const example = (entry: string) =>
       run(process.execPath, [join(where, `${entry}.ts`)], {
@@ -293,6 +306,8 @@ describe.concurrent('the package', () => {
       await sql`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 100, now())`;
       expect((await example('types')).stdout).toBe('A null 9: 100 THB\n');
       expect(JSON.parse((await example('schema')).stdout)).toEqual([]);
+      await sql`insert into catalog.daily_prices (sku, size, day, changes, size_type_changed, first_position) values ('A', '9', '2026-01-31', 1, false, 1)`;
+      expect(JSON.parse((await example('days')).stdout)).toEqual([[true, '2026-01-31T00:00:00.000Z']]);
       const follower = spawn(process.execPath, [join(where, 'follow.ts')], {
         env: { PATH, DATABASE_URL: database.url },
         stdio: 'ignore',

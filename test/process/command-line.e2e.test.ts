@@ -5,6 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { describe, test } from 'vitest';
 import { helpOfAll } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
+import { WRONG_VALUES } from '../cli/wrong-values.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   FILLED,
@@ -56,6 +57,19 @@ describe.concurrent('the command line', () => {
     expect(sandbox.code).toBe(78);
     for (const wrong of ['--port', '--skus', '--latency']) expect(sandbox.stderr).toContain(wrong);
   });
+
+  test.for([...new Set(WRONG_VALUES.map(({ name }) => name))])(
+    '%s names wrong values together with an option that does not exist',
+    async (name, { expect }) => {
+      const wrong = WRONG_VALUES.filter((each) => each.name === name);
+      const args = [name, ...wrong.map(({ arg }) => arg), '--zzz'];
+      const { code, stdout, stderr } = await runProgram(args);
+      expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+      const lines = stderr.split('\n');
+      expect(lines).toContain('--zzz: no such option');
+      for (const { said } of wrong) expect(lines.some((line) => said.test(line))).toBe(true);
+    },
+  );
 
   test('every wrong variable is named at once, with exit 78, before anything is touched', async ({
     expect,
@@ -236,6 +250,13 @@ describe.concurrent('commands beside a daemon', () => {
     const slow = await runProgram(['plan', '--skus', '500000', '--requests', '118', '--answer-time', '1m']);
     expect(slow.stdout).toMatch(/^calls per minute with 32 under way +32 +32$/m);
     expect(slow.stdout).toContain('At answers of 1m a daemon makes 32 calls per minute');
+    const small = ['plan', '--skus', '300', '--live-share', '0.05'];
+    const few = await runProgram(small, { LIVE_INTERVAL: '1m' });
+    expect(few.stdout).toMatch(
+      /^ {2}a watchlist of 15 of these SKUs, of weight 10 +\d+\.\d\d % of the time for these$/m,
+    );
+    const gains = JSON.parse((await runProgram([...small, '--json'])).stdout) as { gains: object };
+    expect(gains).toMatchObject({ gains: { watchedSkus: 15, others: null } });
     const wrong = await runProgram(
       'plan --skus x --requests 0 --live-moves-every soon --answer-time 0s'.split(' '),
     );

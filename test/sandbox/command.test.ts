@@ -3,6 +3,8 @@ import { helpOf, readArguments, UsageError } from '../../src/cli/command.ts';
 import { optionsOf, sandbox } from '../../src/cli/sandbox.ts';
 import { controlLines, routeLines } from '../../src/sandbox/index.ts';
 
+const DAY_MS = 86_400_000;
+
 describe('the sandbox command', () => {
   it.each([
     [
@@ -43,6 +45,14 @@ describe('the sandbox command', () => {
     [{ 'extra-fields': true, 'bulk-key': 'items' }, { dialect: { extraFields: true, bulkBodyKey: 'items' } }],
     [{ ambiguous: true }, { ambiguous: true, bulkLimit: 100, refusedShare: 0 }],
     [
+      { 'market-interval': '24d', 'snapshot-interval': '0', latency: '24d', 'confirm-deadline': '366d' },
+      { marketIntervalMs: 24 * DAY_MS, snapshotIntervalMs: 0, latencyMs: 24 * DAY_MS },
+    ],
+    [
+      { now: '2026-01-01T00:00:00Z', 'market-interval': '30d', 'snapshot-interval': '366d' },
+      { marketIntervalMs: 30 * DAY_MS, snapshotIntervalMs: 366 * DAY_MS },
+    ],
+    [
       { 'seller-shipping': 'yes', 'confirm-delay': '0s' },
       { sellerShipping: true, confirmDelayMs: 0 },
     ],
@@ -80,6 +90,13 @@ describe('the sandbox command', () => {
     { 'confirm-deadline': '1' },
     { catalog: '/nowhere/catalog.ndjson' },
     { skus: '0' },
+    // What becomes a timer fires at once beyond 24.8 days.
+    { 'market-interval': '25d' },
+    { 'snapshot-interval': '25d' },
+    { latency: '25d' },
+    // No date can be written of what is too far away.
+    { 'confirm-delay': '367d' },
+    { 'confirm-deadline': '100000000d' },
   ])('refuses %j, by the name of the option', (values) => {
     const [[name]] = Object.entries(values) as [[string, string]];
     expect(() => optionsOf(values)).toThrow(

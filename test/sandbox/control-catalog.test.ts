@@ -158,6 +158,7 @@ describe.concurrent('control: what cannot be done', () => {
     ['PUT', '/skus/x', { sizes: [] }, 400, /^sizes must be an object/],
     ['POST', '/faults', {}, 400, /^send what is to go wrong/],
     ['POST', '/faults', { route: 'nowhere', status: 500 }, 400, /^route must be "\*" or "manifest" or /],
+    ['POST', '/faults', { delay: '25d' }, 400, /^delay must be a duration of at most 24 days/],
     ['POST', '/faults', { hang: true, lost: 'reset' }, 400, /^hang and lost exclude each other$/],
     ['POST', '/faults', { status: 500, headers: { 'a b': 'c' } }, 400, /^headers: a b is no header/],
     ['GET', '/nowhere', undefined, 404, /^no such control route/],

@@ -82,6 +82,21 @@ describe('general conventions (partner rules 1, 7)', () => {
     await expect(startSandbox({ skus: 1, port: Number(port) })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 
+  it('refuses lengths that no timer can wait for; where the clock stands, nothing that happens by itself has one', async () => {
+    const long = { marketIntervalMs: 2 ** 31, snapshotIntervalMs: 30 * 86_400_000 };
+    const named = (name: string) =>
+      expect.stringMatching(`^${name}: expected milliseconds from 0 to `) as string;
+    await expect(startSandbox({ ...long, latencyMs: Number.NaN })).rejects.toMatchObject({
+      kind: 'sandbox-options',
+      problems: ['latencyMs', 'marketIntervalMs', 'snapshotIntervalMs'].map(named),
+    });
+    await using stands = await startSandbox({ ...long, skus: 1, startAt: 0 });
+    await expect(startSandbox({ startAt: 0, latencyMs: 2 ** 31 })).rejects.toMatchObject({
+      problems: [named('latencyMs')],
+    });
+    expect(stands.options).toMatchObject(long);
+  });
+
   it('builds the same world from the same seed', async () => {
     caller = await start({ seed: 7 });
     await using twin = await startSandbox({ skus: 60, noopShare: 0, seed: 7 });

@@ -91,11 +91,26 @@ describe('what would help live prices', () => {
     const { now, watched, others } = gains(INPUT);
     expect(watched).toBeGreaterThan(now + 0.04);
     expect(others).toBeLessThan(now);
-    expect(now - others).toBeLessThan(0.002);
-    const all = gains(INPUT, { watched: 1e9 });
-    expect(all.watched).toBeCloseTo(all.now, 3);
+    expect(now - (others ?? 0)).toBeLessThan(0.002);
     const enough = gains({ ...INPUT, skus: 50_000 });
     expect(enough.watched).toBeCloseTo(enough.now, 9);
+  });
+
+  test('a watchlist has no more SKUs than there are, and where it has all nothing is said of others', () => {
+    const all = gains(INPUT, { watched: 1e9 });
+    expect(all).toMatchObject({ watchedSkus: 25_000, others: null });
+    expect(all.watched).toBeCloseTo(all.now, 3);
+    fc.assert(
+      fc.property(inputs, fc.integer({ min: 1, max: 200_000 }), (input, watched) => {
+        const live = Math.round(input.skus * input.liveShare);
+        const found = gains(input, { watched });
+        expect(found.watchedSkus).toBe(Math.min(watched, live));
+        expect(found.others === null).toBe(watched >= live);
+        expect(found.watched).toBeLessThanOrEqual(1);
+      }),
+    );
+    expect(gains({ ...INPUT, skus: 300 }, { watched: 15 }).others).toBeNull();
+    expect(gains({ ...INPUT, skus: 300 }, { watched: 14 }).others).not.toBeNull();
   });
 
   test('there is nothing to say without live SKUs', () => {

@@ -2,10 +2,16 @@ import type { WebhookConfig } from '../../config/config.ts';
 import { createWebhook, webhookProblem } from '../../follow/webhook.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { VERSION } from '../../version.ts';
-import { UsageError } from '../command.ts';
+import { type Arguments, UsageError } from '../command.ts';
 
 /** Bytes of the changes in one post. */
 const BATCH_BYTES = 256 * 1024;
+
+/** What is wrong with the URL of `--webhook`, whatever the configuration allows. Pure. */
+export function webhookProblems({ values: { webhook } }: Pick<Arguments, 'values'>): string[] {
+  const problem = webhook === undefined ? null : webhookProblem(URL.parse(String(webhook)), true);
+  return problem === null ? [] : [`--webhook: ${problem}`];
+}
 
 /**
  * The receiver at a URL, as the configuration says that it may be called.

@@ -1,7 +1,7 @@
 import { KINDS, parseFilters } from '../../follow/filter.ts';
 import type { Beginning } from '../../store/followers.ts';
 import type { Filter } from '../../store/feed.ts';
-import { type CommandArgs, numberOption, UsageError } from '../command.ts';
+import { type Arguments, numberOption, UsageError } from '../command.ts';
 
 export const ATTEMPTS = 10;
 export const BATCH = 500;
@@ -46,7 +46,7 @@ const FOLLOWS = ['from', 'reset', 'filter', 'once', 'webhook', 'attempts', 'batc
  *
  * @throws UsageError with every problem at once
  */
-export function wantedBy({ values, lists }: Pick<CommandArgs, 'values' | 'lists'>): Wanted {
+export function wantedBy({ values, lists, given }: Pick<Arguments, 'values' | 'lists' | 'given'>): Wanted {
   const problems: string[] = [];
   const name = nameOf(values, problems);
   const webhook = values['webhook'] === undefined ? null : String(values['webhook']);
@@ -54,15 +54,15 @@ export function wantedBy({ values, lists }: Pick<CommandArgs, 'values' | 'lists'
   const [alone, second] = asked;
   if (second !== undefined) problems.push(`--${second}: does not go with --${alone}`);
   if (alone === undefined) {
-    const follow = followOf(values, lists, name, webhook, problems);
+    const follow = followOf({ values, lists, given }, name, webhook, problems);
     if (problems.length > 0) throw new UsageError(problems);
     return follow;
   }
   for (const option of [...FOLLOWS, 'json'])
     if (values[option] !== undefined && !WITH[alone].includes(option))
       problems.push(`--${option}: does not go with --${alone}`);
-  if (alone !== 'list' && name === null) problems.push(`--${alone}: needs --name`);
-  if (alone === 'resend' && webhook === null) problems.push('--resend: needs --webhook');
+  if (alone !== 'list' && !given.has('name')) problems.push(`--${alone}: needs --name`);
+  if (alone === 'resend' && !given.has('webhook')) problems.push('--resend: needs --webhook');
   if (problems.length > 0) throw new UsageError(problems);
   const json = values['json'] === true;
   if (alone === 'list') return { do: alone, json };
@@ -71,7 +71,7 @@ export function wantedBy({ values, lists }: Pick<CommandArgs, 'values' | 'lists'
   return { do: alone, name: name ?? '' };
 }
 
-function nameOf(values: CommandArgs['values'], problems: string[]): string | null {
+function nameOf(values: Arguments['values'], problems: string[]): string | null {
   const given = values['name'];
   if (given === undefined) return null;
   if (!NAME.test(String(given)))
@@ -80,8 +80,7 @@ function nameOf(values: CommandArgs['values'], problems: string[]): string | nul
 }
 
 function followOf(
-  values: CommandArgs['values'],
-  lists: CommandArgs['lists'],
+  { values, lists, given }: Pick<Arguments, 'values' | 'lists' | 'given'>,
   name: string | null,
   webhook: string | null,
   problems: string[],
@@ -89,14 +88,14 @@ function followOf(
   const attempts = numberOption(values, 'attempts', ATTEMPTS, { min: 1, max: 1000 }, problems);
   const batch = numberOption(values, 'batch', BATCH, { min: 1, max: MOST_BATCH }, problems);
   const reset = values['reset'] === true;
-  if (name === null && webhook !== null)
+  if (!given.has('name') && webhook !== null)
     problems.push('--webhook: needs --name, under which the position is kept');
-  if (name === null && reset) problems.push('--reset: needs --name');
-  if (reset && values['from'] === undefined) problems.push('--reset: needs --from');
-  if (values['json'] !== undefined)
+  if (!given.has('name') && reset) problems.push('--reset: needs --name');
+  if (reset && !given.has('from')) problems.push('--reset: needs --from');
+  if (values['json'] !== undefined && !given.has('list') && !given.has('dead-letters'))
     problems.push('--json: only with --list and --dead-letters; changes are JSON in any case');
   for (const option of ['attempts', 'batch'])
-    if (webhook === null && values[option] !== undefined) problems.push(`--${option}: needs --webhook`);
+    if (!given.has('webhook') && values[option] !== undefined) problems.push(`--${option}: needs --webhook`);
   return {
     do: 'follow',
     name,
@@ -110,7 +109,7 @@ function followOf(
   };
 }
 
-function beginningOf(given: CommandArgs['values'][string], problems: string[]): Beginning {
+function beginningOf(given: Arguments['values'][string], problems: string[]): Beginning {
   if (given === undefined) return 'now';
   if (given === 'now' || given === 'oldest' || given === 'start') return given;
   if (/^\d{1,18}$/.test(String(given))) return BigInt(String(given));

@@ -69,7 +69,7 @@ function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string
 }
 
 /** What would help live prices, each by itself. */
-export function gainLines(gains: Gains, { requests, hints, watched, weight }: WhatIf): string[] {
+export function gainLines(gains: Gains, { requests, hints, weight }: WhatIf): string[] {
   const part = (value: number) => `${(value * 100).toFixed(2)} %`;
   const points = (value: number) => {
     const difference = 100 * (value - gains.now);
@@ -85,8 +85,8 @@ export function gainLines(gains: Gains, { requests, hints, watched, weight }: Wh
       points(gains.hints),
     ),
     row(
-      `a watchlist of ${watched.toLocaleString('en-US')} of these SKUs, of weight ${weight}`,
-      `${part(gains.watched)} of the time for these, ${points(gains.others)} for the others`,
+      `a watchlist of ${gains.watchedSkus.toLocaleString('en-US')} of these SKUs, of weight ${weight}`,
+      `${part(gains.watched)} of the time for these${gains.others === null ? '' : `, ${points(gains.others)} for the others`}`,
     ),
   ];
 }

@@ -3,7 +3,7 @@ import { lineOf, type RequestRecord } from '../requests.ts';
 import {
   choice,
   ControlProblem,
-  duration,
+  delay as delayKind,
   flag,
   type Kind,
   mapOf,
@@ -29,7 +29,7 @@ export const armFault: ControlHandler = ({ state }, call) => {
     status: whole(200, 599),
     body,
     headers: mapOf(text, '{"Retry-After": "5"}'),
-    delay: duration,
+    delay: delayKind,
     reset: flag,
     hang: flag,
     lost: choice('reset', 'hang'),

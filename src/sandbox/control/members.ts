@@ -1,3 +1,5 @@
+import { LONGEST_MS, LONGEST_TIMER_MS } from '../options.ts';
+
 /** A control call that cannot be done: what to do about it is in the message. */
 export class ControlProblem extends Error {
   override readonly name = 'ControlProblem';
@@ -18,7 +20,6 @@ export interface Kind<T> {
   readonly read: (value: unknown) => T | undefined;
 }
 
-const MOST_MS = 366 * 86_400_000;
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 export const flag: Kind<boolean> = {
@@ -32,14 +33,19 @@ export const text: Kind<string> = {
 };
 
 /** A duration as options have it, in milliseconds. */
-export const duration: Kind<number> = {
-  must: 'must be a duration of at most a year: "500ms", "30s", "5m", "1h", "1d"',
+const atMost = (mostMs: number, most: string): Kind<number> => ({
+  must: `must be a duration of at most ${most}: "500ms", "30s", "5m", "1h", "1d"`,
   read: (value) => {
     const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(String(value)) ?? [];
     const ms = Math.round(Number(amount) * (UNITS[unit] ?? Number.NaN));
-    return ms <= MOST_MS ? ms : undefined;
+    return ms <= mostMs ? ms : undefined;
   },
-};
+});
+
+export const duration = atMost(LONGEST_MS, 'a year');
+
+/** One that becomes a timer. */
+export const delay = atMost(LONGEST_TIMER_MS, '24 days');
 
 /** A moment with its zone, in epoch milliseconds. */
 export const moment: Kind<number> = {

@@ -29,9 +29,10 @@ export interface Gains {
    */
   readonly moreMeetInterval: boolean;
   readonly hints: number;
-  /** With so many of the live SKUs in the watchlist: the part of theirs, and of all others. */
+  /** With so many of the live SKUs in the watchlist, which are no more than there are: the part of theirs, and of all others; null where there are none. */
+  readonly watchedSkus: number;
   readonly watched: number;
-  readonly others: number;
+  readonly others: number | null;
 }
 
 export interface WhatIf {
@@ -55,15 +56,15 @@ export function gainsOf(input: CapacityInput, whatIf: WhatIf): Gains | null {
   const more = refreshesOf(input, input.requestsPerMinute + whatIf.requests);
   const now = partRight(input, groups, refreshes);
   const meets = (each: number) => roundOf(groups, each) <= input.liveMinutes;
-  const { watched, others } = withWatched(input, groups, refreshes, whatIf);
+  const watchedSkus = Math.min(whatIf.watched, skus);
   return {
     now,
     moreRequests: partRight(input, groups, more),
     moreMeetInterval: meets(more) && !meets(refreshes),
     // Who is right too seldom to gain anything is not followed.
     hints: Math.max(now, withHints(input, groups, refreshes, whatIf.hints)),
-    watched,
-    others,
+    watchedSkus,
+    ...withWatched(input, groups, refreshes, { part: watchedSkus / skus, weight: whatIf.weight }),
   };
 }
 
@@ -164,20 +165,20 @@ function followedByGain(
   return followedAt(Math.exp(high));
 }
 
-/** With a part of each group in the watchlist. */
+/** With that part of each group in the watchlist. */
 function withWatched(
   input: CapacityInput,
   groups: readonly RateGroup[],
   refreshes: number,
-  { watched, weight }: WhatIf,
+  { part, weight }: { readonly part: number; readonly weight: number },
 ): Pick<Gains, 'watched' | 'others'> {
-  const part = Math.min(1, watched / countOf(groups));
   const inList = groups.map((group) => ({ ...group, count: group.count * part, weight }));
-  const notInList = groups.map((group) => ({ ...group, count: group.count * (1 - part) }));
+  const notInList = part === 1 ? [] : groups.map((group) => ({ ...group, count: group.count * (1 - part) }));
   const waits = waitsOf(input, [...inList, ...notInList], refreshes);
   const partOf = (some: readonly RateGroup[], from: number) =>
-    countOf(some) === 0
-      ? 1
-      : sum(some, ({ lambda }, at) => refreshedPart(lambda, waits[from + at] as number)) / countOf(some);
-  return { watched: partOf(inList, 0), others: partOf(notInList, groups.length) };
+    sum(some, ({ lambda }, at) => refreshedPart(lambda, waits[from + at] as number)) / countOf(some);
+  return {
+    watched: partOf(inList, 0),
+    others: notInList.length === 0 ? null : partOf(notInList, groups.length),
+  };
 }

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { readArguments, UsageError } from '../../src/cli/command.ts';
+import { loadCommands } from '../../src/cli/commands.ts';
+import { follow } from '../../src/cli/follow.ts';
+import { WRONG_VALUES } from './wrong-values.ts';
+
+const COMMANDS = await loadCommands();
+
+/** What a command says of arguments before it runs, each problem by itself. */
+function problemsOf(name: string, argv: readonly string[]): readonly string[] {
+  const command = COMMANDS.get(name);
+  if (command === undefined) throw new Error(`no command ${name}`);
+  try {
+    readArguments(command, argv);
+    return [];
+  } catch (error) {
+    if (error instanceof UsageError) return error.problems;
+    throw error;
+  }
+}
+
+test.each(WRONG_VALUES)(
+  '$name $arg is named beside an option that does not exist, each once',
+  ({ name, arg, said }) => {
+    const problems = problemsOf(name, [arg, '--zzz']);
+    expect(problems).toContain('--zzz: no such option');
+    expect(problems.filter((problem) => said.test(problem)).length).toBeGreaterThan(0);
+    expect(new Set(problems).size).toBe(problems.length);
+  },
+);
+
+test('of each command with values all wrong ones are named at once', () => {
+  for (const name of COMMANDS.keys()) {
+    const wrong = WRONG_VALUES.filter((each) => each.name === name);
+    const problems = problemsOf(name, [...wrong.map(({ arg }) => arg), '--zzz']);
+    for (const { said } of wrong) expect(problems.some((problem) => said.test(problem))).toBe(true);
+  }
+});
+
+describe('what only follows from an option that is misspelt or incomplete is not told', () => {
+  test.each<[string, string[], string]>([
+    ['run', ['--timeout', '5m', '--onec'], '--onec: no such option; did you mean --once?'],
+    ['run', ['--timeout=5m', '--once=yes'], '--once: takes no value'],
+    ['export', ['--ot', 'folder'], '--ot: no such option; did you mean --out?'],
+    ['export', ['--out'], '--out: expects a value'],
+    ['refresh', ['--manifset'], '--manifset: no such option; did you mean --manifest?'],
+    ['refresh', ['--accept-shrink', '--manifset'], '--manifset: no such option; did you mean --manifest?'],
+    ['plan', ['--skuss', '300', '--json'], '--skuss: no such option; did you mean --skus?'],
+    ['sandbox', ['--catlog', 'x', '--skus', '0'], '--catlog: no such option; did you mean --catalog?'],
+    [
+      'sandbox',
+      ['--nwo', '2026-01-01T00:00:00Z', '--market-interval', '30d'],
+      '--nwo: no such option; did you mean --now?',
+    ],
+    ['follow', ['--nmae', 'a', '--discard'], '--nmae: no such option; did you mean --name?'],
+    [
+      'follow',
+      ['--nmae', 'a', '--webhook', 'https://shop.example/changes', '--batch', '5'],
+      '--nmae: no such option; did you mean --name?',
+    ],
+    ['follow', ['--name', 'a', '--batch', '5', '--webhook'], '--webhook: expects a value'],
+    ['follow', ['--lsit', '--json'], '--lsit: no such option; did you mean --list?'],
+  ])('%s %j', (name, argv, said) => {
+    expect(problemsOf(name, argv)).toEqual([said]);
+  });
+});
+
+test('a word behind an option that takes none is one too many', () => {
+  expect(problemsOf('run', ['--onec', 'extra'])).toEqual([
+    '--onec: no such option; did you mean --once?',
+    'extra: not expected here',
+  ]);
+  expect(problemsOf('refresh', ['--zzz', 'A'])).toEqual(['--zzz: no such option']);
+});
+
+test('follow names a URL that cannot be used beside values that do not fit', async () => {
+  const args = readArguments(follow, ['--name', 'a', '--webhook', 'ftp://x', '--batch', '0']);
+  await expect(follow.run({ ...args, print: () => {} })).rejects.toMatchObject({
+    kind: 'usage',
+    problems: [expect.stringMatching(/^--batch: /), '--webhook: expected an https:// URL'],
+  });
+});
