@@ -19,7 +19,7 @@ export interface Asking {
   readonly tell: (line: string) => void;
 }
 
-export interface Asked {
+export interface AskedSample {
   readonly answered: readonly Verified[];
   /** SKUs that were marked, answered or not. */
   readonly asked: number;
@@ -30,7 +30,7 @@ export interface Asked {
  * Has SKUs asked about, some at a time, and waits for the answers. Those that the partner defers or that fail are not waited for. Once nothing
  * is answered for two minutes, it ends: the others of the sample are not marked.
  */
-export async function askAbout(skus: readonly string[], asking: Asking): Promise<Asked> {
+export async function askAbout(skus: readonly string[], asking: Asking): Promise<AskedSample> {
   const { clock, signal, mark, tell } = asking;
   const begun = clock.monotonic();
   const answered: Verified[] = [];
