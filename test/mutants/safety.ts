@@ -42,8 +42,8 @@ export const SAFETY: readonly Mutant[] = [
   {
     breaks: 'locks of our own: of two daemons that start at once none is the first',
     file: 'src/store/instance.ts',
-    from: '  const alone = await freeWhenAlone(client, instance);\n',
-    to: '  await client.query(REGISTER, [instance.number]);\n  const alone = await freeWhenAlone(client, instance);\n',
+    from: '  const alone = await freeWhenAlone(connection, instance);\n',
+    to: '  await register(connection, instance);\n  const alone = await freeWhenAlone(connection, instance);\n',
     tests: ['test/store/instance.pg.test.ts'],
   },
   {
