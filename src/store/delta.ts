@@ -142,7 +142,7 @@ async function applyPart(
   const [before] = await Promise.all([
     tx<SkuBefore[]>`
       select sku, state, price_source as "priceSource", in_manifest as listed from catalog.skus where sku = any(${all})
-      order by sku for update`,
+      order by sku for no key update`,
     // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. Looked up one by one: joined, each is compared with
     // each row of a ledger that was analyzed while it was empty.
     tx`

@@ -166,6 +166,23 @@ test('a trigger that finds its own table on no search_path holds up the one SKU 
   }
 });
 
+test('a seller’s open transaction with a foreign key to one of the SKUs holds up none', async () => {
+  const { sql } = store;
+  await knownSkus(sql, skus);
+  await mark(sql, skus, 'new');
+  await sql`create table public.stock (sku text references catalog.skus)`;
+  try {
+    await using _ = await impatient();
+    await sql.begin(async (seller) => {
+      await seller`insert into public.stock values (${POISON})`;
+      await untilIdle();
+      expect(await priced()).toEqual(skus);
+    });
+  } finally {
+    await sql`drop table public.stock`;
+  }
+});
+
 test('of SKUs that are answered together, one that somebody has locked waits alone until it is free', async () => {
   const { sql } = store;
   await knownSkus(sql, skus);
