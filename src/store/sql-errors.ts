@@ -44,7 +44,7 @@ export function storeFailure(error: unknown): StoreFailure | null {
 }
 
 /** Whether Postgres itself has answered a statement so, and the connection lives. */
-const isAnswer = (error: unknown): boolean =>
+export const isAnswer = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && error.severity === 'ERROR';
 
 /** SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, what an operator has ordered. */
