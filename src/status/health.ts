@@ -2,7 +2,7 @@ import { formatAge } from '../lib/duration.ts';
 import type { StoreFailure } from '../store/sql-errors.ts';
 import { holderText } from '../store/lock-holders.ts';
 import { snapshotHolderText } from '../store/snapshot-holder.ts';
-import { FAILURES_BEFORE_PAUSE } from '../store/tasks.ts';
+import { FAILURES_BEFORE_PAUSE, type TaskName } from '../store/tasks.ts';
 import type { Facts } from './facts.ts';
 import { count, sum } from './format.ts';
 import { reasonsWhilePaused } from './pause.ts';
@@ -264,15 +264,23 @@ function failingCalls({ failedCalls, tasks }: Facts): Reason | false {
   );
 }
 
-/** Deltas and manifests that failed last. While requests are refused, that is said for all of them; without a baseline, by that. */
+/**
+ * Tasks that failed last. While requests are refused, that is said for all of them; without a baseline, by that. The tasks that ask the partner
+ * nothing fail for what Postgres objects to. A catalog check that fails has the manifest late, and no more.
+ */
 function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];
-  const codes = { delta: 'delta-failing', manifest: 'manifest-failing' } as const;
-  return tasks.flatMap((state) =>
-    (state.task === 'delta' || state.task === 'manifest') && state.failures > 0
-      ? [degraded(codes[state.task], `the ${state.task} failed ${failuresOf(state)}`, DOCTOR)]
-      : [],
-  );
+  const asking = { delta: 'delta-failing', manifest: 'manifest-failing' } as const;
+  const within: readonly TaskName[] = ['maintenance', 'metadata', 'live-plan'];
+  return tasks.flatMap((state) => {
+    const { task, failures } = state;
+    if (failures === 0) return [];
+    if (task === 'delta' || task === 'manifest')
+      return [degraded(asking[task], `the ${task} failed ${failuresOf(state)}`, DOCTOR)];
+    if (!within.includes(task)) return [];
+    const remedy = `its line \`${task}.failed\` in the log names what objects in Postgres`;
+    return [degraded('task-failing', `the task ${task} failed ${failuresOf(state)}`, remedy)];
+  });
 }
 
 /** What the counts say. Before a baseline there is no catalog to measure them by. */

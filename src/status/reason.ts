@@ -31,6 +31,7 @@ export const REASON_CODES = [
   'manifest-refused',
   'delta-failing',
   'manifest-failing',
+  'task-failing',
   'calls-failing',
   'skus-failing',
   'filling',

@@ -18,6 +18,7 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'manifest-refused': 'manifest-failing',
   'delta-failing': 'delta-stalled',
   'manifest-failing': 'manifest-failing',
+  'task-failing': 'task-failing',
   'calls-failing': 'backlog-stuck',
   'backlog-late': 'freshness-burn',
 };

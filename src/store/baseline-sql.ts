@@ -84,7 +84,7 @@ export const DIFF = `
   create temporary table diff on commit drop as
   with locked as materialized (
     select ctid as row_id, sku, state, price_source, hash, sizes, in_manifest, updated_at, hash_before_live, reported_at, asked_at
-    from catalog.skus where sku in (select sku from differing union all select sku from rejected_skus) order by sku for update
+    from catalog.skus where sku in (select sku from differing union all select sku from rejected_skus) order by sku for no key update
   ),
   compared as (
     select sku, m.row_id, s.is_absent, m.sku is null as is_new,

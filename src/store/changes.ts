@@ -1,5 +1,6 @@
 import type { MetadataColumn } from '../declared/metadata.ts';
 import type { Sql, Tx } from './db.ts';
+import { deletePrices } from './removed-prices.ts';
 
 export interface PriceMove {
   readonly sku: string;
@@ -145,10 +146,7 @@ export async function writeSkuChanges(
     tx<[{ changed: number }]>`
       select catalog_internal.add_sku_changes(${before.map(({ sku }) => sku)}::text[], ${before.map(({ state }) => state)}::text[],
         ${before.map(({ priceSource }) => priceSource)}::text[], ${listed}::int[]::boolean[])::int as changed`,
-    tx`
-      with gone as (delete from catalog.prices where sku = any(${removed as string[]}) returning sku, size, price)
-      insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
-      select sku, size, price, null, now(), false from gone where price is not null order by sku, size`,
+    deletePrices(tx, removed),
   ]);
   if (changed + dropped.count > 0) await tx`select catalog_internal.notify_changes()`;
 }

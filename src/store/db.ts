@@ -3,6 +3,7 @@ import pg from 'pg';
 import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
+import { AS_LOGIN, readOwnSession } from './own-session.ts';
 import { type Ask, REJECTED_BY_POOLER, startupRefused } from './pooler.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
 import { DatabaseAway, DatabaseRefused, permanentConnectError, sqlState } from './sql-errors.ts';
@@ -121,13 +122,22 @@ async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
 async function endSession(sql: Sql, pid: number, quietMs: number): Promise<void> {
   // The driver is about to drop others, which this is not to be sent on.
   await setImmediate();
-  await sql`
+  await asLogin(
+    sql,
+    (tx) => tx`
     select pg_terminate_backend(pid) from pg_stat_activity
     where pid = ${pid} and usename = session_user and datname = current_database()
       and application_name = current_setting('application_name')
-      and state_change < clock_timestamp() - make_interval(secs => ${(quietMs / 1000) * 0.9}::float8)`.catch(
-    () => {},
-  );
+      and state_change < clock_timestamp() - make_interval(secs => ${(quietMs / 1000) * 0.9}::float8)`,
+  ).catch(() => {});
+}
+
+/** Asks in a transaction of its own, as the role that logged in. */
+async function asLogin<T>(sql: Sql, ask: (tx: Tx) => Promise<T>): Promise<T> {
+  return (await sql.begin(async (tx) => {
+    await tx.unsafe(AS_LOGIN);
+    return await ask(tx);
+  })) as T;
 }
 
 /** The password for a connection that is being made. A user that has changed, too, is what the next one logs in as. */
@@ -146,19 +156,24 @@ export function answerLimitOf(sql: Sql): { readonly answerWithinMs?: number } {
 
 /**
  * Has a connection of its own, whose statements may take any time, asked after through a pool: when a statement has taken as long as it
- * may, and again and again, whether Postgres is at work on it. Where it is not, its session is ended and the connection lost.
+ * may, and again and again, whether Postgres is at work on it. Where it is not, its session is ended and the connection lost. What the session of
+ * another login is at (after a rotation), or any with track_activities off, is not shown: then it counts whether it is in a transaction, in which
+ * none stays idle for long (SESSION).
  */
 export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
-  const { rows } = await client.query<{ pid: number; began: string }>(
-    'select pid, backend_start::text as began from pg_stat_activity where pid = pg_backend_pid()',
-  );
-  const [{ pid, began }] = rows as [{ pid: number; began: string }];
+  const { pid, began } = await readOwnSession(client);
   // In a COPY that waits for its rows Postgres calls itself active, too.
   client.answers.isWorking = async () => {
-    const [found] = await sql<{ ended: boolean | null }[]>`
-      select case when state = 'active' and wait_event is distinct from 'ClientRead' then null
+    const [found] = await asLogin(
+      sql,
+      (tx) => tx<{ ended: boolean | null }[]>`
+      select case
+        when coalesce(state, 'disabled') = 'disabled'
+          then case when not exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'virtualxid') then false end
+        when state = 'active' and wait_event is distinct from 'ClientRead' then null
         else pg_terminate_backend(pid) end as ended
-      from pg_stat_activity where pid = ${pid} and backend_start::text = ${began}`;
+      from pg_stat_activity a where pid = ${pid} and coalesce(backend_start::text = ${began}, true)`,
+    );
     return found?.ended === null;
   };
 }

@@ -4,6 +4,7 @@ import { failpoint } from '../lib/failpoint.ts';
 import { type SkuBefore, writeSkuChanges } from './changes.ts';
 import { type Sql, transaction, type Tx } from './db.ts';
 import { lockNewSkus } from './locks.ts';
+import { deletePricesAround, isObjected } from './removed-prices.ts';
 
 export interface DeltaChange {
   readonly since: string;
@@ -66,18 +67,18 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     total.crossedToSnapshot += counts.crossedToSnapshot;
   };
   for (const part of parts) {
-    const counts = await transaction(sql, async (tx) => {
+    const counts = await transactionFor(sql, part, async (tx, around) => {
       const at = await atToken(tx, delta.since);
-      return at === null ? null : { at, ...(await applyPart(tx, part, nowLive)) };
+      return at === null ? null : { at, ...(await applyPart(tx, part, { nowLive, around })) };
     });
     if (counts === null) return NOTHING;
     add(counts);
     reportedAt.push(counts.at);
   }
-  const counts = await transaction(sql, async (tx) => {
+  const counts = await transactionFor(sql, last, async (tx, around) => {
     const at = await atToken(tx, delta.since);
     if (at === null) return null;
-    const applied = await applyPart(tx, last, nowLive, delta);
+    const applied = await applyPart(tx, last, { nowLive, around, end: delta });
     failpoint('delta.token-moved');
     return { at, ...applied };
   });
@@ -121,6 +122,23 @@ async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
   return all;
 }
 
+/**
+ * Runs `work` in a transaction; once more, `around` what somebody objects to, where prices of removed SKUs are the likely cause: a seller's foreign
+ * key to one of them is to keep nobody from hearing of the others.
+ */
+async function transactionFor<T>(
+  sql: Sql,
+  { removed }: Part,
+  work: (tx: Tx, around: boolean) => Promise<T>,
+): Promise<T> {
+  try {
+    return await transaction(sql, (tx) => work(tx, false));
+  } catch (error) {
+    if (removed.length === 0 || !isObjected(error)) throw error;
+    return await transaction(sql, (tx) => work(tx, true));
+  }
+}
+
 /** Locks the token; the transaction's time where it is this one, else null. */
 async function atToken(tx: Tx, token: string): Promise<Date | null> {
   const [sync] = await tx<
@@ -129,12 +147,19 @@ async function atToken(tx: Tx, token: string): Promise<Date | null> {
   return sync.snapshot_id === token ? sync.at : null;
 }
 
-/** Applies a part, and with `end`, the delta whose last part it is, moves the token. */
+interface Applying {
+  readonly nowLive: ReadonlySet<string>;
+  /** Prices of removed SKUs are deleted around what somebody objects to (removed-prices.ts). */
+  readonly around: boolean;
+  /** The delta, where the part is its last one. */
+  readonly end?: DeltaChange;
+}
+
+/** Applies a part, and with `end` moves the token. */
 async function applyPart(
   tx: Tx,
   { reported, removed }: Part,
-  nowLive: ReadonlySet<string>,
-  end?: DeltaChange,
+  { nowLive, around, end }: Applying,
 ): Promise<CrossingCounts> {
   const all = [...new Set([...reported, ...removed])];
   const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;
@@ -142,7 +167,7 @@ async function applyPart(
   const [before] = await Promise.all([
     tx<SkuBefore[]>`
       select sku, state, price_source as "priceSource", in_manifest as listed from catalog.skus where sku = any(${all})
-      order by sku for update`,
+      order by sku for no key update`,
     // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. Looked up one by one: joined, each is compared with
     // each row of a ledger that was analyzed while it was empty.
     tx`
@@ -160,7 +185,8 @@ async function applyPart(
     await moveToken(tx, end);
   }
   if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
-  if (all.length > 0) await writeSkuChanges(tx, withNew(before, all), removed);
+  if (all.length > 0) await writeSkuChanges(tx, withNew(before, all), around ? [] : removed);
+  if (around) await deletePricesAround(tx, removed);
   return counts;
 }
 

@@ -1,4 +1,5 @@
 import type { LoneClient, Queryable, Sql } from './db.ts';
+import { readOwnSession } from './own-session.ts';
 import { sqlState } from './sql-errors.ts';
 
 /*
@@ -119,6 +120,7 @@ export async function takeName(
   holder: string,
   { name, delivery, from, reset, heldBy }: FollowerOptions,
 ): Promise<Place | { readonly heldBy: string }> {
+  const { pid, began } = await readOwnSession(client);
   await client.query('begin');
   try {
     // Names are made one at a time, so that they can be counted.
@@ -145,9 +147,9 @@ export async function takeName(
     else if (begun !== null && from === 'start')
       await client.query("update catalog_internal.followers set after_sku = '' where name = $1", [name]);
     const taken = await client.query<Row>(
-      `update catalog_internal.followers f set holder = $2, pid = a.pid, backend_start = coalesce(a.backend_start, clock_timestamp()), held_by = $3, delivery = $4, updated_at = now()
-       from pg_stat_activity a where f.name = $1 and a.pid = pg_backend_pid() returning f.*`,
-      [name, holder, heldBy, delivery],
+      `update catalog_internal.followers set holder = $2, pid = $5, backend_start = $6, held_by = $3, delivery = $4, updated_at = now()
+       where name = $1 returning *`,
+      [name, holder, heldBy, delivery, pid, began],
     );
     await client.query('commit');
     return placeOf(taken.rows[0] as Row);

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { connectAlone, type DatabaseUrl, type Queryable } from './db.ts';
+import { type OwnSession, readOwnSession } from './own-session.ts';
 
 /**
  * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
@@ -14,8 +15,7 @@ export const ALIVE = `exists (
 )`;
 /** Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. */
 const REGISTER = `
-  insert into catalog_internal.instances as i (number, pid, backend_start, scoped)
-  select $1, pid, backend_start, $2 from pg_stat_activity where pid = pg_backend_pid()
+  insert into catalog_internal.instances as i (number, pid, backend_start, scoped) values ($1, $2, $3, $4)
   on conflict (number) do update set pid = excluded.pid, backend_start = excluded.backend_start, scoped = excluded.scoped`;
 /** Postgres may notice only some seconds later that a process is dead, and until then that process seems to live. */
 const DEAD_FOR_SURE_MS = 10_000;
@@ -51,9 +51,9 @@ export async function registerInstance(
     "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
   );
   const instance: Instance = { ...(rows as [Omit<Instance, 'scoped'>])[0], scoped };
-  const alone = await freeWhenAlone(client, instance);
+  const alone = await freeWhenAlone(connection, instance);
   const leaving = new AbortController();
-  const rechecking = alone ? Promise.resolve() : recheck(client, instance, clock, leaving.signal);
+  const rechecking = alone ? Promise.resolve() : recheck(connection, instance, clock, leaving.signal);
   const current = { connection };
   void stayConnected(current, databaseUrl, instance, clock, leaving.signal);
   return async () => {
@@ -89,6 +89,7 @@ async function stayConnected(
 
 interface Connection {
   readonly client: pg.Client;
+  readonly session: OwnSession;
   /** Resolves when the connection is closed, by either side; the daemon then counts as dead. */
   readonly ended: Promise<unknown>;
 }
@@ -101,14 +102,18 @@ async function connect(databaseUrl: DatabaseUrl): Promise<Connection> {
   const ended = new Promise((resolve) => {
     client.once('end', resolve);
   });
-  return { client, ended };
+  return { client, session: await readOwnSession(client), ended };
+}
+
+async function register({ client, session }: Connection, { number, scoped }: Instance): Promise<void> {
+  await client.query(REGISTER, [number, session.pid, session.began, scoped]);
 }
 
 /** Is there again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
 async function reconnect(databaseUrl: DatabaseUrl, instance: Instance): Promise<Connection> {
   const connection = await connect(databaseUrl);
   try {
-    await connection.client.query(REGISTER, [instance.number, instance.scoped]);
+    await register(connection, instance);
   } catch (error) {
     await connection.client.end().catch(() => {});
     throw error;
@@ -117,7 +122,7 @@ async function reconnect(databaseUrl: DatabaseUrl, instance: Instance): Promise<
 }
 
 async function recheck(
-  client: pg.Client,
+  connection: Connection,
   instance: Instance,
   clock: Clock,
   signal: AbortSignal,
@@ -127,7 +132,7 @@ async function recheck(
     while (clock.monotonic() < until) {
       await clock.sleep(RECHECK_MS, signal);
       if (signal.aborted) return;
-      if (await freeWhenAlone(client, instance)) return;
+      if (await freeWhenAlone(connection, instance)) return;
     }
   } catch {
     // The connection is lost.
@@ -138,7 +143,8 @@ async function recheck(
  * Frees what was claimed before this instance if no other is alive, and puts the instance among those that are. Of two that
  * start at once the first is alone.
  */
-async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boolean> {
+async function freeWhenAlone(connection: Connection, instance: Instance): Promise<boolean> {
+  const { client } = connection;
   await client.query('begin');
   try {
     await client.query('lock table catalog_internal.instances in share row exclusive mode');
@@ -147,7 +153,7 @@ async function freeWhenAlone(client: pg.Client, instance: Instance): Promise<boo
       instance.number,
     ]);
     if (rowCount === 0) await free(client, instance);
-    await client.query(REGISTER, [instance.number, instance.scoped]);
+    await register(connection, instance);
     await client.query('commit');
     return rowCount === 0;
   } catch (error) {

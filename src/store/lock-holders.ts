@@ -16,7 +16,7 @@ export interface LockHolder {
 const TELL_AFTER_SECONDS = 1;
 
 /**
- * Who has kept sessions of this role waiting, longest first. At the end of a queue of waiting sessions, others' among them, stands the one
+ * Who has kept sessions of this role, or of logins that may act as it, waiting, longest first. At the end of a queue of waiting sessions, others' among them, stands the one
  * that holds them all up. The watchlist is asked for again and again, and never for long: whoever has it locked counts too. What a role may not see of
  * another's session (its state, its statement) is not asked for.
  */
@@ -24,8 +24,9 @@ export async function readLockHolders(sql: Sql): Promise<LockHolder[]> {
   return await sql<LockHolder[]>`
     with recursive waiting as (
       select l.pid, l.relation, extract(epoch from clock_timestamp() - l.waitstart)::float8 as seconds
-      from pg_locks l join pg_stat_activity a using (pid)
-      where not l.granted and a.datname = current_database() and a.usename = current_user
+      from pg_locks l join pg_stat_activity a using (pid) join pg_roles r on r.oid = a.usesysid
+      where not l.granted and a.datname = current_database()
+        and (r.rolname = current_user or (not r.rolsuper and pg_has_role(r.oid, current_user, 'MEMBER')))
         and l.waitstart < clock_timestamp() - make_interval(secs => ${TELL_AFTER_SECONDS})
     ),
     queue as (

@@ -16,6 +16,7 @@ export interface Pooling {
   readonly kept: 'session' | 'transaction' | 'statement';
   /** Settings of the mirror's sessions that did not arrive, with the values that they are to have. */
   readonly dropped: readonly { readonly name: string; readonly value: string }[];
+  /** The role that logs in, whose settings a session starts with. */
   readonly role: string;
   readonly database: string;
 }
@@ -81,7 +82,7 @@ async function readDropped(ask: Ask): Promise<Pooling['dropped']> {
 export async function readPooling(idle: Ask, busy: Ask): Promise<Pooling> {
   const kept = await readKept(idle, busy);
   const [row] = await idle(
-    'select current_user::text as role, pg_catalog.current_database()::text as database',
+    'select session_user::text as role, pg_catalog.current_database()::text as database',
   );
   return {
     kept,

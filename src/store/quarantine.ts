@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts';
+import type { Queryable, Sql } from './db.ts';
 
 /** Something of the partner's that could not be used; `sample` is at most some hundred characters. */
 export interface Quarantined {
@@ -8,7 +8,11 @@ export interface Quarantined {
 }
 
 /** Keeps samples of unusable records of a `source` ('manifest', 'bulk', 'store'). */
-export async function quarantine(sql: Sql, source: string, records: readonly Quarantined[]): Promise<void> {
+export async function quarantine(
+  sql: Queryable,
+  source: string,
+  records: readonly Quarantined[],
+): Promise<void> {
   if (records.length === 0) return;
   await sql`
     insert into catalog_internal.quarantine (source, reason, sku, sample)

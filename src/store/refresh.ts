@@ -57,7 +57,7 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
   const wanted = [...new Set(skus)];
   return await transaction(sql, async (tx) => {
     await lockNewSkus(tx);
-    await tx`select from catalog.skus where sku = any(${wanted}) order by sku for update`;
+    await tx`select from catalog.skus where sku = any(${wanted}) order by sku for no key update`;
     const added = await tx<{ sku: string }[]>`
       insert into catalog.skus (sku, in_manifest) select sku, false from unnest(${wanted}::text[]) as w(sku) order by sku
       on conflict do nothing returning sku`;

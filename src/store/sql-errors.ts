@@ -43,13 +43,21 @@ export function storeFailure(error: unknown): StoreFailure | null {
   return FAILURES[sqlState(error) ?? ''] ?? null;
 }
 
-/** Classes of SQLSTATEs by which Postgres, or a trigger or constraint of somebody's, rejects the rows themselves. */
-const REJECTED = /^(21|22|23|44|54|P0)[0-9A-Z]{3}$/;
+/** Whether Postgres itself has answered a statement so, and the connection lives. */
+export const isAnswer = (error: unknown): boolean =>
+  error instanceof Error && 'severity' in error && error.severity === 'ERROR';
 
-/** Why these rows are never stored, however often it is tried: the SQLSTATE and what rejects them. No value of theirs. */
+/** SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, what an operator has ordered. */
+const NOT_OF_ROWS = /^(?:08|25|40|57)|^55P03$/;
+
+/**
+ * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null where the error is of another kind. That may be
+ * any SQLSTATE, as triggers of somebody's fail in every way. No value of theirs.
+ */
 export function rejection(error: unknown): { readonly state: string; readonly by: string } | null {
   const state = sqlState(error);
-  if (state === null || !REJECTED.test(state)) return null;
+  if (!isAnswer(error) || state === null || NOT_OF_ROWS.test(state) || storeFailure(error) !== null)
+    return null;
   const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
   const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
   const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');

@@ -9,6 +9,7 @@ import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
 import { trimSamples } from '../store/samples.ts';
 import { readScope, readScopeState } from '../store/scope.ts';
+import { isAnswer, rejection, sqlState, storeFailure } from '../store/sql-errors.ts';
 import { forgetUnknown, readWatchlist } from '../store/watchlist.ts';
 import { nextRefresh, type SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
@@ -51,37 +52,88 @@ export interface Retention {
 
 /**
  * Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. While Postgres's clock
- * jumps, nothing that cannot be had again is dropped for its age.
+ * jumps, nothing that cannot be had again is dropped for its age. A step that fails, as where a seller's foreign key keeps a SKU from being
+ * forgotten, fails the run by its name, and the others are done.
  */
 export async function maintain(
   ctx: SyncContext,
   { windowMs, historyMs, dailyMs }: Retention,
 ): Promise<TaskOutcome> {
-  const released = await releaseHeld(ctx.sql, AT_ONCE);
-  const pruned = await pruneSends(ctx.sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000));
-  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);
-  await prepareHistory(ctx.sql);
-  await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: true });
-  await readScope(ctx.sql, { everything: true, pieces: SORTED_PIECES });
-  await tellScope(ctx);
-  const forgotten = await forgetUnknown(ctx.sql, AT_ONCE);
-  const isSteady = await isClockSteady(ctx.sql);
-  if (isSteady) await trimSamples(ctx.sql, SAMPLES_KEPT_MS);
-  if (isSteady) await trimCalibration(ctx.sql);
-  const daily = await keepDailyPrices(ctx.sql, DAILY_PIECES);
-  const daysDropped = dailyMs > 0 && isSteady ? await dropOldDays(ctx.sql, dailyMs, AT_ONCE) : 0;
+  const { sql, settings } = ctx;
+  const steps = new Steps();
+  const released = await steps.count('release', () => releaseHeld(sql, AT_ONCE));
+  const pruned = await steps.count('sends', () =>
+    pruneSends(sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000)),
+  );
+  await steps.run('quarantine', () => trimQuarantine(sql, QUARANTINE_KEPT));
+  await steps.run('history-ahead', () => prepareHistory(sql));
+  await steps.run('watchlist', () =>
+    readWatchlist(sql, { most: settings.catalog.watchedSkus, everything: true }),
+  );
+  await steps.run('scope', async () => {
+    await readScope(sql, { everything: true, pieces: SORTED_PIECES });
+    await tellScope(ctx);
+  });
+  const forgotten = await steps.count('unknown-skus', () => forgetUnknown(sql, AT_ONCE));
+  const isSteady = (await steps.run('clock', () => isClockSteady(sql))) === true;
+  if (isSteady) await steps.run('samples', () => trimSamples(sql, SAMPLES_KEPT_MS));
+  if (isSteady) await steps.run('calibration', () => trimCalibration(sql));
+  const daily = await steps.run('daily-prices', () => keepDailyPrices(sql, DAILY_PIECES));
+  const mayDropDays = dailyMs > 0 && isSteady;
+  const daysDropped = mayDropDays
+    ? await steps.count('daily-retention', () => dropOldDays(sql, dailyMs, AT_ONCE))
+    : 0;
   // What is dropped can be counted to its day no more.
-  const mayDrop = historyMs > 0 && isSteady && daily.caughtUp;
-  const historyChunksDropped = mayDrop ? await dropOldHistory(ctx.sql, historyMs) : 0;
-  const membersDropped = await dropOldMemberHistory(ctx.sql, AT_ONCE);
-  const batchesDropped = await dropOldBatches(ctx.sql, AT_ONCE);
-  const isOver =
-    daily.caughtUp && Math.max(released, forgotten, membersDropped, batchesDropped, daysDropped) < AT_ONCE;
-  return {
-    kind: 'done',
-    nextInMs: isOver ? MAINTENANCE_EVERY_MS : 1000,
-    counts: { released, pruned, forgotten, historyChunksDropped, daysWritten: daily.written, daysDropped },
-  };
+  const mayDrop = historyMs > 0 && isSteady && daily?.caughtUp === true;
+  const historyChunksDropped = mayDrop
+    ? await steps.count('history-retention', () => dropOldHistory(sql, historyMs))
+    : 0;
+  const membersDropped = await steps.count('members', () => dropOldMemberHistory(sql, AT_ONCE));
+  const batchesDropped = await steps.count('changes', () => dropOldBatches(sql, AT_ONCE));
+  const most = Math.max(released, forgotten, membersDropped, batchesDropped, daysDropped);
+  const nextInMs = most < AT_ONCE && daily?.caughtUp !== false ? MAINTENANCE_EVERY_MS : 1000;
+  const daysWritten = daily?.written ?? 0;
+  const counts = { released, pruned, forgotten, historyChunksDropped, daysWritten, daysDropped };
+  return steps.failure(nextInMs) ?? { kind: 'done', nextInMs, counts };
+}
+
+/** Steps of a run, each of which may fail by itself. */
+class Steps {
+  readonly #failed: { readonly step: string; readonly error: unknown }[] = [];
+
+  /** What the step comes to; null where Postgres has rejected it. Throws a defect, and what is of Postgres as a whole and so of every step. */
+  async run<T>(step: string, work: () => Promise<T>): Promise<T | null> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isAnswer(error) || storeFailure(error) !== null) throw error;
+      this.#failed.push({ step, error });
+      return null;
+    }
+  }
+
+  async count(step: string, work: () => Promise<number>): Promise<number> {
+    return (await this.run(step, work)) ?? 0;
+  }
+
+  /** The outcome that names the steps that failed; null where none did. */
+  failure(nextInMs: number): TaskOutcome | null {
+    if (this.#failed.length === 0) return null;
+    const problem = this.#failed.map(({ step, error }) => `${step}: ${problemOf(error)}`).join('; ');
+    return {
+      kind: 'failed',
+      nextInMs,
+      because: this.#failed.map(({ step }) => step).join(', '),
+      hint: 'find what Postgres objects to: a foreign key or trigger of yours, or a lock; the other steps were done',
+      problem,
+    };
+  }
+}
+
+/** What Postgres says of it, without values. */
+function problemOf(error: unknown): string {
+  const rejected = rejection(error);
+  return rejected === null ? `SQLSTATE ${sqlState(error)}` : `SQLSTATE ${rejected.state}, by ${rejected.by}`;
 }
 
 /** Tells where a daemon that started later has another MIRROR_SCOPE, which then counts. */

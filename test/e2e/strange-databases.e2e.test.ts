@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { adoptAccount, DaemonsRunning } from '../../src/store/account.ts';
+import { actingLogins } from '../support/acting-login.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
@@ -121,4 +122,19 @@ test('sequences that are behind their rows when a daemon starts lose no price', 
   await stack.once();
   await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
   await expectHistoryIsAChain(stack.sql);
+});
+
+test('a login that acts as another role fills a mirror, which is that role’s, and the next login goes on with it', async () => {
+  await using stack = await createStack({ backend: 'postgres', database: 'empty', sandbox: SANDBOX });
+  await using acting = await actingLogins(stack.sql, stack.databaseUrl);
+  for (const turn of [1, 2]) {
+    const env = { ...stack.env, DATABASE_URL: await acting.login() };
+    const { code, stderr } = await runProgram(['run', '--once', '--timeout', '60s'], env);
+    expect({ turn, code, stderr }).toMatchObject({ turn, code: 0 });
+    moveMarket(stack.sandbox.world, turn);
+    await stack.everythingDue();
+  }
+  expect(
+    await stack.sql`select distinct tableowner::text as owner from pg_tables where schemaname = 'catalog'`,
+  ).toEqual([{ owner: acting.owner }]);
 });

@@ -7,6 +7,7 @@ import {
   readFollowers,
   takeName,
 } from '../../src/store/followers.ts';
+import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { useStore } from '../store/support.ts';
 import { movePrices, positionNow } from './changes.ts';
@@ -32,6 +33,18 @@ describe('a name', () => {
     await eventually(async () => 'position' in (await takeName(three, await drawHolder(three), options())));
     await expect(mine.held.sending(5n)).rejects.toMatchObject({ kind: 'taken' });
     await expect(mine.held.delivered(5n, null, null)).rejects.toMatchObject({ kind: 'taken' });
+  });
+
+  test('is held by a login that acts as another role, also for who sees when its session began', async () => {
+    await using acting = await actingLogins(store.sql, store.url);
+    const holding = await session({ url: await acting.login() });
+    await taken(holding);
+    for (const url of [await acting.login(), store.url]) {
+      const other = await session({ url });
+      expect(await takeName(other, await drawHolder(other), options())).toEqual({ heldBy: 'a test' });
+      await other.end();
+    }
+    await holding.end();
   });
 
   test('of several processes that want it at once is given to one', async () => {

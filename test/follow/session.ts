@@ -20,8 +20,8 @@ import type { TestStore } from '../store/support.ts';
 const OPEN = parseFilters([], []);
 
 /** A session of its own, until the end of the test. */
-export async function session(store: TestStore): Promise<LoneClient> {
-  const client = await connectAlone(store.url, { application_name: 'a follower' });
+export async function session({ url }: Pick<TestStore, 'url'>): Promise<LoneClient> {
+  const client = await connectAlone(url, { application_name: 'a follower' });
   onTestFinished(() => client.end().catch(() => {}));
   return client;
 }

@@ -44,8 +44,8 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'connections: a statement that Postgres is done with is waited for',
     file: 'src/store/db.ts',
-    from: 'case when state = ',
-    to: 'case when pid > 0 or state = ',
+    from: "when state = 'active' and",
+    to: "when pid > 0 or state = 'active' and",
     tests: LIMITS,
   },
   {

@@ -42,8 +42,8 @@ export const SAFETY: readonly Mutant[] = [
   {
     breaks: 'locks of our own: of two daemons that start at once none is the first',
     file: 'src/store/instance.ts',
-    from: '  const alone = await freeWhenAlone(client, instance);\n',
-    to: '  await client.query(REGISTER, [instance.number]);\n  const alone = await freeWhenAlone(client, instance);\n',
+    from: '  const alone = await freeWhenAlone(connection, instance);\n',
+    to: '  await register(connection, instance);\n  const alone = await freeWhenAlone(connection, instance);\n',
     tests: ['test/store/instance.pg.test.ts'],
   },
   {
@@ -54,12 +54,12 @@ export const SAFETY: readonly Mutant[] = [
     tests: ['test/security/locks.e2e.test.ts'],
   },
   ...faultsOf(
-    'src/store/changes.ts',
+    'src/store/removed-prices.ts',
     ['test/store/delta-pieces.pg.test.ts', 'test/store/delta.pg.test.ts'],
     [
       'delta: a removed SKU keeps its prices',
-      'with gone as (delete from catalog.prices where sku = any(${removed as string[]}) returning sku, size, price)',
-      'with gone as (select sku, size, price from catalog.prices where sku = any(${removed as string[]}))',
+      'with gone as (delete from catalog.prices where sku = any(${skus as string[]}) returning sku, size, price)',
+      'with gone as (select sku, size, price from catalog.prices where sku = any(${skus as string[]}))',
     ],
     ['delta: prices that were null are moves', 'from gone where price is not null order', 'from gone order'],
   ),

@@ -222,10 +222,14 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'maintenance: a backlog waits a minute',
-      'membersDropped, batchesDropped, daysDropped) < AT_ONCE;',
-      'membersDropped, batchesDropped, daysDropped) < Infinity;',
+      'const nextInMs = most < AT_ONCE &&',
+      'const nextInMs = most < Infinity &&',
     ],
-    ['maintenance: samples grow without end', '  await trimQuarantine(ctx.sql, QUARANTINE_KEPT);\n', ''],
+    [
+      'maintenance: samples grow without end',
+      "  await steps.run('quarantine', () => trimQuarantine(sql, QUARANTINE_KEPT));\n",
+      '',
+    ],
     [
       'maintenance: history that is kept for ever is dropped',
       'const mayDrop = historyMs > 0 &&',
@@ -240,9 +244,17 @@ export const SCHEDULING: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/maintenance.ts',
     ['test/store/daily.pg.test.ts'],
-    ['days: changes are dropped before they are counted', 'isSteady && daily.caughtUp;', 'isSteady;'],
-    ['days: a backlog of changes waits a minute', '    daily.caughtUp && Math.max(', '    Math.max('],
-    ['days: they are dropped by a clock that jumps', 'dailyMs > 0 && isSteady ?', 'dailyMs > 0 ?'],
+    [
+      'days: changes are dropped before they are counted',
+      'isSteady && daily?.caughtUp === true;',
+      'isSteady;',
+    ],
+    [
+      'days: a backlog of changes waits a minute',
+      'most < AT_ONCE && daily?.caughtUp !== false ?',
+      'most < AT_ONCE ?',
+    ],
+    ['days: they are dropped by a clock that jumps', 'dailyMs > 0 && isSteady;', 'dailyMs > 0;'],
   ),
   ...faultsOf(
     'src/store/daily.ts',

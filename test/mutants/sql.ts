@@ -52,8 +52,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'delta: the token moves with each piece',
-      '(await applyPart(tx, part, nowLive))',
-      '(await applyPart(tx, part, nowLive, delta))',
+      '(await applyPart(tx, part, { nowLive, around }))',
+      '(await applyPart(tx, part, { nowLive, around, end: delta }))',
     ],
     [
       'delta: a piece is applied whoever has the token',

@@ -67,16 +67,15 @@ test('filling is no degradation, and anything worse goes before it', () => {
   });
 });
 
-test('a delta that failed last is said at once: nobody hears of changes meanwhile', () => {
+test.each([
+  ['delta', 'network', 'delta-failing'],
+  ['maintenance', 'unknown-skus', 'task-failing'],
+])('a task that failed last is said at once: %s', (name, outcome, code) => {
   const { tasks, ...rest } = CASES.healthy;
-  const failed = tasks.map((one) =>
-    one.task === 'delta' ? { ...one, failures: 1, outcome: 'network' } : one,
-  );
+  const failed = tasks.map((one) => (one.task === name ? { ...one, failures: 1, outcome } : one));
   expect(healthOf({ ...rest, tasks: failed })).toMatchObject({
     state: 'degraded',
-    reasons: [
-      { code: 'delta-failing', text: expect.stringContaining('the delta failed once (network)') as string },
-    ],
+    reasons: [{ code, text: expect.stringContaining(`${name} failed once (${outcome})`) as string }],
   });
 });
 

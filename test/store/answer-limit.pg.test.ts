@@ -4,6 +4,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Baseline } from '../../src/store/baseline.ts';
 import { askAfter, connect, connectAlone, scanning, type Sql } from '../../src/store/db.ts';
+import { actingLogins } from '../support/acting-login.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { through } from '../support/net.ts';
@@ -28,9 +29,9 @@ interface Line extends AsyncDisposable {
   readonly proxy: Proxy;
 }
 
-async function openLine(max: number): Promise<Line> {
-  const proxy = await proxyTo(database.url);
-  const sql = connect(through(database.url, proxy), { max, name: 'the line', answerWithinMs: WITHIN_MS });
+async function openLine(max: number, url = database.url): Promise<Line> {
+  const proxy = await proxyTo(url);
+  const sql = connect(through(url, proxy), { max, name: 'the line', answerWithinMs: WITHIN_MS });
   // All of its connections are open.
   await Promise.all(Array.from({ length: max }, () => sql`select pg_sleep(0.05)`));
   return {
@@ -148,6 +149,16 @@ describe('a connection of a pool that says nothing to a statement', () => {
     });
   });
 
+  test('is given up by its server also where the login acts as another role', async () => {
+    await using acting = await actingLogins(aside, database.url);
+    await using line = await openLine(1, await acting.login());
+    expect(await codeOf(line.sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
+    await eventually(async () => (await sleepers()) === 0, {
+      what: 'a server that sleeps no more',
+      within: 10_000,
+    });
+  });
+
   test('has no place in the pool when its time is over', async () => {
     await using proxy = await proxyTo(database.url);
     const sql = postgres(through(database.url, proxy), { max: 1, max_lifetime: 0.5 });
@@ -201,6 +212,29 @@ describe('a connection of its own that says nothing', () => {
     expect(await slow).toBe('ANSWER_TIMEOUT');
     await sql.end({ timeout: 1 });
   });
+
+  test.each(['the same login', 'another login, as after a rotation,'])(
+    'lives while Postgres is at work for it, where it acts as another role and is asked after by %s',
+    async (who) => {
+      await using acting = await actingLogins(aside, database.url);
+      const url = await acting.login();
+      await using proxy = await proxyTo(database.url);
+      const sql = connect(who === 'the same login' ? url : await acting.login(), {
+        max: 1,
+        answerWithinMs: WITHIN_MS,
+      });
+      const client = await connectAlone(through(url, proxy), {
+        application_name: 'alone',
+        answerWithinMs: WITHIN_MS,
+      });
+      await askAfter(client, sql);
+      const { rows } = await client.query('select 1 as n, pg_sleep($1)', [(3 * WITHIN_MS) / 1000]);
+      expect(rows).toMatchObject([{ n: 1 }]);
+      proxy.silence();
+      expect(await codeOf(client.query('select 2'))).toBe('ANSWER_TIMEOUT');
+      await sql.end({ timeout: 1 });
+    },
+  );
 
   test('is lost when Postgres waits for the rows of a COPY', async () => {
     await using proxy = await proxyTo(database.url);

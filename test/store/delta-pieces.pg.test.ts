@@ -69,7 +69,7 @@ test('a delta of more SKUs than one transaction takes is applied in pieces, and 
 
 test('one that breaks off between two pieces has not moved the token, and is applied again', async () => {
   await large();
-  await onSecondPiece("raise exception 'made to fail'", async () => {
+  await onSecondPiece("raise exception 'made to fail' using errcode = 'query_canceled'", async () => {
     await expect(applyDelta(store.sql, WHOLE)).rejects.toThrow('made to fail');
   });
   expect(await standing()).toMatchObject({ token: 's1', prices: 21_000, history: 15_000 });

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { registerInstance, countDaemons } from '../../src/store/instance.ts';
 import { readTasks } from '../../src/store/tasks.ts';
+import { connect } from '../../src/store/db.ts';
+import { actingLogins } from '../support/acting-login.ts';
 import { useStore } from './support.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -61,6 +63,17 @@ test('of two that start at once one is the first, and frees what the dead have l
 test('a daemon is there by whatever application_name its DATABASE_URL gives it', async () => {
   const leave = await registerInstance(`${store.url}?application_name=shop`);
   expect(await countDaemons(store.sql)).toBe(1);
+  await leave();
+  expect(await countDaemons(store.sql)).toBe(0);
+});
+
+test('a daemon whose login acts as another role is there for its like, and for who sees all sessions', async () => {
+  await using acting = await actingLogins(store.sql, store.url);
+  const leave = await registerInstance(await acting.login());
+  const like = connect(await acting.login(), { max: 1 });
+  expect(await countDaemons(like)).toBe(1);
+  expect(await countDaemons(store.sql)).toBe(1);
+  await like.end();
   await leave();
   expect(await countDaemons(store.sql)).toBe(0);
 });

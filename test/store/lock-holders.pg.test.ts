@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { holderText, readLockHolders } from '../../src/store/lock-holders.ts';
+import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { useStore } from './support.ts';
 
@@ -96,4 +97,27 @@ test('at the end of a queue of sessions that wait stands the one that is named, 
     expect(holders).toMatchObject([{ pid: await pidOf(tx), role }]);
   });
   await Promise.all(waiting);
+});
+
+test('whom a login waits for that acts as another role is named, to the logins that act so', async () => {
+  await using acting = await actingLogins(store.sql, store.url);
+  const waiting = connect(await acting.login(), { max: 1 });
+  const asking = connect(await acting.login(), { max: 1 });
+  const { role, sql } = await neighbour('seller', 'superuser');
+  let waits: Promise<unknown> = Promise.resolve();
+  await sql.begin(async (tx) => {
+    await tx`set local idle_in_transaction_session_timeout = 0`;
+    await tx`lock table catalog.skus in access exclusive mode`;
+    waits = waiting`select count(*) from catalog.skus`.execute();
+    const holders = await eventually(async () => {
+      const found = await readLockHolders(asking);
+      expect(found).toHaveLength(1);
+      return found;
+    });
+    expect(holders).toMatchObject([
+      { pid: await pidOf(tx), role, application: 'seller', table: 'catalog.skus' },
+    ]);
+  });
+  await waits;
+  await Promise.all([waiting.end(), asking.end()]);
 });

@@ -34,7 +34,7 @@ function pooler({ mode, processes, next }: PoolerOptions): { idle: Ask; busy: As
         own = undefined;
       }
       if (statement.includes('pg_backend_pid')) return [{ process }];
-      return statement.includes('current_user') ? [{ role: 'mirror', database: 'shop' }] : [];
+      return statement.includes('session_user') ? [{ role: 'mirror', database: 'shop' }] : [];
     };
   };
   return { idle: client(), busy: client(), free };

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { trimQuarantine } from '../../src/store/quarantine.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
-import { HOUR, knownSkus, ledger, mark, useStore, watchedForHours } from '../store/support.ts';
+import { failing, HOUR, knownSkus, ledger, mark, useStore, watchedForHours } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 
 const store = useStore();
@@ -90,5 +90,37 @@ describe('maintenance', () => {
     expect(await run(HOUR)).toMatchObject({ counts: { historyChunksDropped: 0 } });
     await watchedForHours(store.sql);
     expect(await run(HOUR)).toMatchObject({ counts: { historyChunksDropped: 1 } });
+  });
+
+  test('of which a step fails does the others, and fails by the name of that step', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['unlisted'], { listed: false });
+    await sql`update catalog.skus set state = 'not_found', asked_at = now() - interval '2 hours'`;
+    await mark(sql, ['unlisted']);
+    await sql`
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+      values ('A', '9', 1, 2, now() - interval '1 day')`;
+    await sql.unsafe(`
+      create table public.stock (sku text references catalog.skus);
+      insert into public.stock values ('unlisted')`);
+    try {
+      expect(await run()).toEqual({
+        kind: 'failed',
+        nextInMs: 60_000,
+        because: 'unknown-skus',
+        hint: expect.any(String),
+        problem: 'unknown-skus: SQLSTATE 23503, by stock_sku_fkey of public.stock',
+      });
+      expect(await sql`select sku from catalog.daily_prices`).toEqual([{ sku: 'A' }]);
+      expect(await sql`select sku from catalog_internal.due`).toEqual([{ sku: 'unlisted' }]);
+    } finally {
+      await sql`drop table public.stock`;
+    }
+    expect(await run()).toMatchObject({ kind: 'done', counts: { forgotten: 1 } });
+  });
+
+  test('fails as a whole where Postgres takes no writes', async () => {
+    await using _ = await failing(store.sql, 'delete on catalog_internal.quarantine', { sqlState: '53100' });
+    await expect(run()).rejects.toMatchObject({ code: '53100' });
   });
 });

@@ -4,11 +4,12 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { connect, type Sql } from '../../src/store/db.ts';
 import { readNotStored } from '../../src/store/quarantine.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { eachColumn } from '../../src/declared/metadata.ts';
-import { ledger, knownSkus, mark, useStore } from '../store/support.ts';
+import { failing, ledger, knownSkus, mark, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
@@ -17,17 +18,19 @@ const signals = { stopping: new AbortController().signal, hard: new AbortControl
 const skus = Array.from({ length: 40 }, (_, n) => `S${String(n).padStart(2, '0')}`);
 const POISON = 'S17';
 
-const record: LowestRecord = {
-  sizes: new Map([['9', { price: 100, entry: null }]]),
+const record = (price: number): LowestRecord => ({
+  sizes: new Map([['9', { price, entry: null }]]),
   metadata: eachColumn(() => null),
   product: {},
-};
+});
 
+let priceOf: (sku: string) => number;
 let events: SyncEvent[];
 let asked: (readonly string[])[];
 let ctx: SyncContext;
 
 beforeEach(() => {
+  priceOf = () => 100;
   events = [];
   asked = [];
   ctx = {
@@ -41,7 +44,7 @@ beforeEach(() => {
       bulk: (_: unknown, wanted: readonly string[]): Promise<BulkAnswer> => {
         asked.push(wanted);
         return Promise.resolve({
-          results: new Map(wanted.map((sku) => [sku, record])),
+          results: new Map(wanted.map((sku) => [sku, record(priceOf(sku))])),
           notFound: [],
           deferred: [],
           errors: [],
@@ -58,6 +61,14 @@ beforeEach(() => {
     tracer: NO_TRACER,
   } as unknown as SyncContext;
 });
+
+/** The daemon's pool, whose waits for a lock end soon. */
+async function impatient(): Promise<Sql & AsyncDisposable> {
+  const sql = connect(store.url, { max: 1 });
+  await sql`set lock_timeout = '100ms'`;
+  ctx = { ...ctx, sql };
+  return Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 2 }) });
+}
 
 /** Calls until nothing is due; what is thrown ends a call, as it ends a job. */
 async function untilIdle(): Promise<void> {
@@ -126,4 +137,94 @@ test('where no answer can be stored, no SKU is blamed: all calls pause, as in an
   } finally {
     await sql`alter table catalog.prices drop constraint none`;
   }
+});
+
+test('a trigger that finds its own table on no search_path holds up the one SKU whose price has changed', async () => {
+  const { sql } = store;
+  await knownSkus(sql, skus);
+  await mark(sql, skus, 'new');
+  await untilIdle();
+  await sql.unsafe(`
+    create table public.price_audit (sku text);
+    create function public.audit() returns trigger language plpgsql as $$
+      begin insert into price_audit values (new.sku); return new; end $$;
+    create trigger audit after update on catalog.prices for each row
+      when (new.price is distinct from old.price) execute function public.audit()`);
+  try {
+    priceOf = (sku) => (sku === POISON ? 101 : 100);
+    await mark(sql, skus);
+    await untilIdle();
+    expect(await readNotStored(sql)).toEqual({
+      skus: 1,
+      last: POISON,
+      sample: expect.stringContaining('SQLSTATE 42P01'),
+    });
+    const owed = [...(await ledger(sql)).values()].filter(({ dueIn }) => dueIn <= 0);
+    expect(owed).toMatchObject([{ sku: POISON, claim: null, failures: 1 }]);
+  } finally {
+    await sql.unsafe('drop function public.audit() cascade; drop table public.price_audit');
+  }
+});
+
+test('a seller’s open transaction with a foreign key to one of the SKUs holds up none', async () => {
+  const { sql } = store;
+  await knownSkus(sql, skus);
+  await mark(sql, skus, 'new');
+  await sql`create table public.stock (sku text references catalog.skus)`;
+  try {
+    await using _ = await impatient();
+    await sql.begin(async (seller) => {
+      await seller`insert into public.stock values (${POISON})`;
+      await untilIdle();
+      expect(await priced()).toEqual(skus);
+    });
+  } finally {
+    await sql`drop table public.stock`;
+  }
+});
+
+test('of SKUs that are answered together, one that somebody has locked waits alone until it is free', async () => {
+  const { sql } = store;
+  await knownSkus(sql, skus);
+  await mark(sql, skus, 'new');
+  await using _ = await impatient();
+  await sql.begin(async (seller) => {
+    await seller`select from catalog.skus where sku = ${POISON} for update`;
+    await untilIdle();
+    expect(await priced()).toEqual(skus.filter((sku) => sku !== POISON));
+    const { claim, heldFor, failures } = (await ledger(sql)).get(POISON) ?? {};
+    expect({ claim, failures, isHeld: (heldFor ?? 0) > 0 }).toEqual({
+      claim: null,
+      failures: 0,
+      isHeld: true,
+    });
+    expect(asked.length).toBeLessThan(16);
+  });
+  await sql`update catalog_internal.due set held_until = null`;
+  await untilIdle();
+  expect(await priced()).toEqual(skus);
+  expect(events.filter(({ event }) => event === 'bulk.failed')).toEqual([]);
+});
+
+test('an answer that fails for a defect is asked for again in halves, and with one SKU after a wait', async () => {
+  const { sql } = store;
+  await knownSkus(sql, skus);
+  await mark(sql, skus, 'new');
+  priceOf = (sku) => {
+    if (sku === POISON) throw new Error('a defect');
+    return 100;
+  };
+  await untilIdle();
+  expect(await priced()).toEqual(skus.filter((sku) => sku !== POISON));
+  expect((await ledger(sql)).get(POISON)).toMatchObject({ claim: null });
+});
+
+test('a trigger that fails with every statement, also those without a row, is an outage', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['S00']);
+  await mark(sql, ['S00'], 'new');
+  await using _ = await failing(sql, 'update on catalog.skus', { sqlState: '42883' });
+  await untilIdle();
+  expect((await ledger(sql)).get('S00')).toMatchObject({ claim: null, failures: 1 });
+  expect(asked).toHaveLength(1);
 });

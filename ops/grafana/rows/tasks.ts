@@ -15,11 +15,12 @@ export const tasks: Row = {
     }),
     series({
       title: 'Failures of a task in a row',
-      description: 'In any daemon; 0 after a success. Five of the manifest raise a ticket.',
+      description:
+        'In any daemon; 0 after a success. Five of the manifest, or of a task that asks the partner nothing, raise a ticket.',
       unit: 'short',
       queries: [{ expr: read('task_failures', 'task'), legend: '{{task}}' }],
       width: 12,
-      runbooks: ['manifest-failing'],
+      runbooks: ['manifest-failing', 'task-failing'],
     }),
     series({
       title: 'Jobs',

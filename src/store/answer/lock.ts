@@ -41,7 +41,7 @@ export async function lockAnswered(
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
   // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
   const [, found, [{ hints }], [{ at, late, scoped, ...massMove }]] = await Promise.all([
-    tx`select from catalog.skus where sku = any(${asked}) order by sku for update`,
+    tx`select from catalog.skus where sku = any(${asked}) order by sku for no key update`,
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",

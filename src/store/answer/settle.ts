@@ -12,6 +12,7 @@ export async function writeStates(
   { answered, states, moved }: AnswerEffects,
   at: Date,
 ): Promise<void> {
+  if (answered.length === 0) return;
   const now = new Map(states.map(({ sku, newState }) => [sku, newState]));
   await tx`
     update catalog.skus s set

@@ -7,7 +7,6 @@ import type { Applied, NextRefresh } from '../../store/answer/types.ts';
 import { type CallInputs, readCallInputs } from '../../store/bulk-call.ts';
 import { isConnectionLost, rejection, storeFailure } from '../../store/sql-errors.ts';
 import { type Claim, claimDue } from '../../store/due.ts';
-import { isLockNotAvailable } from '../../store/locks.ts';
 import { takeRefreshes } from '../../store/refresh.ts';
 import { readScope, withinScope } from '../../store/scope.ts';
 import { readWatchlist } from '../../store/watchlist.ts';
@@ -127,13 +126,22 @@ async function makeCall(
       span.fail(error.kind);
       return await callFailed(ctx, claim, error, { ...planned, permit: valid.permit });
     }
-    // The answer could not be stored; its SKUs need not wait for the lease to be asked about again. Where its COMMIT
-    // was carried out after all, the claim is no longer ours and nothing is given back.
-    if (isConnectionLost(error) || storeFailure(error) !== null || isLockNotAvailable(error))
-      await release(ctx, claim).catch(() => {});
+    await releaseUnstored(ctx, claim, error).catch(() => {});
     throw error;
   }
   return { kind: 'called', skus: skus.length };
+}
+
+/**
+ * Gives back SKUs whose answer could not be stored: they need not wait for the lease to be asked about again. Where its COMMIT was carried out
+ * after all, the claim is no longer ours and nothing is given back. Unless Postgres as a whole is the cause, as of a lock that somebody holds on one
+ * of them, they share calls of half as many; one that is alone waits as after any error.
+ */
+async function releaseUnstored(ctx: SyncContext, claim: Claim, error: unknown): Promise<void> {
+  const skus = claim.skus.length;
+  if (isConnectionLost(error) || storeFailure(error) !== null) await release(ctx, claim);
+  else if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
+  else await release(ctx, claim, { largestCall: 1, holdMs: ctx.settings.intervals.errorMs });
 }
 
 /**

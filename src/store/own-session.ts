@@ -1,0 +1,24 @@
+import type pg from 'pg';
+
+/**
+ * SQL: to the end of the transaction the session acts as the role that logged in. Sessions belong to that role. Where it acts as another one
+ * (ALTER ROLE … SET role, as dynamic logins have it), Postgres does not show this one when they began and what they do, and lets it end none.
+ */
+export const AS_LOGIN = 'set local role none';
+
+/** By what pg_stat_activity knows a session. */
+export interface OwnSession {
+  readonly pid: number;
+  /** As Postgres writes it: a Date has no microseconds. */
+  readonly began: string;
+}
+
+/** The session of this connection, which is to be in no transaction. */
+export async function readOwnSession(client: Pick<pg.Client, 'query'>): Promise<OwnSession> {
+  // Statements that are sent as one are one transaction.
+  const results = (await client.query(`
+    ${AS_LOGIN};
+    select pid, backend_start::text as began from pg_stat_activity where pid = pg_backend_pid()`)) as unknown;
+  const [, { rows }] = results as [unknown, { rows: [OwnSession] }];
+  return rows[0];
+}
