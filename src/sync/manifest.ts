@@ -18,7 +18,13 @@ import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
 import { ask, type Asked, type AskedInVain, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
-import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-decision.ts';
+import {
+  isAwaited,
+  judgeDownload,
+  judgeOffer,
+  type ManifestRefusal,
+  REFUSAL_HINTS,
+} from './manifest-decision.ts';
 import { type Failure, failureOf, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
@@ -292,10 +298,8 @@ export async function checkCatalog(
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
   await noteCatalogCheck(ctx.sql, asked.value);
   await weighCounts(ctx, asked.value);
-  const { deltaLate, chainBrokenAt, snapshotId } = state;
-  const isNews = deltaLate === true && chainBrokenAt === null && asked.value.snapshotId !== snapshotId;
   // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
-  if (isNews) await requestTask(ctx.sql, 'manifest');
+  if (isAwaited(asked.value, state)) await requestTask(ctx.sql, 'manifest');
   const generated = generatedAt?.toISOString() ?? null;
   return { kind: 'done', nextInMs, counts: { generated, live: livePricedSkuCount, skus: skuCount } };
 }

@@ -1,5 +1,5 @@
 import { doubling } from '../lib/duration.ts';
-import { mayBeOfWhatIsAsked, type PartnerError } from '../partner/errors.ts';
+import { mayBeOfWhatIsAsked, type PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import { refuses } from '../pace/policy.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
@@ -44,6 +44,18 @@ export function lostRetryInMs(failuresBefore: number): number {
 /** A failed manifest or delta is tried again after a minute, doubling to an hour, and in any case on its schedule. */
 export function retryInMs(failuresBefore: number, scheduleMs: number): number {
   return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS));
+}
+
+/** Well below the time after which a delta is late. */
+const RETRY_REJECTED_MOST_MS = 600_000;
+
+/**
+ * A token that the delta route has rejected is asked with again after a minute, doubling to ten, whatever the schedule; after an answer that was too large,
+ * which is not cheap, to an hour. `failuresBefore` counts rejections but the first.
+ */
+export function rejectedRetryInMs(kind: PartnerErrorKind, failuresBefore: number): number {
+  const mostMs = kind === 'answer-too-large' ? RETRY_MOST_MS : RETRY_REJECTED_MOST_MS;
+  return doubling(RETRY_FIRST_MS, failuresBefore + 1, mostMs);
 }
 
 /** So many runs in a row may meet a refusal that is for the whole account. */

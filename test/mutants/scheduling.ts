@@ -208,6 +208,25 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/delta.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'delta: a chain stays broken although its token is answered',
+      'chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = nullif',
+      'manifest_refused = nullif',
+    ],
+    [
+      'delta: each stray rejection of a token costs a download',
+      "and t.outcome = 'rejected-token' and",
+      "and t.outcome = '' and",
+    ],
+    [
+      'delta: a chain is said to be broken each time',
+      'if (breaks === undefined) return false;',
+      'if (breaks === undefined) return true;',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/maintenance.ts',
     ['test/pace/window.pg.test.ts', 'test/sync/incident.pg.test.ts', 'test/sync/maintenance.pg.test.ts'],
     [
