@@ -13,8 +13,9 @@ import { OUTAGE_KINDS, PartnerError, type PartnerErrorKind } from '../partner/er
 import type { Sql } from '../store/db.ts';
 import type { DueFloors } from '../store/due-floors.ts';
 import { endCallPause } from '../store/tasks.ts';
-import type { Failure } from './outcome.ts';
+import { type Failure, isRouteSuspect } from './outcome.ts';
 import type { Pacer, SentPermit } from '../pace/pacer.ts';
+import { refuses } from '../pace/policy.ts';
 import { acquireTraced, callTraced } from './traces.ts';
 
 /** What sync uses of the configuration. Credentials are the client's. */
@@ -108,33 +109,42 @@ export type Asked<T> =
 export interface AskedInVain {
   readonly kind: 'error';
   readonly error: PartnerError;
-  /** Its refusal has begun a back-off: others were let through before it. */
+  /** Its refusal has begun a back-off, or would have, were it not taken for its route's: others were let through before it. */
   readonly beganBackoff: boolean;
 }
 
 /**
  * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value. An answer, and an
- * error with a code of the partner's own too, is evidence that an outage is over: bulk calls need not pause any longer.
+ * error with a code of the partner's own too, is evidence that an outage is over: bulk calls need not pause any longer. After `failuresBefore` failed
+ * runs a refusal is taken for the route's, and has nobody else back off, unless it is the first request after a back-off.
  */
 export async function ask<T>(
   ctx: SyncContext,
   lane: string,
   send: (permit: SentPermit) => Promise<T>,
+  failuresBefore: number,
   signal?: AbortSignal,
 ): Promise<Asked<T>> {
   const acquired = await acquireTraced(ctx, lane, signal);
   if (acquired.kind === 'wait') return acquired;
-  const asked = await callTraced(ctx, lane, {}, () => send(acquired.permit)).then(
+  const isSpared = isRouteSuspect(failuresBefore) && acquired.permit.halfOpen !== true;
+  const permit = isSpared ? sparing(acquired.permit) : acquired.permit;
+  const asked = await callTraced(ctx, lane, {}, () => send(permit)).then(
     (value): Asked<T> => ({ kind: 'answer', value }),
     (error: unknown): Asked<T> => {
       if (error instanceof PartnerError)
-        return { kind: 'error', error, beganBackoff: acquired.permit.beganBackoff?.() ?? false };
+        return { kind: 'error', error, beganBackoff: isSpared || (permit.beganBackoff?.() ?? false) };
       throw error;
     },
   );
   if (asked.kind === 'answer' || (asked.kind === 'error' && asked.error.code !== undefined))
     await endCallPause(ctx.sql, OUTAGE_KINDS);
   return asked;
+}
+
+/** A permit by which the pace learns nothing of a refusal. Were it the account's, the requests of other routes would be refused within a second, too. */
+function sparing(permit: SentPermit): SentPermit {
+  return { ...permit, settle: (outcome) => permit.settle(refuses(outcome) ? 'aborted' : outcome) };
 }
 
 /** How long a snapshot-priced SKU may go without a refresh, in milliseconds: its sweep, or its metadata where that is sooner. */

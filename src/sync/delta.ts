@@ -1,4 +1,5 @@
 import { failpoint } from '../lib/failpoint.ts';
+import type { SentPermit } from '../pace/pacer.ts';
 import type { PartnerError } from '../partner/errors.ts';
 import {
   applyDelta,
@@ -11,7 +12,7 @@ import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { ask, type AskedInVain, type SyncContext } from './context.ts';
 import { dueKey } from './traces.ts';
-import { failureOf, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';
+import { failureOf, putOff, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';
 
 /** So many SKUs turned live at once that the catalog's counts are asked for: an incident may have begun. */
 const CROWD = 500;
@@ -71,8 +72,9 @@ export async function syncDelta(
     if (snapshotId === null || manifestAppliedAt === null) {
       return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'no baseline yet' };
     }
-    const asked = await ask(ctx, 'delta', (permit) => ctx.client.delta(permit, snapshotId, signal), signal);
-    if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+    const send = (permit: SentPermit) => ctx.client.delta(permit, snapshotId, signal);
+    const asked = await ask(ctx, 'delta', send, failuresBefore, signal);
+    if (asked.kind === 'wait') return putOff(asked, failuresBefore);
     if (asked.kind === 'error') return await recover(ctx, asked, snapshotId, failuresBefore);
 
     const delta = { ...asked.value, toSnapshot: asked.value.toSnapshot ?? snapshotId };

@@ -1,5 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import { heapKeeper } from '../lib/heap.ts';
+import type { SentPermit } from '../pace/pacer.ts';
 import { PartnerError, type PartnerErrorKind } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
@@ -25,7 +26,7 @@ import {
   type ManifestRefusal,
   REFUSAL_HINTS,
 } from './manifest-decision.ts';
-import { type Failure, failureOf, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
+import { type Failure, failureOf, putOff, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
 /** A presigned URL that stops working early is asked for again this often in one run (partner rule 4.2.9). */
@@ -75,8 +76,8 @@ async function baselineOnce(
   const baseline = await Baseline.open(ctx.databaseUrl, ctx.sql);
   try {
     const moment = await baseline.moment();
-    const asked = await askManifest(ctx, signal);
-    if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+    const asked = await askManifest(ctx, run, signal);
+    if (asked.kind === 'wait') return putOff(asked, run.failures);
     if (asked.kind === 'error') return await catalogFailed(ctx, run, asked);
     const meta = asked.value;
     const seenClaim = await noteSnapshotSeen(ctx.sql, meta);
@@ -135,8 +136,13 @@ async function baselineOnce(
   }
 }
 
-async function askManifest(ctx: SyncContext, signal?: AbortSignal): Promise<Asked<ManifestMeta>> {
-  const asked = await ask(ctx, 'manifest', (permit) => ctx.client.manifest(permit, signal), signal);
+async function askManifest(
+  ctx: SyncContext,
+  { failures }: TaskRun,
+  signal?: AbortSignal,
+): Promise<Asked<ManifestMeta>> {
+  const send = (permit: SentPermit) => ctx.client.manifest(permit, signal);
+  const asked = await ask(ctx, 'manifest', send, failures, signal);
   if (asked.kind !== 'answer') return asked;
   // A time yet to come says nothing of the snapshot's age, and would make each later snapshot look older.
   const { generatedAt } = asked.value;
@@ -289,8 +295,8 @@ export async function checkCatalog(
   if (state.manifestAppliedAt === null) {
     return { kind: 'postponed', nextInMs: Math.min(nextInMs, 60_000), because: 'no baseline yet' };
   }
-  const asked = await askManifest(ctx, signal);
-  if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+  const asked = await askManifest(ctx, run, signal);
+  if (asked.kind === 'wait') return putOff(asked, run.failures);
   if (asked.kind === 'error') {
     const { nextInMs: retry, ...outcome } = await catalogFailed(ctx, run, asked);
     return { ...outcome, nextInMs: Math.min(retry, nextInMs) };

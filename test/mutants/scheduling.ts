@@ -188,13 +188,32 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'retries: a route that is refused has all requests back off without end',
-      'if (beganBackoff && failuresBefore >= ROUTE_SUSPECT_AFTER &&',
-      'if (false &&',
+      'if (beganBackoff && isRouteSuspect(failuresBefore))',
+      'if (false)',
     ],
     [
       'retries: what is refused to all puts off a route for long',
-      'if (beganBackoff && failures',
-      'if (failures',
+      'if (beganBackoff && isRoute',
+      'if (isRoute',
+    ],
+    [
+      'retries: a suspected route is the first to ask after a back-off',
+      "because === 'silence' && isRouteSuspect(failuresBefore)",
+      'failuresBefore < 0',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/context.ts',
+    ['test/sync/refused-route.test.ts'],
+    [
+      'retries: a route that is refused has all others back off each time',
+      'isRouteSuspect(failuresBefore) && acquired',
+      'failuresBefore < 0 && acquired',
+    ],
+    [
+      'retries: what one refused route meets after a back-off says nothing',
+      ' && acquired.permit.halfOpen !== true;',
+      ';',
     ],
   ),
   ...faultsOf(

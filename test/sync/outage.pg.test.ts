@@ -210,11 +210,16 @@ describe('a pause after failed calls ends with evidence that the partner answers
     await (await send()).fail(kind);
     expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
   }
-  const answered = () => ask(ctx, 'delta', async () => 'an answer');
+  const answered = () => ask(ctx, 'delta', async () => 'an answer', 0);
   const notAnswered = (kind: PartnerErrorKind, code?: string) =>
-    ask(ctx, 'delta', async () => {
-      throw new PartnerError(kind, 'delta', code === undefined ? {} : { code });
-    });
+    ask(
+      ctx,
+      'delta',
+      async () => {
+        throw new PartnerError(kind, 'delta', code === undefined ? {} : { code });
+      },
+      0,
+    );
 
   test.each(['network', 'timeout', 'service-fault'] as const)(
     'after %s: any other route is answered, and a call tries at once, for the SKU of the one before too',
