@@ -39,8 +39,18 @@ export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKin
   'authorizer-fault',
 ]);
 
-/** What requests of any route meet while the partner, or the way there, is down; not what it has against the request. */
-export const OUTAGE_KINDS: readonly PartnerErrorKind[] = ['network', 'timeout', 'service-fault'];
+/**
+ * What requests of any route may meet while the partner, or the way there, is down: no answer, a page or a redirect in its place, a gateway without the route,
+ * an empty stub; not what it has against the request.
+ */
+export const OUTAGE_KINDS: readonly PartnerErrorKind[] = [
+  'network',
+  'timeout',
+  'service-fault',
+  'unreadable',
+  'not-a-route',
+  'no-skus-read',
+];
 
 const HINTS: Record<PartnerErrorKind, string> = {
   'throttled-or-forbidden':
@@ -195,6 +205,8 @@ export function classifyAnswer(route: Route, status: number, body: unknown): Par
   if (status === 401) return 'unauthorised';
   if (status === 403) return classifyForbidden(fields);
   if (status === 404) return 'not-a-route';
+  // A gateway's, as 429 is: it has waited long enough for somebody.
+  if (status === 408) return 'timeout';
   // Never sent by the service (partner rules 7.1); a gateway in between that sends it means what it says.
   if (status === 429) return 'throttled-or-forbidden';
   if (status === 500) return classifyServerFault(fields);

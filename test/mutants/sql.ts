@@ -195,6 +195,15 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/partner/errors.ts',
+    ['test/sync/outage.pg.test.ts'],
+    [
+      'pause: a maintenance page is what the partner has against the calls',
+      "  'service-fault',\n  'unreadable',\n  'not-a-route',\n  'no-skus-read',\n];",
+      "  'service-fault',\n];",
+    ],
+  ),
+  ...faultsOf(
     'src/store/call-lesson.ts',
     [
       'test/store/ledger-corners.pg.test.ts',

@@ -51,6 +51,8 @@ const rows: Row[] = [
   ['bulk', 400, { statusCode: 400, message: 'x' }, 'bad-request'],
   ['bulk', 400, null, 'bad-request'],
   ['bulk', 404, { message: 'x' }, 'not-a-route'],
+  ['bulk', 408, null, 'timeout'],
+  ['delta', 408, { message: 'Refused' }, 'timeout'],
   ['bulk', 413, null, 'bad-request'],
   ['bulk', 429, null, 'throttled-or-forbidden'],
   ['bulk', 200, { results: {} }, null],

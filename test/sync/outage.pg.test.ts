@@ -221,7 +221,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
       0,
     );
 
-  test.each(['network', 'timeout', 'service-fault'] as const)(
+  test.each(['network', 'timeout', 'service-fault', 'unreadable', 'not-a-route', 'no-skus-read'] as const)(
     'after %s: any other route is answered, and a call tries at once, for the SKU of the one before too',
     async (kind) => {
       await pausedBy(kind);
@@ -272,6 +272,9 @@ describe('a pause after failed calls ends with evidence that the partner answers
     ['network', 5],
     ['timeout', 5],
     ['service-fault', 5],
+    ['unreadable', 5],
+    ['not-a-route', 5],
+    ['no-skus-read', 5],
     ['bad-request', 30],
   ] as const)('without any, the longest pause after %s is of %i minutes', (kind, minutes) => {
     const failed = { kind, skus: 1, failures: 20, hadFailed: false };
