@@ -175,10 +175,16 @@ export function kindsOf(route: Route): PartnerErrorKind[] {
   return (Object.keys(HINTS) as PartnerErrorKind[]).filter((kind) => !elsewhere.has(kind));
 }
 
+const NOT_CONFIGURED = 'supplier account not configured';
+
+/** Only the documented text tells an account that is not configured (partner rule 5.5.not-configured): a `statusCode` has the 403 of any gateway, too. */
 function classifyForbidden(fields: Body | null): PartnerErrorKind {
-  const configured =
-    fields !== null && Object.hasOwn(fields, 'statusCode') && Number(fields['statusCode']) === 403;
-  return configured ? 'account-not-configured' : 'throttled-or-forbidden';
+  const message = fields?.['message'];
+  const isDocumented =
+    Number(fields?.['statusCode']) === 403 &&
+    typeof message === 'string' &&
+    message.trim().toLowerCase() === NOT_CONFIGURED;
+  return isDocumented ? 'account-not-configured' : 'throttled-or-forbidden';
 }
 
 function classifyServerFault(fields: Body | null): PartnerErrorKind {
