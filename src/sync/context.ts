@@ -115,7 +115,8 @@ export interface AskedInVain {
 
 /**
  * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value. An answer, and an
- * error with a code of the partner's own too, is evidence that an outage is over: bulk calls need not pause any longer. After `failuresBefore` failed
+ * error with a code of the partner's own too, is evidence that an outage is over: bulk calls need not pause any longer. Where this route had failed
+ * as well, that is so whatever bulk calls met: a gateway that is down may answer anything, a 400 too. After `failuresBefore` failed
  * runs a refusal is taken for the route's, and has nobody else back off, unless it is the first request after a back-off.
  */
 export async function ask<T>(
@@ -138,7 +139,7 @@ export async function ask<T>(
     },
   );
   if (asked.kind === 'answer' || (asked.kind === 'error' && asked.error.code !== undefined))
-    await endCallPause(ctx.sql, OUTAGE_KINDS);
+    await endCallPause(ctx.sql, asked.kind === 'answer' && failuresBefore > 0 ? null : OUTAGE_KINDS);
   return asked;
 }
 

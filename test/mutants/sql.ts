@@ -204,6 +204,20 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/sync/context.ts',
+    ['test/sync/outage.pg.test.ts'],
+    [
+      'pause: a gateway that answered 400 to everything has the calls wait on',
+      "asked.kind === 'answer' && failuresBefore > 0 ? null : OUTAGE_KINDS",
+      'OUTAGE_KINDS',
+    ],
+    [
+      'pause: a fault of the catalog ends any, where it came again',
+      "asked.kind === 'answer' && failuresBefore > 0 ? null",
+      'failuresBefore > 0 ? null',
+    ],
+  ),
+  ...faultsOf(
     'src/store/call-lesson.ts',
     [
       'test/store/ledger-corners.pg.test.ts',

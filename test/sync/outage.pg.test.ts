@@ -257,6 +257,24 @@ describe('a pause after failed calls ends with evidence that the partner answers
     expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
   });
 
+  test.each(['bad-request', 'answer-too-large'] as const)(
+    'after %s, too, where the other route had failed before: whatever it was is over',
+    async (kind) => {
+      await pausedBy(kind);
+      await ask(
+        ctx,
+        'delta',
+        async () => {
+          throw new PartnerError('snapshot-stale', 'delta', { status: 503, code: '0014' });
+        },
+        1,
+      );
+      expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
+      await ask(ctx, 'delta', async () => 'an answer', 1);
+      expect((await callPause(store.sql)).ms).toBe(0);
+    },
+  );
+
   test('SKUs that wait after errors and deferrals of their own go on waiting', async () => {
     await knownSkus(store.sql, ['erring', 'deferred']);
     await mark(store.sql, ['erring', 'deferred'], 'changed');
