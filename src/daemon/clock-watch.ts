@@ -1,7 +1,13 @@
 import type { Clock } from '../lib/clock.ts';
 import { type DatabaseClock, noteClock, putClockRight, readClock } from '../store/clock.ts';
 import type { Sql } from '../store/db.ts';
-import { type ClockEvent, type ClockSample, judgeClocks, type WrongClock } from '../sync/clocks.ts';
+import {
+  type ClockEvent,
+  type ClockSample,
+  type ClocksBefore,
+  judgeClocks,
+  type WrongClock,
+} from '../sync/clocks.ts';
 
 /** Keeps an eye on the clocks, and has times put right that Postgres's clock wrote while it was ahead. */
 export interface ClockWatch {
@@ -23,7 +29,7 @@ const DATE_PRECISION_MS = 1000;
 const PARTNER_KNOWN_MS = 3_600_000;
 
 export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEvent) => void): ClockWatch {
-  let before: Parameters<typeof judgeClocks>[0] = null;
+  let before: ClocksBefore | null = null;
   let wrong: WrongClock | null = null;
   let partner: { readonly time: number; readonly monotonic: number } | null = null;
 
@@ -53,9 +59,9 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
       const found = await read();
       if (found === null) return;
       const { row, sample } = found;
-      const { suspect, jump, wrong: nowWrong } = judgeClocks(before, sample);
+      const { jump, wrong: nowWrong, ...left } = judgeClocks(before, sample);
       const isFirst = before === null;
-      before = { sample, suspect };
+      before = { sample, ...left };
       wrong = nowWrong;
       if (jump?.clock === 'both') partner = null;
       if (jump !== null) emit({ event: 'clock.jumped', ...jump });

@@ -49,8 +49,18 @@ export const NO_ANSWER: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind
   'aborted',
 ]);
 
-/** What requests of any route meet while the partner, or the way there, is down; not what it has against the request. */
-export const OUTAGE_KINDS: readonly PartnerErrorKind[] = ['network', 'timeout', 'service-fault'];
+/**
+ * What requests of any route may meet while the partner, or the way there, is down: no answer, a page or a redirect in its place, a gateway without the route,
+ * an empty stub; not what it has against the request.
+ */
+export const OUTAGE_KINDS: readonly PartnerErrorKind[] = [
+  'network',
+  'timeout',
+  'service-fault',
+  'unreadable',
+  'not-a-route',
+  'no-skus-read',
+];
 
 const HINTS: Record<PartnerErrorKind, string> = {
   'throttled-or-forbidden':
@@ -174,10 +184,16 @@ export function kindsOf(route: Route): PartnerErrorKind[] {
   return (Object.keys(HINTS) as PartnerErrorKind[]).filter((kind) => !elsewhere.has(kind));
 }
 
+const NOT_CONFIGURED = 'supplier account not configured';
+
+/** Only the documented text tells an account that is not configured (partner rule 5.5.not-configured): a `statusCode` has the 403 of any gateway, too. */
 function classifyForbidden(fields: Body | null): PartnerErrorKind {
-  const configured =
-    fields !== null && Object.hasOwn(fields, 'statusCode') && Number(fields['statusCode']) === 403;
-  return configured ? 'account-not-configured' : 'throttled-or-forbidden';
+  const message = fields?.['message'];
+  const isDocumented =
+    Number(fields?.['statusCode']) === 403 &&
+    typeof message === 'string' &&
+    message.trim().toLowerCase() === NOT_CONFIGURED;
+  return isDocumented ? 'account-not-configured' : 'throttled-or-forbidden';
 }
 
 function classifyServerFault(fields: Body | null): PartnerErrorKind {
@@ -204,6 +220,8 @@ export function classifyAnswer(route: Route, status: number, body: unknown): Par
   if (status === 401) return 'unauthorised';
   if (status === 403) return classifyForbidden(fields);
   if (status === 404) return 'not-a-route';
+  // A gateway's, as 429 is: it has waited long enough for somebody.
+  if (status === 408) return 'timeout';
   // Never sent by the service (partner rules 7.1); a gateway in between that sends it means what it says.
   if (status === 429) return 'throttled-or-forbidden';
   if (status === 500) return classifyServerFault(fields);

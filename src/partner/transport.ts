@@ -68,6 +68,10 @@ const LARGE_TEXT = 1024 * 1024;
 
 const unzip = promisify(gunzip);
 
+/** For what is no JSON, or leads elsewhere. */
+const NOT_THE_API =
+  'a page, a redirect or half an answer came in its place: the partner may be under maintenance, or a proxy in between; check PARTNER_BASE_URL if it lasts';
+
 function authorization({ apiKey, secret }: Credentials): string {
   return `Basic ${Buffer.from(`${apiKey}:${secret}`, 'utf8').toString('base64')}`;
 }
@@ -180,7 +184,8 @@ class UndiciTransport implements Transport {
     head.refusal = body;
     const code = codeOf(body);
     const kind = classifyAnswer(route, status, body) ?? 'unreadable';
-    return new PartnerError(kind, route, code === undefined ? { status } : { status, code });
+    const hint = kind === 'unreadable' ? { hint: NOT_THE_API } : {};
+    return new PartnerError(kind, route, { status, ...(code !== undefined && { code }), ...hint });
   }
 
   async #read(
@@ -197,7 +202,11 @@ class UndiciTransport implements Transport {
       if (isTooLarge(error))
         throw new PartnerError('answer-too-large', route, { status, detail: `over ${limits.bytes} bytes` });
       throw failureCode(error)?.startsWith('Z_') === true
-        ? new PartnerError('unreadable', route, { status, detail: 'the gzip body is damaged' })
+        ? new PartnerError('unreadable', route, {
+            status,
+            detail: 'the gzip body is damaged',
+            hint: NOT_THE_API,
+          })
         : fail(error);
     }
     const excess = await excessOf(text, limits);
@@ -214,7 +223,11 @@ class UndiciTransport implements Transport {
     try {
       body = parse(text);
     } catch {
-      throw new PartnerError('unreadable', route, { status, detail: 'the body is not JSON' });
+      throw new PartnerError('unreadable', route, {
+        status,
+        detail: 'the body is not JSON',
+        hint: NOT_THE_API,
+      });
     }
     // To read what was parsed takes about as long: others have their turn in between.
     if (text.length > LARGE_TEXT) await setImmediate();

@@ -250,14 +250,20 @@ function catalogReasons(facts: Facts): Reason[] {
 }
 
 /** A call that fails now and then holds nothing up: only its SKUs are asked again. */
-function failingCalls({ failedCalls, tasks }: Facts): Reason | false {
+function failingCalls({ failedCalls, tasks, idle: { answeredSeconds } }: Facts): Reason | false {
   const why = tasks.find(({ task }) => task === 'reprice')?.outcome ?? null;
   if (failedCalls > 0 && why === 'no-skus-read')
-    return degraded(
-      'calls-failing',
-      'the partner reads no SKU from bulk calls: PARTNER_BULK_BODY_KEY is not the name it expects',
-      'set PARTNER_BULK_BODY_KEY to the name that `catalog-mirror doctor` finds',
-    );
+    return answeredSeconds === null
+      ? degraded(
+          'calls-failing',
+          'the partner reads no SKU from bulk calls: PARTNER_BULK_BODY_KEY is not the name it expects',
+          'set PARTNER_BULK_BODY_KEY to the name that `catalog-mirror doctor` finds',
+        )
+      : degraded(
+          'calls-failing',
+          `the partner reads no SKU from bulk calls, though it did ${formatAge(answeredSeconds)} ago`,
+          'it is retried by itself; if it lasts, or PARTNER_BULK_BODY_KEY was changed, run `catalog-mirror doctor`',
+        );
   return (
     failedCalls >= FAILURES_BEFORE_PAUSE &&
     degraded('calls-failing', `bulk calls are failing (${failedCalls} in a row)`, DOCTOR)

@@ -48,7 +48,7 @@ function chainBroken({ sync: { chainBrokenAt }, now }: Facts): Reason | false {
     degraded(
       'chain-broken',
       `the chain of deltas has been broken for ${formatAge(seconds)}, and changes wait for a new manifest`,
-      'it is fetched by itself; if it lasts, see the task manifest in `catalog-mirror status`',
+      'it is fetched by itself, and the delta asked again; if it lasts, see the tasks manifest and delta in `catalog-mirror status`',
     )
   );
 }

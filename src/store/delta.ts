@@ -205,6 +205,8 @@ async function moveToken(tx: Tx, { toSnapshot, isEnd = false }: DeltaChange): Pr
       built_after = case when snapshot_id <> ${toSnapshot} and caught_up then token_at else built_after end,
       caught_up = snapshot_id = ${toSnapshot},
       delta_checked_at = case when snapshot_id = ${toSnapshot} or ${isEnd} then now() else delta_checked_at end,
+      -- Answered, whatever it was before.
+      chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = nullif(manifest_refused, 'rejected-token'),
       snapshot_id = ${toSnapshot}, catalog_fault = null, chain_breaks = 0`;
 }
 
@@ -266,20 +268,33 @@ export async function noteCatalogFault(sql: Sql, code: '0012' | '0014' | null): 
 
 /**
  * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is due. At once the first time;
- * when fresh manifests do not help, after a minute, doubling to an hour.
+ * when fresh manifests do not help, after a minute, doubling to an hour. False where that is known already, or it is another token by now.
  */
-export async function noteBrokenChain(sql: Sql, token: string): Promise<void> {
-  await transaction(sql, async (tx) => {
+export async function noteBrokenChain(sql: Sql, token: string): Promise<boolean> {
+  return await transaction(sql, async (tx) => {
     const broken = await tx<{ breaks: number }[]>`
       update catalog_internal.sync
       set rejected_snapshot_id = ${token}, chain_broken_at = now(), chain_breaks = chain_breaks + 1
       where snapshot_id = ${token} and chain_broken_at is null
       returning chain_breaks as breaks`;
     const breaks = broken[0]?.breaks;
-    if (breaks === undefined) return;
+    if (breaks === undefined) return false;
     const waitSeconds = breaks === 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2));
     await tx`
       update catalog_internal.tasks set next_at = least(next_at, now() + make_interval(secs => ${waitSeconds}))
       where task = 'manifest'`;
+    return true;
   });
+}
+
+/**
+ * The token that was rejected is answered all the same. Where the manifest was only tried again because it offers no other token, its next run is by
+ * its schedule again, `manifestMs` after the last one that was applied: else each stray rejection would cost a download.
+ */
+export async function noteChainMended(sql: Sql, manifestMs: number): Promise<void> {
+  await sql`
+    update catalog_internal.tasks t set failures = 0,
+      next_at = greatest(clock_timestamp(), s.manifest_applied_at + make_interval(secs => ${manifestMs / 1000}))
+    from catalog_internal.sync s
+    where t.task = 'manifest' and t.failures > 0 and t.outcome = 'rejected-token' and t.running_until is null and s.chain_broken_at is null`;
 }

@@ -37,6 +37,13 @@ export interface ClockJudgement {
   readonly wrong: WrongClock | null;
   /** The clock of the last jump while clocks differ, or nobody knows whether they do: for the next judgement. */
   readonly suspect: ClockJump['clock'] | null;
+  /** By how much the partner's clock alone was last ahead, or behind; null: it last agreed with ours, or is not known. For the next judgement, too. */
+  readonly partnerAheadMs: number | null;
+}
+
+/** A reading, and what its judgement leaves to the next one. */
+export interface ClocksBefore extends Pick<ClockJudgement, 'suspect' | 'partnerAheadMs'> {
+  readonly sample: ClockSample;
 }
 
 /** What a daemon sees of the clocks. */
@@ -52,18 +59,25 @@ const JUMP_MS = 2000;
 const DIFFERS_MS = 60_000;
 
 /** Judges a reading by the one before (null: there is none) and what that one left suspect. */
-export function judgeClocks(
-  before: { readonly sample: ClockSample; readonly suspect: ClockJudgement['suspect'] } | null,
-  now: ClockSample,
-): ClockJudgement {
+export function judgeClocks(before: ClocksBefore | null, now: ClockSample): ClockJudgement {
   const jump = before === null ? null : jumpBetween(before.sample, now);
-  const left = before?.suspect ?? null;
-  const suspect = jump?.clock ?? left;
+  const known = before?.partnerAheadMs ?? null;
   // What the partner's last answer said it said before; where the machine has slept meanwhile, nobody has counted the time.
   const partner = jump?.clock === 'both' ? null : now.partner;
+  const left = jump?.clock ?? before?.suspect ?? null;
+  // Where the partner was off and is so by as much, both were right to jump.
+  const hasSlept =
+    left === 'both' && partner !== null && known !== null && !differ(now, partner - now.host, known);
+  const suspect = hasSlept ? null : left;
   const wrong = wrongOf({ ...now, partner }, suspect);
   const isOpen = wrong === null ? suspect === 'both' && partner === null : wrong.clock !== 'partner';
-  return { jump, wrong, suspect: isOpen ? suspect : null };
+  const isTold = partner !== null && (wrong === null || wrong.clock === 'partner');
+  const partnerAheadMs = isTold ? (wrong?.aheadMs ?? null) : known;
+  return { jump, wrong, suspect: isOpen ? suspect : null, partnerAheadMs };
+}
+
+function differ({ uncertaintyMs }: ClockSample, a: number, b: number): boolean {
+  return Math.abs(a - b) > DIFFERS_MS + uncertaintyMs;
 }
 
 function jumpBetween(before: ClockSample, now: ClockSample): ClockJump | null {
@@ -77,26 +91,23 @@ function jumpBetween(before: ClockSample, now: ClockSample): ClockJump | null {
   return jumped(host) ? { clock: 'host', ms: host } : null;
 }
 
-function wrongOf(
-  { postgres, host, partner, uncertaintyMs }: ClockSample,
-  suspect: ClockJudgement['suspect'],
-): WrongClock | null {
-  const differ = (a: number, b: number) => Math.abs(a - b) > DIFFERS_MS + uncertaintyMs;
+function wrongOf(sample: ClockSample, suspect: ClockJudgement['suspect']): WrongClock | null {
+  const { postgres, host, partner } = sample;
   const [isPostgres, isHost] = [
     { clock: 'postgres', aheadMs: postgres - host },
     { clock: 'host', aheadMs: host - postgres },
   ] as const;
-  if (!differ(postgres, host)) {
-    if (partner === null || !differ(partner, host)) return null;
+  if (!differ(sample, postgres, host)) {
+    if (partner === null || !differ(sample, partner, host)) return null;
     // That two agree says nothing where they are one, and it was set.
     const isOne = suspect === 'both';
     return isOne
       ? { ...isPostgres, aheadMs: postgres - partner }
       : { clock: 'partner', aheadMs: partner - host };
   }
-  if (partner !== null && !differ(partner, host)) return isPostgres;
-  if (partner !== null && !differ(partner, postgres)) return isHost;
-  if (partner === null && suspect !== null && suspect !== 'both')
-    return suspect === 'postgres' ? isPostgres : isHost;
+  if (partner !== null && !differ(sample, partner, host)) return isPostgres;
+  if (partner !== null && !differ(sample, partner, postgres)) return isHost;
+  // The partner is not there, or agrees with neither.
+  if (suspect !== null && suspect !== 'both') return suspect === 'postgres' ? isPostgres : isHost;
   return { ...isPostgres, clock: 'unknown' };
 }

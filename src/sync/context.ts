@@ -122,12 +122,14 @@ export interface FailedRequest {
 
 /**
  * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value. An answer, and an
- * error with a code of the partner's own too, is evidence that an outage is over: bulk calls need not pause any longer.
+ * error with a code of the partner's own too, is evidence that an outage is over: bulk calls need not pause any longer. Where this route had failed
+ * in `failuresBefore` runs, that is so whatever bulk calls met: a gateway that is down may answer anything, a 400 too.
  */
 export async function ask<T>(
   ctx: SyncContext,
   lane: string,
   send: (permit: SentPermit) => Promise<T>,
+  failuresBefore: number,
   signal?: AbortSignal,
 ): Promise<Asked<T>> {
   const acquired = await acquireTraced(ctx, lane, signal);
@@ -141,7 +143,7 @@ export async function ask<T>(
     },
   );
   if (asked.kind === 'answer' || (asked.kind === 'error' && asked.error.code !== undefined))
-    await endCallPause(ctx.sql, OUTAGE_KINDS);
+    await endCallPause(ctx.sql, asked.kind === 'answer' && failuresBefore > 0 ? null : OUTAGE_KINDS);
   return asked;
 }
 

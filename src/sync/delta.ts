@@ -1,11 +1,18 @@
 import { failpoint } from '../lib/failpoint.ts';
+import type { SentPermit } from '../pace/pacer.ts';
 import type { PartnerError } from '../partner/errors.ts';
-import { applyDelta, type DeltaApplied, noteBrokenChain, noteCatalogFault } from '../store/delta.ts';
+import {
+  applyDelta,
+  type DeltaApplied,
+  noteBrokenChain,
+  noteCatalogFault,
+  noteChainMended,
+} from '../store/delta.ts';
 import { readSyncState } from '../store/sync-state.ts';
 import { requestTask } from '../store/tasks.ts';
 import { ask, type FailedRequest, type SyncContext } from './context.ts';
 import { dueKey } from './traces.ts';
-import { failureOf, type TaskOutcome, retryAfter } from './outcome.ts';
+import { failureOf, postponedBy, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';
 
 /** This many SKUs turning live in one delta may be an incident: check the catalog's counts. */
 const INCIDENT_CHECK_SKUS = 500;
@@ -48,7 +55,8 @@ const MOST_HOPS = 100;
 
 /**
  * Polls the delta from the stored token, again and again while to_snapshot advances (partner rule 4.2.11), and
- * applies each answer with its token in one transaction.
+ * applies each answer with its token in one transaction. A token that was rejected is asked with, too: what rejected it may have been a
+ * gateway, or a replica that did not know it yet, and an answer to it mends the chain.
  */
 export async function syncDelta(
   ctx: SyncContext,
@@ -64,15 +72,9 @@ export async function syncDelta(
     if (snapshotId === null || manifestAppliedAt === null) {
       return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'no baseline yet' };
     }
-    if (chainBrokenAt !== null) {
-      return {
-        kind: 'postponed',
-        nextInMs: Math.min(deltaMs, 5000),
-        because: 'waiting for a new manifest',
-      };
-    }
-    const asked = await ask(ctx, 'delta', (permit) => ctx.client.delta(permit, snapshotId, signal), signal);
-    if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+    const send = (permit: SentPermit) => ctx.client.delta(permit, snapshotId, signal);
+    const asked = await ask(ctx, 'delta', send, failuresBefore, signal);
+    if (asked.kind === 'wait') return postponedBy(asked, failuresBefore);
     if (asked.kind === 'error') return await recover(ctx, asked, snapshotId, failuresBefore);
 
     const delta = { ...asked.value, toSnapshot: asked.value.toSnapshot ?? snapshotId };
@@ -82,6 +84,8 @@ export async function syncDelta(
     const isEnd = empty >= MOST_EMPTY_HOPS || seen.has(delta.toSnapshot);
     const applied = await applyTraced(ctx, { since: snapshotId, ...delta, isEnd });
     failpoint('delta.committed');
+    if (applied.applied && chainBrokenAt !== null)
+      await noteChainMended(ctx.sql, ctx.settings.intervals.manifestMs);
     const advanced = delta.toSnapshot !== snapshotId;
     if (applied.applied && (advanced || applied.marked > 0 || delta.skipped > 0)) {
       ctx.emit({
@@ -132,13 +136,13 @@ async function recover(
   const { error } = asked;
   const recovery = deltaRecovery(error, failuresBefore);
   if (recovery === 'fetch-manifest') {
-    await noteBrokenChain(ctx.sql, token);
-    ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
-    return {
-      kind: 'postponed',
-      nextInMs: Math.min(ctx.settings.intervals.deltaMs, 5000),
-      because: error.kind,
-    };
+    const nextInMs = rejectedRetryInMs(error.kind, failuresBefore);
+    // No failure yet: the manifest comes first, and the delta at once after it.
+    if (await noteBrokenChain(ctx.sql, token)) {
+      ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
+      return { kind: 'postponed', nextInMs, because: error.kind };
+    }
+    return { kind: 'failed', nextInMs, ...failureOf(error) };
   }
   if (recovery === 'catalog-fault') {
     await noteCatalogFault(ctx.sql, error.kind === 'no-snapshot' ? '0012' : '0014');

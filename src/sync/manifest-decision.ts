@@ -35,6 +35,22 @@ export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): 
   return null;
 }
 
+/** Where the mirror stands while its delta does not say what has changed. */
+export interface WaitingMirror extends Pick<PresentSnapshot, 'chainBrokenAt' | 'rejectedSnapshotId'> {
+  readonly snapshotId: string | null;
+  readonly deltaLate: boolean | null;
+  readonly manifestRefused: string | null;
+}
+
+/**
+ * Whether the snapshot that the manifest route names now is one to download at once: another one than the mirror's while the delta is late; or, where the
+ * chain is broken and the manifest was refused because it offered the rejected token, another one than that.
+ */
+export function isAwaited({ snapshotId }: OfferedSnapshot, waiting: WaitingMirror): boolean {
+  if (waiting.chainBrokenAt === null) return waiting.deltaLate === true && snapshotId !== waiting.snapshotId;
+  return waiting.manifestRefused === 'rejected-token' && snapshotId !== waiting.rejectedSnapshotId;
+}
+
 export interface DownloadedManifest {
   /** Lines read, rejected ones included. */
   readonly lines: number;
@@ -66,7 +82,7 @@ export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
 
 export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
   'rejected-token':
-    'the newest manifest has the catalog snapshot that the delta rejected; waiting for a newer one',
+    'the newest manifest has the catalog snapshot that the delta rejected; the delta is asked with it again, until it answers or there is a newer one',
   'older-snapshot': 'the offered manifest is older than the applied one; waiting for a newer one',
   'too-many-rejected-lines':
     'more than 0.1 % of the lines are unreadable; samples are in catalog_internal.quarantine',

@@ -1,5 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import { heapKeeper } from '../lib/heap.ts';
+import type { SentPermit } from '../pace/pacer.ts';
 import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
@@ -18,8 +19,14 @@ import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
 import { ask, type Asked, type FailedRequest, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
-import { judgeDownload, judgeOffer, type ManifestRefusal, REFUSAL_HINTS } from './manifest-decision.ts';
-import { type Failure, failureOf, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
+import {
+  isAwaited,
+  judgeDownload,
+  judgeOffer,
+  type ManifestRefusal,
+  REFUSAL_HINTS,
+} from './manifest-decision.ts';
+import { type Failure, failureOf, postponedBy, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
 /** A presigned URL that stops working early is asked for again this often in one run (partner rule 4.2.9). */
@@ -69,8 +76,8 @@ async function baselineOnce(
   const baseline = await Baseline.open(ctx.databaseUrl, ctx.sql);
   try {
     const moment = await baseline.moment();
-    const asked = await askManifest(ctx, signal);
-    if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+    const asked = await askManifest(ctx, run, signal);
+    if (asked.kind === 'wait') return postponedBy(asked, run.failures);
     if (asked.kind === 'error') return await catalogFailed(ctx, run, asked);
     const meta = asked.value;
     const seenClaim = await noteSnapshotSeen(ctx.sql, meta);
@@ -129,8 +136,13 @@ async function baselineOnce(
   }
 }
 
-async function askManifest(ctx: SyncContext, signal?: AbortSignal): Promise<Asked<ManifestMeta>> {
-  const asked = await ask(ctx, 'manifest', (permit) => ctx.client.manifest(permit, signal), signal);
+async function askManifest(
+  ctx: SyncContext,
+  { failures }: TaskRun,
+  signal?: AbortSignal,
+): Promise<Asked<ManifestMeta>> {
+  const send = (permit: SentPermit) => ctx.client.manifest(permit, signal);
+  const asked = await ask(ctx, 'manifest', send, failures, signal);
   if (asked.kind !== 'answer') return asked;
   // A time yet to come says nothing of the snapshot's age, and would make each later snapshot look older.
   const { generatedAt } = asked.value;
@@ -283,8 +295,8 @@ export async function checkCatalog(
   if (state.manifestAppliedAt === null) {
     return { kind: 'postponed', nextInMs: Math.min(nextInMs, 60_000), because: 'no baseline yet' };
   }
-  const asked = await askManifest(ctx, signal);
-  if (asked.kind === 'wait') return { kind: 'postponed', nextInMs: asked.forMs, because: asked.because };
+  const asked = await askManifest(ctx, run, signal);
+  if (asked.kind === 'wait') return postponedBy(asked, run.failures);
   if (asked.kind === 'error') {
     const { nextInMs: retry, ...outcome } = await catalogFailed(ctx, run, asked);
     return { ...outcome, nextInMs: Math.min(retry, nextInMs) };
@@ -292,10 +304,8 @@ export async function checkCatalog(
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
   await noteCatalogCheck(ctx.sql, asked.value);
   await weighCounts(ctx, asked.value);
-  const { deltaLate, chainBrokenAt, snapshotId } = state;
-  const isNews = deltaLate === true && chainBrokenAt === null && asked.value.snapshotId !== snapshotId;
   // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
-  if (isNews) await requestTask(ctx.sql, 'manifest');
+  if (isAwaited(asked.value, state)) await requestTask(ctx.sql, 'manifest');
   const generated = generatedAt?.toISOString() ?? null;
   return { kind: 'done', nextInMs, counts: { generated, live: livePricedSkuCount, skus: skuCount } };
 }

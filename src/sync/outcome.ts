@@ -1,5 +1,5 @@
 import { doubling } from '../lib/duration.ts';
-import { mayBeOfWhatIsAsked, type PartnerError } from '../partner/errors.ts';
+import type { PartnerError, PartnerErrorKind } from '../partner/errors.ts';
 import { refuses } from '../pace/policy.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
@@ -46,25 +46,53 @@ export function retryInMs(failuresBefore: number, scheduleMs: number): number {
   return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS));
 }
 
+/** Well below the time after which a delta is late. */
+const RETRY_REJECTED_MOST_MS = 600_000;
+
+/**
+ * A token that the delta route has rejected is asked with again after a minute, doubling to ten, whatever the schedule; after an answer that was too large,
+ * which is not cheap, to an hour. `failuresBefore` counts rejections but the first.
+ */
+export function rejectedRetryInMs(kind: PartnerErrorKind, failuresBefore: number): number {
+  const mostMs = kind === 'answer-too-large' ? RETRY_MOST_MS : RETRY_REJECTED_MOST_MS;
+  return doubling(RETRY_FIRST_MS, failuresBefore + 1, mostMs);
+}
+
 /** Consecutive failed runs after which a rejection may be the route's and not the account's. */
 const ROUTE_SUSPECT_AFTER = 2;
 /** Well below the time after which a delta is late: others may use up the limit, and make it look so. */
-const RETRY_REFUSED_ROUTE_MOST_MS = 600_000;
+const RETRY_REFUSED_ROUTE_MOST_MS = 1_200_000;
+/** After a back-off others ask first: one that is refused for its route would tell nothing of the account. */
+const OTHERS_FIRST_MS = 5000;
 
 /**
- * The same for a request that ended with an error. One whose refusal began a back-off, after runs that failed in a row, may be refused for its route, and
- * each try has all requests back off: it waits for longer each time, whatever its schedule.
+ * Whether a request after so many failed runs may be refused for its route: by a gateway that dislikes it or drops its Authorization header, or as the account
+ * does not have it. Whatever is sent then looks like what all requests get (partner rules 5.6 and 5.7), so only those of other routes tell.
+ */
+function isRouteSuspect(failuresBefore: number): boolean {
+  return failuresBefore >= ROUTE_SUSPECT_AFTER;
+}
+
+/** A run that got no permit: it is put off, and where its route is suspected in a back-off, until others have asked. */
+export function postponedBy(
+  { forMs, because }: { readonly forMs: number; readonly because: string },
+  failuresBefore: number,
+): TaskOutcome {
+  const isLater = because === 'silence' && isRouteSuspect(failuresBefore);
+  return { kind: 'postponed', nextInMs: forMs + (isLater ? OTHERS_FIRST_MS : 0), because };
+}
+
+/**
+ * The same for a request that ended with an error. One that was refused though others were let through before it, after runs that failed in a row, may be
+ * refused for its route: it waits for longer each time, whatever its schedule.
  */
 export function retryAfter(
-  {
-    error,
-    beganBackoff,
-  }: { readonly error: Pick<PartnerError, 'kind' | 'status'>; readonly beganBackoff: boolean },
+  { error, beganBackoff }: { readonly error: Pick<PartnerError, 'kind'>; readonly beganBackoff: boolean },
   failuresBefore: number,
   scheduleMs: number,
 ): number {
   if (!refuses(error.kind)) return retryInMs(failuresBefore, scheduleMs);
-  if (beganBackoff && failuresBefore >= ROUTE_SUSPECT_AFTER && mayBeOfWhatIsAsked(error))
+  if (beganBackoff && isRouteSuspect(failuresBefore))
     return doubling(RETRY_FIRST_MS, failuresBefore, RETRY_REFUSED_ROUTE_MOST_MS);
   return Math.min(scheduleMs, RETRY_REFUSED_MS);
 }

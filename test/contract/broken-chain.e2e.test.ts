@@ -22,6 +22,8 @@ describe('a broken chain', () => {
     sandbox.world.buildSnapshot();
     sandbox.faults.add({ route: 'delta', status: 400, body });
     await runNow(stack, app, 'delta');
+    // Then only is the delta asked for again.
+    await eventually(() => expect(logged(stack, 'manifest.done')).toHaveLength(2));
     await stack.caughtUp();
     expect(logged(stack, 'delta.chain-broken')).toHaveLength(1);
     expect(sandbox.counts('file')).toBe(files + 1);
@@ -57,9 +59,12 @@ describe('a broken chain', () => {
     expect(await metric(app, 'syncs_total', 'kind="manifest",outcome="rejected-token"')).toBe(1);
     expect(logged(stack, 'manifest.failed')[0]).toMatchObject({ because: 'rejected-token', level: 'warn' });
 
-    // Again and again it is triggered: the delta is not asked while the chain is broken, nor the manifest before its time.
-    for (let wake = 0; wake < 5; wake += 1) await runNow(stack, app, 'delta');
-    expect(sandbox.counts('delta')).toBe(asked.delta + 1);
+    // The delta is asked with the token again, after longer each time; the manifest not before its time.
+    for (let times = 0; times < 3; times += 1) await runNow(stack, app, 'delta');
+    expect(await taskOf(sql, 'delta')).toMatchObject({ outcome: 'snapshot-expired', failures: 3 });
+    expect((await taskOf(sql, 'delta')).waits).toBeCloseTo(240, 0);
+    expect(logged(stack, 'delta.chain-broken')).toHaveLength(1);
+    expect(sandbox.counts('delta')).toBe(asked.delta + 4);
     expect(sandbox.counts('manifest')).toBe(asked.manifest + 1);
     expect(sandbox.counts('file')).toBe(asked.file);
     expect(await contents(sql)).toEqual(before);
@@ -71,6 +76,31 @@ describe('a broken chain', () => {
     await stack.caughtUp();
     expect(await catalogState(sql)).toBe('ok');
   });
+
+  test.each([
+    ['0010', expired],
+    ['a 400 without a code', { statusCode: 400, message: 'bad since' }],
+  ])(
+    'is none, where %s came once for the newest token: the delta goes on, and nothing is downloaded',
+    async (_name, body) => {
+      await using stack = await createStack({ sandbox: { skus: 60, seed: 304 } });
+      const { sandbox, sql } = stack;
+      const app = await stack.start();
+      await stack.caughtUp();
+      const files = sandbox.counts('file');
+      sandbox.faults.add({ route: 'delta', times: 1, status: 400, body });
+      await runNow(stack, app, 'delta');
+      await eventually(async () =>
+        expect(await taskOf(sql, 'manifest')).toMatchObject({ outcome: 'rejected-token', failures: 1 }),
+      );
+      expect((await taskOf(sql, 'delta')).waits).toBeCloseTo(60, 0);
+      await runNow(stack, app, 'delta');
+      expect(await catalogState(sql)).toBe('ok');
+      await stack.caughtUp();
+      expect((await readyz(app)).body).toMatchObject({ state: 'healthy' });
+      expect(sandbox.counts('file')).toBe(files);
+    },
+  );
 
   test('a chain that breaks again after each fresh manifest makes the mirror wait ever longer', async () => {
     await using stack = await createStack({ sandbox: { skus: 40, seed: 303 } });

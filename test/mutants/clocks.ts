@@ -12,12 +12,12 @@ export const CLOCKS: readonly Mutant[] = [
     ['clocks: a difference of a minute is one', 'const DIFFERS_MS = 60_000;', 'const DIFFERS_MS = 50_000;'],
     [
       'clocks: the partner is not asked',
-      'if (partner !== null && !differ(partner, host)) return isPostgres;',
+      'if (partner !== null && !differ(sample, partner, host)) return isPostgres;',
       '',
     ],
     [
       "clocks: the host's is never wrong",
-      'if (partner !== null && !differ(partner, postgres)) return isHost;',
+      'if (partner !== null && !differ(sample, partner, postgres)) return isHost;',
       '',
     ],
     ['clocks: who has jumped is forgotten', 'suspect: isOpen ? suspect : null', 'suspect: null'],
@@ -25,6 +25,21 @@ export const CLOCKS: readonly Mutant[] = [
       'clocks: two that are one outvote the partner',
       "const isOne = suspect === 'both';",
       'const isOne = false;',
+    ],
+    [
+      'clocks: a partner that is off makes every sleep a clock that was set',
+      'const suspect = hasSlept ? null : left;',
+      'const suspect = left;',
+    ],
+    [
+      'clocks: how far the partner was off is forgotten in a sleep',
+      'isTold ? (wrong?.aheadMs ?? null) : known',
+      'wrong?.aheadMs ?? null',
+    ],
+    [
+      'clocks: a partner that agrees with neither acquits the one that jumped',
+      "if (suspect !== null && suspect !== 'both') return suspect",
+      "if (partner === null && suspect !== null && suspect !== 'both') return suspect",
     ],
     ['clocks: of a sleep the partner knew', "jump?.clock === 'both' ? null : now.partner", 'now.partner'],
   ),

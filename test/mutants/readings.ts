@@ -194,6 +194,11 @@ export const READINGS: readonly Mutant[] = [
       "!['errorMessage', 'statusCode'].some",
     ],
     [
+      'errors: any 403 with a statusCode is an account that is not configured',
+      'message.trim().toLowerCase() === NOT_CONFIGURED',
+      'true',
+    ],
+    [
       'errors: a stopped process has timed out',
       "  if (caller?.aborted) return 'aborted';\n  if (timer.aborted) return 'timeout';",
       "  if (timer.aborted) return 'timeout';\n  if (caller?.aborted) return 'aborted';",

@@ -188,13 +188,18 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'retries: a route that is refused has all requests back off without end',
-      'if (beganBackoff && failuresBefore >= ROUTE_SUSPECT_AFTER &&',
-      'if (false &&',
+      'if (beganBackoff && isRouteSuspect(failuresBefore))',
+      'if (false)',
     ],
     [
       'retries: what is refused to all puts off a route for long',
-      'if (beganBackoff && failures',
-      'if (failures',
+      'if (beganBackoff && isRoute',
+      'if (isRoute',
+    ],
+    [
+      'retries: a suspected route is the first to ask after a back-off',
+      "because === 'silence' && isRouteSuspect(failuresBefore)",
+      'failuresBefore < 0',
     ],
   ),
   ...faultsOf(
@@ -205,6 +210,25 @@ export const SCHEDULING: readonly Mutant[] = [
       'delta: a stale catalog breaks the chain',
       "    case 'no-snapshot':\n    case 'snapshot-stale':\n      return 'catalog-fault';",
       "    case 'no-snapshot':\n      return 'catalog-fault';\n    case 'snapshot-stale':\n      return 'fetch-manifest';",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/delta.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'delta: a chain stays broken although its token is answered',
+      'chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = nullif',
+      'manifest_refused = nullif',
+    ],
+    [
+      'delta: each stray rejection of a token costs a download',
+      "and t.outcome = 'rejected-token' and",
+      "and t.outcome = '' and",
+    ],
+    [
+      'delta: a chain is said to be broken each time',
+      'if (breaks === undefined) return false;',
+      'if (breaks === undefined) return true;',
     ],
   ),
   ...faultsOf(

@@ -195,6 +195,29 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/partner/errors.ts',
+    ['test/sync/outage.pg.test.ts'],
+    [
+      'pause: a maintenance page is what the partner has against the calls',
+      "  'service-fault',\n  'unreadable',\n  'not-a-route',\n  'no-skus-read',\n];",
+      "  'service-fault',\n];",
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/context.ts',
+    ['test/sync/outage.pg.test.ts'],
+    [
+      'pause: a gateway that answered 400 to everything has the calls wait on',
+      "asked.kind === 'answer' && failuresBefore > 0 ? null : OUTAGE_KINDS",
+      'OUTAGE_KINDS',
+    ],
+    [
+      'pause: a fault of the catalog ends any, where it came again',
+      "asked.kind === 'answer' && failuresBefore > 0 ? null",
+      'failuresBefore > 0 ? null',
+    ],
+  ),
+  ...faultsOf(
     'src/store/call-lesson.ts',
     [
       'test/store/ledger-corners.pg.test.ts',

@@ -1,6 +1,6 @@
-import { assert, constantFrom, integer, property, record } from 'fast-check';
+import { array, assert, constantFrom, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type ClockSample, judgeClocks } from '../../src/sync/clocks.ts';
+import { type ClockSample, type ClocksBefore, judgeClocks } from '../../src/sync/clocks.ts';
 import { runs } from '../support/soak.ts';
 
 const NOON = Date.parse('2026-11-20T12:00:00Z');
@@ -18,10 +18,10 @@ const at = (ms: number, off: Partial<Record<'postgres' | 'host' | 'partner', num
 
 /** Judges readings of the same process, one after the other. */
 function judgeAll(...samples: readonly ClockSample[]) {
-  let before: Parameters<typeof judgeClocks>[0] = null;
+  let before: ClocksBefore | null = null;
   return samples.map((sample) => {
     const judged = judgeClocks(before, sample);
-    before = { sample, suspect: judged.suspect };
+    before = { sample, ...judged };
     return judged;
   });
 }
@@ -81,6 +81,76 @@ describe('where clocks differ', () => {
     expect(all.map(({ wrong }) => wrong?.clock ?? null)).toEqual([null, null, null, 'postgres', null]);
     expect(all[3]?.wrong?.aheadMs).toBe(HOUR);
   });
+
+  test.each([-65_000, -HOUR, 65_000, 2 * DAY])(
+    'a partner that is off by %i ms is so after a sleep, too',
+    (off) => {
+      const slept = { postgres: 8 * HOUR, host: 8 * HOUR };
+      const clocks = judgeAll(
+        at(0, { partner: off }),
+        at(2000, slept),
+        // Nobody has asked it yet.
+        at(4000, slept),
+        at(6000, { ...slept, partner: 8 * HOUR + off }),
+        at(8000, { ...slept, partner: 8 * HOUR + off }),
+      );
+      expect(clocks.map(({ wrong }) => wrong && [wrong.clock, wrong.aheadMs])).toEqual([
+        ['partner', off],
+        null,
+        null,
+        ['partner', off],
+        ['partner', off],
+      ]);
+      expect(clocks.map(({ suspect }) => suspect)).toEqual([null, 'both', 'both', null, null]);
+    },
+  );
+
+  test('the one that jumped is wrong, too, where the partner is off and agrees with neither', () => {
+    const off = { partner: -HOUR };
+    const clocksOf = (which: 'postgres' | 'host') =>
+      judgeAll(at(0, off), at(2000, { ...off, [which]: 2 * HOUR }), at(4000, off)).map(
+        ({ wrong }) => wrong?.clock,
+      );
+    expect(clocksOf('postgres')).toEqual(['partner', 'postgres', 'partner']);
+    expect(clocksOf('host')).toEqual(['partner', 'host', 'partner']);
+  });
+});
+
+test('of a host that is one with Postgres no sleep is ever blamed on its clock, and each clock that is set wrong is', () => {
+  const event = record({
+    what: constantFrom('slept' as const, 'set' as const, 'set right' as const),
+    ms: constantFrom(-2 * HOUR, -130_000, 130_000, HOUR, 9 * DAY),
+    silent: integer({ min: 0, max: 3 }),
+  });
+  const drawn = record({
+    partner: constantFrom(-2 * DAY, -HOUR - 5000, -65_000, -59_000, 0, 30_000, 61_000, 3 * HOUR),
+    events: array(event, { minLength: 1, maxLength: 12 }),
+  });
+  assert(
+    property(drawn, ({ partner, events }) => {
+      let [slept, ahead, ms] = [0, 0, 0];
+      let before: ClocksBefore | null = null;
+      const look = (isAnswered: boolean) => {
+        ms += 2000;
+        const ours = slept + ahead;
+        const off = { postgres: ours, host: ours, ...(isAnswered && { partner: slept + partner }) };
+        const sample = at(ms, off);
+        const judged = judgeClocks(before, sample);
+        before = { sample, ...judged };
+        return judged.wrong?.clock ?? null;
+      };
+      look(true);
+      for (const { what, ms: by, silent } of events) {
+        if (what === 'slept') slept += Math.abs(by);
+        else ahead = what === 'set' ? by : 0;
+        for (let looks = 0; looks < silent; looks += 1) expect(look(false)).not.toBe('partner');
+        look(false);
+        const isOff = Math.abs(partner - ahead) > 60_000;
+        expect(look(true)).toBe(!isOff ? null : ahead === 0 ? 'partner' : 'postgres');
+      }
+    }),
+    { numRuns: runs(300) },
+  );
 });
 
 test('one of three that is off is named, whatever was before; and nobody is while they agree', () => {
@@ -96,7 +166,7 @@ test('one of three that is off is named, whatever was before; and nobody is whil
   assert(
     property(drawn, ({ which, off: ms, ...noise }) => {
       const agreeing = judgeClocks(null, at(0, noise));
-      expect(agreeing).toEqual({ jump: null, wrong: null, suspect: null });
+      expect(agreeing).toEqual({ jump: null, wrong: null, suspect: null, partnerAheadMs: null });
       const wrong = { ...noise, [which]: ms + Math.sign(ms) * 30_000 };
       expect(judgeClocks(null, at(0, wrong)).wrong?.clock).toBe(which);
     }),

@@ -1,6 +1,11 @@
 import { assert, boolean, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type DownloadedManifest, judgeDownload, judgeOffer } from '../../src/sync/manifest-decision.ts';
+import {
+  type DownloadedManifest,
+  isAwaited,
+  judgeDownload,
+  judgeOffer,
+} from '../../src/sync/manifest-decision.ts';
 
 const at = (hour: number) => new Date(Date.UTC(2026, 10, 21, hour));
 const STANDING = { snapshotGeneratedAt: at(6), chainBrokenAt: null, rejectedSnapshotId: null };
@@ -29,6 +34,33 @@ describe('an offered snapshot', () => {
     expect(
       judgeOffer({ snapshotId: 's1', generatedAt: at(6) }, { ...STANDING, rejectedSnapshotId: 's1' }),
     ).toBeNull();
+  });
+});
+
+describe('a snapshot that the manifest route names', () => {
+  const offered = { snapshotId: 's2', generatedAt: null };
+  const well = {
+    snapshotId: 's1',
+    deltaLate: false,
+    chainBrokenAt: null,
+    rejectedSnapshotId: null,
+    manifestRefused: null,
+  };
+
+  test('is awaited while the delta is late, if it is another one than the mirror has', () => {
+    expect(isAwaited(offered, well)).toBe(false);
+    expect(isAwaited(offered, { ...well, deltaLate: null })).toBe(false);
+    expect(isAwaited(offered, { ...well, deltaLate: true })).toBe(true);
+    expect(isAwaited(offered, { ...well, deltaLate: true, snapshotId: 's2' })).toBe(false);
+  });
+
+  test('is awaited while the only one on offer was that of the rejected token, if it is another one', () => {
+    const broken = { ...well, chainBrokenAt: at(7), rejectedSnapshotId: 's1', deltaLate: true };
+    expect(isAwaited(offered, broken)).toBe(false);
+    expect(isAwaited(offered, { ...broken, manifestRefused: 'shrunk' })).toBe(false);
+    const refused = { ...broken, manifestRefused: 'rejected-token' };
+    expect(isAwaited(offered, refused)).toBe(true);
+    expect(isAwaited(offered, { ...refused, rejectedSnapshotId: 's2' })).toBe(false);
   });
 });
 

@@ -210,13 +210,18 @@ describe('a pause after failed calls ends with evidence that the partner answers
     await (await send()).fail(kind);
     expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
   }
-  const answered = () => ask(ctx, 'delta', async () => 'an answer');
+  const answered = () => ask(ctx, 'delta', async () => 'an answer', 0);
   const notAnswered = (kind: PartnerErrorKind, code?: string) =>
-    ask(ctx, 'delta', async () => {
-      throw new PartnerError(kind, 'delta', code === undefined ? {} : { code });
-    });
+    ask(
+      ctx,
+      'delta',
+      async () => {
+        throw new PartnerError(kind, 'delta', code === undefined ? {} : { code });
+      },
+      0,
+    );
 
-  test.each(['network', 'timeout', 'service-fault'] as const)(
+  test.each(['network', 'timeout', 'service-fault', 'unreadable', 'not-a-route', 'no-skus-read'] as const)(
     'after %s: any other route is answered, and a call tries at once, for the SKU of the one before too',
     async (kind) => {
       await pausedBy(kind);
@@ -252,6 +257,24 @@ describe('a pause after failed calls ends with evidence that the partner answers
     expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
   });
 
+  test.each(['bad-request', 'answer-too-large'] as const)(
+    'after %s, too, where the other route had failed before: whatever it was is over',
+    async (kind) => {
+      await pausedBy(kind);
+      await ask(
+        ctx,
+        'delta',
+        async () => {
+          throw new PartnerError('snapshot-stale', 'delta', { status: 503, code: '0014' });
+        },
+        1,
+      );
+      expect((await callPause(store.sql)).ms).toBeGreaterThan(MINUTE);
+      await ask(ctx, 'delta', async () => 'an answer', 1);
+      expect((await callPause(store.sql)).ms).toBe(0);
+    },
+  );
+
   test('SKUs that wait after errors and deferrals of their own go on waiting', async () => {
     await knownSkus(store.sql, ['erring', 'deferred']);
     await mark(store.sql, ['erring', 'deferred'], 'changed');
@@ -267,6 +290,9 @@ describe('a pause after failed calls ends with evidence that the partner answers
     ['network', 5],
     ['timeout', 5],
     ['service-fault', 5],
+    ['unreadable', 5],
+    ['not-a-route', 5],
+    ['no-skus-read', 5],
     ['bad-request', 30],
   ] as const)('without any, the longest pause after %s is of %i minutes', (kind, minutes) => {
     const failed = { kind, skus: 1, failures: 20, hadFailed: false };

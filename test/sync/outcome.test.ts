@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest';
-import type { PartnerErrorKind } from '../../src/partner/errors.ts';
-import { lostRetryInMs, retryAfter, retryInMs } from '../../src/sync/outcome.ts';
+import { lostRetryInMs, postponedBy, retryAfter, retryInMs } from '../../src/sync/outcome.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-const LOST = { error: { kind: 'network', status: undefined }, beganBackoff: false } as const;
+const LOST = { error: { kind: 'network' }, beganBackoff: false } as const;
 
 test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'account-not-configured'] as const)(
   'a request that ended with %s is tried again soon: the pacer knows when',
   (kind) => {
-    const error = { kind, status: undefined };
+    const error = { kind };
     expect(retryAfter({ error, beganBackoff: false }, 9, HOUR)).toBe(1000);
     const began = [0, 1].map((failures) => retryAfter({ error, beganBackoff: true }, failures, HOUR));
     expect(began).toEqual([1000, 1000]);
@@ -17,18 +16,26 @@ test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'accoun
   },
 );
 
-const after = (kind: PartnerErrorKind, status: number | undefined, failures: number) =>
-  retryAfter({ error: { kind, status }, beganBackoff: true }, failures, 5 * MINUTE);
+test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'account-not-configured'] as const)(
+  'a route that is refused with %s while others are let through is tried less and less often, whatever its schedule',
+  (kind) => {
+    const waits = [2, 3, 4, 5, 20].map((failures) =>
+      retryAfter({ error: { kind }, beganBackoff: true }, failures, 5 * MINUTE),
+    );
+    expect(waits).toEqual([2 * MINUTE, 4 * MINUTE, 8 * MINUTE, 16 * MINUTE, 20 * MINUTE]);
+  },
+);
 
-test('a route that is refused while others are let through is tried less and less often, whatever its schedule', () => {
-  const waits = [2, 3, 4, 5, 20].map((failures) => after('throttled-or-forbidden', 403, failures));
-  expect(waits).toEqual([2 * MINUTE, 4 * MINUTE, 8 * MINUTE, 10 * MINUTE, 10 * MINUTE]);
-});
-
-test('a 429, a 401 and an account that is not configured are no matter of the route', () => {
-  expect(after('throttled-or-forbidden', 429, 9)).toBe(1000);
-  expect(after('unauthorised', 401, 9)).toBe(1000);
-  expect(after('account-not-configured', 403, 9)).toBe(1000);
+test('a route that is suspected asks after others when a back-off is over', () => {
+  const putOffs = (because: string) =>
+    [0, 1, 2, 9].map((failures) => postponedBy({ forMs: 100, because }, failures).nextInMs);
+  expect(putOffs('silence')).toEqual([100, 100, 5100, 5100]);
+  expect(putOffs('window')).toEqual([100, 100, 100, 100]);
+  expect(postponedBy({ forMs: 100, because: 'paused' }, 3)).toEqual({
+    kind: 'postponed',
+    nextInMs: 100,
+    because: 'paused',
+  });
 });
 
 test('any other failure waits for longer each time', () => {

@@ -1,0 +1,167 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
+import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import { SecretUrl } from '../../src/partner/secret-url.ts';
+import { runTask } from '../../src/queues/task-run.ts';
+import { readSyncState } from '../../src/store/sync-state.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { syncDelta } from '../../src/sync/delta.ts';
+import { checkCatalog, syncManifest } from '../../src/sync/manifest.ts';
+import { useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+const settings = settingsWith();
+const MINUTE = 60_000;
+const DAY = 24 * 60;
+
+/** What the delta route answers the token with: an error, or nothing new. */
+let rejects: PartnerErrorKind | null;
+/** The newest snapshot, as the manifest route names it; null: that route fails. */
+let named: string | null;
+let asked: { delta: number; manifest: number };
+let events: SyncEvent[];
+let ctx: SyncContext;
+
+beforeEach(async () => {
+  [rejects, named, asked, events] = [null, 's1', { delta: 0, manifest: 0 }, []];
+  const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve() };
+  ctx = {
+    sql: store.sql,
+    databaseUrl: () => store.url,
+    client: {
+      async delta(_: unknown, since: string) {
+        asked.delta += 1;
+        if (rejects !== null) throw new PartnerError(rejects, 'delta', { status: 400 });
+        return { changed: [], removed: [], nowLive: [], toSnapshot: since, skipped: 0 };
+      },
+      async manifest() {
+        asked.manifest += 1;
+        if (named === null) throw new PartnerError('service-fault', 'manifest', { status: 500 });
+        const url = new SecretUrl(new URL('https://files.example/m.gz'));
+        const counts = { skuCount: null, livePricedSkuCount: null };
+        return { snapshotId: named, url, urlExpiresAt: null, generatedAt: null, ...counts };
+      },
+    },
+    pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) },
+    clock: systemClock,
+    random: Math.random,
+    emit: (event: SyncEvent) => events.push(event),
+    settings,
+    tracer: NO_TRACER,
+  } as unknown as SyncContext;
+  await store.sql`
+    update catalog_internal.sync set snapshot_id = 's1', snapshot_generated_at = now(), manifest_applied_at = now(),
+      delta_checked_at = now()`;
+  await store.sql`update catalog_internal.tasks set next_at = now() + interval '7 days'`;
+});
+
+/** The task's time has come. Gives back in how many minutes it comes again. */
+async function run(task: 'delta' | 'manifest' | 'catalog-check'): Promise<number> {
+  const { sql } = store;
+  await sql`update catalog_internal.tasks set next_at = now() where task = ${task}`;
+  const runner = { sql, clock: systemClock, signal: new AbortController().signal, report: () => {} };
+  await runTask(runner, task, async (of) =>
+    task === 'delta'
+      ? await syncDelta(ctx, of.failures)
+      : task === 'manifest'
+        ? await syncManifest(ctx, of)
+        : await checkCatalog(ctx, of),
+  );
+  return (await taskOf(task)).minutes;
+}
+
+async function taskOf(task: string) {
+  const [row] = await store.sql<[{ minutes: number; failures: number; outcome: string | null }]>`
+    select round(greatest(0, extract(epoch from next_at - clock_timestamp())) / 60)::int as minutes, failures, outcome
+    from catalog_internal.tasks where task = ${task}`;
+  return row;
+}
+
+/** The delta rejects the token, and the manifest route has no other. */
+async function broken(kind: PartnerErrorKind = 'snapshot-expired'): Promise<void> {
+  rejects = kind;
+  await run('delta');
+  await run('manifest');
+}
+
+describe('a token that the delta has rejected, while the manifest route offers no other,', () => {
+  test.each(['snapshot-expired', 'bad-request', 'since-missing'] as const)(
+    'for one stray %s is asked with again within minutes, and the mirror goes on without a download',
+    async (kind) => {
+      rejects = kind;
+      expect(await run('delta')).toBe(1);
+      expect(await taskOf('manifest')).toMatchObject({ minutes: 0 });
+      await run('manifest');
+      expect(await readSyncState(store.sql)).toMatchObject({
+        catalogState: 'stale',
+        manifestRefused: 'rejected-token',
+      });
+      rejects = null;
+      expect(await run('delta')).toBe(settings.intervals.deltaMs / MINUTE);
+      expect(await readSyncState(store.sql)).toMatchObject({
+        catalogState: 'ok',
+        chainBrokenAt: null,
+        rejectedSnapshotId: null,
+        manifestRefused: null,
+      });
+      // It was only asked again for another token: its next run is by its schedule.
+      expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
+      expect(asked).toEqual({ delta: 2, manifest: 1 });
+    },
+  );
+
+  test('is asked with less and less often, and never less than each ten minutes; the chain is said to be broken once', async () => {
+    rejects = 'snapshot-expired';
+    const waits: number[] = [];
+    for (let times = 0; times < 7; times += 1) waits.push(await run('delta'));
+    expect(waits).toEqual([1, 1, 2, 4, 8, 10, 10]);
+    expect(events.filter(({ event }) => event === 'delta.chain-broken')).toHaveLength(1);
+    expect(await taskOf('delta')).toMatchObject({ outcome: 'snapshot-expired', failures: 6 });
+  });
+
+  test('is asked with in the end each hour only, where the answer is too large', async () => {
+    rejects = 'answer-too-large';
+    let wait = 0;
+    for (let times = 0; times < 10; times += 1) wait = await run('delta');
+    expect(wait).toBe(60);
+  });
+
+  test('keeps the catalog stale until it is answered', async () => {
+    await broken();
+    for (let times = 0; times < 3; times += 1) {
+      await run('delta');
+      expect((await readSyncState(store.sql)).catalogState).toBe('stale');
+    }
+  });
+});
+
+test('a chain is mended, too, where the manifest is refused or fails for any other reason, which stays', async () => {
+  for (const outcome of ['shrunk', 'service-fault']) {
+    named = null;
+    await broken();
+    if (outcome === 'shrunk') {
+      await store.sql`update catalog_internal.sync set manifest_refused = 'shrunk'`;
+      await store.sql`update catalog_internal.tasks set outcome = 'shrunk' where task = 'manifest'`;
+    }
+    rejects = null;
+    await run('delta');
+    expect(await readSyncState(store.sql)).toMatchObject({
+      chainBrokenAt: null,
+      manifestRefused: outcome === 'shrunk' ? 'shrunk' : null,
+    });
+    expect(await taskOf('manifest')).toMatchObject({ outcome, failures: 1, minutes: 1 });
+    await store.sql`update catalog_internal.sync set manifest_refused = null`;
+    await store.sql`update catalog_internal.tasks set failures = 0`;
+  }
+});
+
+test('while a chain is broken for want of another token, the check of the catalog has the manifest fetched that offers one', async () => {
+  await broken();
+  await run('catalog-check');
+  expect((await taskOf('manifest')).minutes).toBe(1);
+  named = 's2';
+  await run('catalog-check');
+  expect(await taskOf('manifest')).toMatchObject({ minutes: 0, failures: 0 });
+});
