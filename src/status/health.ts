@@ -276,18 +276,25 @@ function failingCalls({ failedCalls, tasks, idle: { answeredSeconds } }: Facts):
  */
 function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];
+  const failing = tasks.filter(({ failures }) => failures > 0);
   const asking = { delta: 'delta-failing', manifest: 'manifest-failing' } as const;
-  const within: readonly TaskName[] = ['maintenance', 'metadata', 'live-plan'];
-  return tasks.flatMap((state) => {
-    const { task, failures } = state;
-    if (failures === 0) return [];
-    if (task === 'delta' || task === 'manifest')
-      return [degraded(asking[task], `the ${task} failed ${failuresOf(state)}`, DOCTOR)];
-    if (!within.includes(task)) return [];
-    const remedy = `its line \`${task}.failed\` in the log names what objects in Postgres`;
-    return [degraded('task-failing', `the task ${task} failed ${failuresOf(state)}`, remedy)];
+  const reasons = failing.flatMap((state) => {
+    const { task } = state;
+    if (task !== 'delta' && task !== 'manifest') return [];
+    return [degraded(asking[task], `the ${task} failed ${failuresOf(state)}`, DOCTOR)];
   });
+  const within = failing.filter(({ task }) => ASKING_NOTHING.includes(task));
+  if (within.length === 0) return reasons;
+  const failed = within.map((state) => `the task ${state.task} failed ${failuresOf(state)}`).join(', ');
+  const lines = within.map(({ task }) => `\`${task}.failed\``).join(' and ');
+  return [
+    ...reasons,
+    degraded('task-failing', failed, `see ${lines} in the log for what objects in Postgres`),
+  ];
 }
+
+/** Tasks that send no request. */
+const ASKING_NOTHING: readonly TaskName[] = ['maintenance', 'metadata', 'live-plan'];
 
 /** What the counts say. Before a baseline there is no catalog to measure them by. */
 function backlogReasons({ counts, sync }: Facts): Reason[] {

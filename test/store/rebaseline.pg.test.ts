@@ -147,8 +147,8 @@ describe('a re-baseline', () => {
     });
     expect(applied).toMatchObject({ marked: 1, skipped: 0 });
     await answerAsked(sql, { sku: 'A', kind: 'not_found' });
-    // The manifest lists it: not for good.
-    expect((await ledger(sql)).get('A')?.dueIn).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+    // The manifest lists it, and it had prices: soon, and not for good.
+    expect((await ledger(sql)).get('A')?.dueIn).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
   });
 
   test('leaves the SKU of a rejected line as it was, and asks about it, known or not', async () => {

@@ -10,6 +10,7 @@ import { syncDelta } from '../../src/sync/delta.ts';
 import { checkCatalog, syncManifest } from '../../src/sync/manifest.ts';
 import { useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
+import { UNPACED } from '../support/unpaced.ts';
 
 const store = useStore();
 const settings = settingsWith();
@@ -26,7 +27,6 @@ let ctx: SyncContext;
 
 beforeEach(async () => {
   [rejects, named, asked, events] = [null, 's1', { delta: 0, manifest: 0 }, []];
-  const permit = { settle: () => Promise.resolve(), cancel: () => Promise.resolve() };
   ctx = {
     sql: store.sql,
     databaseUrl: () => store.url,
@@ -44,7 +44,7 @@ beforeEach(async () => {
         return { snapshotId: named, url, urlExpiresAt: null, generatedAt: null, ...counts };
       },
     },
-    pacer: { acquire: () => Promise.resolve({ kind: 'granted', permit, waited: false }) },
+    pacer: UNPACED,
     clock: systemClock,
     random: Math.random,
     emit: (event: SyncEvent) => events.push(event),
