@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { seeded } from '../../bench/freshness/random.ts';
 import { letBackoffEnd } from '../contract/backoff.ts';
-import { mark, useStore } from '../store/support.ts';
+import { keepSome } from '../../src/sync/reprice/failed-call.ts';
+import { claimAll, mark, useStore } from '../store/support.ts';
 
 import { runs } from '../support/soak.ts';
 import { named, RefusingPartner } from './refusing-partner.ts';
@@ -65,13 +66,26 @@ describe('a back-off that another request has begun', () => {
 
   test('does not have the same SKUs asked again and again, where one of them is refused', async () => {
     await partner.due(named(300));
-    partner.refuses = (skus) => skus.includes('S7');
+    partner.refuses = (skus) => skus.includes('S0');
     await partner.otherRequest(partner.kind);
     await letBackoffEnd(store.sql);
     while ((await partner.waiting()).length > 1 && partner.calls.length < 50)
       await partner.iterations(1, () => partner.waitsEnd());
-    expect((await partner.waiting()).map(({ sku }) => sku)).toEqual(['S7']);
+    expect((await partner.waiting()).map(({ sku }) => sku)).toEqual(['S0']);
     expect(partner.lost).toBeLessThanOrEqual(15);
+  });
+
+  test('keeps those SKUs of a claim that are drawn, and gives the others back', async () => {
+    await partner.due(named(4));
+    const claim = await claimAll(store.sql);
+    const draws = [0.9, 0.1, 0.8, 0.2];
+    const kept = await keepSome({ ...partner.ctx, random: () => draws.shift() ?? 0 }, claim, 2);
+    expect(kept.skus).toEqual([claim.skus[1], claim.skus[3]]);
+    expect(kept.dues).toHaveLength(2);
+    const rows = await store.sql<
+      { sku: string }[]
+    >`select sku from catalog_internal.due where claim is not null`;
+    expect(rows.map(({ sku }) => sku).toSorted()).toEqual(kept.skus.map(({ sku }) => sku).toSorted());
   });
 
   test('nor as many, where larger calls are refused', async () => {
