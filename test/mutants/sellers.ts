@@ -47,6 +47,7 @@ export const SELLERS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/reprice.ts',
     NOT_STORED,
+    ['watchlist: one SKU that is not taken ends all calls', '.catch(\n      rejectionOrThrow,\n    );', ';'],
     ['locks: one SKU keeps its companions', '{ largestCall: Math.ceil(skus / 2) });\n  else', '{});\n  else'],
     [
       'locks: a SKU that is alone is asked for at once again',
