@@ -102,7 +102,12 @@ async function connect(databaseUrl: DatabaseUrl): Promise<Connection> {
   const ended = new Promise((resolve) => {
     client.once('end', resolve);
   });
-  return { client, session: await readOwnSession(client), ended };
+  try {
+    return { client, session: await readOwnSession(client), ended };
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw error;
+  }
 }
 
 async function register({ client, session }: Connection, { number, scoped }: Instance): Promise<void> {

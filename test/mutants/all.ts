@@ -31,6 +31,7 @@ import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';
 import { SCOPE } from './scope.ts';
 import { SCHEDULING } from './scheduling.ts';
+import { SELLERS } from './sellers.ts';
 import { SETTLED } from './settled.ts';
 import { SQL } from './sql.ts';
 
@@ -60,6 +61,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   neighbours: NEIGHBOURS,
   clocks: CLOCKS,
   databases: DATABASES,
+  sellers: SELLERS,
   occupied: OCCUPIED,
   poolers: POOLERS,
   pauses: PAUSES,

@@ -7,6 +7,7 @@ import { DueFloors } from '../../src/store/due-floors.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import { readNotStored } from '../../src/store/quarantine.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { maintain } from '../../src/sync/maintenance.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { eachColumn } from '../../src/declared/metadata.ts';
 import { failing, ledger, knownSkus, mark, useStore } from '../store/support.ts';
@@ -227,4 +228,25 @@ test('a trigger that fails with every statement, also those without a row, is an
   await untilIdle();
   expect((await ledger(sql)).get('S00')).toMatchObject({ claim: null, failures: 1 });
   expect(asked).toHaveLength(1);
+});
+
+test('a watched SKU that Postgres does not take keeps no other from being asked for', async () => {
+  const { sql } = store;
+  await knownSkus(sql, skus);
+  await mark(sql, skus, 'new');
+  await sql`alter table catalog.skus add constraint no_typo check (sku <> 'typo')`;
+  try {
+    await sql`insert into catalog.watchlist (sku) values ('typo')`;
+    await untilIdle();
+    expect(await priced()).toEqual(skus);
+    expect(await maintain(ctx, { windowMs: MINUTE, historyMs: 0, dailyMs: 0 })).toMatchObject({
+      kind: 'failed',
+      because: 'watchlist',
+      problem: 'watchlist: SQLSTATE 23514, by no_typo of catalog.skus',
+    });
+  } finally {
+    await sql`alter table catalog.skus drop constraint no_typo`;
+  }
+  await untilIdle();
+  expect(await priced()).toEqual([...skus, 'typo']);
 });

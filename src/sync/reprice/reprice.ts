@@ -180,8 +180,11 @@ async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   const { watchlistMoved, scopeMoved, hintsCame, refreshesCame } = inputs;
   if (!watchlistMoved && !scopeMoved && !hintsCame && !refreshesCame) return inputs;
   if (scopeMoved) await readScope(ctx.sql, { everything: false, pieces: SORTED_PIECES });
+  // What Postgres does not take of the list keeps no call from being made: maintenance fails for it, and says so.
   if (watchlistMoved)
-    await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false });
+    await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false }).catch(
+      rejectionOrThrow,
+    );
   if (hintsCame) await followHints(ctx, inputs.live);
   if (refreshesCame) await takeRefreshes(ctx.sql);
   ctx.floors.reset();

@@ -1,0 +1,106 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const FOREIGN_KEYS = ['test/store/foreign-keys.pg.test.ts'];
+const NOT_STORED = ['test/sync/not-stored.pg.test.ts'];
+
+/** Faults in what becomes of foreign keys, triggers, locks and logins of sellers. */
+export const SELLERS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/own-session.ts',
+    ['test/store/instance.pg.test.ts', 'test/follow/names.pg.test.ts'],
+    ['logins: when a session began is asked as another role', '    ${AS_LOGIN};\n', '    select;\n'],
+  ),
+  ...faultsOf(
+    'src/store/db.ts',
+    ['test/store/answer-limit.pg.test.ts'],
+    ['logins: a session is ended as another role', '    await tx.unsafe(AS_LOGIN);\n', ''],
+    [
+      'logins: what is not shown of a session is no work',
+      "when coalesce(state, 'disabled') = 'disabled'",
+      'when false',
+    ],
+    [
+      'logins: a session that is not shown is at work for ever',
+      "case when not exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'virtualxid') then false end",
+      'null',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/lock-holders.ts',
+    ['test/store/lock-holders.pg.test.ts'],
+    [
+      'logins: those that act as the role wait unseen',
+      "(not r.rolsuper and pg_has_role(r.oid, current_user, 'MEMBER'))",
+      'false',
+    ],
+  ),
+  ...faultsOf('src/store/sql-errors.ts', NOT_STORED, [
+    'triggers: one that fails for what it names blocks all',
+    '/^(?:08|25|40|57)|^55P03$/',
+    '/^(?:08|25|40|42|57)|^55P03$/',
+  ]),
+  ...faultsOf('src/store/answer/settle.ts', NOT_STORED, [
+    'triggers: an error of a SKU is stored with all states',
+    '  if (answered.length === 0) return;\n',
+    '',
+  ]),
+  ...faultsOf(
+    'src/sync/reprice/reprice.ts',
+    NOT_STORED,
+    ['watchlist: one SKU that is not taken ends all calls', '.catch(\n      rejectionOrThrow,\n    );', ';'],
+    ['locks: one SKU keeps its companions', '{ largestCall: Math.ceil(skus / 2) });\n  else', '{});\n  else'],
+    [
+      'locks: a SKU that is alone is asked for at once again',
+      '{ largestCall: 1, holdMs: ctx.settings.intervals.errorMs }',
+      '{ largestCall: 1 }',
+    ],
+  ),
+  ...faultsOf('src/store/answer/lock.ts', NOT_STORED, [
+    'foreign keys: an answer waits for them',
+    'order by sku for no key update`',
+    'order by sku for update`',
+  ]),
+  ...['delta', 'refresh', 'baseline-sql'].flatMap((file) =>
+    faultsOf(`src/store/${file}.ts`, FOREIGN_KEYS, [
+      `foreign keys: ${file} waits for them`,
+      'for no key update',
+      'for update',
+    ]),
+  ),
+  ...faultsOf(
+    'src/store/removed-prices.ts',
+    FOREIGN_KEYS,
+    ['foreign keys: one that is checked at the end is not seen', 'set constraints all immediate; ', ''],
+    [
+      'foreign keys: a price that must stay is one to act on',
+      '  await attempt(tx, (inner) => emptyPrices(inner, first));\n',
+      '',
+    ],
+    [
+      'foreign keys: who keeps prices is not named',
+      "  await quarantine(tx, 'store', await keptOf(tx, skus));\n",
+      '  await keptOf(tx, skus);\n',
+    ],
+    ['foreign keys: an open transaction fails a delta', 'isLockNotAvailable(error)\n', 'error === null\n'],
+  ),
+  ...faultsOf(
+    'src/sync/maintenance.ts',
+    ['test/sync/maintenance.pg.test.ts'],
+    [
+      'maintenance: a step that fails ends the run',
+      'if (!isAnswer(error) || storeFailure(error) !== null) throw',
+      'throw',
+    ],
+    [
+      'maintenance: a full disk is a step of it',
+      'if (!isAnswer(error) || storeFailure(error) !== null) throw error;',
+      'if (!isAnswer(error)) throw error;',
+    ],
+    ['maintenance: nobody hears of a step that fails', 'return steps.failure(nextInMs) ?? {', 'return {'],
+  ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/health.test.ts'],
+    ['health: maintenance fails in silence', "['maintenance', 'metadata',", "['metadata',"],
+  ),
+];
