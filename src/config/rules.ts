@@ -186,27 +186,30 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** What postgres.js reads as a URL: of several hosts, which no URL has, it leaves the first. */
-function withFirstHost(text: string): string {
+/** Whether it names one host, as postgres.js reads it: of several, that takes the next one after each loss, and `pg` can read none. */
+function hasOneHost(text: string): boolean {
   const authority = text.slice(text.indexOf('://') + 3).split(/[?/]/, 1)[0] ?? '';
   const hosts = authority.slice(authority.indexOf('@') + 1);
-  if (!isDecodable(hosts)) return '';
-  const decoded = decodeURIComponent(hosts);
-  return text.replace(decoded, decoded.split(',', 1)[0] ?? '');
+  if (!isDecodable(hosts)) return false;
+  // Where a login is not encoded, the driver and the URL do not find the same.
+  const named = [decodeURIComponent(hosts), URL.parse(text)?.hostname ?? ''];
+  return named.every((name) => !name.includes(','));
 }
 
-const connectionUrl = (scheme: string, allowed: RegExp, parsed: (text: string) => string) =>
+const connectionUrl = (what: string, allowed: RegExp) =>
   secretText(
-    `a ${scheme} URL, special characters in user and password percent-encoded (# as %23, / as %2F, % as %25)`,
+    `${what}, special characters in user and password percent-encoded (# as %23, / as %2F, % as %25)`,
     allowed,
-  ).refine((text) => hasReadableLogin(parsed(text)));
+  ).refine(hasReadableLogin);
 
-/** A URL that postgres.js can read. */
+/** A URL that both drivers of Postgres can read. */
 export const postgresUrl = () =>
-  connectionUrl('postgres:// or postgresql://', /^postgres(?:ql)?:\/\/\S+$/iu, withFirstHost);
+  connectionUrl('a postgres:// or postgresql:// URL of one host', /^postgres(?:ql)?:\/\/\S+$/iu).refine(
+    hasOneHost,
+  );
 
 /** A URL that ioredis can read. */
-export const redisUrl = () => connectionUrl('redis:// or rediss://', /^rediss?:\/\/\S+$/iu, (text) => text);
+export const redisUrl = () => connectionUrl('a redis:// or rediss:// URL', /^rediss?:\/\/\S+$/iu);
 
 /** A proxy's URL, which may hold a login: its value is never shown. */
 export const proxyUrl = () =>

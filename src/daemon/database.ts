@@ -100,6 +100,14 @@ export async function needingConnections<T>(
   }
 }
 
+/** Says in the log, too, that the way to Postgres is none on which the mirror works. */
+const tellingOfPooler =
+  (log: Log) =>
+  (error: unknown): never => {
+    if (error instanceof PoolerError) log.error({ event: 'database.pooler', err: error });
+    throw error;
+  };
+
 interface DatabaseParts {
   readonly log: Log;
   readonly clock: Clock;
@@ -131,7 +139,7 @@ export async function openMirror(config: Config, { log, clock, onStop, giveUp, w
         ...(err === undefined ? {} : { err }),
       });
     },
-  });
+  }).catch(tellingOfPooler(log));
   if (told) log.info({ event: 'database.answers', waitedSeconds: Math.round(waitedMs / 1000) });
   const limit = await readConnectionLimit(sql);
   if (limit !== null && limit < poolMax) throw new TooFewConnections(poolMax, limit);
@@ -178,10 +186,7 @@ export async function migrateMirror(
   databaseUrl: DatabaseUrl,
   { log, onStop }: Pick<DatabaseParts, 'log' | 'onStop'>,
 ): Promise<void> {
-  await migrateDatabase(databaseUrl).catch((error: unknown) => {
-    if (error instanceof PoolerError) log.error({ event: 'database.pooler', err: error });
-    throw error;
-  });
+  await migrateDatabase(databaseUrl).catch(tellingOfPooler(log));
   await mendSequences(sql);
   onStop(await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope'));
   await followAccount(config, sql, log);

@@ -100,9 +100,24 @@ export function openRedis(url: string, options: RedisOptions): Redis {
   return new Redis(bare, { ...options, ...(tls !== null && { tls }) });
 }
 
+/**
+ * Says of each error reply of one connection whether to connect anew: a primary that was made a replica keeps its connections, while what
+ * leads to it (a name, an address, a proxy) may lead to the new one by now. Once a second at most, for as long as that is not so.
+ */
+function leavesReplicas(): (error: Error) => boolean {
+  let leftAt = -Infinity;
+  return (error) => {
+    // Before Redis 7, an error within a script is wrapped in words of its own.
+    const isReplica = redisCode(error) === 'READONLY' || /-READONLY /.test(error.message);
+    if (!isReplica || performance.now() - leftAt < REFUSED_AGAIN_MS) return false;
+    leftAt = performance.now();
+    return true;
+  };
+}
+
 /** A client, and all that BullMQ makes like it, that logs in as the URL says at that moment. */
 function openRereadingRedis(url: () => string, options: RedisOptions): Redis {
-  const redis = openRedis(url(), { ...options, lazyConnect: true });
+  const redis = openRedis(url(), { ...options, lazyConnect: true, reconnectOnError: leavesReplicas() });
   const connect = redis.connect.bind(redis);
   redis.connect = (callback) => {
     const { username, password } = openRedis(url(), { lazyConnect: true }).options;

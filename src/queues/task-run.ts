@@ -1,7 +1,7 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
 import { lostRetryInMs, type TaskOutcome, retryInMs } from '../sync/outcome.ts';
-import type { Sql } from '../store/db.ts';
+import { freeNotifications, type Sql } from '../store/db.ts';
 import { isConnectionLost, storeFailure } from '../store/sql-errors.ts';
 import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/tasks.ts';
 
@@ -44,6 +44,7 @@ export async function runTask(
     outcome = await work(run);
   } catch (thrown) {
     error = thrown;
+    await freeNotifications(sql, thrown);
     outcome = {
       kind: 'failed',
       nextInMs: isConnectionLost(thrown) ? lostRetryInMs(run.failures) : retryInMs(run.failures, Infinity),

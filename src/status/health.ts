@@ -104,6 +104,10 @@ const STORE_REMEDIES: Readonly<Record<StoreFailure, string>> = {
   'out-of-memory': 'give its server more memory',
   'too-many-connections': 'raise max_connections or close other connections',
   'read-only': 'point DATABASE_URL at the primary',
+  'notify-queue-full':
+    'end the session that has run LISTEN and left a transaction open; pg_stat_activity shows it as idle in transaction',
+  'out-of-transaction-ids':
+    'end old transactions, drop unused replication slots, and VACUUM the database that the log of its server names',
 };
 
 function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {

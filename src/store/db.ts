@@ -4,9 +4,15 @@ import postgres from 'postgres';
 import type { Clock } from '../lib/clock.ts';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
 import { AS_LOGIN, readOwnSession } from './own-session.ts';
-import { type Ask, REJECTED_BY_POOLER, startupRefused } from './pooler.ts';
+import { type Ask, startupRefused } from './pooler.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
-import { DatabaseAway, DatabaseRefused, permanentConnectError, sqlState } from './sql-errors.ts';
+import {
+  DatabaseAway,
+  DatabaseRefused,
+  permanentConnectError,
+  sqlState,
+  storeFailure,
+} from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -94,12 +100,13 @@ export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Pro
   }
 }
 
-/** Whether a connection is made that asks for no settings. */
+/** Whether a connection is made that asks for no settings, neither the mirror's nor those of its URL. */
 async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
   const url = URLS.get(sql);
   if (url === undefined) return false;
   const { url: bare, ssl } = sessionConnection(present(url));
-  const plain = postgres(bare, {
+  const [withoutParameters] = bare.split('?', 1);
+  const plain = postgres(withoutParameters ?? bare, {
     ssl,
     max: 1,
     connect_timeout: CONNECT_WITHIN_MS / 1000,
@@ -211,18 +218,38 @@ export async function transaction<T>(
       await Promise.all(sent);
       return result;
     } catch (error) {
+      await freeNotifications(sql, error);
       const state = sqlState(error);
       if (attempt >= TRANSACTION_TRIES || state === null || !RETRYABLE.has(state)) throw error;
     }
   }
 }
 
+/**
+ * After a transaction that had no room for its notification, has Postgres drop those that nobody waits for any more. It does so behind one that
+ * it has room for, or when it is asked how full its queue is: a full one stays full after the session that kept them is gone.
+ */
+export async function freeNotifications(sql: Sql, error: unknown): Promise<void> {
+  if (storeFailure(error) !== 'notify-queue-full') return;
+  await sql`select pg_notification_queue_usage()`.catch(() => {});
+}
+
 const TELL_AFTER_MS = 1000;
 const TELL_EVERY_MS = 20_000;
+/** So often in turn a session with settings is refused and one without them is made, before that is taken for more than chance. */
+const SURE_AFTER = 3;
+
+/**
+ * Whether the server, or what answers in its place, refuses a connection for another reason than that it lacks resources, starts or
+ * stops. By SQLSTATE alone: some poolers call that an ERROR, and not FATAL.
+ */
+const isTurnedAway = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && !/^(?:53|57P)/.test(error.code);
 
 /**
  * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
- * its cause, and at once when Postgres refuses the role, does not have the database, its certificate is not trusted, or a pooler rejects the settings. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
+ * its cause, and at once when Postgres refuses the role, does not have the database, or its certificate is not trusted, and within some
+ * tries when the settings of a session are rejected. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
  * and then every twenty. Returns the milliseconds that it took.
  */
 export async function waitForDatabase(
@@ -238,6 +265,7 @@ export async function waitForDatabase(
   const settled = new AbortController();
   const over = AbortSignal.any([settled.signal, ...(signal === undefined ? [] : [signal])]);
   let reason: unknown;
+  let settingsRefused = 0;
   const startedAt = clock.monotonic();
   const waited = () => clock.monotonic() - startedAt;
   const telling = async () => {
@@ -260,8 +288,10 @@ export async function waitForDatabase(
       } catch (error) {
         const refused = permanentConnectError(error);
         if (refused !== null) throw new DatabaseRefused(refused, error);
-        if (sqlState(error) === REJECTED_BY_POOLER && (await connectsWithoutSettings(sql)))
-          throw startupRefused(error);
+        // In turns, because what passes by itself may have ended between two tries.
+        const ofSettings = isTurnedAway(error) && (await connectsWithoutSettings(sql));
+        settingsRefused = ofSettings ? settingsRefused + 1 : 0;
+        if (settingsRefused === SURE_AFTER) throw startupRefused(error);
         reason = error;
       }
       await clock.sleep(250, over);

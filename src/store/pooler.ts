@@ -127,14 +127,33 @@ export class PoolerError extends Misconfigured {
   }
 }
 
-/** A connection is refused because of the settings that it starts with, and without them it is not. */
-export const startupRefused = (cause: unknown): PoolerError =>
-  new PoolerError(
-    'pooler-startup',
-    'DATABASE_URL leads to a pooler that rejects what a session starts with',
-    `${DIRECT} that lets the startup parameter pass (PgBouncer: ignore_startup_parameters = options)`,
-    cause,
-  );
+/** Postgres itself rejects a session, because it has no setting of a name that this starts with. */
+export class UnknownSettingError extends Misconfigured {
+  override readonly name = 'UnknownSettingError';
+  readonly kind = 'unknown-setting';
+
+  constructor(cause: unknown) {
+    super(
+      'Postgres does not know a setting that a session starts with',
+      'take parameters out of DATABASE_URL that are no settings of Postgres; the mirror needs PostgreSQL 14 or newer',
+      cause,
+    );
+  }
+}
+
+/** SQLSTATE: there is no such setting. Poolers have others for what they do not let pass. */
+const UNKNOWN_SETTING = '42704';
+
+/** Why a connection is refused that is made without the settings that it starts with. */
+export const startupRefused = (cause: unknown): PoolerError | UnknownSettingError =>
+  sqlState(cause) === UNKNOWN_SETTING
+    ? new UnknownSettingError(cause)
+    : new PoolerError(
+        'pooler-startup',
+        'DATABASE_URL leads to a pooler that rejects what a session starts with',
+        `${DIRECT} that lets the startup parameter pass (PgBouncer: ignore_startup_parameters = options; Amazon RDS Proxy lets none pass)`,
+        cause,
+      );
 
 /** Throws PoolerError where sessions are not kept, or are not what the mirror has them be. */
 export async function refusePooling(idle: Ask, busy: Ask): Promise<void> {

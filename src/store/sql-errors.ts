@@ -2,13 +2,17 @@ import type postgres from 'postgres';
 
 /* What an error of Postgres, or of a driver on the way to it, means. By codes, and never by messages. */
 
-/** SQLSTATE of a database error (also where a library has wrapped it), or null. */
-export function sqlState(error: unknown): string | null {
+/** A text that a database error carries (also where a library has wrapped it), or null. */
+function carried(error: unknown, member: 'code' | 'routine'): string | null {
   for (let e = error; e instanceof Error; e = e.cause) {
-    if ('code' in e && typeof e.code === 'string') return e.code;
+    const text = (e as { readonly code?: unknown; readonly routine?: unknown })[member];
+    if (typeof text === 'string') return text;
   }
   return null;
 }
+
+/** SQLSTATE of a database error (also where a library has wrapped it), or null. */
+export const sqlState = (error: unknown): string | null => carried(error, 'code');
 
 const LOST = new Set([
   'ECONNRESET',
@@ -28,7 +32,14 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /** Why Postgres takes no writes although it answers: nothing is wrong with the statement, and waiting helps. */
-export const STORE_FAILURES = ['disk-full', 'out-of-memory', 'too-many-connections', 'read-only'] as const;
+export const STORE_FAILURES = [
+  'disk-full',
+  'out-of-memory',
+  'too-many-connections',
+  'read-only',
+  'notify-queue-full',
+  'out-of-transaction-ids',
+] as const;
 export type StoreFailure = (typeof STORE_FAILURES)[number];
 
 const FAILURES: Readonly<Record<string, StoreFailure>> = {
@@ -38,9 +49,23 @@ const FAILURES: Readonly<Record<string, StoreFailure>> = {
   '25006': 'read-only',
 };
 
+/** SQLSTATE: a limit of Postgres is exceeded, be it of a row or of the server. */
+const LIMIT_EXCEEDED = '54000';
+/** Functions of Postgres, the same from 14 to 18, whose limit no row has to do with: those that meet it are as good as any. */
+const LIMITS_OF_SERVER: Readonly<Record<string, StoreFailure>> = {
+  // At COMMIT: a session that listens has left a transaction open, and every notification since then is kept for it.
+  PreCommit_Notify: 'notify-queue-full',
+  // No vacuum has got through for some two billion transactions.
+  GetNewTransactionId: 'out-of-transaction-ids',
+  GetNewMultiXactId: 'out-of-transaction-ids',
+};
+
 /** The failure of the store that an error reports, or null. */
 export function storeFailure(error: unknown): StoreFailure | null {
-  return FAILURES[sqlState(error) ?? ''] ?? null;
+  const state = sqlState(error) ?? '';
+  const failure =
+    state === LIMIT_EXCEEDED ? LIMITS_OF_SERVER[carried(error, 'routine') ?? ''] : FAILURES[state];
+  return failure ?? null;
 }
 
 /** Whether Postgres itself has answered a statement so, and the connection lives. */

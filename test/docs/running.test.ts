@@ -169,3 +169,18 @@ test('the unit starts what the program takes, and is not started again with a wr
   for (const call of calls) expect(() => checkCall(call)).not.toThrow();
   expect(unit?.text).toContain('RestartPreventExitStatus=78');
 });
+
+test('who supervises the daemon starts it again for as long as it takes, and not at once', () => {
+  const [section = '', service = ''] = codeBlocks('ini')[0]?.text.split('[Service]') ?? [];
+  // Without it, five starts within ten seconds are the last.
+  expect(section).toContain('\nStartLimitIntervalSec=0\n');
+  expect(service).toContain('\nRestart=on-failure\nRestartSec=5\n');
+  const detached = codeBlocks('sh').flatMap(({ text }) =>
+    text
+      .replaceAll('\\\n', '')
+      .split('\n')
+      .filter((line) => line.startsWith('docker run -d ')),
+  );
+  expect(detached.length).toBeGreaterThan(0);
+  for (const line of detached) expect(line).toContain(' --restart unless-stopped ');
+});

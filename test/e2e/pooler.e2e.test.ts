@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { refusingSettings, through } from '../support/net.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { hasPgBouncer, pgBouncer } from '../support/pgbouncer.ts';
 import { runProgram } from '../support/process.ts';
@@ -7,6 +8,41 @@ import { createStack } from '../support/stack.ts';
 const OPTIONS = { ignore_startup_parameters: 'options' };
 const nothingMade = async ({ sql }: Awaited<ReturnType<typeof createStack>>) =>
   expect([...(await sql`select nspname from pg_namespace where nspname like 'catalog%'`)]).toEqual([]);
+
+describe.concurrent('through something that takes no settings', () => {
+  test.each<[string, Record<string, string>]>([
+    [
+      'Amazon RDS Proxy',
+      {
+        S: 'FATAL',
+        V: 'FATAL',
+        C: '0A000',
+        M: "Feature not supported: RDS Proxy currently doesn't support command-line options.",
+      },
+    ],
+    ['Neon', { S: 'ERROR', C: 'XX000', M: 'unsupported startup parameter in options: search_path' }],
+  ])(
+    '%s: it is told, with exit code 78, before anything is made',
+    { timeout: 120_000 },
+    async (_name, fields) => {
+      await using stack = await createStack({ backend: 'postgres', database: 'empty', sandbox: { skus: 5 } });
+      await using pooler = await refusingSettings(stack.databaseUrl, fields);
+      const env = { ...stack.env, DATABASE_URL: through(stack.databaseUrl, pooler) };
+      const said = expect.stringMatching(
+        /rejects what a session starts with\n {2}because: .* options/,
+      ) as string;
+      const migrated = await runProgram(['migrate'], env);
+      expect(migrated).toMatchObject({ code: 78, stderr: said });
+      const run = await runProgram(['run', '--once', '--timeout', '30s'], env);
+      expect(run).toMatchObject({ code: 78, stderr: said });
+      expect(run.stdout).toContain('"event":"database.pooler"');
+      const doctor = await runProgram(['doctor', '--requests', '0'], env);
+      expect(doctor.code).toBe(1);
+      expect(doctor.stdout).toContain('rejects what a session starts with');
+      await nothingMade(stack);
+    },
+  );
+});
 
 describe.skipIf(!hasPgBouncer())('through PgBouncer', () => {
   test.each<[string, Record<string, string | number>, RegExp]>([

@@ -1,13 +1,14 @@
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, type onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, connectAlone, type Sql } from '../../src/store/db.ts';
 import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { PATIENCE_MS, eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
 import { through } from '../support/net.ts';
 import { temporaryFolder } from '../support/process.ts';
 import { proxyTo } from '../support/proxy.ts';
+import { hasRedisServer, startRedisServer } from '../support/redis-server.ts';
 import { createStack } from '../support/stack.ts';
 import {
   askedSkus,
@@ -35,6 +36,42 @@ async function failWrites(sql: Sql, state: string, times = Infinity): Promise<()
     create trigger refuse before insert on catalog.prices for each statement execute function public.refuse()`);
   return async () => {
     await sql`drop function public.refuse cascade`;
+  };
+}
+
+/** A mirror on a Postgres of its own whose queue of notifications is soon full. */
+async function openSmallQueue(
+  onEnd: typeof onTestFinished,
+  seed: number,
+  env: Readonly<Record<string, string>> = {},
+) {
+  const closing = new AsyncDisposableStack();
+  const folder = await temporaryFolder(onEnd);
+  const settings = { fsync: 'off', max_notify_queue_pages: '64' };
+  const postgres = closing.use(await startEmbeddedPostgres({ dataDir: join(folder, 'pg'), settings }));
+  const sql = connect(postgres.url, { max: 2, name: 'test' });
+  closing.defer(() => sql.end({ timeout: 2 }));
+  const stack = closing.use(
+    await createStack({
+      backend: 'postgres',
+      sandbox: { ...SANDBOX, seed },
+      env: { PARTNER_TIMEOUT: '10m', DATABASE_URL: postgres.url, ...env },
+    }),
+  );
+  return {
+    stack,
+    sql,
+    /** Fills it; until the session that is returned ends, there is no room. */
+    async fill() {
+      const listener = await connectAlone(postgres.url, { application_name: 'a stranger' });
+      await listener.query('listen strange');
+      await listener.query('begin');
+      await listener.query('set local idle_in_transaction_session_timeout = 0');
+      const sent = sql`select pg_notify('strange', n || repeat('x', 7900)) from generate_series(1, 100) n`;
+      await expect(sent.execute()).rejects.toMatchObject({ code: '54000' });
+      return listener;
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
   };
 }
 
@@ -141,6 +178,46 @@ describe('Postgres', () => {
     await untilSql(sql, 'the fill', `not exists (select from catalog_internal.due where due_at <= now())`);
     expect((await get(app, '/readyz')).text).not.toContain('disk-full');
     await expectWhole(sql, sandbox.world);
+  });
+
+  describe.concurrent('with a queue of notifications that a session which listens has let fill up', () => {
+    test('in a fill: no SKU is blamed, and the mirror resumes once that session is gone', async ({
+      onTestFinished,
+    }) => {
+      await using line = await openSmallQueue(onTestFinished, 115);
+      const { stack, sql } = line;
+      const { world, faults } = stack.sandbox;
+      faults.add({ route: 'bulk', delayMs: 1000, times: Infinity });
+      const app = await stack.start();
+      await untilSql(sql, 'lines', someKnown);
+      const listener = await line.fill();
+      const paused = await untilLogged(stack, 'store.paused', ({ job }) => job === 'reprice');
+      expect(paused).toMatchObject({ kind: 'notify-queue-full' });
+      expect((await get(app, '/readyz')).text).toContain('end the session that has run LISTEN');
+      await untilLogged(stack, 'store.paused', ({ retryInMs }) => Number(retryInMs) >= 4000);
+      await listener.end();
+      await untilLogged(stack, 'store.resumed');
+      await untilWhole(sql, world);
+      await expectWhole(sql, world);
+      expect([...(await sql`select * from catalog_internal.quarantine`)]).toEqual([]);
+      const blamed = stack.logs.filter(({ event }) => event === 'bulk.failed' || event === 'bulk.set-aside');
+      expect(blamed).toEqual([]);
+    });
+
+    // BullMQ's own notifications would make room, too, with its queues in Postgres.
+    test.skipIf(!hasRedisServer)(
+      'before the first manifest: that is applied once that session is gone',
+      async ({ onTestFinished }) => {
+        await using redis = await startRedisServer();
+        await using line = await openSmallQueue(onTestFinished, 116, { REDIS_URL: redis.url });
+        const { stack, sql } = line;
+        const listener = await line.fill();
+        await stack.start();
+        await untilLogged(stack, 'manifest.failed', ({ because }) => because === 'notify-queue-full');
+        await listener.end();
+        await untilWhole(sql, stack.sandbox.world);
+      },
+    );
   });
 
   test.concurrent('that is restarted in a fill and in a delta: the daemon goes on by itself', async ({

@@ -75,6 +75,39 @@ withRedisServer('a Redis that is', () => {
     },
   );
 
+  test('made a replica, and stays up: the daemon goes to where the new primary is', async () => {
+    await using old = await startRedisServer();
+    await using next = await startRedisServer();
+    await using proxy = await proxyTo(old.url);
+    await using stack = await createStack({
+      backend: 'redis',
+      sandbox: { ...SANDBOX, seed: 123 },
+      env: { DELTA_INTERVAL: '1s', REDIS_URL: through(old.url, proxy) },
+    });
+    const { sql } = stack;
+    const { world } = stack.sandbox;
+    const app = await stack.start();
+    await untilTimely(sql, 'half a fill', POINTS[2] ?? '');
+    const { hostname, port } = new URL(next.url);
+    const [living, before] = [proxy.living, proxy.connections];
+    const since = performance.now();
+    await old.command('REPLICAOF', hostname, port);
+    await untilUnready(app, 'the queues (redis) accept no jobs: it is a read-only replica (READONLY)');
+    // While it lasts each connection is made anew once a second, not with each command that is refused.
+    await eventually(() => proxy.connections >= before + 2 * living, { what: 'connections made anew' });
+    expect(performance.now() - since).toBeGreaterThan(500);
+    // Nothing cuts the connections that there are.
+    proxy.aim(next.url);
+    await eventually(async () => (await get(app, '/readyz')).status === 200, {
+      what: 'readiness',
+      within: 15_000,
+    });
+    moveMarket(world, 0);
+    await untilWhole(sql, world);
+    await expectWhole(sql, world);
+    expect(await next.command('DBSIZE')).toBeGreaterThan(0);
+  });
+
   test('out of memory: said so, and the mirror goes on when there is room again', async () => {
     await using redis = await startRedisServer();
     await using stack = await createStack({

@@ -112,6 +112,7 @@ export const COMMANDS: readonly Mutant[] = [
       'sqlState(error) === NO_DATABASE',
       "sqlState(error) === ''",
     ],
+    ['postgres: a limit of the server is a fault of the rows', ' || storeFailure(error) !== null', ''],
   ),
   ...faultsOf(
     'src/cli/terminal.ts',

@@ -66,7 +66,7 @@ export const ENVIRONMENT: readonly Mutant[] = [
     'src/config/rules.ts',
     ['test/config-urls.test.ts'],
     ['urls: a password need not be decodable', '&& isDecodable(url.password)', ''],
-    ['urls: of several hosts none is left out', "decoded.split(',', 1)[0] ?? ''", 'decoded'],
+    ['urls: several hosts are taken', "!name.includes(',')", 'true'],
   ),
   ...faultsOf(
     'src/cli/demo/environment.ts',

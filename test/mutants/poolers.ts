@@ -22,6 +22,21 @@ export const POOLERS: readonly Mutant[] = [
     ['pooler: dropped settings are not asked for', "kept === 'session' ? await readDropped(busy) : []", '[]'],
   ),
   ...faultsOf(
+    'src/store/db.ts',
+    ['test/store/startup-refused.pg.test.ts'],
+    ['pooler: what passes by itself is for the settings', 'settingsRefused === SURE_AFTER', 'ofSettings'],
+    [
+      'pooler: a server that starts or is full refuses settings',
+      'error instanceof postgres.PostgresError && !/^(?:53|57P)/.test(error.code)',
+      'error instanceof postgres.PostgresError',
+    ],
+    [
+      'pooler: settings of the URL are asked for all the same',
+      'postgres(withoutParameters ?? bare,',
+      'postgres(bare,',
+    ],
+  ),
+  ...faultsOf(
     'src/store/migrations.ts',
     ['test/e2e/pooler.e2e.test.ts'],
     [

@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
+import { SCAN_WITHIN_MS } from '../../src/store/db.ts';
+import { SESSION } from '../../src/store/session.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 const COMMANDS = await loadCommands();
@@ -73,6 +75,23 @@ test.each(series)('%s: %s has series with %j', async (_, name, labels) => {
     .split('\n')
     .filter((line) => line.startsWith(`catalog_mirror_${name}{`));
   expect(lines.filter((line) => labels.every((label) => line.includes(label)))).not.toEqual([]);
+});
+
+/** Settings of the sessions of others. */
+const OF_OTHERS = ['snapshot-held.md: idle_in_transaction_session_timeout'];
+
+test('no advice is to change a setting that each session of the mirror pins: that changes nothing', () => {
+  const named = books.flatMap(([file, book]) =>
+    Object.keys(SESSION)
+      .filter((setting) => new RegExp(String.raw`\b${setting}\b`, 'i').test(book))
+      .map((setting) => `${file}: ${setting}`),
+  );
+  expect(named).toEqual(OF_OTHERS);
+});
+
+test('what a count may take is what the driver grants a scan', () => {
+  const [, book = ''] = books.find(([file]) => file === 'counts-old.md') ?? [];
+  expect(book).toContain(`no answer for\n  ${SCAN_WITHIN_MS / 60_000} minutes`);
 });
 
 test('there is no other kind of command', () => {

@@ -3,9 +3,11 @@ import { createStorePause, type StoreEvent } from '../../src/queues/store-pause.
 
 class Refusal extends Error {
   readonly code: string;
-  constructor(code: string) {
-    super(`refused with ${code}`);
-    this.code = code;
+  readonly routine: string | undefined;
+  /** A SQLSTATE, and behind it the function of Postgres that says so where that matters. */
+  constructor(of: string) {
+    super(`refused with ${of}`);
+    [this.code = '', this.routine] = of.split(' ');
   }
 }
 
@@ -41,6 +43,8 @@ describe('the pause of a store', () => {
     ['53200', 'out-of-memory'],
     ['53300', 'too-many-connections'],
     ['25006', 'read-only'],
+    ['54000 PreCommit_Notify', 'notify-queue-full'],
+    ['54000 GetNewTransactionId', 'out-of-transaction-ids'],
   ])('a job that meets SQLSTATE %s is paused because of %s', async (code, kind) => {
     const { pause, refuse, events } = setUp();
     expect(await pause.guard('reprice', refuse(code))).toBe('paused');

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { permanentConnectError } from '../../src/store/sql-errors.ts';
+import { permanentConnectError, rejection, storeFailure } from '../../src/store/sql-errors.ts';
 
-const failed = (code: string) => Object.assign(new Error('of a driver'), { code });
+const failed = (code: string, routine?: string) =>
+  Object.assign(new Error('of a driver'), { severity: 'ERROR', code, routine });
 
 test.each([
   ['28P01', 'Postgres rejects the login', 'user and password'],
@@ -17,4 +18,20 @@ test.each([
 
 test.each(['ECONNREFUSED', '57P03', '53300', 'CONNECT_TIMEOUT'])('%s may pass', (code) => {
   expect(permanentConnectError(failed(code))).toBeNull();
+});
+
+test.each([
+  ['PreCommit_Notify', 'notify-queue-full'],
+  ['GetNewTransactionId', 'out-of-transaction-ids'],
+  ['GetNewMultiXactId', 'out-of-transaction-ids'],
+])('a limit of the server that %s meets is no fault of the rows: %s', (routine, kind) => {
+  const error = new Error('wrapped', { cause: failed('54000', routine) });
+  expect([storeFailure(error), rejection(error)]).toEqual([kind, null]);
+});
+
+test('a limit of a row is a fault of that row, and a function that fails otherwise says nothing of the server', () => {
+  const tooLong = failed('54000', '_bt_check_third_page');
+  expect([storeFailure(tooLong), rejection(tooLong)?.state]).toEqual([null, '54000']);
+  const others = failed('22023', 'PreCommit_Notify');
+  expect([storeFailure(others), rejection(others)?.state]).toEqual([null, '22023']);
 });

@@ -68,6 +68,39 @@ export async function holdingPort(url: string): Promise<Port> {
   });
 }
 
+/** An error as the protocol of Postgres writes it: fields by their letters (S severity, C SQLSTATE, M message). */
+function errorMessage(fields: Readonly<Record<string, string>>): Buffer {
+  const body = Object.entries(fields).map(([letter, text]) => `${letter}${text}\0`);
+  const content = Buffer.from(`${body.join('')}\0`);
+  const head = Buffer.from('E\0\0\0\0');
+  head.writeInt32BE(content.length + 4, 1);
+  return Buffer.concat([head, content]);
+}
+
+/** The way to a Postgres through something that refuses sessions with settings, in these words, `times` times in all; those without get through. */
+export async function refusingSettings(
+  url: string,
+  fields: Readonly<Record<string, string>>,
+  times = Infinity,
+): Promise<Port> {
+  const { hostname, port } = new URL(url);
+  let left = times;
+  return await listen((socket) => {
+    socket.once('data', (startup) => {
+      if (startup.includes('\0options\0') && left > 0) {
+        left -= 1;
+        socket.end(errorMessage(fields));
+        return;
+      }
+      const onward = connect(Number(port), hostname);
+      onward.on('error', () => socket.destroy());
+      socket.on('close', () => onward.destroy());
+      onward.write(startup);
+      socket.pipe(onward).pipe(socket);
+    });
+  });
+}
+
 export interface Gate extends Port {
   /** From here on, connections get through. */
   open(): void;

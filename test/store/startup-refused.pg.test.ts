@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { connect, waitForDatabase } from '../../src/store/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { refusingSettings, through } from '../support/net.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+
+const PATIENCE_MS = 20_000;
+
+/** What becomes of the wait for a database at this URL: 'answers', or the kind of the error that it ends with. */
+async function waited(url: string, patienceMs = PATIENCE_MS): Promise<unknown> {
+  const sql = connect(url, { max: 1 });
+  try {
+    await waitForDatabase(sql, systemClock, patienceMs);
+    return 'answers';
+  } catch (error) {
+    return error instanceof Error && 'kind' in error ? error.kind : error;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+/** The same through something that refuses sessions with settings. */
+async function waitedThrough(code: string, times: number, patienceMs?: number): Promise<unknown> {
+  await using refusing = await refusingSettings(database.url, { S: 'ERROR', C: code, M: 'no' }, times);
+  return await waited(through(database.url, refusing), patienceMs);
+}
+
+test.each(['08P01', '0A000', '22023', '58000', 'XX000'])(
+  'settings that are refused with %s each time, and nothing else is: that is told before the patience is over',
+  async (code) => {
+    expect(await waitedThrough(code, Infinity)).toBe('pooler-startup');
+  },
+);
+
+test.each(['58000', 'XX000'])('%s that passes, as of a server that wakes up, is waited for', async (code) => {
+  expect(await waitedThrough(code, 2)).toBe('answers');
+});
+
+test.each(['57P03', '53300'])('%s is no word on settings, however often it comes', async (code) => {
+  expect(await waitedThrough(code, Infinity, 2000)).toBe('database-away');
+});
+
+test.each(['?channel_binding=require', '?schema=public', '?options=-c%20no_such_setting%3D1'])(
+  'a parameter of the URL that Postgres has no setting for, %s, is told at once',
+  async (query) => {
+    expect(await waited(`${database.url}${query}`)).toBe('unknown-setting');
+  },
+);
