@@ -264,23 +264,34 @@ function failingCalls({ failedCalls, tasks }: Facts): Reason | false {
   );
 }
 
+/** Tasks that ask the partner nothing: they fail for what Postgres objects to. */
+const WITHIN_POSTGRES: ReadonlySet<TaskName> = new Set(['maintenance', 'metadata', 'live-plan']);
+
 /**
- * Tasks that failed last. While requests are refused, that is said for all of them; without a baseline, by that. The tasks that ask the partner
- * nothing fail for what Postgres objects to. A catalog check that fails has the manifest late, and no more.
+ * Tasks that failed last. While requests are refused, that is said for all of them; without a baseline, by that. A catalog check that fails has the
+ * manifest late, and no more.
  */
 function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];
-  const asking = { delta: 'delta-failing', manifest: 'manifest-failing' } as const;
-  const within: readonly TaskName[] = ['maintenance', 'metadata', 'live-plan'];
-  return tasks.flatMap((state) => {
-    const { task, failures } = state;
-    if (failures === 0) return [];
-    if (task === 'delta' || task === 'manifest')
-      return [degraded(asking[task], `the ${task} failed ${failuresOf(state)}`, DOCTOR)];
-    if (!within.includes(task)) return [];
-    const remedy = `its line \`${task}.failed\` in the log names what objects in Postgres`;
-    return [degraded('task-failing', `the task ${task} failed ${failuresOf(state)}`, remedy)];
-  });
+  const codes = { delta: 'delta-failing', manifest: 'manifest-failing' } as const;
+  const failing = tasks.filter(({ failures }) => failures > 0);
+  const within = failing.filter(({ task }) => WITHIN_POSTGRES.has(task));
+  const lines = within.map(({ task }) => `\`${task}.failed\``).join(', ');
+  return [
+    ...failing.flatMap((state) =>
+      state.task === 'delta' || state.task === 'manifest'
+        ? [degraded(codes[state.task], `the ${state.task} failed ${failuresOf(state)}`, DOCTOR)]
+        : [],
+    ),
+    ...held([
+      within.length > 0 &&
+        degraded(
+          'task-failing',
+          within.map((state) => `the task ${state.task} failed ${failuresOf(state)}`).join(', '),
+          `see ${lines} in the log for what Postgres objects to`,
+        ),
+    ]),
+  ];
 }
 
 /** What the counts say. Before a baseline there is no catalog to measure them by. */

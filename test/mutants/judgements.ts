@@ -97,8 +97,8 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ],
     [
       'health: tasks fail beside refusals',
-      'if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];\n  const asking',
-      'if (sync.manifestAppliedAt === null) return [];\n  const asking',
+      'if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];\n  const codes',
+      'if (sync.manifestAppliedAt === null) return [];\n  const codes',
     ],
     ['health: without Postgres it is ready', "([\n  'postgres-unavailable',\n", '([\n'],
   ),
