@@ -203,6 +203,52 @@ END;
 
 REVOKE ALL ON FUNCTION catalog_internal.session_lives(integer, timestamptz) FROM PUBLIC;
 --> statement-breakpoint
+-- Puts right what a clock that was ahead has written of SKUs, of at most so many after the SKU named, and marks them due: nobody knows
+-- how long ago they were asked about. Returns the last of them, null: there are no more.
+CREATE OR REPLACE FUNCTION catalog_internal.redate_skus(shift interval, after text, most integer) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  moment timestamptz := clock_timestamp();
+  ahead text[];
+  asked text[];
+BEGIN
+  SELECT array_agg(sku ORDER BY sku) INTO ahead FROM (
+    SELECT sku FROM catalog.skus
+    -- Prices of those asked again since the clock is right may have changed before.
+    WHERE sku > after AND (
+      greatest(first_seen_at, first_priced_at, priced_at, reported_at, removed_at) > moment OR asked_at > moment - interval '10 minutes'
+    )
+    ORDER BY sku LIMIT most FOR NO KEY UPDATE
+  ) a;
+  IF ahead IS NULL THEN
+    RETURN NULL;
+  END IF;
+  SELECT array_agg(s.sku) INTO asked FROM unnest(ahead) AS f(sku) JOIN catalog.skus s USING (sku)
+  WHERE s.asked_at > moment AND s.state <> 'removed';
+  UPDATE catalog.skus s SET first_seen_at = catalog_internal.happened(first_seen_at, moment, shift),
+    first_priced_at = catalog_internal.happened(first_priced_at, moment, shift),
+    priced_at = catalog_internal.happened(priced_at, moment, shift),
+    asked_at = catalog_internal.happened(asked_at, moment, shift),
+    reported_at = catalog_internal.happened(reported_at, moment, shift),
+    removed_at = catalog_internal.happened(removed_at, moment, shift)
+  FROM unnest(ahead) AS f(sku)
+  WHERE s.sku = f.sku AND greatest(first_seen_at, first_priced_at, priced_at, asked_at, reported_at, removed_at) > moment;
+  UPDATE catalog.prices p SET changed_at = catalog_internal.happened(changed_at, moment, shift)
+  FROM unnest(ahead) AS f(sku) WHERE p.sku = f.sku AND p.changed_at > moment;
+  UPDATE catalog.products p SET changed_at = catalog_internal.happened(changed_at, moment, shift),
+    refreshed_at = catalog_internal.happened(refreshed_at, moment, shift)
+  FROM unnest(ahead) AS f(sku) WHERE p.sku = f.sku AND greatest(p.changed_at, p.refreshed_at) > moment;
+  UPDATE catalog_internal.due d SET doubted_at = catalog_internal.happened(doubted_at, moment, shift)
+  FROM unnest(ahead) AS f(sku) WHERE d.sku = f.sku AND d.doubted_at > moment;
+  IF asked IS NOT NULL THEN
+    PERFORM catalog_internal.mark_due(asked, 'clock');
+  END IF;
+  RETURN ahead[cardinality(ahead)];
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.redate_skus(interval, text, integer) FROM PUBLIC;
+--> statement-breakpoint
 -- Tells the ledger of `most` SKUs what is pending of `watched`, and whether there is more. A SKU that is watched anew is
 -- marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that is watched no longer, is not marked
 -- for that; it gets its new rank at once where it is urgent, and with its next mark elsewhere. A promise of its age holds from here on: one that was

@@ -274,31 +274,35 @@ function failingCalls({ failedCalls, tasks, idle: { answeredSeconds } }: Facts):
   );
 }
 
+/** Tasks that ask the partner nothing: they fail for what Postgres objects to. */
+const WITHIN_POSTGRES: ReadonlySet<TaskName> = new Set(['maintenance', 'metadata', 'live-plan']);
+
 /**
- * Tasks that failed last. While requests are refused, that is said for all of them; without a baseline, by that. The tasks that ask the partner
- * nothing fail for what Postgres objects to. A catalog check that fails has the manifest late, and no more.
+ * Tasks that failed last. While requests are refused, that is said for all of them; without a baseline, by that. A catalog check that fails has the
+ * manifest late, and no more.
  */
 function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];
+  const codes = { delta: 'delta-failing', manifest: 'manifest-failing' } as const;
   const failing = tasks.filter(({ failures }) => failures > 0);
-  const asking = { delta: 'delta-failing', manifest: 'manifest-failing' } as const;
-  const reasons = failing.flatMap((state) => {
-    const { task } = state;
-    if (task !== 'delta' && task !== 'manifest') return [];
-    return [degraded(asking[task], `the ${task} failed ${failuresOf(state)}`, DOCTOR)];
-  });
-  const within = failing.filter(({ task }) => ASKING_NOTHING.includes(task));
-  if (within.length === 0) return reasons;
-  const failed = within.map((state) => `the task ${state.task} failed ${failuresOf(state)}`).join(', ');
-  const lines = within.map(({ task }) => `\`${task}.failed\``).join(' and ');
+  const within = failing.filter(({ task }) => WITHIN_POSTGRES.has(task));
+  const lines = within.map(({ task }) => `\`${task}.failed\``).join(', ');
   return [
-    ...reasons,
-    degraded('task-failing', failed, `see ${lines} in the log for what objects in Postgres`),
+    ...failing.flatMap((state) =>
+      state.task === 'delta' || state.task === 'manifest'
+        ? [degraded(codes[state.task], `the ${state.task} failed ${failuresOf(state)}`, DOCTOR)]
+        : [],
+    ),
+    ...held([
+      within.length > 0 &&
+        degraded(
+          'task-failing',
+          within.map((state) => `the task ${state.task} failed ${failuresOf(state)}`).join(', '),
+          `see ${lines} in the log for what Postgres objects to`,
+        ),
+    ]),
   ];
 }
-
-/** Tasks that send no request. */
-const ASKING_NOTHING: readonly TaskName[] = ['maintenance', 'metadata', 'live-plan'];
 
 /** What the counts say. Before a baseline there is no catalog to measure them by. */
 function backlogReasons({ counts, sync }: Facts): Reason[] {

@@ -97,8 +97,8 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ],
     [
       'health: tasks fail beside refusals',
-      'if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];\n  const failing',
-      'if (sync.manifestAppliedAt === null) return [];\n  const failing',
+      'if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];\n  const codes',
+      'if (sync.manifestAppliedAt === null) return [];\n  const codes',
     ],
     ['health: without Postgres it is ready', "([\n  'postgres-unavailable',\n", '([\n'],
   ),

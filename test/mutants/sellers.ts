@@ -101,6 +101,6 @@ export const SELLERS: readonly Mutant[] = [
   ...faultsOf(
     'src/status/health.ts',
     ['test/status/health.test.ts'],
-    ['health: maintenance fails in silence', "['maintenance', 'metadata',", "['metadata',"],
+    ['health: maintenance fails in silence', "new Set(['maintenance', 'metadata',", "new Set(['metadata',"],
   ),
 ];

@@ -13,7 +13,7 @@ BEGIN
     WHERE sku > after AND (
       greatest(first_seen_at, first_priced_at, priced_at, reported_at, removed_at) > moment OR asked_at > moment - interval '10 minutes'
     )
-    ORDER BY sku LIMIT most FOR UPDATE
+    ORDER BY sku LIMIT most FOR NO KEY UPDATE
   ) a;
   IF ahead IS NULL THEN
     RETURN NULL;
