@@ -90,6 +90,11 @@ export const JUDGEMENTS: readonly Mutant[] = [
       "suspected === 'credential' || suspected === 'account' ? broken",
       "suspected === 'account' ? broken",
     ],
+    ['health: without Postgres it is ready', "([\n  'postgres-unavailable',\n", '([\n'],
+  ),
+  ...faultsOf(
+    'src/status/failing.ts',
+    ['test/status/health.test.ts'],
     [
       'health: three failed calls are a state',
       'failedCalls >= FAILURES_BEFORE_PAUSE &&',
@@ -100,7 +105,6 @@ export const JUDGEMENTS: readonly Mutant[] = [
       'if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];\n  const codes',
       'if (sync.manifestAppliedAt === null) return [];\n  const codes',
     ],
-    ['health: without Postgres it is ready', "([\n  'postgres-unavailable',\n", '([\n'],
   ),
   ...faultsOf(
     'src/config/rules.ts',

@@ -99,7 +99,7 @@ export const SELLERS: readonly Mutant[] = [
     ['maintenance: nobody hears of a step that fails', 'return steps.failure(nextInMs) ?? {', 'return {'],
   ),
   ...faultsOf(
-    'src/status/health.ts',
+    'src/status/failing.ts',
     ['test/status/health.test.ts'],
     ['health: maintenance fails in silence', "new Set(['maintenance', 'metadata',", "new Set(['metadata',"],
   ),
