@@ -202,7 +202,7 @@ const connectionUrl = (what: string, allowed: RegExp) =>
     allowed,
   ).refine(hasReadableLogin);
 
-/** A URL that both drivers of Postgres can read. */
+/** A URL of one host that postgres.js can read. */
 export const postgresUrl = () =>
   connectionUrl('a postgres:// or postgresql:// URL of one host', /^postgres(?:ql)?:\/\/\S+$/iu).refine(
     hasOneHost,
