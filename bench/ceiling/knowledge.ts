@@ -1,4 +1,4 @@
-import { type LiveCeiling, NO_CEILING } from '../../src/store/live.ts';
+import { LAST_CALLS, type LiveCeiling, type LivePlan, NO_CEILING } from '../../src/store/live.ts';
 import {
   type CeilingEvidence,
   type KnownOfCeiling,
@@ -9,12 +9,26 @@ import {
   meetsCeiling,
   withoutIdleTime,
 } from '../../src/sync/live/ceiling.ts';
+import {
+  afterAsks,
+  areAlike,
+  areRecovering,
+  type Asks,
+  type LiveAsks,
+  NOTHING_REMEMBERED,
+  withoutOwn,
+} from '../../src/sync/live/again.ts';
 import { learnLiveBudget } from '../../src/sync/live/learn.ts';
 
 const MINUTE_MS = 60_000;
 
 /** What an answered call showed, without what the mirror itself adds to it. */
-export type Observed = Omit<CeilingEvidence, 'budget' | 'configuredBudget'>;
+export interface Observed extends Omit<CeilingEvidence, 'budget' | 'configuredBudget' | 'alike' | 'proven'> {
+  /** Of the SKUs that counted as live those that had been deferred when they were asked before, once or more often; absent: none. */
+  readonly again?: Pick<LiveAsks, 'second' | 'later'>;
+}
+
+const NONE: Asks = { asked: 0, deferred: 0 };
 
 /**
  * What the mirror knows of the partner's limits on live computations, learned by the production code and kept in memory
@@ -26,13 +40,14 @@ export class LiveKnowledge {
   readonly #mostBudget: number;
   readonly #callsPerMinute: number;
   #ceiling: LiveCeiling = NO_CEILING;
+  #asks = NOTHING_REMEMBERED;
   #creditFrom = 0;
   #computedAt: number | null = null;
   /** Calls of the last minute, the oldest first. */
   readonly #recent: {
     readonly at: number;
     readonly computed: number;
-    readonly partly: boolean;
+    readonly deferred: boolean;
     readonly others: boolean;
   }[] = [];
 
@@ -52,13 +67,28 @@ export class LiveKnowledge {
     return liveCeilingAt(withoutIdleTime(this.#ceiling, this.#computedAt, now), now);
   }
 
+  get recovering(): boolean {
+    return areRecovering(this.#asks);
+  }
+
+  /** Live computations of the last minute. */
+  computed(now: number): number {
+    return this.#recent.reduce((sum, call) => sum + (call.at > now - MINUTE_MS ? call.computed : 0), 0);
+  }
+
+  /** What a call is planned with. */
+  plan(now: number): KnownOfCeiling & Pick<LivePlan, 'creditFrom' | 'now'> {
+    return { ...this.#known(now), creditFrom: this.#creditFrom, now };
+  }
+
   #known(now: number): KnownOfCeiling {
     while ((this.#recent[0]?.at ?? Infinity) <= now - MINUTE_MS) this.#recent.shift();
     return {
       ceiling: this.#ceiling,
       computedAt: this.#computedAt,
       best: this.#recent.reduce((most, { computed }) => Math.max(most, computed), 0),
-      partlyDeferred: this.#recent.filter(({ partly }) => partly).length,
+      partlyDeferred: this.#recent.filter(({ computed, deferred }) => computed > 0 && deferred).length,
+      lastDeferred: this.#recent.slice(-LAST_CALLS).filter(({ deferred }) => deferred).length,
       computedRate: Math.max(
         this.#rateSince(this.#recent[0]?.at ?? now, now),
         this.#rateSince(now - 10_000, now),
@@ -90,9 +120,10 @@ export class LiveKnowledge {
   }
 
   /** Learns from an answered call. */
-  learn(call: Observed): void {
-    const now = call.answeredAt;
+  learn(observed: Observed): void {
+    const now = observed.answeredAt;
     const plan = this.#known(now);
+    const call = this.#counted(observed);
     const evidence = { ...call, budget: this.budget, configuredBudget: this.#configuredBudget };
     if (plan.ceiling.perMinute === null || !meetsCeiling(evidence, plan))
       this.budget = learnLiveBudget(
@@ -111,7 +142,31 @@ export class LiveKnowledge {
       this.#ceiling = after;
     }
     if (call.computed > 0) this.#computedAt = now;
-    const partly = call.computed > 0 && call.deferred > 0 && call.snapshotDeferred === 0;
-    this.#recent.push({ at: now, computed: call.computed, partly, others: call.snapshotDeferred > 0 });
+    if (call.computed + call.deferred + call.snapshotDeferred === 0) return;
+    const others = call.snapshotDeferred > 0;
+    this.#recent.push({ at: now, computed: call.computed, deferred: call.deferred > 0 && !others, others });
+  }
+
+  /** Without the deferrals of which nothing is learned. */
+  #counted({ again = { second: NONE, later: NONE }, ...call }: Observed) {
+    const { asked, computed, deferred, answeredAt: at } = call;
+    const deferredAgain = again.second.deferred + again.later.deferred;
+    const first = {
+      asked: asked - again.second.asked - again.later.asked,
+      deferred: deferred - deferredAgain,
+    };
+    // A trial of a larger budget says nothing of the SKUs.
+    const isTrial = asked - deferredAgain > this.#configuredBudget;
+    const after = isTrial ? null : afterAsks(this.#asks, { at, first, ...again });
+    if (after !== null) this.#asks = after.remembered;
+    const own = { again: deferredAgain, expected: after?.expected ?? false };
+    const live = withoutOwn({ asked, answered: computed, deferred }, own);
+    return {
+      ...call,
+      asked: live.asked,
+      deferred: live.deferred,
+      alike: live.deferred > 0 && areAlike(this.#asks, at),
+      proven: after?.proven ?? null,
+    };
   }
 }

@@ -3,6 +3,7 @@ import { LookCounts } from '../../src/store/calibration.ts';
 import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
@@ -60,6 +61,7 @@ const outcome = await syncManifest(
     hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
     tracer: NO_TRACER,
     emit: () => undefined,
     settings: { ...config, callsPerMinute: 120 },

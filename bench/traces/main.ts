@@ -9,6 +9,7 @@ import { MemberWatch } from '../../src/store/answer/members.ts';
 import { LookCounts } from '../../src/store/calibration.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { refreshAll } from '../../src/store/refresh.ts';
@@ -72,6 +73,7 @@ function contextOf(sql: Sql, url: string, { url: partner, apiKey, secret, collec
     hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
   };
   return { ctx, config, client };
 }

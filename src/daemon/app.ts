@@ -16,6 +16,7 @@ import { MoveCounts } from '../store/mass-moves.ts';
 import { DueFloors } from '../store/due-floors.ts';
 import { endCallPause, type TaskName } from '../store/tasks.ts';
 import type { SyncContext } from '../sync/context.ts';
+import { RecentAnswers } from '../sync/reprice/recent.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
 import { createTelemetry } from '../telemetry/telemetry.ts';
@@ -168,6 +169,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     hints: new HintCounts(clock),
     moves: new MoveCounts(clock),
     floors: new DueFloors(clock),
+    recent: new RecentAnswers(),
     tracer: tracing.tracer,
   };
   const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks };

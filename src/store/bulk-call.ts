@@ -62,6 +62,11 @@ export interface CallInputs {
   readonly nextDueMs: number | null;
   /** Live SKUs to choose from: drawn at random, listed of a backlog, then by due time; none where live SKUs are claimed in that order anyway. */
   readonly candidates: readonly LiveCandidate[];
+  /**
+   * While the ceiling on live computations is met, a due live SKU to try whether it still is: one that was not deferred when it was asked
+   * before. Null: there is none, or the ceiling is not met.
+   */
+  readonly untried: string | null;
   /** Whether the ledger does not know yet what sellers have done to the watchlist. */
   readonly watchlistMoved: boolean;
   /** Whether there are rules of catalog.scope that were not read yet, or SKUs that are not sorted by them. */
@@ -115,7 +120,7 @@ export async function readCallInputs(
       (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
-      (${liveCandidates(sql, options.candidates)}) as candidates, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
+      (${liveCandidates(sql, options.candidates)}) as candidates, (${untriedSku(sql)}) as untried, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
       ${sql.unsafe(SCOPE_MOVED)} as "scopeMoved",
       ${sql.unsafe(HINTS_CAME)} as "hintsCame", ${sql.unsafe(REFRESHES_CAME)} as "refreshesCame",
       (${ledgerReading(sql)}) as reading`;
@@ -301,6 +306,19 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
     ) d
     left join catalog_internal.live_rates r using (sku)
     left join catalog_internal.watched w using (sku)`;
+}
+
+/** One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing. */
+function untriedSku(sql: Sql) {
+  return sql`
+    select first.sku from lanes l cross join lateral (
+      select d.sku from catalog_internal.due d
+      where d.held_until is null and d.largest_call is null and d.live and d.lane = l.lane and d.deferrals = 0 and d.outside_due_at is null
+        and d.due_at >= l.since_live and d.due_at <= l.until
+      order by d.due_at limit 1
+    ) first
+    where exists (select from catalog_internal.live_ceiling where blocked_at is not null)
+    order by l.lane limit 1`;
 }
 
 /** What calls have taught about their size (sync/reprice/call-size.ts). */

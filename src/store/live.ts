@@ -92,11 +92,16 @@ export interface LivePlan {
   /** Calls of the last minute of which a part of the live SKUs was deferred and no other, and those that deferred others. */
   readonly partlyDeferred: number;
   readonly othersDeferred: number;
+  /** Of the last LAST_CALLS calls of that minute, those that deferred any of the live SKUs and no other. */
+  readonly lastDeferred: number;
   /** What is known of lines of live SKUs that move together. */
   readonly releases: Releases;
   /** Database time in epoch milliseconds. */
   readonly now: number;
 }
+
+/** Calls with live SKUs that are taken for the last ones. */
+export const LAST_CALLS = 28;
 
 /** SQL fragment that selects a LivePlan as one row. */
 export function livePlanRow(sql: Sql) {
@@ -108,6 +113,7 @@ export function livePlanRow(sql: Sql) {
       end as incident,
       (extract(epoch from greatest(refreshed_at, recent.computed_at)) * 1000)::float8 as "computedAt",
       (${releasesRow(sql)}) as releases, recent.computed, recent.best, recent."computedRate", recent."partlyDeferred", recent."othersDeferred",
+      recent."lastDeferred",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (
       select ${ceilingColumns(sql)} as ceiling, (extract(epoch from credit_from) * 1000)::float8 as credit_from
@@ -118,8 +124,12 @@ export function livePlanRow(sql: Sql) {
         greatest(0, sum(computed) / greatest(extract(epoch from now() - min(called_at)), 1) * 60,
           sum(computed) filter (where called_at > now() - interval '10 seconds') * 6)::float8 as "computedRate",
         (count(*) filter (where computed > 0 and deferred > 0 and snapshot_deferred = 0))::int as "partlyDeferred",
-        (count(*) filter (where snapshot_deferred > 0))::int as "othersDeferred"
-      from catalog_internal.live_calls where called_at > now() - interval '1 minute'
+        (count(*) filter (where snapshot_deferred > 0))::int as "othersDeferred",
+        (count(*) filter (where deferred > 0 and snapshot_deferred = 0 and place <= ${LAST_CALLS}))::int as "lastDeferred"
+      from (
+        select *, row_number() over (order by called_at desc) as place
+        from catalog_internal.live_calls where called_at > now() - interval '1 minute'
+      ) calls
     ) recent`;
 }
 

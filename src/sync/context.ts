@@ -15,6 +15,7 @@ import type { DueFloors } from '../store/due-floors.ts';
 import { endCallPause } from '../store/tasks.ts';
 import type { Failure } from './outcome.ts';
 import type { Pacer, SentPermit } from '../pace/pacer.ts';
+import type { RecentAnswers } from './reprice/recent.ts';
 import { acquireTraced, callTraced } from './traces.ts';
 
 /** What sync uses of the configuration. Credentials are the client's. */
@@ -97,6 +98,7 @@ export interface SyncContext {
   readonly hints: HintCounts;
   readonly moves: MoveCounts;
   readonly floors: DueFloors;
+  readonly recent: RecentAnswers;
   readonly tracer: Tracer;
 }
 

@@ -104,14 +104,29 @@ export const LIVE: readonly Mutant[] = [
     ],
     [
       'ceiling: a few parts deferred make one',
-      '&& plan.partlyDeferred >= SUSPECTED_CALLS;',
-      '&& plan.partlyDeferred >= 1;',
+      'plan.partlyDeferred >= SUSPECTED_CALLS &&',
+      'plan.partlyDeferred >= 1 &&',
     ],
     ['ceiling: a trial of the budget meets it', 'return !isTrialOfBudget;', 'return true;'],
     [
       'ceiling: one call makes one',
-      'failedAt === null || Math.abs(askedAt - failedAt) > SUSPECTED_MS',
+      'failedAt === null || isChance || Math.abs(askedAt - failedAt) > SUSPECTED_MS',
       'failedAt === Infinity',
+    ],
+    [
+      'ceiling: a few of many calls make one',
+      '(plan.lastDeferred >= MOST_OF_LAST || call.alike)',
+      '(plan.lastDeferred >= 1 || call.alike)',
+    ],
+    [
+      'ceiling: two SKUs that were deferred by chance make one',
+      'const isChance = computed === 0 &&',
+      'const isChance = computed > 100 &&',
+    ],
+    [
+      'ceiling: what was lowered for SKUs stays so',
+      'return { ...ceiling, ...anew, perMinute: proven };',
+      'return ceiling;',
     ],
     [
       'ceiling: a block before the last cycle begins another',

@@ -239,13 +239,23 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'reconciliation: deferred SKUs all come back together',
-      'deferredMs * (1 + JITTER * random())',
-      'deferredMs',
+      'longestMs) * (1 + JITTER * random())',
+      'longestMs)',
     ],
     [
       'reconciliation: deferred SKUs come back early',
-      'deferredMs * (1 + JITTER * random())',
-      'deferredMs * (1 - JITTER * random())',
+      'longestMs) * (1 + JITTER * random())',
+      'longestMs) * (1 - JITTER * random())',
+    ],
+    [
+      'reconciliation: who is deferred again waits longer although nobody is computed',
+      'computes ? MOST_DEFERRED * deferredMs : deferredMs',
+      'MOST_DEFERRED * deferredMs',
+    ],
+    [
+      'reconciliation: who is deferred again and again waits no longer',
+      'computes ? MOST_DEFERRED * deferredMs : deferredMs',
+      'deferredMs',
     ],
     [
       'reconciliation: an error waits as long each time',

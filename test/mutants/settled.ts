@@ -77,8 +77,13 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU counts as a failure',
+      'failures = case when h.deferred or h.general then d.failures else d.failures + 1 end',
+      'failures = case when h.general then d.failures else d.failures + 1 end',
+    ],
+    [
+      'answer: an error that all share is counted against each',
+      'failures = case when h.deferred or h.general then d.failures else d.failures + 1 end',
       'failures = case when h.deferred then d.failures else d.failures + 1 end',
-      'failures = d.failures + 1',
     ],
     [
       'answer: an erring SKU counts as deferred',
@@ -87,8 +92,18 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU goes to the lane of errors',
-      "lane = case when h.deferred or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
-      "lane = catalog_internal.lane_of('error')",
+      "lane = case when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
+      "lane = case when h.general or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
+    ],
+    [
+      'answer: a SKU that is deferred again keeps its place before all others',
+      'when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane',
+      'when h.deferred or h.general or d.lane = 0 then d.lane',
+    ],
+    [
+      'answer: an error that all share takes a SKU out of its lane',
+      'when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane',
+      'when h.deferred and d.deferrals = 0 or d.lane = 0 then d.lane',
     ],
     ['answer: a deferred SKU does not count as live', 'live = d.live or h.deferred,', 'live = d.live,'],
     [

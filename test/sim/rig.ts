@@ -6,6 +6,7 @@ import { MoveCounts } from '../../src/store/mass-moves.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
@@ -131,6 +132,7 @@ export class Rig {
       hints: new HintCounts(this.time),
       moves: new MoveCounts(this.time),
       floors: new DueFloors(this.time),
+      recent: new RecentAnswers(),
       tracer: NO_TRACER,
       emit: (event) => this.#count(event),
     };

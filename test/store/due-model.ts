@@ -130,6 +130,7 @@ export class LedgerModel {
           row.liveLeft = 2 ** row.liveMarks;
           row.liveMarks = Math.min(6, row.liveMarks + 1);
         }
+        if (row.deferrals > 0) row.lane = LANE_OF['error'] ?? 0;
         Object.assign(row, { live: true, deferrals: row.deferrals + 1 });
         row.heldUntil = row.notBefore = this.now + result.waitMs / HOUR;
       } else if (result.kind === 'error') {

@@ -17,5 +17,6 @@ export const QUIET_PLAN: Omit<LivePlan, 'now'> = {
   best: 0,
   partlyDeferred: 0,
   othersDeferred: 0,
+  lastDeferred: 0,
   releases: NO_RELEASES,
 };

@@ -123,6 +123,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
         .toSorted((one, other) => other.largestCall - one.largestCall),
       nextDueMs: all.length > 0 ? 0 : next === NEVER ? null : next - now,
       candidates: [],
+      untried: null,
       watchlistMoved: false,
       scopeMoved: false,
       hintsCame: false,

@@ -4,6 +4,7 @@ import { LookCounts } from '../../src/store/calibration.ts';
 import { HintCounts } from '../../src/store/hints.ts';
 import { MoveCounts } from '../../src/store/mass-moves.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
@@ -114,6 +115,7 @@ function replica(url: string, callsPerMinute = 100_000): SyncContext {
     hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
     tracer: NO_TRACER,
     emit: () => {},
     settings: settingsWith({

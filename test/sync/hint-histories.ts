@@ -5,6 +5,7 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import type { Sql } from '../../src/store/db.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { HintCounts } from '../../src/store/hints.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -53,6 +54,7 @@ export function contextOf(sql: Sql, partner: HintedPartner, events: SyncEvent[])
     },
     clock: systemClock,
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
     random: () => 0.5,
     emit: (event: SyncEvent) => events.push(event),
     hints: new HintCounts(systemClock, 0),

@@ -5,6 +5,7 @@ import type { SkuResult } from '../../src/store/answer/types.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimDue } from '../../src/store/due.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { HintCounts } from '../../src/store/hints.ts';
 import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
@@ -30,6 +31,7 @@ export function useHints() {
       sql: store.sql,
       random: () => 0.5,
       floors: new DueFloors(systemClock),
+      recent: new RecentAnswers(),
       settings: settingsWith({ LIVE_INTERVAL: '1m' }),
       emit: (event: SyncEvent) => events.push(event),
       tracer: NO_TRACER,

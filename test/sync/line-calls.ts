@@ -5,6 +5,7 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { storeLesson } from '../../src/store/call-lesson.ts';
 import { claimDue } from '../../src/store/due.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { weighLines } from '../../src/sync/live/lines.ts';
@@ -41,6 +42,7 @@ export function useLines() {
       sql: store.sql,
       random: () => 0.5,
       floors: new DueFloors(systemClock),
+      recent: new RecentAnswers(),
       settings: settingsWith({ LIVE_INTERVAL: '1m' }),
       emit: (event: SyncEvent) => events.push(event),
       tracer: NO_TRACER,

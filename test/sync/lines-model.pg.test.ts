@@ -6,6 +6,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { readLivePlan } from '../../src/store/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
@@ -70,6 +71,7 @@ function context(partner: Partner, events: SyncEvent[]): SyncContext {
     },
     clock: systemClock,
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
     random: () => 0.5,
     emit: (event: SyncEvent) => events.push(event),
     settings,

@@ -18,6 +18,7 @@ const CALLS = 118;
 const PLAN = {
   best: 5,
   partlyDeferred: 0,
+  lastDeferred: 0,
   othersDeferred: 0,
   computedRate: 400,
   computedAt: null as number | null,
@@ -30,6 +31,8 @@ const call = (asked: number, computed: number, at: number, more: Partial<Ceiling
   computed,
   deferred: asked - computed,
   snapshotDeferred: 0,
+  alike: false,
+  proven: null,
   budget: 5,
   configuredBudget: 5,
   ...more,
@@ -52,10 +55,20 @@ describe('whether a call met the ceiling', () => {
     expect(met(call(5, 0, 0, { snapshotDeferred: 1 }))).toBe(false);
   });
 
-  test('a part of them says something where it happens in many calls that asked no more than others had answered', () => {
-    expect(met(call(5, 3, 0), NO_CEILING, { partlyDeferred: 9 })).toBe(false);
-    expect(met(call(5, 3, 0), NO_CEILING, { partlyDeferred: 10 })).toBe(true);
-    expect(met(call(5, 3, 0), NO_CEILING, { partlyDeferred: 10, best: 4 })).toBe(false);
+  test('a part of them says something where it happens in most of the last calls, that asked no more than others had answered', () => {
+    const part = (partlyDeferred: number, lastDeferred: number, best = 5) =>
+      met(call(5, 3, 0), NO_CEILING, { partlyDeferred, lastDeferred, best });
+    expect(part(9, 20)).toBe(false);
+    expect(part(20, 19)).toBe(false);
+    expect(part(20, 20)).toBe(true);
+    expect(part(20, 20, 4)).toBe(false);
+  });
+
+  test('or in fewer, where it is known that SKUs are deferred alike', () => {
+    const part = (partlyDeferred: number) =>
+      met(call(5, 3, 0, { alike: true }), NO_CEILING, { partlyDeferred });
+    expect(part(9)).toBe(false);
+    expect(part(10)).toBe(true);
   });
 
   test('a part of more than the budget says something of the budget only', () => {
@@ -68,7 +81,7 @@ describe('whether a call met the ceiling', () => {
   });
 
   test('not where SKUs taken for snapshot-priced are deferred in other calls: they use the budget unseen', () => {
-    const hidden = (othersDeferred: number) => ({ partlyDeferred: 10, othersDeferred });
+    const hidden = (othersDeferred: number) => ({ partlyDeferred: 10, lastDeferred: 20, othersDeferred });
     expect(met(call(5, 4, 0), NO_CEILING, hidden(2))).toBe(false);
     expect(met(call(5, 4, 0), known(), hidden(2))).toBe(false);
     expect(met(call(5, 4, 0), NO_CEILING, hidden(1))).toBe(true);
@@ -96,6 +109,30 @@ describe('the ceiling on live computations', () => {
       blockedAt: MINUTE + 10,
       cycleFrom: MINUTE + 10,
     });
+  });
+
+  test('is not met by one or two SKUs, if others were computed since the last time', () => {
+    const suspected = { ...NO_CEILING, step: 1, failedAt: 10 };
+    const chance = learned(suspected, call(2, 0, 20 * SECOND), { computedAt: 11 * SECOND });
+    expect(chance).toEqual({ ...suspected, step: 2, failedAt: 20 * SECOND });
+    for (const [seen, computedAt] of [
+      [call(2, 0, 20 * SECOND), 10],
+      [call(2, 0, 20 * SECOND), null],
+      [call(3, 0, 20 * SECOND), 11 * SECOND],
+    ] as const)
+      expect(learned(suspected, seen, { computedAt })).toMatchObject({ blockedAt: 20 * SECOND });
+  });
+
+  test('that was lowered for SKUs that are deferred for reasons of their own is what was computed before', () => {
+    const before = known({ perMinute: 40, alike: 3, blockedAt: SECOND, failedAt: SECOND });
+    const seen = call(5, 4, MINUTE, { deferred: 0, proven: 190 });
+    expect(learned(before, seen)).toEqual({
+      ...known({ perMinute: 190, since: MINUTE + SECOND, cycleFrom: MINUTE + SECOND }),
+      step: 1,
+    });
+    // A little less is no reason, nor is there one where none is known.
+    expect(learned(known({ perMinute: 185, since: MINUTE }), seen)).toBeNull();
+    expect(learned(NO_CEILING, seen)).toBeNull();
   });
 
   test('is measured by the part of a cycle in which it was not met', () => {

@@ -5,6 +5,7 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import { connect, type Sql } from '../../src/store/db.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { readNotStored } from '../../src/store/quarantine.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
@@ -56,6 +57,7 @@ beforeEach(() => {
     },
     clock: systemClock,
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
     random: () => 0.5,
     emit: (event: SyncEvent) => events.push(event),
     settings: settingsWith({ BULK_MAX_SKUS: '40' }),

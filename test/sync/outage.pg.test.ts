@@ -5,6 +5,7 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer } from '../../src/partner/answers.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { claimDue } from '../../src/store/due.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
 import { ask, type SyncContext, type SyncEvent } from '../../src/sync/context.ts';
@@ -53,6 +54,7 @@ beforeEach(() => {
     },
     clock: systemClock,
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
     random: () => 0.5,
     emit: (event: SyncEvent) => events.push(event),
     settings: settingsWith({ BULK_MAX_SKUS: '1' }),

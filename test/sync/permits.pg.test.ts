@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createPacer, type Pacer, type SentPermit } from '../../src/pace/pacer.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { readCallInputs } from '../../src/store/bulk-call.ts';
 import { claimDue } from '../../src/store/due.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
@@ -33,6 +34,7 @@ async function overtaken(waited: boolean) {
     pacer: late,
     clock: systemClock,
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
     settings: settingsWith(),
     tracer: NO_TRACER,
   } as unknown as SyncContext;
@@ -118,6 +120,7 @@ describe('a process that is stopped between permit and request', () => {
       pacer: counting,
       clock,
       floors: new DueFloors(systemClock),
+      recent: new RecentAnswers(),
       client: { bulk },
       settings: settingsWith(),
       tracer: NO_TRACER,

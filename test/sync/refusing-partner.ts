@@ -6,6 +6,7 @@ import { PartnerError, type PartnerErrorKind, type RequestOutcome } from '../../
 import type { Sql } from '../../src/store/db.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { letBackoffEnd } from '../contract/backoff.ts';
 import { knownSkus, mark } from '../store/support.ts';
@@ -36,6 +37,7 @@ export class RefusingPartner {
       client: { bulk: this.#bulk },
       clock: systemClock,
       floors: new DueFloors(systemClock),
+      recent: new RecentAnswers(),
       random,
       emit: (event: SyncEvent) => this.events.push(event),
       settings: settingsWith({}),

@@ -1,4 +1,14 @@
-import { assert, constantFrom, double, integer, property, record, subarray, tuple } from 'fast-check';
+import {
+  assert,
+  boolean,
+  constantFrom,
+  double,
+  integer,
+  property,
+  record,
+  subarray,
+  tuple,
+} from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DUE_LANES, type LaneClass, type DueClass, PROMISED, type Quota } from '../../src/store/due.ts';
 import type { Early } from '../../src/store/bulk-call.ts';
@@ -34,6 +44,7 @@ const anyLimits = record({
   liveBudget: double({ min: 1, max: 120, noNaN: true }),
   iteration: integer({ min: 0, max: 10_000 }),
   spareSeconds: integer({ min: 0, max: 86_400 }),
+  recovering: boolean(),
 });
 
 describe('a batch', () => {
@@ -112,6 +123,20 @@ describe('a batch', () => {
   test('full of SKUs that nobody lists leaves live SKUs their slots, and every lane behind a twentieth', () => {
     const due = [owe('live', true, 100), ...DUE_LANES.slice(1).map((lane) => owe(lane, false, 100))];
     expect(counts(plan(due))).toEqual({ 'live live': 5, live: 79, new: 4, error: 4, metadata: 4, sweep: 4 });
+  });
+
+  test('gives live SKUs that recover from deferrals half of the live slots, and no more than there are of them', () => {
+    const liveOf = (errors: number, limits: Partial<PlanLimits>) =>
+      counts(plan([owe('live', true, 100), owe('error', true, errors)], limits).filter(({ live }) => live));
+    const recovering = true;
+    expect(liveOf(100, { iteration: 1 })).toEqual({ 'live live': 5 });
+    expect(liveOf(100, { iteration: 3, recovering })).toEqual({ 'live live': 2, 'error live': 3 });
+    expect(liveOf(100, { iteration: 3, liveBudget: 1, recovering })).toEqual({ 'error live': 1 });
+    expect(liveOf(100, { iteration: 5, liveBudget: 1, recovering })).toEqual({ 'live live': 1 });
+    expect(liveOf(1, { iteration: 3, recovering })).toEqual({ 'live live': 4, 'error live': 1 });
+    expect(counts(plan([owe('error', true, 9)], { recovering }).filter(({ live }) => live))).toEqual({
+      'error live': 5,
+    });
   });
 
   test('with little room gives every second turn one live slot to a lane behind, each in its turn', () => {

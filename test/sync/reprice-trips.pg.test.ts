@@ -8,6 +8,7 @@ import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { DueFloors } from '../../src/store/due-floors.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
@@ -87,6 +88,7 @@ function context(limits: Partial<PaceLimits> = {}): SyncContext {
     },
     clock: systemClock,
     floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
     random: Math.random,
     emit: (event: SyncEvent) => events.push(event),
     settings: settingsWith({ BULK_MAX_SKUS: '20', LIVE_INTERVAL: '1h' }),
@@ -98,7 +100,7 @@ function context(limits: Partial<PaceLimits> = {}): SyncContext {
 async function iteration(ctx: SyncContext, due = true) {
   if (due) {
     await store.sql`update catalog.skus set asked_at = asked_at - interval '1 hour'`;
-    await store.sql`update catalog_internal.due set held_until = null, live = sku like 'L%'`;
+    await store.sql`update catalog_internal.due set held_until = null, deferrals = 0, live = sku like 'L%'`;
     await store.sql`update catalog_internal.live_ceiling set per_minute = null, blocked_at = null, failed_at = null`;
     await mark(store.sql, SNAPSHOT, 'changed');
     await mark(store.sql, LIVE, 'live', true);

@@ -79,20 +79,38 @@ describe('waiting longer after each failure', () => {
     ]);
   });
 
-  test('of a deferred SKU: no sooner than DEFERRED_INTERVAL, a quarter later at most, however often it was deferred', () => {
+  const deferredMs = (deferrals: number, computes: boolean, random = 0) => {
+    const meanwhile = { generalErrors: false, computes };
+    const result = skuResultOf(
+      { ...ASKED, deferrals },
+      { kind: 'deferred' },
+      SETTINGS,
+      () => random,
+      meanwhile,
+    );
+    return result.kind === 'deferred' ? result.waitMs : NaN;
+  };
+
+  test('of a deferred SKU: no sooner than DEFERRED_INTERVAL, a quarter later at most while nothing is computed, however often it was deferred', () => {
     assert(
       property(
         double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         integer({ min: 0, max: 1000 }),
         (random, deferrals) => {
-          const result = skuResultOf({ ...ASKED, deferrals }, { kind: 'deferred' }, SETTINGS, () => random);
-          expect(result).toMatchObject({ kind: 'deferred' });
-          const wait = result.kind === 'deferred' ? result.waitMs : NaN;
+          const wait = deferredMs(deferrals, false, random);
           expect(wait).toBeGreaterThanOrEqual(SETTINGS.intervals.deferredMs);
           expect(wait).toBeLessThanOrEqual(SETTINGS.intervals.deferredMs * 1.1);
+          expect(deferredMs(deferrals, true, random)).toBeGreaterThanOrEqual(wait);
         },
       ),
     );
+  });
+
+  test('of one that is deferred again and again while others are computed: from the third time on doubling, half an hour at most', () => {
+    expect([0, 1, 2, 3, 4, 1000].map((deferrals) => deferredMs(deferrals, true) / MINUTE)).toEqual([
+      5, 5, 10, 20, 30, 30,
+    ]);
+    expect(deferredMs(9, true, 1)).toBeCloseTo(33 * MINUTE);
   });
 });
 

@@ -32,8 +32,17 @@ export type SkuResult =
     }
   | { readonly sku: string; readonly kind: 'not_found' }
   | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
-  /** `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked. */
-  | { readonly sku: string; readonly kind: 'error'; readonly waitMs: number; readonly alone?: boolean };
+  /**
+   * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked. `general`: so are all others, and
+   * it is not counted against this one.
+   */
+  | {
+      readonly sku: string;
+      readonly kind: 'error';
+      readonly waitMs: number;
+      readonly alone?: boolean;
+      readonly general?: boolean;
+    };
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */
 export interface NextRefresh {

@@ -38,9 +38,13 @@ const SAVED_CALLS = 1.5;
 /**
  * SKUs that became live since the last delta use a call's budget unseen. They rarely use all of it twice within SUSPECTED_MS, and
  * rarely a part of it in SUSPECTED_CALLS calls of a minute: that is a ceiling.
+ * Where SKUs are deferred for reasons of their own (again.ts), a call has all of its SKUs deferred only where these are few, and it is rare that so
+ * many of the last calls (LAST_CALLS) have a part of theirs deferred.
  */
 const SUSPECTED_MS = 60_000;
 const SUSPECTED_CALLS = 10;
+const FEW_SKUS = 2;
+const MOST_OF_LAST = 20;
 /** Calls that defer SKUs taken for snapshot-priced, for each that defers a part of the live ones only. */
 const FEW = 0.2;
 /** Where it has grown beyond what all calls can ask by this factor, there is no ceiling. */
@@ -80,6 +84,10 @@ export interface CeilingEvidence {
   readonly deferred: number;
   /** Deferred SKUs that counted as snapshot-priced: they may have used the call's budget unseen. */
   readonly snapshotDeferred: number;
+  /** SKUs that were deferred are deferred again no more often than others (again.ts). */
+  readonly alike: boolean;
+  /** What was computed in a minute before it was lowered for SKUs that are deferred for reasons of their own; null: it was not. */
+  readonly proven: number | null;
   /** Live SKUs that a call may have, as learned: a call at the budget may be deferred for that. */
   readonly budget: number;
   /** The budget as configured: what exceeds it is a trial. */
@@ -89,14 +97,14 @@ export interface CeilingEvidence {
 /** What is known of earlier calls when a call is weighed. */
 export type KnownOfCeiling = Pick<
   LivePlan,
-  'ceiling' | 'best' | 'partlyDeferred' | 'othersDeferred' | 'computedRate' | 'computedAt'
+  'ceiling' | 'best' | 'partlyDeferred' | 'lastDeferred' | 'othersDeferred' | 'computedRate' | 'computedAt'
 >;
 
 /**
  * Whether deferrals of a call say that the ceiling was met: hardly any other cause has all of a call's live SKUs deferred. A part of
  * them may be deferred for the call's own budget, or for SKUs taken for snapshot-priced that use it unseen, of which then some
  * are deferred, too. Where those are few, it is the ceiling if it is known, which asks for less than the budget, or if many calls
- * agree.
+ * agree: most of the last ones, as once it is met, or fewer where it is known that it is not for those SKUs.
  */
 export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boolean {
   const { asked, computed, deferred, snapshotDeferred, budget, configuredBudget } = call;
@@ -104,7 +112,11 @@ export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boole
   if (computed === 0) return true;
   const isBudgetUsedUnseen = plan.othersDeferred >= FEW * Math.max(1, plan.partlyDeferred);
   if (isBudgetUsedUnseen || asked > Math.floor(budget)) return false;
-  if (plan.ceiling.perMinute === null) return asked <= plan.best && plan.partlyDeferred >= SUSPECTED_CALLS;
+  if (plan.ceiling.perMinute === null) {
+    const areMany =
+      plan.partlyDeferred >= SUSPECTED_CALLS && (plan.lastDeferred >= MOST_OF_LAST || call.alike);
+    return asked <= plan.best && areMany;
+  }
   const isTrialOfBudget = asked > configuredBudget && computed >= configuredBudget;
   return !isTrialOfBudget;
 }
@@ -118,18 +130,32 @@ export function learnLiveCeiling(
   call: CeilingEvidence,
   capacity: number,
 ): LiveCeiling | null {
-  const before = withoutIdleTime(plan.ceiling, plan.computedAt, call.askedAt);
+  const before = restored(withoutIdleTime(plan.ceiling, plan.computedAt, call.askedAt), call);
   const after = meetsCeiling(call, plan)
-    ? blocked(before, call.askedAt, Math.min(capacity, plan.computedRate))
+    ? blocked(before, call, { ...plan, most: Math.min(capacity, plan.computedRate) })
     : passed(before, call, capacity);
   if (after === null && before === plan.ceiling) return null;
   return { ...(after ?? before), step: plan.ceiling.step + 1 };
 }
 
-function blocked(before: LiveCeiling, askedAt: number, most: number): LiveCeiling | null {
+/** What was lowered without a reason is what was computed before: how long that is allowed, the next cycle shows. */
+function restored(ceiling: LiveCeiling, { proven, answeredAt }: CeilingEvidence): LiveCeiling {
+  const { perMinute } = ceiling;
+  if (proven === null || perMinute === null || perMinute >= proven * (1 - ALIKE_PART)) return ceiling;
+  const anew = { since: answeredAt, cycleFrom: answeredAt, alike: 0, blockedAt: null, failedAt: null };
+  return { ...ceiling, ...anew, perMinute: proven };
+}
+
+function blocked(
+  before: LiveCeiling,
+  { askedAt, computed, deferred }: CeilingEvidence,
+  { computedAt, most }: Pick<KnownOfCeiling, 'computedAt'> & { readonly most: number },
+): LiveCeiling | null {
   const { perMinute, blockedAt, failedAt } = before;
   if (perMinute === null) {
-    if (failedAt === null || Math.abs(askedAt - failedAt) > SUSPECTED_MS)
+    // Of one or two SKUs all may be deferred by chance, if others were computed since the last time.
+    const isChance = computed === 0 && deferred <= FEW_SKUS && (computedAt ?? 0) > (failedAt ?? Infinity);
+    if (failedAt === null || isChance || Math.abs(askedAt - failedAt) > SUSPECTED_MS)
       return { ...before, failedAt: askedAt };
     // What was computed lately is allowed for a while at least; how long it can be, the first cycle shows, which begins here.
     const first = { since: askedAt, cycleFrom: askedAt, alike: 0 };

@@ -27,12 +27,17 @@ export interface AnswerCounts {
 }
 
 export interface CallEvidence {
+  /** Without those of whose deferral nothing is learned (again.ts). */
   readonly live: AnswerCounts;
   readonly snapshot: AnswerCounts;
   /** Of a trial call: those that the catalog lists as snapshot-priced, however they count. */
   readonly tried?: AnswerCounts;
   /** Those of `snapshot` that the catalog lists so, where others were asked with them: a SKU that nobody lists may always be computed live. */
   readonly listed?: AnswerCounts;
+  /** Whether live SKUs that were deferred are deferred again no more often than others (again.ts). */
+  readonly alike?: boolean;
+  /** What was computed in a minute before the ceiling was lowered for SKUs that are deferred for reasons of their own; null: nothing of the kind. */
+  readonly proven?: number | null;
   /** When it was claimed and when its answer was there, in epoch milliseconds of the database's clock. */
   readonly askedAt: number;
   readonly answeredAt: number;
@@ -87,7 +92,7 @@ export function learn(
 
 /** What a call showed of the ceiling on live computations. */
 export function ceilingEvidence(
-  { live, snapshot, askedAt, answeredAt }: CallEvidence,
+  { live, snapshot, askedAt, answeredAt, alike = false, proven = null }: CallEvidence,
   budget: number,
   { bulk }: Pick<SyncSettings, 'bulk'>,
 ): CeilingEvidence {
@@ -98,6 +103,8 @@ export function ceilingEvidence(
     computed: live.answered,
     deferred: live.deferred,
     snapshotDeferred: snapshot.deferred,
+    alike,
+    proven,
     budget,
     configuredBudget: bulk.liveBudget,
   };

@@ -108,7 +108,7 @@ function tryLarger(before: CallSize, most: number): CallSize {
 }
 
 /** An outage is over as suddenly as it began; what the partner has against the requests, somebody has to change. */
-const OUTAGE_PAUSE_MOST_MS = 300_000;
+export const OUTAGE_PAUSE_MOST_MS = 300_000;
 const PAUSE_MOST_MS = 1_800_000;
 
 /** What failed: the call at the partner, or Postgres does not take its answer. */

@@ -3,6 +3,7 @@ import { storeLesson } from '../../store/call-lesson.ts';
 import type { Claim, ClaimedSku } from '../../store/due.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
 import type { SyncContext } from '../context.ts';
+import { withoutOwn } from '../live/again.ts';
 import { learnLiveCeiling } from '../live/ceiling.ts';
 import { weighDeferrals } from '../live/incident.ts';
 import {
@@ -28,16 +29,12 @@ export async function learnFrom(
   { skuAnswers, lines, tookMs }: Reconciliation & Pick<Applied, 'lines'> & { readonly tookMs: number },
   planned: PlannedCall,
 ): Promise<void> {
-  const shown = (live: boolean) =>
-    shownOf(
-      claim.skus.filter((asked) => asked.live === live),
-      skuAnswers,
-    );
   const { failures, wanted, callSize } = planned;
   const [suspects] = wanted.suspects ?? [];
   const call = { skus: claim.skus.length, failed: false, hadFailed: suspects !== undefined };
-  const snapshot = shown(false);
-  const asked = planned.trial ? claim.skus : claim.skus.filter(({ live }) => !live);
+  const others = claim.skus.filter(({ live }) => !live);
+  const snapshot = shownOf(others, skuAnswers);
+  const asked = planned.trial ? claim.skus : others;
   const ofListed = async () => shownOf(await listed(ctx, asked), skuAnswers);
   const evidence = planned.trial
     ? { tried: await ofListed() }
@@ -46,7 +43,7 @@ export async function learnFrom(
       : {};
   const askedAt = claim.askedAt.getTime();
   const times = { askedAt, answeredAt: askedAt + tookMs };
-  const byCall = { live: shown(true), snapshot, ...evidence, ...times };
+  const byCall = { ...weighedLive(ctx, claim, skuAnswers, planned, times), snapshot, ...evidence, ...times };
   const taught = learn(planned, byCall, ctx.settings);
   const stored = await storeLesson(ctx.sql, taught.lesson, {
     failures,
@@ -59,6 +56,27 @@ export async function learnFrom(
   for (const event of taught.events) ctx.emit(event);
   if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
   if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);
+}
+
+/** What the call showed of live SKUs, without deferrals of which nothing is learned. */
+function weighedLive(
+  { recent, settings }: SyncContext,
+  { skus }: Claim,
+  skuAnswers: Reconciliation['skuAnswers'],
+  { trial }: PlannedCall,
+  { answeredAt }: Pick<CallEvidence, 'answeredAt'>,
+): Pick<CallEvidence, 'live' | 'alike' | 'proven'> {
+  const asked = skus.filter(({ live }) => live);
+  const live = shownOf(asked, skuAnswers);
+  const again = shownOf(
+    asked.filter(({ deferrals }) => deferrals > 0),
+    skuAnswers,
+  ).deferred;
+  // What is deferred of more than the budget tells nothing of those SKUs.
+  if (trial || live.asked - again > settings.bulk.liveBudget)
+    return { live: withoutOwn(live, { again, expected: false }) };
+  const { expected, ...more } = recent.noteLive(asked, skuAnswers, answeredAt);
+  return { live: withoutOwn(live, { again, expected }), ...more };
 }
 
 /** Other calls have taught something of the ceiling since this one was planned: it is weighed with what is known now. */

@@ -47,6 +47,8 @@ export interface IterationState {
   readonly sinceLastCallMs: number;
   /** The call is the first after a back-off: suspects would tell nothing of the account. */
   readonly halfOpen?: boolean;
+  /** SKUs that were deferred again and again are computed again: they have waited for long. */
+  readonly recovering?: boolean;
 }
 
 export function inputOptions(settings: SyncSettings): CallInputOptions {
@@ -73,6 +75,7 @@ export function planCall(
     iteration: iteration.number,
     callSkus: skusOfCall(callSize, settings.bulk.maxSkus, pause.failures),
     liveBudget: Math.min(budget, credit.skus),
+    recovering: iteration.recovering,
   });
   const quotas = planBatch(due, early, limits);
   const suspects = planSuspects(inputs.suspects, limits);
@@ -85,6 +88,9 @@ export function planCall(
   const linger = lingerMs(due, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
   const { trial } = limits;
+  const { untried } = inputs;
+  if (untried !== null && plan.ceiling.blockedAt !== null && !trial && quotas.some((quota) => quota.live))
+    return { ...planned, wanted: { quotas: quotas.filter((quota) => !quota.live), named: [untried] }, trial };
   const live = quotas.find((quota) => quota.live && quota.lane === 'live');
   const named = live === undefined ? null : chooseForQuota(plan, inputs.candidates, live.count);
   if (named === null) return { ...planned, wanted: { quotas }, trial };
@@ -111,11 +117,11 @@ function planLimits(
   settings: SyncSettings,
   learned: number,
   plan: LivePlan,
-  { iteration, callSkus, liveBudget }: Pick<PlanLimits, 'iteration' | 'callSkus' | 'liveBudget'>,
+  { iteration, callSkus, liveBudget, recovering }: Omit<PlanLimits, 'spareSeconds'>,
 ): PlanLimits & { readonly trial: boolean } {
   if (plan.incident === null) {
     const spareSeconds = Math.max(0, snapshotMs(settings) - settings.intervals.sweepMinAgeMs) / 1000;
-    return { callSkus, liveBudget, iteration, spareSeconds, trial: false };
+    return { callSkus, liveBudget, iteration, recovering, spareSeconds, trial: false };
   }
   const trial = trialSize(plan.incident, plan.now, learned, callSkus);
   const small = Math.min(callSkus, Math.max(1, Math.floor(learned)));
@@ -183,6 +189,8 @@ export interface PlanLimits {
   readonly iteration: number;
   /** From how many seconds before its due time a snapshot SKU may fill a slot that is free anyway. */
   readonly spareSeconds: number;
+  /** Live SKUs of the lane of errors have half of the live slots. */
+  readonly recovering?: boolean | undefined;
 }
 
 /** Every lane with something due is guaranteed this part of a call's slots. */
@@ -204,7 +212,7 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
   const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.callSkus));
   const crowdedOut = budget === limits.callSkus && cheapDue.length > 0;
   const liveSlots = crowdedOut && Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 1 ? 0 : budget;
-  const live = split(liveDue, liveSlots, limits.iteration);
+  const live = splitLive(liveDue, liveSlots, limits);
   const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
   const slots = limits.callSkus - liveCount;
   const cheap = split(cheapDue, slots, limits.iteration);
@@ -232,6 +240,26 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
   return [...quotas.filter((q) => q.count > 0 && !(q.lane === 'sweep' && !q.live)), ...spare].filter(
     (q) => q.count > 0,
   );
+}
+
+/** Splits the live `slots`: where those in the lane of errors recover, half is theirs first. */
+function splitLive(
+  due: readonly DueClass[],
+  slots: number,
+  { iteration, recovering = false }: PlanLimits,
+): Map<ClaimedLane, number> {
+  const waiting = due.find(({ lane }) => lane === 'error')?.count ?? 0;
+  // The odd slot in four iterations of seven, which is out of step with the turns of the lanes.
+  const half = (slots + Number(iteration % 7 < 4)) >> 1;
+  const first = recovering ? Math.min(waiting, half) : 0;
+  if (first === 0) return split(due, slots, iteration);
+  const others = due.map((each) => (each.lane === 'error' ? { ...each, count: waiting - first } : each));
+  const given = split(
+    others.filter(({ count }) => count > 0),
+    slots - first,
+    iteration,
+  );
+  return new Map([...given, ['error', (given.get('error') ?? 0) + first]]);
 }
 
 /** Splits `slots` between what is promised, which comes first, and the lanes. */

@@ -3,6 +3,7 @@ import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
 import { doubling } from '../../lib/duration.ts';
 import type { ClaimedSku } from '../../store/due.ts';
 import type { SyncSettings } from '../context.ts';
+import { OUTAGE_PAUSE_MOST_MS } from './call-size.ts';
 
 /**
  * What a bulk answer says of one asked SKU. Errors say why: reported as such, the answer does not add up, or a call with this SKU
@@ -86,8 +87,20 @@ export function tally(
 const SKU_ERROR_MOST_MS = 6 * 3_600_000;
 /** A SKU with which every call fails costs a whole call each time: from the second time on it waits this many times as long. */
 const ALONE_TIMES = 60;
-/** Deferred SKUs wait up to this part longer, so that they do not come back all at once. */
+/** SKUs wait up to this part longer for the partner, so that they do not come back all at once. */
 const JITTER = 0.1;
+/** One that is deferred each time, while others are not, waits for up to so many DEFERRED_INTERVAL. */
+const MOST_DEFERRED = 6;
+
+/** What is known of the partner beside the answer of one SKU. */
+export interface Meanwhile {
+  /** Nearly all that was asked lately is in errors: that is for no SKU. */
+  readonly generalErrors: boolean;
+  /** Live SKUs are computed: one that is deferred again and again is so for itself. */
+  readonly computes: boolean;
+}
+
+const NOTHING_KNOWN: Meanwhile = { generalErrors: false, computes: false };
 
 /** The answer as it is to be stored; waits are drawn and grow here. */
 export function skuResultOf(
@@ -95,6 +108,7 @@ export function skuResultOf(
   skuAnswer: SkuAnswer,
   settings: SyncSettings,
   random: () => number,
+  { generalErrors, computes }: Meanwhile = NOTHING_KNOWN,
 ): SkuResult {
   const { sku } = asked;
   switch (skuAnswer.kind) {
@@ -102,10 +116,18 @@ export function skuResultOf(
       return { sku, kind: 'record', ...rowsOf(skuAnswer.record) };
     case 'not_found':
       return { sku, kind: 'not_found' };
-    case 'deferred':
-      return { sku, kind: 'deferred', waitMs: settings.intervals.deferredMs * (1 + JITTER * random()) };
+    case 'deferred': {
+      const { deferredMs } = settings.intervals;
+      const longestMs = computes ? MOST_DEFERRED * deferredMs : deferredMs;
+      const waitMs = doubling(deferredMs, asked.deferrals, longestMs) * (1 + JITTER * random());
+      return { sku, kind: 'deferred', waitMs };
+    }
     case 'error': {
       const { errorMs } = settings.intervals;
+      if (generalErrors) {
+        const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MOST_MS) * (1 + JITTER * random());
+        return { sku, kind: 'error', waitMs, general: true };
+      }
       const isBlamed = skuAnswer.because === 'alone' && asked.failures > 0;
       const firstMs = isBlamed ? (errorMs * ALONE_TIMES) / 2 : errorMs;
       const waitMs = doubling(firstMs, asked.failures + 1, SKU_ERROR_MOST_MS);

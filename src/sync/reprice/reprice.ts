@@ -51,7 +51,9 @@ export async function repriceOnce(
 ): Promise<Iteration> {
   const steps = new CallSteps(ctx.clock);
   const plan = (as: IterationState) =>
-    steps.time('plan', async () => planCall(await readInputs(ctx), as, ctx.settings));
+    steps.time('plan', async () =>
+      planCall(await readInputs(ctx), { ...as, recovering: ctx.recent.recovering }, ctx.settings),
+    );
   const first = await plan(iteration);
   if (first.kind !== 'planned') return first;
   const acquired = await steps.time(
@@ -200,10 +202,16 @@ async function settle(
 ): Promise<Pick<Applied, 'lines'>> {
   const { sql, settings, random } = ctx;
   let unpricedEntries = 0;
+  const { skuAnswers } = reconciliation;
+  const meanwhile = {
+    generalErrors: ctx.recent.noteErrors(claim.skus, skuAnswers),
+    computes:
+      plan.computed > 0 || claim.skus.some(({ sku, live }) => live && skuAnswers.get(sku)?.kind === 'record'),
+  };
   const results = claim.skus.map((asked) => {
-    const skuAnswer = reconciliation.skuAnswers.get(asked.sku) ?? { kind: 'error', because: 'omitted' };
+    const skuAnswer = skuAnswers.get(asked.sku) ?? { kind: 'error', because: 'omitted' };
     if (skuAnswer.kind === 'record') unpricedEntries += unpriced(skuAnswer.record);
-    return skuResultOf(asked, skuAnswer, settings, random);
+    return skuResultOf(asked, skuAnswer, settings, random, meanwhile);
   });
   const next: NextRefresh = {
     ...nextRefresh(settings),

@@ -1,0 +1,95 @@
+import type { ClaimedSku } from '../../store/due.ts';
+import {
+  type AfterAsks,
+  afterAsks,
+  areAlike,
+  areRecovering,
+  type Asks,
+  type LiveAsks,
+  NOTHING_REMEMBERED,
+} from '../live/again.ts';
+import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
+
+/*
+ * What the last answers to this process showed of SKUs that fail in them, each by what had become of the SKU before: whether that is for the SKU
+ * or for the partner. A process that starts knows nothing of it, and learns it within minutes.
+ */
+
+type Answers = Reconciliation['skuAnswers'];
+
+/** Calls in a row that have hardly anything but errors. */
+export interface ErrorRun {
+  readonly calls: number;
+  /** SKUs in errors that had not failed before. */
+  readonly first: number;
+  /** SKUs in errors, and answered ones, of the last calls. */
+  readonly errors: number;
+  readonly answered: number;
+}
+
+export const NO_ERRORS: ErrorRun = { calls: 0, first: 0, errors: 0, answered: 0 };
+
+/** Answered SKUs of those in errors or answered, from which on calls work; of so many of the last ones, or of a larger call. */
+const WORKING_PART = 0.1;
+const LAST_SKUS = 300;
+const RUN_CALLS = 3;
+const RUN_SKUS = 3;
+
+/** The run after an answer; one that says of no SKU that it is answered or in errors changes nothing. Pure. */
+export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers: Answers): ErrorRun {
+  const isKind = ({ sku }: ClaimedSku, ...kinds: readonly SkuAnswer['kind'][]) =>
+    kinds.includes(answers.get(sku)?.kind ?? 'error');
+  const answered = asked.filter((each) => isKind(each, 'record', 'not_found')).length;
+  const erring = asked.filter((each) => isKind(each, 'error'));
+  const skus = answered + erring.length;
+  const left = Math.min(1, Math.max(0, LAST_SKUS - skus) / Math.max(1, run.errors + run.answered));
+  const last = { errors: left * run.errors + erring.length, answered: left * run.answered + answered };
+  if (last.answered > WORKING_PART * (last.errors + last.answered)) return NO_ERRORS;
+  if (erring.length === 0) return { ...run, ...last };
+  const first = erring.filter(({ failures }) => failures === 0).length;
+  return { calls: run.calls + 1, first: run.first + first, ...last };
+}
+
+/** Whether errors are for the partner: some calls in a row had nothing else, and SKUs among them that had been well. */
+export function areGeneral({ calls, first }: ErrorRun): boolean {
+  return calls >= RUN_CALLS && first >= RUN_SKUS;
+}
+
+/** What a call's answer showed of its live SKUs. Pure. */
+export function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: number): LiveAsks {
+  const asks = (from: number, to: number): Asks => {
+    const kinds = asked
+      .filter(({ live, deferrals }) => live && deferrals >= from && deferrals <= to)
+      .map(({ sku }) => answers.get(sku)?.kind ?? 'error');
+    const deferred = kinds.filter((kind) => kind === 'deferred').length;
+    return { asked: kinds.filter((kind) => kind !== 'error').length, deferred };
+  };
+  return { at, first: asks(0, 0), second: asks(1, 1), later: asks(2, Infinity) };
+}
+
+export class RecentAnswers {
+  #asks = NOTHING_REMEMBERED;
+  #errors = NO_ERRORS;
+
+  /** Takes in an answer, before it is applied: whether the errors in it are for the partner. */
+  noteErrors(asked: readonly ClaimedSku[], answers: Answers): boolean {
+    this.#errors = afterErrors(this.#errors, asked, answers);
+    return areGeneral(this.#errors);
+  }
+
+  /** Live SKUs that were deferred again and again are computed again. */
+  get recovering(): boolean {
+    return areRecovering(this.#asks);
+  }
+
+  /** Takes in what an answer that was there at `at` showed of live SKUs: what is to be made of those that it defers (again.ts). */
+  noteLive(
+    asked: readonly ClaimedSku[],
+    answers: Answers,
+    at: number,
+  ): Omit<AfterAsks, 'remembered'> & { readonly alike: boolean } {
+    const { remembered, ...shown } = afterAsks(this.#asks, liveAsks(asked, answers, at));
+    this.#asks = remembered;
+    return { ...shown, alike: areAlike(remembered, at) };
+  }
+}

@@ -1,0 +1,280 @@
+import { LiveKnowledge } from '../../bench/ceiling/knowledge.ts';
+import type { Limiter } from '../../bench/ceiling/limiters.ts';
+import { Heap } from '../../bench/freshness/heap.ts';
+import { seeded } from '../../bench/freshness/random.ts';
+import type { CallInputs } from '../../src/store/bulk-call.ts';
+import type { ClaimedSku, Quota } from '../../src/store/due.ts';
+import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
+import { planCall } from '../../src/sync/reprice/plan.ts';
+import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
+import { QUIET_PLAN } from '../support/live-plan.ts';
+import { settingsWith } from '../support/settings.ts';
+
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+
+/** A partner that defers some live SKUs for reasons of their own, beside whatever it defers for a ceiling on live computations. */
+export interface Deferring {
+  /** Live SKUs; nothing else is to be refreshed. */
+  readonly skus: number;
+  /** Whether it defers a SKU, by its number, at this time whatever else it is asked. */
+  readonly defers: (sku: number, at: number) => boolean;
+  readonly ceiling?: Limiter;
+  /** Live computations of a call; of those that it defers for their own reasons too. */
+  readonly budget: number;
+  readonly answersMs: readonly [number, number];
+  readonly everyMs: number;
+  /** SKUs are chosen by value: the oldest first, who is overdue before all others. */
+  readonly byValue: boolean;
+  readonly seed: number;
+}
+
+/** What became of a simulated time, minute by minute. */
+export interface Refreshed {
+  /** SKUs that were computed in each minute, and how many were deferred. */
+  readonly computed: readonly number[];
+  readonly deferred: readonly number[];
+  /** Of the deferred ones, those that the partner would have computed but for a ceiling or its budget. */
+  readonly deferredForLimits: readonly number[];
+  /** The ceiling at the end of each minute, in computations a minute; Infinity where none was met. */
+  readonly ceilings: readonly number[];
+  /** When each SKU was computed last, and when it was deferred last after that; -Infinity where it was not. */
+  readonly computedAt: readonly number[];
+  readonly deferredAt: readonly number[];
+}
+
+interface Row {
+  readonly number: number;
+  dueAt: number;
+  isFree: boolean;
+  deferrals: number;
+  computedAt: number;
+  deferredAt: number;
+}
+
+interface UnderWay {
+  readonly askedAt: number;
+  readonly answeredAt: number;
+  readonly rows: readonly Row[];
+  readonly deferred: ReadonlySet<Row>;
+}
+
+const CALLS_PER_MINUTE = 118;
+/** SKUs that are read before a call. */
+const MOST_READ = 60;
+
+/** Refreshes of live SKUs as the daemon plans them, beside such a partner: the plan, what is learned and the waits are the production code's. */
+export function refresh(partner: Deferring, hours: number): Refreshed {
+  const random = seeded(partner.seed);
+  const settings = { ...settingsWith(), callsPerMinute: CALLS_PER_MINUTE };
+  const known = new LiveKnowledge({ budget: 5, mostBudget: 100, callsPerMinute: CALLS_PER_MINUTE });
+  const ledger = new LiveLedger(partner, random);
+  const minutes = hours * 60;
+  const counts = {
+    computed: Array<number>(minutes).fill(0),
+    deferred: Array<number>(minutes).fill(0),
+    deferredForLimits: Array<number>(minutes).fill(0),
+    ceilings: Array<number>(minutes).fill(Infinity),
+  };
+  const add = (which: keyof typeof counts, at: number, n: number) => {
+    const minute = Math.min(minutes - 1, Math.floor(at / MINUTE));
+    counts[which][minute] = (counts[which][minute] ?? 0) + n;
+  };
+  const underWay: UnderWay[] = [];
+  let [iteration, sentAt] = [0, -Infinity];
+
+  function answer({ askedAt, answeredAt, rows, deferred }: UnderWay): void {
+    const of = (which: (row: Row) => boolean) => {
+      const some = rows.filter(which);
+      return { asked: some.length, deferred: some.filter((row) => deferred.has(row)).length };
+    };
+    const again = { second: of((row) => row.deferrals === 1), later: of((row) => row.deferrals > 1) };
+    const computed = rows.length - deferred.size;
+    const computes = known.computed(answeredAt) + computed > 0;
+    known.learn({
+      askedAt,
+      answeredAt,
+      asked: rows.length,
+      computed,
+      deferred: deferred.size,
+      snapshotDeferred: 0,
+      again,
+    });
+    for (const row of rows) {
+      if (!deferred.has(row)) {
+        ledger.computed(row, answeredAt);
+        continue;
+      }
+      const claimed: ClaimedSku = { sku: `S${row.number}`, generation: 0, failures: 0, live: true, ...row };
+      const meanwhile = { generalErrors: false, computes };
+      const result = skuResultOf(claimed, { kind: 'deferred' }, settings, random, meanwhile);
+      if (result.kind !== 'deferred') throw new Error(result.kind);
+      ledger.defer(row, answeredAt, answeredAt + result.waitMs);
+    }
+    add('computed', answeredAt, computed);
+    add('deferred', answeredAt, deferred.size);
+    add(
+      'deferredForLimits',
+      answeredAt,
+      [...deferred].filter((row) => !partner.defers(row.number, askedAt)).length,
+    );
+  }
+
+  for (let now = 0; now < hours * HOUR; now += MINUTE / CALLS_PER_MINUTE) {
+    const ended = underWay
+      .filter(({ answeredAt }) => answeredAt <= now)
+      .toSorted((a, b) => a.answeredAt - b.answeredAt);
+    for (const call of ended) {
+      answer(call);
+      underWay.splice(underWay.indexOf(call), 1);
+    }
+    counts.ceilings[Math.floor(now / MINUTE)] = known.ceilingAt(now);
+    iteration += 1;
+    const inputs = ledger.inputs(now, known);
+    const planned = planCall(
+      inputs,
+      { number: iteration, sinceLastCallMs: now - sentAt, recovering: known.recovering },
+      settings,
+    );
+    if (planned.kind !== 'planned') continue;
+    const { quotas = [], named = [] } = planned.wanted;
+    const rows = ledger.claim(quotas, named, now);
+    if (rows.length === 0) continue;
+    sentAt = now;
+    known.spend(now, rows.length);
+    const deferred = new Set<Row>();
+    let left = partner.budget;
+    for (const row of shuffled(rows, random)) {
+      if (partner.defers(row.number, now) || left === 0 || (partner.ceiling?.take(now, 1) ?? 1) === 0)
+        deferred.add(row);
+      else left -= 1;
+    }
+    const [from, to] = partner.answersMs;
+    underWay.push({ askedAt: now, answeredAt: now + from + (to - from) * random(), rows, deferred });
+  }
+  const of = (time: 'computedAt' | 'deferredAt') => ledger.rows.map((row) => row[time]);
+  return { ...counts, computedAt: of('computedAt'), deferredAt: of('deferredAt') };
+}
+
+/** Who was deferred again is in the lane of errors, which has a part of the slots (store/answer/settle.ts). */
+const laneOf = ({ deferrals }: Row) => (deferrals > 1 ? 'error' : 'live');
+
+/** The live SKUs of the ledger. */
+class LiveLedger {
+  readonly rows: Row[];
+  readonly #everyMs: number;
+  readonly #byValue: boolean;
+  /** By due time; entries of rows that are no longer free, or due at another time, are passed by. */
+  readonly #free = { live: new Heap(), error: new Heap() };
+  readonly #held = new Heap();
+
+  constructor({ skus, everyMs, byValue }: Deferring, random: () => number) {
+    this.#everyMs = everyMs;
+    this.#byValue = byValue;
+    this.rows = Array.from({ length: skus }, (_, number) => ({
+      number,
+      dueAt: random() * Math.min(everyMs, (skus / CALLS_PER_MINUTE) * MINUTE),
+      isFree: true,
+      deferrals: 0,
+      computedAt: -Infinity,
+      deferredAt: -Infinity,
+    }));
+    for (const row of this.rows) this.#release(row);
+  }
+
+  /** What is read before a call. */
+  inputs(now: number, known: LiveKnowledge): CallInputs {
+    while (this.#held.first <= now) this.#release(this.#row(this.#held.pop()));
+    const [first, last] = [this.#first('live', MOST_READ, now), this.#first('error', MOST_READ, now)];
+    const due = (
+      [
+        ['live', first],
+        ['error', last],
+      ] as const
+    ).filter(([, rows]) => rows.length > 0);
+    const scarce = { refreshThreshold: 1e-3, maxIntervalMinutes: 120, earlyMinutes: 0, overdueMinutes: 120 };
+    const candidates = first.map(({ number, computedAt }) => ({
+      sku: `${number}`,
+      weight: 1,
+      alpha: null,
+      beta: null,
+      minutes: Number.isFinite(computedAt) ? (now - computedAt) / MINUTE : null,
+    }));
+    return {
+      pause: { ms: 0, failures: 0 },
+      sync: { liveBudget: known.budget, catalogState: 'ok' },
+      live: { ...QUIET_PLAN, ...known.plan(now), ...(this.#byValue ? scarce : {}) },
+      callSize: { step: 0, ...ANY_SIZE },
+      due: due.map(([lane, { length: count }]) => ({ lane, live: true, count })),
+      suspects: [],
+      nextDueMs: null,
+      candidates: this.#byValue ? candidates : [],
+      untried: known.plan(now).ceiling.blockedAt === null ? null : this.#untried(now),
+      watchlistMoved: false,
+      scopeMoved: false,
+      hintsCame: false,
+      refreshesCame: false,
+    };
+  }
+
+  claim(quotas: readonly Quota[], named: readonly string[], now: number): Row[] {
+    const rows = named.map((sku) => this.#row(Number(sku)));
+    for (const { live, lane, count } of quotas)
+      if (live) rows.push(...this.#first(lane === 'error' ? lane : 'live', count, now));
+    for (const row of rows) row.isFree = false;
+    return rows;
+  }
+
+  computed(row: Row, at: number): void {
+    Object.assign(row, { computedAt: at, deferredAt: -Infinity, dueAt: at + this.#everyMs, deferrals: 0 });
+    this.#release(row);
+  }
+
+  defer(row: Row, at: number, until: number): void {
+    row.deferrals += 1;
+    row.deferredAt = at;
+    this.#held.push(until, row.number);
+  }
+
+  #release(row: Row): void {
+    row.isFree = true;
+    this.#free[laneOf(row)].push(row.dueAt, row.number);
+  }
+
+  /** The first of a lane that are due, in order; they stay where they are. */
+  #first(
+    lane: 'live' | 'error',
+    count: number,
+    now: number,
+    which: (row: Row) => boolean = () => true,
+  ): Row[] {
+    const free = this.#free[lane];
+    const passed = new Set<Row>();
+    const found: Row[] = [];
+    while (found.length < count && free.first <= now) {
+      const dueAt = free.first;
+      const row = this.#row(free.pop());
+      if (!row.isFree || row.dueAt !== dueAt || laneOf(row) !== lane || passed.has(row)) continue;
+      passed.add(row);
+      if (which(row)) found.push(row);
+    }
+    for (const row of passed) free.push(row.dueAt, row.number);
+    return found;
+  }
+
+  #untried(now: number): string | null {
+    const [row] = this.#first('live', 1, now, ({ deferrals }) => deferrals === 0);
+    return row === undefined ? null : `${row.number}`;
+  }
+
+  #row(number: number): Row {
+    return this.rows[number] as Row;
+  }
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  return items
+    .map((item) => ({ item, key: random() }))
+    .toSorted((a, b) => a.key - b.key)
+    .map(({ item }) => item);
+}

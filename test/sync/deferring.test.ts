@@ -1,0 +1,118 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type LimitedPartner, PARTNERS } from '../../bench/ceiling/limiters.ts';
+import { runs } from '../support/soak.ts';
+import { type Deferring, HOUR, MINUTE, refresh } from './deferring-partner.ts';
+
+const CAPACITY = 590;
+const QUIET: Deferring = {
+  skus: 25_000,
+  defers: () => false,
+  budget: 5,
+  answersMs: [100, 1000],
+  everyMs: 30 * MINUTE,
+  byValue: false,
+  seed: 1,
+};
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+/** Mean of minutes `from` to `to`. */
+const between = (values: readonly number[], from: number, to?: number) => mean(values.slice(from, to));
+const always = (skus: number) => (sku: number) => sku < skus;
+const limiterOf = (name: string) => (PARTNERS.find((one) => one.name === name) as LimitedPartner).limiter();
+
+/** Anywhere in the catalog: 0.618… strews them evenly. */
+const isOneOf = (sku: number, part: number) => (sku * 0.618_034) % 1 < part;
+/** A part of the SKUs, for some time. */
+const outage = (part: number, fromMs: number, toMs: number) => (sku: number, at: number) =>
+  at >= fromMs && at < toMs && isOneOf(sku, part);
+
+describe('SKUs that are deferred each time, beside a partner without a ceiling', () => {
+  test.each([20, 100, 250])('%i of 25,000 cost the others next to nothing', (skus) => {
+    const { computed, ceilings } = refresh({ ...QUIET, defers: always(skus) }, 3);
+    expect(mean(computed)).toBeGreaterThan(0.95 * CAPACITY);
+    expect(Math.min(...ceilings)).toBe(Infinity);
+  });
+
+  test('nor do they where SKUs are chosen by value, and these are overdue before all others', () => {
+    const { computed, ceilings } = refresh({ ...QUIET, defers: always(100), byValue: true }, 3);
+    expect(mean(computed)).toBeGreaterThan(0.95 * CAPACITY);
+    expect(Math.min(...ceilings)).toBe(Infinity);
+  });
+
+  test.each([10, 100, 200])('%i of 1,000: each of the others has its turn every LIVE_INTERVAL', (skus) => {
+    const { computedAt } = refresh({ ...QUIET, skus: 1000, defers: always(skus) }, 3);
+    const oldest = Math.min(...computedAt.slice(skus));
+    expect(3 * HOUR - oldest).toBeLessThan(32 * MINUTE);
+  });
+
+  test('more than half of them: the others are refreshed all the same', () => {
+    const { computedAt } = refresh({ ...QUIET, skus: 1000, defers: always(600) }, 6);
+    expect(6 * HOUR - Math.min(...computedAt.slice(600))).toBeLessThan(HOUR);
+  });
+});
+
+describe('beside a ceiling on live computations', () => {
+  test.each(PARTNERS.map(({ name, moves }) => [name, moves] as const))(
+    '%s: what it allows is used, also where 100 of 25,000 SKUs are deferred each time',
+    (name, moves) => {
+      const run = refresh({ ...QUIET, ceiling: limiterOf(name), defers: always(100) }, 3);
+      const allowed = limiterOf(name).allowed(HOUR, 3 * HOUR, CAPACITY) / 120;
+      expect(between(run.computed, 60)).toBeGreaterThan((moves ? 0.85 : 0.9) * Math.min(allowed, CAPACITY));
+      expect(mean(run.deferredForLimits) / mean(run.computed)).toBeLessThan(0.02);
+    },
+  );
+
+  test('without such SKUs it is found as before', () => {
+    for (const { name, moves, limiter } of PARTNERS) {
+      const { computed, deferred } = refresh({ ...QUIET, ceiling: limiter() }, 3);
+      const used = (mean(computed) * 180) / limiter().allowed(0, 3 * HOUR, CAPACITY);
+      expect([name, used > (moves ? 0.88 : 0.95)]).toEqual([name, true]);
+      expect([name, mean(deferred) / mean(computed) < 0.0125]).toEqual([name, true]);
+    }
+  });
+});
+
+/** A partner with live sources that are down for hours, of some SKUs; others of them are deferred each time. */
+const anyPartner = fc.record({
+  skus: fc.constantFrom(300, 1000, 5000, 25_000),
+  part: fc.constantFrom(0.002, 0.01, 0.03, 0.06, 0.1),
+  alwaysPart: fc.constantFrom(0, 0.002, 0.01),
+  hours: fc.constantFrom(1, 2, 3),
+  ceiling: fc.option(
+    fc.constantFrom(...PARTNERS.filter(({ name, moves }) => !moves && !name.endsWith('1 h'))),
+  ),
+  answersMs: fc.constantFrom([100, 1000] as const, [1000, 10_000] as const),
+  byValue: fc.boolean(),
+  seed: fc.integer({ min: 1, max: 1_000_000 }),
+});
+
+/** Minutes until it is known that deferrals are for SKUs, and what was lowered meanwhile is as it was; as long as a round of few SKUs. */
+const BLIND = 30;
+
+test('drawn: live sources of a part are down for hours; the others keep their rate, and those are computed soon afterwards', () => {
+  fc.assert(
+    fc.property(anyPartner, ({ skus, part, alwaysPart, hours, ceiling, ...more }) => {
+      const [from, to, end] = [1, 1 + hours, 3 + hours];
+      const isAlways = (sku: number) => isOneOf(sku + 0.5, alwaysPart);
+      const isDown = outage(part, from * HOUR, to * HOUR);
+      const defers = (sku: number, at: number) => isAlways(sku) || isDown(sku, at);
+      const limits = ceiling === null ? {} : { ceiling: ceiling.limiter() };
+      const run = refresh({ ...QUIET, ...more, ...limits, skus, defers }, end);
+      const allowed = (fromHour: number, toHour: number) =>
+        (ceiling?.limiter().allowed(fromHour * HOUR, toHour * HOUR, CAPACITY) ?? Infinity) /
+        ((toHour - fromHour) * 60);
+      // Each of those costs two asks, and from then on they have a tenth of the slots at most.
+      const others = Math.min((skus * (1 - part - alwaysPart)) / 30, CAPACITY * (1 - 2.5 * part));
+      const during = between(run.computed, from * 60 + BLIND, to * 60);
+      expect(during).toBeGreaterThan(0.7 * Math.min(others, allowed(from, to)));
+      const after = between(run.computed, to * 60 + BLIND);
+      expect(after).toBeGreaterThan(
+        0.85 * Math.min((skus * (1 - alwaysPart)) / 30, CAPACITY, allowed(to, end)),
+      );
+      const left = run.deferredAt.filter((at, sku) => !isAlways(sku) && at > 0 && at < to * HOUR);
+      expect(left).toHaveLength(0);
+    }),
+    { numRuns: runs(8) },
+  );
+});

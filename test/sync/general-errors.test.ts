@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { seeded } from '../../bench/freshness/random.ts';
+import { Heap } from '../../bench/freshness/heap.ts';
+import type { ClaimedSku } from '../../src/store/due.ts';
+import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from '../../src/sync/reprice/recent.ts';
+import { type SkuAnswer, skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
+import { runs } from '../support/soak.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const SETTINGS = settingsWith();
+const CALL_MS = MINUTE / SETTINGS.callsPerMinute;
+const MOST = SETTINGS.bulk.maxSkus;
+
+const ANSWERED: SkuAnswer = { kind: 'not_found' };
+const ERROR: SkuAnswer = { kind: 'error', because: 'reported' };
+const DEFERRED: SkuAnswer = { kind: 'deferred' };
+
+const asked = (...failures: readonly number[]): ClaimedSku[] =>
+  failures.map((each, i) => ({ sku: `S${i}`, generation: 0, deferrals: 0, failures: each, live: false }));
+
+/** The run after calls, each with the failures of its SKUs and what they were answered. */
+const after = (...calls: readonly (readonly [readonly number[], readonly SkuAnswer[]])[]): ErrorRun =>
+  calls.reduce((run, [failures, answers]) => {
+    const skus = asked(...failures);
+    return afterErrors(run, skus, new Map(skus.map(({ sku }, i) => [sku, answers[i] ?? ERROR])));
+  }, NO_ERRORS);
+
+describe('errors of nearly all SKUs', () => {
+  const bad = [[0, 0], []] as const;
+
+  test('are for the partner from the third call in a row on, if some of them had been well', () => {
+    expect([after(bad), after(bad, bad), after(bad, bad, bad)].map(areGeneral)).toEqual([false, false, true]);
+    expect(areGeneral(after([[0, 0], []], [[1, 1], []], [[2, 2], []]))).toBe(false);
+    expect(areGeneral(after([[0, 0, 0], []], [[1, 1, 1], []], [[2, 2, 2], []]))).toBe(true);
+  });
+
+  test('are not where a call in between answers more than a tenth', () => {
+    expect(after(bad, bad, [[0, 0], [ANSWERED]], bad)).toMatchObject({ calls: 1, first: 2 });
+    const tenth = [Array<number>(10).fill(0), [ANSWERED]] as const;
+    expect(after(bad, bad, tenth)).toMatchObject({ calls: 3, first: 13 });
+  });
+
+  test('are so still where one SKU of many is answered, and no longer after a few', () => {
+    const many = Array.from({ length: 20 }, () => bad);
+    const one = [[0], [ANSWERED]] as const;
+    expect(areGeneral(after(...many, one, bad, one, bad))).toBe(true);
+    expect(after(...many, ...Array.from({ length: 5 }, () => one))).toEqual(NO_ERRORS);
+    const all = Array.from({ length: 100 }, () => ANSWERED);
+    expect(after(...many, [all.map(() => 0), all])).toEqual(NO_ERRORS);
+  });
+
+  test('are not counted by calls that say nothing of it', () => {
+    expect(
+      after(
+        bad,
+        [
+          [0, 0],
+          [DEFERRED, DEFERRED],
+        ],
+        bad,
+      ),
+    ).toMatchObject({ calls: 2, first: 4 });
+  });
+
+  test('have a SKU wait as long as calls pause in an outage, and count against none', () => {
+    const [sku] = asked(7) as [ClaimedSku];
+    const wait = (generalErrors: boolean) =>
+      skuResultOf(sku, ERROR, SETTINGS, () => 1, { generalErrors, computes: true });
+    expect(wait(true)).toEqual({ sku: 'S0', kind: 'error', waitMs: 5.5 * MINUTE, general: true });
+    expect(wait(false)).toEqual({ sku: 'S0', kind: 'error', waitMs: 128 * MINUTE });
+  });
+});
+
+interface Erring {
+  readonly skus: number;
+  /** SKUs that are in errors each time. */
+  readonly bad: number;
+  readonly hours: number;
+  /** Part of the SKUs that is in errors then. */
+  readonly part: number;
+  readonly everyMs: number;
+  readonly seed: number;
+}
+
+/** Calls for what is due, the oldest first, before, in and after hours in which the partner has nearly all in `errors`: each SKU's age in minutes `afterMs` later. */
+function agesAfter({ skus, bad, hours, part, everyMs, seed }: Erring, afterMs: number): number[] {
+  const random = seeded(seed);
+  const [from, to] = [HOUR, HOUR + hours * HOUR];
+  const rows = Array.from({ length: skus }, () => ({ failures: 0, answeredAt: 0 }));
+  const due = new Heap();
+  for (const n of rows.keys()) due.push(random() * everyMs, n);
+  let run = NO_ERRORS;
+  for (let now = 0; now < to + afterMs; now += CALL_MS) {
+    const call: number[] = [];
+    while (call.length < MOST && due.first <= now) call.push(due.pop());
+    if (call.length === 0) continue;
+    const claimed = call.map((n) => ({ ...asked(rows[n]?.failures ?? 0)[0], sku: `${n}` }) as ClaimedSku);
+    const isErring = (n: number) => n < bad || (now >= from && now < to && random() < part);
+    const answers = new Map(call.map((n) => [`${n}`, isErring(n) ? ERROR : ANSWERED]));
+    run = afterErrors(run, claimed, answers);
+    const meanwhile = { generalErrors: areGeneral(run), computes: false };
+    for (const each of claimed) {
+      const n = Number(each.sku);
+      const row = rows[n] as (typeof rows)[number];
+      const result = skuResultOf(each, answers.get(each.sku) ?? ERROR, SETTINGS, random, meanwhile);
+      if (result.kind === 'error') {
+        if (result.general !== true) row.failures += 1;
+        due.push(now + result.waitMs, n);
+      } else {
+        Object.assign(row, { failures: 0, answeredAt: now });
+        due.push(now + everyMs, n);
+      }
+    }
+  }
+  return rows.map(({ answeredAt }) => (to + afterMs - answeredAt) / MINUTE);
+}
+
+describe('after hours in which all SKUs are in errors', () => {
+  test.each([
+    [1, 3],
+    [4, 3],
+    [300, 3],
+    [20_000, 3],
+    [20_000, 6],
+  ])('%i SKUs, %i h: all are priced within ten minutes, at the pace', (skus, hours) => {
+    const ages = agesAfter({ skus, bad: 0, hours, part: 1, everyMs: HOUR, seed: 1 }, 10 * MINUTE);
+    expect(Math.max(...ages)).toBeLessThan(skus === 1 ? Infinity : 10);
+  });
+});
+
+test('drawn: whatever part of them is, and whoever is in errors each time, the others are priced within a quarter of an hour', () => {
+  const any = fc.record({
+    skus: fc.constantFrom(40, 1000, 10_000),
+    badPart: fc.constantFrom(0, 0.02, 0.2),
+    hours: fc.constantFrom(1, 3, 6),
+    part: fc.constantFrom(1, 1, 0.99, 0.95),
+    everyMs: fc.constantFrom(30 * MINUTE, 2 * HOUR),
+    seed: fc.integer({ min: 1, max: 1_000_000 }),
+  });
+  fc.assert(
+    fc.property(any, ({ skus, badPart, ...more }) => {
+      const bad = Math.floor(skus * badPart);
+      const ages = agesAfter({ skus, bad, ...more }, 15 * MINUTE).slice(bad);
+      // What was answered in between is due later; one that failed alone for minutes waits for minutes.
+      const late = ages.filter((age) => age > more.everyMs / MINUTE + 20);
+      expect(late).toEqual([]);
+    }),
+    { numRuns: runs(10) },
+  );
+});
