@@ -170,6 +170,7 @@ test('what is given back is asked for again at once, however long it has been du
     pacer,
     clock: systemClock,
     floors,
+    recent: new RecentAnswers(),
     client: { bulk },
     settings: settingsWith(),
     tracer: NO_TRACER,
