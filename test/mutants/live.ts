@@ -186,6 +186,73 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/sync/live/again.ts',
+    ['test/sync/again.test.ts'],
+    [
+      'deferred again: what is expected goes by no second ask',
+      'const mean = ownPart(calls) * first.asked;',
+      'const mean = first.asked;',
+    ],
+    [
+      'deferred again: nothing is expected',
+      'const expected = first.deferred <= mean + SPREAD * Math.sqrt(mean);',
+      'const expected = false;',
+    ],
+    [
+      'deferred again: a block goes on for a minute after it was found',
+      '{ ...remembered, lately: [] }',
+      'remembered',
+    ],
+    [
+      'deferred again: what was computed before is told each time',
+      'explained && !before.explained ?',
+      'explained ?',
+    ],
+    ['deferred again: they recover with the first', 'asked >= RECOVERED_SKUS &&', 'asked >= 1 &&'],
+    [
+      'deferred again: those that are deferred again are alike',
+      'second.deferred < ALIKE_PART * second.asked',
+      'second.deferred <= second.asked',
+    ],
+    [
+      'deferred again: they are counted',
+      'const left = expected ? live.deferred : again;',
+      'const left = expected ? live.deferred : 0;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/learn-call.ts',
+    ['test/sync/deferred-again.pg.test.ts'],
+    [
+      'deferred again: each is evidence of the ceiling',
+      'return { live: withoutOwn(live, { again, expected }), ...more };',
+      'return { live, ...more };',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/bulk-call.ts',
+    ['test/sync/deferred-again.pg.test.ts'],
+    [
+      'deferred again: they are tried while the ceiling is met',
+      'and d.lane = l.lane and d.deferrals = 0 and d.outside_due_at is null',
+      'and d.lane = l.lane and d.outside_due_at is null',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/plan.ts',
+    ['test/sync/reprice-plan.test.ts'],
+    [
+      'deferred again: they do not catch up',
+      'const first = recovering ? Math.min(waiting, half) : 0;',
+      'const first = 0;',
+    ],
+    [
+      'deferred again: catching up starves a lane',
+      'Number(iteration % 7 < 4)',
+      'Number(iteration % 2 === 1)',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/live/backlog.ts',
     ['test/sync/backlog.test.ts'],
     ['backlog: of three minutes is none', 'due >= BACKLOG_MINUTES *', 'due > BACKLOG_MINUTES *'],

@@ -67,6 +67,20 @@ describe('a row of the ledger', () => {
     expect([...(await sql`select largest_call from catalog_internal.due`)]).toEqual([{ largest_call: null }]);
   });
 
+  test('keeps its lane when it is deferred, and is in that of errors when it is again', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A'], { priceSource: 'live' });
+    await mark(sql, ['A'], 'changed', true);
+    for (const lane of [1, 4, 4]) {
+      await sql`update catalog_internal.due set held_until = null`;
+      await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'deferred', waitMs: HOUR }], REFRESH);
+      expect((await ledger(sql)).get('A')).toMatchObject({ lane, failures: 0 });
+    }
+    await sql`update catalog_internal.due set held_until = null`;
+    await applyAnswer(sql, await claimAll(sql), [found('A')], REFRESH);
+    expect((await ledger(sql)).get('A')).toMatchObject({ lane: 2, deferrals: 0 });
+  });
+
   test('counts as live for no more than 64 answers, however often it was deferred', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
