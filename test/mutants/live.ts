@@ -221,6 +221,22 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/sync/reprice/recent.ts',
+    ['test/sync/general-errors.test.ts'],
+    [
+      'general errors: one answered SKU ends them',
+      'if (last.answered > WORKING_PART * (last.errors + last.answered)) return NO_ERRORS;',
+      'if (last.answered > 0) return NO_ERRORS;',
+    ],
+    ['general errors: two calls are enough', 'calls >= RUN_CALLS && first', 'calls >= 2 && first'],
+    [
+      'general errors: those of SKUs that fail anyway are',
+      'calls >= RUN_CALLS && first >= RUN_SKUS',
+      'calls >= RUN_CALLS',
+    ],
+    ['general errors: never end', 'LAST_SKUS - skus) / Math', '1e9 - skus) / Math'],
+  ),
+  ...faultsOf(
     'src/sync/reprice/learn-call.ts',
     ['test/sync/deferred-again.pg.test.ts'],
     [

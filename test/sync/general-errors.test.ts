@@ -49,7 +49,8 @@ describe('errors of nearly all SKUs', () => {
     expect(areGeneral(after(...many, one, bad, one, bad))).toBe(true);
     expect(after(...many, ...Array.from({ length: 5 }, () => one))).toEqual(NO_ERRORS);
     const all = Array.from({ length: 100 }, () => ANSWERED);
-    expect(after(...many, [all.map(() => 0), all])).toEqual(NO_ERRORS);
+    const hours = Array.from({ length: 2000 }, () => bad);
+    expect(after(...hours, [all.map(() => 0), all])).toEqual(NO_ERRORS);
   });
 
   test('are not counted by calls that say nothing of it', () => {
@@ -120,14 +121,13 @@ function agesAfter({ skus, bad, hours, part, everyMs, seed }: Erring, afterMs: n
 
 describe('after hours in which all SKUs are in errors', () => {
   test.each([
-    [1, 3],
     [4, 3],
     [300, 3],
     [20_000, 3],
     [20_000, 6],
   ])('%i SKUs, %i h: all are priced within ten minutes, at the pace', (skus, hours) => {
     const ages = agesAfter({ skus, bad: 0, hours, part: 1, everyMs: HOUR, seed: 1 }, 10 * MINUTE);
-    expect(Math.max(...ages)).toBeLessThan(skus === 1 ? Infinity : 10);
+    expect(Math.max(...ages)).toBeLessThan(10);
   });
 });
 

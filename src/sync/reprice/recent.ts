@@ -67,6 +67,7 @@ export function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: num
   return { at, first: asks(0, 0), second: asks(1, 1), later: asks(2, Infinity) };
 }
 
+/** Kept by each process for itself, and bounded: minutes of live asks. */
 export class RecentAnswers {
   #asks = NOTHING_REMEMBERED;
   #errors = NO_ERRORS;

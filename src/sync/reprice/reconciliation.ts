@@ -87,7 +87,7 @@ export function tally(
 const SKU_ERROR_MOST_MS = 6 * 3_600_000;
 /** A SKU with which every call fails costs a whole call each time: from the second time on it waits this many times as long. */
 const ALONE_TIMES = 60;
-/** SKUs wait up to this part longer for the partner, so that they do not come back all at once. */
+/** Waits for the partner are up to this part longer, so that SKUs do not come back all at once. */
 const JITTER = 0.1;
 /** One that is deferred each time, while others are not, waits for up to so many DEFERRED_INTERVAL. */
 const MOST_DEFERRED = 6;
