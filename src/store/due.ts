@@ -49,6 +49,8 @@ export interface ClaimedSku {
   readonly deferrals: number;
   readonly failures: number;
   readonly live: boolean;
+  /** It is in the lane of errors: it was in errors, or deferred again, while others were not. */
+  readonly setBack?: boolean;
 }
 
 /** SKUs that only this worker may ask about until the lease ends. */
@@ -137,7 +139,7 @@ export async function claimDue(
       from claim
       where d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
         union select ctid from by_name union select ctid from suspects))
-      returning d.sku, d.generation, d.deferrals, d.failures, d.live, claim.number as claim, claim.asked_at as "askedAt",
+      returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack", claim.number as claim, claim.asked_at as "askedAt",
         d.due_at as "dueAt", d.reason
     ),
     spent as (${spending(sql, spend)})
@@ -159,12 +161,20 @@ const LONGEST_LEAD_SECONDS = 45;
 export const promisedNow = (sql: Sql) =>
   sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
 
-const claimedSku = ({ sku, generation, deferrals, failures, live }: ClaimedSku): ClaimedSku => ({
+const claimedSku = ({
   sku,
   generation,
   deferrals,
   failures,
   live,
+  setBack = false,
+}: ClaimedSku): ClaimedSku => ({
+  sku,
+  generation,
+  deferrals,
+  failures,
+  live,
+  setBack,
 });
 
 function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {

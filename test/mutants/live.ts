@@ -264,7 +264,7 @@ export const LIVE: readonly Mutant[] = [
     ],
     [
       'deferred again: catching up starves a lane',
-      'Number(iteration % 7 < 4)',
+      'Number(iteration % 7 < 2)',
       'Number(iteration % 2 === 1)',
     ],
   ),

@@ -77,13 +77,18 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU counts as a failure',
-      'failures = case when h.deferred or h.general then d.failures else d.failures + 1 end',
-      'failures = case when h.general then d.failures else d.failures + 1 end',
+      'case when h.deferred then d.failures when h.general',
+      'case when h.general',
     ],
     [
       'answer: an error that all share is counted against each',
-      'failures = case when h.deferred or h.general then d.failures else d.failures + 1 end',
-      'failures = case when h.deferred then d.failures else d.failures + 1 end',
+      'when h.general then greatest(d.failures, 1) else',
+      'else',
+    ],
+    [
+      'answer: an error that all share is no error',
+      'when h.general then greatest(d.failures, 1) else',
+      'when h.general then d.failures else',
     ],
     [
       'answer: an erring SKU counts as deferred',

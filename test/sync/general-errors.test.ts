@@ -18,8 +18,16 @@ const ANSWERED: SkuAnswer = { kind: 'not_found' };
 const ERROR: SkuAnswer = { kind: 'error', because: 'reported' };
 const DEFERRED: SkuAnswer = { kind: 'deferred' };
 
+/** Claimed SKUs, by how often each has failed while others were answered. */
 const asked = (...failures: readonly number[]): ClaimedSku[] =>
-  failures.map((each, i) => ({ sku: `S${i}`, generation: 0, deferrals: 0, failures: each, live: false }));
+  failures.map((each, i) => ({
+    sku: `S${i}`,
+    generation: 0,
+    deferrals: 0,
+    failures: each,
+    live: false,
+    setBack: each > 0,
+  }));
 
 /** The run after calls, each with the failures of its SKUs and what they were answered. */
 const after = (...calls: readonly (readonly [readonly number[], readonly SkuAnswer[]])[]): ErrorRun =>
@@ -33,8 +41,15 @@ describe('errors of nearly all SKUs', () => {
 
   test('are for the partner from the third call in a row on, if some of them had been well', () => {
     expect([after(bad), after(bad, bad), after(bad, bad, bad)].map(areGeneral)).toEqual([false, false, true]);
-    expect(areGeneral(after([[0, 0], []], [[1, 1], []], [[2, 2], []]))).toBe(false);
+    expect(areGeneral(after([[0, 5], []], [[1, 6], []], [[2, 7], []]))).toBe(false);
     expect(areGeneral(after([[0, 0, 0], []], [[1, 1, 1], []], [[2, 2, 2], []]))).toBe(true);
+  });
+
+  test('are so again after a restart, by SKUs that have failed once with all others', () => {
+    const skus = asked(1, 1).map((sku) => ({ ...sku, setBack: false }));
+    const answers = new Map(skus.map(({ sku }) => [sku, ERROR]));
+    const run = [1, 2, 3].reduce((before) => afterErrors(before, skus, answers), NO_ERRORS);
+    expect(areGeneral(run)).toBe(true);
   });
 
   test('are not where a call in between answers more than a tenth', () => {
@@ -66,7 +81,7 @@ describe('errors of nearly all SKUs', () => {
     ).toMatchObject({ calls: 2, first: 4 });
   });
 
-  test('have a SKU wait as long as calls pause in an outage, and count against none', () => {
+  test('have a SKU wait as long as calls pause in an outage, however often it has failed', () => {
     const [sku] = asked(7) as [ClaimedSku];
     const wait = (generalErrors: boolean) =>
       skuResultOf(sku, ERROR, SETTINGS, () => 1, { generalErrors, computes: true });
@@ -90,7 +105,7 @@ interface Erring {
 function agesAfter({ skus, bad, hours, part, everyMs, seed }: Erring, afterMs: number): number[] {
   const random = seeded(seed);
   const [from, to] = [HOUR, HOUR + hours * HOUR];
-  const rows = Array.from({ length: skus }, () => ({ failures: 0, answeredAt: 0 }));
+  const rows = Array.from({ length: skus }, () => ({ failures: 0, setBack: false, answeredAt: 0 }));
   const due = new Heap();
   for (const n of rows.keys()) due.push(random() * everyMs, n);
   let run = NO_ERRORS;
@@ -98,7 +113,7 @@ function agesAfter({ skus, bad, hours, part, everyMs, seed }: Erring, afterMs: n
     const call: number[] = [];
     while (call.length < MOST && due.first <= now) call.push(due.pop());
     if (call.length === 0) continue;
-    const claimed = call.map((n) => ({ ...asked(rows[n]?.failures ?? 0)[0], sku: `${n}` }) as ClaimedSku);
+    const claimed = call.map((n) => ({ ...asked(0)[0], ...rows[n], sku: `${n}` }) as ClaimedSku);
     const isErring = (n: number) => n < bad || (now >= from && now < to && random() < part);
     const answers = new Map(call.map((n) => [`${n}`, isErring(n) ? ERROR : ANSWERED]));
     run = afterErrors(run, claimed, answers);
@@ -108,10 +123,11 @@ function agesAfter({ skus, bad, hours, part, everyMs, seed }: Erring, afterMs: n
       const row = rows[n] as (typeof rows)[number];
       const result = skuResultOf(each, answers.get(each.sku) ?? ERROR, SETTINGS, random, meanwhile);
       if (result.kind === 'error') {
-        if (result.general !== true) row.failures += 1;
+        row.failures = result.general === true ? Math.max(1, row.failures) : row.failures + 1;
+        row.setBack ||= result.general !== true;
         due.push(now + result.waitMs, n);
       } else {
-        Object.assign(row, { failures: 0, answeredAt: now });
+        Object.assign(row, { failures: 0, setBack: false, answeredAt: now });
         due.push(now + everyMs, n);
       }
     }

@@ -78,7 +78,7 @@ describe('a batch', () => {
     assert(
       property(anyDue, anyLimits, (due, limits) => {
         const everFull = due.map(({ lane, live }) => owe(lane, live, 100));
-        // With one slot a call, half of which is for those that recover, a class waits for up to 90.
+        // With one slot a call, which those that recover have in part, a class waits for longer.
         const iterations = Array.from({ length: limits.recovering ? 96 : 64 }, (_, i) =>
           plan(everFull, { ...limits, iteration: limits.iteration + i }),
         );
@@ -131,10 +131,10 @@ describe('a batch', () => {
       counts(plan([owe('live', true, 100), owe('error', true, errors)], limits).filter(({ live }) => live));
     const recovering = true;
     expect(liveOf(100, { iteration: 1 })).toEqual({ 'live live': 5 });
-    expect(liveOf(100, { iteration: 3, recovering })).toEqual({ 'live live': 2, 'error live': 3 });
-    expect(liveOf(100, { iteration: 3, liveBudget: 1, recovering })).toEqual({ 'error live': 1 });
-    expect(liveOf(100, { iteration: 5, liveBudget: 1, recovering })).toEqual({ 'live live': 1 });
-    expect(liveOf(1, { iteration: 3, recovering })).toEqual({ 'live live': 4, 'error live': 1 });
+    expect(liveOf(100, { iteration: 1, recovering })).toEqual({ 'live live': 2, 'error live': 3 });
+    expect(liveOf(100, { iteration: 1, liveBudget: 1, recovering })).toEqual({ 'error live': 1 });
+    expect(liveOf(100, { iteration: 3, liveBudget: 1, recovering })).toEqual({ 'live live': 1 });
+    expect(liveOf(1, { iteration: 1, recovering })).toEqual({ 'live live': 4, 'error live': 1 });
     expect(counts(plan([owe('error', true, 9)], { recovering }).filter(({ live }) => live))).toEqual({
       'error live': 5,
     });

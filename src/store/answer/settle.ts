@@ -111,7 +111,7 @@ export async function releaseOvertaken(tx: Tx, claim: Claim, overtaken: readonly
  * Deferred and erring SKUs stay due as they were and wait, whatever marks came meanwhile. A deferred SKU has shown
  * that it is computed live, so it counts against the live budget (partner rules 4.1.3 and 4.1.4), or that its call had too much of it:
  * one that is not listed as live counts until its next answer, and each time that it is deferred again for twice as many. Whoever is deferred
- * again, or in errors, takes no more slots from others than its lane has. An error that all others share is not counted, and leaves the lane as it was.
+ * again, or in errors, takes no more slots from others than its lane has. An error that all others share is counted once, and leaves the lane as it was.
  */
 export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
   const waiting = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
@@ -124,7 +124,7 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MOST_LIVE_MARKS}::int) else d.live_marks end,
       live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
       deferrals = d.deferrals + h.deferred::int,
-      failures = case when h.deferred or h.general then d.failures else d.failures + 1 end,
+      failures = case when h.deferred then d.failures when h.general then greatest(d.failures, 1) else d.failures + 1 end,
       largest_call = case when h.alone then 1 end,
       lane = case when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],

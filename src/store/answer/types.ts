@@ -34,7 +34,7 @@ export type SkuResult =
   | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
   /**
    * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked. `general`: so are all others, and
-   * it is not counted against this one.
+   * it is counted no more than once against this one.
    */
   | {
       readonly sku: string;

@@ -249,8 +249,8 @@ function splitLive(
   { iteration, recovering = false }: PlanLimits,
 ): Map<ClaimedLane, number> {
   const waiting = due.find(({ lane }) => lane === 'error')?.count ?? 0;
-  // The odd slot in four iterations of seven, which is out of step with the turns of the lanes.
-  const half = (slots + Number(iteration % 7 < 4)) >> 1;
+  // The odd slot in two iterations of seven, which is out of step with the turns of the lanes.
+  const half = (slots + Number(iteration % 7 < 2)) >> 1;
   const first = recovering ? Math.min(waiting, half) : 0;
   if (first === 0) return split(due, slots, iteration);
   const others = due.map((each) => (each.lane === 'error' ? { ...each, count: waiting - first } : each));

@@ -20,7 +20,7 @@ type Answers = Reconciliation['skuAnswers'];
 /** Calls in a row that have hardly anything but errors. */
 export interface ErrorRun {
   readonly calls: number;
-  /** SKUs in errors that had not failed before. */
+  /** SKUs in errors that had not failed before while others were answered. */
   readonly first: number;
   /** SKUs in errors, and answered ones, of the last calls. */
   readonly errors: number;
@@ -46,7 +46,7 @@ export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers
   const last = { errors: left * run.errors + erring.length, answered: left * run.answered + answered };
   if (last.answered > WORKING_PART * (last.errors + last.answered)) return NO_ERRORS;
   if (erring.length === 0) return { ...run, ...last };
-  const first = erring.filter(({ failures }) => failures === 0).length;
+  const first = erring.filter(({ failures, setBack = false }) => failures <= 1 && !setBack).length;
   return { calls: run.calls + 1, first: run.first + first, ...last };
 }
 
