@@ -3,7 +3,8 @@ import { loadConfig, type MirrorConfig, processSources } from '../config/config.
 import { systemClock } from '../lib/clock.ts';
 import { prepareTables } from '../queues/postgres-queues.ts';
 import { addressOf, adoptAccount } from '../store/account.ts';
-import { connect, waitForDatabase } from '../store/db.ts';
+import { connect } from '../store/db.ts';
+import { waitForDatabase } from '../store/startup.ts';
 import { migrateDatabase } from '../store/migrations.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { openLog } from './log.ts';

@@ -15,7 +15,7 @@ const READ_ONLY = '25006';
 /** Postgres's numbers of types: a date, a time without a zone, and a moment. */
 const [DATE, TIMESTAMP, TIMESTAMPTZ] = [1082, 1114, 1184];
 /** A statement whose first word, behind comments, is COPY: its rows come as a stream that is no result. */
-const COPY = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[^]*?\*\/)*copy\b/i;
+const COPY = /^(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*copy\b/i;
 
 export const sql: Command = {
   summary: 'run one SQL query on the mirror; it can only read, and needs no psql',

@@ -59,6 +59,10 @@ test.each(['copy (select 1) to stdout', '/* all */ -- of it\n COPY catalog.skus 
   },
 );
 
+test('is not kept busy by comments before a query', async () => {
+  expect((await sql(`${'/**/'.repeat(60)}select 7 as n`)).stdout).toBe('n\n-\n7\n(1 row)');
+});
+
 test('shows each of the columns that share a name, where a JSON object can have but one of them', async () => {
   expect((await sql('select 1 as a, 2 as a, 3 as b')).stdout).toMatch(/^a {2}a {2}b\n.*\n1 {2}2 {2}3\n/);
   expect(await sql('--json', 'select 1 as a, 2 as a')).toMatchObject({

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { connect, waitForDatabase } from '../../src/store/db.ts';
+import { connect } from '../../src/store/db.ts';
+import { waitForDatabase } from '../../src/store/startup.ts';
 import { registerInstance } from '../../src/store/instance.ts';
 import { migrateDatabase } from '../../src/store/migrations.ts';
 import { query, startHere, temporaryFolder } from './harness.ts';

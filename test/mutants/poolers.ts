@@ -22,7 +22,7 @@ export const POOLERS: readonly Mutant[] = [
     ['pooler: dropped settings are not asked for', "kept === 'session' ? await readDropped(busy) : []", '[]'],
   ),
   ...faultsOf(
-    'src/store/db.ts',
+    'src/store/startup.ts',
     ['test/store/startup-refused.pg.test.ts'],
     ['pooler: what passes by itself is for the settings', 'settingsRefused === SURE_AFTER', 'ofSettings'],
     [

@@ -4,7 +4,6 @@ import { seeded } from '../../bench/freshness/random.ts';
 import { letBackoffEnd } from '../contract/backoff.ts';
 import { keepSome } from '../../src/sync/reprice/failed-call.ts';
 import { claimAll, mark, useStore } from '../store/support.ts';
-
 import { runs } from '../support/soak.ts';
 import { named, RefusingPartner } from './refusing-partner.ts';
 
